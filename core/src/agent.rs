@@ -1,4 +1,4 @@
-//! Agents: who they are, what they may do, and what their harness is doing.
+//! Agents: their names and policies, and the state of their harnesses.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,20 +11,20 @@ use crate::time::WallTime;
 /// Longest status text, in characters.
 pub const STATUS_CHARS_MAX: usize = 200;
 
-/// Tool groups that an agent has when nothing else is said.
+/// Tool groups of an agent whose declaration names none.
 pub const DEFAULT_TOOL_GROUPS: [&str; 4] = ["messaging", "inbox", "meta", "execution"];
 
-/// Every tool group there is.
+/// All tool groups.
 pub const TOOL_GROUPS: [&str; 5] = ["messaging", "inbox", "meta", "execution", "web_tools"];
 
 /// Lets an agent read the loose ends of agents that are not its children.
 pub const QUERY_AGENT_STATE: &str = "query_agent_state";
 
-/// Every capability there is.
+/// All capabilities.
 pub const CAPABILITIES: [&str; 1] = [QUERY_AGENT_STATE];
 
-/// Whether a text can be a model's name: short, on one line, and nothing that a command line would
-/// take for a flag.
+/// Returns whether a text can be a model's name: short, on one line, and not taken for a flag by a
+/// command line.
 #[must_use]
 pub fn is_model_name(text: &str) -> bool {
     let length = text.chars().count();
@@ -33,7 +33,7 @@ pub fn is_model_name(text: &str) -> bool {
         && !text.contains(char::is_control)
 }
 
-/// Who declared an agent.
+/// Origin of an agent's declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The configuration file.
@@ -42,24 +42,24 @@ pub enum Source {
     Runtime,
 }
 
-/// When the broker tells an agent, at a new session of its harness, to go on.
+/// When the broker notifies an agent to go on at a new session of its harness.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KickOnStart {
-    /// Where its last turn was interrupted, and no redelivery says so.
+    /// If its last turn was interrupted and no redelivery reports that.
     #[default]
     Interrupted,
     /// At each new session.
     Always,
-    /// At none.
+    /// Never.
     Never,
 }
 
 impl KickOnStart {
-    /// Every value there is.
+    /// All values.
     pub const ALL: [Self; 3] = [Self::Interrupted, Self::Always, Self::Never];
 
-    /// The word of the file.
+    /// Returns the value in the configuration file.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -70,7 +70,7 @@ impl KickOnStart {
     }
 }
 
-/// What an agent's harness is doing.
+/// State of an agent's harness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HarnessState {
     /// None is attached.
@@ -85,7 +85,7 @@ pub enum HarnessState {
     Compacting,
     /// Parked until the rate limit ends.
     RateLimited,
-    /// Parked until somebody logs claude in.
+    /// Parked until claude has a login.
     NeedsLogin,
     /// Parked with backoff.
     Unavailable,
@@ -106,37 +106,38 @@ pub enum Isolation {
     Uid,
 }
 
-/// What an agent may do.
+/// The rights and quotas of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
     /// Tool groups that its bridge offers.
     pub tool_groups: Vec<String>,
-    /// Names it may send to; empty: everyone. The parent is always allowed.
+    /// Names it may send to; empty: all. The parent is always allowed.
     pub allowed_recipients: Vec<String>,
-    /// Further rights; of [`CAPABILITIES`].
+    /// Further rights, from [`CAPABILITIES`].
     pub capabilities: Vec<String>,
-    /// What it may send per minute, where not as everyone.
+    /// Maximum messages per minute, if it differs from the hive's limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sends_per_minute_max: Option<u32>,
-    /// Most bytes of unsettled bodies that it may have stored, where not as everyone.
+    /// Maximum bytes of unsettled bodies that it may have stored, if it differs from the hive's
+    /// limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender_stored_bytes_max: Option<u64>,
-    /// Most open questions that it may have asked, where not as everyone.
+    /// Maximum open questions that it may have asked, if it differs from the hive's limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub questions_open_max: Option<u32>,
-    /// Most pending reminders that it may have, where not as everyone.
+    /// Maximum pending reminders, if it differs from the hive's limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reminders_pending_max: Option<u32>,
 }
 
 impl Policy {
-    /// Whether it names this tool group.
+    /// Returns whether the policy names this tool group.
     #[must_use]
     pub fn has_group(&self, group: &str) -> bool {
         self.tool_groups.iter().any(|known| known == group)
     }
 
-    /// Whether it names this capability.
+    /// Returns whether the policy names this capability.
     #[must_use]
     pub fn has_capability(&self, capability: &str) -> bool {
         self.capabilities.iter().any(|known| known == capability)
@@ -157,28 +158,28 @@ impl Default for Policy {
     }
 }
 
-/// An agent and what is known of it.
+/// An agent with its state and policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
-    /// Its name.
+    /// Unique name in the hive.
     pub name: AgentName,
-    /// What it is for.
+    /// The agent's purpose.
     pub role: String,
     /// Its parent; `None` for a root.
     pub parent: Option<AgentName>,
-    /// Who declared it.
+    /// Origin of its declaration.
     pub source: Source,
-    /// What its harness is doing.
+    /// State of its harness.
     pub state: HarnessState,
-    /// Since when.
+    /// When `state` last changed.
     pub state_time: WallTime,
     /// Whether a harness is attached.
     pub running: bool,
-    /// Its own status; empty for none.
+    /// Status text that the agent set; empty for none.
     pub status_text: String,
-    /// When that was set.
+    /// When `status_text` was set.
     pub status_time: Option<WallTime>,
-    /// The model it runs on.
+    /// Configured model.
     pub model: String,
     /// Size of its context, in tokens; 0 if unknown.
     pub context_tokens: u64,
@@ -190,19 +191,19 @@ pub struct Agent {
     pub swarm_name: String,
     /// The version of its harness; empty if none attached yet.
     pub revision: String,
-    /// What it may do.
+    /// Rights and quotas.
     pub policy: Policy,
-    /// Why it starts no turns.
+    /// The park, while it starts no turns.
     pub park: Option<park::View>,
     /// Whether it was retired.
     pub retired: bool,
-    /// Deliveries waiting in its inbox.
+    /// Deliveries that wait in its inbox.
     pub ready_count: u32,
-    /// Its dead letters.
+    /// Number of its dead letters.
     pub dead_count: u32,
     /// How its programs are kept apart; `None` before a harness has attached.
     pub isolation: Option<Isolation>,
-    /// What its isolation lacks, a sentence each.
+    /// Gaps of its isolation, a sentence each.
     pub isolation_notes: Vec<String>,
     /// Its open turn.
     pub open_turn: Option<TurnId>,
@@ -212,7 +213,7 @@ pub struct Agent {
     pub available_models: Vec<String>,
     /// Whether the operator stopped it.
     pub stopped: bool,
-    /// The model of its newest turn that has told one; empty if none has.
+    /// The model that its newest turn with a known model reported; empty if none has.
     pub model_in_use: String,
     /// When a new session notifies it to go on.
     pub kick_on_start: KickOnStart,

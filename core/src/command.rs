@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{CommandId, TurnId};
 use crate::time::WallTime;
 
-/// What a harness is told to do.
+/// The content of a command to a harness.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
@@ -15,19 +15,19 @@ pub enum Order {
     StartNewSession,
     /// Run on this model from the next turn on.
     SetModel(String),
-    /// Hand back the running turn and start anew.
+    /// Requeue the deliveries of the running turn and restart.
     RestartHarness,
     /// Compact the conversation, once no turn runs.
     CompactSession,
 }
 
-/// An order on its way.
+/// An order until a harness acknowledges it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// Its id.
+    /// Unique id.
     pub id: CommandId,
-    /// What to do.
+    /// The order.
     pub order: Order,
-    /// When it was given.
+    /// When the operator gave it.
     pub create_time: WallTime,
 }

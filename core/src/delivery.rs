@@ -1,22 +1,22 @@
-//! Deliveries: one message on its way to one recipient.
+//! Deliveries: one message to one recipient, with state and attempts.
 //!
 //! ```text
 //!            lease                       ack
 //!   READY ───────────────► LEASED ─────────────────► ACKED
 //!    ▲  ▲                    │ │
-//!    │  └──── given back ────┘ ├── attempts used up ──► DEAD ── redrive ──► READY
+//!    │  └───── requeued ─────┘ ├── attempts used up ──► DEAD ── redrive ──► READY
 //!    │                         └── turn cancelled ────► HELD ── release ──► READY
 //!    └── superseded ──► SUPERSEDED;  READY, HELD, DEAD ── operator ──► ACKED | DROPPED
 //! ```
 //!
-//! Invariant: every change of a delivery's state is one of the functions here, and `failures`
-//! counts only what may be the message's fault.
+//! Invariant: only the functions here change a delivery's state, and `failures` counts only
+//! failures that may be the message's fault.
 
 use crate::limits::Limits;
 use crate::message::Message;
 use crate::time::{BootTime, Now, WallTime};
 
-/// Where a delivery stands.
+/// State of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub enum State {
     /// Waiting in the inbox.
@@ -27,7 +27,7 @@ pub enum State {
     Held,
     /// A dead letter.
     Dead,
-    /// Done.
+    /// Settled as done.
     Acked,
     /// Dropped by the operator.
     Dropped,
@@ -36,30 +36,30 @@ pub enum State {
 }
 
 impl State {
-    /// Whether nothing can happen to it any more.
+    /// Returns whether the state is final.
     #[must_use]
     pub fn is_settled(self) -> bool {
         matches!(self, Self::Acked | Self::Dropped | Self::Superseded)
     }
 }
 
-/// In which order an inbox is served.
+/// Class of a delivery that decides the order in which an inbox is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lane {
-    /// Notices of the broker: first.
+    /// Notices of the broker; served first.
     System,
-    /// Everything else.
+    /// All other messages.
     Normal,
 }
 
-/// Which lane is served next, when both have mail: system first, with one normal delivery after
+/// Returns the lane to serve when both have mail: system first, with one normal delivery after
 /// `SYSTEM_RUN_MAX` system ones in a row.
 #[must_use]
 pub fn next_lane(system_run: u32) -> Lane {
     if system_run >= crate::limits::SYSTEM_RUN_MAX { Lane::Normal } else { Lane::System }
 }
 
-/// The length of the run of system deliveries after one of this lane was served.
+/// Returns the length of the run of system deliveries after one of this lane was served.
 #[must_use]
 pub fn system_run_after(system_run: u32, served: Lane) -> u32 {
     match served {
@@ -68,12 +68,12 @@ pub fn system_run_after(system_run: u32, served: Lane) -> u32 {
     }
 }
 
-/// Why a delivery came back.
+/// Why a delivery was requeued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RedeliveryCause {
     /// The turn failed.
     TurnFailed,
-    /// The harness vanished in mid-turn.
+    /// The harness vanished during the turn.
     HarnessVanished,
     /// The model's rate limit was hit.
     RateLimited,
@@ -83,22 +83,22 @@ pub enum RedeliveryCause {
     Unavailable,
     /// The harness was shut down, taken over, or its host rebooted.
     Drained,
-    /// The operator ended the try: cancelled its turn and released the delivery later, or settled
-    /// it.
+    /// The operator ended the attempt: cancelled its turn and released the delivery later, or
+    /// settled it.
     Released,
     /// The operator redrove it.
     Redriven,
     /// The tool result that carried it never reached the model.
     NotReceived,
-    /// A consumer gave it back.
+    /// A consumer requeued it.
     Nacked,
-    /// A consumer's lease ran out.
+    /// A consumer's lease expired.
     LeaseExpired,
 }
 
 impl RedeliveryCause {
-    /// Whether the next try has the number of the last one, which used no attempt. A redriven
-    /// delivery begins with its first.
+    /// Returns whether the next attempt has the number of the last one, which used no attempt. A
+    /// redriven delivery starts at 1.
     #[must_use]
     pub fn repeats_attempt(self) -> bool {
         match self {
@@ -117,43 +117,43 @@ impl RedeliveryCause {
     }
 }
 
-/// What the end of a lease does.
+/// The effect of the end of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settlement {
-    /// Done.
+    /// The delivery is done.
     Ack,
-    /// Back to the inbox, no attempt used.
+    /// Requeue; no attempt used.
     GiveBack(RedeliveryCause),
-    /// Back to the inbox with backoff, one attempt used; dead when none is left.
+    /// Requeue with backoff, one attempt used; dead if none is left.
     Fail(RedeliveryCause),
-    /// Dead at once.
+    /// Dead letter at once.
     FailForGood(RedeliveryCause),
-    /// Out of the queue until the operator decides.
+    /// Held until the operator decides.
     Hold,
 }
 
-/// The part of a delivery that changes.
+/// The mutable part of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Where it stands.
+    /// Current state.
     pub state: State,
-    /// Failed attempts.
+    /// Number of failed attempts.
     pub failures: u32,
-    /// Why it came back last.
+    /// Why it was last requeued.
     pub cause: Option<RedeliveryCause>,
-    /// Not served before this time.
+    /// Earliest time at which it is served.
     pub not_before: Option<BootTime>,
 }
 
 impl Progress {
-    /// A delivery that was just accepted.
+    /// Creates the progress of a delivery that was just accepted.
     #[must_use]
     pub fn new() -> Self {
         Self { state: State::Ready, failures: 0, cause: None, not_before: None }
     }
 
-    /// Numbers the try that holds the delivery, or held it last; 0 before the first. `by_operator`
-    /// says whether the operator settled it.
+    /// Returns the number of the attempt that holds the delivery, or held it last; 0 before the
+    /// first. `by_operator` says whether the operator settled it.
     #[must_use]
     pub fn attempt(&self, by_operator: bool) -> u32 {
         let next = self.failures.saturating_add(1);
@@ -168,25 +168,26 @@ impl Progress {
         }
     }
 
-    /// Whether it is served alone, so that it does not burn the attempts of its neighbours.
+    /// Returns whether it is served alone, so that it does not use up the attempts of its
+    /// neighbours.
     #[must_use]
     pub fn is_alone(&self) -> bool {
         self.failures.saturating_add(1) >= crate::limits::ALONE_FROM_ATTEMPT
     }
 
-    /// Whether it may be leased now.
+    /// Returns whether it may be leased now.
     #[must_use]
     pub fn is_due(&self, now: Now) -> bool {
         self.state == State::Ready && self.not_before.is_none_or(|due| due <= now.boot)
     }
 
-    /// Claims it. Only a due delivery can be claimed.
+    /// Leases it; `None` unless it is due.
     #[must_use]
     pub fn lease(self, now: Now) -> Option<Self> {
         self.is_due(now).then_some(Self { state: State::Leased, not_before: None, ..self })
     }
 
-    /// Ends a claim. Only a leased delivery has one.
+    /// Ends its lease; `None` if it is not leased.
     #[must_use]
     pub fn settle(self, settlement: Settlement, now: Now, limits: &Limits) -> Option<Self> {
         if self.state != State::Leased {
@@ -215,15 +216,14 @@ impl Progress {
         })
     }
 
-    /// What the operator does to it without holding a claim; `None` where its state does not allow
-    /// it.
+    /// Applies an operator's decision, which needs no lease; `None` if its state does not allow it.
     #[must_use]
     pub fn decide(self, decision: Decision) -> Option<Self> {
         use State::{Acked, Dead, Dropped, Held, Leased, Ready, Superseded};
         let released = Some(RedeliveryCause::Released);
         match (decision, self.state) {
-            // An operator's settlement ends a lease too: its holder then finds it lost. It ends the
-            // try that held the delivery.
+            // An operator's settlement also ends a lease, which its holder then finds lost. It ends
+            // the attempt that held the delivery.
             (Decision::Ack, Leased | Held) => {
                 Some(Self { state: Acked, cause: released, not_before: None, ..self })
             }
@@ -260,47 +260,47 @@ impl Default for Progress {
     }
 }
 
-/// A change that needs no claim.
+/// A change that needs no lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Decision {
-    /// Done, says the operator.
+    /// Settled as done by the operator.
     Ack,
     /// Dropped by the operator.
     Drop,
     /// Released by the operator.
     Release,
-    /// Sent round again by the operator.
+    /// Redriven by the operator.
     Redrive,
     /// Replaced by a newer message with its coalescing key.
     Supersede,
 }
 
-/// A delivery as it is shown.
+/// A delivery as callers see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The message.
     pub message: Message,
     /// The recipient; `operator` for the operator's inbox.
     pub agent: String,
-    /// Its lane.
+    /// Lane in which it is served.
     pub lane: Lane,
-    /// Where it stands.
+    /// Current state.
     pub state: State,
-    /// The number of the try that holds it, or held it last; 0 before the first.
+    /// Number of the attempt that holds it, or held it last; 0 before the first.
     pub attempt: u32,
-    /// Why it came back last.
+    /// Why it was last requeued.
     pub cause: Option<RedeliveryCause>,
-    /// What the last failed run said.
+    /// Error of the last failed run.
     pub last_error: String,
     /// The end of the last failed run's output.
     pub output_tail: String,
     /// The turn that holds it, or held it last.
     pub turn_id: Option<crate::id::TurnId>,
-    /// Not served before this time.
+    /// Earliest time at which it is served.
     pub not_before: Option<WallTime>,
     /// When its state last changed.
     pub state_time: WallTime,
-    /// Which operator settled it; empty where none did.
+    /// The operator that settled it; empty if none did.
     pub settled_by: String,
 }
 

@@ -3,7 +3,7 @@
 use crate::id::{MessageId, QuestionId, ReminderId, TurnId};
 use crate::time::WallTime;
 
-/// What happened.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A message was accepted.
@@ -12,7 +12,7 @@ pub enum Kind {
     DeliveryLeased,
     /// A delivery was acked.
     DeliveryAcked,
-    /// A delivery was given back.
+    /// A delivery was requeued.
     DeliveryReturned,
     /// A delivery became a dead letter.
     DeliveryDead,
@@ -24,7 +24,7 @@ pub enum Kind {
     DeliveryRedriven,
     /// A delivery was dropped.
     DeliveryDropped,
-    /// A newer message took a delivery's place.
+    /// A newer message superseded a delivery.
     DeliverySuperseded,
     /// A turn began.
     TurnBegun,
@@ -32,7 +32,7 @@ pub enum Kind {
     TurnEnded,
     /// A harness attached with a new session epoch.
     HarnessAttached,
-    /// A harness was fenced or stayed away too long.
+    /// A harness was fenced or its grace period expired.
     HarnessLost,
     /// An agent was created.
     AgentCreated,
@@ -79,11 +79,11 @@ pub enum Kind {
 /// A committed fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its place in the log.
+    /// Its position in the log.
     pub sequence: u64,
-    /// What happened.
+    /// The kind of fact.
     pub kind: Kind,
-    /// When.
+    /// When it was committed.
     pub time: WallTime,
     /// The agent it concerns; empty for none.
     pub agent: String,
@@ -91,7 +91,7 @@ pub struct Event {
     pub message_id: Option<MessageId>,
     /// The turn it concerns.
     pub turn_id: Option<TurnId>,
-    /// More, for a person.
+    /// Further text for people.
     pub detail: String,
     /// The question it concerns.
     pub question_id: Option<QuestionId>,

@@ -15,13 +15,13 @@ macro_rules! ids {
         pub struct $name(u64);
 
         impl $name {
-            /// The id with this number; `None` for 0, which means "none" on the wire.
+            /// Creates an id; `None` for 0, which means "none" on the wire.
             #[must_use]
             pub const fn new(number: u64) -> Option<Self> {
                 if number == 0 { None } else { Some(Self(number)) }
             }
 
-            /// Its number, at least 1.
+            /// Returns the number, at least 1.
             #[must_use]
             pub const fn get(self) -> u64 {
                 self.0
@@ -49,7 +49,7 @@ ids! {
     ReminderId,
 }
 
-/// The number that stands for an optional id on the wire and in rows: 0 for none.
+/// Returns the number of an optional id on the wire and in rows: 0 for none.
 #[must_use]
 pub fn number<T>(id: Option<T>, get: impl FnOnce(T) -> u64) -> u64 {
     id.map_or(0, get)

@@ -1,12 +1,11 @@
-//! Isolation: how an agent's programs are kept apart from the operator, the broker and the other
+//! Isolation: how an agent's programs are separated from the operator, the broker and the other
 //! agents.
 //!
 //! `hivectl up` starts each harness at a [`Level`] and writes an [`Expected`] for it. The harness
 //! probes from inside what it can reach, before it starts claude, and reports [`Found`]. The
 //! isolation that Hive shows is computed from that report.
 //!
-//! Invariant: isolation is a result. A level that was asked for is never shown as reached without a
-//! report.
+//! Invariant: isolation is a result. A requested level is never shown as reached without a report.
 
 use std::path::PathBuf;
 
@@ -25,13 +24,13 @@ pub const RESTART_CODE: u8 = 9;
 /// The file with [`Expected`], in the directory of the harness's settings.
 pub const EXPECTED_FILE: &str = "isolation.json";
 
-/// How an agent is started.
+/// The way an agent is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// As any program of the operator's.
+    /// Like any program of the operator.
     None,
-    /// In namespaces of its own, with the host's files as its user sees them, less the rest of the
+    /// In namespaces of its own. It sees the host's files as its user does, except the rest of the
     /// hive.
     SharedFiles,
     /// In namespaces of its own, with the files of an allow-list.
@@ -53,44 +52,44 @@ impl Level {
     }
 }
 
-/// What a harness is started with, and what it must not be able to reach. Written by `hivectl up`.
+/// The start of a harness, with the paths that it must not reach. `hivectl up` writes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expected {
-    /// The level that it was started at; never [`Level::None`].
+    /// The level at which it was started; never [`Level::None`].
     pub level: Level,
-    /// The bubblewrap that it starts shell tasks with.
+    /// The bubblewrap that starts its shell tasks.
     pub bwrap: PathBuf,
     /// Whether its programs may create user namespaces (`user_namespaces = true`).
     pub user_namespaces: bool,
     /// Paths of the hive and of the operator that must not exist inside.
     pub hidden: Vec<PathBuf>,
-    /// Paths that must not be writable, as programs and the configuration file.
+    /// Paths that must not be writable, such as programs and the configuration file.
     pub read_only: Vec<PathBuf>,
-    /// Directories that it may write in, besides its own; claude gets them as additional
+    /// Directories that it may write to, besides its own; claude gets them as additional
     /// directories.
     pub writable: Vec<PathBuf>,
     /// Device files that it may use, besides those of every sandbox.
     pub devices: Vec<PathBuf>,
-    /// Directory of the settings of its harness, which hold keys: claude and its shell tasks do not
-    /// need it.
+    /// Directory of the settings of its harness, which contain keys: claude and its shell tasks do
+    /// not need it.
     pub private: PathBuf,
-    /// Granted paths as they were when they were checked. A harness that finds another file there
-    /// ends before it starts claude: a link was put in the way of the mount.
+    /// Granted paths as they were when checked. A harness that finds another file there ends before
+    /// it starts claude: a link has replaced the mount's path.
     pub mounted: Vec<Mounted>,
 }
 
-/// A mount point and the file that it has to show.
+/// A mount point and the file that it must show.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mounted {
-    /// Where it is, on the host and inside.
+    /// Path on the host and inside.
     pub path: PathBuf,
-    /// The number of its file system.
+    /// Device number of the file system.
     pub device: u64,
-    /// The number of the file.
+    /// Inode number of the file.
     pub inode: u64,
 }
 
-/// How bad it is that a probe failed.
+/// Severity of a failed probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -100,18 +99,18 @@ pub enum Severity {
     Broken,
 }
 
-/// One probe that failed.
+/// A failed probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// How bad it is.
+    /// Effect on the agent's isolation.
     pub severity: Severity,
-    /// What was reached, by name, as a sentence without a full stop.
+    /// The reached object, by name; a sentence without a full stop.
     pub sentence: String,
 }
 
-/// What a harness has found from inside.
+/// The result of a harness's probes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
-    /// Probes that failed; empty: none.
+    /// Failed probes; empty: none.
     pub findings: Vec<Finding>,
 }

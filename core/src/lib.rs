@@ -1,8 +1,8 @@
 //! The vocabulary of Hive: its nouns and the rules that hold for them.
 //!
-//! What it is not: it knows no async, IO, SQL, protobuf, clock or random numbers. `now` is always
-//! an argument, so every rule here can be checked by a plain test. The invariant of the crate: a
-//! value that exists is valid; parsing happens once, at the border.
+//! It has no async, IO, SQL, protobuf, clock or random numbers. `now` is always an argument, so
+//! plain tests cover every rule. Invariant of the crate: a value that exists is valid; parsing
+//! happens once, at the border.
 
 pub mod agent;
 pub mod caller;

@@ -1,4 +1,4 @@
-//! Every bound of Hive, with its unit in its name. `hive.toml` may set those of [`Limits`] by name
+//! Every limit of Hive, with its unit in its name. `hive.toml` may set those of [`Limits`] by name
 //! under `[broker.limits]`.
 
 use std::time::Duration;
@@ -13,19 +13,20 @@ pub const COALESCING_KEY_CHARS_MAX: usize = 128;
 pub const PROCESS_TOKEN_CHARS_MIN: usize = 16;
 /// Longest token of any kind, in characters.
 pub const TOKEN_CHARS_MAX: usize = 128;
-/// Most deliveries that one receive leases.
+/// Maximum deliveries that one receive leases.
 pub const RECEIVE_DELIVERIES_MAX: u32 = 32;
 /// Longest wait of one receive.
 pub const RECEIVE_WAIT_MAX: Duration = Duration::from_secs(180);
-/// A consumer's lease, where it asks for no other.
+/// A consumer's lease, if it requests no other.
 pub const LEASE_DEFAULT: Duration = Duration::from_secs(60);
 /// Longest lease of a consumer.
 pub const LEASE_MAX: Duration = Duration::from_secs(3600);
-/// Most rows of one page.
+/// Maximum rows of one page.
 pub const PAGE_ROWS_MAX: u32 = 500;
-/// Rows of a page, where the caller asks for no other number.
+/// Rows of a page, if the caller requests no other number.
 pub const PAGE_ROWS_DEFAULT: u32 = 50;
-/// Most bytes of one page of a list, so that a reply stays well under the 4 MiB of a gRPC message.
+/// Maximum bytes of one page of a list, so that a reply stays well under the 4 MiB of a gRPC
+/// message.
 pub const PAGE_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// Longest error text kept with a turn or delivery, in bytes.
 pub const ERROR_BYTES_MAX: usize = 4 * 1024;
@@ -39,7 +40,7 @@ pub const ROLE_CHARS_MAX: usize = 1000;
 pub const MODEL_CHARS_MAX: usize = 200;
 /// Longest question, in bytes.
 pub const QUESTION_BYTES_MAX: usize = 8 * 1024;
-/// Most options of a question.
+/// Maximum options of a question.
 pub const QUESTION_OPTIONS_MAX: usize = 20;
 /// Longest option of a question, in characters.
 pub const OPTION_CHARS_MAX: usize = 200;
@@ -47,15 +48,15 @@ pub const OPTION_CHARS_MAX: usize = 200;
 pub const ANSWER_BYTES_MAX: usize = 16 * 1024;
 /// Shortest time that a question may be open, and shortest delay of a reminder.
 pub const DUE_SPAN_MIN: Duration = Duration::from_secs(1);
-/// Longest time that a question may be open, where it has a deadline.
+/// Longest time that a question with a deadline may be open.
 pub const QUESTION_TTL_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 /// Furthest time of a reminder.
 pub const REMINDER_DELAY_MAX: Duration = Duration::from_secs(3660 * 24 * 3600);
-/// A reminder's body over this many bytes comes as a file.
+/// Reminder bodies over this many bytes are stored in a file.
 pub const REMINDER_INLINE_BYTES_MAX: usize = 4 * 1024;
-/// Most entries of one co-process's set of loose ends.
+/// Maximum loose ends that one co-process publishes.
 pub const PUBLISHED_LOOSE_ENDS_MAX: usize = 100;
-/// Most co-processes that publish loose ends for one agent.
+/// Maximum co-processes that publish loose ends for one agent.
 pub const LOOSE_END_LABELS_MAX: usize = 16;
 /// Longest key of a published loose end, in characters.
 pub const LOOSE_END_KEY_CHARS_MAX: usize = 128;
@@ -63,96 +64,96 @@ pub const LOOSE_END_KEY_CHARS_MAX: usize = 128;
 pub const LOOSE_END_TEXT_CHARS_MAX: usize = 500;
 /// Longest search, in characters.
 pub const SEARCH_CHARS_MAX: usize = 256;
-/// Most words of one search, those of phrases included: each costs time.
+/// Maximum words of one search, words of phrases included: each costs time.
 pub const SEARCH_WORDS_MAX: usize = 16;
-/// Shortest beginning of a word in a search; shorter ones stand for a large part of all words.
+/// Shortest prefix of a word in a search, in characters; shorter ones match a large part of all
+/// words.
 pub const SEARCH_BEGINNING_CHARS_MIN: usize = 2;
-/// Rows of a page of a search, where the caller asks for no other number.
+/// Rows of a page of a search, if the caller requests no other number.
 pub const SEARCH_ROWS_DEFAULT: u32 = 20;
-/// Most rows of a page of a search.
+/// Maximum rows of a page of a search.
 pub const SEARCH_ROWS_MAX: u32 = 50;
-/// From this attempt on a delivery is served alone.
+/// First attempt at which a delivery is served alone.
 pub const ALONE_FROM_ATTEMPT: u32 = 3;
-/// After this many system deliveries in a row one normal delivery is served.
+/// Maximum system deliveries in a row before one normal delivery is served.
 pub const SYSTEM_RUN_MAX: u32 = 8;
-/// Most tools that are counted in one turn.
+/// Maximum tools that are counted in one turn.
 pub const TURN_TOOLS_MAX: usize = 64;
 /// Longest name of a tool, in characters.
 pub const TOOL_NAME_CHARS_MAX: usize = 128;
-/// Turns are summed up over so long, where the caller asks for no other time.
+/// Time over which turns are summed up, if the caller requests no other.
 pub const STATS_WINDOW_DEFAULT: Duration = Duration::from_secs(24 * 3600);
 /// Shortest time over which turns are summed up.
 pub const STATS_WINDOW_MIN: Duration = Duration::from_secs(1);
 /// Longest time over which turns are summed up.
 pub const STATS_WINDOW_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
-/// Most tools in a sum of turns.
+/// Maximum tools in a sum of turns.
 pub const STATS_TOOLS_MAX: usize = 20;
-/// Most labels of co-processes in a sum of turns; the rest is counted without its labels.
+/// Maximum labels of co-processes in a sum of turns; the rest is counted without labels.
 pub const STATS_LABELS_MAX: usize = 20;
-/// Into so many equal slices a sum of turns is cut.
+/// Number of equal slices of a sum of turns.
 pub const STATS_SLICES: usize = 24;
 /// Longest subject of a problem, in characters.
 pub const PROBLEM_SUBJECT_CHARS_MAX: usize = 64;
-/// Longest text of a problem, in bytes; it is cut there.
+/// Longest text of a problem, in bytes; longer ones are cut.
 pub const PROBLEM_TEXT_BYTES_MAX: usize = 8 * 1024;
-/// So long a harness may take to answer the wish for a login dialogue.
+/// Maximum time in which a harness answers the request for a login dialogue.
 pub const LOGIN_ANSWER_MAX: Duration = Duration::from_secs(10);
-/// Most bytes of one step of a login dialogue.
+/// Maximum bytes of one step of a login dialogue.
 pub const LOGIN_STEP_BYTES_MAX: usize = 64 * 1024;
-/// Longest name of a kind of terminal, in characters.
+/// Longest name of a terminal kind, in characters.
 pub const TERMINAL_KIND_CHARS_MAX: usize = 64;
 /// Longest path of a unix socket on Linux, in bytes.
 pub const SOCKET_PATH_BYTES_MAX: usize = 107;
-/// Most notes on the isolation of one agent.
+/// Maximum notes on the isolation of one agent.
 pub const ISOLATION_NOTES_MAX: usize = 32;
-/// Most characters of such a note. Without control characters, all notes fit into one packet from
-/// `hivectl up` to the broker.
+/// Maximum characters of such a note. Without control characters, all notes fit into one packet
+/// from `hivectl up` to the broker.
 pub const ISOLATION_NOTE_CHARS_MAX: usize = 400;
 
-/// Most connections to one agent's socket at once; one more is hung up on. So the files of a broker
-/// last for all its agents.
+/// Maximum connections to one agent's socket at once; a further one is closed. So the broker's file
+/// descriptors last for all its agents.
 pub const AGENT_CONNECTIONS_MAX: usize = 64;
-/// Most calls under way on one agent's socket, answers that nobody reads included; one more is
-/// refused. What each of them may keep in the broker's memory is bounded by the longest request of
-/// its kind and a page of [`PAGE_BYTES_MAX`].
+/// Maximum calls under way on one agent's socket, including answers that the agent does not read; a
+/// further one is refused. The longest request of its kind and a page of [`PAGE_BYTES_MAX`] limit
+/// the memory of each call.
 pub const AGENT_CALLS_MAX: usize = 64;
-/// So many calls of one agent's socket are worked on at once; more wait in line behind their own
-/// kind, so that an agent that calls as fast as it can stands before nobody else with more than
-/// these.
+/// Maximum concurrent calls of one agent's socket. Further calls queue behind others of their kind,
+/// so an agent that calls at full speed delays other agents by at most these calls.
 pub const AGENT_CALLS_AT_WORK_MAX: usize = 4;
-/// Longest request of an agent, in bytes, where it carries neither a body nor a list.
+/// Longest request of an agent without a body or a list, in bytes.
 pub const REQUEST_BYTES_MAX: usize = 128 * 1024;
-/// Bytes that a request may have beside the body of a message.
+/// Maximum bytes of a request besides the body of a message.
 pub const REQUEST_FIELDS_BYTES_MAX: usize = 64 * 1024;
-/// Longest request of an agent that is a list: turn lines, all tool calls of a turn, a co-process's
-/// whole set of loose ends.
+/// Longest request of an agent that is a list, in bytes: turn lines, all tool calls of a turn, a
+/// co-process's whole set of loose ends.
 pub const REQUEST_LIST_BYTES_MAX: usize = 512 * 1024;
-/// Most bytes of the ids of tool calls at the end of a turn.
+/// Maximum bytes of the ids of tool calls at the end of a turn.
 pub const RETURNED_TOOL_USES_BYTES_MAX: usize = 384 * 1024;
 /// Longest request of the operator, in bytes.
 pub const OPERATOR_REQUEST_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Most connections to the operator's socket at once.
+/// Maximum connections to the operator's socket at once.
 pub const OPERATOR_CONNECTIONS_MAX: usize = 256;
-/// Most calls under way on the operator's socket.
+/// Maximum calls under way on the operator's socket.
 pub const OPERATOR_CALLS_MAX: usize = 256;
-/// So many calls of the operator's socket are worked on at once.
+/// Maximum concurrent calls of the operator's socket.
 pub const OPERATOR_CALLS_AT_WORK_MAX: usize = 64;
 
-/// The bounds that a host may set.
+/// The limits that a host may set.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Longest body, in bytes.
     pub body_bytes_max: u32,
-    /// Most unsettled deliveries in one inbox.
+    /// Maximum unsettled deliveries in one inbox.
     pub inbox_depth_max: u32,
-    /// Most bytes of unsettled bodies that one origin may have stored.
+    /// Maximum bytes of unsettled bodies that one origin may have stored.
     pub sender_stored_bytes_max: u64,
     /// Messages that one origin may send per minute, in bursts of as many.
     pub sends_per_minute_max: u32,
     /// Attempts before a delivery becomes a dead letter.
     pub attempts_max: u32,
-    /// How long a harness may stay away before its turn is given back, in milliseconds.
+    /// How long a harness may stay away before its turn is requeued, in milliseconds.
     pub harness_grace_ms: u64,
     /// Backoff of a delivery after its first failed attempt, in milliseconds; doubles with each
     /// further one.
@@ -164,18 +165,17 @@ pub struct Limits {
     pub park_backoff_base_ms: u64,
     /// Longest such park, in milliseconds.
     pub park_backoff_max_ms: u64,
-    /// Park of a rate-limited agent, where the model did not say when the limit ends, in
-    /// milliseconds.
+    /// Park of a rate-limited agent in milliseconds, if the model did not say when the limit ends.
     pub rate_limit_park_ms: u64,
     /// How long request ids are remembered, in hours.
     pub request_id_hours: u32,
     /// How long lines of live turns are kept, in hours.
     pub turn_events_hours: u32,
-    /// Most bytes of live turn lines kept, over all agents.
+    /// Maximum bytes of stored live turn lines, over all agents.
     pub turn_events_bytes_max: u64,
-    /// Most open questions that one agent may have asked.
+    /// Maximum open questions that one agent may have asked.
     pub questions_open_max: u32,
-    /// Most pending reminders of one agent.
+    /// Maximum pending reminders of one agent.
     pub reminders_pending_max: u32,
 }
 
@@ -203,13 +203,13 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// How long a harness may stay away.
+    /// Returns how long a harness may stay away.
     #[must_use]
     pub fn harness_grace(&self) -> Duration {
         Duration::from_millis(self.harness_grace_ms)
     }
 
-    /// How long a delivery waits after `failures` failed attempts.
+    /// Returns how long a delivery waits after `failures` failed attempts.
     #[must_use]
     pub fn retry_backoff(&self, failures: u32) -> Duration {
         let (base, max) = (self.retry_backoff_base_ms, self.retry_backoff_max_ms);
@@ -217,7 +217,7 @@ impl Limits {
             .after(failures)
     }
 
-    /// How long an agent is parked after turns in a row that could not run.
+    /// Returns the backoff of an agent after turns in a row that could not run.
     #[must_use]
     pub fn park_backoff(&self) -> Backoff {
         Backoff {
@@ -227,7 +227,7 @@ impl Limits {
     }
 }
 
-/// A pause that doubles with each failure in a row. By default that of agents that cannot run.
+/// A pause that doubles with each failure in a row. The default is that of agents that cannot run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     /// The pause after the first failure.

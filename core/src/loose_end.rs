@@ -1,41 +1,41 @@
-//! Loose ends: what an agent has open and should not forget.
+//! Loose ends: open items of an agent, which it should not forget.
 
 use crate::time::WallTime;
 
-/// What kind of loose end it is.
+/// The kind of a loose end.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
 pub enum Kind {
     /// A question that the agent asked.
     QuestionAsked,
-    /// A question that the agent was asked.
+    /// A question to the agent that has no answer yet.
     QuestionOwed,
     /// A pending reminder.
     Reminder,
     /// A message of the agent that became a dead letter.
     DeadLetter,
-    /// What a co-process of the agent published.
+    /// An entry that a co-process of the agent published.
     External,
 }
 
-/// Something open.
+/// An open item of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LooseEnd {
-    /// What kind it is.
+    /// Kind of the item.
     pub kind: Kind,
     /// The id of the question, reminder, message or entry; at least 1.
     pub id: u64,
-    /// Whose it is: an agent's name, or `operator`.
+    /// Its owner: an agent's name, or `operator`.
     pub agent: String,
     /// The other side; empty for a reminder.
     pub peer: String,
-    /// What it is about, cut to [`crate::limits::LOOSE_END_TEXT_CHARS_MAX`] characters.
+    /// Subject, cut to [`crate::limits::LOOSE_END_TEXT_CHARS_MAX`] characters.
     pub text: String,
-    /// Since when it is open.
+    /// Time since which it is open.
     pub create_time: WallTime,
     /// Deadline or due time.
     pub due_time: Option<WallTime>,
-    /// The co-process's own name for it; empty for other kinds.
+    /// The co-process's key for it; empty for other kinds.
     pub key: String,
 }

@@ -1,13 +1,13 @@
-//! Messages: who said what to whom. Immutable once accepted.
+//! Messages: text with its origin and recipients. Immutable once accepted.
 
 use crate::id::{MessageId, QuestionId, ReminderId, TurnId};
 use crate::name::{AgentName, Label};
 use crate::time::WallTime;
 
-/// The name under which the operator's inbox goes.
+/// The name of the operator's inbox.
 pub const OPERATOR: &str = "operator";
 
-/// Who a message came from.
+/// The source of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// An agent.
@@ -31,7 +31,7 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// To whom a message goes, as its sender said it.
+/// The recipient of a message, as its sender named it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recipient {
     /// One agent.
@@ -44,7 +44,7 @@ pub enum Recipient {
     Everyone,
 }
 
-/// What a message of the broker tells.
+/// The subject of a message of the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SystemKind {
     /// A turn of a child failed.
@@ -55,7 +55,7 @@ pub enum SystemKind {
     Restarted,
     /// A child cannot run turns now.
     Unavailable,
-    /// The recipient is asked something.
+    /// The recipient is asked a question.
     QuestionAsked,
     /// A question was answered.
     QuestionAnswered,
@@ -63,30 +63,30 @@ pub enum SystemKind {
     QuestionExpired,
     /// A question was withdrawn.
     QuestionCancelled,
-    /// A reminder's time has come.
+    /// A reminder is due.
     Reminder,
-    /// Something around a child's harness does not work.
+    /// A problem around a child's harness.
     Problem,
 }
 
-/// A message as it was accepted.
+/// An accepted message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its id.
+    /// Unique id.
     pub id: MessageId,
-    /// Who sent it.
+    /// Source of the message.
     pub origin: Origin,
-    /// Who got it; [`OPERATOR`] stands for the operator.
+    /// Names of the recipients; [`OPERATOR`] is the operator.
     pub recipients: Vec<String>,
-    /// The text.
+    /// Body of the message.
     pub body: String,
-    /// What it answers.
+    /// The message that it replies to.
     pub in_reply_to: Option<MessageId>,
     /// When it was accepted.
     pub accept_time: WallTime,
-    /// What it tells, for messages of the broker.
+    /// Subject of a message of the broker; `None` for others.
     pub system_kind: Option<SystemKind>,
-    /// Whether it went to everyone.
+    /// Whether it was sent to everyone.
     pub broadcast: bool,
     /// The turn it was sent in.
     pub turn_id: Option<TurnId>,

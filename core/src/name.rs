@@ -1,4 +1,4 @@
-//! Names: of agents, and of the labels under which co-processes wake them.
+//! Names: of agents, and of the labels under which co-processes send `Wake`.
 //!
 //! Invariant: no label can be mistaken for an agent, the operator or the broker.
 
@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 /// Longest name or label, in characters.
 pub const NAME_CHARS_MAX: usize = 63;
 
-/// Words that name no agent and no label, because they mean something else already.
+/// Words that are invalid as names and labels, because they have another meaning.
 pub const RESERVED: [&str; 8] =
     ["operator", "system", "reminder", "self", "external", "parent", "everyone", "hive"];
 
-/// Further words that name no label: in mail they would pass for the operator, for Hive, or for the
+/// Further words that are invalid as labels: in mail they would pass for the operator, Hive, or the
 /// model's maker. Agents may have them.
 pub const RESERVED_LABELS: [&str; 9] =
     ["broker", "hived", "hivectl", "user", "admin", "root", "human", "claude", "anthropic"];
 
-/// Why a text is no name.
+/// Why a text is not a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidName {
     /// It is empty.
@@ -27,12 +27,12 @@ pub enum InvalidName {
     /// It is too long.
     #[error("`{0}` is longer than {NAME_CHARS_MAX} characters")]
     TooLong(String),
-    /// It has a character that names do not have.
+    /// A character is not allowed in names.
     #[error(
         "`{0}` is no name: use lower-case letters, digits, `-` and `_`, and begin with a letter"
     )]
     BadCharacter(String),
-    /// It means something else.
+    /// The word is reserved.
     #[error("`{0}` is a reserved word")]
     Reserved(String),
 }
@@ -69,7 +69,7 @@ impl AgentName {
         Ok(Self(text.to_owned()))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -95,8 +95,8 @@ impl fmt::Display for AgentName {
     }
 }
 
-/// The label of a wake: as an agent's name, and dots. That it looks like no agent's is checked
-/// where agents are known.
+/// The label of a `Wake`: like an agent's name, but dots are allowed. The code that knows the
+/// agents checks that it looks like none of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Label(String);
 
@@ -107,8 +107,8 @@ impl Label {
         Ok(Self(text.to_owned()))
     }
 
-    /// The names of agents that it could pass for: itself, and itself without the punctuation at
-    /// its end.
+    /// Returns the names of agents that it could pass for: itself, and itself without trailing
+    /// punctuation.
     #[must_use]
     pub fn looks_like(&self) -> [&str; 2] {
         [&self.0, self.0.trim_end_matches(['.', '-', '_'])]
@@ -122,16 +122,15 @@ impl Label {
         RESERVED.into_iter().chain(RESERVED_LABELS).find(|word| shape == self::shape(word))
     }
 
-    /// The label as text.
+    /// Returns the label as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Returns what a reader sees at a glance: without punctuation, and with one letter for all
-/// characters that look like it. Names and labels have ASCII characters only, so no other alphabet
-/// is to be folded.
+/// Returns the shape of a text at a glance: without punctuation, and with one letter for all
+/// similar characters. Names and labels are ASCII, so other alphabets are not folded.
 fn shape(text: &str) -> String {
     let letters =
         text.chars().filter(char::is_ascii_alphanumeric).map(|c| match c.to_ascii_lowercase() {
@@ -155,9 +154,10 @@ impl fmt::Display for Label {
     }
 }
 
-/// The candidates nearest to `wanted`, best first, at most three; none that is nothing like it.
+/// Returns the candidates nearest to `wanted`, best first, at most three; dissimilar ones are left
+/// out.
 pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    // A mistyped name is told by the letters that differ; a name half remembered by its beginning.
+    // A mistyped name differs in a few letters; a name half remembered has the same beginning.
     let alike = |name: &str| {
         strsim::jaro_winkler(wanted, name) > 0.7
             || strsim::normalized_damerau_levenshtein(wanted, name) > 0.6

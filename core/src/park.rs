@@ -1,9 +1,11 @@
 //! Parks: why an agent starts no turns for now, and what ends that.
 //!
-//! The broker decides; a harness only shows and follows. Invariant: the rules are pure and total,
-//! and no other file has one: which end of a turn parks ([`after_turn`]), what a report of the
-//! harness changes ([`after_report`]), how long a park holds ([`Park::holds`]), and the state that
-//! it shows ([`state_of`]).
+//! The broker decides; a harness shows the park and obeys it. Invariant: the rules are pure and
+//! total, and all are in this file: which end of a turn parks ([`after_turn`]), what a report of
+//! the harness changes ([`after_report`]), how long a park holds ([`Park::holds`]), and the state
+//! that it shows ([`state_of`]). Two
+//! facts are elsewhere: a reboot ends parks by the boot clock (the store, when it opens), and an
+//! ordered compaction runs while parked (the engine's turns).
 
 use std::time::Duration;
 
@@ -12,10 +14,10 @@ use crate::limits::Limits;
 use crate::time::{BootTime, Now, WallTime};
 use crate::turn::{Kind, Outcome};
 
-/// A wall clock that is set forward is noticed within this time.
+/// Maximum delay until a wall clock that was set forward is noticed.
 const WALL_CHECK_MAX: Duration = Duration::from_secs(60);
-/// Failed turns in a row that the agent may have before they park it: each failed delivery has a
-/// backoff of its own.
+/// Maximum failed turns in a row before they park the agent: each failed delivery has its own
+/// backoff.
 const FAILED_MAX: u32 = 2;
 
 /// How long an agent is parked. A boot time bounds the rate of retries; a wall time is the end of
@@ -79,19 +81,19 @@ impl Park {
     }
 }
 
-/// A park with its reason.
+/// A park with its cause and error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parked {
     /// The outcome that caused it.
     pub cause: Outcome,
     /// How long it holds.
     pub park: Park,
-    /// What went wrong.
+    /// Error of the turn.
     pub error: String,
 }
 
 impl Parked {
-    /// Returns what callers see of it.
+    /// Returns the park as callers see it.
     #[must_use]
     pub fn view(&self, now: Now) -> View {
         let until = self.park.until(now);
@@ -117,9 +119,9 @@ pub struct View {
     pub cause: Outcome,
     /// Until when; `None` if only a login ends it.
     pub until: Option<WallTime>,
-    /// How long that was from the time at which it was read.
+    /// Duration from the time of the read to `until`.
     pub remaining: Option<Duration>,
-    /// What went wrong.
+    /// Error of the turn.
     pub error: String,
 }
 
@@ -145,12 +147,12 @@ pub fn state_of(cause: Outcome) -> HarnessState {
     }
 }
 
-/// What a park depends on at the end of a turn.
+/// The facts of a turn's end that a park depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct TurnEnd {
-    /// What the turn was for.
+    /// Kind of the turn.
     pub kind: Kind,
-    /// How it ended.
+    /// Outcome of the turn.
     pub outcome: Outcome,
     /// Whether the conversation was compacted in it.
     pub compacted: bool,
@@ -160,14 +162,14 @@ pub struct TurnEnd {
     pub retry_time: Option<WallTime>,
 }
 
-/// What the end of a turn changes.
+/// The effect of a turn's end on the park.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Nothing.
+    /// No change.
     Nothing,
     /// The agent runs: it is not parked, and has no failures in a row.
     Runs,
-    /// One more turn could not run.
+    /// Another turn could not run.
     Failed {
         /// Turns in a row that failed, with this one.
         failures: u32,
@@ -213,30 +215,30 @@ pub fn after_turn(end: &TurnEnd, failures: u32, limits: &Limits, now: Now) -> Ch
     Change::Failed { failures, park: Some(Park::new(outcome, wall, boot)) }
 }
 
-/// What a report of the harness changes.
+/// The effect of a harness's report on the park.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reported {
-    /// Nothing.
+    /// No change.
     Nothing,
     /// claude has no login: the agent is parked until it has one.
     NeedsLogin,
     /// The park is over, because claude has a login.
     LoggedIn,
-    /// The park is over, because something else than a login is missing.
+    /// The park is over, because the agent lacks something other than a login.
     OtherTrouble,
 }
 
-/// Decides what it means for a park that the harness reports this state.
+/// Decides the effect of a harness's report of this state on a park.
 #[must_use]
 pub fn after_report(park: Option<&Park>, state: HarnessState, now: Now) -> Reported {
     let park = park.filter(|park| park.holds(now));
     match (matches!(park, Some(Park::Login { .. })), state) {
-        // It replaces any other park: before there is a login, no other end is worth a retry.
+        // This replaces any other park: without a login, no retry helps.
         (false, HarnessState::NeedsLogin) => Reported::NeedsLogin,
-        // Only a harness that waits for mail has found a login.
+        // Only a harness that waits for mail has checked the login.
         (true, HarnessState::Idle) => Reported::LoggedIn,
         (true, HarnessState::RateLimited | HarnessState::Unavailable) => Reported::OtherTrouble,
-        // A harness that starts has not looked yet, and a compaction by order runs while parked.
+        // A harness that starts has not checked yet, and a compaction by order runs while parked.
         (
             _,
             HarnessState::Offline

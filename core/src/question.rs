@@ -1,4 +1,4 @@
-//! Questions: somebody needs a decision, and gets exactly one outcome.
+//! Questions: an asker needs a decision of a target, and gets exactly one outcome.
 //!
 //! ```text
 //!            answer (target, operator)
@@ -7,14 +7,14 @@
 //!        └── cancel (asker, operator) ──► CANCELLED
 //! ```
 //!
-//! Invariant: only OPEN changes, and only once, so of two who close a question at the same time one
-//! wins and the other is told what won.
+//! Invariant: only OPEN changes, and only once. If two callers close a question at the same time,
+//! one wins and the other is notified of the winning outcome.
 
 use crate::id::{MessageId, QuestionId, TurnId};
 use crate::limits::{ANSWER_BYTES_MAX, OPTION_CHARS_MAX, QUESTION_BYTES_MAX, QUESTION_OPTIONS_MAX};
 use crate::time::WallTime;
 
-/// Where a question stands.
+/// State of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
     /// Waiting for an answer.
@@ -27,21 +27,21 @@ pub enum State {
     Cancelled,
 }
 
-/// What was answered: chosen options, free text, or both.
+/// The content of an answer: chosen options, free text, or both.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Answer {
-    /// The chosen options, in the order in which they were offered.
+    /// The chosen options, in the order in which the question lists them.
     pub choices: Vec<String>,
     /// Free text; may be empty beside choices.
     pub text: String,
 }
 
-/// A question to be asked, before it has an id.
+/// The content of a question, before it has an id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wording {
     /// The question.
     pub text: String,
-    /// Answers that are offered.
+    /// Offered answers.
     pub options: Vec<String>,
     /// Whether more than one may be chosen.
     pub multi: bool,
@@ -50,25 +50,25 @@ pub struct Wording {
 /// A question and, once closed, its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// Its id.
+    /// Unique id.
     pub id: QuestionId,
-    /// Who asks: an agent's name, or `operator`.
+    /// Name of the asking agent, or `operator`.
     pub asker: String,
-    /// Who is asked: an agent's name, or `operator`.
+    /// Name of the asked agent, or `operator`.
     pub target: String,
-    /// What is asked.
+    /// Text and options.
     pub wording: Wording,
-    /// Where it stands.
+    /// Current state.
     pub state: State,
     /// When it was asked.
     pub create_time: WallTime,
     /// When it expires; `None`: never.
     pub deadline_time: Option<WallTime>,
-    /// What was answered.
+    /// The answer, once there is one.
     pub answer: Option<Answer>,
-    /// Who closed it; empty while it is open, and where the broker did.
+    /// The agent or operator that closed it; empty while it is open, and if the broker closed it.
     pub closed_by: String,
-    /// Whether the operator answered in somebody else's place.
+    /// Whether the operator answered in place of the target.
     pub operator_override: bool,
     /// When it was closed.
     pub close_time: Option<WallTime>,
@@ -78,7 +78,7 @@ pub struct Question {
     pub message_id: Option<MessageId>,
 }
 
-/// Why a question or an answer is not right.
+/// Why a question or an answer is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The question has no text.
@@ -92,16 +92,16 @@ pub enum Fault {
     /// Too many options.
     #[error("there are {0} options; a question offers at most {QUESTION_OPTIONS_MAX}")]
     TooManyOptions(usize),
-    /// An option that cannot be one.
+    /// An option is invalid.
     #[error("`{0}` is no option: an option is one line of 1 to {OPTION_CHARS_MAX} characters")]
     BadOption(String),
-    /// An option stands twice.
+    /// An option appears twice.
     #[error("the option `{0}` stands there twice")]
     DoubleOption(String),
-    /// Several of nothing.
+    /// Several choices are allowed, but no option is offered.
     #[error("several options can be chosen only where options are offered")]
     MultiWithoutOptions,
-    /// The answer says nothing.
+    /// The answer is empty.
     #[error("an answer needs choices or a text")]
     EmptyAnswer,
     /// The answer is too long.
@@ -109,26 +109,26 @@ pub enum Fault {
         "the text has {0} bytes; an answer has at most {ANSWER_BYTES_MAX}. Put the rest into a file and answer with its path"
     )]
     AnswerTooLong(usize),
-    /// A choice that was not offered.
+    /// A choice was not offered.
     #[error(
         "`{choice}` was not offered; offered are: {offered}. Something else can be answered as free text"
     )]
     NotOffered {
-        /// What was chosen.
+        /// The choice.
         choice: String,
-        /// What could be.
+        /// The offered options.
         offered: String,
     },
-    /// A choice where nothing was offered.
+    /// A choice is present, but no option was offered.
     #[error("the question offers no options; answer with a text")]
     NothingOffered,
-    /// More than one choice.
+    /// More than one choice, although only one is allowed.
     #[error("the question allows one choice, and {0} were given")]
     OneChoice(usize),
 }
 
 impl Fault {
-    /// The field of the request that it is about.
+    /// Returns the field of the request with the fault.
     #[must_use]
     pub fn field(&self) -> &'static str {
         match self {
@@ -143,7 +143,7 @@ impl Fault {
 }
 
 impl Wording {
-    /// Refuses what cannot be asked.
+    /// Checks that the question can be asked.
     pub fn check(&self) -> Result<(), Fault> {
         if self.text.trim().is_empty() {
             return Err(Fault::NoText);
@@ -174,7 +174,7 @@ impl Wording {
         Ok(())
     }
 
-    /// The answer as it is kept: choices in the order in which they were offered, each once.
+    /// Returns the answer to store: choices in the order of the options, each once.
     pub fn take(&self, answer: &Answer) -> Result<Answer, Fault> {
         let Answer { choices, text } = answer;
         if choices.is_empty() && text.trim().is_empty() {

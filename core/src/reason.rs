@@ -1,4 +1,4 @@
-//! Reasons: the stable machine words for everything that can go wrong on the wire.
+//! Reasons: the stable machine words of all refusals on the wire.
 //!
 //! Invariant: each has a help page `docs/errors/<REASON>.md` (a test checks it), and its text never
 //! changes.
@@ -14,16 +14,16 @@ macro_rules! reasons {
         }
 
         impl Reason {
-            /// Every reason there is.
+            /// All reasons.
             pub const ALL: &'static [Reason] = &[$(Self::$variant,)+];
 
-            /// The word on the wire.
+            /// Returns the word on the wire.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text,)+ }
             }
 
-            /// The reason with this word.
+            /// Returns the reason with this word.
             #[must_use]
             pub fn parse(text: &str) -> Option<Self> {
                 match text { $($text => Some(Self::$variant),)+ _ => None }
@@ -57,9 +57,9 @@ reasons! {
     AgentExists = "AGENT_EXISTS",
     /// The sender's policy does not allow that recipient.
     RecipientNotAllowed = "RECIPIENT_NOT_ALLOWED",
-    /// It belongs to somebody else.
+    /// It belongs to another caller.
     NotYours = "NOT_YOURS",
-    /// The question was put to somebody else.
+    /// The question was put to another target.
     NotTheTarget = "NOT_THE_TARGET",
     /// The agent is not the caller's direct child.
     NotYourChild = "NOT_YOUR_CHILD",

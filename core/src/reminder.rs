@@ -1,4 +1,4 @@
-//! Reminders: mail that an agent sends to itself for later.
+//! Reminders: mail that an agent sends to itself at a later time.
 //!
 //! Invariant: only a pending reminder changes, and only once: it fires, or it is cancelled.
 
@@ -6,10 +6,10 @@ use crate::id::{MessageId, ReminderId, TurnId};
 use crate::name::AgentName;
 use crate::time::WallTime;
 
-/// Where a reminder stands.
+/// State of a reminder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// Waiting for its time.
+    /// Not yet due.
     Pending,
     /// Its message is in the inbox.
     Fired,
@@ -17,16 +17,16 @@ pub enum State {
     Cancelled,
 }
 
-/// A reminder.
+/// A reminder with its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reminder {
-    /// Its id.
+    /// Unique id.
     pub id: ReminderId,
-    /// Whose it is.
+    /// The agent that set it.
     pub agent: AgentName,
-    /// What to be reminded of.
+    /// Text of the later message.
     pub body: String,
-    /// Where it stands.
+    /// Current state.
     pub state: State,
     /// When it was set.
     pub create_time: WallTime,

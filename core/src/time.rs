@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Milliseconds since 1970, as the host's wall clock tells them. May jump.
+/// Milliseconds since 1970 by the host's wall clock. May jump.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(transparent)]
 pub struct WallTime(pub i64);
 
-/// Milliseconds since the host booted. Never jumps, survives a restart of the broker, means nothing
-/// after a reboot.
+/// Milliseconds since the host booted. Never jumps, continues over a restart of the broker, and is
+/// meaningless after a reboot.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -36,19 +36,19 @@ fn millis(span: Duration) -> i64 {
 }
 
 impl WallTime {
-    /// This long after `self`.
+    /// Returns the time this long after `self`.
     #[must_use]
     pub fn after(self, span: Duration) -> Self {
         Self(self.0.saturating_add(millis(span)))
     }
 
-    /// This long before `self`.
+    /// Returns the time this long before `self`.
     #[must_use]
     pub fn before(self, span: Duration) -> Self {
         Self(self.0.saturating_sub(millis(span)))
     }
 
-    /// From `earlier` to `self`; zero if `earlier` is later.
+    /// Returns the time from `earlier` to `self`; zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
@@ -56,13 +56,13 @@ impl WallTime {
 }
 
 impl BootTime {
-    /// This long after `self`.
+    /// Returns the time this long after `self`.
     #[must_use]
     pub fn after(self, span: Duration) -> Self {
         Self(self.0.saturating_add(millis(span)))
     }
 
-    /// From `earlier` to `self`; zero if `earlier` is later.
+    /// Returns the time from `earlier` to `self`; zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
@@ -70,7 +70,7 @@ impl BootTime {
 }
 
 impl Now {
-    /// The wall time at which the boot clock will show `due`, for people to read.
+    /// Returns the wall time at which the boot clock will show `due`, for people.
     #[must_use]
     pub fn wall_at(&self, due: BootTime) -> WallTime {
         WallTime(self.wall.0.saturating_add(due.0.saturating_sub(self.boot.0)))

@@ -1,7 +1,7 @@
 //! A time of day, as `04:00`, and the last moment at which the local clock showed it.
 //!
-//! Invariant: that moment is never later than now, and every day has one: a time that a change of
-//! the clock skips is the first one after the gap.
+//! Invariant: that moment is never later than now, and every day has one. If a clock change skips
+//! the time, the moment is the first after the gap.
 
 use jiff::Timestamp;
 use jiff::civil::Time;
@@ -14,7 +14,7 @@ use crate::time::WallTime;
 pub struct TimeOfDay(Time);
 
 impl TimeOfDay {
-    /// Reads `HH:MM`, with 24 hours.
+    /// Parses `HH:MM`, with 24 hours.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (hour, minute) = text.split_once(':')?;
@@ -25,8 +25,8 @@ impl TimeOfDay {
         Time::new(number(hour)?, number(minute)?, 0, 0).ok().map(Self)
     }
 
-    /// The last moment up to `now` at which the clock of `zone` showed this time; `None` where
-    /// there is none that can be counted.
+    /// Returns the last moment up to `now` at which the clock of `zone` showed this time; `None` if
+    /// no such moment can be computed.
     #[must_use]
     pub fn last(self, now: WallTime, zone: &TimeZone) -> Option<WallTime> {
         let today = Timestamp::from_millisecond(now.0).ok()?.to_zoned(zone.clone()).date();

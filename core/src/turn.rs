@@ -1,7 +1,7 @@
-//! Turns: one run of the model, and what its end means for the mail it carried.
+//! Turns: one run of the model, and the effect of its end on its mail.
 //!
-//! Invariant: [`Outcome::settlement`] is the outcome table of the delivery contract; nothing else
-//! decides what becomes of a turn's mail.
+//! Invariant: [`Outcome::settlement`] is the outcome table of the delivery contract; no other code
+//! decides how a turn's mail is settled.
 
 use crate::delivery::{RedeliveryCause, Settlement};
 use crate::id::{MessageId, TurnId};
@@ -11,10 +11,10 @@ use crate::time::WallTime;
 /// The conversation that every turn belongs to for now.
 pub const MAIN_CONVERSATION: &str = "main";
 
-/// What a turn is for.
+/// The purpose of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Woken by a delivery.
+    /// A delivery started it.
     Mail,
     /// The agent asked for another turn.
     Continue,
@@ -25,8 +25,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether it tends the conversation itself and no mail: where it fails, nothing that anybody
-    /// waits for is lost.
+    /// Returns whether the turn maintains the conversation and handles no mail: its failure loses
+    /// no work.
     #[must_use]
     pub fn is_upkeep(self) -> bool {
         match self {
@@ -36,39 +36,39 @@ impl Kind {
     }
 }
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// The model ended its turn.
     Ok,
-    /// It broke in a way that may be the message's fault.
+    /// It failed in a way that may be the message's fault.
     Failed,
     /// The model's rate limit was hit.
     RateLimited,
     /// No valid login.
     AuthFailed,
-    /// API, network, billing, model, claude or its fences are not there.
+    /// API, network, billing, model, claude or its fences are not available.
     Unavailable,
     /// Cancelled by the operator.
     Cancelled,
     /// The harness shut down.
     Drained,
-    /// The harness vanished in mid-turn; only the broker says so.
+    /// The harness vanished during the turn; only the broker reports this.
     Vanished,
-    /// The harness was taken over, or its host rebooted; only the broker says so.
+    /// The harness was taken over, or its host rebooted; only the broker reports this.
     Fenced,
 }
 
 impl Outcome {
-    /// Whether a harness may report it.
+    /// Returns whether a harness may report it.
     #[must_use]
     pub fn is_reportable(self) -> bool {
         !matches!(self, Self::Vanished | Self::Fenced)
     }
 
-    /// What becomes of a delivery of a turn that ended so. `reached_model` tells whether the model
-    /// saw it: always for the delivery that woke the turn, and for a received one if its tool
-    /// result came back well.
+    /// Returns how a delivery of a turn with this outcome is settled. `reached_model` is whether
+    /// the model saw it: always for the delivery that started the turn, and for a received one if
+    /// its tool result returned without an error.
     #[must_use]
     pub fn settlement(self, reached_model: bool) -> Settlement {
         use RedeliveryCause as Cause;
@@ -85,7 +85,7 @@ impl Outcome {
         }
     }
 
-    /// Whether it counts into the row of turns that could not run, which makes an agent back off.
+    /// Returns whether it counts as one of the failures in a row that make an agent back off.
     #[must_use]
     pub fn is_failure(self) -> bool {
         match self {
@@ -99,7 +99,7 @@ impl Outcome {
     }
 }
 
-/// What the model used in one turn.
+/// Resources that the model used in one turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Tokens sent uncached.
@@ -118,29 +118,29 @@ pub struct Usage {
     pub tool_call_count: u32,
 }
 
-/// How often a tool was called.
+/// The number of calls of one tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolUse {
-    /// Its full name.
+    /// Full name of the tool.
     pub name: String,
-    /// How often.
+    /// Number of calls.
     pub count: u32,
 }
 
-/// One run of the model.
+/// One run of the model, with its outcome and usage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Its id.
+    /// Unique id.
     pub id: TurnId,
-    /// Whose.
+    /// The agent that it belongs to.
     pub agent: AgentName,
-    /// What for.
+    /// Purpose of the turn.
     pub kind: Kind,
-    /// Which model conversation.
+    /// The model conversation.
     pub conversation: String,
     /// The session epoch it was opened in.
     pub session_epoch: u64,
-    /// The delivery that woke it.
+    /// The delivery that started it.
     pub message_id: Option<MessageId>,
     /// The attempt at that delivery, from 1; 0 for none.
     pub attempt: u32,
@@ -150,11 +150,11 @@ pub struct Turn {
     pub start_time: WallTime,
     /// When it ended.
     pub end_time: Option<WallTime>,
-    /// What went wrong.
+    /// Error of a turn that did not end well; empty for none.
     pub error: String,
     /// The end of its output.
     pub output_tail: String,
-    /// What it used.
+    /// Resources that it used.
     pub usage: Usage,
     /// The model that ran.
     pub model: String,
@@ -164,7 +164,7 @@ pub struct Turn {
     pub context_window_tokens: u64,
     /// Whether a compaction ran.
     pub compacted: bool,
-    /// Messages received in it besides the waking one.
+    /// Messages received in it besides the one that started it.
     pub received: Vec<MessageId>,
     /// Messages sent in it.
     pub sent: Vec<MessageId>,

@@ -1,4 +1,5 @@
-//! Words: how enums read in sentences for people, the same in the log, in errors and in notices.
+//! Words: names of enum values in sentences for people, the same in the log, in errors and in
+//! notices.
 
 use std::fmt;
 

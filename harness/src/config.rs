@@ -1,7 +1,7 @@
 //! The harness's settings, checked once.
 //!
-//! Invariant: a [`Config`] that exists can be worked with: its directories are there, its numbers
-//! make sense.
+//! Invariant: a [`Config`] that exists is usable: its directories exist, and its numbers are
+//! consistent.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -31,31 +31,31 @@ pub struct Config {
     pub state_dir: PathBuf,
     /// claude's HOME; absolute.
     pub home_dir: PathBuf,
-    /// Where the files for claude are written; absolute.
+    /// Directory of the files for claude; absolute.
     pub run_dir: PathBuf,
     /// The claude program, as given.
     pub claude: PathBuf,
-    /// The bridge, where one was named.
+    /// The bridge, if one was named.
     pub mcp: Option<PathBuf>,
     /// Name of our MCP server.
     pub mcp_server_name: String,
-    /// The agent's name until the broker has told it.
+    /// The agent's name until the broker reports it.
     pub label: String,
-    /// The model, where the broker names none.
+    /// The model, if the broker names none.
     pub default_model: String,
-    /// Pronouns of the operator, where the broker names none.
+    /// Pronouns of the operator, if the broker names none.
     pub operator_pronouns: String,
-    /// Further environment of claude.
+    /// Additional environment of claude.
     pub claude_env: BTreeMap<String, String>,
-    /// claude's own retries.
+    /// Maximum retries of claude itself.
     pub claude_max_retries: u32,
     /// Whether to take over from a harness that is attached.
     pub take_over: bool,
-    /// How often to send a sign of life.
+    /// Interval of signs of life.
     pub heartbeat: Duration,
-    /// Spans that the turn machine works with.
+    /// Durations of the turn machine.
     pub spans: Spans,
-    /// When the conversation is compacted or begun anew.
+    /// When the conversation is compacted or replaced.
     pub watermarks: Watermarks,
     /// A system prompt in place of the built-in one.
     pub system_prompt: Option<PathBuf>,
@@ -73,71 +73,71 @@ pub struct Config {
     pub isolation: Option<Arc<Isolation>>,
 }
 
-/// Spans that the turn machine works with.
+/// Durations of the turn machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spans {
-    /// Longest silence of a turn; `None`: any.
+    /// Longest silence of a turn; `None`: no limit.
     pub turn_idle: Option<Duration>,
-    /// Longest turn; `None`: any.
+    /// Longest turn; `None`: no limit.
     pub turn_max: Option<Duration>,
-    /// Rest at a rate limit that does not say when it ends; `None`: the broker decides.
+    /// Pause at a rate limit that does not state its end; `None`: the broker decides.
     pub rate_limit_sleep: Option<Duration>,
     /// How long a running turn may go on while draining.
     pub drain_grace: Duration,
-    /// How long claude has to obey a signal.
+    /// How long claude may take to obey a signal.
     pub kill_grace: Duration,
 }
 
-/// Why the settings cannot be worked with.
+/// Why the settings are not usable.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidConfig {
-    /// A directory is not there.
+    /// A directory does not exist.
     #[error("{what} {} is no directory: create it, or name another with {variable}", .path.display())]
     NoDirectory {
-        /// Which one.
+        /// Purpose of the directory.
         what: &'static str,
-        /// Where it should be.
+        /// Its expected path.
         path: PathBuf,
-        /// How to name another.
+        /// The variable that names another.
         variable: &'static str,
     },
-    /// Nothing names claude's HOME.
+    /// No variable names claude's HOME.
     #[error(
         "neither HIVE_HOME_DIR nor HOME is set: one of them has to name claude's home directory"
     )]
     NoHome,
-    /// The MCP server's name would not make good tool names.
+    /// The MCP server's name is invalid in tool names.
     #[error(
         "HIVE_MCP_SERVER_NAME `{0}` must be 1 to 32 letters, digits, `-` or single `_`, and not `bash`"
     )]
     ServerName(String),
-    /// The further environment is no object of strings.
+    /// The additional environment is not an object of strings.
     #[error("HIVE_CLAUDE_ENV must be a JSON object whose values are strings: {0}")]
     ClaudeEnv(String),
-    /// A variable for claude that only Hive reads.
+    /// A variable for claude has an effect on Hive only.
     #[error(
         "HIVE_CLAUDE_ENV names {0}, which has no effect on claude: set it in the environment of `hive serve`"
     )]
     OwnVariable(String),
-    /// A window by a part of the model's name.
+    /// A window by a part of the model's name is invalid.
     #[error("{0} must be a whole number of tokens")]
     Window(String),
-    /// Windows by model.
+    /// The windows by model are invalid.
     #[error("HIVE_CONTEXT_WINDOWS must be a JSON object whose values are whole numbers: {0}")]
     Windows(String),
-    /// Tool groups.
+    /// A tool group is unknown.
     #[error(transparent)]
     ToolGroups(#[from] UnknownGroup),
-    /// The agent's own MCP servers.
+    /// The agent's own MCP servers are invalid.
     #[error(transparent)]
     ExtraServers(#[from] InvalidExtraServers),
-    /// Plugins or marketplaces.
+    /// The plugins or marketplaces are invalid.
     #[error(transparent)]
     Plugins(#[from] InvalidList),
-    /// Shell tasks.
+    /// The settings of shell tasks are invalid.
     #[error(transparent)]
     Tasks(#[from] InvalidSettings),
-    /// Signs of life would never be sent.
+    /// The interval of signs of life is not from 1 to 30 seconds.
     #[error("HIVE_HEARTBEAT_SECS must be 1 to 30: the broker gives a silent harness's turn back")]
     Heartbeat,
 }
@@ -227,8 +227,8 @@ impl Config {
     }
 }
 
-/// The watermarks; windows by a part of the model's name come from
-/// `HIVE_CONTEXT_WINDOW_TOKENS_KEY`.
+/// Returns the watermarks; variables `HIVE_CONTEXT_WINDOW_TOKENS_KEY` set windows by a part of the
+/// model's name.
 fn watermarks(
     args: &ConversationArgs,
     variables: impl Iterator<Item = (OsString, OsString)>,
@@ -270,7 +270,8 @@ fn watermarks(
     })
 }
 
-/// The real path, because claude files its sessions under the real path of its working directory.
+/// Returns the real path, because claude files its sessions under the real path of its working
+/// directory.
 fn directory(
     what: &'static str,
     path: &Path,

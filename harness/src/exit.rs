@@ -1,6 +1,6 @@
-//! How the program ends: exit codes, and the one place where a failure is put into words.
+//! The end of the program: exit codes, and the only place that formats a failure.
 //!
-//! Invariant: what is printed has three parts: what failed, why, and what to do next.
+//! Invariant: the printed text has three parts: what failed, why, and what to do next.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -9,9 +9,9 @@ use std::process::ExitCode;
 pub const OK: u8 = 0;
 /// It failed.
 pub const FAILURE: u8 = 1;
-/// It was called in a wrong way.
+/// Invalid command line.
 pub const USAGE: u8 = 2;
-/// No broker answers.
+/// The broker does not answer.
 pub const UNREACHABLE: u8 = 7;
 
 /// Why the program ends early.
@@ -24,7 +24,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure that ends with this code: what failed, why, and what to do next.
+    /// Creates a failure with this code: what failed, why, and what to do next.
     #[must_use]
     pub fn new(
         code: u8,
@@ -35,7 +35,7 @@ impl Failure {
         Self { code, what: what.into(), why: why.into(), next: next.into() }
     }
 
-    /// A socket where nobody answers, or none that Linux can address.
+    /// Creates a failure for a socket that does not answer, or that Linux cannot address.
     #[must_use]
     pub fn unreachable(error: &hive_proto::connect::ConnectError) -> Self {
         Self::new(
@@ -46,7 +46,7 @@ impl Failure {
         )
     }
 
-    /// A call that the broker refused.
+    /// Creates a failure for a call that the broker refused.
     #[must_use]
     pub fn refused(what: impl Into<String>, status: &tonic::Status) -> Self {
         let next = match hive_proto::status::reason(status) {
@@ -57,7 +57,7 @@ impl Failure {
         Self::new(code, what, describe(status), next)
     }
 
-    /// The exit code.
+    /// Returns the exit code.
     #[must_use]
     pub fn code(&self) -> u8 {
         self.code
@@ -85,7 +85,7 @@ impl From<Failure> for ExitCode {
     }
 }
 
-/// The sources of an error, outermost first, without the error itself.
+/// Returns the sources of an error, outermost first, without the error itself.
 #[must_use]
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut words = Vec::new();
@@ -97,7 +97,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     words.join(": ")
 }
 
-/// A status in words, with its reason where it has one.
+/// Formats a status, with its reason if it has one.
 #[must_use]
 pub fn describe(status: &tonic::Status) -> String {
     match hive_proto::status::reason(status) {

@@ -1,10 +1,10 @@
-//! `hive guard`: what claude's file tools of an isolated agent must not read.
+//! `hive guard`: refuses reads of the harness's files by an isolated agent's file tools.
 //!
-//! claude runs it as a hook before each use of these tools. A deny rule of its settings would do
-//! the same, but one such rule costs every start of claude about 20 ms of processor time, while a
-//! hook costs a few milliseconds at each use.
+//! claude runs it as a hook before each use of these tools. A deny rule in its settings would do
+//! the same, but one such rule costs every start of claude about 20 ms of processor time. A hook
+//! costs a few milliseconds at each use.
 //!
-//! What it is not: a wall. claude has its key in its memory, and code that runs in claude's place
+//! It is no security boundary: claude has its key in memory, and code that runs in claude's place
 //! can read what claude can.
 
 use std::io::Read as _;
@@ -13,11 +13,11 @@ use std::path::{Component, Path, PathBuf};
 use clap::Args;
 use serde_json::Value;
 
-/// The tools that are guarded, as a pattern of claude's.
+/// Guarded tools, as a pattern of claude's.
 pub const TOOLS: &str = "Read|Grep|Edit";
-/// The exit code with which claude refuses the use, and shows the model the words on stderr.
+/// The exit code with which claude refuses the use, and shows stderr to the model.
 pub const REFUSED: u8 = 2;
-/// What the names of the harness's files for claude begin with.
+/// Prefix of the harness's files for claude.
 const OWN_FILES: &str = "claude-";
 /// Longest description of a use, in bytes.
 const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -41,7 +41,7 @@ pub struct Dirs {
     pub private: Option<PathBuf>,
 }
 
-/// The hook as claude's shell runs it.
+/// Returns the hook as a command of claude's shell.
 #[must_use]
 pub fn command(hive: &Path, dirs: &Dirs) -> String {
     let Dirs { run, private } = dirs;
@@ -55,7 +55,7 @@ pub fn command(hive: &Path, dirs: &Dirs) -> String {
 pub fn run(args: &GuardArgs) -> Option<String> {
     let mut text = String::new();
     let read = std::io::stdin().take(INPUT_BYTES_MAX).read_to_string(&mut text);
-    // What cannot be understood is not known to be harmless.
+    // A description that cannot be parsed is not known to be harmless.
     let Some(used) = read.ok().and_then(|_| serde_json::from_str::<Value>(&text).ok()) else {
         return Some("hive guard cannot read the description of this use".to_owned());
     };
@@ -68,10 +68,10 @@ fn refused(used: &Value, dirs: &Dirs, home: &Path) -> Option<String> {
     let dir = text(&used["cwd"]).unwrap_or_else(|| PathBuf::from("/"));
     let input = &used["tool_input"];
     let named = text(&input["file_path"]).or_else(|| text(&input["path"])).unwrap_or_default();
-    // claude's tools read `~` as the home, and what the model names has not been expanded yet.
+    // claude's tools read `~` as the home, and the model's path is not expanded yet.
     let named = named.strip_prefix("~").map_or(named.clone(), |below| home.join(below));
     let lexical = without_dots(&dir.join(named));
-    // Links lead where they lead at this moment.
+    // Links are resolved as they are at this moment.
     let real = lexical.canonicalize().unwrap_or_else(|_| lexical.clone());
     let real_dirs = dirs.resolved();
     let searches = used["tool_name"] == "Grep";
@@ -104,7 +104,7 @@ fn refused(used: &Value, dirs: &Dirs, home: &Path) -> Option<String> {
 }
 
 impl Dirs {
-    /// Returns them without links.
+    /// Returns the directories without links.
     fn resolved(&self) -> Self {
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
         Self { run: real(&self.run), private: self.private.as_ref().map(real) }
@@ -119,7 +119,7 @@ impl Dirs {
     }
 }
 
-/// The path without `.` and `..`, as it is written.
+/// Returns the path without `.` and `..`, without resolving links.
 fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

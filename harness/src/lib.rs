@@ -1,9 +1,9 @@
 //! The harness of one agent: it waits for a turn, runs claude for it, and tells the broker how it
 //! ended.
 //!
-//! What it is not: it owns no mail and no state of its own; whatever it forgets when it dies, the
-//! broker and claude's own files still know. The invariant of the crate: at most one claude runs in
-//! an agent's state directory, and none outlives its turn.
+//! It owns no mail and no state; the broker and claude's own files still have everything that it
+//! loses when it dies. Invariant of the crate: at most one claude runs in an agent's state
+//! directory, and none outlives its turn.
 //!
 //! ```text
 //!   broker ──► driver ──► turn::Machine (decides, touches nothing) ──► driver ──► process (runs claude), broker

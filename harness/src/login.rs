@@ -1,19 +1,18 @@
-//! Seeing that somebody logged claude in: the newest change and the number of files under
-//! `~/.claude`.
+//! Detection of a login of claude: the newest change and the number of files under `~/.claude`.
 //!
-//! Every claude process writes there too, so the first look is taken when the failed one is dead,
-//! and nothing else runs meanwhile. Invariant: what was there at the first look never counts as a
-//! login, however it came about.
+//! Every claude process writes there too, so the first snapshot is taken when the failed one is
+//! dead, and no other runs in the meantime. Invariant: a login never counts if it was there at the
+//! first snapshot.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// How often it is looked at. Only an agent that waits for a login looks at all.
+/// Interval of the snapshots. Only an agent that waits for a login takes them.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Most entries that are looked at.
+/// Maximum entries of a snapshot.
 const ENTRIES_MAX: u64 = 200_000;
 
-/// What a directory looked like.
+/// The state of a directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirSnapshot {
     newest: Option<SystemTime>,
@@ -21,7 +20,7 @@ pub struct DirSnapshot {
 }
 
 impl DirSnapshot {
-    /// Looks at a directory and everything in it. What cannot be read is as if it were not there.
+    /// Takes a snapshot of a directory and everything in it. Unreadable entries count as absent.
     #[must_use]
     pub fn take(dir: &Path) -> Self {
         let mut snapshot = Self::default();
@@ -43,16 +42,16 @@ impl DirSnapshot {
         snapshot
     }
 
-    /// Whether something was written since `earlier`. The number of files helps where times cannot
-    /// be read.
+    /// Returns whether something was written since `earlier`. The number of files helps if times
+    /// cannot be read.
     #[must_use]
     pub fn advanced_since(&self, earlier: &Self) -> bool {
         self.newest > earlier.newest || self.files != earlier.files
     }
 }
 
-/// Waits until something is written under `dir` after `first`, and claude says that it has a login
-/// then. Asking claude writes there too, so what it wrote is taken for old.
+/// Waits until something is written under `dir` after `first`, and claude then reports a login.
+/// Asking claude writes there too, so its own writes count as old.
 pub async fn wait<L: Future<Output = bool>>(
     dir: &Path,
     mut first: DirSnapshot,
@@ -64,7 +63,7 @@ pub async fn wait<L: Future<Output = bool>>(
             if is_logged_in().await {
                 return;
             }
-            // What is written from this look on counts, also while claude was asked.
+            // Writes from this snapshot on count, including those while claude was asked.
             first = seen;
         }
         tokio::time::sleep(INTERVAL).await;

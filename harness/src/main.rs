@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::from(exit::OK),
         Err(failure) => {
-            // Nobody is left to tell that stderr is closed.
+            // If stderr is closed, there is no reader for an error.
             let _ = writeln!(std::io::stderr(), "{failure}");
             failure.into()
         }
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
 }
 
 fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
-    // First of all, before anything opens a descriptor.
+    // This comes before any other code opens a descriptor.
     let report = Report::take().map_err(isolation_failure)?;
     log("info");
     let home = std::env::var_os("HOME").map(Into::into);
@@ -80,8 +80,7 @@ fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
     finish(&leaving, is_renewed)
 }
 
-/// Looks at what this sandbox does not keep away, and reports it; `hivectl up` decides what
-/// follows.
+/// Probes the sandbox for gaps, and reports them; `hivectl up` decides the consequences.
 fn isolate(
     expected: Expected,
     config: &Config,
@@ -129,7 +128,7 @@ fn run_publish(args: PublishArgs) -> Result<(), Failure> {
     runtime.block_on(publish::run(args))
 }
 
-/// Becomes the bridge that is installed beside this program, or on PATH. Comes back only where that
+/// Becomes the bridge that is installed beside this program, or on PATH. Returns only if that
 /// fails.
 fn become_bridge(args: &McpArgs) -> Failure {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -151,7 +150,7 @@ fn become_bridge(args: &McpArgs) -> Failure {
     )
 }
 
-/// Every MCP server starts this way, so nothing is set up before.
+/// Runs the hook of a file tool. Every use starts it, so nothing is set up before.
 fn run_guard(args: &GuardArgs) -> ExitCode {
     match guard::run(args) {
         None => ExitCode::SUCCESS,
@@ -162,6 +161,7 @@ fn run_guard(args: &GuardArgs) -> ExitCode {
     }
 }
 
+/// Becomes the program of an MCP server. Every server starts this way, so nothing is set up before.
 fn run_scrub(args: ScrubArgs) -> ExitCode {
     let not_run = scrub::run(args);
     let _ = writeln!(std::io::stderr(), "{not_run}");
@@ -235,8 +235,7 @@ fn finish(leaving: &Leaving, is_renewed: bool) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Becomes the program that is installed now, with the same arguments. Comes back only where that
-/// fails.
+/// Becomes the program that is installed now, with the same arguments. Returns only if that fails.
 fn restart() -> Failure {
     let failed = |why: String| {
         Failure::new(exit::FAILURE, "cannot start anew", why, "start hive serve again")
@@ -245,9 +244,9 @@ fn restart() -> Failure {
         Ok(program) => program,
         Err(error) => return failed(error.to_string()),
     };
-    // Taking over was for the first start.
+    // Only the first start may take over.
     let arguments = std::env::args_os().skip(1).filter(|argument| argument != "--take-over");
-    // The descriptor of the report was used by the first start.
+    // The first start has used the descriptor of the report.
     failed(
         std::process::Command::new(program)
             .args(arguments)

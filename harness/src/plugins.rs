@@ -1,7 +1,7 @@
-//! claude's plugins: installed by claude itself, before the first turn.
+//! claude's plugins: claude itself installs them before the first turn.
 //!
-//! Invariant: whatever goes wrong ends nothing; it becomes a sentence for a person. Each step ends
-//! within a minute, with all that it started.
+//! Invariant: no error ends the program; it becomes a sentence for a person. Each step ends within
+//! a minute, with all processes that it started.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,27 +17,27 @@ use crate::claude::program::Program;
 use crate::cli::ExtraArgs;
 use crate::spawn::spawn;
 
-/// Where plugins come from, where plugins are named and no marketplace is.
+/// The marketplace of named plugins, if none is configured.
 pub const OFFICIAL_MARKETPLACE: &str = "anthropics/claude-plugins-official";
 /// Longest step.
 const STEP_MAX: Duration = Duration::from_secs(60);
-/// How long the pipes may stay open after the end of a step.
+/// Maximum time for which the pipes may stay open after the end of a step.
 const PIPE_PATIENCE: Duration = Duration::from_secs(2);
-/// Bytes of each stream that are looked at.
+/// Bytes of each stream that are read for an error.
 const OUTPUT_BYTES_MAX: usize = 16 * 1024;
-/// Characters of what claude said that are told.
+/// Maximum characters of claude's output in an error.
 const WORDS_CHARS_MAX: usize = 400;
-/// Failures that are told one by one.
+/// Maximum failures that are reported one by one.
 const FAILURES_MAX: usize = 20;
 
-/// What is to be installed.
+/// The plugins to install.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Where plugins come from, besides what claude knows already.
+    /// Marketplaces to add to those that claude knows.
     pub marketplaces: Vec<String>,
     /// The plugins.
     pub plugins: Vec<String>,
-    /// Whether the marketplaces are read anew.
+    /// Whether the marketplaces are refreshed.
     pub auto_update: bool,
 }
 
@@ -62,13 +62,13 @@ impl Plan {
         Ok(Self { marketplaces, plugins, auto_update: args.plugins_auto_update })
     }
 
-    /// Whether there is nothing to do.
+    /// Returns whether there is nothing to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.marketplaces.is_empty() && self.plugins.is_empty()
     }
 
-    /// The arguments of each step, in their order.
+    /// Returns the arguments of each step, in order.
     fn steps(&self) -> Vec<Vec<&str>> {
         let Self { marketplaces, plugins, auto_update } = self;
         let added = marketplaces.iter().map(|source| vec!["plugin", "marketplace", "add", source]);
@@ -87,7 +87,7 @@ fn list(variable: &'static str, text: &str) -> Result<Vec<String>, InvalidList> 
     if words.iter().all(is_word) { Ok(words) } else { Err(InvalidList { variable }) }
 }
 
-/// Carries the plan out, one step after the other. What failed, in words.
+/// Executes the plan, one step after the other; returns the failures as text.
 pub async fn install(
     program: &Program,
     environment: &BTreeMap<OsString, OsString>,
@@ -130,7 +130,7 @@ async fn install_within(
     failures
 }
 
-/// One step; why it failed.
+/// Runs one step; the error says why it failed.
 async fn run(mut command: Command, longest: Duration) -> Result<(), String> {
     command
         .stdin(Stdio::null())
@@ -155,13 +155,13 @@ async fn run(mut command: Command, longest: Duration) -> Result<(), String> {
         }
         Err(_) => {
             end();
-            // To see it dead, so that no zombie stays.
+            // Waits for its end, so that no zombie stays.
             let _ = child.wait().await;
             output.abort();
             return Err(format!("did not end within {} s", longest.as_secs_f32()));
         }
     };
-    // What it left behind would hold the pipes open.
+    // Its leftover processes would hold the pipes open.
     end();
     let handle = output.abort_handle();
     let words = tokio::time::timeout(PIPE_PATIENCE, output).await;
@@ -184,8 +184,8 @@ fn failed(status: ExitStatus, words: &str) -> String {
     }
 }
 
-/// What it complained of, else what it told: the beginning. The rest is read and forgotten, so that
-/// nobody waits for a full pipe.
+/// Returns the beginning of its stderr, else of its stdout. The rest is read and discarded, so that
+/// no writer blocks on a full pipe.
 async fn said(
     stdout: Option<impl AsyncRead + Unpin>,
     stderr: Option<impl AsyncRead + Unpin>,

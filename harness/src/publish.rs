@@ -1,7 +1,6 @@
 //! `hive publish`: the loose ends of a program beside the agent, from stdin.
 //!
-//! Invariant: the set is published as a whole or not at all; a line that cannot be read publishes
-//! nothing.
+//! Invariant: the set is published completely or not at all; an unreadable line publishes nothing.
 
 use std::io::Read;
 
@@ -10,10 +9,10 @@ use crate::exit::{self, Failure};
 use crate::token;
 use crate::wire::beside;
 
-/// Most bytes read from stdin; the broker's own bounds are far below it.
+/// Maximum bytes read from stdin; the broker's own limits are far below it.
 const STDIN_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Publishes what stdin has in place of what the label published before.
+/// Publishes the entries of stdin, which replace those that the label published before.
 pub async fn run(args: PublishArgs) -> Result<(), Failure> {
     let PublishArgs { socket, from } = args;
     let loose_ends = read(&mut std::io::stdin().lock())?;
@@ -25,7 +24,7 @@ pub async fn run(args: PublishArgs) -> Result<(), Failure> {
         .map_err(|status| Failure::refused("the loose ends were not accepted", &status))
 }
 
-/// The entries on stdin, one a line; blank lines are passed over.
+/// Reads the entries on stdin, one per line; blank lines are skipped.
 fn read(stdin: &mut impl Read) -> Result<Vec<(String, String)>, Failure> {
     let mut bytes = Vec::new();
     let failed =

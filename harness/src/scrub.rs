@@ -1,8 +1,8 @@
-//! `hive scrub`: becomes another program, with an environment that is made from an allow-list.
+//! `hive scrub`: becomes another program, with an environment from an allow-list.
 //!
-//! claude hands its whole environment to every MCP server, API key included. So each of them is
-//! started through this. It is one `execve`: the process keeps its number, its pipes and its
-//! parent. Invariant: of the environment nothing passes that is neither on the list nor named.
+//! claude passes its whole environment to every MCP server, API key included, so each of them is
+//! started through this program. It is one `execve`: the process keeps its number, its pipes and
+//! its parent. Invariant: only variables that are on the list or named pass.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -12,16 +12,16 @@ use std::process::Command;
 
 use clap::Args;
 
-/// What a program needs to run at all, and to speak the user's language. Proxies are not on it:
-/// their addresses may hold passwords.
+/// Variables that every program needs, or that set the user's language. Proxies are not included:
+/// their addresses may contain passwords.
 const PASSED: [&str; 10] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR"];
-/// The words of the locale.
+/// Prefix of the variables of the locale.
 const PASSED_BEGINNING: &str = "LC_";
 
-/// The exit code where the program is not there, as a shell's.
+/// The exit code if the program does not exist, as a shell's.
 pub const NOT_FOUND: u8 = 127;
-/// The exit code where it is there and does not run, as a shell's.
+/// The exit code if it exists and does not run, as a shell's.
 pub const NOT_RUNNABLE: u8 = 126;
 
 /// Arguments of `hive scrub`.
@@ -44,7 +44,7 @@ pub struct NotRun {
 }
 
 impl NotRun {
-    /// The exit code.
+    /// Returns the exit code.
     #[must_use]
     pub fn code(&self) -> u8 {
         if self.source.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUNNABLE }
@@ -60,7 +60,7 @@ impl NotRun {
     }
 }
 
-/// Becomes the program. Comes back only where that fails.
+/// Becomes the program. Returns only if that fails.
 #[must_use]
 pub fn run(args: ScrubArgs) -> NotRun {
     let ScrubArgs { keep, command } = args;
@@ -77,7 +77,7 @@ fn passes(name: &OsStr, keep: &[OsString]) -> bool {
     usual || keep.iter().any(|kept| kept == name)
 }
 
-/// The arguments with which `hive` becomes `program`, with these variables passing.
+/// Returns the arguments with which `hive` becomes `program`, with these variables passing.
 #[must_use]
 pub fn arguments<'a>(
     keep: impl IntoIterator<Item = &'a str>,

@@ -1,8 +1,8 @@
-//! Looking into claude's conversation: does it hold the text of a message already?
+//! A search of claude's conversation: does it already contain the text of a message?
 //!
-//! A failed turn leaves its prompt in the conversation; the same text a second time would stand
-//! there twice. The file is read, never written. Invariant: only a prompt of ours counts, which no
-//! sender can begin, so nobody can make a message be held back.
+//! A failed turn leaves its prompt in the conversation; without this check a retry would add the
+//! same text again. The file is read, never written. Invariant: only a prompt of ours counts, and a
+//! sender cannot write its first line. So no sender can suppress a message.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use serde_json::Value;
 
 use crate::prompt::occasion;
 
-/// How much of the end of a conversation is read, in bytes.
+/// Maximum bytes that are read from the end of a conversation.
 const READ_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// The kind of line behind which a compacted conversation goes on.
+/// The kind of line after which a compacted conversation continues.
 const BOUNDARY: &str = "compact_boundary";
 
-/// Whether the model still sees the text of the message in the conversation that claude would go on
-/// with in this directory.
+/// Returns whether the model still sees the text of the message in the conversation that claude
+/// would continue in this directory.
 #[must_use]
 pub fn holds(home: &Path, state_dir: &Path, message_id: u64) -> bool {
     let Some(text) = newest(home, state_dir).and_then(|path| read_end(&path)) else { return false };
@@ -26,7 +26,7 @@ pub fn holds(home: &Path, state_dir: &Path, message_id: u64) -> bool {
     for line in text.lines().filter(|line| line.contains(&opening) || line.contains(BOUNDARY)) {
         let Ok(value) = serde_json::from_str::<Value>(line) else { continue };
         if value["type"] == "system" && value["subtype"] == BOUNDARY {
-            // What stands before a compaction is gone, but for what it names.
+            // Lines before a compaction are gone, except for those that it names.
             let kept = &value["compactMetadata"]["preservedMessages"]["uuids"];
             prompts.retain(|(id, _)| {
                 kept.as_array().into_iter().flatten().any(|kept| kept.as_str() == Some(id))
@@ -41,7 +41,7 @@ pub fn holds(home: &Path, state_dir: &Path, message_id: u64) -> bool {
     prompts.iter().any(|(_, is_whole)| *is_whole)
 }
 
-/// The file of the conversation that claude would go on with in this directory.
+/// Returns the file of the conversation that claude would continue in this directory.
 #[must_use]
 pub fn newest(home: &Path, state_dir: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(project_dir(home, state_dir)).ok()?.flatten();
@@ -52,8 +52,8 @@ pub fn newest(home: &Path, state_dir: &Path) -> Option<PathBuf> {
         .map(|entry| entry.path())
 }
 
-/// Where claude keeps the conversations of a directory: every character of its path that is no
-/// letter or digit becomes a hyphen.
+/// Returns claude's directory for the conversations of a directory: every character of the path
+/// except letters and digits becomes a hyphen.
 fn project_dir(home: &Path, state_dir: &Path) -> PathBuf {
     let name: String = state_dir
         .to_string_lossy()
@@ -72,7 +72,7 @@ fn read_end(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Whether a line of the file is a prompt of ours with the message's text.
+/// Returns whether a line of the file is a prompt of ours with the message's text.
 fn is_whole_prompt(value: &Value, opening: &str) -> bool {
     if value["type"] != "user" || value["isCompactSummary"] == true {
         return false;
@@ -82,7 +82,7 @@ fn is_whole_prompt(value: &Value, opening: &str) -> bool {
         .as_str()
         .into_iter()
         .chain(content.as_array().into_iter().flatten().filter_map(|block| block["text"].as_str()));
-    // The prompts that point back to the text do not end their first line with the colon that
+    // In prompts that refer back to the text, the first line does not end with the colon that
     // precedes it.
     texts.into_iter().any(|text| {
         text.starts_with(opening) && text.lines().next().is_some_and(|first| first.ends_with(':'))
@@ -146,7 +146,7 @@ mod tests {
         assert!(!held(&[user(&prompt(Telling::HeldAlready, ""))]));
         assert!(!held(&[user(&prompt(Telling::Retry, ""))]));
         assert!(!held(&[user(&prompt(Telling::Whole, "x").replace("17", "171"))]));
-        // A sender's words, wherever they stand.
+        // A sender's words do not count at any position.
         assert!(!held(&[user("Message 16 from agent eve:\n| Message 17 from agent bob:\n")]));
         assert!(!held(&[
             json!({"type": "assistant", "message": {"content": "Message 17 from agent bob:"}})

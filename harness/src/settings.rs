@@ -1,9 +1,9 @@
 //! The settings of a harness that may change while it runs: a file, read again before each turn.
 //!
 //! `HIVE_SETTINGS` names a JSON object of strings: variables of `hive serve` and their values.
-//! `hivectl up` writes it, so that a changed `hive.toml` holds from the next turn on. A variable of
-//! the file comes before that of the environment; an option of the command line comes before both.
-//! Invariant: settings that cannot be worked with change nothing.
+//! `hivectl up` writes it, so that a changed `hive.toml` applies from the next turn on. A variable
+//! of the file overrides that of the environment; an option of the command line overrides both.
+//! Invariant: invalid settings change nothing.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ use crate::cli::{Cli, Command, ServeArgs};
 use crate::config::{Config, InvalidConfig};
 use crate::isolation::Isolation;
 
-/// Why the settings cannot be worked with.
+/// Why the settings are not usable.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidSettings {
     /// The file cannot be read.
@@ -24,18 +24,18 @@ pub enum InvalidSettings {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the host said.
+        /// Error of the host.
         source: std::io::Error,
     },
-    /// It is no JSON object of strings.
+    /// It is not a JSON object of strings.
     #[error("the settings file {} must be a JSON object of strings: {source}", .path.display())]
     NotAnObject {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Error of the parser.
         source: serde_json::Error,
     },
-    /// It names something that is no setting.
+    /// It names a variable that is not a setting.
     #[error("the settings file {} names {name}, which is no variable of `hive serve`", .path.display())]
     Unknown {
         /// The file.
@@ -46,31 +46,32 @@ pub enum InvalidSettings {
     /// A value is not valid.
     #[error(transparent)]
     Argument(#[from] clap::Error),
-    /// The values do not work together.
+    /// The values are not consistent.
     #[error(transparent)]
     Config(#[from] InvalidConfig),
 }
 
-/// Where the settings come from.
+/// The source of the settings.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// The options of `hive serve` on the command line.
     options: Vec<OsString>,
     file: Option<PathBuf>,
     home: Option<PathBuf>,
-    /// The isolation of the agent, which stays as it is for as long as the program runs.
+    /// The isolation of the agent, constant while the program runs.
     isolation: Option<Arc<Isolation>>,
 }
 
 impl Source {
-    /// The command line of this process, and the settings file that it or the environment names.
+    /// Creates a source from the command line of this process, and the settings file that it or the
+    /// environment names.
     #[must_use]
     pub fn new(
         args: &ServeArgs,
         command_line: impl IntoIterator<Item = OsString>,
         home: Option<PathBuf>,
     ) -> Self {
-        // The program's name and `serve` come again in front of the settings.
+        // The program's name and `serve` are added again before the settings.
         Self {
             options: command_line.into_iter().skip(2).collect(),
             file: args.settings.clone(),
@@ -79,13 +80,12 @@ impl Source {
         }
     }
 
-    /// Uses this isolation for all settings from now on.
+    /// Applies this isolation to all settings from now on.
     pub fn isolate(&mut self, isolation: Isolation) {
         self.isolation = Some(Arc::new(isolation));
     }
 
-    /// Returns the settings as they are now; `None` without a file, because then nothing can have
-    /// changed.
+    /// Returns the current settings; `None` without a file, because then nothing can have changed.
     pub fn again(&self) -> Result<Option<Config>, InvalidSettings> {
         if self.file.is_some() { self.load().map(Some) } else { Ok(None) }
     }
@@ -107,7 +107,7 @@ impl Source {
     }
 }
 
-/// The variables of a file as options of `hive serve`.
+/// Returns the variables of a file as options of `hive serve`.
 fn options(path: &Path, command: &clap::Command) -> Result<Vec<OsString>, InvalidSettings> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| InvalidSettings::Unreadable { path: path.to_path_buf(), source })?;

@@ -1,7 +1,7 @@
 //! Background tasks of the harness: the one place that spawns them.
 //!
-//! Invariant: each task has a name, which its log lines carry; a panic is logged with it, also if
-//! nothing awaits the task.
+//! Invariant: each task has a name, which its log lines carry. A panic is logged with it, even if
+//! no caller awaits the task.
 
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
@@ -20,7 +20,7 @@ pub(crate) fn spawn<T: Send + 'static>(
     tokio::spawn(task.instrument(tracing::error_span!("task", name)))
 }
 
-/// Logs the panic that unwinds it.
+/// A guard that logs the panic which unwinds it.
 struct Named(&'static str);
 
 impl Drop for Named {

@@ -1,14 +1,14 @@
-//! Random words: request ids and process tokens.
+//! Random tokens: request ids and process tokens.
 //!
-//! Invariant: 128 bits from the operating system, in hexadecimal digits, so that none can be
-//! guessed and no two are alike.
+//! Invariant: a token has 128 bits from the operating system, in hexadecimal digits, so that it
+//! cannot be guessed and all are distinct.
 
 use std::fmt::Write as _;
 
-/// A fresh random word of 32 characters.
+/// Returns a new random token of 32 characters.
 ///
 /// # Panics
-/// Where the operating system has no random numbers, which leaves nothing to go on with.
+/// If the operating system has no random numbers: there is no safe way to continue.
 #[must_use]
 pub fn random() -> String {
     let mut bytes = [0_u8; 16];
@@ -20,7 +20,7 @@ pub fn random() -> String {
     })
 }
 
-/// A random fraction from 0 to 1, for jitter.
+/// Returns a random fraction from 0 to 1, for jitter.
 #[must_use]
 pub fn fraction() -> f64 {
     let number = getrandom::u32().unwrap_or(u32::MAX / 2);

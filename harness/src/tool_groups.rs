@@ -1,14 +1,14 @@
-//! The tool groups that `HIVE_TOOL_GROUPS` leaves of those that the policy grants.
+//! The tool groups of the policy that `HIVE_TOOL_GROUPS` allows.
 //!
 //! Invariant: the variable narrows the policy's groups and never widens them.
 
 use hive_core::agent::{Policy, TOOL_GROUPS};
 
-/// The groups that the variable names; `None`: it is not set, and the policy's groups hold.
+/// The groups that the variable names; `None`: it is not set, and the policy applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Narrowing(Option<Vec<String>>);
 
-/// Why the variable cannot be used.
+/// An unknown group in the variable.
 #[derive(Debug, thiserror::Error)]
 #[error("HIVE_TOOL_GROUPS names the unknown tool group `{0}`; known are {known}", known = TOOL_GROUPS.join(", "))]
 pub struct UnknownGroup(String);

@@ -1,6 +1,6 @@
-//! `hive wake`: one message into the own agent's inbox.
+//! `hive wake`: sends one message to the agent's own inbox.
 //!
-//! Invariant: an id is printed only after the broker said that the message is on disk.
+//! Invariant: an id is printed only after the broker confirmed that the message is on disk.
 
 use std::io::{Read, Write as _};
 
@@ -9,10 +9,10 @@ use crate::exit::{self, Failure};
 use crate::token;
 use crate::wire::beside;
 
-/// Most bytes read from stdin; the broker's own bound is far below it.
+/// Maximum bytes read from stdin; the broker's own limit is far below it.
 const STDIN_BYTES_MAX: u64 = 3 * 1024 * 1024;
 
-/// Sends the wake-up and prints its receipt.
+/// Sends the message and prints its receipt.
 pub async fn run(args: WakeArgs) -> Result<(), Failure> {
     let WakeArgs { socket, from, body, key } = args;
     let body = if body == "-" { read_body(&mut std::io::stdin().lock())? } else { body };

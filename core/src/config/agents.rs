@@ -1,6 +1,6 @@
-//! `[agents.NAME]`: who lives in the hive.
+//! `[agents.NAME]`: the agents of the hive.
 //!
-//! Invariant: as everywhere in the file, a value that is wrong is reported and left at its default.
+//! Invariant: an invalid value is reported and left at its default.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,8 @@ use crate::limits::ROLE_CHARS_MAX;
 use crate::message::OPERATOR;
 use crate::name::{AgentName, nearest};
 
-/// Reads all agents; `claude` has the defaults of their settings, and the name of our MCP server.
+/// Reads all agents; `claude` supplies the defaults of their settings and the name of our MCP
+/// server.
 pub(super) fn read(
     table: &DeTable<'_>,
     claude: &Claude,
@@ -122,7 +123,7 @@ fn kick_on_start(section: &mut Section<'_, '_, '_>) -> KickOnStart {
     })
 }
 
-/// A list of words, each of which has to be known.
+/// Reads a list of words, each of which must be known.
 fn words(
     section: &mut Section<'_, '_, '_>,
     key: &'static str,
@@ -171,11 +172,11 @@ fn allowed_recipients(section: &mut Section<'_, '_, '_>) -> Option<Vec<String>> 
     Some(recipients)
 }
 
-/// Words that are handed to claude as arguments, one each: plugins and where they come from.
+/// Reads words that become arguments of claude: plugins and their marketplaces.
 fn arguments(section: &mut Section<'_, '_, '_>, key: &'static str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     for (word, span) in section.texts(key)? {
-        // One that begins with `-` would be an option of claude's.
+        // A word that begins with `-` would be an option of claude.
         if word.is_empty() || word.starts_with('-') || word.chars().any(char::is_control) {
             let sentence =
                 format!("`{key}` must be words of one line each that do not begin with `-`");

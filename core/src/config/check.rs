@@ -1,4 +1,4 @@
-//! What can only be checked when the whole file was read: the tree of agents.
+//! Checks that need the whole file: the tree of agents.
 //!
 //! Invariant: in a valid configuration each chain of parents ends at a root.
 
@@ -7,7 +7,7 @@ use super::sections::Places;
 use super::values::Config;
 use crate::name::{AgentName, nearest};
 
-/// Checks that each parent exists and nobody is its own ancestor.
+/// Checks that each parent exists and no agent is its own ancestor.
 pub(super) fn tree(config: &Config, places: &Places, findings: &mut Findings<'_>) {
     for (name, agent) in &config.agents {
         let (Some(parent), Some(span)) = (&agent.parent, places.get(name)) else { continue };
@@ -29,8 +29,8 @@ pub(super) fn tree(config: &Config, places: &Places, findings: &mut Findings<'_>
     }
 }
 
-/// The way from `name` over its parents back to itself, if there is one. Told once, at the first
-/// name of the circle.
+/// Returns the path from `name` over its parents back to itself, if there is one. Each circle is
+/// reported once, at its first name.
 fn circle(config: &Config, name: &AgentName) -> Option<String> {
     let mut way = vec![name];
     let mut here = name;

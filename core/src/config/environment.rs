@@ -1,18 +1,18 @@
 //! Tables of environment variables.
 //!
-//! Invariants: what is read can be put into the environment of a process as it is; no setting of
-//! Hive's own is in it.
+//! Invariants: the result can be put into the environment of a process unchanged; it contains no
+//! setting of Hive.
 
 use std::collections::BTreeMap;
 
 use super::section::Section;
 use super::settings_list::SETTINGS;
 
-/// How the names of Hive's own variables begin.
+/// Prefix of Hive's own variables.
 pub const OWN_PREFIX: &str = "HIVE_";
 
-/// Variables of `hive serve` that are no [`super::Setting`], and the key that each of them has;
-/// `None`: `hivectl up` sets it.
+/// Variables of `hive serve` that are not a [`super::Setting`], each with its key; `None`: `hivectl
+/// up` sets it.
 pub const OTHER_VARIABLES: &[(&str, Option<&str>)] = &[
     ("HIVE_CLAUDE", Some("`command` in [claude]")),
     ("HIVE_CLAUDE_ENV", Some("`env`")),
@@ -33,10 +33,10 @@ pub const OTHER_VARIABLES: &[(&str, Option<&str>)] = &[
     ("HIVE_STATE_DIR", Some("`state_dir` in [agents.NAME]")),
     ("HIVE_TOOL_GROUPS", Some("`tool_groups` in [agents.NAME]")),
 ];
-/// What a variable begins with that tells the window of models by a part of their names.
+/// Prefix of variables that set a window for the models whose names contain the rest.
 const WINDOW_PREFIX: &str = "HIVE_CONTEXT_WINDOW_TOKENS_";
 
-/// The table `env` of claude, of all agents or of one.
+/// Reads the table `env` of claude, of all agents or of one.
 pub(super) fn of_claude(section: &mut Section<'_, '_, '_>) -> BTreeMap<String, String> {
     read(section, |name| match name {
         "HOME" => Some("`HOME` is set by Hive itself; remove it".to_owned()),
@@ -44,7 +44,7 @@ pub(super) fn of_claude(section: &mut Section<'_, '_, '_>) -> BTreeMap<String, S
     })
 }
 
-/// The table `env` of a program that is no claude.
+/// Reads the table `env` of a program other than claude.
 pub(super) fn of_server(section: &mut Section<'_, '_, '_>) -> BTreeMap<String, String> {
     read(section, |_| None)
 }
@@ -68,7 +68,7 @@ fn read(
     env
 }
 
-/// Why a variable of Hive's own cannot be in the environment of claude: nothing there reads it.
+/// Explains why a variable of Hive cannot be in claude's environment: nothing there reads it.
 fn own(name: &str) -> String {
     let shown = name.escape_debug();
     let setting = SETTINGS

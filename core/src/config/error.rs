@@ -1,22 +1,22 @@
-//! What is wrong with a configuration, and where.
+//! Findings of a configuration, with their places.
 //!
-//! Invariant: a finding is one line of text that names its place, so that an editor can jump to it.
+//! Invariant: a finding is one line of text with its place, so that an editor can jump to it.
 
 use std::fmt;
 use std::ops::Range;
 
-/// One thing that is wrong, or worth a remark.
+/// One error or remark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Its line, from 1.
     pub line: usize,
     /// Its column in characters, from 1.
     pub column: usize,
-    /// The key it is about, as `agents.bob.parent`; empty where the text is no TOML.
+    /// The key it is about, as `agents.bob.parent`; empty if the text is not TOML.
     pub key: String,
-    /// What is wrong, or what the remark says.
+    /// The error or the remark.
     pub sentence: String,
-    /// The known word nearest to an unknown one.
+    /// The known word nearest to an unknown one, if there is one.
     pub nearest: Option<String>,
 }
 
@@ -30,10 +30,10 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A configuration that is not valid.
+/// An invalid configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// What is wrong with it, in the order of the lines; never empty.
+    /// All errors, in the order of the lines; never empty.
     pub findings: Vec<Finding>,
 }
 
@@ -78,7 +78,7 @@ impl<'t> Findings<'t> {
         self.found.push(finding);
     }
 
-    /// Adds something that is valid and that the reader may not expect.
+    /// Adds a remark on a valid value that may not mean what its author expects.
     pub(super) fn remark(&mut self, span: Range<usize>, key: String, sentence: String) {
         let remark = self.at(span, key, sentence, None);
         self.remarks.push(remark);
@@ -110,7 +110,7 @@ impl<'t> Findings<'t> {
     }
 }
 
-/// Line and column of a byte of the text.
+/// Returns line and column of a byte of the text.
 fn place(text: &str, byte: usize) -> (usize, usize) {
     let before = text.get(..byte).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);

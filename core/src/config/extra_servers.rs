@@ -1,7 +1,7 @@
-//! `[agents.NAME.extra_mcp_servers.KEY]`: MCP servers of the agent's own, besides Hive's.
+//! `[agents.NAME.extra_mcp_servers.KEY]`: an agent's own MCP servers.
 //!
-//! Invariant: no key can take the place of a server of Hive's, and no pattern can allow a tool of
-//! another server.
+//! Invariant: no key can replace a server of Hive, and no pattern can allow a tool of another
+//! server.
 
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
@@ -17,22 +17,24 @@ pub const BASH_SERVER: &str = "bash";
 const SERVER_NAME_CHARS_MAX: usize = 32;
 /// Longest pattern of tools.
 const PATTERN_CHARS_MAX: usize = 128;
-/// How long a call of a tool may take, in seconds, where nothing else is set.
+/// Default maximum duration of a tool call, in seconds.
 pub const TOOL_TIMEOUT_SECONDS: u64 = 60;
-/// The times that can be set, in seconds: at most a day.
+/// Valid durations, in seconds: at most a day.
 pub const TOOL_TIMEOUTS_SECONDS: RangeInclusive<u64> = 1..=86_400;
-/// What [`is_server_name`] asks for.
+/// The rule that [`is_server_name`] checks.
 pub(super) const SERVER_NAME_RULE: &str =
     "letters, digits, `-` and single `_`, at most 32 characters";
 
-/// Whether a text can be the name of an MCP server. `__` parts server and tool in claude's names.
+/// Returns whether a text can be the name of an MCP server. `__` separates server and tool in
+/// claude's names.
 #[must_use]
 pub fn is_server_name(name: &str) -> bool {
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
     plain && !name.contains("__") && (1..=SERVER_NAME_CHARS_MAX).contains(&name.len())
 }
 
-/// Whether a text can stand for tools of an MCP server. A comma would begin a rule for another one.
+/// Returns whether a text can be a pattern for tools of an MCP server. A comma would begin another
+/// rule.
 #[must_use]
 pub fn is_tool_pattern(pattern: &str) -> bool {
     let plain = pattern.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*'));
@@ -110,7 +112,7 @@ fn extra(section: &mut Section<'_, '_, '_>, place: Range<usize>) -> Option<Extra
 fn command(section: &mut Section<'_, '_, '_>, place: Range<usize>) -> Option<String> {
     let key = "command";
     let Some(value) = section.value(key) else {
-        // One that is misspelt is told as an unknown key.
+        // A misspelt one is reported as an unknown key.
         if section.unknown().into_iter().all(|word| nearest(word, [key]).is_empty()) {
             section.object(
                 place,

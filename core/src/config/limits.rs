@@ -1,5 +1,5 @@
-//! `[broker.limits]`: the bounds of [`Limits`] by their field names; and `[agents.NAME.limits]`,
-//! the few that an agent may have of its own.
+//! `[broker.limits]`: the limits of [`Limits`] by their field names; and `[agents.NAME.limits]`,
+//! the few that an agent may override.
 //!
 //! Invariant: every field can be set; a new field breaks this build until it can.
 
@@ -12,10 +12,10 @@ use super::section::Section;
 use super::values::AgentLimits;
 use crate::limits::Limits;
 
-/// Largest bound on a body: a reply with it must stay well under the 4 MiB of a gRPC message.
+/// Largest limit for a body: a reply with it must stay well under the 4 MiB of a gRPC message.
 const BODY_BYTES_MAX_MAX: u64 = 1024 * 1024;
 
-/// Reads the table; what it does not name keeps its default. No bound may be zero: none of them can
+/// Reads the table; a key that is absent keeps its default. No limit may be zero: none of them can
 /// mean "unlimited", and a zero would stop all mail or make retries spin.
 pub(super) fn read(path: String, table: &DeTable<'_>, findings: &mut Findings<'_>) -> Limits {
     let mut limits = Limits::default();
@@ -85,8 +85,8 @@ pub(super) fn read(path: String, table: &DeTable<'_>, findings: &mut Findings<'_
     limits
 }
 
-/// Reads the table of one agent. As there, no bound may be zero: who may send nothing has no tool
-/// group for it.
+/// Reads the table of one agent. No limit may be zero here either: an agent that may not send lacks
+/// the tool group.
 pub(super) fn of_agent(
     path: String,
     table: &DeTable<'_>,
@@ -112,7 +112,7 @@ pub(super) fn of_agent(
 }
 
 const NARROW: RangeInclusive<u64> = 1..=u32::MAX as u64;
-/// TOML's own bound; times far beyond it would also overflow the clocks.
+/// TOML's own limit; times far beyond it would also overflow the clocks.
 const WIDE: RangeInclusive<u64> = 1..=i64::MAX as u64;
 
 fn narrow(

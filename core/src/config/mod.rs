@@ -56,18 +56,17 @@ use self::error::Findings;
 ///
 /// # Errors
 ///
-/// Everything that is wrong with it, in the order of the lines. Where the text is no TOML, only
-/// that is told.
+/// Returns all errors, in the order of the lines. If the text is not TOML, that is the only error.
 pub fn parse(text: &str) -> Result<Config, ConfigError> {
     check(text).map(|checked| checked.config)
 }
 
-/// A file that is valid.
+/// A valid file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
-    /// What it says.
+    /// The values of the file.
     pub config: Config,
-    /// What in it may mean something else than its author expects, in the order of the lines.
+    /// Remarks on values that may not mean what their author expects, in the order of the lines.
     pub remarks: Vec<Finding>,
 }
 
@@ -80,7 +79,7 @@ pub fn check(text: &str) -> Result<Checked, ConfigError> {
     let mut findings = Findings::new(text);
     let (document, broken) = DeTable::parse_recoverable(text);
     for error in &broken {
-        // The library words some sentences over two lines; a finding is one.
+        // The library spreads some sentences over two lines; a finding has one.
         let sentence = error.message().lines().collect::<Vec<_>>().join(", ");
         findings.add(error.span().unwrap_or(0..0), String::new(), sentence);
     }

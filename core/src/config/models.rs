@@ -1,6 +1,6 @@
 //! `model` and `available_models` of an agent.
 //!
-//! Invariant: where there is a list of models, the agent's own is in it.
+//! Invariant: a list of models contains the agent's own model.
 
 use std::ops::Range;
 
@@ -9,24 +9,23 @@ use crate::agent::is_model_name;
 use crate::limits::MODEL_CHARS_MAX;
 use crate::name::nearest;
 
-/// Most models that one agent may have to choose from; the list is part of every answer about the
-/// agent.
+/// Maximum models that an agent may choose from; each answer about the agent contains the list.
 const AVAILABLE_MODELS_MAX: usize = 32;
 
-/// The model that the agent runs on.
+/// Reads the model that the agent runs on.
 pub(super) fn chosen(section: &mut Section<'_, '_, '_>) -> Option<String> {
     let (text, span) = section.text("model")?;
     sound(section, "model", text, span)
 }
 
-/// The models that it may be switched to; empty: any.
+/// Reads the models that the agent may be switched to; empty: any.
 pub(super) fn available(section: &mut Section<'_, '_, '_>) -> Vec<String> {
     let key = "available_models";
     let Some(span) = section.value(key).map(toml::Spanned::span) else { return Vec::new() };
     let Some(texts) = section.texts(key) else { return Vec::new() };
     if texts.is_empty() {
-        // To everybody who reads the list, an empty one is "any"; who writes [] here most likely
-        // means the opposite.
+        // Readers of the list take an empty one as "any"; an author of [] most likely means the
+        // opposite.
         let sentence = "`available_models` is empty; leave it out to allow every model, or name those that are allowed";
         section.object(span, key, sentence.to_owned(), None);
         return Vec::new();

@@ -1,16 +1,15 @@
-//! `operator.notify`: what runs when something starts to wait on the operator, a command or a
-//! webhook.
+//! `operator.notify`: the command or webhook that runs when the operator outbox gets an entry.
 //!
-//! Invariant: a URL that passes here can be called as it is: nothing of it would be left out or
-//! refused later.
+//! Invariant: a URL that passes can be called unchanged: no client leaves out or refuses a part of
+//! it.
 
 use super::section::Section;
 use super::values::Notify;
 
-/// Longest host name, in characters, as DNS has it.
+/// Longest host name, in characters, as in DNS.
 const HOST_CHARS_MAX: usize = 253;
 
-/// Reads the table, if `[operator]` has it.
+/// Reads the table, if `[operator]` has one.
 pub(super) fn read(operator: &mut Section<'_, '_, '_>) -> Option<Notify> {
     let span = operator.value("notify")?.span();
     let table = operator.table("notify")?;
@@ -67,7 +66,7 @@ fn webhook(section: &mut Section<'_, '_, '_>) -> Option<Notify> {
     }
 }
 
-/// Whether a client can call it, and with all that it says.
+/// Checks that a client can call the URL with all its parts.
 fn check_url(url: &str) -> Result<(), &'static str> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let rest = rest.ok_or("must be a URL that begins with https:// or http://")?;

@@ -1,7 +1,7 @@
 //! The sandbox keys of `[agents.NAME]`, and `isolation` of both tables.
 //!
-//! Invariant: a path that is read here is absolute, begins with `~/`, or is relative to the file;
-//! whether it may be granted is decided by the program that starts the agent, on the host.
+//! Invariant: a path is absolute, begins with `~/`, or is relative to the file; the program that
+//! starts the agent decides on the host whether it may be granted.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use super::values::SandboxConfig;
 use crate::isolation::Level;
 use crate::name::nearest;
 
-/// Most paths in one list: each is a mount.
+/// Maximum paths in one list: each is a mount.
 const PATHS_MAX: usize = 64;
 
 /// Reads the keys of one agent.

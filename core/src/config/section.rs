@@ -1,7 +1,7 @@
 //! One table of the file, read key by key.
 //!
-//! Invariant: [`Section::finish`] reports each key that nobody asked for; what was asked for is
-//! what is known, so the two cannot part.
+//! Invariant: [`Section::finish`] reports each key that was never requested. The requested keys are
+//! the known keys, so the two sets are always equal.
 
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
@@ -23,7 +23,7 @@ pub(super) struct Section<'a, 'd, 't> {
 }
 
 impl<'a, 'd, 't> Section<'a, 'd, 't> {
-    /// The table under `path`; an empty path is the whole file.
+    /// Creates a reader of the table under `path`; an empty path is the whole file.
     pub(super) fn new(
         path: String,
         table: &'d DeTable<'d>,
@@ -32,7 +32,7 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
         Self { path, table, known: Vec::new(), findings }
     }
 
-    /// Reports what nobody asked for.
+    /// Reports the keys that were never requested.
     pub(super) fn finish(self) {
         let place =
             if self.path.is_empty() { "the file".to_owned() } else { format!("[{}]", self.path) };
@@ -50,7 +50,7 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
         }
     }
 
-    /// A finding about the value of `key`.
+    /// Adds a finding about the value of `key`.
     pub(super) fn object(
         &mut self,
         span: Range<usize>,
@@ -62,13 +62,13 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
         self.findings.add_near(span, key, sentence, near);
     }
 
-    /// A remark about the value of `key`, which is valid.
+    /// Adds a remark about the value of `key`, which is valid.
     pub(super) fn remark(&mut self, span: Range<usize>, key: &str, sentence: String) {
         let key = self.key(key);
         self.findings.remark(span, key, sentence);
     }
 
-    /// The value of a key, untyped, with the place it stands at.
+    /// Returns the untyped value of a key, with its place.
     pub(super) fn value(&mut self, key: &'static str) -> Option<Value<'d>> {
         if !self.known.contains(&key) {
             self.known.push(key);
@@ -76,7 +76,7 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
         self.table.iter().find(|(found, _)| found.get_ref() == key).map(|(_, value)| value)
     }
 
-    /// A text that is not empty.
+    /// Returns a non-empty text.
     pub(super) fn text(&mut self, key: &'static str) -> Option<(String, Range<usize>)> {
         let value = self.value(key)?;
         let text = self.typed(key, value, "a string", DeValue::as_str)?;
@@ -87,19 +87,19 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
         Some((text.to_owned(), value.span()))
     }
 
-    /// A whole number within bounds.
+    /// Returns a whole number within `bounds`.
     pub(super) fn number(&mut self, key: &'static str, bounds: RangeInclusive<u64>) -> Option<u64> {
         let value = self.value(key)?;
         self.whole(key, value, &bounds)
     }
 
-    /// Yes or no.
+    /// Returns a boolean.
     pub(super) fn flag(&mut self, key: &'static str) -> Option<bool> {
         let value = self.value(key)?;
         self.typed(key, value, "true or false", DeValue::as_bool)
     }
 
-    /// A list of texts, each with its place.
+    /// Returns a list of texts, each with its place.
     pub(super) fn texts(&mut self, key: &'static str) -> Option<Vec<(String, Range<usize>)>> {
         let value = self.value(key)?;
         let items = self.typed(key, value, "a list of strings", DeValue::as_array)?;
@@ -111,7 +111,7 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
         Some(texts)
     }
 
-    /// A list of whole numbers within bounds.
+    /// Returns a list of whole numbers within the bounds.
     pub(super) fn numbers(
         &mut self,
         key: &'static str,
@@ -122,7 +122,7 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
         items.iter().map(|item| self.whole(key, item, &bounds)).collect()
     }
 
-    /// A table of texts, as an environment is.
+    /// Returns a table of texts, such as an environment.
     pub(super) fn map(&mut self, key: &'static str) -> BTreeMap<String, (String, Range<usize>)> {
         let Some(value) = self.value(key) else { return BTreeMap::new() };
         let Some(table) = self.typed(key, value, "a table of strings", DeValue::as_table) else {
@@ -138,7 +138,7 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
         map
     }
 
-    /// A table of whole numbers within bounds, each with the place of its name.
+    /// Returns a table of whole numbers within the bounds, each with the place of its name.
     pub(super) fn numbers_by_name(
         &mut self,
         key: &'static str,
@@ -155,13 +155,13 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
         numbers
     }
 
-    /// A table below this one; an absent one is `None`.
+    /// Returns a table below this one; `None` if it is absent.
     pub(super) fn table(&mut self, key: &'static str) -> Option<&'d DeTable<'d>> {
         let value = self.value(key)?;
         self.typed(key, value, "a table", DeValue::as_table)
     }
 
-    /// Keys that nobody has asked for so far.
+    /// Returns the keys that were not requested so far.
     pub(super) fn unknown(&self) -> Vec<&'d str> {
         self.table
             .iter()
@@ -170,12 +170,12 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
             .collect()
     }
 
-    /// Who collects the findings; for reading a table below this one.
+    /// Returns the collector of the findings, to read a table below this one.
     pub(super) fn findings(&mut self) -> &mut Findings<'t> {
         self.findings
     }
 
-    /// The path of a key or table below this one.
+    /// Returns the path of a key or table below this one.
     pub(super) fn key(&self, key: &str) -> String {
         if self.path.is_empty() { shown(key) } else { format!("{}.{}", self.path, shown(key)) }
     }
@@ -212,7 +212,7 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
             } else {
                 format!("from {least} to {most}")
             };
-            // The TOML parser lets what stands between two digits through, whatever it is.
+            // The TOML parser accepts any character between two digits.
             let number = shown(number.as_str());
             self.object(
                 value.span(),
@@ -225,7 +225,7 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
     }
 }
 
-/// Words in a row: `a`, `b` and `c`.
+/// Joins words to a list: `a`, `b` and `c`.
 pub(super) fn list<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
     let mut quoted: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
     match (quoted.pop(), quoted.is_empty()) {
@@ -235,7 +235,7 @@ pub(super) fn list<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
     }
 }
 
-/// A key from the file, fit to be printed on one line of a terminal.
+/// Escapes a key from the file so that it fits on one line of a terminal.
 fn shown(key: &str) -> String {
     if key.chars().any(char::is_control) { key.escape_debug().to_string() } else { key.to_owned() }
 }

@@ -1,7 +1,7 @@
 //! The sections of the file, each read into its value.
 //!
-//! Invariant: a value that is wrong is reported and left at its default, so that one reading finds
-//! all mistakes.
+//! Invariant: an invalid value is reported and left at its default, so that one reading finds all
+//! mistakes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use super::settings_list::WINDOW_TOKENS;
 use super::values::{Broker, Claude, Config, Hive, Operator, RETENTION_DAYS_DEFAULT};
 use crate::name::AgentName;
 
-/// Where each agent names its parent.
+/// The place at which each agent names its parent.
 pub(super) type Places = BTreeMap<AgentName, Range<usize>>;
 
 /// Reads the whole file.
@@ -114,7 +114,7 @@ fn claude(table: &DeTable<'_>, findings: &mut Findings<'_>) -> Claude {
     claude
 }
 
-/// The windows of models by a part of their names.
+/// Reads the windows of models by a part of their names.
 fn windows(section: &mut Section<'_, '_, '_>) -> BTreeMap<String, u64> {
     let key = "context_windows";
     let mut windows = BTreeMap::new();
@@ -132,7 +132,7 @@ fn windows(section: &mut Section<'_, '_, '_>) -> BTreeMap<String, u64> {
     windows
 }
 
-/// A text of one line.
+/// Reads a text of one line.
 pub(super) fn line(section: &mut Section<'_, '_, '_>, key: &'static str) -> Option<String> {
     let (text, span) = section.text(key)?;
     if text.chars().any(char::is_control) {
@@ -147,7 +147,7 @@ pub(super) fn line(section: &mut Section<'_, '_, '_>, key: &'static str) -> Opti
     Some(text)
 }
 
-/// A text of at most so many characters.
+/// Reads a text with a maximum number of characters.
 pub(super) fn bounded(
     section: &mut Section<'_, '_, '_>,
     key: &'static str,

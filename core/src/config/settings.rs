@@ -1,6 +1,6 @@
-//! What a setting of a harness is, and the values that a table of the file gives to them.
+//! Settings of a harness, and the values that a table of the file gives to them.
 //!
-//! Invariant: a value that exists is one that `hive serve` takes.
+//! Invariant: `hive serve` accepts each value that exists.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,27 +14,27 @@ use crate::time_of_day::TimeOfDay;
 /// A setting of a harness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Its key in `[agents.NAME]` and in `[claude]`; with a `.` where it is in a table below.
+    /// Its key in `[agents.NAME]` and in `[claude]`; with a `.` if it is in a table below.
     pub key: &'static str,
     /// The variable of `hive serve`.
     pub variable: &'static str,
-    /// The values that it takes.
+    /// The values that it accepts.
     pub kind: Kind,
-    /// What holds where nothing is set, in the words of the documentation.
+    /// The default, in the words of the documentation.
     pub default: &'static str,
-    /// What it does, in the words of the documentation.
+    /// The effect, in the words of the documentation.
     pub meaning: &'static str,
 }
 
 /// The time of day that never comes.
 pub const NEVER: &str = "never";
-/// The one table that has settings of its own.
+/// The only table that has settings of its own.
 const RESET: &str = "reset";
 
-/// The values that a setting takes.
+/// The values that a setting accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A whole number from the first to the second.
+    /// A whole number from the first to the second, both included.
     Number(u64, u64),
     /// Yes or no.
     Flag,
@@ -57,7 +57,7 @@ pub enum SettingValue {
     Text(String),
 }
 
-/// Shows it as the variable of `hive serve` has it.
+/// Formats the value as the variable of `hive serve` has it.
 impl fmt::Display for SettingValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -73,18 +73,18 @@ impl fmt::Display for SettingValue {
 pub struct Settings(BTreeMap<&'static str, SettingValue>);
 
 impl Settings {
-    /// The value of a key, where the table has it.
+    /// Returns the value of a key, if the table has it.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&SettingValue> {
         self.0.get(key)
     }
 
-    /// Every key that the table has, with its value.
+    /// Returns every key of the table, with its value.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &SettingValue)> {
         self.0.iter().map(|(key, value)| (*key, value))
     }
 
-    /// The variables of `hive serve`, where these settings come before those of `defaults`.
+    /// Returns the variables of `hive serve`; these settings override those of `defaults`.
     #[must_use]
     pub fn variables(&self, defaults: &Self) -> BTreeMap<&'static str, String> {
         let value = |key: &str| self.get(key).or_else(|| defaults.get(key));
@@ -94,7 +94,7 @@ impl Settings {
             .collect()
     }
 
-    /// Makes each relative path one below `base`.
+    /// Resolves each relative path against `base`.
     pub(super) fn resolve_paths(&mut self, base: &Path) {
         for setting in SETTINGS.iter().filter(|setting| setting.kind == Kind::File) {
             if let Some(SettingValue::Text(path)) = self.0.get_mut(setting.key) {
@@ -111,7 +111,7 @@ impl Settings {
     }
 }
 
-/// Reads the settings of `[claude]`, which hold for every agent.
+/// Reads the settings of `[claude]`, which apply to every agent.
 pub(super) fn of_claude(section: &mut Section<'_, '_, '_>) -> Settings {
     let settings = read(section, |setting| setting.key != OF_AGENT);
     ordered(section, &settings, &Settings::default());
@@ -191,8 +191,8 @@ fn word(
     None
 }
 
-/// Checks that a shell task can have its default time; the harness refuses to start where it
-/// cannot.
+/// Checks that the default time of a shell task is allowed; otherwise the harness would refuse to
+/// start.
 fn ordered(section: &mut Section<'_, '_, '_>, settings: &Settings, defaults: &Settings) {
     let (default_key, most_key) = ("bash_timeout_secs", "bash_timeout_max_secs");
     let Some(span) =
@@ -212,7 +212,7 @@ fn ordered(section: &mut Section<'_, '_, '_>, settings: &Settings, defaults: &Se
     }
 }
 
-/// Checks that a table `reset` says when.
+/// Checks that a table `reset` has a condition.
 fn resets(section: &mut Section<'_, '_, '_>, defaults: &Settings) {
     let Some(value) = section.value(RESET) else { return };
     let Some(table) = value.get_ref().as_table() else { return };

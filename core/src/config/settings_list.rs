@@ -1,24 +1,23 @@
 //! The settings of a harness that have a key in `hive.toml`.
 //!
 //! Invariant: this is the only list of them. Parsing, the environment that `hivectl up` makes and
-//! the table in `docs/operations.md` are derived from it, so no key can be accepted without an
-//! effect.
+//! the table in `docs/operations.md` are derived from it, so every accepted key has an effect.
 
 use std::ops::RangeInclusive;
 
 use super::settings::Kind::{self, Flag, Number, Word};
 use super::settings::Setting;
 
-/// Seconds of a year: the longest span that a setting takes.
+/// Seconds of a year: the longest duration of a setting.
 const YEAR_SECS: u64 = 366 * 24 * 3600;
-/// Most tokens of a window or a watermark.
+/// Maximum tokens of a window or a watermark.
 const TOKENS_MAX: u64 = 100_000_000;
-/// Most MiB of memory, output or files: a TiB.
+/// Maximum MiB of memory, output or files: a TiB.
 const MIB_MAX: u64 = 1024 * 1024;
-/// The windows that can be set, in tokens.
+/// Valid windows, in tokens.
 pub(super) const WINDOW_TOKENS: RangeInclusive<u64> = 1_000..=TOKENS_MAX;
-/// The one key that only an agent has: for all agents, windows are set by model, in
-/// `context_windows`.
+/// The only key that exists for agents alone: for all agents, `context_windows` sets windows by
+/// model.
 pub(super) const OF_AGENT: &str = "context_window_tokens";
 
 const fn setting(

@@ -1,7 +1,7 @@
-//! The values of a configuration: what a program works with after the file was found valid.
+//! The values of a valid configuration.
 //!
-//! Invariant: `None` means that the file says nothing, so that the program's own default applies;
-//! no default directory is made up here.
+//! Invariant: `None` means that the file has no value, so the program's own default applies; this
+//! module has no default directory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,48 +15,47 @@ use crate::name::AgentName;
 /// A whole `hive.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// `[hive]`: how the hive is called.
+    /// `[hive]`: names and isolation.
     pub hive: Hive,
-    /// `[broker]`: how the daemon runs.
+    /// `[broker]`: settings of the daemon.
     pub broker: Broker,
-    /// `[operator]`: who is in charge.
+    /// `[operator]`: pronouns and notifications.
     pub operator: Operator,
-    /// `[claude]`: how claude is started.
+    /// `[claude]`: the start of claude.
     pub claude: Claude,
-    /// `[agents.NAME]`: who lives here.
+    /// `[agents.NAME]`: all agents by name.
     pub agents: BTreeMap<AgentName, AgentConfig>,
 }
 
-/// What the hive is called, for qualified names in prompts, and how it keeps its agents apart.
+/// The hive's name for qualified names in prompts, and the isolation of its agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hive {
-    /// Its name.
+    /// Short name of the hive.
     pub name: Option<String>,
-    /// The domain its agents' qualified names end with.
+    /// Domain at the end of its agents' qualified names.
     pub domain: Option<String>,
-    /// The swarm it belongs to.
+    /// Swarm that it belongs to.
     pub swarm: Option<String>,
-    /// The level of isolation of agents that state none of their own; `None`: the best that works
-    /// here.
+    /// Level of isolation of agents that state none; `None`: the strongest that works on this host.
     pub isolation: Option<Level>,
 }
 
-/// How the daemon runs.
+/// Settings of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broker {
-    /// Where the database is.
+    /// Directory of the database.
     pub state_dir: Option<PathBuf>,
-    /// Where the sockets are.
+    /// Directory of the sockets.
     pub runtime_dir: Option<PathBuf>,
     /// The group that may use the operator socket.
     pub socket_group: Option<String>,
     /// How long acked mail is kept, in days.
     pub retention_days: u32,
-    /// The bounds in force.
+    /// Limits of the broker.
     pub limits: Limits,
 }
 
-/// Days that acked mail is kept, where the file says nothing else.
+/// Default of `retention_days`.
 pub(super) const RETENTION_DAYS_DEFAULT: u32 = 30;
 
 impl Default for Broker {
@@ -71,16 +70,16 @@ impl Default for Broker {
     }
 }
 
-/// Who is in charge.
+/// Settings of the operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Operator {
-    /// How prompts speak of the operator, as `she/her`.
+    /// The operator's pronouns in prompts, as `she/her`.
     pub pronouns: Option<String>,
-    /// What runs when something starts to wait on the operator.
+    /// How the operator outbox is delivered.
     pub notify: Option<Notify>,
 }
 
-/// How the operator is told that something waits on them.
+/// How the operator is notified of entries in the operator outbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notify {
     /// By a program: its name on PATH or its path, and its arguments. Never empty.
@@ -89,18 +88,18 @@ pub enum Notify {
     Webhook(String),
 }
 
-/// How claude is started.
+/// The start of claude.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claude {
     /// The program: a name on PATH, or a path.
     pub command: String,
     /// Added to the environment of every agent's claude.
     pub env: BTreeMap<String, String>,
-    /// Settings of every agent's harness, where an agent's own table does not have them.
+    /// Settings of every agent's harness; an agent's own table overrides them.
     pub settings: Settings,
     /// The windows of models, in tokens, by a part of their names in lower case.
     pub context_windows: BTreeMap<String, u64>,
-    /// The name under which claude knows our tools, as in `mcp__hive__send`.
+    /// The name of our tools' server in claude, as in `mcp__hive__send`.
     pub mcp_server_name: String,
 }
 
@@ -116,22 +115,22 @@ impl Default for Claude {
     }
 }
 
-/// One agent.
+/// One agent's configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentConfig {
     /// Its parent; `None` for a root, whose parent is the operator.
     pub parent: Option<AgentName>,
-    /// What it is for.
+    /// The agent's purpose.
     pub role: Option<String>,
     /// The model it runs on.
     pub model: Option<String>,
-    /// Tool groups that its bridge offers; every one is of [`crate::agent::TOOL_GROUPS`].
+    /// Tool groups that its bridge offers, from [`crate::agent::TOOL_GROUPS`].
     pub tool_groups: Option<Vec<String>>,
-    /// Names it may send to; `None`: everyone. Never empty.
+    /// Names it may send to; `None`: all. Never empty.
     pub allowed_recipients: Option<Vec<String>>,
-    /// Further rights; every one is of [`crate::agent::CAPABILITIES`].
+    /// Further rights, from [`crate::agent::CAPABILITIES`].
     pub capabilities: Option<Vec<String>>,
-    /// Bounds of its own.
+    /// Limits that override those of the hive.
     pub limits: AgentLimits,
     /// User ids that may use its socket; empty: the broker's own.
     pub uids: Vec<u32>,
@@ -141,20 +140,20 @@ pub struct AgentConfig {
     pub home_dir: Option<PathBuf>,
     /// Added to its claude's environment, after `[claude].env`.
     pub env: BTreeMap<String, String>,
-    /// Settings of its harness; what is not there holds as `[claude]` has it.
+    /// Settings of its harness; those of `[claude]` apply to the rest.
     pub settings: Settings,
     /// When a new session of its harness notifies it to go on.
     pub kick_on_start: KickOnStart,
-    /// Models that it may be switched to; empty: any. With a [`AgentConfig::model`] there it is one
-    /// of them.
+    /// Models that it may be switched to; empty: any. A list contains [`AgentConfig::model`] if
+    /// that is set.
     pub available_models: Vec<String>,
-    /// Its MCP servers besides Hive's own, by their names.
+    /// Its own MCP servers, by their names.
     pub extra_mcp_servers: BTreeMap<String, ExtraMcpServer>,
     /// Plugins that its claude installs when its harness starts.
     pub plugins: Vec<String>,
-    /// Where plugins come from; `None`: the official marketplace.
+    /// Marketplaces of the plugins; `None`: the official one.
     pub marketplaces: Option<Vec<String>>,
-    /// What its sandbox is, and what is in it besides its own directories.
+    /// The sandbox: its level, and the files in it besides the agent's own directories.
     pub sandbox: SandboxConfig,
 }
 
@@ -165,7 +164,7 @@ pub struct SandboxConfig {
     pub isolation: Option<Level>,
     /// Files, directories and sockets that it can read.
     pub readable: Vec<PathBuf>,
-    /// Directories that it can write in.
+    /// Directories that it can write to.
     pub writable: Vec<PathBuf>,
     /// Device files that it can use.
     pub devices: Vec<PathBuf>,
@@ -182,39 +181,39 @@ impl SandboxConfig {
 }
 
 impl AgentConfig {
-    /// The model that it begins with: the one that was chosen, else the first of those that it may
-    /// have.
+    /// Returns the initial model: the configured one, else the first of the available ones.
     #[must_use]
     pub fn first_model(&self) -> Option<&str> {
         self.model.as_deref().or_else(|| self.available_models.first().map(String::as_str))
     }
 }
 
-/// An MCP server besides Hive's own.
+/// An agent's own MCP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtraMcpServer {
     /// The program: a name on PATH, or a path.
     pub command: String,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// Its environment, besides what every program needs; it gets nothing else.
+    /// Variables in addition to those that every program needs; it gets no others.
     pub env: BTreeMap<String, String>,
-    /// Tools of it that need no further permission, with `*` for any part of a name. Never empty.
+    /// Its tools that need no further permission, with `*` for any part of a name. Never empty.
     pub allowed_tools: Vec<String>,
-    /// How long a call of one of its tools may take; then it ends with an error.
+    /// Maximum duration of a call of one of its tools, in seconds; a longer call ends with an
+    /// error.
     pub timeout_seconds: u64,
 }
 
-/// Bounds of one agent, each in place of that of [`Limits`] of the same name.
+/// Limits of one agent, each of which overrides that of [`Limits`] of the same name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentLimits {
-    /// What it may send per minute.
+    /// Maximum messages that it may send per minute.
     pub sends_per_minute_max: Option<u32>,
-    /// Most bytes of unsettled bodies that it may have stored.
+    /// Maximum bytes of unsettled bodies that it may have stored.
     pub sender_stored_bytes_max: Option<u64>,
-    /// Most open questions that it may have asked.
+    /// Maximum open questions that it may have asked.
     pub questions_open_max: Option<u32>,
-    /// Most pending reminders that it may have.
+    /// Maximum pending reminders.
     pub reminders_pending_max: Option<u32>,
 }
 
@@ -225,15 +224,15 @@ impl Config {
         agent.and_then(|agent| agent.sandbox.isolation).or(self.hive.isolation)
     }
 
-    /// The settings of an agent's harness, as variables of `hive serve`.
+    /// Returns the settings of an agent's harness, as variables of `hive serve`.
     #[must_use]
     pub fn harness_variables(&self, agent: &AgentConfig) -> BTreeMap<&'static str, String> {
         agent.settings.variables(&self.claude.settings)
     }
 
-    /// Makes every relative path one below `base`, the directory of the configuration file. A
-    /// command without a `/` stays a name on PATH, and a marketplace is a path only if it begins
-    /// with `./` or `../`. A path of a sandbox that begins with `~/` stays: the caller knows the
+    /// Resolves relative paths against `base`, the directory of the configuration file. A command
+    /// without a `/` stays a name on PATH; a marketplace is a path only if it begins with `./` or
+    /// `../`. A path of a sandbox that begins with `~/` stays, because only the caller knows the
     /// home.
     pub fn resolve_paths(&mut self, base: &Path) {
         let resolve = |path: &mut Option<PathBuf>| {
@@ -260,7 +259,7 @@ impl Config {
             for path in granted.filter(|path| !path.starts_with("~")) {
                 *path = base.join(&*path);
             }
-            // Others are names of repositories, or URLs.
+            // Other marketplaces are names of repositories, or URLs.
             let directories = agent.marketplaces.iter_mut().flatten();
             programs.extend(
                 directories.filter(|source| source.starts_with("./") || source.starts_with("../")),

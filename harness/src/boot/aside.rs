@@ -1,8 +1,8 @@
-//! Putting aside what would take claude over: settings in the agent's working directory.
+//! Renaming of settings in the agent's working directory that could take over claude.
 //!
 //! claude obeys `.claude/settings.json` and `.claude/settings.local.json` of its working directory
-//! without asking: hooks, environment and permissions. The agent's shell could have written them.
-//! So they are renamed before claude starts. Invariant: no link is followed, nothing outside the
+//! without asking: hooks, environment and permissions. The agent's shell could have written them,
+//! so they are renamed before claude starts. Invariant: no link is followed, nothing outside the
 //! working directory is touched, and nothing is lost.
 
 use std::ffi::{CStr, CString};
@@ -17,23 +17,23 @@ use rustix::io::Errno;
 
 /// claude's directory of a project.
 pub(super) const CLAUDE_DIR: &CStr = c".claude";
-/// What claude obeys in it.
+/// Files in it that claude obeys.
 const SETTINGS: [&CStr; 2] = [c"settings.json", c"settings.local.json"];
-/// Looks until everything is found in order. Somebody who is faster than so many is at war with us.
+/// Maximum passes until one finds nothing. A writer that is faster than this is an attacker.
 pub(super) const LOOKS_MAX: usize = 5;
-/// Most files that were put aside from one place. More of them are not a mistake.
+/// Maximum renamed files of one name. More of them are not a mistake.
 const KEPT_MAX: usize = 1000;
 
-/// Something that was put aside.
+/// A renamed entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aside {
-    /// What it was, below the working directory or the home.
+    /// Its old path, below the working directory or the home.
     pub from: PathBuf,
-    /// What it is now, below the same directory.
+    /// Its new path, below the same directory.
     pub to: PathBuf,
 }
 
-/// Puts settings in the working directory aside; what was found.
+/// Renames settings in the working directory; returns the renamed entries.
 pub fn settings(dir: &Path) -> io::Result<Vec<Aside>> {
     let dir = openat(CWD, dir, DIRECTORY, Mode::empty())?;
     let mut found = Vec::new();
@@ -54,7 +54,7 @@ fn look(dir: BorrowedFd<'_>, found: &mut Vec<Aside>) -> io::Result<()> {
     let inside: OwnedFd = match openat(dir, CLAUDE_DIR, DIRECTORY, Mode::empty()) {
         Ok(inside) => inside,
         Err(Errno::NOENT) => return Ok(()),
-        // A file there is nothing to claude, but a link may lead to settings anywhere.
+        // A file with this name has no effect on claude, but a link may lead to settings anywhere.
         Err(Errno::NOTDIR | Errno::LOOP) => return link(dir, found),
         Err(error) => return Err(error.into()),
     };
@@ -78,7 +78,7 @@ pub(super) fn link(dir: BorrowedFd<'_>, found: &mut Vec<Aside>) -> io::Result<()
     Ok(())
 }
 
-/// Renames an entry, whatever it is, to the first name that is free. `None`: it is not there.
+/// Renames an entry of any kind to the first free name; `None`: it does not exist.
 pub(super) fn put_aside(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Option<CString>> {
     for number in 0..KEPT_MAX {
         let kept = kept_name(name, number)?;
@@ -86,7 +86,7 @@ pub(super) fn put_aside(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<Option<C
             Ok(()) => return Ok(Some(kept)),
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::EXIST) => {}
-            // The file system knows no renaming without replacing.
+            // The file system does not support renaming without replacing.
             Err(Errno::INVAL | Errno::NOSYS) => match statat(dir, &kept, AtFlags::SYMLINK_NOFOLLOW)
             {
                 Ok(_) => {}

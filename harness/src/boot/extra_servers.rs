@@ -4,8 +4,8 @@
 //! { "KEY": { "command": "notes", "args": ["--dir", "n"], "env": { "NOTES_KEY": "..." }, "allowedTools": ["*"], "timeoutSeconds": 60 } }
 //! ```
 //!
-//! It may hold keys, so no error shows its text. Invariant: what was read is as good as what
-//! `hive.toml` would have passed on.
+//! The file may contain keys, so no error shows its text. Invariant: the result passes the same
+//! checks as in `hive.toml`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,32 +20,32 @@ use serde_json::{Map, Value};
 /// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidExtraServers {
-    /// It is not there, or not for us.
+    /// The file does not exist or is not readable.
     #[error("HIVE_EXTRA_MCP names {}, which cannot be read: {source}", .path.display())]
     Unreadable {
-        /// Which file.
+        /// The path.
         path: PathBuf,
-        /// What the host said.
+        /// Error of the host.
         source: io::Error,
     },
-    /// It is no JSON.
+    /// The file is not JSON.
     #[error("{} (HIVE_EXTRA_MCP) is no JSON object: line {line}, column {column}", .path.display())]
     Json {
-        /// Which file.
+        /// The path.
         path: PathBuf,
-        /// Where it ends to be JSON.
+        /// Line of the first error.
         line: usize,
-        /// Where it ends to be JSON.
+        /// Column of the first error.
         column: usize,
     },
-    /// It says something that cannot be.
+    /// A server is invalid.
     #[error("{} (HIVE_EXTRA_MCP), server `{server}`: {problem}", .path.display())]
     Server {
-        /// Which file.
+        /// The path.
         path: PathBuf,
-        /// Which server.
+        /// Name of the server.
         server: String,
-        /// What is wrong with it, and what to do.
+        /// The error, and what to do.
         problem: String,
     },
 }
@@ -144,7 +144,7 @@ fn environment(value: Option<Value>) -> Option<BTreeMap<String, String>> {
         .collect()
 }
 
-/// A text that can be part of a command line or an environment.
+/// Returns a text that can be part of a command line or an environment.
 fn text(value: Value) -> Option<String> {
     match value {
         Value::String(text) if !text.contains('\0') => Some(text),

@@ -1,14 +1,14 @@
-//! Writing private files so that nobody sees half of one.
+//! Atomic writes of private files: no reader sees a partial file.
 
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-/// Writes a file that only its owner can read: beside it first, then in its place.
+/// Writes a file that only its owner can read: beside the old one first, then in its place.
 pub fn write(path: &Path, text: &str) -> io::Result<()> {
     let beside = path.with_extension("new");
-    // What a crash left behind would keep its old rights.
+    // A file that a crash left behind would keep its permissions.
     match fs::remove_file(&beside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -19,7 +19,7 @@ pub fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::rename(&beside, path)
 }
 
-/// Creates a directory that only its owner can enter, or makes it so.
+/// Creates a directory that only its owner can enter, or restricts an existing one.
 pub fn private_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     fs::set_permissions(path, Permissions::from_mode(0o700))

@@ -1,10 +1,9 @@
-//! What an agent's shell may have written into claude's home to take claude over.
+//! Removal of settings in claude's home with which an agent's shell could take over claude.
 //!
 //! claude obeys `.claude/settings.json` and the `env` of `.claude.json` in its home: hooks,
-//! environment, permissions. Plugins are switched on there too, so these files are not put aside
-//! whole: a file with anything else in it is renamed, and what may stay is written again.
-//! Invariant: as of [`super::aside`]: no link is followed, nothing outside the home is touched, and
-//! nothing is lost.
+//! environment, permissions. The same files enable plugins, so they are not always renamed. A file
+//! with other content is renamed, and a file with the permitted rest is written. Invariant, as in
+//! [`super::aside`]: no link is followed, nothing outside the home is touched, and nothing is lost.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -20,21 +19,21 @@ use super::aside::{Aside, CLAUDE_DIR, DIRECTORY, LOOKS_MAX, below, link, put_asi
 
 /// claude's settings, in its directory.
 const SETTINGS: [&CStr; 2] = [c"settings.json", c"settings.local.json"];
-/// claude's own state, beside its directory.
+/// claude's state, beside its directory.
 const STATE: &CStr = c".claude.json";
-/// A state that another one has taken the place of.
+/// Name of a state that a newer one has replaced.
 const EARLIER_STATE: &CStr = c".claude.json.earlier";
-/// The key of both files' environments.
+/// Key of the environment in both files.
 const ENV: &str = "env";
-/// The plugins that are switched on, by their names.
+/// Key of the enabled plugins, by their names.
 const ENABLED: &str = "enabledPlugins";
 /// The marketplaces that claude knows.
 const MARKETPLACES: &str = "extraKnownMarketplaces";
-/// The longest file that is read.
+/// Longest file that is read, in bytes.
 const BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Puts aside what claude would obey in its home, except the switches of these plugins; what was
-/// found.
+/// Renames the files in the home that claude would obey, except for the switches of these plugins;
+/// returns the renamed entries.
 pub fn settings(home: &Path, plugins: &[String]) -> io::Result<Vec<Aside>> {
     let home =
         openat(CWD, home, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
@@ -68,26 +67,26 @@ fn look(home: BorrowedFd<'_>, plugins: &[String], found: &mut Vec<Aside>) -> io:
             found.push(Aside { from: below(&[CLAUDE_DIR, name]), to: below(&[CLAUDE_DIR, &kept]) });
         }
     }
-    // Where the state of an isolated agent is.
+    // The place of an isolated agent's state.
     if let Some(kept) = filter(inside.as_fd(), STATE, has_no_environment)? {
         found.push(Aside { from: below(&[CLAUDE_DIR, STATE]), to: below(&[CLAUDE_DIR, &kept]) });
     }
     Ok(())
 }
 
-/// Leaves everything but the environment; whether there was none.
+/// Removes the environment; returns whether there was none.
 fn has_no_environment(state: &mut Map<String, Value>) -> bool {
     state.remove(ENV).is_none_or(|env| env.as_object().is_some_and(Map::is_empty))
 }
 
-/// Moves claude's state from beside its directory into it, where shell tasks of an isolated agent
-/// do not see it. No link is followed.
+/// Moves claude's state from beside its directory into it, which hides it from shell tasks of an
+/// isolated agent. No link is followed.
 pub fn move_state(home: &Path) -> io::Result<()> {
     let home =
         openat(CWD, home, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     match statat(&home, STATE, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {}
-        // Anything else is not claude's, and is put aside before it is obeyed.
+        // Any other entry is not claude's, and is renamed before claude obeys it.
         Ok(_) | Err(Errno::NOENT) => return Ok(()),
         Err(error) => return Err(error.into()),
     }
@@ -99,13 +98,13 @@ pub fn move_state(home: &Path) -> io::Result<()> {
     let inside = openat(&home, CLAUDE_DIR, DIRECTORY, Mode::empty())?;
     let name = match statat(&inside, STATE, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => STATE,
-        // One that is there already is newer; this one is kept beside it.
+        // A state that exists there is newer; this one is stored beside it.
         _ => EARLIER_STATE,
     };
     Ok(renameat(&home, STATE, &inside, name)?)
 }
 
-/// Leaves the switches of plugins alone; whether nothing else was there.
+/// Keeps only the switches of plugins; returns whether there was nothing else.
 fn keep_plugins(settings: &mut Map<String, Value>, plugins: &[String]) -> bool {
     let before = settings.clone();
     settings.retain(|key, value| match (key.as_str(), value) {
@@ -119,14 +118,14 @@ fn keep_plugins(settings: &mut Map<String, Value>, plugins: &[String]) -> bool {
     *settings == before
 }
 
-/// Whether an installed plugin, `NAME@MARKETPLACE`, is the one that was configured, where the
+/// Returns whether an installed plugin, `NAME@MARKETPLACE`, is the configured one, whose
 /// marketplace may be left out.
 fn is_called(installed: &str, configured: &str) -> bool {
     installed == configured || installed.split_once('@').is_some_and(|(name, _)| name == configured)
 }
 
-/// Puts a file aside unless `is_sound` leaves its object as it is; what `is_sound` leaves is
-/// written in its place.
+/// Renames a file unless `is_sound` leaves its object unchanged, and writes the object that
+/// `is_sound` leaves in its place.
 fn filter(
     dir: BorrowedFd<'_>,
     name: &CStr,
@@ -151,7 +150,7 @@ fn filter(
             Ok(file) => {
                 File::from(file).write_all(format!("{:#}\n", Value::Object(object)).as_bytes())?;
             }
-            // Another file has taken the place; the next look is at that one.
+            // Another file exists there by now; the next pass checks it.
             Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
         }
@@ -159,7 +158,7 @@ fn filter(
     Ok(kept)
 }
 
-/// The JSON object in a file; `None` where there is none.
+/// Returns the JSON object in a file; `None` if there is none.
 fn object(file: File) -> io::Result<Option<Map<String, Value>>> {
     if !file.metadata()?.is_file() {
         return Ok(None);

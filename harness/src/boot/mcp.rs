@@ -1,10 +1,9 @@
-//! The MCP configuration of one claude process: our bridge, with the token that ties it to the
-//! turn; the shell tools; and the agent's own servers.
+//! The MCP configuration of one claude process: our bridge, with the process token of the turn; the
+//! shell tools; and the agent's own servers.
 //!
-//! Invariants: the token is in no other place than this file (mode 0600) and the bridge's
-//! environment. No server gets a variable of claude's environment that it was not given here. The
-//! agent's own servers are no children of an isolated claude's: their code may be that of a shell
-//! task.
+//! Invariants: only this file (mode 0600) and the bridge's environment contain the token. A server
+//! gets no variable of claude's environment besides those listed here. The agent's own servers are
+//! not children of an isolated agent's claude: a shell task may have written their code.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,13 +14,13 @@ use serde_json::{Map, Value, json};
 use crate::claude::command_line::EXECUTION_GROUP;
 use crate::{confine, scrub};
 
-/// Longest tool call of our own servers, in milliseconds: a `recv` of 180 s, a broker that restarts
-/// meanwhile, and a margin.
+/// Longest tool call of our own servers, in milliseconds: a `recv` of 180 s, a restart of the
+/// broker in the meantime, and a margin.
 pub const TOOL_TIMEOUT_MS: u64 = 300_000;
 /// Tools of the shell server.
 pub const BASH_TOOLS: [&str; 2] = ["run", "status"];
 
-/// The bridge that claude is to start.
+/// The bridge that claude starts.
 #[derive(Debug)]
 pub struct Bridge<'a> {
     /// Its name as an MCP server.
@@ -30,19 +29,19 @@ pub struct Bridge<'a> {
     pub program: &'a Path,
     /// The agent's socket.
     pub socket: &'a Path,
-    /// What ties it to the turn.
+    /// The process token of the turn.
     pub process_token: &'a str,
     /// The agent's tool groups.
     pub tool_groups: &'a [String],
     /// The agent's name.
     pub label: &'a str,
-    /// What it logs; empty: as it likes.
+    /// Its log filter; empty: its default.
     pub log: &'a str,
-    /// The harness's socket for a line about each call.
+    /// The harness's socket to which it reports each call.
     pub call_log: &'a Path,
 }
 
-/// One server that claude is to start.
+/// A server that claude starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     name: String,
@@ -55,8 +54,8 @@ pub struct Server {
     confine: Option<PathBuf>,
 }
 
-/// All servers of an agent: the bridge; the shell tools, if it has their group; and its own, which
-/// are started over the socket `confine` if there is one.
+/// Returns all servers of an agent: the bridge; the shell tools, if it has their group; and its
+/// own, which are started over the socket `confine` if there is one.
 #[must_use]
 pub fn servers(
     bridge: &Bridge<'_>,
@@ -73,7 +72,7 @@ pub fn servers(
         .collect()
 }
 
-/// What `--allowedTools` says of the servers.
+/// Returns the values of `--allowedTools` for the servers.
 #[must_use]
 pub fn allowed_tools(servers: &[Server]) -> Vec<String> {
     servers
@@ -82,13 +81,14 @@ pub fn allowed_tools(servers: &[Server]) -> Vec<String> {
         .collect()
 }
 
-/// The configuration file; `hive` is the program that scrubs the environment of each server.
+/// Returns the configuration file; `hive` is the program that scrubs the environment of each
+/// server.
 #[must_use]
 pub fn text(servers: &[Server], hive: &Path) -> String {
     format!("{:#}\n", value(servers, hive))
 }
 
-/// Whether a file holds exactly these servers.
+/// Returns whether a file contains exactly these servers.
 #[must_use]
 pub fn is_sound(text: &str, servers: &[Server], hive: &Path) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|read| read == value(servers, hive))
@@ -147,8 +147,8 @@ impl Server {
         }
     }
 
-    /// One of the agent's own. A tool that never answers must not keep the turn: its call ends with
-    /// an error, and the turn goes on.
+    /// Creates one of the agent's own servers. A tool that never answers must not block the turn:
+    /// its call ends with an error, and the turn goes on.
     fn of_extra(name: &str, extra: &ExtraMcpServer, confine: Option<&Path>) -> Self {
         let ExtraMcpServer { command, args, env, allowed_tools, timeout_seconds } = extra.clone();
         let timeout_ms = timeout_seconds.saturating_mul(1000);
@@ -179,7 +179,7 @@ impl Server {
             "command": hive,
             "args": args,
             "env": env,
-            // A tool that is deferred is not offered before the model has searched for it.
+            // A deferred tool is offered only after the model has searched for it.
             "alwaysLoad": true,
             "timeout": timeout_ms,
         })

@@ -1,8 +1,8 @@
-//! What is done before claude starts: the three files that it is started with, the look at the CLI,
-//! and at what lies in its way.
+//! Preparation for a claude process: its three files, the check of the CLI, and the renaming of
+//! settings that it must not obey.
 //!
-//! Invariant: a file is whole or not there, readable by its owner alone, and what claude would drop
-//! silently was read back before it sees it.
+//! Invariant: a file is complete or absent, readable by its owner alone, and read back if claude
+//! would drop an invalid one silently.
 
 pub mod aside;
 pub mod extra_servers;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use crate::boot::mcp::Server;
 
-/// Where the files are.
+/// The paths of the three files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
     /// The settings.
@@ -31,24 +31,24 @@ pub struct Files {
 /// Why the files could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The disk, or its rights.
+    /// The disk or its permissions.
     #[error("cannot write {}: {source}; check HIVE_RUN_DIR and the room on its disk", .path.display())]
     Io {
-        /// Which file.
+        /// The path.
         path: PathBuf,
-        /// What the host said.
+        /// Error of the host.
         source: io::Error,
     },
-    /// A file is not what was meant.
+    /// A file differs from what was written.
     #[error("{} does not hold what was written to it", .0.display())]
     Changed(PathBuf),
-    /// MCP servers are started through this program, and nobody knows where it lies.
+    /// The path of this program, which starts MCP servers, is unknown.
     #[error("cannot tell where the program hive lies: {0}; check that /proc is mounted")]
     OwnProgram(io::Error),
 }
 
 /// Writes the files for one claude process; `hive` is the program that scrubs the environment of
-/// MCP servers, and `guard` the command that is run before claude reads files.
+/// MCP servers, and `guard` the command that runs before claude reads files.
 pub fn write(
     run_dir: &Path,
     system_prompt: &str,
@@ -74,15 +74,15 @@ pub fn write(
     Ok(files)
 }
 
-/// Reads a file back.
+/// Reads a file back and checks it.
 fn check(path: &Path, is_sound: impl Fn(&str) -> bool) -> Result<(), WriteError> {
     let written = std::fs::read_to_string(path)
         .map_err(|source| WriteError::Io { path: path.to_path_buf(), source })?;
     if is_sound(&written) { Ok(()) } else { Err(WriteError::Changed(path.to_path_buf())) }
 }
 
-/// The program that is installed where this one was started from. After an upgrade the kernel calls
-/// the old file by another name.
+/// Returns the program that is installed at the path of this one. After an upgrade the kernel
+/// reports the old file under another name.
 pub fn own_program() -> Result<PathBuf, WriteError> {
     let program = std::env::current_exe().map_err(WriteError::OwnProgram)?;
     let name = program.to_string_lossy();

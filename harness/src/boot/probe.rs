@@ -1,6 +1,6 @@
-//! The look at the claude CLI: is it there, does it run, is it new enough?
+//! The probe of the claude CLI: does it exist, does it run, is it new enough?
 //!
-//! Invariant: a missing or broken CLI is a sentence for the operator, never a crash.
+//! Invariant: a missing or broken CLI causes an error for the operator, never a crash.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -25,9 +25,9 @@ pub enum ProbeError {
         "claude cannot be started as `{program}`: {source}; install Claude Code, or name it with HIVE_CLAUDE"
     )]
     NotStarted {
-        /// What was tried.
+        /// The command.
         program: String,
-        /// What the host said.
+        /// Error of the host.
         source: std::io::Error,
     },
     /// It does not start inside the fence.
@@ -35,25 +35,25 @@ pub enum ProbeError {
         "claude cannot be started as `{program}`: {words}; install Claude Code, or name it with HIVE_CLAUDE"
     )]
     NotFenced {
-        /// What was tried.
+        /// The command.
         program: String,
-        /// The words of the fence.
+        /// Error of the fence.
         words: String,
     },
     /// It does not end.
     #[error("`{program} --version` did not end within {} s", PATIENCE.as_secs())]
     Hangs {
-        /// What was tried.
+        /// The command.
         program: String,
     },
     /// It fails.
     #[error("`{program} --version` failed ({status}): {stderr}")]
     Fails {
-        /// What was tried.
+        /// The command.
         program: String,
-        /// How it ended.
+        /// Its exit status.
         status: std::process::ExitStatus,
-        /// What it said.
+        /// Text on stderr.
         stderr: String,
     },
     /// It is too old.
@@ -97,8 +97,8 @@ pub async fn run(
     Ok(found.map_or_else(|| "of an unknown version".to_owned(), |version| version.to_string()))
 }
 
-/// Whether the CLI has a login. A CLI that does not know the question is believed to have one: its
-/// turns will tell.
+/// Returns whether the CLI has a login. A CLI without this subcommand counts as logged in: its
+/// turns report a missing login.
 pub async fn is_logged_in(
     program: &Program,
     environment: &BTreeMap<OsString, OsString>,

@@ -1,15 +1,15 @@
 //! claude's settings file.
 //!
-//! claude drops a settings file with one invalid field whole and silently, deny list and all; so it
-//! is small, and read back.
+//! claude silently drops a whole settings file that has one invalid field, deny list included. So
+//! the file is small, and read back.
 
 use serde_json::{Value, json};
 
 use crate::claude::command_line::DENIED_TOOLS;
 use crate::guard;
 
-/// The settings: compaction and memory are Hive's, and the denied tools stay denied; `guard` is run
-/// before claude reads files.
+/// Returns the settings: compaction and memory are Hive's, and the denied tools stay denied;
+/// `guard` runs before claude reads files.
 #[must_use]
 pub fn value(guard: Option<&str>) -> Value {
     let mut value = json!({
@@ -26,13 +26,13 @@ pub fn value(guard: Option<&str>) -> Value {
     value
 }
 
-/// The settings as they are written.
+/// Returns the text of the settings file.
 #[must_use]
 pub fn text(guard: Option<&str>) -> String {
     format!("{:#}\n", value(guard))
 }
 
-/// Whether a file holds exactly the settings.
+/// Returns whether a file contains exactly the settings.
 #[must_use]
 pub fn is_sound(text: &str, guard: Option<&str>) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|read| read == value(guard))

@@ -1,7 +1,7 @@
 //! The command line of one claude process.
 //!
-//! Invariant: built-in tools are a whitelist, and `--allowedTools` stands last, because it takes
-//! every word that follows.
+//! Invariant: built-in tools are a whitelist, and `--allowedTools` is the last option, because it
+//! takes every word that follows.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,14 +18,14 @@ pub const WEB_GROUP: &str = "web_tools";
 /// The tool group of the shell tools, which are a server's, not claude's.
 pub const EXECUTION_GROUP: &str = "execution";
 
-/// What one claude process is started with.
+/// The parameters of one claude process.
 #[derive(Debug)]
 pub struct Invocation<'a> {
     /// The model's name or alias.
     pub model: &'a str,
-    /// Whether to go on with the conversation of the working directory.
+    /// Whether it continues the conversation of the working directory.
     pub continues: bool,
-    /// Whether the process stays and takes a line of JSON a turn, instead of one prompt.
+    /// Whether the process stays and reads a line of JSON per turn, instead of one prompt.
     pub resident: bool,
     /// The settings file.
     pub settings: &'a Path,
@@ -35,13 +35,13 @@ pub struct Invocation<'a> {
     pub mcp_config: &'a Path,
     /// Tools of MCP servers that need no further permission.
     pub mcp_tools: &'a [String],
-    /// Directories besides the working directory that the agent may write in.
+    /// Directories besides the working directory that the agent may write to.
     pub further_dirs: &'a [PathBuf],
     /// The agent's tool groups.
     pub tool_groups: &'a [String],
 }
 
-/// The arguments, without the program.
+/// Returns the arguments, without the program.
 #[must_use]
 pub fn arguments(invocation: &Invocation<'_>) -> Vec<OsString> {
     let Invocation {
@@ -69,7 +69,7 @@ pub fn arguments(invocation: &Invocation<'_>) -> Vec<OsString> {
     arguments.extend(["--settings".into(), settings.into()]);
     arguments.extend(["--system-prompt-file".into(), system_prompt.into()]);
     for dir in *further_dirs {
-        // One option for each: it takes every word that follows.
+        // One option per directory: it takes every word that follows.
         arguments.extend(["--add-dir".into(), dir.into()]);
     }
     arguments.extend(["--mcp-config".into(), mcp_config.into()]);
@@ -82,7 +82,7 @@ pub fn arguments(invocation: &Invocation<'_>) -> Vec<OsString> {
     arguments
 }
 
-/// The built-in tools of an agent with these groups.
+/// Returns the built-in tools of an agent with these groups.
 #[must_use]
 pub fn builtin_tools(tool_groups: &[String]) -> Vec<&'static str> {
     let web = tool_groups.iter().any(|group| group == WEB_GROUP);

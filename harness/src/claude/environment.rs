@@ -1,7 +1,7 @@
 //! The environment of claude, built from an allow-list.
 //!
-//! Invariant: nothing of Hive's own (`HIVE_*`) reaches claude, whose tools and children inherit
-//! everything; and what makes a peer's words inert cannot be switched off by configuration.
+//! Invariant: no `HIVE_*` variable reaches claude, whose tools and children inherit everything.
+//! Configuration cannot disable the handling that makes a peer's words inert.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -32,10 +32,9 @@ const PASSED: [&str; 20] = [
     "LOCALE_ARCHIVE",
     "DISABLE_TELEMETRY",
 ];
-/// Beginnings of variables that pass.
+/// Prefixes of variables that pass.
 const PASSED_BEGINNINGS: [&str; 5] = ["LC_", "SSL_CERT_", "ANTHROPIC_", "CLAUDE_", "AWS_"];
-/// What belongs to another claude, one that this harness was started by: with it ours would take
-/// part in that one's session.
+/// Variables of a claude that started this harness: with them ours would join that session.
 const DROPPED: [&str; 8] = [
     "CLAUDE_CODE_CHILD_NOTES_DIR",
     "CLAUDE_CODE_ENTRYPOINT",
@@ -50,16 +49,16 @@ const DROPPED: [&str; 8] = [
 /// The directories of claude.
 #[derive(Clone, Copy, Debug)]
 pub struct Home<'a> {
-    /// Its HOME.
+    /// The value of HOME.
     pub dir: &'a Path,
-    /// Its directory for temporary files.
+    /// Directory for temporary files.
     pub temporary: &'a Path,
-    /// Whether the agent is isolated: claude's own state is then below `.claude`, which shell tasks
-    /// do not see.
+    /// Whether the agent is isolated: claude's state is then below `.claude`, which shell tasks do
+    /// not see.
     pub is_isolated: bool,
 }
 
-/// The whole environment of one claude process.
+/// Returns the whole environment of one claude process.
 #[must_use]
 pub fn build(
     inherited: impl IntoIterator<Item = (OsString, OsString)>,
@@ -83,7 +82,7 @@ pub fn build(
     ];
     environment.extend(ours.map(|(name, value)| (name.into(), value)));
     let config_dir = dir.join(".claude");
-    // An agent that was isolated keeps its state where that has put it.
+    // An agent that was isolated before keeps its state in that place.
     if is_isolated || config_dir.join(".claude.json").is_file() {
         environment.insert("CLAUDE_CONFIG_DIR".into(), config_dir.into());
     }

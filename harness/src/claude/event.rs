@@ -1,15 +1,15 @@
 //! One line of claude's `stream-json` output, read tolerantly.
 //!
-//! Only what the harness acts on is read. Unknown types are [`Event::Other`], fields of a wrong
-//! type are as if absent: another version of the CLI may add what it likes. Invariant: no line
-//! makes this fail.
+//! The parser reads only the fields that the harness uses. Unknown types are [`Event::Other`],
+//! fields of a wrong type count as absent: another version of the CLI may add any. Invariant: no
+//! line causes an error.
 
 use serde_json::Value;
 
-/// What a line tells.
+/// The content of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// The process tells how it is set up.
+    /// The setup of the process.
     Init(Init),
     /// A block of an answer of the model.
     Assistant(Assistant),
@@ -23,18 +23,18 @@ pub enum Event {
     Error(String),
     /// The conversation was compacted.
     Compacted {
-        /// Its new size in tokens, where that is told.
+        /// Its new size in tokens, if the line states it.
         post_tokens: Option<u64>,
     },
-    /// What came of `/compact`; with words where nothing did.
+    /// The result of `/compact`; the error is its text.
     CompactResult(Result<(), String>),
-    /// A sign of life of a tool that runs; says nothing about progress.
+    /// A sign of life of a running tool; no sign of progress.
     ToolHeartbeat,
-    /// Anything else.
+    /// Any other line.
     Other,
 }
 
-/// How the process is set up.
+/// The setup of the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Init {
     /// Names of the tools that the model is offered.
@@ -52,15 +52,15 @@ pub struct Init {
 pub struct Assistant {
     /// The inference that it belongs to.
     pub message_id: String,
-    /// What the inference used.
+    /// Tokens of the inference.
     pub usage: Usage,
     /// Text in it.
     pub text: String,
     /// Tool calls in it: id and name.
     pub tool_uses: Vec<(String, String)>,
-    /// The kind of error, where the CLI made the block itself to tell one.
+    /// The kind of error, if the CLI wrote the block itself to report one.
     pub error: Option<String>,
-    /// The API's status with it.
+    /// The API's status for this error.
     pub api_status: Option<u16>,
     /// Whether it belongs to a sub-agent.
     pub nested: bool,
@@ -80,14 +80,13 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The size of the context that was sent.
+    /// Returns the size of the context that was sent.
     #[must_use]
     pub fn context_tokens(&self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_creation)
     }
 
-    /// Counts further tokens. Numbers that no model can reach stop at the largest, whatever a line
-    /// says.
+    /// Adds further tokens. The sums saturate, because a line may contain any number.
     pub fn add(&mut self, more: Self) {
         let Self { input, cache_read, cache_creation, output } = self;
         let sums = [
@@ -123,27 +122,27 @@ pub struct RateLimit {
 /// The end of a turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TurnResult {
-    /// What kind of end.
+    /// Kind of the end.
     pub subtype: String,
     /// Whether it is an error.
     pub is_error: bool,
-    /// The last words.
+    /// Last text.
     pub text: String,
     /// Why the turn ended.
     pub terminal_reason: String,
-    /// The API's status, where it said no.
+    /// The API's status, if it refused.
     pub api_status: Option<u16>,
     /// The sum over the turn's inferences.
     pub usage: Usage,
     /// The model's window.
     pub context_window: Option<u64>,
-    /// Cost of this turn in US dollars, where it is told.
+    /// Cost of this turn in US dollars, if the line states it.
     pub cost_of_turn: Option<f64>,
     /// Cost of the whole conversation in US dollars.
     pub cost_of_session: Option<f64>,
 }
 
-/// Reads a line. `None`: it is no JSON object.
+/// Parses a line; `None` if it is not a JSON object.
 #[must_use]
 pub fn parse(line: &str) -> Option<Event> {
     let value: Value = serde_json::from_str(line).ok()?;
@@ -167,7 +166,8 @@ fn read(value: &Value, line: &str) -> Event {
     }
 }
 
-/// `/compact` ends well for the process even where it failed; only this field tells.
+/// Reads the result of `/compact`: the process exits successfully even if it failed, so only this
+/// field counts.
 fn compact_result(value: &Value) -> Event {
     match text(value, "compact_result") {
         "" => Event::Other,
@@ -244,7 +244,7 @@ fn result(value: &Value) -> TurnResult {
     }
 }
 
-/// A command such as `/compact` tells what it used by model only.
+/// Sums the usage by model: a command such as `/compact` reports no other.
 fn of_models(models: Option<&serde_json::Map<String, Value>>) -> Usage {
     let mut sum = Usage::default();
     for model in models.into_iter().flat_map(|models| models.values()) {

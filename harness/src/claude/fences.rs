@@ -1,8 +1,8 @@
-//! The check of the init event: is claude fenced in as we meant it to be?
+//! The check of the init event: does claude have exactly the intended servers and tools?
 //!
-//! A settings file with one invalid field is dropped whole and silently, and a bridge that does not
-//! start fails no turn. So what claude says of itself is checked. Invariant: a turn whose fences
-//! are not proven does no harm: it is stopped at its first event.
+//! claude silently drops a settings file with one invalid field, and a bridge that does not start
+//! fails no turn. So claude's own report is checked. Invariant: a turn whose fences are not proven
+//! does no harm: it is stopped at its first event.
 
 use hive_core::config::BASH_SERVER;
 
@@ -10,34 +10,34 @@ use crate::boot::mcp::BASH_TOOLS;
 use crate::claude::command_line::{DENIED_TOOLS, EXECUTION_GROUP};
 use crate::claude::event::Init;
 
-/// What claude has to show.
+/// The servers and tools that claude must report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
     /// The names of Hive's own MCP servers.
     pub servers: Vec<String>,
-    /// Full names of the tools that have to be there.
+    /// Full names of the required tools.
     pub tools: Vec<String>,
 }
 
-/// What is wrong with the fences.
+/// A failed check of the fences.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Breach {
-    /// Our server is not there.
+    /// A server of Hive is missing.
     #[error(
         "claude did not start the MCP server `{server}`: check HIVE_MCP and that hive-mcp is installed"
     )]
     NoServer {
-        /// Its name.
+        /// Name of the server.
         server: String,
     },
-    /// Our server does not work.
+    /// A server of Hive does not work.
     #[error(
         "the MCP server `{server}` is {status}, not connected: check that hive-mcp starts and reaches its socket"
     )]
     NotConnected {
-        /// Its name.
+        /// Name of the server.
         server: String,
-        /// What claude says of it.
+        /// Its state as claude reports it.
         status: String,
     },
     /// A tool is missing.
@@ -45,22 +45,22 @@ pub enum Breach {
         "the tool {tool} of this agent's groups is missing: hive-mcp and hive must be of the same version"
     )]
     NoTool {
-        /// Its name.
+        /// Full name of the tool.
         tool: String,
     },
-    /// A tool is there that must not be.
+    /// A denied tool is present.
     #[error("claude offers the denied tool {tool}: its settings were not obeyed")]
     DeniedTool {
-        /// Its name.
+        /// Full name of the tool.
         tool: String,
     },
-    /// The model answered before claude told how it is set up.
+    /// The model answered before claude reported its setup.
     #[error("claude began to work without telling its tools (no init event)")]
     NoInit,
 }
 
 impl Expected {
-    /// What an agent with these tool groups has to have.
+    /// Returns the servers and tools of an agent with these tool groups.
     #[must_use]
     pub fn of(server: &str, tool_groups: &[String]) -> Self {
         let has_bash = tool_groups.iter().any(|group| group == EXECUTION_GROUP);
@@ -80,9 +80,9 @@ impl Expected {
         Self { servers, tools: of_bridge.chain(of_bash).collect() }
     }
 
-    /// Compares it with what claude says.
+    /// Checks claude's report.
     pub fn check(&self, init: &Init) -> Result<(), Breach> {
-        // The worst first: what should not be there can do harm at once.
+        // The most dangerous first: a denied tool can do harm at once.
         if let Some(tool) =
             DENIED_TOOLS.into_iter().find(|tool| init.tools.iter().any(|offered| offered == tool))
         {
@@ -105,8 +105,8 @@ impl Expected {
     }
 }
 
-/// Which of the agent's own servers do not work, and what claude says of each. They are no fence: a
-/// turn goes on without them.
+/// Returns which of the agent's own servers do not work, with the state that claude reports. They
+/// are not a fence: a turn goes on without them.
 #[must_use]
 pub fn missing_extras<'a>(
     keys: impl IntoIterator<Item = &'a String>,
@@ -120,14 +120,14 @@ pub fn missing_extras<'a>(
     keys.into_iter().filter_map(missing).collect()
 }
 
-/// What claude calls a server that works.
+/// State that claude reports for a server that works.
 const CONNECTED: &str = "connected";
 
 fn status<'i>(init: &'i Init, server: &str) -> Option<&'i str> {
     init.mcp_servers.iter().find(|(name, _)| name == server).map(|(_, status)| status.as_str())
 }
 
-/// The bridge's tools of a group.
+/// Returns the bridge's tools of a group.
 fn tools_of(group: &str) -> &'static [&'static str] {
     match group {
         "messaging" => &["send", "recv", "ask", "answer"],

@@ -1,18 +1,18 @@
-//! Cutting a stream of bytes into lines of bounded length.
+//! Splitting of a stream of bytes into lines of limited length.
 //!
-//! Invariant: whatever comes in, no more than the bound is kept in memory, and every line comes out
-//! once, as valid UTF-8.
+//! Invariant: for any input, the memory stays within the limit, and every line is returned once, as
+//! valid UTF-8.
 
 /// A line, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Its text; invalid bytes replaced.
+    /// Its text, with invalid bytes replaced.
     pub text: String,
     /// Whether its end was cut off.
     pub cut: bool,
 }
 
-/// Cuts bytes into lines.
+/// A splitter of bytes into lines.
 #[derive(Debug)]
 pub struct Splitter {
     bytes_max: usize,
@@ -21,13 +21,13 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// Lines of at most so many bytes.
+    /// Creates a splitter for lines of at most `bytes_max` bytes.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
         Self { bytes_max, begun: Vec::new(), cut: false }
     }
 
-    /// Takes bytes in and gives the lines that they end.
+    /// Adds bytes and returns the lines that they complete.
     pub fn push(&mut self, mut bytes: &[u8]) -> Vec<Line> {
         let mut lines = Vec::new();
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
@@ -39,7 +39,7 @@ impl Splitter {
         lines
     }
 
-    /// The last line, where the stream ended without a line end.
+    /// Returns the last line, if the stream ended without a line end.
     pub fn finish(&mut self) -> Option<Line> {
         (!self.begun.is_empty() || self.cut).then(|| self.take())
     }
@@ -59,13 +59,13 @@ impl Splitter {
     }
 }
 
-/// The longest beginning of a text that fits so many bytes.
+/// Returns the longest beginning of a text that has at most `bytes_max` bytes.
 #[must_use]
 pub fn beginning(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }
 
-/// The longest end of a text that fits so many bytes.
+/// Returns the longest end of a text that has at most `bytes_max` bytes.
 #[must_use]
 pub fn ending(text: &str, bytes_max: usize) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(bytes_max))..]

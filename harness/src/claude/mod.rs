@@ -1,7 +1,7 @@
-//! The claude CLI as it was measured: how it is called, what it prints, and what its end means.
+//! The claude CLI as measured: its command line, its output, and the meaning of its end.
 //!
-//! What it is not: it starts no process. Its invariant: the CLI is judged by fields, never by words
-//! meant for people, as long as it gives fields.
+//! This module starts no process. Invariant: the CLI is judged by fields, never by text for people,
+//! if it has fields.
 
 pub mod command_line;
 pub mod environment;

@@ -1,10 +1,9 @@
-//! What the end of a claude process means: one pure function over everything that is known of it.
+//! The meaning of the end of a claude process: one pure function over all evidence.
 //!
-//! Fields win over words: the CLI says `subtype: "success"` next to `is_error`, exits 0 when
-//! interrupted, and prints words that contain any number. Marker texts count only where there is no
-//! result event. Invariant: nothing that is the weather's fault (limits, logins, the API, billing,
-//! a broken installation) comes out as FAILED, because a failed turn uses an attempt of its
-//! message.
+//! Fields take precedence over text: the CLI reports `subtype: "success"` next to `is_error`, exits
+//! 0 when interrupted, and prints text with any number. Marker texts count only without a result
+//! event. Invariant: no outage (limits, logins, the API, billing, a broken installation) results in
+//! FAILED, because a failed turn uses an attempt of its message.
 
 use hive_core::limits::ERROR_BYTES_MAX;
 use hive_core::time::WallTime;
@@ -15,7 +14,7 @@ use crate::claude::fences::Breach;
 use crate::claude::line;
 use crate::claude::transcript::{ApiError, Markers, Transcript};
 
-/// How the process ended.
+/// The exit of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// By itself, with this code.
@@ -24,48 +23,48 @@ pub enum Exit {
     Signal(i32),
 }
 
-/// Why we ended it, where we did.
+/// Why the harness ended the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopCause {
     /// The operator cancelled the turn.
     Cancelled,
     /// The harness shuts down.
     Drained,
-    /// Nothing was heard for so many seconds.
+    /// There was no output for this number of seconds.
     Idle {
-        /// The bound.
+        /// The limit.
         seconds: u64,
-        /// Whether a tool ran then. To be told at that moment: when claude is interrupted, it makes
-        /// up a result for the call.
+        /// Whether a tool ran at that moment. This must be recorded then: when claude is
+        /// interrupted, it makes up a result for the call.
         in_tool: bool,
     },
-    /// It ran for longer than so many seconds.
+    /// It ran for longer than this number of seconds.
     Overlong(u64),
-    /// It was not fenced in.
+    /// Its fences were not proven.
     Unfenced(Breach),
 }
 
-/// Everything that is known of a process that ended.
+/// All evidence about a process that ended.
 #[derive(Debug)]
 pub struct Evidence<'a> {
-    /// How it ended.
+    /// The exit of the process.
     pub exit: Exit,
-    /// What it showed.
+    /// Output of the process.
     pub transcript: &'a Transcript,
-    /// Why we ended it, where we did.
+    /// Why the harness ended it, if it did.
     pub stop: Option<&'a StopCause>,
-    /// The rest to take at a rate limit that does not say when it ends.
+    /// The end of a rate limit that does not state one.
     pub retry_fallback: Option<WallTime>,
 }
 
-/// What it means.
+/// The meaning of a process's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// How the turn ended.
+    /// Outcome of the turn.
     pub outcome: Outcome,
-    /// What went wrong; empty when nothing did.
+    /// Error text; empty if there is none.
     pub error: String,
-    /// When the rate limit ends, where that is known.
+    /// When the rate limit ends, if that is known.
     pub retry_time: Option<WallTime>,
     /// Whether the conversation outgrew the model's window: only a new or a compacted one helps.
     pub too_long: bool,
@@ -79,7 +78,7 @@ pub fn classify(evidence: &Evidence<'_>) -> Verdict {
         return verdict(Outcome::Unavailable, breach.to_string());
     }
     let result = transcript.result.as_ref();
-    // A turn that the model ended is done, whatever was on its way to it.
+    // A turn that the model ended is done, whatever happened before.
     if result.is_some_and(|result| !result.is_error && result.subtype == "success") {
         return verdict(Outcome::Ok, String::new());
     }
@@ -102,8 +101,8 @@ pub fn classify(evidence: &Evidence<'_>) -> Verdict {
     verdict
 }
 
-/// Judges the end of a process that was to compact the conversation. That it ended well says
-/// nothing; only claude's own word counts.
+/// Judges the end of a process that had to compact the conversation. Its successful exit proves
+/// nothing; only claude's own report counts.
 #[must_use]
 pub fn classify_compaction(evidence: &Evidence<'_>) -> Verdict {
     let judged = Verdict { too_long: false, ..classify(evidence) };
@@ -128,7 +127,7 @@ pub fn classify_compaction(evidence: &Evidence<'_>) -> Verdict {
             }
         }
         None => {
-            // Where there is nothing to compact, only a remark of the CLI says so.
+            // If there is nothing to compact, only a remark of the CLI says so.
             let said = [
                 transcript.result.as_ref().map_or("", |result| result.text.trim()),
                 transcript.remark.trim(),
@@ -140,7 +139,7 @@ pub fn classify_compaction(evidence: &Evidence<'_>) -> Verdict {
     }
 }
 
-/// Whether a compaction failed because the conversation has nothing in it that could be summed up.
+/// Returns whether a compaction failed because the conversation has nothing to sum up.
 #[must_use]
 pub fn is_nothing_to_compact(words: &str) -> bool {
     ["Not enough messages to compact", "No messages to compact"]
@@ -148,7 +147,7 @@ pub fn is_nothing_to_compact(words: &str) -> bool {
         .any(|text| words.contains(text))
 }
 
-/// What a compaction failed of. There are no fields for it; the words are the CLI's own, never a
+/// Judges a failed compaction by its error. There are no fields; the text is the CLI's own, never a
 /// peer's.
 fn by_compact_error(words: &str) -> Outcome {
     let words = words.strip_prefix("Error during compaction: ").unwrap_or(words);
@@ -173,7 +172,7 @@ fn by_compact_error(words: &str) -> Outcome {
     }
 }
 
-/// When a rate limit ends, where that is known or set.
+/// Returns when a rate limit ends, if that is known or configured.
 fn reset_time(evidence: &Evidence<'_>, outcome: Outcome) -> Option<WallTime> {
     if outcome != Outcome::RateLimited {
         return None;
@@ -187,15 +186,15 @@ fn verdict(outcome: Outcome, error: impl Into<String>) -> Verdict {
     Verdict { outcome, error: error.into(), retry_time: None, too_long: false }
 }
 
-/// What it means that we ended it.
+/// Judges a process that the harness ended.
 #[must_use]
 pub fn stopped(stop: &StopCause) -> Verdict {
     match stop {
         StopCause::Cancelled => verdict(Outcome::Cancelled, "cancelled by the operator"),
         StopCause::Drained => verdict(Outcome::Drained, "the harness was shut down"),
         StopCause::Idle { seconds, in_tool } => {
-            // A silence of the API is the weather's fault; a tool that never returns may be the
-            // message's.
+            // A silence of the API is an outage; a tool that never returns may be the message's
+            // fault.
             let (outcome, what) = if *in_tool {
                 (Outcome::Failed, "a tool call did not return")
             } else {
@@ -228,20 +227,19 @@ fn by_fields(result: &TurnResult, api_error: Option<&ApiError>) -> Verdict {
         return verdict;
     }
     match result.terminal_reason.as_str() {
-        // Without a kind or a status: the connection was refused or lost.
+        // Without a kind or a status, the connection was refused or lost.
         "api_error" => verdict(Outcome::Unavailable, ""),
         _ => verdict(Outcome::Failed, ""),
     }
 }
 
-/// By the kind of error, then by the API's status. The error's words are filled in by the caller.
+/// Judges by the kind of error, then by the API's status. The caller fills in the error text.
 fn by_kind(kind: &str, status: Option<u16>) -> Option<Verdict> {
     let outcome = match kind {
         "rate_limit" | "usage_limit_reached" => Outcome::RateLimited,
         "authentication_failed" | "oauth_org_not_allowed" => Outcome::AuthFailed,
         "server_error" | "billing_error" | "model_not_found" | "overloaded" => Outcome::Unavailable,
-        // The API refused what the message brought into the conversation, or the model could not
-        // end it.
+        // The API refused the message's content in the conversation, or the model could not end it.
         "invalid_request" | "max_output_tokens" => Outcome::Failed,
         _ => match status? {
             429 => Outcome::RateLimited,
@@ -253,7 +251,7 @@ fn by_kind(kind: &str, status: Option<u16>) -> Option<Verdict> {
     Some(verdict(outcome, ""))
 }
 
-/// By texts, for versions of the CLI that give no fields.
+/// Judges by texts, for versions of the CLI without fields.
 fn by_markers(markers: Markers, exit: Exit, transcript: &Transcript) -> Verdict {
     if markers.rate_limited {
         return verdict(Outcome::RateLimited, "");
@@ -264,8 +262,7 @@ fn by_markers(markers: Markers, exit: Exit, transcript: &Transcript) -> Verdict 
     if transcript.stderr().contains("Prompt is too long") {
         return too_long("Prompt is too long");
     }
-    // claude did not even get as far as the message: a missing file, a bad configuration, a broken
-    // installation.
+    // claude did not reach the message: a missing file, a bad configuration, a broken installation.
     let outcome = if transcript.init.is_none() { Outcome::Unavailable } else { Outcome::Failed };
     let stderr = transcript.stderr();
     let said =

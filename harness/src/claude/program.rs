@@ -1,4 +1,4 @@
-//! The claude program, as it is started: by itself, or inside the fence.
+//! The command that starts claude, with or without the fence.
 //!
 //! Invariant: a claude of an isolated agent is never started outside the fence.
 
@@ -6,25 +6,25 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How claude is started.
+/// The command that starts claude.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// claude, as a person knows it.
+    /// claude's path, for people.
     pub name: PathBuf,
-    /// The program that is started.
+    /// The started program.
     pub path: PathBuf,
-    /// Its arguments in front of claude's own.
+    /// Its arguments before claude's own.
     pub first: Vec<OsString>,
 }
 
 impl Program {
-    /// Starts claude by itself.
+    /// Returns the command that starts claude directly.
     #[must_use]
     pub fn plain(claude: PathBuf) -> Self {
         Self { name: claude.clone(), path: claude, first: Vec::new() }
     }
 
-    /// Starts claude by another program, which becomes it.
+    /// Returns the command that starts claude by another program, which becomes it.
     #[must_use]
     pub fn through(hive: PathBuf, mut first: Vec<OsString>, claude: &Path) -> Self {
         first.push(claude.into());

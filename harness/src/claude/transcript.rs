@@ -1,7 +1,7 @@
-//! What one claude process has shown so far.
+//! The output of one claude process so far.
 //!
-//! Invariant: it only grows, takes bounded memory whatever claude prints, and knows nothing that
-//! claude did not print.
+//! Invariant: it only grows, takes limited memory for any output, and contains nothing that claude
+//! did not print.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
@@ -10,44 +10,44 @@ use hive_core::limits::{ERROR_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX};
 use crate::claude::event::{Assistant, Event, Init, RateLimit, TurnResult, Usage};
 use crate::claude::line;
 
-/// Most ids that are remembered of a turn; far above what a turn does.
+/// Maximum ids that are remembered of a turn; far above the number in a real one.
 const IDS_MAX: usize = 10_000;
-/// Most tools that are counted by name; the broker takes no more.
+/// Maximum tools that are counted by name; the broker takes no more.
 pub const TOOL_NAMES_MAX: usize = 64;
 /// Longest name of a tool that is kept, in bytes.
 const TOOL_NAME_BYTES_MAX: usize = 128;
 /// Texts that other versions of the CLI print on a rate limit.
 const RATE_LIMIT_MARKERS: [&str; 2] = ["429", "rate_limit"];
-/// Texts that they print on a missing login.
+/// Texts that other versions of the CLI print on a missing login.
 const AUTH_MARKERS: [&str; 3] = ["authentication_failed", "authentication_error", "401"];
 
-/// An error that the CLI told in place of an answer.
+/// An error that the CLI reported in place of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiError {
-    /// Its kind.
+    /// Kind of the error.
     pub kind: String,
     /// The API's status.
     pub status: Option<u16>,
 }
 
-/// Texts seen where nothing better was: on raw stderr and in error events, never in what a model or
-/// a peer says.
+/// Marker texts without better evidence: on raw stderr and in error events, never in the words of a
+/// model or a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Markers {
-    /// One of a rate limit.
+    /// Whether one of a rate limit was seen.
     pub rate_limited: bool,
-    /// One of a missing login.
+    /// Whether one of a missing login was seen.
     pub auth_failed: bool,
 }
 
-/// What one claude process has shown so far.
+/// The output of one claude process so far.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
-    /// How it is set up, once told.
+    /// The setup, once claude reported it.
     pub init: Option<Init>,
-    /// The last error told in place of an answer, unless an answer followed.
+    /// The last error in place of an answer, unless an answer followed.
     pub api_error: Option<ApiError>,
-    /// The limits, as told last.
+    /// The limits, as last reported.
     pub rate_limit: RateLimit,
     /// The last end of a turn.
     pub result: Option<TurnResult>,
@@ -57,18 +57,18 @@ pub struct Transcript {
     pub context_tokens: u64,
     /// Whether the conversation was compacted.
     pub compacted: bool,
-    /// Its size after that, where it was told.
+    /// Its size after that, if claude reported it.
     pub post_tokens: Option<u64>,
-    /// What came of `/compact`.
+    /// The result of `/compact`.
     pub compact_result: Option<Result<(), String>>,
-    /// What the CLI itself said last, in place of a model.
+    /// The last text of the CLI itself, in place of a model.
     pub remark: String,
     /// How often each tool was called.
     pub tools: BTreeMap<String, u32>,
     /// Tool calls whose result the model has seen.
     returned: Vec<String>,
-    /// Tool calls whose result came back well, each with the inference that made it; the next one
-    /// sees them.
+    /// Tool calls whose result returned without an error, each with the inference that made it. The
+    /// next inference sees them.
     unseen: Vec<(String, String)>,
     /// The last inference.
     inference: String,
@@ -82,7 +82,7 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// Takes an event in.
+    /// Adds an event.
     pub fn absorb(&mut self, event: &Event) {
         match event {
             Event::Init(init) => self.init = Some(init.clone()),
@@ -151,13 +151,13 @@ impl Transcript {
         }
     }
 
-    /// One event per block comes with the same id and usage: counted once.
+    /// Counts an inference once: each of its blocks comes as an event with the same id and usage.
     fn count(&mut self, assistant: &Assistant) {
-        // A sub-agent's context is its own.
+        // A sub-agent has its own context.
         if !assistant.nested && assistant.usage.context_tokens() > 0 {
             self.context_tokens = assistant.usage.context_tokens();
         }
-        // What the CLI says itself is no inference.
+        // A text of the CLI itself is no inference.
         let is_inference = assistant.usage != Usage::default();
         if is_inference && !assistant.nested {
             self.see(Some(&assistant.message_id));
@@ -171,8 +171,8 @@ impl Transcript {
         }
     }
 
-    /// An inference saw the results of all calls that earlier ones made; the end of a turn that
-    /// went well comes after the last one.
+    /// Marks results as seen: an inference sees the results of all calls of earlier ones, and the
+    /// successful end of a turn comes after the last inference.
     fn see(&mut self, inference: Option<&str>) {
         let (seen, unseen) = std::mem::take(&mut self.unseen)
             .into_iter()
@@ -183,7 +183,7 @@ impl Transcript {
         self.returned.extend(seen.into_iter().map(|(_, id)| id).take(room));
     }
 
-    /// Takes a line of stderr in.
+    /// Adds a line of stderr.
     pub fn absorb_stderr(&mut self, text: &str) {
         self.mark(text);
         if !text.trim().is_empty() {
@@ -211,32 +211,32 @@ impl Transcript {
         }
     }
 
-    /// The end of what it showed, for people.
+    /// Returns the end of the output, for people.
     #[must_use]
     pub fn tail(&self) -> String {
         self.tail.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
     }
 
-    /// The end of its stderr.
+    /// Returns the end of stderr.
     #[must_use]
     pub fn stderr(&self) -> &str {
         &self.stderr
     }
 
-    /// Tool calls whose result the model has seen.
+    /// Returns the tool calls whose result the model has seen.
     #[must_use]
     pub fn returned_tool_use_ids(&self) -> &[String] {
         &self.returned
     }
 
-    /// Whether a tool runs whose result is not there yet.
+    /// Returns whether a tool runs whose result is missing.
     #[must_use]
     pub fn waits_for_a_tool(&self) -> bool {
         !self.open_tools.is_empty()
     }
 
-    /// What the turn used: the CLI's own sum, or what we saw where there is none. The cost is that
-    /// of this turn alone.
+    /// Returns the usage of the turn: the CLI's own sum, or the observed one if there is none. The
+    /// cost is that of this turn alone.
     #[must_use]
     pub fn usage(&self, cost_before: Option<f64>) -> hive_core::turn::Usage {
         let told =
@@ -257,8 +257,8 @@ impl Transcript {
     }
 }
 
-/// What the turn cost; the conversation's sum less what was known before, where the CLI does not
-/// say it.
+/// Returns the cost of the turn. If the CLI does not report it, this is the conversation's sum
+/// minus the previous sum.
 fn cost(result: &TurnResult, before: Option<f64>) -> f64 {
     match (result.cost_of_turn, result.cost_of_session, before) {
         (Some(cost), _, _) => cost,

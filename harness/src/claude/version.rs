@@ -1,15 +1,14 @@
-//! The version of the claude CLI, and whether we can work with it.
+//! The version of the claude CLI, and whether Hive supports it.
 //!
-//! Invariant: a version that is known to lack what a turn needs is refused before any mail is
-//! handed to it. An output without a version is let through: the check of the init event still
-//! stands before the first harm.
+//! Invariant: a version that is known to lack a required flag is refused before it gets mail. An
+//! output without a version passes: the check of the init event still comes before any harm.
 
 use std::fmt;
 
-/// The oldest version whose flags are the ones that a turn needs.
+/// Oldest version with all flags that a turn needs.
 pub const OLDEST: Version = Version { major: 2, minor: 1, patch: 0 };
 
-/// A version.
+/// A version of the CLI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     /// First number.
@@ -32,7 +31,7 @@ impl fmt::Display for Version {
     "claude {found} is too old: Hive needs {OLDEST} or later; update Claude Code (npm install -g @anthropic-ai/claude-code)"
 )]
 pub struct Unsupported {
-    /// What is installed.
+    /// The installed version.
     pub found: Version,
 }
 

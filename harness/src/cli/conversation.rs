@@ -1,4 +1,4 @@
-//! Settings of the conversation: how large it may grow, and when it is compacted or begun anew.
+//! Settings of the conversation: its size, and when it is compacted or replaced.
 
 use std::path::PathBuf;
 

@@ -1,15 +1,15 @@
-//! `hive confine`: has the harness run a program in a sandbox, with the standard streams of this
-//! process.
+//! `hive confine`: requests that the harness runs a program in a sandbox, with the standard streams
+//! of this process.
 //!
-//! An isolated agent's own MCP servers are started so. What claude starts itself can read claude's
-//! key, the MCP configuration and the login. A server loads code from the agent's home, which shell
-//! tasks write. claude runs inside the fence, so only the harness can make a sandbox.
+//! It starts the MCP servers of an isolated agent. A process that claude starts itself can read
+//! claude's key, the MCP configuration and the login. A server loads code from the agent's home,
+//! which shell tasks write. claude runs inside the fence, so only the harness can make a sandbox.
 //!
 //! ```text
 //!   claude ── hive scrub ── hive confine ──(command, environment, three descriptors)──► hive serve ── bwrap ── hive fence ── server
 //! ```
 //!
-//! Invariant: the program lives no longer than the process that asked for it.
+//! Invariant: the program lives no longer than the process that requested it.
 
 pub mod request;
 pub mod service;
@@ -28,9 +28,9 @@ use self::request::Request;
 
 /// The socket in the run directory.
 pub const SOCKET: &str = "confine.sock";
-/// The exit code where the program was not started, or where its end is not known.
+/// The exit code if the program was not started, or if its end is unknown.
 pub const NOT_STARTED: u8 = 125;
-/// Signals that reach the program. claude ends its servers by the first two.
+/// Signals that are forwarded to the program. claude ends its servers by the first two.
 const FORWARDED: [rustix::process::Signal; 3] =
     [rustix::process::Signal::INT, rustix::process::Signal::TERM, rustix::process::Signal::HUP];
 
@@ -66,7 +66,7 @@ pub enum ConfineError {
     },
 }
 
-/// Runs the program to its end; its exit code.
+/// Runs the program to its end; returns its exit code.
 pub async fn run(args: ConfineArgs) -> Result<u8, ConfineError> {
     let ConfineArgs { socket, command } = args;
     let program =
@@ -84,13 +84,13 @@ pub async fn run(args: ConfineArgs) -> Result<u8, ConfineError> {
             _ = terminate.recv() => 1,
             _ = hang_up.recv() => 2,
         };
-        // A connection that is closed is seen by the reader.
+        // The reader notices a closed connection.
         let _ = writer.write_u8(received).await;
     }
 }
 
 async fn ask(socket: &Path, request: &Request) -> io::Result<([Signal; 3], UnixStream)> {
-    // A signal before this ends the process, and with it the connection.
+    // A signal before this point ends the process, and with it the connection.
     let [first, second, third] =
         FORWARDED.map(|forwarded| signal(SignalKind::from_raw(forwarded.as_raw())));
     let signals = [first?, second?, third?];

@@ -1,12 +1,12 @@
-//! What `hive confine` asks the harness for: a command line, an environment, and the descriptors of
-//! the standard streams.
+//! The request of `hive confine` to the harness: a command line, an environment, and the
+//! descriptors of the standard streams.
 //!
 //! ```text
 //!   length of the rest: u32, with the descriptors | count of words: u32 | word NUL ... | NAME=VALUE NUL ...
 //! ```
 //!
-//! Invariant: a request is read whole or not at all, and a descriptor that was received is closed
-//! when a program is started.
+//! Invariant: a request is read completely or not at all, and received descriptors are closed on
+//! exec.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -21,9 +21,9 @@ use rustix::net::{
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::UnixStream;
 
-/// Longest request, in bytes: what Linux takes as arguments and environment of one program.
+/// Longest request, in bytes: Linux's limit for arguments and environment of one program.
 pub const REQUEST_BYTES_MAX: usize = 2 * 1024 * 1024;
-/// Standard streams.
+/// Number of standard streams.
 const STREAMS: usize = 3;
 const LENGTH_BYTES: usize = 4;
 
@@ -37,7 +37,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Sends it, with the standard streams of the program.
+    /// Sends the request, with the standard streams of the program.
     pub async fn send(
         &self,
         stream: &mut UnixStream,
@@ -60,7 +60,7 @@ impl Request {
         stream.write_all(&text).await
     }
 
-    /// Receives one, with the standard streams of the program.
+    /// Receives a request, with the standard streams of the program.
     pub async fn receive(stream: &mut UnixStream) -> io::Result<(Self, [OwnedFd; STREAMS])> {
         let mut length = [0; LENGTH_BYTES];
         let mut streams: Vec<OwnedFd> = Vec::new();

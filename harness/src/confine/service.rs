@@ -1,7 +1,7 @@
 //! The harness's side of `hive confine`: starts programs in sandboxes, and ends each with the
-//! process that asked for it.
+//! process that requested it.
 //!
-//! Invariant: without a sandbox, a program has at least the fence, it is no child of claude's, and
+//! Invariant: without a sandbox, a program has at least the fence. It is no child of claude's, and
 //! nothing that a request names is obeyed before the fence.
 
 use std::io;
@@ -28,14 +28,14 @@ use crate::process::family::table::snapshot;
 use crate::process::family::{self, Family, Process};
 use crate::task::{Confinement, service};
 
-/// Maximum programs at a time. An agent has a handful of servers.
+/// Maximum concurrent programs. An agent has a handful of servers.
 const PROGRAMS_MAX: usize = 64;
-/// How long a request may take.
+/// Longest time in which a request must arrive.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
 /// Pause after a connection that could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Starts the service of an isolated agent, which ends when the set is dropped.
+/// Starts the service of an isolated agent; it ends when the set is dropped.
 #[must_use]
 pub fn start(config: &Config, family: &Family) -> JoinSet<()> {
     let mut service = JoinSet::new();
@@ -56,7 +56,7 @@ pub fn start(config: &Config, family: &Family) -> JoinSet<()> {
     service
 }
 
-/// What programs are started with.
+/// The environment in which programs start.
 #[derive(Debug)]
 pub struct Host {
     confinement: Confinement,
@@ -65,13 +65,13 @@ pub struct Host {
 }
 
 impl Host {
-    /// Starts programs in this directory.
+    /// Creates a host that starts programs in this directory.
     #[must_use]
     pub fn new(confinement: Confinement, dir: PathBuf, servers: Servers) -> Self {
         Self { confinement, dir, servers }
     }
 
-    /// Serves as long as it is polled; with it, all programs end.
+    /// Serves while it is polled; when it is dropped, all programs end.
     pub async fn serve(self, listener: UnixListener) {
         let host = Arc::new(self);
         let mut programs = JoinSet::new();
@@ -127,7 +127,7 @@ impl Host {
         let mut command = Command::new(words.next().unwrap_or_default());
         command.args(words).env_clear().current_dir(&self.dir);
         match self.confinement {
-            // Nothing is on the way to the program.
+            // No process before the program could obey it.
             Confinement::None => command.envs(environment),
             Confinement::Fence { .. } | Confinement::Sandbox(_) => {
                 command.envs(fence::wrapped(environment))
@@ -154,7 +154,7 @@ impl Host {
                 received = stream.read_u8() => match received {
                     Ok(number) => self.signal(entered.root(), number),
                     Err(_) => {
-                        // One that has ended by itself needs no signal.
+                        // A program that has ended by itself needs no signal.
                         let _ = child.start_kill();
                         let _ = child.wait().await;
                         return None;
@@ -164,7 +164,7 @@ impl Host {
         }
     }
 
-    /// Sends the program a signal, by its place in the list of those that are forwarded.
+    /// Sends the program a signal, by its index in the list of forwarded signals.
     fn signal(&self, root: Process, number: u8) {
         let Some(signal) = FORWARDED.get(usize::from(number)) else { return };
         let entries = snapshot();
@@ -172,20 +172,20 @@ impl Host {
             entries.iter().filter(move |entry| entry.parent == pid).map(|entry| entry.process.pid)
         };
         let receivers: Vec<i32> = if self.confinement.is_sandbox() {
-            // The sandbox is a process outside and one inside. With a signal to either, all would
-            // end at once.
+            // The sandbox has a process outside and one inside. A signal to either would end
+            // everything at once.
             children(root.pid).flat_map(children).collect()
         } else {
             vec![root.pid]
         };
         for pid in receivers.into_iter().filter_map(Pid::from_raw) {
-            // It may be gone by now.
+            // The process may have ended by now.
             let _ = kill_process(pid, *signal);
         }
     }
 }
 
-/// The exit code of a shell for it.
+/// Returns the exit code of a shell for this status.
 fn code(status: ExitStatus) -> u8 {
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
     u8::try_from(code).unwrap_or(NOT_STARTED)

@@ -1,35 +1,35 @@
-//! Waiting longer each time, with jitter.
+//! Backoff with jitter.
 
 use std::time::Duration;
 
 use crate::token;
 
-/// The first rest.
+/// The first pause.
 const FIRST: Duration = Duration::from_millis(100);
-/// The longest rest.
+/// The longest pause.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// Waits longer each time.
+/// A pause that doubles with each failure.
 #[derive(Debug, Default)]
 pub struct Backoff {
     failures: u32,
 }
 
 impl Backoff {
-    /// Begins again with the first rest.
+    /// Resets to the first pause.
     pub fn reset(&mut self) {
         self.failures = 0;
     }
 
-    /// The next rest: from half of it to all of it, so that a fleet does not come back at one
-    /// moment.
+    /// Returns the next pause: a random value from half of it to all of it, so that a fleet does
+    /// not reconnect at one moment.
     pub fn next_rest(&mut self) -> Duration {
         let rest = FIRST.saturating_mul(1 << self.failures.min(10)).min(LONGEST);
         self.failures = self.failures.saturating_add(1);
         rest.mul_f64(0.5 + token::fraction() / 2.0)
     }
 
-    /// Waits it out.
+    /// Waits for the next pause.
     pub async fn rest(&mut self) {
         tokio::time::sleep(self.next_rest()).await;
     }

@@ -1,10 +1,10 @@
-//! The call log: what the bridges of this agent report of each tool call, in a file that the
-//! harness keeps.
+//! The call log: the reports of this agent's bridges about each tool call, in a file of the
+//! harness.
 //!
-//! Why: claude reads the stderr of its servers and keeps none of it. Invariants: both files
-//! together have at most twice [`FILE_BYTES_MAX`] bytes; a line has the turn and the ids of its
-//! call, and neither arguments nor results. The agent's own processes can reach the socket, so a
-//! line is what they reported, and not more.
+//! claude reads the stderr of its servers and stores none of it. Invariants: both files together
+//! have at most twice [`FILE_BYTES_MAX`] bytes; a line has the turn and the ids of its call, and
+//! neither arguments nor results. The agent's own processes can reach the socket, so a line proves
+//! only that it was reported.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -23,16 +23,16 @@ use crate::wire::rfc3339;
 pub const SOCKET: &str = "calls.sock";
 /// The file in the run directory.
 pub const FILE: &str = "calls.log";
-/// The file with the lines before those.
+/// The file with the earlier lines.
 const OLD_FILE: &str = "calls.log.1";
-/// Most bytes of one file.
+/// Maximum bytes of one file.
 pub const FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Longest report, in bytes.
 const REPORT_BYTES_MAX: usize = 1024;
-/// Most characters of one word of a line.
+/// Maximum characters of a word in a line.
 const WORD_CHARS_MAX: usize = 128;
 
-/// Keeps the log, as long as it is polled; `running` is the turn that runs.
+/// Writes the log while it is polled; `running` is the turn that runs.
 pub async fn keep(run_dir: PathBuf, mut running: watch::Receiver<Option<u64>>) {
     let socket = match bind(&run_dir) {
         Ok(socket) => socket,
@@ -72,7 +72,7 @@ fn bind(run_dir: &Path) -> io::Result<UnixDatagram> {
     UnixDatagram::bind(path)
 }
 
-/// The line of a report; none where it is no report.
+/// Returns the line of a report; `None` if it is not a report.
 fn line(report: &[u8], turn: u64) -> Option<String> {
     let report: Value = serde_json::from_slice(report).ok()?;
     let text = |name: &str| report[name].as_str().map(word);
@@ -85,13 +85,13 @@ fn line(report: &[u8], turn: u64) -> Option<String> {
     ))
 }
 
-/// A text as one word: what is neither letter nor digit nor one of `-_.:` becomes `?`.
+/// Returns a text as one word: every character but letters, digits and `-_.:` becomes `?`.
 fn word(text: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.:".contains(c) { c } else { '?' };
     text.chars().take(WORD_CHARS_MAX).map(plain).collect()
 }
 
-/// The files.
+/// The two files of the log.
 struct Log {
     dir: PathBuf,
     file: Option<(File, u64)>,

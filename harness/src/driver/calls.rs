@@ -1,7 +1,7 @@
-//! The calls that a turn consists of, each repeated until it is answered, and what its answer means
-//! for the machine.
+//! The calls of a turn. Each is repeated until it is answered, and its answer becomes an input for
+//! the machine.
 //!
-//! Invariant: a repeated call has the same request id, so the broker does it once.
+//! Invariant: a repeated call has the same request id, so the broker executes it once.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ pub async fn end(mut link: Link, ending: Ending) -> Input {
     }
 }
 
-/// Tells the agent's parent that something does not work.
+/// Reports a problem to the agent's parent.
 pub async fn problem(mut link: Link, subject: String, text: String) {
     let request_id = token::random();
     let report =
@@ -82,7 +82,7 @@ pub async fn ack(mut link: Link, command_id: u64, error: String) {
     }
 }
 
-/// Tells what the harness is doing.
+/// Reports what the harness is doing.
 pub async fn report(
     link: &mut Link,
     state: HarnessState,
@@ -92,14 +92,15 @@ pub async fn report(
     link.persist(report).await.map_err(|status| refusal(&status))
 }
 
-/// Asks which turn the session has open. Not repeated: the next sign of life follows soon.
+/// Returns which turn the session has open. The call is not repeated: the next sign of life follows
+/// soon.
 pub async fn heartbeat(link: &mut Link) -> Result<Option<u64>, Status> {
     let session_token = link.token().await;
     turn::heartbeat(link.channel.clone(), session_token).await
 }
 
-/// Makes sure that no turn is open. The status goes the way of a write, so a turn that was on its
-/// way is seen after it.
+/// Makes sure that no turn is open. The status is a write like the start of a turn, so a turn that
+/// began before is seen after it.
 pub async fn leave(mut link: Link, state: HarnessState, until: Option<WallTime>) -> Input {
     if let Err(input) = report(&mut link, state, until).await {
         return input;
@@ -110,7 +111,7 @@ pub async fn leave(mut link: Link, state: HarnessState, until: Option<WallTime>)
     }
 }
 
-/// What a refusal means that waiting does not change.
+/// Returns the input for a refusal that waiting does not change.
 pub fn refusal(status: &Status) -> Input {
     match hive_proto::status::reason(status) {
         Some(Reason::LeaseLost | Reason::AgentRetired) => Input::Fenced(describe(status)),

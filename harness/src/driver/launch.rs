@@ -1,7 +1,7 @@
-//! Running claude for a step of a turn: a process for it alone, or the one that stays.
+//! Runs claude for a step of a turn: in a new process, or in the resident one.
 //!
-//! Invariant: a claude is started only with the lock on the state directory in hand, and a resident
-//! one is used again only for a turn that needs exactly what it was started with.
+//! Invariant: a claude is started only while the harness holds the lock on the state directory. A
+//! resident one is used again only for a turn with the same fingerprint.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,63 +26,63 @@ use crate::turn::output::{Launch, Signal};
 /// Why a turn's claude did not run.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// A file.
+    /// The files for claude could not be written.
     #[error(transparent)]
     Files(#[from] boot::WriteError),
-    /// A directory.
+    /// A directory could not be made.
     #[error("cannot work with {path}: {source}")]
     Directory {
-        /// Which one.
+        /// The path.
         path: String,
-        /// What the host said.
+        /// Error of the host.
         source: std::io::Error,
     },
-    /// The system prompt.
+    /// The system prompt could not be read.
     #[error(
         "cannot read the system prompt {path}: {source}; correct HIVE_SYSTEM_PROMPT, or unset it for the built-in one"
     )]
     SystemPrompt {
-        /// Which file.
+        /// The path.
         path: String,
-        /// What the host said.
+        /// Error of the host.
         source: std::io::Error,
     },
-    /// The bridge.
+    /// The bridge was not found.
     #[error("hive-mcp is not there: install it beside hive or on PATH, or name it with HIVE_MCP")]
     NoBridge,
-    /// The state directory.
+    /// The state directory could not be locked.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The process.
+    /// The process could not be run.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// It was stopped before it began.
+    /// It was stopped before it started.
     #[error("stopped before claude was started")]
     Stopped,
 }
 
-/// Runs claude, one turn after the other.
+/// A runner of claude, for one turn after the other.
 #[derive(Clone, Debug)]
 pub struct Runner {
     config: Arc<Config>,
     family: Arc<Family>,
-    /// The claude that stays between turns, if there is one.
+    /// The resident claude, if there is one.
     resident: Arc<Mutex<Option<Resident>>>,
-    /// Whether plugins were seen to.
+    /// Whether the plugins were installed.
     plugins: Arc<AtomicBool>,
 }
 
 impl Runner {
-    /// Runs claude as configured.
+    /// Creates a runner with this configuration.
     #[must_use]
     pub fn new(config: Arc<Config>, family: Arc<Family>) -> Self {
         Self { config, family, resident: Arc::default(), plugins: Arc::default() }
     }
 
-    /// The secret of the claude that stays, where there is one: the next turn runs in it.
+    /// Returns the process token of the resident claude, if there is one: the next turn runs in it.
     #[must_use]
     pub fn process_token(&self) -> Option<String> {
-        // While a turn runs in it nobody begins another one.
+        // While a turn runs in it, no other turn begins.
         let resident = self.resident.try_lock().ok()?;
         resident
             .as_ref()
@@ -90,7 +90,7 @@ impl Runner {
             .map(|resident| resident.process_token.clone())
     }
 
-    /// Uses other settings from the next turn on.
+    /// Applies other settings from the next turn on.
     pub fn configure(&mut self, config: Arc<Config>, plugins_changed: bool) {
         self.config = config;
         if plugins_changed {
@@ -98,26 +98,26 @@ impl Runner {
         }
     }
 
-    /// Whether plugins are still to be seen to; true once.
+    /// Returns whether the plugins must still be installed, and marks them as installed.
     #[must_use]
     pub fn takes_plugins(&self) -> bool {
         !self.plugins.swap(true, Ordering::Relaxed)
     }
 
-    /// Ends the claude that stays.
+    /// Ends the resident claude.
     pub async fn end_resident(&self) {
         if let Some(resident) = self.resident.lock().await.take() {
             resident.end().await;
         }
     }
 
-    /// Ends whatever else was started and is neither a task nor a claude that stays. For when no
-    /// turn runs.
+    /// Ends all other processes except tasks and the resident claude. Call it only while no turn
+    /// runs.
     pub async fn end_strays(&self) {
         self.family.end_all().await;
     }
 
-    /// Runs claude for a step of a turn and tells what comes of it.
+    /// Runs claude for a step of a turn and reports the result.
     pub async fn run(
         self,
         launch: Launch,
@@ -137,7 +137,7 @@ impl Runner {
             }
             match self.config.process.mode {
                 ProcessMode::PerTurn => {
-                    // One of before a change of the mode.
+                    // A resident one may remain from before a change of the mode.
                     self.end_resident().await;
                     self.once(&launch, &process_token, signals, printer).await
                 }
@@ -175,7 +175,7 @@ impl Runner {
         printed: mpsc::Sender<Printed>,
     ) -> Result<Exit, LaunchError> {
         let lock = self.lock(&mut signals).await?;
-        // With the lock in hand nobody uses the files that are written anew.
+        // While this holds the lock, no other process uses the files that are rewritten.
         let spec = Prepared::new(&self.config, launch)?.spec(&self.config, process_token)?;
         let prompt = prepare::prompt(&self.config, launch);
         Ok(child::run(spec, prompt, lock, &self.family, &mut signals, &printed).await?)
@@ -241,7 +241,7 @@ impl Runner {
                     }
                     return Ok(exit);
                 }
-                // It ended before it saw the turn; another one takes its place.
+                // It ended before it saw the turn; another one replaces it.
                 Err(back) => {
                     resident.end().await;
                     turn = Some(back);
@@ -261,7 +261,7 @@ impl Runner {
     }
 }
 
-/// What a printed line tells the machine.
+/// Returns the input that a printed line means for the machine.
 pub fn read(printed: &Printed) -> Option<Input> {
     match printed {
         Printed::Stdout(line) if line.cut => None,

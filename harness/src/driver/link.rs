@@ -1,8 +1,7 @@
-//! The link to the broker as the calls see it: a channel, and the token of the session while it is
-//! attached.
+//! The link of calls to the broker: a channel, and the token of the session while it is attached.
 //!
-//! Invariant: a call that may be repeated is repeated with the same content until the broker
-//! answers it, and never without a session.
+//! Invariant: a repeatable call is repeated with the same content until the broker answers it, and
+//! never without a session.
 
 use tokio::sync::watch;
 use tonic::Status;
@@ -20,13 +19,13 @@ pub struct Link {
 }
 
 impl Link {
-    /// A link whose session is told through `token`.
+    /// Creates a link that receives its session token through `token`.
     #[must_use]
     pub fn new(channel: Channel, token: watch::Receiver<Option<String>>) -> Self {
         Self { channel, token }
     }
 
-    /// Waits for the session, and gives its token.
+    /// Waits for the session and returns its token.
     pub async fn token(&mut self) -> String {
         let token = self.token.wait_for(Option::is_some).await.ok().and_then(|token| token.clone());
         match token {
@@ -36,8 +35,8 @@ impl Link {
         }
     }
 
-    /// Makes a call until the broker answers it: with what was asked for, or with a refusal that
-    /// waiting does not change.
+    /// Makes a call until the broker answers it: with a result, or with a refusal that waiting does
+    /// not change.
     pub async fn persist<T, F>(&mut self, call: impl Fn(Channel, String) -> F) -> Result<T, Status>
     where
         F: Future<Output = Result<T, Status>>,

@@ -1,9 +1,9 @@
-//! The look at the CLI: whether it can be used, and whether it has a login; the first one installs
-//! its plugins.
+//! The check of the CLI: whether it can be used, and whether it has a login; the first check
+//! installs the plugins.
 //!
-//! Invariants: it runs only while no claude does, with the lock on the state directory free; what
-//! concerns logins and plugins runs in claude's HOME, where no settings of the agent's working
-//! directory are obeyed.
+//! Invariants: it runs only while no claude does, with the lock on the state directory free. Logins
+//! and plugins are handled in claude's HOME, where no settings of the agent's working directory are
+//! obeyed.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use crate::plugins;
 use crate::process::lock::StateLock;
 use crate::turn::input::{Found, Input};
 
-/// Ends what an earlier harness left behind, and looks whether the CLI can be used.
+/// Ends the leftovers of an earlier harness, and checks whether the CLI can be used.
 pub async fn probe(config: Arc<Config>, runner: Runner) -> Input {
-    // A login or an update is for the next process.
+    // A new login or an update applies to the next process.
     runner.end_resident().await;
     Input::Probed(look(&config, &runner).await.map_err(|error| error.to_string()))
 }
@@ -52,8 +52,8 @@ async fn look(
     Ok(Found { logged_in, problems })
 }
 
-/// Whether the CLI says that it has a login. Nobody but claude knows all the ways in which it can
-/// have one.
+/// Returns whether the CLI reports a login. Only claude knows all the ways in which it can have
+/// one.
 pub async fn is_logged_in(config: &Config) -> bool {
     match prepare::program(config) {
         Ok(program) => {
@@ -64,7 +64,7 @@ pub async fn is_logged_in(config: &Config) -> bool {
             )
             .await
         }
-        // A claude that cannot be asked is believed to have one.
+        // A claude that cannot be asked counts as logged in.
         Err(_) => true,
     }
 }

@@ -1,8 +1,8 @@
-//! The only loop: it carries the machine's outputs out, and what comes of them back in.
+//! The only loop: executes the machine's outputs, and returns their results as inputs.
 //!
-//! Nothing here decides. Every output is carried out by a task of its own, so the loop never waits
-//! for a broker, a disk or claude; what a task finds out comes back over one channel. Invariant:
-//! what belongs to a session that has ended never reaches the machine.
+//! It makes no decisions. A task executes each output, so the loop never waits for a broker, a disk
+//! or claude; all results come back over one channel. Invariant: results of a session that has
+//! ended never reach the machine.
 
 pub mod backoff;
 pub mod call_log;
@@ -38,25 +38,25 @@ use crate::turn::input::Input;
 use crate::turn::machine::{Defaults, Machine};
 use crate::turn::output::{Leaving, Output};
 
-/// Most things that wait for the loop. Tasks wait when it is full, the loop never does.
+/// Maximum results that wait for the loop. Tasks wait when it is full, the loop never does.
 const INBOX_MAX: usize = 1024;
 
-/// Something that a task found out.
+/// The result of a task.
 #[derive(Debug)]
 pub enum Happened {
-    /// A stream of this number told something.
+    /// News of the stream with this number.
     Session(u64, News),
     /// A call of this session was answered.
     Call(u64, Input),
     /// claude printed a line.
     Printed(Printed),
-    /// Something to be remarked in the turn's output.
+    /// A remark for the turn's output.
     Noted(String),
-    /// Something that belongs to no session.
+    /// An input that belongs to no session.
     Local(Input),
 }
 
-/// Runs the harness until it is told to end.
+/// Runs the harness until it receives the order to end.
 pub async fn run(config: Config, source: Source) -> Result<Leaving, Failure> {
     let mut signals =
         Signals::new().map_err(|error| host_failure("signals cannot be received", &error))?;
@@ -66,7 +66,7 @@ pub async fn run(config: Config, source: Source) -> Result<Leaving, Failure> {
         .map_err(|error| Failure::unreachable(&error))?;
     let (sender, mut inbox) = mpsc::channel(INBOX_MAX);
     let clock = Clock::start();
-    // Until the last claude has ended, which is before this returns.
+    // It must run until the last claude has ended, which is before this returns.
     let _servers = confine::service::start(&config, &family);
     let mut machine = Machine::new(config.spans, defaults(&config));
     let mut performer = Performer::new(Arc::new(config), source, channel, Arc::new(family), sender);
@@ -103,7 +103,7 @@ pub async fn run(config: Config, source: Source) -> Result<Leaving, Failure> {
     }
 }
 
-/// What the machine works with where the broker says nothing else.
+/// Returns the machine's defaults for values that the broker does not set.
 pub(crate) fn defaults(config: &Config) -> Defaults {
     Defaults {
         label: config.label.clone(),
@@ -126,7 +126,7 @@ async fn sleep_until(due: Option<Instant>) {
     }
 }
 
-/// SIGTERM and SIGINT.
+/// The signals SIGTERM and SIGINT.
 struct Signals {
     terminate: UnixSignal,
     interrupt: UnixSignal,
@@ -168,7 +168,7 @@ impl Clock {
     }
 }
 
-/// What the wall clock shows.
+/// Returns the time of the wall clock.
 #[expect(clippy::disallowed_methods, reason = "the one place where the harness reads it")]
 pub(crate) fn wall_now() -> WallTime {
     WallTime(millis(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()))

@@ -1,4 +1,4 @@
-//! Carrying outputs out: each becomes a task; and sorting what comes back.
+//! Executes outputs, each in a task, and sorts the results.
 
 mod configure;
 mod login;
@@ -30,10 +30,10 @@ use crate::wire::output::Source;
 use crate::wire::session::Sent;
 use crate::wire::state_name;
 
-/// How long what is still on its way may take at the end of the program.
+/// Maximum time for pending calls at the end of the program.
 const FINISH_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Carries outputs out.
+/// The executor of outputs.
 #[derive(Debug)]
 pub struct Performer {
     config: Arc<Config>,
@@ -42,38 +42,37 @@ pub struct Performer {
     to: mpsc::Sender<Happened>,
     token: watch::Sender<Option<String>>,
     status: watch::Sender<Option<Status>>,
-    /// The status that the broker knows, of this session.
+    /// The status of this session that the broker knows.
     told: watch::Sender<Option<Status>>,
     running: watch::Sender<Option<u64>>,
-    /// Number of the stream that is followed; what others tell is old.
+    /// Number of the current stream; news of other streams is outdated.
     stream: u64,
     stream_task: Option<AbortHandle>,
-    /// Number of the session; answers to calls of others are old.
+    /// Number of the session; answers to calls of others are outdated.
     session: u64,
     session_token: String,
     /// Calls of the session; aborted with it.
     calls: JoinSet<()>,
     begin: Option<AbortHandle>,
-    /// Request id and process token of a wait for a turn that was given up; the turn may be open
-    /// all the same.
+    /// Request id and process token of a withdrawn wait for a turn; the turn may be open anyway.
     withdrawn: Option<(String, String)>,
-    /// Those of the wait for a turn.
+    /// Request id and process token of the current wait for a turn.
     waiting: Option<(String, String)>,
-    /// What should still get through when the program ends.
+    /// Calls that should still complete when the program ends.
     last_words: JoinSet<()>,
-    /// Everything else; aborted at the end.
+    /// All other tasks; aborted at the end.
     tasks: JoinSet<()>,
     login: Option<AbortHandle>,
     runner: Runner,
     shell: Shell,
     process_token: String,
     signals: Option<mpsc::UnboundedSender<Signal>>,
-    /// Where the output goes of the turn with this id.
+    /// The id of the running turn, with the reporter of its output.
     reporter: Option<(u64, Reporter)>,
 }
 
 impl Performer {
-    /// Carries outputs out over this channel; what comes of them goes to `to`.
+    /// Creates an executor of outputs over this channel; their results go to `to`.
     #[must_use]
     pub fn new(
         config: Arc<Config>,
@@ -123,14 +122,14 @@ impl Performer {
         performer
     }
 
-    /// Tells the heartbeat which turn it should find open.
+    /// Sets the turn that the heartbeat should find open.
     pub fn running(&self, turn_id: Option<u64>) {
         self.running.send_if_modified(|running| std::mem::replace(running, turn_id) != turn_id);
     }
 
-    /// Carries an output out.
+    /// Executes an output.
     pub fn perform(&mut self, output: Output, turn_id: Option<u64>) {
-        // Tasks that have ended are forgotten here.
+        // Tasks that have ended are removed here.
         while self.calls.try_join_next().is_some() {}
         while self.tasks.try_join_next().is_some() {}
         while self.last_words.try_join_next().is_some() {}
@@ -181,7 +180,7 @@ impl Performer {
         }
     }
 
-    /// What a task found out, as an input for the machine; an error ends the program.
+    /// Returns the result of a task as an input for the machine; an error ends the program.
     pub fn sort(&mut self, happened: Happened) -> Result<Option<Input>, Failure> {
         Ok(match happened {
             Happened::Session(stream, news) if stream == self.stream => match news {
@@ -194,7 +193,7 @@ impl Performer {
                 }
             },
             Happened::Call(session, input) if session == self.session => {
-                // The turn of a wait that was given up has come, or never will.
+                // The turn of a withdrawn wait has begun, or never will.
                 if let Input::Begun(begun) = &input {
                     (self.waiting, self.begin) = (None, None);
                     self.shell.begun(begun);
@@ -234,7 +233,7 @@ impl Performer {
         }
     }
 
-    /// Lets the last words get through.
+    /// Waits until the last calls have completed.
     pub async fn finish(&mut self) {
         self.reporter = None;
         let last_words = async { while self.last_words.join_next().await.is_some() {} };

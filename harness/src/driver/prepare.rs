@@ -1,7 +1,6 @@
-//! What one claude process is started with: files, arguments, environment; and the prompt of a
-//! turn.
+//! The inputs of one claude process: files, arguments, environment; and the prompt of a turn.
 //!
-//! Invariant: two turns with the same fingerprint can be run by the same process.
+//! Invariant: the same process can run two turns with the same fingerprint.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -29,17 +28,17 @@ use crate::session;
 use crate::turn::job::{Occasion, Step};
 use crate::turn::output::Launch;
 
-/// What a process is started with, before anything is written.
+/// The inputs of a process, before any file is written.
 #[derive(Debug)]
 pub struct Prepared<'a> {
     launch: &'a Launch,
     system_prompt: String,
-    /// What claude reads of its own accord when it starts.
+    /// The files that claude reads by itself when it starts.
     memory: String,
 }
 
 impl<'a> Prepared<'a> {
-    /// Puts together what a turn needs.
+    /// Collects the inputs of a turn.
     pub fn new(config: &Config, launch: &'a Launch) -> Result<Self, LaunchError> {
         let system_prompt = match &config.system_prompt {
             None => system::render(&launch.identity),
@@ -53,7 +52,7 @@ impl<'a> Prepared<'a> {
         Ok(Self { launch, system_prompt, memory: memory(config) })
     }
 
-    /// What a process must have been started with to run this turn.
+    /// Returns the fingerprint of the processes that can run this turn.
     #[must_use]
     pub fn fingerprint(&self, config: &Config) -> String {
         let Launch { model, tool_groups, identity, .. } = self.launch;
@@ -82,7 +81,7 @@ impl<'a> Prepared<'a> {
         )
     }
 
-    /// Writes the files and puts the process together.
+    /// Writes the files and returns the process to start.
     pub fn spec(&self, config: &Config, process_token: &str) -> Result<Spec, LaunchError> {
         let launch = self.launch;
         let temporary = temporary(config);
@@ -145,10 +144,10 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Puts aside what the agent's own shell may have written to take claude over; a remark for each
-/// thing.
+/// Renames files that the agent's shell may have written to take over claude; returns a remark for
+/// each.
 pub fn guard(config: &Config, launch: &Launch) -> Result<Vec<String>, LaunchError> {
-    // The agent's own MCP servers run code that its shell tasks may have left, also after the agent
+    // The agent's own MCP servers run code that its shell tasks may have left, even after the agent
     // has lost the group.
     if config.extra_servers.is_empty()
         && !launch.tool_groups.iter().any(|group| group == EXECUTION_GROUP)
@@ -161,8 +160,8 @@ pub fn guard(config: &Config, launch: &Launch) -> Result<Vec<String>, LaunchErro
     Ok(remarks(found))
 }
 
-/// Puts aside what claude would obey in the home of an isolated agent, where logins and plugins
-/// run; a remark for each thing.
+/// Renames files that claude would obey in the home of an isolated agent, where logins and plugins
+/// run; returns a remark for each.
 pub fn guard_home(config: &Config) -> Result<Vec<String>, LaunchError> {
     if config.isolation.is_none() {
         return Ok(Vec::new());
@@ -189,7 +188,7 @@ fn remarks(found: Vec<aside::Aside>) -> Vec<String> {
     found.into_iter().map(words).collect()
 }
 
-/// The files named CLAUDE.md that claude reads at its start, by their times and sizes.
+/// Describes the files named CLAUDE.md that claude reads at its start, by their times and sizes.
 fn memory(config: &Config) -> String {
     let own = config.home_dir.join(".claude/CLAUDE.md");
     let above = config.state_dir.ancestors().map(|dir| dir.join("CLAUDE.md"));
@@ -208,7 +207,7 @@ fn memory(config: &Config) -> String {
     stamps
 }
 
-/// The prompt of a step.
+/// Returns the prompt of a step.
 #[must_use]
 pub fn prompt(config: &Config, launch: &Launch) -> String {
     match launch.step {
@@ -241,31 +240,32 @@ pub fn prompt(config: &Config, launch: &Launch) -> String {
     occasion::mail(begun, telling, &reset, &config.mcp_server_name)
 }
 
-/// claude's directory for temporary files: below its HOME, for nobody else may own it.
+/// Returns claude's directory for temporary files. It is below HOME, because no other user may own
+/// it.
 #[must_use]
 pub fn temporary(config: &Config) -> PathBuf {
     config.home_dir.join(".hive/tmp")
 }
 
-/// A directory for our own user alone.
+/// Creates a directory for our own user alone.
 pub fn private(path: &Path) -> Result<(), LaunchError> {
     file::private_dir(path)
         .map_err(|source| LaunchError::Directory { path: path.display().to_string(), source })
 }
 
-/// claude's environment.
+/// Returns claude's environment.
 #[must_use]
 pub fn environment(config: &Config, temporary: &Path) -> BTreeMap<OsString, OsString> {
     let home = Home { dir: &config.home_dir, temporary, is_isolated: config.isolation.is_some() };
     environment::build(std::env::vars_os(), &config.claude_env, home, config.claude_max_retries)
 }
 
-/// How claude is started.
+/// Returns the command that starts claude.
 pub fn program(config: &Config) -> Result<Program, boot::WriteError> {
     isolation::program(config.isolation.as_deref(), program_path(&config.claude))
 }
 
-/// A program with a path is found from here, not from the state directory.
+/// Resolves a program with a path against our directory, not the state directory.
 #[must_use]
 pub fn program_path(program: &Path) -> PathBuf {
     if program.components().count() > 1 {

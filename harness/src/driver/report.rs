@@ -1,7 +1,7 @@
-//! Reporting a turn's output live, as far as the broker keeps up.
+//! Live reports of a turn's output, as far as the broker keeps up.
 //!
-//! Invariant: claude never waits for this. What does not fit the queue is dropped, and a remark
-//! says how much.
+//! Invariant: claude never waits for this. Lines that do not fit the queue are dropped, and a
+//! remark states their number.
 
 use std::time::Duration;
 
@@ -13,22 +13,22 @@ use crate::driver::link::Link;
 use crate::driver::wall_now;
 use crate::wire::output::{self, Line, Source};
 
-/// Most lines that wait for the broker.
+/// Maximum lines that wait for the broker.
 const QUEUE_MAX: usize = 512;
-/// Most lines in one request.
+/// Maximum lines in one request.
 const BATCH_MAX: usize = 48;
-/// Most bytes of one line beside its text: numbers, a time, and the lengths of all these.
+/// Maximum bytes of a line's other fields: numbers, a time, and the lengths of all fields.
 const LINE_FIELDS_BYTES_MAX: usize = 64;
-/// What one request has for its lines, beside its token.
+/// Maximum bytes of the lines in one request, which also has a token.
 const BATCH_BYTES_MAX: usize = REQUEST_LIST_BYTES_MAX - LINE_FIELDS_BYTES_MAX - TOKEN_CHARS_MAX;
 const _: () = assert!(
     TURN_EVENT_LINE_BYTES_MAX + LINE_FIELDS_BYTES_MAX <= BATCH_BYTES_MAX,
     "any line has to fit a request"
 );
-/// The rest after a stream that broke.
+/// Pause after a broken stream.
 const REST: Duration = Duration::from_secs(1);
 
-/// Where the lines of one turn go.
+/// The sender of one turn's lines.
 #[derive(Debug)]
 pub struct Reporter {
     to: mpsc::Sender<Line>,
@@ -37,14 +37,14 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// A reporter, and the task that sends what it is given; the task ends when the reporter is
+    /// Creates a reporter, and the task that sends its lines; the task ends when the reporter is
     /// dropped.
     pub fn new(link: Link, turn_id: u64) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (to, lines) = mpsc::channel(QUEUE_MAX);
         (Self { to, sequence: 0, dropped: 0 }, send(link, turn_id, lines))
     }
 
-    /// Takes a line, or drops it.
+    /// Queues a line, or drops it.
     pub fn line(&mut self, source: Source, text: &str) {
         if self.dropped > 0 {
             let words = match self.dropped {
@@ -86,7 +86,7 @@ async fn send(mut link: Link, turn_id: u64, mut lines: mpsc::Receiver<Line>) {
     }
 }
 
-/// The first of these lines, as many as one request may have; the others stay.
+/// Takes the first lines, as many as one request may have; the others stay.
 fn batch(lines: &mut Vec<Line>) -> Vec<Line> {
     let mut room = BATCH_BYTES_MAX;
     let fits = |line: &&Line| match room.checked_sub(line.text.len() + LINE_FIELDS_BYTES_MAX) {
@@ -100,7 +100,7 @@ fn batch(lines: &mut Vec<Line>) -> Vec<Line> {
     lines.drain(..count).collect()
 }
 
-/// One stream; whether it took everything there was.
+/// Sends lines over one stream; returns whether it took all of them.
 async fn stream(
     link: &Link,
     turn_id: u64,
@@ -113,7 +113,7 @@ async fn stream(
     tokio::pin!(call);
     loop {
         tokio::select! {
-            // Answered before its end: refused, or broken.
+            // An answer before the end of the stream: refused, or broken.
             _ = &mut call => return false,
             sent = batches.send(batch(&mut taken)) => if sent.is_err() { return false },
         }

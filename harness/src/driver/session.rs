@@ -1,7 +1,7 @@
-//! Staying attached: the stream of a session, opened again after every loss.
+//! The attached session: its stream is opened again after every loss.
 //!
-//! Invariant: a session that was taken from us is never taken back; only a fresh start may take
-//! over, and only once.
+//! Invariant: a session that another harness has taken over is never taken back; only a fresh start
+//! may take over, and only once.
 
 use std::time::Duration;
 
@@ -16,29 +16,29 @@ use crate::driver::backoff::Backoff;
 use crate::exit::{self, Failure, describe};
 use crate::wire::session::{self, Sent, Stream};
 
-/// How long the broker may take to see that an earlier harness is gone.
+/// Maximum time in which the broker notices that an earlier harness is gone.
 const ATTACHED_PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a session tells.
+/// News of a session.
 #[derive(Debug)]
 pub enum News {
     /// The broker sent something over its stream.
     Sent(Sent),
     /// The stream broke; it is opened again.
     Lost,
-    /// The session is not ours any more.
+    /// Another session has replaced ours.
     Fenced(String),
-    /// The broker does not take us in.
+    /// The broker refused the attachment.
     Refused(Failure),
 }
 
-/// One try at being attached, and what follows from its end.
+/// The end of one attempt to attach.
 enum End {
     Again(Status),
     Over(News),
 }
 
-/// Keeps a session attached, until it is over or the task is aborted.
+/// Keeps a session attached until it is over or the task is aborted.
 pub async fn keep(channel: Channel, take_over: bool, number: u64, to: mpsc::Sender<Happened>) {
     let mut session = Session { token: String::new(), take_over, number, to, refused_since: None };
     let mut backoff = Backoff::default();
@@ -100,7 +100,7 @@ impl Session {
         }
         let reason = hive_proto::status::reason(&status);
         if !self.token.is_empty() {
-            // We had a session: whatever runs in it has to end first.
+            // We had a session: everything that runs in it must end first.
             return End::Over(News::Fenced(describe(&status)));
         }
         if reason == Some(Reason::AgentPurging) {

@@ -1,7 +1,7 @@
 //! The supervisor of shell tasks beside the loop.
 //!
-//! It starts once the harness is attached: one that was just taken over may still have to end its
-//! own tasks. Invariant: when the program ends, no task is left.
+//! It starts once the harness is attached: a harness that was just taken over may still have to end
+//! its own tasks. Invariant: when the program ends, no task is left.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,10 +22,10 @@ use crate::task::wake::LABEL;
 use crate::task::{BrokerWaker, Supervisor, TaskConfig, environment};
 use crate::turn::input::Begun;
 
-/// How long tasks may take to end with the program.
+/// Maximum time for tasks to end with the program.
 const END_PATIENCE: Duration = Duration::from_secs(15);
 
-/// Where tasks are asked for, in the run directory.
+/// The socket for requests of tasks, in the run directory.
 pub const SOCKET: &str = "tasks.sock";
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ enum Order {
     End(oneshot::Sender<()>),
 }
 
-/// The supervisor of shell tasks, as the loop sees it.
+/// The loop's handle of the supervisor of shell tasks.
 #[derive(Debug)]
 pub struct Shell {
     orders: mpsc::UnboundedSender<Order>,
@@ -44,7 +44,7 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// Starts it in the background.
+    /// Starts the supervisor in the background.
     #[must_use]
     pub fn start(config: &Config, family: &Family, link: Link) -> Self {
         let (orders, inbox) = mpsc::unbounded_channel();
@@ -54,17 +54,17 @@ impl Shell {
         }
     }
 
-    /// Uses other settings for tasks that are started from now on.
+    /// Applies other settings to tasks that start from now on.
     pub fn configure(&self, config: &Config) {
         self.order(Order::Configured(Box::new(task_config(config))));
     }
 
-    /// The agent's policy, as the broker tells it.
+    /// Applies the agent's policy, as the broker reports it.
     pub fn policy(&self, agent: &Agent) {
         self.order(Order::Allowed(agent.policy.has_group(EXECUTION_GROUP)));
     }
 
-    /// A turn began: with word of ended tasks, the agent knows of them.
+    /// Notes that a turn began; if its message reports ended tasks, the agent knows of them.
     pub fn begun(&self, begun: &Begun) {
         let origin = &begun.delivery.message.origin;
         if matches!(origin, Origin::External(label) if label.as_str() == LABEL) {
@@ -83,7 +83,8 @@ impl Shell {
     }
 
     fn order(&self, order: Order) {
-        // It is gone only when the program ends, or when it could not start, which was told.
+        // The supervisor is gone only when the program ends, or if it could not start, which was
+        // reported.
         let _ = self.orders.send(order);
     }
 }

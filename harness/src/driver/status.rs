@@ -1,6 +1,6 @@
-//! What the broker is told without being asked: what the harness does, and that it lives.
+//! Unrequested reports to the broker: the status of the harness, and its signs of life.
 //!
-//! Invariant: the broker learns the last status of a session, and no older one after it.
+//! Invariant: the broker receives the last status of a session, and no older one after it.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use crate::driver::link::Link;
 use crate::driver::{Happened, calls};
 use crate::turn::input::Input;
 
-/// What the harness does, and until when.
+/// The state of the harness, and its end if it is known.
 pub type Status = (HarnessState, Option<WallTime>);
 
-/// Tells the broker each new status of a session, the last one first; `told` shows which one it
-/// knows.
+/// Reports the newest status of a session after each change; `told` contains the status that the
+/// broker knows.
 pub async fn tell(
     mut link: Link,
     mut status: watch::Receiver<Option<Status>>,
@@ -37,8 +37,8 @@ pub async fn tell(
     }
 }
 
-/// Waits while there is no login and the broker does not know it yet: it would hand out a turn that
-/// cannot run.
+/// Waits while there is no login and the broker does not know that yet: it would hand out a turn
+/// that cannot run.
 pub async fn parked(
     mut status: watch::Receiver<Option<Status>>,
     mut told: watch::Receiver<Option<Status>>,
@@ -59,7 +59,7 @@ pub async fn parked(
     }
 }
 
-/// Signs of life, as long as the program runs.
+/// Sends signs of life while the program runs.
 pub async fn beat(
     mut link: Link,
     every: Duration,
@@ -73,7 +73,7 @@ pub async fn beat(
         let expected = *running.borrow();
         let input = match calls::heartbeat(&mut link).await {
             Ok(open) => expected.filter(|turn_id| open != Some(*turn_id)).map(Input::TurnGone),
-            // A lost session is told by its stream too, which knows which session it was.
+            // The session's stream also reports a lost session, and knows which session it was.
             Err(status) => {
                 tracing::debug!(%status, "no answer to a sign of life");
                 None

@@ -2,11 +2,11 @@
 //! environments.
 //!
 //! Since ABI 6 (Linux 6.12) the domain has two scopes: no signals to processes outside, no
-//! connections to their abstract sockets. It has no rights of files then, so that mounts and
-//! renames work as before. Older kernels take no domain without a right of files. So there it is
-//! the right to rename between directories, which is granted everywhere; this domain forbids
-//! mounts. ABI 1 refuses such renames in each domain, so there is none. Invariant: the domain
-//! changes nothing about files but mounts.
+//! connections to their abstract sockets. It then handles no file access, so mounts and renames
+//! work as before. Older kernels require at least one handled file access. The domain then handles
+//! renames between directories and allows them everywhere; such a domain forbids mounts. ABI 1
+//! refuses such renames in each domain, so no domain is applied. Invariant: the domain changes
+//! nothing about files except mounts.
 
 use landlock::{
     ABI, Access as _, AccessFs, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset,
@@ -22,7 +22,7 @@ pub enum Domain {
     Scoped,
     /// No tracing.
     Untraced,
-    /// None: the kernel has no Landlock, or one that is too old for what the program may do.
+    /// No domain: the kernel has no Landlock, or one that is too old for the program's permissions.
     None,
 }
 

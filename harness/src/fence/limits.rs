@@ -6,9 +6,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::FenceError;
 
-/// Most processes and threads of the user; since Linux 5.14 they are counted per user namespace.
+/// Maximum processes and threads of the user; since Linux 5.14 they are counted per user namespace.
 pub const PROCESSES_MAX: u64 = 4096;
-/// Most open files of a process: enough for watchers of large trees.
+/// Maximum open files of a process: enough for watchers of large trees.
 pub const FILES_MAX: u64 = 65_536;
 
 const LIMITS: [(&str, Resource, u64); 2] =
@@ -27,7 +27,7 @@ pub fn apply() -> Result<(), FenceError> {
     Ok(())
 }
 
-/// Returns the limits that are left; `None` is no limit.
+/// Returns the lower limits; `None` is no limit.
 fn lowered(present: &Rlimit, max: u64) -> Rlimit {
     let lower = |present: Option<u64>| Some(present.map_or(max, |present| present.min(max)));
     Rlimit { current: lower(present.current), maximum: lower(present.maximum) }

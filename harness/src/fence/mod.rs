@@ -22,7 +22,7 @@ use clap::Args;
 use self::domain::Domain;
 pub use crate::scrub::{NOT_FOUND, NOT_RUNNABLE};
 
-/// What the names of requested variables begin with on their way to the fence.
+/// Prefix of requested variables on their way to the fence.
 const REQUESTED: &str = "HIVE_REQUESTED_";
 
 /// Arguments of `hive fence`.
@@ -39,7 +39,7 @@ pub struct FenceArgs {
     pub command: Vec<OsString>,
 }
 
-/// Reasons why the program does not run.
+/// Why the program does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRun {
     /// The fence failed.
@@ -49,7 +49,7 @@ pub enum NotRun {
     Fence {
         /// The program.
         program: String,
-        /// What failed.
+        /// The part that failed.
         source: FenceError,
     },
     /// The program failed.
@@ -116,8 +116,8 @@ pub fn run(args: FenceArgs) -> NotRun {
     NotRun::Program { program: shown, source }
 }
 
-/// Names the variables of a requested environment so that neither a loader nor a program on the way
-/// to the fence obeys them.
+/// Renames the variables of a requested environment so that neither a loader nor a program before
+/// the fence obeys them.
 pub fn wrapped(
     environment: Vec<(OsString, OsString)>,
 ) -> impl Iterator<Item = (OsString, OsString)> {

@@ -1,9 +1,9 @@
 //! The filter of system calls: no namespaces, no keyrings, no `io_uring`, no `userfaultfd`, no
 //! `bpf`, no typing into terminals.
 //!
-//! `ptrace` stays, for debuggers; the Landlock domain bounds it. Invariant: what is refused is
-//! refused under each number that the kernel takes: programs of another architecture are killed at
-//! their first system call, and the numbers of x32 are on the same list.
+//! `ptrace` stays, for debuggers; the Landlock domain limits it. Invariant: a refused call is
+//! refused under each number that the kernel accepts. Programs of another architecture are killed
+//! at their first system call, and the numbers of x32 are on the same list.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use seccompiler::{
 
 use super::FenceError;
 
-/// System calls that are refused whatever their arguments are.
+/// System calls that are refused with any arguments.
 const REFUSED: [c_long; 8] = [
     libc::SYS_add_key,
     libc::SYS_request_key,
@@ -28,8 +28,8 @@ const REFUSED: [c_long; 8] = [
 ];
 /// System calls that enter or leave namespaces.
 const OF_NAMESPACES: [c_long; 2] = [libc::SYS_unshare, libc::SYS_setns];
-/// Flags of `clone` that make a namespace. `CLONE_NEWTIME` is none of them: there its bit is part
-/// of a signal's number.
+/// Flags of `clone` that make a namespace. `CLONE_NEWTIME` is not included: in `clone` its bit is
+/// part of a signal's number.
 const NEW_NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
@@ -39,7 +39,7 @@ const NEW_NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWPID,
     libc::CLONE_NEWNET,
 ];
-/// Requests of `ioctl` that type into a terminal. The kernel looks at their low 32 bits only.
+/// Requests of `ioctl` that type into a terminal. The kernel reads only their low 32 bits.
 const TYPING: [u64; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
 
 #[cfg(target_arch = "x86_64")]
@@ -50,7 +50,7 @@ const ARCH: TargetArch = TargetArch::aarch64;
 /// The bit that marks the numbers of x32, which share the architecture of `x86_64`.
 #[cfg(target_arch = "x86_64")]
 const X32_BIT: c_long = 0x4000_0000;
-/// `ioctl` has another number there.
+/// `ioctl` has another number in x32.
 #[cfg(target_arch = "x86_64")]
 const X32_IOCTL: c_long = X32_BIT | 514;
 
@@ -88,13 +88,13 @@ fn programs(user_namespaces: bool) -> Result<Vec<BpfProgram>, seccompiler::Error
         flags.map(|flag| (SeccompCmpOp::MaskedEq(flag), flag)),
     )?;
     put(&mut refused, libc::SYS_clone, &flags);
-    // Its flags are in memory, where a filter cannot look. Without it programs use `clone`.
+    // Its flags are in memory, which a filter cannot read. Without it programs use `clone`.
     let mut absent = Rules::new();
     put(&mut absent, libc::SYS_clone3, &[]);
     Ok(vec![program(refused, libc::EPERM)?, program(absent, libc::ENOSYS)?])
 }
 
-/// Returns a rule for each pair: one of them is enough.
+/// Returns a rule for each pair: one match is enough.
 fn matching<const N: usize>(
     argument: u8,
     length: SeccompCmpArgLen,

@@ -1,6 +1,6 @@
-//! What a fenced program can do: tried in a thread that puts itself inside the fence.
+//! Probes of a fenced program, in a thread that applies the fence to itself.
 //!
-//! Invariant: the fence ends with the thread; the harness itself stays outside, because it makes
+//! Invariant: the fence ends with the thread; the harness stays outside, because it makes
 //! sandboxes.
 
 use hive_core::isolation::Finding;
@@ -11,7 +11,7 @@ use super::{one_line, partly, sockets};
 use crate::fence::domain::Domain;
 use crate::fence::{self, FenceError};
 
-/// Looks from inside the fence.
+/// Probes from inside the fence.
 pub(super) fn look(user_namespaces: bool, with_sockets: bool) -> Vec<Finding> {
     let look = move || inside(user_namespaces, with_sockets);
     let looked = std::thread::Builder::new()

@@ -1,6 +1,6 @@
-//! Files that must not be there, and files that must not be written.
+//! Files that must not exist, and files that must not be writable.
 //!
-//! Invariant: nothing is written or opened; the probes read rights and mounts only.
+//! Invariant: nothing is written or opened; the probes read permissions and mounts only.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::broken;
 
-/// Returns the first mount that shows another file than the one that was checked.
+/// Returns the first mount that shows another file than the checked one.
 pub(super) fn replaced(mounted: &[Mounted]) -> Option<&Path> {
     let is_same = |mounted: &&Mounted| {
         let Mounted { path, device, inode } = mounted;
@@ -33,7 +33,7 @@ pub(super) fn hidden(paths: &[PathBuf]) -> Vec<Finding> {
 /// Finds paths that can be written or replaced.
 pub(super) fn read_only(paths: &[PathBuf]) -> Vec<Finding> {
     let judge = |path: &PathBuf| {
-        // What is not there is not run either.
+        // A file that does not exist is not run either.
         let real = path.canonicalize().ok()?;
         let sentence = |how: &str| broken(format!("can {how} {}", path.display()));
         if can_write(&real) {
@@ -51,7 +51,7 @@ pub(super) fn read_only(paths: &[PathBuf]) -> Vec<Finding> {
     paths.iter().filter_map(judge).collect()
 }
 
-/// Whether it can be written, or made so: its owner can change its rights.
+/// Returns whether it is writable, or can be made so: its owner can change its permissions.
 fn can_write(path: &Path) -> bool {
     if statvfs(path).is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::RDONLY)) {
         return false;
@@ -64,7 +64,7 @@ fn can_write(path: &Path) -> bool {
         )
 }
 
-/// Whether it is the root of a mount, which cannot be renamed.
+/// Returns whether it is the root of a mount, which cannot be renamed.
 fn is_mount(path: &Path) -> bool {
     let attributes = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BASIC_STATS);
     attributes.is_ok_and(|stat| stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))

@@ -1,10 +1,10 @@
-//! The isolation of this agent, seen from inside: what it was started with, what the probes find,
-//! and what follows for claude and its tasks.
+//! The isolation of this agent as its harness finds it: the level at start, the results of the
+//! probes, and the consequences for claude and its tasks.
 //!
-//! `hive serve` and `hive probe` look before the first claude is started, and report [`Found`].
-//! `hivectl up` decides what follows: it accepts the report, or ends the program. A mount of a file
-//! that `up` did not check ends it at once. Invariants: a probe changes nothing, and what a fenced
-//! program can reach is tried from inside the fence.
+//! `hive serve` and `hive probe` run the probes before the first claude starts, and report
+//! [`Found`]. `hivectl up` then accepts the report, or ends the program. A mount of a file that
+//! `up` did not check ends it at once. Invariants: a probe changes nothing, and what a fenced
+//! program can reach is probed from inside the fence.
 
 pub mod fenced;
 pub mod files;
@@ -29,7 +29,7 @@ use crate::claude::program::Program;
 use crate::fence;
 use crate::task::sandbox::{self, Confinement, Sandbox};
 
-/// The exit code of `hive probe` where claude does not run inside the fence.
+/// The exit code of `hive probe` if claude does not run inside the fence.
 pub const CLAUDE_FAILS: u8 = 3;
 /// Longest error of claude that is shown, in characters.
 const WORDS_CHARS_MAX: usize = 2000;
@@ -45,27 +45,27 @@ pub struct ProbeArgs {
 /// The isolation of this agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Isolation {
-    /// What it was started with.
+    /// The expectations at its start.
     pub expected: Expected,
-    /// What confines its shell tasks.
+    /// The confinement of its shell tasks.
     pub tasks: Confinement,
 }
 
-/// Directories of an agent, as its tasks' sandboxes need them.
+/// Directories of an agent that its tasks' sandboxes need.
 #[derive(Clone, Debug)]
 pub struct Dirs {
-    /// Its home.
+    /// The agent's home.
     pub home: PathBuf,
     /// The harness's run directory.
     pub run: PathBuf,
-    /// Its working directory.
+    /// The agent's working directory.
     pub state: PathBuf,
 }
 
 /// Reasons why the probes cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum IsolationError {
-    /// The file with the expectations.
+    /// The file with the expectations could not be read.
     #[error("cannot read {}, which {EXPECTED_ENV} names: {source}; start the agent with `hivectl up`", .path.display())]
     Expected {
         /// The file.
@@ -73,10 +73,10 @@ pub enum IsolationError {
         /// The error of the kernel or of the parser.
         source: io::Error,
     },
-    /// The variable is not set.
+    /// The variable with the expectations is not set.
     #[error("{EXPECTED_ENV} is not set; `hivectl up` sets it for an isolated agent")]
     NotSet,
-    /// The descriptor of the report.
+    /// The descriptor of the report is not usable.
     #[error(
         "cannot report over the descriptor `{number}` of {REPORT_FD_ENV}: {source}; start the agent with `hivectl up`"
     )]
@@ -92,12 +92,12 @@ pub enum IsolationError {
     /// The level that the configuration states is not reached.
     #[error("`hivectl up` does not accept what this agent can reach, and ends it; it says why")]
     NotAccepted,
-    /// The own program.
+    /// The path of this program is unknown.
     #[error(transparent)]
     OwnProgram(#[from] WriteError),
 }
 
-/// The inherited descriptor of the report. No program that is started from now on gets it.
+/// The inherited descriptor of the report. Programs that start from now on do not get it.
 #[derive(Debug)]
 pub struct Report {
     number: String,
@@ -105,7 +105,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Takes the descriptor; `None` if there is none. Call it before anything else opens a
+    /// Takes the descriptor; `None` if there is none. Call it before any other code opens a
     /// descriptor.
     pub fn take() -> Result<Option<Self>, IsolationError> {
         let Some(number) = std::env::var_os(REPORT_FD_ENV) else { return Ok(None) };
@@ -118,8 +118,8 @@ impl Report {
         }
     }
 
-    /// Writes what was found, as one line, and waits until that is accepted. Claude must not run
-    /// where the configuration states a level that is not reached.
+    /// Writes the findings as one line, and waits until they are accepted. Claude must not run if
+    /// the configuration states a level that is not reached.
     pub fn send(self, found: &Found) -> Result<(), IsolationError> {
         let Self { number, fd } = self;
         let mut stream = UnixStream::from(fd);
@@ -135,14 +135,14 @@ fn line(found: &Found) -> io::Result<String> {
     Ok(format!("{}\n", serde_json::to_string(found)?))
 }
 
-/// Reads what this harness was started with; `None` if it is not isolated.
+/// Reads the expectations of this harness; `None` if it is not isolated.
 pub fn expected() -> Result<Option<Expected>, IsolationError> {
     let Some(path) = std::env::var_os(EXPECTED_ENV).map(PathBuf::from) else { return Ok(None) };
     let read = std::fs::read(&path).and_then(|text| Ok(serde_json::from_slice(&text)?));
     read.map(Some).map_err(|source| IsolationError::Expected { path, source })
 }
 
-/// Looks at everything. Call it before anything opens a descriptor; that of the report is not a
+/// Runs all probes. Call it before any code opens a descriptor; that of the report is not a
 /// finding.
 pub fn look(
     expected: Expected,
@@ -150,7 +150,7 @@ pub fn look(
     report: Option<&Report>,
 ) -> Result<(Isolation, Found), IsolationError> {
     let Dirs { home, run, state } = dirs;
-    // Before anything is opened.
+    // This comes before any descriptor is opened.
     let mut findings = surroundings::descriptors(report.map(|report| &report.fd));
     if let Some(path) = files::replaced(&expected.mounted) {
         return Err(IsolationError::Replaced(path.to_path_buf()));
@@ -189,7 +189,7 @@ pub fn look(
     Ok((Isolation { expected, tasks }, Found { findings }))
 }
 
-/// Runs `hive probe`; the exit code.
+/// Runs `hive probe`; returns the exit code.
 pub fn run(args: &ProbeArgs) -> Result<u8, IsolationError> {
     let report = Report::take()?;
     let expected = expected()?.ok_or(IsolationError::NotSet)?;
@@ -242,7 +242,7 @@ fn version(claude: &Path, user_namespaces: bool) -> Result<(), String> {
     }))
 }
 
-/// Returns how claude is started: inside the fence, if the agent is isolated.
+/// Returns the command that starts claude: inside the fence, if the agent is isolated.
 pub fn program(isolation: Option<&Isolation>, claude: PathBuf) -> Result<Program, WriteError> {
     Ok(match isolation {
         None => Program::plain(claude),
@@ -266,7 +266,7 @@ fn broken(sentence: String) -> Finding {
     finding(Severity::Broken, sentence)
 }
 
-/// The words of a program or a name, without what would make another line of them.
+/// Returns a program's text or a name without characters that would start another line.
 fn one_line(words: &str) -> String {
     words.split_whitespace().collect::<Vec<_>>().join(" ").escape_debug().take(300).collect()
 }

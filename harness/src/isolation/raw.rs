@@ -1,8 +1,8 @@
-//! What no safe library offers: the inherited descriptor of the report, and attempts at the system
-//! calls that a fence refuses.
+//! Operations without a safe library: the inherited descriptor of the report, and attempts at the
+//! system calls that a fence refuses.
 //!
-//! Invariant: an attempt changes nothing, even if the kernel lets it pass: its arguments are
-//! invalid for any other reason than the fence's.
+//! Invariant: an attempt changes nothing, even if the kernel accepts it: its arguments are invalid
+//! for a reason besides the fence.
 #![allow(unsafe_code, reason = "raw descriptors and system calls; each use says why it is sound")]
 
 use std::io;
@@ -16,7 +16,7 @@ use libc::{c_int, c_long};
 pub enum Attempt {
     /// A process in a new user namespace.
     CloneNamespace,
-    /// A process by the newer call, whose flags no filter can see.
+    /// A process by the newer call, whose flags a filter cannot see.
     Clone3,
     /// Leaving a namespace.
     Unshare,
@@ -94,14 +94,14 @@ impl Attempt {
         }
     }
 
-    /// Whether a fence refuses it also for programs that may create user namespaces.
+    /// Returns whether a fence also refuses it for programs that may create user namespaces.
     #[must_use]
     pub fn is_always_refused(self) -> bool {
         !matches!(self, Self::CloneNamespace | Self::Clone3 | Self::Unshare | Self::Setns)
     }
 
-    /// Tries it and returns the error; `None` if the call went well, which only reading the session
-    /// keyring does.
+    /// Attempts the call and returns the error; `None` if it succeeded, which only reading the
+    /// session keyring does.
     #[must_use]
     pub fn run(self) -> Option<io::Error> {
         let (number, arguments) = self.call();
@@ -120,8 +120,8 @@ impl Attempt {
         match self {
             Self::CloneNamespace => (libc::SYS_clone, [namespaces, 0, 0, 0, 0]),
             Self::Clone3 => (libc::SYS_clone3, [0, 0, 0, 0, 0]),
-            // Both bits together are valid; this one belongs to no namespace and is refused by the
-            // kernel.
+            // Both bits together are valid; this one belongs to no namespace, and the kernel
+            // refuses it.
             Self::Unshare => (
                 libc::SYS_unshare,
                 [c_long::from(libc::CLONE_NEWUSER | libc::CLONE_PTRACE), 0, 0, 0, 0],
@@ -150,7 +150,7 @@ fn request(number: libc::Ioctl) -> c_long {
     c_long::try_from(number).unwrap_or(0)
 }
 
-/// Takes an inherited descriptor, which no program that is started from now on gets.
+/// Takes an inherited descriptor; programs that start from now on do not get it.
 pub fn inherited(number: c_int) -> io::Result<OwnedFd> {
     let is_open = number > 2
         && Path::new("/proc/self/fd").join(number.to_string()).symlink_metadata().is_ok();

@@ -12,9 +12,9 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 
 use super::{broken, one_line, partly};
 
-/// Most sockets that are named.
+/// Maximum sockets that are named.
 const NAMED_MAX: usize = 20;
-/// Most abstract sockets that are tried.
+/// Maximum abstract sockets that are tried.
 const TRIED_MAX: usize = 500;
 
 /// Finds sockets at known paths. A program that reaches a terminal multiplexer, a session bus or a
@@ -66,7 +66,7 @@ fn is_agent(name: &str) -> bool {
     name.starts_with("ssh-agent") || name.starts_with("openssh_agent")
 }
 
-/// The entries of a directory whose names are wanted.
+/// Returns the entries of a directory whose names match.
 fn below(dir: impl AsRef<Path>, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries
@@ -75,7 +75,7 @@ fn below(dir: impl AsRef<Path>, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf
         .collect()
 }
 
-/// The entries of the directories below one whose names begin so.
+/// Returns the entries of subdirectories whose names begin with the given prefixes.
 fn sub(dir: impl AsRef<Path>, directory: &str, file: &str) -> Vec<PathBuf> {
     let dirs = below(dir, |name| name.starts_with(directory));
     dirs.into_iter().flat_map(|dir| below(dir, |name| name.starts_with(file))).collect()
@@ -91,7 +91,7 @@ fn can_connect_path(path: &Path) -> bool {
 fn can_connect(address: &SocketAddrUnix, kind: SocketType) -> bool {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, kind, flags, None);
-    // A queue that is full is one that a program can come into.
+    // A full queue means that a program can connect.
     socket.is_ok_and(|socket| {
         matches!(connect(&socket, address), Ok(()) | Err(rustix::io::Errno::AGAIN))
     })
@@ -139,14 +139,15 @@ fn can_connect_abstract(name: &[u8], kind: u32) -> bool {
     })
 }
 
-/// The names and kinds of abstract sockets that take connections, from the table of the kernel.
+/// Returns the names and kinds of abstract sockets that accept connections, from the kernel's
+/// table.
 fn listening(table: &[u8]) -> Vec<(Vec<u8>, u32)> {
     /// The flag of sockets that listen.
     const ACCEPTS: u32 = 0x1_0000;
     /// The kind that needs no listening.
     const DATAGRAM: u32 = 2;
     let read = |line: &[u8]| {
-        // Number, references, protocol, flags, kind, state, inode; then the name, which may have
+        // Number, references, protocol, flags, kind, state, inode; then the name, which may contain
         // blanks.
         let (mut fields, mut rest) = (Vec::new(), line);
         for _ in 0..7 {

@@ -1,6 +1,6 @@
-//! Processes, devices and descriptors that are around the harness.
+//! Processes, devices and descriptors around the harness.
 //!
-//! Invariant: nothing is opened but directories, and no device.
+//! Invariant: only directories are opened, no device.
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -14,12 +14,12 @@ use super::{broken, one_line, partly};
 
 /// Device files of every sandbox.
 const USUAL_DEVICES: [&str; 7] = ["full", "null", "ptmx", "random", "tty", "urandom", "zero"];
-/// Most devices that are named.
+/// Maximum devices that are named.
 const NAMED_MAX: usize = 20;
-/// How deep directories of devices are looked into.
+/// Maximum depth of the search in directories of devices.
 const DEPTH_MAX: usize = 4;
 
-/// Finds processes of others: the sandbox has a table of its own, whose first process is
+/// Finds processes of others: the sandbox has its own process table, whose first process is
 /// bubblewrap's.
 pub(super) fn processes() -> Vec<Finding> {
     let own = rustix::process::getpid().as_raw_pid().to_string();
@@ -51,7 +51,7 @@ pub(super) fn descriptors(report: Option<&OwnedFd>) -> Vec<Finding> {
         .collect();
     let judge = |path: &PathBuf| {
         let number: i32 = path.file_name()?.to_str()?.parse().ok()?;
-        // The descriptor of the directory that was read is closed by now.
+        // The descriptor of the directory itself is closed by now.
         let file = fs::read_link(path).ok()?;
         if Some(number) == report || file == Path::new("/dev/null") {
             return None;
@@ -96,7 +96,7 @@ pub(super) fn devices(allowed: &[PathBuf]) -> Vec<Finding> {
     let more = found.len().saturating_sub(NAMED_MAX);
     let judge = |path: &PathBuf| {
         let words = format!("can use the device {}", path.display());
-        // What is typed into a terminal goes to the operator's shell, and can be read.
+        // Input typed into a terminal goes to the operator's shell, and can be read.
         if is_terminal(path) { broken(words) } else { partly(words) }
     };
     let mut findings: Vec<Finding> = found.iter().take(NAMED_MAX).map(judge).collect();
@@ -108,7 +108,7 @@ pub(super) fn devices(allowed: &[PathBuf]) -> Vec<Finding> {
 
 fn walk(dir: &Path, depth: usize, see: &mut impl FnMut(&Path)) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        // The entry of a mount point has the kind of what is below the mount.
+        // The entry of a mount point has the kind of the file below the mount.
         let Ok(kind) = entry.path().symlink_metadata().map(|metadata| metadata.file_type()) else {
             continue;
         };

@@ -1,7 +1,7 @@
 //! One claude process, from its start to the end of everything that it started.
 //!
-//! Invariant: the exit is told once, after every line of output, and after the last descendant is
-//! gone.
+//! Invariant: the exit is reported once, after every line of output, and after the last descendant
+//! is gone.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,21 +23,21 @@ use crate::process::lock::StateLock;
 use crate::spawn::spawn;
 use crate::turn::output::Signal;
 
-/// Longest line that is kept whole, in bytes; a tool result with a large file fits.
+/// Longest line that is not cut, in bytes; a tool result with a large file fits.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// How long the pipes may stay open after the last descendant is gone.
+/// Maximum time for which the pipes may stay open after the last descendant is gone.
 pub(super) const PIPE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// What to start.
+/// A process to start.
 #[derive(Debug)]
 pub struct Spec {
     /// The program.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Arguments of the program.
     pub arguments: Vec<OsString>,
-    /// Its whole environment.
+    /// The whole environment of the process.
     pub environment: BTreeMap<OsString, OsString>,
-    /// Its working directory.
+    /// Working directory of the process.
     pub dir: PathBuf,
 }
 
@@ -56,17 +56,17 @@ pub enum RunError {
     /// It could not be started.
     #[error("claude cannot be started as `{program}`: {source}")]
     Start {
-        /// What was tried.
+        /// The command.
         program: String,
-        /// What the host said.
+        /// Error of the host.
         source: std::io::Error,
     },
-    /// It cannot be waited for.
+    /// Its exit could not be awaited.
     #[error("claude was lost: {0}")]
     Wait(std::io::Error),
 }
 
-/// Runs claude to its end. Signals are sent on to its process group.
+/// Runs claude to its end. Signals are forwarded to its process group.
 pub async fn run(
     spec: Spec,
     input: String,
@@ -106,8 +106,8 @@ pub async fn run(
     Ok(exit(status.map_err(RunError::Wait)?))
 }
 
-/// Waits for the readers of the pipes, which close with the last process; one that cannot be ended
-/// must not hold us up.
+/// Waits for the readers of the pipes, which close with the last process; a process that cannot be
+/// ended must not delay the harness.
 pub(super) async fn finish(pipes: Vec<JoinHandle<()>>) {
     for task in pipes {
         let handle = task.abort_handle();
@@ -117,18 +117,18 @@ pub(super) async fn finish(pipes: Vec<JoinHandle<()>>) {
     }
 }
 
-/// How it ended.
+/// Returns the exit for a status.
 pub(super) fn exit(status: ExitStatus) -> Exit {
     status.code().map_or_else(|| Exit::Signal(status.signal().unwrap_or(0)), Exit::Code)
 }
 
-/// The process group that it leads.
+/// Returns the process group that it leads.
 pub(crate) fn group(child: &Child) -> Option<Pid> {
     child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw)
 }
 
-/// Reads what it prints, in the order in which it comes. The lines end with the last process that
-/// has the pipes.
+/// Reads the output, in the order in which it comes. The lines end with the last process that has
+/// the pipes.
 pub(super) fn read(child: &mut Child) -> (Vec<JoinHandle<()>>, mpsc::Receiver<Printed>) {
     let (printed, lines) = mpsc::channel(256);
     let stdout = child
@@ -142,7 +142,7 @@ pub(super) fn read(child: &mut Child) -> (Vec<JoinHandle<()>>, mpsc::Receiver<Pr
     ([stdout, stderr].into_iter().flatten().collect(), lines)
 }
 
-/// Starts it, with all three pipes.
+/// Starts the process, with all three pipes.
 pub(super) fn start(spec: Spec, lock: StateLock) -> Result<Child, RunError> {
     let Spec { program, arguments, environment, dir } = spec;
     let failed = |source| RunError::Start { program: program.display().to_string(), source };
@@ -159,7 +159,7 @@ pub(super) fn start(spec: Spec, lock: StateLock) -> Result<Child, RunError> {
         .kill_on_drop(true)
         .spawn()
         .map_err(failed)?;
-    // Our copy of the lock goes here; claude has its own.
+    // This drops our copy of the lock; claude has its own.
     drop(lock);
     Ok(child)
 }
@@ -177,8 +177,8 @@ pub(crate) fn send(group: Option<Pid>, signal: Signal) {
     }
 }
 
-/// Writes the prompt and closes the pipe: claude waits for the end of its input. A claude that does
-/// not read is not our concern here.
+/// Writes the prompt and closes the pipe: claude waits for the end of its input. Errors of a claude
+/// that does not read are ignored here.
 async fn feed(mut stdin: ChildStdin, input: String) {
     let _ = stdin.write_all(input.as_bytes()).await;
     let _ = stdin.shutdown().await;

@@ -1,8 +1,8 @@
 //! The processes below this one, as `/proc` shows them.
 //!
-//! Invariants: what was there when the harness started is somebody else's and is never touched;
-//! what belongs to a running shell task is ended by the task's supervisor alone, and a server that
-//! runs for `hive confine` by the service that started it.
+//! Invariants: a process that existed when the harness started is never touched. The task's
+//! supervisor alone ends the processes of a running shell task. The service that started a server
+//! for `hive confine` ends that server.
 
 pub mod servers;
 pub mod table;
@@ -19,24 +19,24 @@ use self::servers::{Servers, Serving};
 use self::table::{Entry, below, read, snapshot};
 use self::tasks::{Running, Tasks};
 
-/// How often the leftovers of a turn are looked for before giving up.
+/// Maximum rounds of a search for the leftovers of a turn.
 const ROUNDS_MAX: u32 = 400;
-/// For so many looks a process that shows no environment is left alone while tasks run: it may be a
-/// task's, in the midst of an `exec`.
+/// Maximum rounds in which a process without an environment is spared while tasks run: it may be a
+/// task's process during an `exec`.
 const UNCLEAR_ROUNDS_MAX: u32 = 40;
-/// The rest between two looks.
+/// The pause between two rounds.
 const ROUND: Duration = Duration::from_millis(5);
 
-/// A process that cannot be mistaken for a later one with the same number.
+/// A process, distinct from a later one with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Process {
-    /// Its number.
+    /// Process id.
     pub pid: i32,
     /// When it started, in the kernel's ticks.
     pub start: u64,
 }
 
-/// The harness's processes, less those that were there before.
+/// The harness's processes, without those that existed before.
 #[derive(Clone, Debug)]
 pub struct Family {
     own: i32,
@@ -46,7 +46,7 @@ pub struct Family {
 }
 
 impl Family {
-    /// Becomes the subreaper, and remembers which processes are not ours to end.
+    /// Becomes the subreaper, and remembers the processes that existed before.
     pub fn found() -> std::io::Result<Self> {
         let own = rustix::process::getpid();
         rustix::process::set_child_subreaper(Some(own))?;
@@ -56,27 +56,27 @@ impl Family {
         Ok(Self { own, before, tasks: Tasks::default(), servers: Servers::default() })
     }
 
-    /// The list of running shell tasks, for their supervisor.
+    /// Returns the list of running shell tasks, for their supervisor.
     #[must_use]
     pub fn tasks(&self) -> Tasks {
         self.tasks.clone()
     }
 
-    /// The list of running MCP servers that are no children of claude's, for the service that
-    /// starts them.
+    /// Returns the list of running MCP servers that are not children of claude's, for the service
+    /// that starts them.
     #[must_use]
     pub fn servers(&self) -> Servers {
         self.servers.clone()
     }
 
-    /// Kills and reaps everything below us but running tasks, until nothing is left; the number of
+    /// Kills and reaps all descendants but running tasks, until none is left; returns the number of
     /// processes that could not be ended.
     pub async fn end_all(&self) -> usize {
         self.end_strays(&[]).await
     }
 
-    /// As [`Family::end_all`], but leaves these processes and everything below them alone. They are
-    /// not reaped either: who started them waits for them.
+    /// Like [`Family::end_all`], but spares these processes and their descendants. They are not
+    /// reaped either: their starter waits for them.
     pub async fn end_strays(&self, keep: &[Pid]) -> usize {
         let keep: HashSet<i32> = keep.iter().map(|pid| pid.as_raw_pid()).collect();
         for round in 0..ROUNDS_MAX {
@@ -91,9 +91,9 @@ impl Family {
         self.round(&keep, false, |_, _| {})
     }
 
-    /// One look, in which no task can start: a task that is not on the list yet would be taken for
-    /// a leftover of the turn. Says how many there are that are none's, or of which it is unclear,
-    /// as long as there is patience for these.
+    /// Runs one round, during which no task can start: a task that is not on the list yet would
+    /// count as a leftover of the turn. Returns the number of leftovers. Processes whose owner is
+    /// unclear count, and are spared, if `is_patient`.
     fn round(
         &self,
         keep: &HashSet<i32>,
@@ -114,7 +114,7 @@ impl Family {
         self.tasks.look(|running| self.servers.look(|serving| look(running, serving)))
     }
 
-    /// Whether it is somebody's; `None` where that cannot be seen at this moment.
+    /// Returns whether the process has another owner; `None` if that cannot be determined now.
     fn is_spared(
         &self,
         entry: &Entry,
@@ -136,7 +136,7 @@ impl Family {
         }
         let Some(pid) = Pid::from_raw(entry.process.pid) else { return };
         if !entry.is_zombie {
-            // It may be gone by now.
+            // The process may have ended by now.
             let _ = rustix::process::kill_process(pid, Signal::KILL);
         }
         if entry.parent == self.own {
@@ -145,25 +145,25 @@ impl Family {
     }
 }
 
-/// This very process.
+/// Returns this process.
 #[must_use]
 pub fn this() -> Option<Process> {
     look(rustix::process::getpid().as_raw_pid())
 }
 
-/// Whether this very process lives.
+/// Returns whether this exact process lives.
 #[must_use]
 pub fn is_alive(process: Process) -> bool {
     table::lives(process)
 }
 
-/// The process with this number now.
+/// Returns the process that has this number now.
 #[must_use]
 pub fn look(pid: i32) -> Option<Process> {
     read(pid).map(|entry| entry.process)
 }
 
-/// The numbers of all processes.
+/// Returns the numbers of all processes.
 pub fn all() -> impl Iterator<Item = i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())

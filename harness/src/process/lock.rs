@@ -1,11 +1,11 @@
 //! The lock on the state directory that claude inherits.
 //!
-//! The lock is on the directory itself, so there is nothing that an agent could delete or replace.
-//! The harness gives its own copy away when claude is started: from then on claude and what it
-//! starts hold it, and the kernel lets go of it with the last of them. Beside it stands who started
-//! claude; leftovers of a harness that is gone are ended, those of one that lives are waited for.
+//! The lock is on the directory itself, so an agent cannot delete or replace it. The harness drops
+//! its own copy when claude is started. From then on claude and its descendants hold it, and the
+//! kernel releases it with the last of them. A record beside it names the harness that started
+//! claude. Leftovers of a dead harness are ended, those of a live one are awaited.
 //!
-//! Invariant: who has a [`StateLock`] is the only one that may start a claude there.
+//! Invariant: only the owner of a [`StateLock`] may start a claude there.
 
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
@@ -21,11 +21,11 @@ use tokio::time::Instant;
 use crate::boot::file;
 use crate::process::family::{self, Process};
 
-/// How long a claude that cannot be ended is waited for.
+/// Maximum wait for a claude that cannot be ended.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// After so long a harness that took the agent over ends it itself.
+/// Wait after which a harness that took the agent over ends that claude itself.
 const PATIENCE_TAKING_OVER: Duration = Duration::from_secs(5);
-/// The rest between two tries.
+/// The pause between two tries.
 const ROUND: Duration = Duration::from_millis(20);
 
 /// The right to start a claude in a state directory.
@@ -34,29 +34,29 @@ pub struct StateLock {
     fd: OwnedFd,
 }
 
-/// Why the lock was not got.
+/// Why the lock was not acquired.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// The directory, or the file that tells whose it is.
+    /// The directory, or the record of the owner.
     #[error("cannot lock the state directory {}: {source}", .path.display())]
     Io {
-        /// Which one.
+        /// The path.
         path: PathBuf,
-        /// What the host said.
+        /// Error of the host.
         source: std::io::Error,
     },
-    /// Somebody else has it.
+    /// Another process holds it.
     #[error("another harness runs claude in {} (process {pid}); give each agent a state directory of its own", .path.display())]
     InUse {
         /// The directory.
         path: PathBuf,
-        /// The holder; 0 if it cannot be seen.
+        /// The holder; 0 if it is not visible.
         pid: i32,
     },
 }
 
 impl StateLock {
-    /// Gets the lock, after ending what an earlier harness left behind.
+    /// Acquires the lock, after ending the leftovers of an earlier harness.
     pub async fn acquire(
         state_dir: &Path,
         run_dir: &Path,
@@ -85,7 +85,8 @@ impl StateLock {
                     pid: holders.first().map_or(0, |holder| holder.pid),
                 });
             }
-            // A holder in another PID namespace cannot be seen, nor ended; its own harness has to.
+            // A holder in another PID namespace is neither visible nor killable; its own harness
+            // must end it.
             if is_left_behind(&record) || (taking_over && begun.elapsed() > PATIENCE_TAKING_OVER) {
                 end(&holders);
             }
@@ -96,14 +97,14 @@ impl StateLock {
         Ok(Self { fd })
     }
 
-    /// Lets the processes that are started from now on inherit the lock. Drop it as soon as claude
-    /// is started.
+    /// Lets processes that start from now on inherit the lock. Drop it as soon as claude is
+    /// started.
     pub fn hand_down(&self) -> std::io::Result<()> {
         Ok(rustix::io::fcntl_setfd(&self.fd, FdFlags::empty())?)
     }
 }
 
-/// Whether the harness that started the claude that holds the lock is gone, or is this one.
+/// Returns whether the harness that started the lock's holder is gone, or is this one.
 fn is_left_behind(record: &Path) -> bool {
     let Some(owner) = fs::read_to_string(record).ok().and_then(|text| parse(&text)) else {
         return false;
@@ -125,7 +126,8 @@ fn end(holders: &[Process]) {
     }
 }
 
-/// The processes that hold the lock: those with a descriptor of the directory that carries it.
+/// Returns the processes that hold the lock: those with a descriptor of the directory that carries
+/// it.
 fn holders(state_dir: &Path) -> Vec<Process> {
     let Ok(wanted) = File::open(state_dir).and_then(|dir| dir.metadata()) else {
         return Vec::new();

@@ -1,13 +1,12 @@
-//! Running claude so that nothing of it outlives its turn.
+//! Runs of claude of which nothing outlives the turn.
 //!
-//! Theory of operation. claude is started in a process group of its own; signals go to the whole
-//! group. The harness is the subreaper of whatever escapes: a process that loses its parent becomes
-//! the harness's child. When claude has exited, everything below the harness that was not there at
-//! its start is killed and reaped, again and again until nothing is left, and only then is the exit
-//! told. So that this holds for a harness that is itself killed, claude inherits a lock on its
-//! working directory: the next harness cannot get the lock while anything of the old claude lives,
-//! finds the holders, and ends them first. Invariant: at most one claude at work in a state
-//! directory.
+//! Theory of operation. claude is started in its own process group; signals go to the whole group.
+//! The harness is a subreaper: a process that loses its parent becomes the harness's child. When
+//! claude has exited, all new descendants of the harness are killed and reaped, repeatedly until
+//! none is left. Only then is the exit reported. claude inherits a lock on its working directory,
+//! in case the harness itself is killed. The next harness cannot acquire the lock while a process
+//! of the old claude lives; it finds the holders, and ends them first. Invariant: at most one
+//! claude works in a state directory.
 
 pub mod child;
 pub mod family;

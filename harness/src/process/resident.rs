@@ -1,10 +1,9 @@
 //! A claude that stays between turns: one process, one user line a turn.
 //!
-//! The process belongs to a task of its own, which feeds it, reads it, and ends it when it has
-//! rested or grown too much. Invariants: a turn is over when claude says so, and then nothing that
-//! the turn started beside claude is left; a turn that did not go well takes the process with it,
-//! so that no late tool call of it can reach the next one; and whoever holds no [`Resident`] has no
-//! claude.
+//! A task owns the process: it feeds it, reads it, and ends it after too long a pause or too much
+//! growth. Invariants: a turn is over when claude says so, and then no process of the turn besides
+//! claude is left. A turn that failed ends the process too, so that no late tool call of it can
+//! reach the next one. Without a [`Resident`] there is no such process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,26 +23,26 @@ use crate::process::lock::StateLock;
 use crate::spawn::spawn;
 use crate::turn::output::Signal;
 
-/// How long claude has to end when its input does, and again after each stronger signal.
+/// Maximum time for claude to end when its input does, and again after each stronger signal.
 const END_PATIENCE: Duration = Duration::from_secs(3);
 
-/// When a claude that stays is ended all the same.
+/// Conditions under which a resident claude is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// After so long without a turn; `None`: never.
+    /// Maximum time without a turn; `None`: no limit.
     pub idle: Option<Duration>,
-    /// When it has grown beyond so many bytes, between turns; `None`: never.
+    /// Maximum bytes of memory between turns; `None`: no limit.
     pub memory_bytes: Option<u64>,
 }
 
-/// One turn for it.
+/// One turn for a resident claude.
 #[derive(Debug)]
 pub struct Turn {
     /// The prompt.
     pub text: String,
-    /// What stops it.
+    /// The signals that stop it.
     pub signals: mpsc::UnboundedReceiver<Signal>,
-    /// Where its lines go.
+    /// The receiver of its lines.
     pub printed: mpsc::Sender<Printed>,
 }
 
@@ -58,14 +57,14 @@ struct Order {
 pub struct Resident {
     orders: mpsc::Sender<Order>,
     task: JoinHandle<()>,
-    /// What it was started with; another turn may need something else.
+    /// The inputs of its start; another turn may need others.
     pub fingerprint: String,
-    /// The secret that its tools show to the broker.
+    /// The process token that its tools send to the broker.
     pub process_token: String,
 }
 
 impl Resident {
-    /// Starts claude. Its first turn is still to come.
+    /// Starts claude, without a turn.
     pub fn start(
         spec: Spec,
         lock: StateLock,
@@ -84,13 +83,13 @@ impl Resident {
         Ok(Self { orders, task, fingerprint, process_token })
     }
 
-    /// Whether it can take another turn.
+    /// Returns whether it can take another turn.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         !self.orders.is_closed()
     }
 
-    /// Runs a turn to its end; or gives it back, where the process is gone and never began with it.
+    /// Runs a turn to its end; returns the turn if the process is gone and never began it.
     pub async fn turn(&self, turn: Turn) -> Result<Exit, Turn> {
         let (over, ended) = oneshot::channel();
         self.orders
@@ -100,19 +99,19 @@ impl Resident {
         ended.await.unwrap_or(Ok(Exit::Signal(0)))
     }
 
-    /// Ends it and everything that it started.
+    /// Ends claude and all its descendants.
     pub async fn end(self) {
         drop(self.orders);
-        // The task has bounds of its own.
+        // The task limits its own waits.
         let _ = self.task.await;
     }
 }
 
-/// The process, as its task has it.
+/// The process, owned by its task.
 struct Claude {
     child: Child,
     pid: Option<i32>,
-    /// What is written to it; its input ends when this is dropped.
+    /// The lines to write; the input ends when this is dropped.
     feed: Option<mpsc::UnboundedSender<String>>,
     lines: mpsc::Receiver<Printed>,
     pipes: Vec<JoinHandle<()>>,
@@ -129,11 +128,11 @@ impl Claude {
                     order = inbox.recv() => break order,
                     () = sleep_until(due) => {
                         tracing::info!("the resident claude has rested long enough and is ended");
-                        // A turn that came in this moment is still run.
+                        // A turn that arrives at this moment is still run.
                         inbox.close();
                         break inbox.recv().await;
                     }
-                    // Nobody's turn: what is printed now belongs to none.
+                    // Output between turns belongs to no turn.
                     Some(_) = self.lines.recv() => {}
                     _ = self.child.wait() => break None,
                 }
@@ -161,13 +160,13 @@ impl Claude {
         }
         inbox.close();
         self.end().await;
-        // A turn that came too late finds another process.
+        // A turn that came too late runs in another process.
         while let Some(Order { turn, over }) = inbox.recv().await {
             let _ = over.send(Err(turn));
         }
     }
 
-    /// Feeds a turn and reads it to its end. `None`: the process is ending, or has to.
+    /// Feeds a turn and reads it to its end. `None`: the process ends, or must be ended.
     async fn turn(
         &mut self,
         text: &str,
@@ -194,8 +193,8 @@ impl Claude {
                         Told::Nothing => {}
                     }
                 }
-                // What it printed last is read by whoever ends it. The pipes alone do not tell:
-                // another process may hold them.
+                // The caller ends the process and reads its last output. The pipes alone do not
+                // show its end: another process may hold them.
                 _ = self.child.wait() => return None,
                 Some(signal) = signals.recv() => {
                     well = false;
@@ -211,7 +210,8 @@ impl Claude {
         }
     }
 
-    /// Never waits: a claude that does not read its input has to be ended all the same.
+    /// Queues a line. It never waits, because a claude that does not read its input must be ended
+    /// anyway.
     fn write(&self, line: &serde_json::Value) -> Option<()> {
         self.feed.as_ref()?.send(format!("{line}\n")).ok()
     }
@@ -220,7 +220,7 @@ impl Claude {
         child::send(child::group(&self.child), signal);
     }
 
-    /// Ends the process, kindly first, while its last lines are read.
+    /// Ends the process, with the gentlest signal first, while its last lines are read.
     async fn end_and_forward(&mut self, printed: &mpsc::Sender<Printed>) -> Exit {
         self.feed = None;
         let mut status = None;
@@ -259,7 +259,7 @@ impl Claude {
         }
     }
 
-    /// Nothing of it is left after this; what it printed last is forwarded.
+    /// Ends all descendants; the last output is forwarded.
     async fn clear(&mut self, printed: Option<&mpsc::Sender<Printed>>) {
         let stuck = self.family.end_all().await;
         if stuck > 0 {
@@ -279,7 +279,8 @@ impl Claude {
         let read = async {
             tokio::join!(forward, child::finish(pipes));
         };
-        // The pipes close with the last process; one that cannot be ended must not hold us up.
+        // The pipes close with the last process; a process that cannot be ended must not delay the
+        // harness.
         let _ = timeout(child::PIPE_PATIENCE * 2, read).await;
     }
 
@@ -293,7 +294,7 @@ impl Claude {
     }
 }
 
-/// Writes line after line, and ends the input after the last one.
+/// Writes lines one after the other, and ends the input after the last one.
 fn feed(mut stdin: ChildStdin) -> mpsc::UnboundedSender<String> {
     let (lines, mut inbox) = mpsc::unbounded_channel::<String>();
     spawn("claude stdin", async move {
@@ -306,7 +307,7 @@ fn feed(mut stdin: ChildStdin) -> mpsc::UnboundedSender<String> {
     lines
 }
 
-/// Resident memory of a process, in bytes; 0 if it cannot be seen.
+/// Returns the resident memory of a process, in bytes; 0 if it is not visible.
 fn memory_of(pid: i32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -314,10 +315,10 @@ fn memory_of(pid: i32) -> u64 {
     kib.unwrap_or(0).saturating_mul(1024)
 }
 
-/// What a line says of the turn.
+/// The meaning of a line for the turn.
 enum Told {
     Nothing,
-    /// Something did not go well, although the end will call itself a success.
+    /// A step failed, although the end will report success.
     WentWrong,
     Over,
     OverBadly,
@@ -325,8 +326,8 @@ enum Told {
 
 fn told(line: &Printed) -> Told {
     let Printed::Stdout(line) = line else { return Told::Nothing };
-    // A look before the whole line is parsed, for most are of other kinds. It is in `result` and in
-    // `compact_result`.
+    // This check precedes the full parse, because most lines are of other kinds. The text is in
+    // `result` and in `compact_result`.
     if line.cut || !line.text.contains("result\"") {
         return Told::Nothing;
     }

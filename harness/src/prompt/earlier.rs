@@ -1,8 +1,8 @@
-//! What earlier attempts at a message did already: the part of the redelivery note that keeps a
-//! model from doing it again.
+//! The effects of earlier attempts at a message: the part of the redelivery note that keeps a model
+//! from repeating them.
 //!
-//! Invariant: each thing is one line behind the frame, and every word in it that a model or a
-//! sender wrote is inert.
+//! Invariant: each entry is one line behind the frame, and every word in it of a model or a sender
+//! is inert.
 
 use hive_core::message::Message;
 use hive_core::question::{self, Question};
@@ -15,12 +15,12 @@ use crate::wire::rfc3339;
 
 /// Longest list of names that is shown, in characters.
 const NAME_CHARS_MAX: usize = 80;
-/// Longest piece that is shown of a text, in characters.
+/// Longest excerpt of a text, in characters.
 const TEXT_CHARS_MAX: usize = 300;
-/// Most things of a kind that are listed.
+/// Maximum entries of a kind.
 const LISTED_MAX: usize = 20;
 
-/// What was sent, asked and set; empty if nothing was.
+/// Lists what was sent, asked and set; empty if nothing was.
 pub(super) fn words(begun: &Begun) -> String {
     let mut words = String::new();
     list(&mut words, "Earlier attempts sent this already:", begun.already_sent.iter().map(message));

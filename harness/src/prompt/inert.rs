@@ -1,18 +1,19 @@
-//! Making a sender's words inert: framed, without `@` attachments, without invisible characters.
+//! Conversion of a sender's words to inert text: framed, without `@` attachments, without invisible
+//! characters.
 //!
 //! claude attaches a file for every `@path` at the beginning of a word; a backslash before the `@`
 //! keeps it from that. To stay reversible, a word-initial `\@` gets one backslash more too. The
 //! frame is a bar and a blank before every line.
 //!
 //! Invariant: in the result every line begins with the frame, no `@` begins a word, and no
-//! character acts on a terminal or hides.
+//! character acts on a terminal or is hidden.
 
 use hive_core::hidden::hides;
 
-/// What stands before every line of a sender's words.
+/// The prefix of every line of a sender's words.
 pub const FRAME: &str = "| ";
 
-/// The text in its frame; no line end at the end.
+/// Returns the text in its frame, without a final line end.
 #[must_use]
 pub fn frame(text: &str) -> String {
     let visible = visible(text, true);
@@ -27,7 +28,7 @@ pub fn frame(text: &str) -> String {
     framed
 }
 
-/// The text on one line, without a frame, at most `chars_max` characters of it.
+/// Returns the text on one line, without a frame, at most `chars_max` characters of it.
 #[must_use]
 pub fn one_line(text: &str, chars_max: usize) -> String {
     let visible = visible(text.trim(), false);
@@ -42,7 +43,7 @@ pub fn one_line(text: &str, chars_max: usize) -> String {
 
 /// Writes a line with every word-initial `@` escaped.
 fn disarm(line: &str, out: &mut String) {
-    // What stands before the run of backslashes that we are in or behind.
+    // The character before the current run of backslashes.
     let mut before: Option<char> = None;
     for c in line.chars() {
         if c == '@' && !before.is_some_and(goes_on_before_at) {
@@ -55,14 +56,15 @@ fn disarm(line: &str, out: &mut String) {
     }
 }
 
-/// Whether an `@` after this character is inside a word, as in a mail address. Narrower than the
-/// CLI's own rule (anything but white space), so that another version of it finds nothing either.
+/// Returns whether an `@` after this character is inside a word, as in a mail address. This is
+/// narrower than the CLI's own rule (any character but white space), so that another version of it
+/// finds no attachment either.
 fn goes_on_before_at(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '%')
 }
 
-/// The text with line ends made `\n` (or shown, for one line) and everything that hides or acts
-/// shown.
+/// Returns the text with line ends as `\n` (or shown, for one line), and with hidden and control
+/// characters shown.
 fn visible(text: &str, line_ends: bool) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();

@@ -7,17 +7,17 @@ use hive_core::tree::{Child, Kin};
 
 use crate::prompt::inert::one_line;
 
-/// Most bytes that the words about parent and children have.
+/// Maximum bytes of the text about parent and children.
 pub const KIN_BYTES_MAX: usize = 2048;
-/// Most characters of a parent's role.
+/// Maximum characters of a parent's role.
 const PARENT_ROLE_CHARS_MAX: usize = 200;
-/// Most characters of a child's role.
+/// Maximum characters of a child's role.
 const CHILD_ROLE_CHARS_MAX: usize = 100;
-/// Room for the line that says how many children are left out.
+/// Bytes reserved for the line with the number of omitted children.
 const REST_BYTES: usize = 120;
 
-/// The parent's name in backticks, with its role where it has one; words that say that it is the
-/// operator where it has no name.
+/// Returns the parent's name in backticks, with its role if it has one. Without a name, the text
+/// says that the parent is the operator.
 #[must_use]
 pub fn parent(name: &str, kin: &Kin) -> String {
     if name.is_empty() {
@@ -27,8 +27,8 @@ pub fn parent(name: &str, kin: &Kin) -> String {
     if role.is_empty() { format!("`{name}`") } else { format!("`{name}` (its role: {role})") }
 }
 
-/// The list of children, each with its role, and a line end; empty for none. `taken` is how many
-/// bytes the parent has.
+/// Returns the list of children, each with its role, and a line end; empty for none. `taken` is the
+/// number of bytes of the parent's text.
 #[must_use]
 pub fn children(kin: &Kin, mcp: &str, taken: usize) -> String {
     if kin.children.is_empty() {

@@ -1,10 +1,10 @@
 //! Role markers: `<!-- role:X -->` … `<!-- /role:X -->` keep a block for one role.
 //!
-//! Invariant: text outside of every block is always kept; text in a block is kept exactly if the
-//! block is of the wanted role. There is no nesting: an opener takes over from the one before, and
-//! only its own closer, or the end, ends it.
+//! Invariant: text outside of all blocks is kept; text in a block is kept exactly if the block is
+//! of the wanted role. Blocks do not nest: an opener replaces the previous one, and only its own
+//! closer, or the end, ends it.
 
-/// The template with the markers taken out, and with them the blocks of other roles than `role`.
+/// Returns the template without the markers and without the blocks of roles other than `role`.
 #[must_use]
 pub fn select(template: &str, role: &str) -> String {
     let mut kept = String::with_capacity(template.len());
@@ -16,7 +16,7 @@ pub fn select(template: &str, role: &str) -> String {
         if active.is_none_or(|active| active == role) {
             kept.push_str(before);
         }
-        // A marker alone on its line takes the line end with it.
+        // For a marker alone on its line, the line end is removed too.
         rest = if begins_line { after.strip_prefix('\n').unwrap_or(after) } else { after };
         match marker {
             Marker::Open(name) => active = Some(name),
@@ -35,7 +35,7 @@ enum Marker<'a> {
     Close(&'a str),
 }
 
-/// What stands before the next marker, the marker, and what follows it.
+/// Returns the text before the next marker, the marker, and the text after it.
 fn next_marker(text: &str) -> Option<(&str, Marker<'_>, &str)> {
     let mut from = 0;
     while let Some(found) = text[from..].find("<!--") {

@@ -1,7 +1,7 @@
-//! What claude is told: the system prompt and the prompts of turns, from the texts in `prompts/`.
+//! The input of claude: the system prompt and the prompts of turns, from the texts in `prompts/`.
 //!
-//! What it is not: it reads no file and knows no process. Its invariant: nothing that a sender
-//! wrote can act on the CLI, close its frame, or stand where Hive speaks.
+//! It reads no file and knows no process. Invariant: no text of a sender can act on the CLI, close
+//! its frame, or appear as text of Hive.
 
 mod earlier;
 pub mod inert;

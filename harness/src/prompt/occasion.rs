@@ -1,8 +1,8 @@
-//! The prompts of turns: what woke the agent, in a frame.
+//! The prompts of turns: the trigger of the turn, in a frame.
 //!
-//! Invariant: a prompt begins with Hive's own words, `Message N from`, and every word of a sender
-//! in it is framed or made inert. The first line of a message's prompt is the same at every
-//! attempt, so that claude's session can be searched for it.
+//! Invariant: a prompt begins with text of Hive, `Message N from`, and all text of a sender is
+//! framed or inert. The first line of the prompt for a message is the same at every attempt, so
+//! that a search can find it in claude's session.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ const ERROR_CHARS_MAX: usize = 400;
 /// Longest path that is shown, in characters.
 const PATH_CHARS_MAX: usize = 1000;
 
-/// How a turn's message is told.
+/// How a prompt presents its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Telling {
     /// With its text.
@@ -38,19 +38,19 @@ pub enum Telling {
     Retry,
 }
 
-/// What claude takes for the order to compact the conversation.
+/// The input that claude takes as the order to compact the conversation.
 pub const COMPACT: &str = "/compact";
 
-/// What becomes of the conversation after its notes were written.
+/// The outcome for the conversation after its notes were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is summed up.
+    /// A summary replaces it.
     Compacted,
     /// A new one begins.
     BegunAnew,
 }
 
-/// The prompt that asks the agent for its notes.
+/// Returns the prompt that asks the agent for its notes.
 #[must_use]
 pub fn checkpoint(fate: Fate) -> String {
     let fate = match fate {
@@ -60,8 +60,8 @@ pub fn checkpoint(fate: Fate) -> String {
     tidy(&placeholders::fill(CHECKPOINT, &[("fate", fate)]))
 }
 
-/// What an agent is told whose conversation is begun anew without its doing: where the old one can
-/// be read.
+/// Returns the note about a conversation that was replaced without the agent's action: it names the
+/// transcript of the old one.
 #[must_use]
 pub fn reset(transcript: Option<&Path>) -> String {
     let transcript = transcript.map_or_else(String::new, |path| {
@@ -71,8 +71,8 @@ pub fn reset(transcript: Option<&Path>) -> String {
     placeholders::fill(RESET, &[("transcript", &transcript)])
 }
 
-/// The prompt of a turn that a message woke; `reset` is empty, or says that the conversation is
-/// new.
+/// Returns the prompt of a turn that a message started; `reset` is empty, or says that the
+/// conversation is new.
 #[must_use]
 pub fn mail(begun: &Begun, telling: Telling, reset: &str, mcp_server_name: &str) -> String {
     let message = &begun.delivery.message;
@@ -97,19 +97,19 @@ pub fn mail(begun: &Begun, telling: Telling, reset: &str, mcp_server_name: &str)
     tidy(&filled)
 }
 
-/// The prompt of a turn that the agent asked for.
+/// Returns the prompt of a turn that the agent asked for.
 #[must_use]
 pub fn self_continue() -> String {
     tidy(CONTINUE)
 }
 
-/// The words with which the prompt of this message begins, at every attempt.
+/// Returns the first words of this message's prompt, the same at every attempt.
 #[must_use]
 pub fn opening(message_id: u64) -> String {
     format!("Message {message_id} from ")
 }
 
-/// Without blank lines at the end.
+/// Removes blank lines at the end.
 fn tidy(prompt: &str) -> String {
     format!("{}\n", prompt.trim_end_matches('\n'))
 }
@@ -117,7 +117,7 @@ fn tidy(prompt: &str) -> String {
 fn from(origin: &Origin) -> String {
     match origin {
         Origin::Agent(name) => format!("agent {name}"),
-        // Which account of the host it was is for the operator's own records.
+        // The user on the host is for the operator's own records.
         Origin::Operator(_) => "the operator".to_owned(),
         Origin::System => "Hive itself".to_owned(),
         Origin::External(label) => format!("the program {label} beside you"),
@@ -136,7 +136,7 @@ fn about(message: &Message) -> String {
     words
 }
 
-/// What a message of Hive is about; empty for any other.
+/// Returns the subject of a message of Hive; empty for any other.
 fn notice(message: &Message) -> String {
     let question_id = number(message.question_id, QuestionId::get);
     let reminder_id = number(message.reminder_id, ReminderId::get);
@@ -159,7 +159,7 @@ fn notice(message: &Message) -> String {
     }
 }
 
-/// With what a question is answered; empty for any other message.
+/// Returns the tool with which a question is answered; empty for any other message.
 fn answer(message: &Message, mcp_server_name: &str) -> String {
     match (message.system_kind, message.question_id) {
         (Some(SystemKind::QuestionAsked), Some(id)) => {
@@ -196,7 +196,7 @@ fn redelivery(begun: &Begun) -> String {
     )
 }
 
-/// Why it came back, in words.
+/// Returns the cause of a redelivery as text.
 fn words(cause: RedeliveryCause) -> &'static str {
     use RedeliveryCause as Cause;
     match cause {

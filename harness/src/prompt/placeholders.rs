@@ -1,8 +1,9 @@
-//! Filling `{name}` placeholders, in one pass.
+//! Replacement of `{name}` placeholders, in one pass.
 //!
-//! Invariant: a value is never looked at again, so nothing in it can be taken for a placeholder.
+//! Invariant: a value is never scanned, so no part of it is taken for a placeholder.
 
-/// The template with each known `{name}` replaced by its value. Unknown names and lone braces stay.
+/// Returns the template with each known `{name}` replaced by its value. Unknown names and lone
+/// braces stay.
 #[must_use]
 pub fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut filled = String::with_capacity(

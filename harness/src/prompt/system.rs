@@ -1,7 +1,7 @@
 //! The system prompt: `prompts/system.md` for one agent.
 //!
-//! Invariant: it is rendered anew for every turn from what the broker said last, so a changed
-//! policy, parent or role takes effect at once.
+//! Invariant: it is rendered for every turn from the broker's newest values, so a changed policy,
+//! parent or role takes effect at once.
 
 use hive_core::tree::Kin;
 
@@ -12,7 +12,7 @@ pub const ROLE: &str = "agent";
 
 const TEMPLATE: &str = include_str!("../../../prompts/system.md");
 
-/// Who the prompt is for.
+/// The values of the prompt for one agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Identity {
     /// The agent's short name.
@@ -29,19 +29,19 @@ pub struct Identity {
     pub mcp_server_name: String,
     /// The parent's name; empty for the operator.
     pub parent: String,
-    /// What the agent is for; empty if nothing was said.
+    /// The agent's purpose; empty if unknown.
     pub role: String,
     /// The parent's role, and the children.
     pub kin: Kin,
 }
 
-/// The system prompt.
+/// Returns the system prompt.
 #[must_use]
 pub fn render(identity: &Identity) -> String {
     render_from(TEMPLATE, identity)
 }
 
-/// The system prompt from another template.
+/// Returns the system prompt from another template.
 #[must_use]
 pub fn render_from(template: &str, identity: &Identity) -> String {
     let Identity {
@@ -77,7 +77,7 @@ pub fn render_from(template: &str, identity: &Identity) -> String {
     )
 }
 
-/// A leading blank, words and the name in backticks; nothing where there is no name.
+/// Returns a leading blank, the words and the name in backticks; empty if there is no name.
 fn named(words: &str, name: &str) -> String {
     if name.is_empty() { String::new() } else { format!("{words} `{name}`") }
 }

@@ -1,6 +1,7 @@
-//! Telling the agent of ended tasks: one message for all of them, until the broker has taken it.
+//! Notification of the agent about ended tasks: one message for all of them, until the broker has
+//! taken it.
 //!
-//! Invariant: nothing is sent while the newest message that the broker took says it already.
+//! Invariant: no message is sent if the newest one that the broker took has the same content.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,19 +16,19 @@ use crate::task::supervisor::Inner;
 use crate::task::wake::Waker;
 use crate::token;
 
-/// How long further ends are waited for, so that tasks that end together are told together.
+/// Wait for further ends, so that tasks that end together share a message.
 const GATHER: Duration = Duration::from_millis(300);
-/// The rest after a refusal that is not about the broker being away, such as a full inbox.
+/// The pause after a refusal although the broker is reachable, for example because of a full inbox.
 const REFUSED_REST: Duration = Duration::from_secs(30);
 
-/// A message that was not taken yet. The same message keeps its request id.
+/// A message that was not taken yet. A repeated one keeps its request id.
 struct Message {
     request_id: String,
     ids: Vec<u64>,
     body: String,
 }
 
-/// Tells for as long as the supervisor lives.
+/// Sends messages for as long as the supervisor lives.
 pub(super) async fn run(inner: Arc<Inner>, waker: Arc<dyn Waker>) {
     let mut last: Option<Message> = None;
     let mut backoff = Backoff::default();
@@ -55,7 +56,7 @@ pub(super) async fn run(inner: Arc<Inner>, waker: Arc<dyn Waker>) {
     }
 }
 
-/// The message that says what is to be told; the last one where it says just that.
+/// Returns the message about all unreported ends; the last one if its content is the same.
 fn next(inner: &Inner, last: Option<Message>) -> Option<Message> {
     let records = inner.table().untold()?;
     let ids: Vec<u64> = records.iter().map(|record| record.id).collect();

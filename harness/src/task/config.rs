@@ -1,6 +1,6 @@
-//! What the supervisor is started with.
+//! The configuration of the supervisor.
 //!
-//! Invariant: [`Settings`] that exist can be worked with.
+//! Invariant: [`Settings`] that exist are usable.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,79 +11,79 @@ use crate::cli::TaskArgs;
 use crate::task::sandbox::Confinement;
 
 const MIB: u64 = 1024 * 1024;
-/// Longest time that a task may be allowed: a year.
+/// Longest timeout of a task, in seconds: a year.
 const TIMEOUT_SECS_MAX: u64 = 366 * 24 * 3600;
 
-/// What the supervisor is started with.
+/// The configuration of the supervisor.
 #[derive(Clone, Debug)]
 pub struct TaskConfig {
-    /// Where the directory `tasks` with records and output is made.
+    /// The parent of the directory `tasks` with records and output.
     pub run_dir: PathBuf,
     /// The working directory of tasks.
     pub state_dir: PathBuf,
-    /// Where tasks are asked for.
+    /// The socket for requests.
     pub socket: PathBuf,
-    /// The environment of tasks, as [`super::environment::build`] makes it; each task gets its mark
-    /// besides.
+    /// The environment of tasks, as [`super::environment::build`] makes it; each task also gets its
+    /// mark.
     pub environment: BTreeMap<OsString, OsString>,
     /// The settings.
     pub settings: Settings,
-    /// What confines tasks.
+    /// The confinement of tasks.
     pub confinement: Confinement,
 }
 
 /// Settings of shell tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How long a task may run that asks for no other time.
+    /// Timeout of a task that requests no other.
     pub timeout: Duration,
-    /// The longest time that a task may ask for.
+    /// The longest timeout that a task may request.
     pub timeout_max: Duration,
-    /// How many tasks may run at the same time.
+    /// Maximum concurrent tasks.
     pub running_max: usize,
-    /// How many bytes of a task's output are kept.
+    /// Maximum stored bytes of a task's output.
     pub output_bytes_max: u64,
-    /// Limits that the kernel holds tasks to.
+    /// Limits that the kernel enforces.
     pub limits: Limits,
-    /// Whether cargo tells each message in one line.
+    /// Whether cargo prints each message in one line.
     pub cargo_short_messages: bool,
 }
 
-/// Limits that the kernel holds each process of a task to; `None`: none of ours.
+/// Limits that the kernel enforces for each process of a task; `None`: no limit of ours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Memory that it may write to.
+    /// Maximum bytes of writable memory.
     pub memory_bytes: Option<u64>,
-    /// Processor time.
+    /// Maximum seconds of processor time.
     pub cpu_secs: Option<u64>,
-    /// Processes of the user.
+    /// Maximum processes of the user.
     pub processes: Option<u64>,
-    /// Size of a file.
+    /// Maximum bytes of a file.
     pub file_bytes: Option<u64>,
 }
 
-/// Why the settings cannot be worked with.
+/// Why the settings are not usable.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidSettings {
-    /// No task could run.
+    /// A setting is zero, so no task could run.
     #[error("{0} must be at least 1")]
     Zero(&'static str),
-    /// No task could have its default time.
+    /// The default timeout exceeds the longest.
     #[error(
         "HIVE_BASH_TIMEOUT_SECS ({timeout}) must not be more than HIVE_BASH_TIMEOUT_MAX_SECS ({max})"
     )]
     Timeout {
-        /// The default.
+        /// The default, in seconds.
         timeout: u64,
-        /// The bound.
+        /// The limit, in seconds.
         max: u64,
     },
-    /// More than can be counted with.
+    /// A value exceeds the largest that the code supports.
     #[error("{name} must be at most {max}")]
     TooLarge {
-        /// Which one.
+        /// Name of the setting.
         name: &'static str,
-        /// The bound.
+        /// The limit.
         max: u64,
     },
 }
@@ -150,10 +150,10 @@ impl Settings {
 }
 
 impl Limits {
-    /// A script that takes the limits on and then becomes bash with the command that is its first
-    /// argument; `None` without limits.
+    /// Returns a script that applies the limits and then becomes bash with the command that is its
+    /// first argument; `None` without limits.
     ///
-    /// A limit that the host does not let us set is one that is stricter already.
+    /// If the host refuses to set a limit, a stricter one applies already.
     #[must_use]
     pub fn script(&self) -> Option<String> {
         const KIB: u64 = 1024;

@@ -1,17 +1,17 @@
-//! The environment of shell tasks, built from an allow-list, and what bash reads before each
-//! command.
+//! The environment of shell tasks, built from an allow-list, and the file that bash reads before
+//! each command.
 //!
-//! Invariant: no key and no password of a proxy reaches a task. Of Hive's own variables it gets its
-//! mark and the way to the agent's socket, which its user may use anyway.
+//! Invariant: no key and no password of a proxy reaches a task. It gets two variables of Hive: its
+//! mark and the path of the agent's socket, which its user may use anyway.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 
-/// What bash reads before each command where cargo is to tell its messages shortly.
+/// The text that bash reads before each command if cargo must print short messages.
 pub const BASH_ENV_TEXT: &str = include_str!("bash_env.sh");
-/// Its file in the run directory.
+/// Its file name in the run directory.
 pub const BASH_ENV_FILE: &str = "bash-env.sh";
 
 /// Variables that pass.
@@ -41,24 +41,23 @@ const PASSED: [&str; 24] = [
     "RUSTUP_HOME",
     "XDG_RUNTIME_DIR",
 ];
-/// Those of them that are URLs of proxies, which may have a password in them.
+/// Those of them that are URLs of proxies, which may contain a password.
 const PROXIES: [&str; 6] =
     ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
-/// Those of them that name directories of the operator's session, which an isolated agent does not
-/// have.
+/// Those of them that name directories of the operator's session, which an isolated agent lacks.
 const OF_THE_SESSION: [&str; 2] = ["TMPDIR", "XDG_RUNTIME_DIR"];
-/// Beginnings of variables that pass.
+/// Prefixes of variables that pass.
 const PASSED_BEGINNINGS: [&str; 2] = ["LC_", "SSL_CERT_"];
 
-/// Variables that pass besides if the configuration sets them for this agent: what programs that
-/// fetch, build and push read.
+/// Variables that also pass if the configuration sets them for this agent: programs that fetch,
+/// build and push read them.
 const CONFIGURED: [&str; 4] = ["GH_TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN", "SSH_AUTH_SOCK"];
-/// Beginnings of such variables.
+/// Prefixes of such variables.
 const CONFIGURED_BEGINNINGS: [&str; 7] =
     ["CARGO_", "GIT_", "NPM_CONFIG_", "PIP_", "RUSTUP_", "UV_", "npm_config_"];
 
-/// The environment of every task. `configured` is what `hive.toml` sets for claude, keys included;
-/// it takes the place of what is inherited.
+/// Returns the environment of every task. `configured` is claude's environment in `hive.toml`, keys
+/// included; it overrides inherited values.
 #[must_use]
 pub fn build(
     inherited: impl IntoIterator<Item = (OsString, OsString)>,
@@ -83,7 +82,7 @@ pub fn build(
         }
     }
     environment.insert("HOME".into(), home.into());
-    // Tasks run in another directory than the harness was started in.
+    // Tasks run in another directory than the one in which the harness was started.
     let agent_socket =
         std::path::absolute(agent_socket).unwrap_or_else(|_| agent_socket.to_path_buf());
     environment.insert(hive_proto::SOCKET_ENV.into(), agent_socket.into());
@@ -93,7 +92,7 @@ pub fn build(
     environment
 }
 
-/// The URL of a proxy without the user and password before the last `@` of its host part.
+/// Returns the URL of a proxy without the user and password before the last `@` of its host part.
 fn without_password(url: &OsStr) -> OsString {
     let bytes = url.as_bytes();
     let start = bytes.windows(3).position(|part| part == b"://").map_or(0, |scheme| scheme + 3);
@@ -244,7 +243,7 @@ mod tests {
         }
     }
 
-    /// What cargo is started with when bash runs this command.
+    /// Returns the arguments of cargo when bash runs this command.
     fn cargo(command: &str) -> String {
         let dir = tempfile::tempdir().expect("a directory");
         let cargo = dir.path().join("cargo");

@@ -1,9 +1,9 @@
 //! `hive task-init`: the first process of a shell task's sandbox.
 //!
-//! bubblewrap would end all of a task with its first process, at once, and would report a signal as
-//! an exit code. So this is process 1 of the sandbox: it starts the command inside the fence,
-//! reports how it ended, and stays until the last process of the sandbox has ended, or until the
-//! harness ends them. Its standard input is the pipe of the report. Invariant: nothing that it
+//! bubblewrap would end all of a task at once with its first process, and would report a signal as
+//! an exit code. So this is process 1 of the sandbox: it starts the command inside the fence and
+//! reports how it ended. It stays until the last process of the sandbox has ended, or until the
+//! harness ends them. Its standard input is the pipe of the report. Invariant: no process that it
 //! starts has the pipe.
 
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ use rustix::process::{Pid, WaitOptions, WaitStatus};
 use crate::task::record::How;
 use crate::{boot, fence};
 
-/// The exit code where the command cannot be started.
+/// The exit code if the command cannot be started.
 pub const NOT_STARTED: u8 = 125;
 
 /// Arguments of `hive task-init`.
@@ -33,10 +33,9 @@ pub struct InitArgs {
     pub command: Vec<OsString>,
 }
 
-/// Runs the command to its end, and the sandbox to its own; the exit code.
+/// Runs the command to its end, and the sandbox to its own; returns the exit code.
 pub fn run(args: &InitArgs) -> Result<u8, Box<dyn std::error::Error>> {
-    // A copy that is closed when a program is started. What the command gets as its standard input
-    // is another file.
+    // The copy is closed on exec. The command's standard input is another file.
     let mut report = io::PipeWriter::from(io::stdin().as_fd().try_clone_to_owned()?);
     let command = Command::new(boot::own_program()?)
         .args(fence::arguments(args.user_namespaces))
@@ -55,7 +54,7 @@ pub fn run(args: &InitArgs) -> Result<u8, Box<dyn std::error::Error>> {
                 let _ = report.write_all(line(how).as_bytes());
             }
             Ok(_) | Err(Errno::INTR) => {}
-            // The last one has ended.
+            // The last process has ended.
             Err(_) => return Ok(code),
         }
     }
@@ -67,7 +66,7 @@ fn how(status: WaitStatus) -> How {
         .map_or_else(|| How::Exited(status.exit_status().unwrap_or(0)), How::Signaled)
 }
 
-/// The exit code of a shell for it.
+/// Returns the exit code of a shell for this end.
 fn exit_code(how: How) -> u8 {
     let code = match how {
         How::Exited(code) => code,
@@ -85,7 +84,7 @@ fn line(how: How) -> String {
     }
 }
 
-/// Reads the line of the report.
+/// Parses the line of the report.
 #[must_use]
 pub fn parse(report: &[u8]) -> Option<How> {
     let (word, number) = std::str::from_utf8(report).ok()?.strip_suffix('\n')?.split_once(' ')?;

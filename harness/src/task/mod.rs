@@ -1,20 +1,19 @@
-//! Shell tasks: commands that an agent runs outside claude, and that go on when its turn ends.
+//! Shell tasks: commands that an agent runs outside claude, and that continue when its turn ends.
 //!
-//! Theory of operation. claude's MCP server `bash` is a thin client of the [`service`], which lives
-//! in the harness, because a task outlives the claude that asked for it. A command runs under bash
-//! in a process group of its own; what it writes goes through one pipe into a file. Everything that
-//! it starts inherits a mark in its environment; so when its first process exits, or its time is
-//! over, the rest is found and ended too, wherever it has fled to. Each task is a record on disk:
-//! the records of a harness that died are found by the next, which ends what is left of them. A
-//! task that ended while nobody waited for it is told to the agent by mail, one message for all
-//! such tasks.
+//! Theory of operation. claude's MCP server `bash` is a thin client of the [`service`], which is in
+//! the harness, because a task outlives the claude that requested it. A command runs under bash in
+//! its own process group; its output goes through one pipe into a file. All its processes inherit a
+//! mark in their environment. When the first process exits or the timeout expires, the mark
+//! identifies the other processes, which are ended too. Each task is a record on disk. The records
+//! of a dead harness are read by the next, which ends what is left of its tasks. If no call waited
+//! for a task's end, mail reports it to the agent, in one message for all such tasks.
 //!
 //! ```text
 //!   hive-mcp bash ──► service ──► supervisor ──► run (bash, output, sweep) ──► record ──► announcer ──► mail
 //! ```
 //!
-//! Invariants: nothing of a task outlives the task, and no task its harness; an end is told at
-//! least once, by whichever way comes first.
+//! Invariants: no process of a task outlives the task, and no task its harness. An end is reported
+//! at least once, by mail or by a call, whichever is first.
 
 pub mod announcer;
 pub mod config;

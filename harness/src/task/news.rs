@@ -1,7 +1,6 @@
-//! What the agent reads about tasks that ended while nobody waited for them.
+//! The message to the agent about tasks that ended while no call waited for them.
 //!
-//! Invariant: the message stays below [`BODY_BYTES_MAX`], however many tasks there are and whatever
-//! they wrote.
+//! Invariant: the message stays below [`BODY_BYTES_MAX`] for any number of tasks and any output.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,24 +11,24 @@ use crate::task::record::{End, How, Record};
 /// Longest message, in bytes.
 pub const BODY_BYTES_MAX: usize = 8 * 1024;
 
-/// How many tasks are described; of more only the ids are told.
+/// Maximum tasks that are described; of further ones only the ids are named.
 const DESCRIBED_MAX: usize = 20;
-/// How much of a command is shown.
+/// Maximum bytes of a command.
 const COMMAND_BYTES_MAX: usize = 160;
-/// How much of the end of an output is shown.
+/// Maximum lines of the end of an output.
 const LINES_MAX: usize = 10;
 const LINES_BYTES_MAX: usize = 1500;
-/// Less than this of an output says nothing.
+/// Shortest useful excerpt of an output.
 const LINES_BYTES_MIN: usize = 40;
-/// Ids of further tasks.
+/// Maximum ids of further tasks.
 const IDS_MAX: usize = 50;
-/// For the first line, the last one and the ids.
+/// Bytes for the first line, the last one and the ids.
 const FRAME_BYTES: usize = 1200;
-/// Longest directory that is named.
+/// Longest directory, in bytes.
 const DIR_BYTES_MAX: usize = 400;
 const INDENT: &str = "    ";
 
-/// The message about these tasks, whose output lies in `dir`.
+/// Returns the message about these tasks, whose output is in `dir`.
 #[must_use]
 pub fn body(records: &[Record], dir: &Path) -> String {
     let ended: Vec<(&Record, &End)> =
@@ -92,7 +91,7 @@ fn one_line(command: &str) -> String {
     line
 }
 
-/// The last lines, indented, at most so many bytes of them.
+/// Returns the last lines, indented, in at most `bytes_max` bytes.
 fn last_lines(tail: &str, bytes_max: usize) -> String {
     let tail = tail.trim_end();
     if tail.is_empty() || bytes_max < LINES_BYTES_MIN {
@@ -103,7 +102,7 @@ fn last_lines(tail: &str, bytes_max: usize) -> String {
     for line in tail.lines().rev().take(LINES_MAX) {
         let whole = INDENT.len() + "| ".len() + line.len() + 1;
         if whole > room {
-            // The last line is told in any case, as far as there is room.
+            // The last line is included in any case, as far as there is room.
             if lines.is_empty() {
                 let start =
                     line.ceil_char_boundary(line.len().saturating_sub(room.saturating_sub(16)));
@@ -118,7 +117,7 @@ fn last_lines(tail: &str, bytes_max: usize) -> String {
     lines.concat()
 }
 
-/// A span as one reads it.
+/// Formats a duration for people.
 #[must_use]
 pub fn span(span: Duration) -> String {
     let secs = span.as_secs();

@@ -1,6 +1,6 @@
-//! What a task writes: into a file up to a bound, its end in memory, all of it counted.
+//! The output of a task: stored in a file up to a limit, its end in memory, all of it counted.
 //!
-//! Invariant: the pipe is read whatever happens to the file, so a command never waits for us.
+//! Invariant: the pipe is read even if the file fails, so a command never waits for the harness.
 
 use std::collections::VecDeque;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -11,11 +11,11 @@ use tokio::fs::File;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe::Receiver;
 
-/// How much of the end is kept beside the file.
+/// Maximum bytes of the end that is stored in memory.
 pub const TAIL_BYTES_MAX: usize = 16 * 1024;
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// The output of a running task, as far as it has come.
+/// The output of a running task so far.
 #[derive(Debug, Default)]
 pub struct Output(Mutex<Seen>);
 
@@ -26,19 +26,19 @@ struct Seen {
     tail: VecDeque<u8>,
 }
 
-/// The output at one moment.
+/// A snapshot of the output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// How many bytes were written.
+    /// Bytes that were written.
     pub bytes: u64,
-    /// How many of them are in the file.
+    /// Bytes of them that are in the file.
     pub kept_bytes: u64,
-    /// The end, at most [`TAIL_BYTES_MAX`] bytes.
+    /// The end of the output, at most [`TAIL_BYTES_MAX`] bytes.
     pub tail: String,
 }
 
 impl Output {
-    /// The output so far.
+    /// Returns the output so far.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,7 +61,7 @@ impl Output {
     }
 }
 
-/// What is in the file of a task whose harness died.
+/// Returns the output in the file of a task whose harness died.
 #[must_use]
 pub fn read_back(path: &Path) -> Summary {
     let read = || {
@@ -106,7 +106,7 @@ async fn write(file: &mut File, chunk: &[u8]) -> std::io::Result<()> {
     file.flush().await
 }
 
-/// Bytes as text. The beginning may be the rest of a character that was cut.
+/// Converts bytes to text. The beginning may be the rest of a character that was cut.
 fn text(bytes: &[u8], is_whole: bool) -> String {
     let cut = if is_whole {
         0
@@ -114,7 +114,7 @@ fn text(bytes: &[u8], is_whole: bool) -> String {
         bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count()
     };
     let text = String::from_utf8_lossy(&bytes[cut..]).into_owned();
-    // What stands for a wrong byte is longer than the byte.
+    // The replacement of an invalid byte is longer than the byte.
     let start = text.ceil_char_boundary(text.len().saturating_sub(TAIL_BYTES_MAX));
     text[start..].to_owned()
 }

@@ -1,7 +1,7 @@
-//! A task as it stands on disk.
+//! The record of a task on disk.
 //!
-//! Invariant: a record that says that its task runs was written by a harness that lives, or died
-//! before it could say more.
+//! Invariant: if a record says that its task runs, its harness lives, or died before it could write
+//! the end.
 
 use std::time::Duration;
 
@@ -17,59 +17,59 @@ const SIGNALED: &str = "TASK_STATE_SIGNALED";
 const TIMED_OUT: &str = "TASK_STATE_TIMED_OUT";
 const LOST: &str = "TASK_STATE_LOST";
 
-/// What is known of a task.
+/// A task with its end, if it has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its number.
+    /// Number of the task.
     pub id: u64,
     /// The request that started it.
     pub request_id: String,
     /// The command.
     pub command: String,
-    /// What marks its processes.
+    /// The mark of its processes.
     pub mark: String,
-    /// The boot of the host that it runs in.
+    /// The boot of the host in which it runs.
     pub boot_id: String,
     /// Its first process.
     pub root: Option<Process>,
     /// When it was started.
     pub start_time: WallTime,
-    /// How long it may run.
+    /// Timeout of the task.
     pub timeout: Duration,
-    /// Its end; `None` while it runs.
+    /// The end; `None` while it runs.
     pub end: Option<End>,
-    /// Whether the agent knows of its end.
+    /// Whether the agent was notified of the end.
     pub told: bool,
 }
 
-/// How a task ended.
+/// The end of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
     /// When.
     pub time: WallTime,
-    /// How.
+    /// The kind of end.
     pub how: How,
-    /// How many processes it left behind, which were ended.
+    /// Number of processes that it left behind, which were ended.
     pub leftover_count: u32,
-    /// What it wrote.
+    /// Output of the task.
     pub output: Summary,
 }
 
-/// How a task ended.
+/// The kind of a task's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// By itself, with this code.
     Exited(i32),
     /// By this signal.
     Signaled(i32),
-    /// Its time was over.
+    /// Its timeout expired.
     TimedOut,
     /// With its harness.
     Lost,
 }
 
 impl How {
-    /// The word in a record, the exit code and the signal.
+    /// Returns the word in a record, the exit code and the signal.
     fn parts(self) -> (&'static str, i32, i32) {
         match self {
             Self::Exited(code) => (EXITED, code, 0),
@@ -81,7 +81,7 @@ impl How {
 }
 
 impl Record {
-    /// As it is written.
+    /// Returns the text of the record.
     #[must_use]
     pub fn text(&self) -> String {
         let Self { id, request_id, command, mark, boot_id, root, start_time, timeout, end, told } =
@@ -102,7 +102,7 @@ impl Record {
         format!("{value:#}\n")
     }
 
-    /// Reads it back; `None` if it is none.
+    /// Parses a record; `None` if it is invalid.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;

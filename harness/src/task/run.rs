@@ -1,7 +1,7 @@
-//! One task, from the start of its bash to the end of everything that it started.
+//! One task, from the start of its bash to the end of all its processes.
 //!
-//! The exit of the first process is seen before it is reaped: until then its number, and with it
-//! the number of its process group, is nobody else's, so the rest of the group can be ended safely.
+//! The exit of the first process is detected before it is reaped. Until then no other process can
+//! have its number or that of its process group, so the rest of the group can be ended safely.
 
 use std::ffi::OsString;
 use std::io;
@@ -26,35 +26,35 @@ use crate::task::output::{self, Output};
 use crate::task::record::How;
 use crate::task::sweep::Hunted;
 
-/// How long a task has to end by itself when its time is over.
+/// Maximum time for a task to end by itself after its timeout.
 pub const END_GRACE: Duration = Duration::from_secs(5);
-/// How long the rest of a task has to end when its first process has exited.
+/// Maximum time for the rest of a task to end when its first process has exited.
 const LEFTOVER_GRACE: Duration = Duration::from_secs(1);
-/// How long the pipe may stay open after the last process of the task is gone.
+/// Maximum time for which the pipe may stay open after the last process of the task is gone.
 const PIPE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A task that was started.
 #[derive(Debug)]
 pub struct Run {
     child: Child,
-    /// Tells that one of our children has changed.
+    /// The signal that one of our children has changed.
     changes: Signal,
     pipe: Receiver,
-    /// Where the sandbox reports how the command has ended; without a sandbox the exit of the first
-    /// process tells.
+    /// The pipe of the sandbox's report about the command's end. Without a sandbox, the exit of the
+    /// first process is used.
     report: Option<Receiver>,
     entered: Entered,
     mark: String,
-    /// Its first process.
+    /// First process of the task.
     pub root: Option<Process>,
 }
 
-/// How it ended.
+/// The end of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// How.
+    /// The kind of end.
     pub how: How,
-    /// How many processes its first one left behind.
+    /// Number of processes that the first one left behind.
     pub leftover_count: u32,
 }
 
@@ -92,12 +92,12 @@ pub fn start(config: &TaskConfig, tasks: &Tasks, mark: &str, command: &str) -> i
         let root = child.id().and_then(|pid| family::look(i32::try_from(pid).ok()?));
         Ok::<_, io::Error>(((child, root), root))
     })?;
-    // Our ends of the pipe go here, or its end would never be seen.
+    // This drops our ends of the pipe, or its end would never be detected.
     drop(bash);
     Ok(Run { child, changes, pipe, report, entered, mark: mark.to_owned(), root })
 }
 
-/// Goes with a task to its end.
+/// Runs a task to its end.
 pub async fn to_end(
     run: Run,
     file: tokio::fs::File,
@@ -123,11 +123,10 @@ pub async fn to_end(
     let hunted = Hunted { mark: &mark, root, is_held: true, is_sandboxed: report.is_some() };
     let mut leftover_count = hunted.end(grace).await;
     if report.is_some() {
-        // In a sandbox the command itself is not the first process, and was met if it had not
-        // ended.
+        // In a sandbox the command is not the first process, and was counted if it had not ended.
         leftover_count = leftover_count.saturating_sub(u32::from(interrupted.is_some()));
-        // What no look has seen ends with the sandbox. One that has ended by itself needs no
-        // signal.
+        // Processes that no round has found end with the sandbox. A sandbox that has ended by
+        // itself needs no signal.
         let _ = child.start_kill();
     }
     let status = child.wait().await;
@@ -141,7 +140,7 @@ pub async fn to_end(
         handle.abort();
     }
     if reported.is_none() && interrupted.is_none() {
-        // The report may have come after the exit was seen.
+        // The report may have come after the exit was detected.
         reported = tokio::time::timeout(PIPE_PATIENCE, read(&mut report)).await.ok().flatten();
     }
     let how = match interrupted.or(reported) {
@@ -151,7 +150,7 @@ pub async fn to_end(
     Ok(Ended { how, leftover_count })
 }
 
-/// Reads how the command in a sandbox has ended. `None`: there is no sandbox, or it ended without a
+/// Reads how the command in a sandbox ended; `None`: there is no sandbox, or it ended without a
 /// report.
 async fn read(report: &mut Option<Receiver>) -> Option<How> {
     let report = report.as_mut()?;
@@ -164,13 +163,13 @@ async fn read(report: &mut Option<Receiver>) -> Option<How> {
     None
 }
 
-/// Sees the exit of a child without reaping it.
+/// Waits for the exit of a child without reaping it.
 async fn exited(child: &Child, changes: &mut Signal) {
     let Some(pid) = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) else {
         return;
     };
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    // Nothing to wait for is an exit too.
+    // If there is no child to wait for, it has exited.
     while let Ok(None) = waitid(WaitId::Pid(pid), options) {
         changes.recv().await;
     }

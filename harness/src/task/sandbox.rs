@@ -1,12 +1,12 @@
-//! What confines the shell tasks of an isolated agent, and its own MCP servers: a sandbox of
-//! bubblewrap for each, with the fence inside it.
+//! The confinement of an isolated agent's shell tasks and MCP servers: a sandbox of bubblewrap for
+//! each, with the fence inside it.
 //!
-//! A task has processes and user ids of its own and sees the files that the harness sees, but
-//! neither claude's login nor its conversations nor the harness's run directory and settings. It
-//! cannot write the settings of claude in the working directory: claude obeys them, and a task
-//! could put them there after the harness has looked. The order is the sandbox outside and the
-//! fence inside, because a fenced program creates no user namespaces. Where sandboxes do not nest,
-//! tasks have the fence alone. Invariant: a task of an isolated agent never runs without the fence.
+//! A task has its own processes and user ids. It sees the files that the harness sees, except
+//! claude's login and conversations and the harness's run directory and settings. It cannot write
+//! the settings of claude in the working directory: claude obeys them, and a task could create them
+//! after the harness has checked. The sandbox is outside and the fence inside, because a fenced
+//! program creates no user namespaces. If sandboxes do not nest, tasks have the fence alone.
+//! Invariant: a task of an isolated agent never runs without the fence.
 
 use std::ffi::OsString;
 use std::fs::DirBuilder;
@@ -19,10 +19,10 @@ use crate::fence;
 use crate::task::environment::BASH_ENV_FILE;
 use crate::task::supervisor::DIR as OUTPUT_DIR;
 
-/// What confines tasks.
+/// The confinement of tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Confinement {
-    /// Nothing: the agent is not isolated.
+    /// No confinement: the agent is not isolated.
     #[default]
     None,
     /// The fence alone.
@@ -57,7 +57,7 @@ pub struct Sandbox {
     pub private_dir: PathBuf,
 }
 
-/// What is left of claude's directory: programs that a skill or a plugin starts.
+/// Directories of claude that stay visible: programs that a skill or a plugin starts.
 const CLAUDE_LEFT: [&str; 2] = ["skills", "plugins"];
 
 impl Confinement {
@@ -81,9 +81,9 @@ impl Confinement {
         }
     }
 
-    /// Returns the command line that runs another program like a task, but ends all of it with its
-    /// first process, whose exit code it reports. Its environment is passed as [`fence::wrapped`]
-    /// names it: what is requested must not be obeyed before the fence.
+    /// Returns the command line that runs another program like a task, but ends all its processes
+    /// with the first one, whose exit code it reports. Its environment has names of
+    /// [`fence::wrapped`]: requested variables must not be obeyed before the fence.
     #[must_use]
     pub fn program(&self, command: Vec<OsString>) -> Vec<OsString> {
         let before = match self {
@@ -104,7 +104,7 @@ impl Confinement {
         [before, command].concat()
     }
 
-    /// Whether tasks have sandboxes.
+    /// Returns whether tasks have sandboxes.
     #[must_use]
     pub fn is_sandbox(&self) -> bool {
         matches!(self, Self::Sandbox(_))
@@ -153,7 +153,7 @@ impl Sandbox {
         let (claude, own) = (home_dir.join(".claude"), home_dir.join(".hive"));
         put("--tmpfs", &[&claude]);
         for left in CLAUDE_LEFT.map(|name| claude.join(name)) {
-            // A link could lead to what is hidden.
+            // A link could lead to hidden files.
             if is_real_dir(&left) {
                 put("--ro-bind-try", &[&left, &left]);
             }
@@ -163,7 +163,7 @@ impl Sandbox {
         if !run_dir.starts_with(&own) {
             put("--tmpfs", &[run_dir]);
         }
-        // The agent is pointed to the files of its tasks' output.
+        // Messages name the files of task output to the agent.
         for left in [OUTPUT_DIR, BASH_ENV_FILE].map(|name| run_dir.join(name)) {
             put("--ro-bind-try", &[&left, &left]);
         }
@@ -171,7 +171,7 @@ impl Sandbox {
         put("--tmpfs", &[private_dir]);
         put("--remount-ro", &[private_dir]);
         let of_project = state_dir.join(".claude");
-        // Without the directory, a task could make it; instead of a file, too. One that is there is
+        // Without the directory, a task could create it, or a file in its place. An existing one is
         // left as it is.
         let _ = private_dir_at(&of_project);
         let is_there = |path: &Path| {
@@ -184,14 +184,14 @@ impl Sandbox {
         words
     }
 
-    /// Makes the directories that are hidden, so that there is something to hide them with.
+    /// Creates the directories that are hidden, because a mount needs a target.
     fn make_dirs(&self) -> io::Result<()> {
         let dirs =
             [self.home_dir.join(".claude"), self.home_dir.join(".hive"), self.run_dir.clone()];
         dirs.iter().try_for_each(|dir| private_dir_at(dir))
     }
 
-    /// Runs a command that does nothing; why sandboxes do not nest here.
+    /// Runs a command that does nothing; the error says why sandboxes do not nest here.
     fn try_once(&self) -> Result<(), String> {
         self.make_dirs().map_err(|error| error.to_string())?;
         let output = Command::new(&self.bwrap)
@@ -217,7 +217,8 @@ fn is_real_dir(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
 }
 
-/// Tries the strongest sandbox first. Returns what holds here, and why it is not a sandbox.
+/// Tries the strongest sandbox first. Returns the confinement that works here, and why it is not a
+/// sandbox.
 #[must_use]
 pub fn choose(mut sandbox: Sandbox) -> (Confinement, Option<String>) {
     let Err(why) = sandbox.try_once() else { return (Confinement::Sandbox(sandbox), None) };

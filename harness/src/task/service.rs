@@ -1,6 +1,6 @@
 //! The service that claude's MCP server `bash` calls: decode, one call of the supervisor, encode.
 //!
-//! Invariant: nobody but the agent's own user can reach the socket.
+//! Invariant: only the agent's own user can reach the socket.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -24,15 +24,14 @@ use crate::task::output::Summary;
 use crate::task::record::{How, Record};
 use crate::task::supervisor::{Asked, Inner, Refused, Seen};
 
-/// Longest command, in bytes; with its end it has to be shorter than what Linux takes as one
-/// argument.
+/// Longest command, in bytes; with its end it must be shorter than Linux's limit for one argument.
 pub const COMMAND_BYTES_MAX: usize = 128 * 1024 - 1;
 /// Longest wait for the end of a task that is started.
 pub const RUN_WAIT_MAX: Duration = Duration::from_secs(30);
-/// Longest wait for the end of a task that is looked at.
+/// Longest wait for the end of a task in a status call.
 pub const LOOK_WAIT_MAX: Duration = Duration::from_secs(180);
 
-/// Takes the socket. Who had it before is gone: the store is ours.
+/// Binds the socket. Its previous owner is gone, because we have the lock on the store.
 pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
     let length = path.as_os_str().len();
     if length > SOCKET_PATH_BYTES_MAX {
@@ -131,7 +130,7 @@ fn span(field: &str, span: prost_types::Duration, max: Duration) -> Result<Durat
     span.ok_or_else(|| bad_field(field, format!("must be 0 to {} s", max.as_secs())))
 }
 
-/// A refusal as it goes over the wire.
+/// Converts a refusal for the wire.
 fn status(refused: Refused) -> Status {
     let chain = exit::chain(&refused);
     let sentence =
@@ -146,7 +145,7 @@ fn status(refused: Refused) -> Status {
     }
 }
 
-/// A task as it goes over the wire.
+/// Converts a task for the wire.
 fn task(seen: Seen) -> wire::Task {
     let Seen { record, running_output, output_path, is_sandboxed } = seen;
     let Record {

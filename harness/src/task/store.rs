@@ -1,6 +1,6 @@
 //! The directory with the records and the output of tasks.
 //!
-//! Invariants: one harness uses it at a time; an id that was given once is not given again.
+//! Invariants: one harness uses it at a time; an id is never reused.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -23,38 +23,38 @@ const ROUND: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Store {
     dir: PathBuf,
-    /// Held for as long as the store is used.
+    /// The lock, held while the store is used.
     _lock: OwnedFd,
 }
 
-/// What was in the directory.
+/// The content of the directory.
 #[derive(Debug, Default)]
 pub struct Records {
     /// The records by their ids.
     pub by_id: BTreeMap<u64, Record>,
-    /// The last id that was given.
+    /// The last id that was assigned.
     pub last_id: u64,
 }
 
 /// Why the directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The disk, or its rights.
+    /// The disk or its permissions.
     #[error("cannot use {}: {source}; check HIVE_RUN_DIR and the room on its disk", .path.display())]
     Io {
-        /// Which directory.
+        /// The path.
         path: PathBuf,
-        /// What the host said.
+        /// Error of the host.
         source: io::Error,
     },
-    /// Another harness.
+    /// Another harness uses it.
     #[error("another harness runs shell tasks in {}; give each agent a run directory of its own", .0.display())]
     InUse(PathBuf),
 }
 
 impl Store {
-    /// Takes the directory, and reads what is in it. Another harness that uses it is waited for: it
-    /// may be on its way out.
+    /// Takes the directory, and reads its records. Waits for another harness that uses it, because
+    /// that one may be about to end.
     pub async fn open(dir: PathBuf, patience: Duration) -> Result<(Self, Records), OpenError> {
         let failed = |source: io::Error| OpenError::Io { path: dir.clone(), source };
         file::private_dir(&dir).map_err(failed)?;
@@ -79,12 +79,12 @@ impl Store {
         Ok((Self { dir, _lock: lock }, records))
     }
 
-    /// Writes a record; it is whole on disk or as it was.
+    /// Writes a record atomically.
     pub fn write(&self, record: &Record) -> io::Result<()> {
         file::write(&record_path(&self.dir, record.id), &record.text())
     }
 
-    /// Makes the file for a task's output.
+    /// Creates the file for a task's output.
     pub fn create_output(&self, id: u64) -> io::Result<File> {
         OpenOptions::new()
             .write(true)
@@ -94,25 +94,25 @@ impl Store {
             .open(self.output_path(id))
     }
 
-    /// Where the files are.
+    /// Returns the directory.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The file with a task's output.
+    /// Returns the path of a task's output.
     #[must_use]
     pub fn output_path(&self, id: u64) -> PathBuf {
         output_path(&self.dir, id)
     }
 
-    /// How large a task's output is on disk.
+    /// Returns the size of a task's output on disk, in bytes.
     #[must_use]
     pub fn output_bytes(&self, id: u64) -> u64 {
         fs::metadata(self.output_path(id)).map_or(0, |metadata| metadata.len())
     }
 
-    /// Forgets a task.
+    /// Removes a task's files.
     pub fn remove(&self, id: u64) {
         remove(&self.dir, id);
     }
@@ -126,7 +126,7 @@ fn output_path(dir: &Path, id: u64) -> PathBuf {
     dir.join(format!("{id}.out"))
 }
 
-/// The output first: what has no record is not looked for.
+/// Removes the output first: an output without a record would never be found.
 fn remove(dir: &Path, id: u64) {
     for path in [output_path(dir, id), record_path(dir, id)] {
         match fs::remove_file(&path) {

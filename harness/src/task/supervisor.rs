@@ -1,7 +1,7 @@
-//! The supervisor: starts tasks, goes with them to their ends, and keeps their records.
+//! The supervisor: starts tasks, runs them to their ends, and writes their records.
 //!
-//! Invariants: a record is on disk before its task starts; what is asked for twice under one
-//! request id is started once.
+//! Invariants: a record is on disk before its task starts; two requests with one request id start
+//! one task.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,12 +28,12 @@ use crate::token;
 
 /// The directory of records and output, in the run directory.
 pub(super) const DIR: &str = "tasks";
-/// How long another harness with the same directory is waited for.
+/// Maximum wait for another harness with the same directory.
 const OTHER_PATIENCE: Duration = Duration::from_secs(15);
-/// How long answers that are on their way may take when the supervisor ends.
+/// Maximum time for pending answers when the supervisor ends.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Runs the shell tasks of one agent. End it with [`Supervisor::shutdown`].
+/// The supervisor of one agent's shell tasks. End it with [`Supervisor::shutdown`].
 #[derive(Debug)]
 pub struct Supervisor {
     inner: Arc<Inner>,
@@ -41,33 +41,33 @@ pub struct Supervisor {
     announcer: JoinHandle<()>,
 }
 
-/// Why there are no shell tasks.
+/// Why the supervisor did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The directory.
+    /// The directory cannot be used.
     #[error(transparent)]
     Store(#[from] OpenError),
-    /// What bash reads before each command.
+    /// The file that bash reads before each command cannot be written.
     #[error("cannot write {}: {source}; check HIVE_RUN_DIR and the room on its disk", .path.display())]
     BashEnv {
-        /// The file.
+        /// The path.
         path: PathBuf,
-        /// What the host said.
+        /// Error of the host.
         source: io::Error,
     },
-    /// The socket.
+    /// The socket cannot be bound.
     #[error("cannot listen on {}: {source}; choose a short HIVE_RUN_DIR that this user owns", .path.display())]
     Socket {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What the host said.
+        /// Error of the host.
         source: io::Error,
     },
 }
 
 impl Supervisor {
-    /// Ends what an earlier harness left behind, and takes requests from then on. Nothing is
-    /// allowed before [`Supervisor::set_allowed`]. `tasks` is the list of the
+    /// Ends the leftovers of an earlier harness, and then accepts requests. It refuses tasks before
+    /// [`Supervisor::set_allowed`]. `tasks` is the list of the
     /// [`Family`](crate::process::family::Family) that ends the leftovers of turns.
     pub async fn start(
         config: TaskConfig,
@@ -101,12 +101,12 @@ impl Supervisor {
         Ok(Self { inner, server, announcer })
     }
 
-    /// Whether the agent's policy has the group `execution`. Tasks that run go on.
+    /// Sets whether the agent's policy has the group `execution`. Running tasks continue.
     pub fn set_allowed(&self, is_allowed: bool) {
         self.inner.table().is_allowed = is_allowed;
     }
 
-    /// Uses other settings for tasks that are started from now on.
+    /// Applies other settings to tasks that start from now on.
     pub fn configure(&self, config: TaskConfig) {
         if let Err(error) = write_bash_env(&config) {
             tracing::error!(%error, "the settings of shell tasks stay as they were");
@@ -115,13 +115,13 @@ impl Supervisor {
         *self.inner.config.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
     }
 
-    /// The agent was handed a message of the origin external `bash`.
+    /// Notes that the agent received a message with the origin external `bash`.
     pub fn told(&self) {
         self.inner.table().told_announced(&self.inner.store);
     }
 
-    /// Ends all tasks and takes no more requests. What the agent was not told, the next harness
-    /// tells it.
+    /// Ends all tasks and refuses further requests. The next harness reports the ends that the
+    /// agent does not know.
     pub async fn shutdown(self) {
         let Self { inner, mut server, announcer } = self;
         announcer.abort();
@@ -133,7 +133,7 @@ impl Supervisor {
         };
         inner.stop.send_replace(true);
         for mut ended in running {
-            // Who would tell is gone only with the table.
+            // The sender is dropped only with the table.
             let _ = ended.wait_for(|ended| *ended).await;
         }
         if tokio::time::timeout(ANSWER_PATIENCE, &mut server).await.is_err() {
@@ -145,7 +145,7 @@ impl Supervisor {
     }
 }
 
-/// Writes what bash reads before each command, if it is to read anything.
+/// Writes the file that bash reads before each command, if it has to read one.
 fn write_bash_env(config: &TaskConfig) -> Result<(), StartError> {
     let path = config.run_dir.join(environment::BASH_ENV_FILE);
     if config.settings.cargo_short_messages {
@@ -155,23 +155,23 @@ fn write_bash_env(config: &TaskConfig) -> Result<(), StartError> {
     Ok(())
 }
 
-/// What the parts of the supervisor share.
+/// The state that the parts of the supervisor share.
 #[derive(Debug)]
 pub(super) struct Inner {
     config: Mutex<Arc<TaskConfig>>,
     tasks: Tasks,
     pub(super) store: Store,
-    /// Tells the marks of this harness from those of others.
+    /// Distinguishes the marks of this harness from those of others.
     nonce: String,
     boot_id: String,
     table: Mutex<Table>,
-    /// Becomes true when all tasks have to end.
+    /// Becomes true when all tasks must end.
     pub(super) stop: watch::Sender<bool>,
-    /// There may be something to tell the agent.
+    /// Notifies the announcer that there may be an end to report.
     pub(super) news: Notify,
 }
 
-/// What is asked for.
+/// A request for a task.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) request_id: String,
@@ -199,7 +199,7 @@ pub(super) enum Refused {
 }
 
 impl Inner {
-    /// What tasks are started with now.
+    /// Returns the configuration for new tasks.
     pub(super) fn config(&self) -> Arc<TaskConfig> {
         Arc::clone(&self.config.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -257,7 +257,7 @@ impl Inner {
             .map_err(|source| Refused::Bash { dir: config.state_dir.clone(), source })?;
         record.root = run.root;
         if let Err(error) = self.store.write(&record) {
-            // By its mark it is found all the same.
+            // The mark still identifies the process.
             tracing::warn!(task = id, %error, "the process of a task is not on record");
         }
         tracing::info!(task = id, pid = record.root.map(|root| root.pid), "task started");
@@ -290,7 +290,7 @@ impl Inner {
         self.news.notify_one();
     }
 
-    /// Looks at a task.
+    /// Finds a task.
     pub(super) fn find(self: &Arc<Self>, id: u64) -> Result<Waiting, Refused> {
         let mut table = self.table();
         if !table.is_allowed {
@@ -306,7 +306,7 @@ impl Inner {
     }
 }
 
-/// A call that will tell of a task; while there is one, no mail does.
+/// A call that will report a task; while there is one, no mail does.
 #[derive(Debug)]
 pub(super) struct Waiting {
     inner: Arc<Inner>,
@@ -314,20 +314,20 @@ pub(super) struct Waiting {
     ended: watch::Receiver<bool>,
 }
 
-/// A task as it stands.
+/// A snapshot of a task.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) record: Record,
-    /// What it has written, while it runs.
+    /// Its output so far, while it runs.
     pub(super) running_output: Summary,
     pub(super) output_path: PathBuf,
     pub(super) is_sandboxed: bool,
 }
 
 impl Waiting {
-    /// The task at its end, or at the end of the wait.
+    /// Returns the task at its end, or at the end of the wait.
     pub(super) async fn look(mut self, wait: Duration) -> Option<Seen> {
-        // Either way it is looked at as it stands then.
+        // The snapshot is taken in both cases.
         let _ = tokio::time::timeout(wait, self.ended.wait_for(|ended| *ended)).await;
         let is_sandboxed = self.inner.config().confinement.is_sandbox();
         let mut table = self.inner.table();
@@ -351,7 +351,7 @@ impl Drop for Waiting {
         if let Some(entry) = self.inner.table().entries.get_mut(&self.id) {
             entry.waiters -= 1;
         }
-        // Who waited may have gone without the answer.
+        // The waiter may have gone without the answer.
         self.inner.news.notify_one();
     }
 }
@@ -375,7 +375,7 @@ async fn end_lost(records: impl Iterator<Item = &mut Record>, store: &Store, boo
     }
 }
 
-/// Which boot of the host this is: process numbers begin anew with each.
+/// Returns the id of the host's current boot: process numbers start again with each boot.
 fn boot_id() -> String {
     std::fs::read_to_string(Path::new("/proc/sys/kernel/random/boot_id"))
         .unwrap_or_default()

@@ -1,7 +1,7 @@
-//! Finding and ending everything that belongs to a task.
+//! Search and end of all processes of a task.
 //!
-//! Invariant: only what is surely the task's is ended: its first process, its process group while
-//! that number cannot be another's, what carries its mark, and what is below those.
+//! Invariant: only processes that are surely the task's are ended: its first process, its process
+//! group while no other can have that number, processes with its mark, and descendants of those.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -12,28 +12,28 @@ use tokio::time::Instant;
 use crate::process::family::table::{Entry, below, environment, snapshot};
 use crate::process::family::{Process, tasks};
 
-/// The rest between two looks.
+/// The pause between two rounds.
 const ROUND: Duration = Duration::from_millis(10);
-/// How often what was killed is looked for before giving up.
+/// Maximum rounds that wait for killed processes.
 const KILL_ROUNDS_MAX: u32 = 300;
 
-/// A task whose processes are looked for.
+/// A task whose processes are searched.
 #[derive(Clone, Copy, Debug)]
 pub struct Hunted<'a> {
-    /// Its mark.
+    /// The mark of its processes.
     pub mark: &'a str,
-    /// Its first process, where that is known for this boot of the host.
+    /// Its first process, if that is known for this boot of the host.
     pub root: Option<Process>,
-    /// Whether the first process was not reaped yet, so that its number is still its own.
+    /// Whether the first process was not reaped yet, so that no other can have its number.
     pub is_held: bool,
     /// Whether the first process and its children are those of a sandbox around the task. They are
-    /// not asked to end, because the rest would end with them at once; and they do not count.
+    /// not asked to end, because the others would end with them at once; and they are not counted.
     pub is_sandboxed: bool,
 }
 
 impl Hunted<'_> {
-    /// Ends everything of the task: asks first, kills what is still there after `grace`. Returns
-    /// how many processes there were besides the first, and besides those of a sandbox.
+    /// Ends all processes of the task: sends SIGTERM first, and kills those that remain after
+    /// `grace`. Returns the number of processes besides the first, and besides those of a sandbox.
     pub async fn end(&self, grace: Duration) -> u32 {
         let (mut met, mut around) = (HashSet::new(), HashSet::from_iter(self.root));
         let asked = Instant::now();
@@ -41,8 +41,8 @@ impl Hunted<'_> {
         let mut kills = 0;
         loop {
             let entries = snapshot();
-            // What is in the midst of an `exec` is not surely the task's; it is a leftover when the
-            // turn ends.
+            // A process during an `exec` is not surely the task's; it is a leftover when the turn
+            // ends.
             let mut living =
                 self.living(&entries, |process| environment(process).unwrap_or_default());
             let is_around = |entry: &Entry| self.is_around(entry);
@@ -52,7 +52,7 @@ impl Hunted<'_> {
                 living.retain(|entry| !is_around(entry));
             }
             for entry in &living {
-                // Asked once, killed until it is gone.
+                // A process is asked once, and killed until it is gone.
                 if met.insert(entry.process) || signal == Signal::KILL {
                     send(entry.process, signal);
                 }
@@ -80,14 +80,14 @@ impl Hunted<'_> {
         u32::try_from(met.difference(&around).count()).unwrap_or(u32::MAX)
     }
 
-    /// Whether it belongs to the sandbox around the task: the first process and its child, which is
-    /// process 1 inside.
+    /// Returns whether it belongs to the sandbox around the task: the first process and its child,
+    /// which is process 1 inside.
     fn is_around(&self, entry: &Entry) -> bool {
         self.is_sandboxed
             && self.root.is_some_and(|root| entry.process == root || entry.parent == root.pid)
     }
 
-    /// The processes of the task that live.
+    /// Returns the live processes of the task.
     fn living(&self, entries: &[Entry], environment: impl Fn(Process) -> Vec<u8>) -> Vec<Entry> {
         let own = rustix::process::getpid().as_raw_pid();
         let since = self.root.map_or(0, |root| root.start);
@@ -100,8 +100,8 @@ impl Hunted<'_> {
             .copied()
             .collect();
         if let Some(root) = self.root {
-            // While one of the task's is in the group, or its leader is not reaped, nobody else can
-            // have a group of this number.
+            // While a process of the task is in the group, or its leader is not reaped, no other
+            // group can have this number.
             if self.is_held || found.iter().any(|entry| entry.group == root.pid) {
                 found.extend(candidates().filter(|entry| entry.group == root.pid));
             }
@@ -119,13 +119,13 @@ impl Hunted<'_> {
 
 fn send(process: Process, signal: Signal) {
     if let Some(pid) = Pid::from_raw(process.pid) {
-        // It may be gone by now.
+        // The process may have ended by now.
         let _ = rustix::process::kill_process(pid, signal);
     }
 }
 
-/// Reaps those that became our children when they lost their parents. The first process is waited
-/// for by who started it.
+/// Reaps processes that became our children when they lost their parents. The starter of the first
+/// process waits for that one.
 fn reap(entries: &[Entry], met: &HashSet<Process>, root: Option<Process>) {
     let own = rustix::process::getpid().as_raw_pid();
     let dead = entries
@@ -189,7 +189,7 @@ mod tests {
             is_sandboxed: false,
         };
         assert!(pids(&hunted, &entries, &[]).is_empty());
-        // Another one's group would have another number while this one is in it.
+        // Another group would have another number while this process is in it.
         assert_eq!(pids(&hunted, &entries, &[A + 1]), [A, A + 1]);
         let unknown = Hunted { root: None, ..hunted };
         assert!(pids(&unknown, &entries, &[]).is_empty());

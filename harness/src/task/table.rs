@@ -1,7 +1,7 @@
-//! The tasks of this agent, running and ended: what was asked for, who waits, and what the agent
-//! was told.
+//! The tasks of this agent, running and ended: the requests, the waiters, and the ends that the
+//! agent knows.
 //!
-//! Invariant: every entry has a record on disk that says the same.
+//! Invariant: every entry has a record on disk with the same content.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use crate::task::output::Output;
 use crate::task::record::{End, Record};
 use crate::task::store::{Records, Store};
 
-/// How many tasks are remembered.
+/// Maximum tasks that are remembered.
 const RECORDS_MAX: usize = 200;
-/// How many outputs of the largest size ended tasks may keep together.
+/// Maximum stored output of ended tasks, as a multiple of the largest output.
 const FULL_OUTPUTS_MAX: u64 = 16;
 
 /// A task.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) record: Record,
-    /// What it has written, while it runs.
+    /// Its output so far, while it runs.
     pub(super) output: Option<Arc<Output>>,
     /// Becomes true at its end.
     pub(super) ended: watch::Sender<bool>,
-    /// How many calls will tell of its end.
+    /// Number of calls that will report its end.
     pub(super) waiters: usize,
 }
 
@@ -35,14 +35,14 @@ pub(super) struct Table {
     pub(super) entries: BTreeMap<u64, Entry>,
     requests: HashMap<String, u64>,
     last_id: u64,
-    /// Whose ends stand in the newest message that the broker took.
+    /// Tasks whose ends are in the newest message that the broker took.
     announced: BTreeSet<u64>,
     pub(super) is_allowed: bool,
     pub(super) is_closing: bool,
 }
 
 impl Table {
-    /// The table of an earlier harness.
+    /// Creates the table from the records of an earlier harness.
     pub(super) fn of(records: Records) -> Self {
         let mut table = Self { last_id: records.last_id, ..Self::default() };
         for record in records.by_id.into_values() {
@@ -59,13 +59,13 @@ impl Table {
         self.entries.insert(entry.record.id, entry);
     }
 
-    /// An id that was never given.
+    /// Returns an id that was never used.
     pub(super) fn fresh_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
     }
 
-    /// The task that an earlier request with this id started.
+    /// Returns the task that an earlier request with this id started.
     pub(super) fn requested(&self, request_id: &str) -> Option<&Entry> {
         self.requests.get(request_id).and_then(|id| self.entries.get(id))
     }
@@ -78,7 +78,7 @@ impl Table {
             .collect()
     }
 
-    /// A task has ended.
+    /// Records the end of a task.
     pub(super) fn end(&mut self, id: u64, end: End, store: &Store) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         entry.record.end = Some(end);
@@ -87,7 +87,7 @@ impl Table {
         entry.ended.send_replace(true);
     }
 
-    /// The agent knows of a task's end.
+    /// Records that the agent knows of a task's end.
     pub(super) fn told(&mut self, id: u64, store: &Store) {
         self.announced.remove(&id);
         if let Some(entry) = self.entries.get_mut(&id).filter(|entry| !entry.record.told) {
@@ -96,14 +96,14 @@ impl Table {
         }
     }
 
-    /// The agent was handed the newest message.
+    /// Records that the agent received the newest message.
     pub(super) fn told_announced(&mut self, store: &Store) {
         for id in std::mem::take(&mut self.announced) {
             self.told(id, store);
         }
     }
 
-    /// The records to be told, if there is one among them that the newest message does not have.
+    /// Returns the unreported records, if the newest message lacks one of them.
     pub(super) fn untold(&self) -> Option<Vec<Record>> {
         let untold = self.entries.values().filter(|entry| {
             let Record { end, told, .. } = &entry.record;
@@ -113,8 +113,8 @@ impl Table {
         records.iter().any(|record| !self.announced.contains(&record.id)).then_some(records)
     }
 
-    /// The broker took a message about these tasks. Where it did not take the place of the one
-    /// before, that one was handed out.
+    /// Records that the broker took a message about these tasks. If it did not supersede the
+    /// previous one, the agent has received that one.
     pub(super) fn announced(&mut self, ids: &[u64], has_superseded: bool, store: &Store) {
         if !has_superseded {
             self.told_announced(store);
@@ -123,7 +123,7 @@ impl Table {
         self.announced = ids.iter().filter(is_untold).copied().collect();
     }
 
-    /// Forgets the oldest ended tasks where there are too many, or too much of their output.
+    /// Removes the oldest ended tasks while there are too many, or too much of their output.
     pub(super) fn prune(&mut self, store: &Store, output_bytes_max: u64) {
         let mut bytes: u64 = self.ended().map(|entry| store.output_bytes(entry.record.id)).sum();
         let bytes_max = output_bytes_max.saturating_mul(FULL_OUTPUTS_MAX);
@@ -138,13 +138,13 @@ impl Table {
         }
     }
 
-    /// The ended tasks that nobody waits for, the oldest first.
+    /// Returns the ended tasks without waiters, the oldest first.
     fn ended(&self) -> impl Iterator<Item = &Entry> {
         self.entries.values().filter(|entry| entry.record.end.is_some() && entry.waiters == 0)
     }
 }
 
-/// A record that cannot be written is at worst told again, or ended again, by the next harness.
+/// Writes a record. If that fails, the next harness at worst reports or ends the task again.
 pub(super) fn save(record: &Record, store: &Store) {
     if let Err(error) = store.write(record) {
         tracing::warn!(task = record.id, %error, "the record of a task cannot be written");

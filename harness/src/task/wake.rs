@@ -1,4 +1,4 @@
-//! Mail from a task's end to the agent.
+//! Mail to the agent about the end of a task.
 
 use std::fmt;
 use std::future::Future;
@@ -10,17 +10,17 @@ use tonic::Status;
 use crate::driver::link::Link;
 use crate::wire::beside;
 
-/// Under which name tasks wake their agent.
+/// The label of mail about tasks.
 pub const LABEL: &str = "bash";
-/// A newer list of ended tasks takes the place of one that was not handed out.
+/// The coalescing key: a newer list of ended tasks supersedes one that was not received.
 const KEY: &str = "tasks";
-/// How long the broker may take to answer.
+/// Maximum time in which the broker answers.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Tells the agent something.
+/// A sender of messages to the agent.
 pub trait Waker: fmt::Debug + Send + Sync {
     /// Sends a message of the origin external `bash`. The same request id with the same body is the
-    /// same message. Gives the id of the message whose place it took, 0 for none.
+    /// same message. Returns the id of the message that it superseded, 0 for none.
     fn wake(
         &self,
         request_id: String,
@@ -28,11 +28,10 @@ pub trait Waker: fmt::Debug + Send + Sync {
     ) -> Pin<Box<dyn Future<Output = Result<u64, Status>> + Send + '_>>;
 }
 
-/// Tells it by mail.
+/// A sender of mail over the broker.
 #[derive(Clone, Debug)]
 pub struct BrokerWaker {
-    /// The agent's socket and session. With the session's token the mail goes into the lane
-    /// `system`.
+    /// The agent's socket and session. With the session's token the mail is in the lane `system`.
     pub link: Link,
 }
 

@@ -1,7 +1,7 @@
-//! How full the conversation is, and what follows from that.
+//! The size of the conversation, and the decisions that depend on it.
 //!
-//! Invariant: nothing is compacted or begun anew without a measured size, and a compaction that did
-//! not help is not tried again before the conversation has grown.
+//! Invariant: no conversation is compacted or replaced without a measured size, and a compaction
+//! that did not help is not repeated before the conversation has grown.
 
 use std::time::Duration;
 
@@ -11,40 +11,40 @@ use hive_core::time::WallTime;
 use crate::turn::reset_rule::ResetRule;
 use crate::turn::windows::Windows;
 
-/// When a conversation is compacted or begun anew.
+/// When a conversation is compacted or replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watermarks {
-    /// Compact from here on, in tokens; `None`: 75 % of the window; 0 never.
+    /// Size at which to compact, in tokens; `None`: 75 % of the window; 0: never.
     pub compact: Option<u64>,
-    /// Begin anew from here on where the cache is cold, in tokens; `None`: 50 % of the window; 0
-    /// never.
+    /// Size at which to start a new conversation if the cache is cold, in tokens; `None`: 50 % of
+    /// the window; 0: never.
     pub reset: Option<u64>,
     /// How long after a turn the cache is warm.
     pub cache_ttl: Duration,
-    /// Whether the agent writes its notes down in the old conversation before it is begun anew.
+    /// Whether the agent writes its notes in the old conversation before a new one starts.
     pub reset_checkpoint: bool,
-    /// When a new conversation is started whatever its size.
+    /// When a new conversation starts regardless of size.
     pub reset_rule: ResetRule,
-    /// The windows that were set.
+    /// The configured windows.
     pub windows: Windows,
 }
 
-/// The conversation's size, as far as it was measured.
+/// The measured size of the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Context {
     tokens: u64,
     window: u64,
     /// When it was measured.
     time: Option<WallTime>,
-    /// When the last turn about mail began in it, as far as this program knows.
+    /// When the last turn about mail began in it, if this program knows.
     began: Option<WallTime>,
-    /// The size that the last compaction left behind.
+    /// The size after the last compaction.
     floor: Option<u64>,
 }
 
 impl Context {
-    /// What the broker remembers, where that is newer. It learns a size a moment after the machine
-    /// measured it, so only whole seconds count.
+    /// Takes the broker's values if they are newer. The broker gets a size a moment after the
+    /// machine measured it, so only whole seconds count.
     pub(crate) fn remembered(&mut self, agent: &Agent) {
         let time = agent.context_time.map(|time| WallTime(time.0 - time.0.rem_euclid(1000)));
         if time > self.time {
@@ -58,8 +58,8 @@ impl Context {
         }
     }
 
-    /// claude told how large it was at the last inference, and how large it may be; 0 for what it
-    /// did not tell.
+    /// Records the size at the last inference and the window, as claude reported them; 0 if it did
+    /// not.
     pub(crate) fn measured(&mut self, tokens: u64, window: u64, now: WallTime) {
         if tokens > 0 {
             (self.tokens, self.time) = (tokens, Some(now));
@@ -69,7 +69,7 @@ impl Context {
         }
     }
 
-    /// It was compacted to so many tokens, or could not be.
+    /// Records a compaction to this number of tokens, or a failed one.
     pub(crate) fn compacted(&mut self, tokens: Option<u64>, now: WallTime) {
         if let Some(tokens) = tokens {
             (self.tokens, self.time) = (tokens, Some(now));
@@ -77,17 +77,17 @@ impl Context {
         self.floor = Some(self.tokens);
     }
 
-    /// A turn about mail begins.
+    /// Records that a turn about mail begins.
     pub(crate) fn turn_begins(&mut self, now: WallTime) {
         self.began = Some(now);
     }
 
-    /// A new conversation began.
+    /// Records that a new conversation began.
     pub(crate) fn begun_anew(&mut self) {
         (self.tokens, self.time, self.floor) = (0, None, None);
     }
 
-    /// Another model has another window.
+    /// Forgets the window, because another model has another one.
     pub(crate) fn forget_window(&mut self) {
         self.window = 0;
     }
@@ -96,7 +96,7 @@ impl Context {
         watermarks.windows.effective(model, self.window)
     }
 
-    /// Whether it is time to compact, before the window is full.
+    /// Returns whether it is time to compact, before the window is full.
     pub(crate) fn is_due_for_compaction(&self, watermarks: &Watermarks, model: &str) -> bool {
         let window = self.window(watermarks, model);
         let watermark = watermarks.compact.unwrap_or(window / 4 * 3);
@@ -105,7 +105,7 @@ impl Context {
         watermark > 0 && self.tokens >= watermark && has_grown
     }
 
-    /// Whether going on with it would only read a large conversation into a cold cache.
+    /// Returns whether continuing would only read a large conversation into a cold cache.
     pub(crate) fn is_due_for_reset(
         &self,
         watermarks: &Watermarks,
@@ -117,7 +117,7 @@ impl Context {
         watermark > 0 && self.tokens >= watermark && is_cold
     }
 
-    /// Why the operator's rule ends it; `None`: it goes on, or there is none yet.
+    /// Returns why the operator's rule ends it; `None`: it continues, or there is none yet.
     pub(crate) fn reset_reason(
         &self,
         watermarks: &Watermarks,

@@ -1,6 +1,6 @@
-//! A turn on its way: what it is about, and what its runs of claude have come to so far.
+//! The plan of a turn: its trigger, and the results of its runs of claude so far.
 //!
-//! Invariant: what a turn used is the sum over its runs, whatever became of each.
+//! Invariant: the usage of a turn is the sum over its runs, including failed ones.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +12,26 @@ use crate::claude::transcript::{TOOL_NAMES_MAX, Transcript};
 use crate::turn::job::Job;
 use crate::turn::output::Ending;
 
-/// Most bytes that an id takes beside itself in the call that ends the turn.
+/// Maximum bytes of an id's other fields in the call that ends the turn.
 const ID_FIELDS_BYTES_MAX: usize = 8;
 
-/// A turn on its way.
+/// The plan of a turn.
 #[derive(Debug)]
 pub(crate) struct Course {
     pub(crate) job: Job,
-    /// Whether the login was tried a second time.
+    /// Whether the login was retried.
     pub(crate) login_retried: bool,
-    /// Whether its conversation is to be begun anew because going on with the old one is a waste.
+    /// Whether a new conversation starts because continuing the old one is a waste.
     pub(crate) resets: bool,
     /// Whether the conversation was compacted because it had become too long for this turn.
     pub(crate) made_room: bool,
-    /// When the whole turn is too long.
+    /// When the whole turn exceeds its longest time.
     pub(crate) overlong_at: Option<BootTime>,
     usage: Usage,
     tools: BTreeMap<String, u32>,
     returned: Vec<String>,
-    /// What they take in the call that ends the turn. A turn must not be too long to be ended.
+    /// Bytes of the tool calls in the call that ends the turn; the sum is limited, so that the call
+    /// fits.
     returned_bytes: usize,
     compacted: bool,
 }
@@ -51,7 +52,7 @@ impl Course {
         }
     }
 
-    /// Adds what a run has come to.
+    /// Adds the results of a run.
     pub(crate) fn absorb(&mut self, transcript: &Transcript, cost_before: Option<f64>) {
         let run = transcript.usage(cost_before);
         let sum = &mut self.usage;
@@ -77,7 +78,7 @@ impl Course {
         self.compacted |= transcript.compacted;
     }
 
-    /// The end of the turn, as far as it follows from its runs.
+    /// Returns the end of the turn, as far as it follows from its runs.
     pub(crate) fn ending(self) -> Ending {
         Ending {
             turn_id: self.job.turn_id,
@@ -90,7 +91,7 @@ impl Course {
     }
 }
 
-/// The tools called most, as many as the broker takes, with names that it takes.
+/// Returns the most used tools, as many as the broker takes, with valid names.
 fn most_used(tools: BTreeMap<String, u32>) -> Vec<ToolUse> {
     let is_name = |name: &str| !name.is_empty() && !name.contains(char::is_control);
     let mut tools: Vec<ToolUse> = tools

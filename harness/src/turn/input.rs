@@ -1,4 +1,4 @@
-//! What the machine is told.
+//! The inputs of the machine.
 
 use std::sync::Arc;
 
@@ -17,36 +17,36 @@ use crate::claude::outcome::Exit;
 use crate::config::Spans;
 use crate::turn::machine::Defaults;
 
-/// One thing that happened.
+/// An event for the machine.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// The broker took us in; a session began or goes on.
+    /// The broker accepted the attachment; a session began or goes on.
     Attached(Box<Attachment>),
-    /// The broker says that the agent's policy, parent or model changed.
+    /// The broker reports that the agent's policy, parent or model changed.
     AgentChanged(Box<Agent>),
-    /// The broker says that the agent's parent or a child changed.
+    /// The broker reports that the agent's parent or a child changed.
     KinChanged(Kin),
-    /// The operator wants something.
+    /// A command of the operator.
     Command(Command),
-    /// The operator wants something that this version does not know; the number of the command.
+    /// A command that this version does not know; its id.
     UnknownCommand(u64),
-    /// The settings of the harness changed; they hold from the next turn on.
+    /// The settings of the harness changed; they apply from the next turn on.
     Configured(Box<Configured>),
     /// The session is no longer ours.
     Fenced(String),
-    /// There is a turn to run.
+    /// A turn began.
     Begun(Arc<Begun>),
-    /// The turn that we asked for is open.
+    /// The requested turn is open.
     Opened(u64),
-    /// The turn that we asked for may not start now.
+    /// The requested turn may not start now.
     NotOpened,
-    /// A call was refused in a way that should not happen.
+    /// A call was refused with an unexpected reason.
     Refused(String),
     /// The broker settled the turn.
     Ended(Answer),
-    /// The broker says that this turn is not open any more.
+    /// The broker reports that this turn is not open any more.
     TurnGone(u64),
-    /// The CLI was looked at: it can be used, or not, and why.
+    /// The CLI was probed: it can be used, or the reason why not.
     Probed(Result<Found, String>),
     /// claude could not be started.
     NotStarted(String),
@@ -56,15 +56,15 @@ pub enum Input {
     Stderr(String),
     /// claude and everything that it started are gone.
     Exited(Exit),
-    /// Somebody logged claude in.
+    /// claude has a new login.
     LoggedIn,
-    /// An operator wants to log claude in.
+    /// An operator requests a login dialogue.
     LoginWanted(LoginWanted),
-    /// The login dialogue is over: claude says that it went well, or it does not.
+    /// The login dialogue is over; whether claude reports success.
     LoginEnded(bool),
-    /// We are to shut down. The second time: at once.
+    /// The harness must shut down. The second time: at once.
     Drain,
-    /// No turn will begin any more; this one was open.
+    /// No turn will begin any more; the turn that was open, if any.
     Left(Option<u64>),
     /// A deadline passed.
     Tick,
@@ -75,7 +75,7 @@ pub enum Input {
 pub struct Configured {
     /// Spans that the machine works with.
     pub spans: Spans,
-    /// What holds where the broker says nothing else.
+    /// Defaults for values that the broker does not set.
     pub defaults: Defaults,
     /// Whether the CLI has to be probed again: the program, its environment or its plugins changed.
     pub probes: bool,
@@ -86,14 +86,14 @@ pub struct Configured {
 pub struct Found {
     /// Whether it has a login.
     pub logged_in: bool,
-    /// What around it does not work: a subject and words each.
+    /// Problems around it: a subject and a text each.
     pub problems: Vec<(String, String)>,
 }
 
-/// How the broker took us in.
+/// The broker's answer to the attachment.
 #[derive(Clone, Debug, Default)]
 pub struct Attachment {
-    /// Whether an earlier session goes on.
+    /// Whether an earlier session was resumed.
     pub resumed: bool,
     /// The agent; `None` before the first session.
     pub agent: Option<Agent>,
@@ -105,7 +105,7 @@ pub struct Attachment {
     pub operator_pronouns: String,
     /// The hive's domain; empty if it has none.
     pub hive_domain: String,
-    /// The pause before the next look for a claude that cannot run.
+    /// The pause before the next probe of a claude that cannot run.
     pub park_backoff: Backoff,
 }
 
@@ -114,21 +114,21 @@ pub struct Attachment {
 pub struct Begun {
     /// The turn.
     pub turn_id: u64,
-    /// The delivery that woke it.
+    /// The delivery that started it.
     pub delivery: Delivery,
-    /// How many more are ready.
+    /// Number of further ready deliveries.
     pub pending_count: u32,
-    /// What earlier attempts at the delivery sent.
+    /// Messages that earlier attempts at the delivery sent.
     pub already_sent: Vec<Message>,
-    /// What they asked.
+    /// Questions that they asked.
     pub already_asked: Vec<Question>,
-    /// What they want to be reminded of.
+    /// Reminders that they set.
     pub already_reminded: Vec<Reminder>,
     /// Commands that were open when the turn began.
     pub commands: Vec<Command>,
 }
 
-/// An operator who waits for a login dialogue.
+/// The request of an operator for a login dialogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoginWanted {
     /// The number of the dialogue.
@@ -140,21 +140,21 @@ pub struct LoginWanted {
 /// An operator's terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Terminal {
-    /// Its lines; 0 if unknown.
+    /// Number of lines; 0 if unknown.
     pub rows: u32,
-    /// Its columns; 0 if unknown.
+    /// Number of columns; 0 if unknown.
     pub columns: u32,
-    /// Its kind; empty if unknown.
+    /// Terminal kind; empty if unknown.
     pub kind: String,
 }
 
-/// What became of a turn.
+/// The broker's answer to the end of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Deliveries that are ready now.
+    /// Number of deliveries that are ready now.
     pub pending_count: u32,
     /// Whether the agent asked for another turn.
     pub next_turn_requested: bool,
-    /// Why no turn may start for now.
+    /// The park, if no turn may start for now.
     pub park: Option<park::View>,
 }

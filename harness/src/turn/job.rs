@@ -1,4 +1,4 @@
-//! What a turn is about, and the steps that it is made of.
+//! The trigger of a turn, and the steps of the turn.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use hive_core::turn::Kind;
 
 use crate::turn::input::Begun;
 
-/// What a turn is about.
+/// The trigger of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Occasion {
     /// A message.
     Mail(Arc<Begun>),
-    /// The agent asked for it.
+    /// The agent requested another turn.
     Continue,
     /// The agent's notes, before its conversation is compacted.
     Checkpoint,
@@ -21,7 +21,7 @@ pub enum Occasion {
 }
 
 impl Occasion {
-    /// The turn's kind.
+    /// Returns the turn's kind.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
@@ -32,7 +32,7 @@ impl Occasion {
         }
     }
 
-    /// The step that this is about.
+    /// Returns the step of this trigger.
     #[must_use]
     pub fn step(&self) -> Step {
         match self {
@@ -42,7 +42,7 @@ impl Occasion {
         }
     }
 
-    /// The message, and which attempt at it this is, in words.
+    /// Returns the message and the number of the attempt, as text.
     #[must_use]
     pub fn words(&self) -> String {
         match self {
@@ -60,7 +60,7 @@ impl Occasion {
 /// One run of claude within a turn. Most turns have one, of the turn's own kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// What the turn is about.
+    /// The work of the turn.
     Work,
     /// The agent writes down what it must not forget.
     Checkpoint,
@@ -73,6 +73,6 @@ pub enum Step {
 pub struct Job {
     /// The turn.
     pub turn_id: u64,
-    /// What it is about.
+    /// Trigger of the turn.
     pub occasion: Occasion,
 }

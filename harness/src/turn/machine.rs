@@ -1,7 +1,7 @@
-//! The machine itself: its state, its door for inputs and its door for outputs.
+//! The machine: its state, its inputs and its outputs.
 //!
-//! Map: [`orders`], [`upkeep`] and [`login`] own a part of the state each; the other modules decide
-//! what an input means.
+//! Map: [`orders`], [`upkeep`] and [`login`] each own a part of the state; the other modules decide
+//! the effect of an input.
 
 mod broker;
 mod login;
@@ -29,13 +29,12 @@ use crate::turn::machine::upkeep::Upkeep;
 use crate::turn::output::{Leaving, Output};
 use crate::turn::phase::{Cli, Parked, Phase};
 
-/// How long a broker that does not answer may hold up the end of a program that has a turn to hand
-/// back.
+/// Maximum wait for the broker's answer before the program ends, if it has a turn to end.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(10);
-/// The same where no turn is open as far as we know.
+/// The same if no turn is known to be open.
 const IDLE_LEAVE_PATIENCE: Duration = Duration::from_secs(3);
 
-/// What holds where the broker says nothing else.
+/// Defaults for values that the broker does not set.
 #[derive(Clone, Debug)]
 pub struct Defaults {
     /// The agent's name.
@@ -46,13 +45,13 @@ pub struct Defaults {
     pub operator_pronouns: String,
     /// The name of our MCP server.
     pub mcp_server_name: String,
-    /// When the conversation is compacted or begun anew.
+    /// When the conversation is compacted or replaced.
     pub watermarks: Watermarks,
     /// The agent's own MCP servers.
     pub extra_servers: Vec<String>,
 }
 
-/// Decides what the harness does.
+/// The decisions of the harness, as a state machine.
 #[derive(Debug)]
 pub struct Machine {
     spans: Spans,
@@ -65,11 +64,11 @@ pub struct Machine {
     upkeep: Upkeep,
     login: Login,
     parked: Option<Parked>,
-    /// When a program that is to end stops waiting for the broker.
+    /// When a program that must end stops waiting for the broker.
     leave_by: Option<BootTime>,
-    /// Whether a turn that is open at the broker has to be fetched before anything else.
+    /// Whether a turn that is open at the broker must be fetched before any other step.
     begin_first: bool,
-    /// What was told of the agent's own MCP servers: name and state.
+    /// The reported problems of the agent's own MCP servers: name and state.
     missing: Vec<(String, String)>,
     highest_turn_id: u64,
     cost_before: Option<f64>,
@@ -79,7 +78,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine that wants to attach.
+    /// Creates a machine that attaches first.
     #[must_use]
     pub fn new(spans: Spans, defaults: Defaults) -> Self {
         Self {
@@ -104,7 +103,7 @@ impl Machine {
         }
     }
 
-    /// Takes in what happened.
+    /// Processes an input.
     pub fn handle(&mut self, input: Input, now: Now) {
         if matches!(self.phase, Phase::Gone) {
             return;
@@ -138,7 +137,7 @@ impl Machine {
         self.tick(now);
     }
 
-    /// Takes changed settings over. A turn that runs keeps what it was started with.
+    /// Applies changed settings. A running turn keeps those with which it was started.
     fn configured(&mut self, configured: Configured) {
         let Configured { spans, defaults, probes } = configured;
         self.spans = spans;
@@ -149,12 +148,12 @@ impl Machine {
         }
     }
 
-    /// The next thing to do; `None`: wait for the next input or for the deadline.
+    /// Returns the next output; `None`: wait for the next input or for the deadline.
     pub fn poll(&mut self) -> Option<Output> {
         self.outbox.pop_front()
     }
 
-    /// The turn whose claude runs, or is about to.
+    /// Returns the turn whose claude runs, or is about to.
     #[must_use]
     pub fn running_turn_id(&self) -> Option<u64> {
         match &self.phase {
@@ -181,7 +180,7 @@ impl Machine {
         self.put(Output::Note(text.into()));
     }
 
-    /// Tells the broker what the harness is doing, where it is not what it was told last.
+    /// Reports the state of the harness to the broker, if it differs from the last report.
     fn report(&mut self, state: HarnessState, until: Option<WallTime>) {
         if self.status != Some((state, until)) {
             self.status = Some((state, until));
@@ -189,18 +188,17 @@ impl Machine {
         }
     }
 
-    /// The broker shows a turn that it opened by itself: what it was told last is not what it
-    /// shows.
+    /// Forgets the last report: the broker shows the state of a turn that it opened by itself.
     fn is_shown_thinking(&mut self) {
         self.status = None;
     }
 
-    /// Whether no further turn may be run.
+    /// Returns whether no further turn may be run.
     fn is_leaving(&self) -> bool {
         self.orders.is_leaving()
     }
 
-    /// Nothing is open: end the program, or wait for the next turn.
+    /// Ends the program, or waits for the next turn. No turn may be open.
     fn rest(&mut self, now: Now) {
         if self.is_leaving() {
             self.go();
@@ -216,7 +214,7 @@ impl Machine {
         self.put(Output::Begin);
     }
 
-    /// Ends the program. Nothing may be open.
+    /// Ends the program. No turn may be open.
     fn go(&mut self) {
         if let Some(command_id) = self.orders.restart() {
             self.close(command_id, String::new());
@@ -224,7 +222,8 @@ impl Machine {
         self.leave(self.orders.leaving());
     }
 
-    /// Ends the program without the broker's word. What is open there, it gives back by itself.
+    /// Ends the program without the broker's answer. The broker requeues the deliveries of an open
+    /// turn by itself.
     fn go_unanswered(&mut self) {
         if self.orders.is_halting() {
             self.leave(Leaving::Restart);
@@ -246,7 +245,7 @@ impl Machine {
         self.put(Output::Exit(leaving));
     }
 
-    /// What an agent without a turn is doing.
+    /// Reports the state of an agent without a turn.
     fn report_resting(&mut self, now: Now) {
         let broken_until = match &self.cli {
             Cli::Broken { next_at, .. } => Some(now.wall_at(*next_at)),
@@ -260,7 +259,7 @@ impl Machine {
         self.report(state, until);
     }
 
-    /// Who the system prompt is for.
+    /// Returns the values of the system prompt.
     fn identity(&self) -> Identity {
         let Attachment { agent, kin, operator_pronouns, hive_domain, .. } = &self.facts;
         let agent = agent.as_ref();
@@ -280,14 +279,14 @@ impl Machine {
         }
     }
 
-    /// The model of the next turn.
+    /// Returns the model of the next turn.
     fn next_model(&self) -> String {
         let of_agent = || self.facts.agent.as_ref().map(|agent| agent.model.as_str());
         let model = self.orders.model().or_else(of_agent).unwrap_or_default();
         or_default(model, &self.defaults.model)
     }
 
-    /// The agent's tool groups.
+    /// Returns the agent's tool groups.
     fn tool_groups(&self) -> Vec<String> {
         let agent = self.facts.agent.as_ref();
         agent.map(|agent| agent.policy.tool_groups.clone()).unwrap_or_default()

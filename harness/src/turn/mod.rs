@@ -1,4 +1,4 @@
-//! The turn machine: decides what the harness does, and touches nothing.
+//! The turn machine: decides what the harness does, without side effects.
 //!
 //! ```text
 //!              attached            begun               exited             answered
@@ -8,11 +8,11 @@
 //!      └── (claude dies first)        └──────────────────────────────────────────┘
 //! ```
 //!
-//! Inputs come from the broker, from claude, from the operator and from the clock; outputs are what
-//! the driver has to do. Nothing here does IO, waits, or reads a clock, so every path is a plain
-//! test. Invariants: a turn that began is ended once, unless the broker said that it is no longer
-//! ours; a claude is started only inside a turn, and no turn is begun or attached anew before the
-//! last claude is gone.
+//! Inputs come from the broker, claude, the operator and the clock; outputs are tasks for the
+//! driver. The machine does no IO, never waits, and reads no clock, so plain tests cover every
+//! path. Invariants: a turn that began is ended once, unless the broker reports that it is no
+//! longer ours. A claude is started only inside a turn. No turn begins and no new session is
+//! attached before the last claude is gone.
 
 pub mod context;
 pub mod input;

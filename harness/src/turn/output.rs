@@ -1,4 +1,4 @@
-//! What the machine wants done.
+//! The outputs of the machine.
 
 use hive_core::agent::HarnessState;
 use hive_core::time::WallTime;
@@ -8,7 +8,7 @@ use crate::prompt::system::Identity;
 use crate::turn::input::LoginWanted;
 use crate::turn::job::{Occasion, Step};
 
-/// One thing to do. None of them is waited for; what comes of it is an input.
+/// A task for the driver. The machine never waits for it; the result is an input.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// Attach with a new session.
@@ -17,26 +17,25 @@ pub enum Output {
     Begin,
     /// Open a turn without a delivery.
     Open(Kind),
-    /// Look whether the CLI can be used.
+    /// Check whether the CLI can be used.
     Probe,
     /// Start claude.
     Start(Box<Launch>),
     /// Send claude and its process group a signal.
     Signal(Signal),
-    /// Tell the broker what the harness is doing.
+    /// Report the state of the harness to the broker.
     Report(HarnessState, Option<WallTime>),
     /// End the turn.
     End(Box<Ending>),
-    /// Close a command; with words where it was not carried out.
+    /// Close a command; the text is empty unless it failed.
     Ack(u64, String),
-    /// Remember what claude's login looks like now, and say when it changes.
+    /// Remember the current files of claude's login, and report when they change.
     WatchLogin,
-    /// Run claude's login dialogue for the operator who waits for it.
+    /// Run claude's login dialogue for the waiting operator.
     Login(LoginWanted),
-    /// Tell the operator who waits for this login dialogue why there is none now.
+    /// Notify the waiting operator why there is no login dialogue now.
     RefuseLogin(u64, String),
-    /// Tell the agent's parent that something around the harness does not work: a subject and
-    /// words.
+    /// Report a problem around the harness to the agent's parent: a subject and a text.
     Problem(String, String),
     /// Add a remark to the turn's output.
     Note(String),
@@ -46,7 +45,7 @@ pub enum Output {
     Exit(Leaving),
 }
 
-/// Signals, from the kindest to the last.
+/// Signals, from the gentlest to the strongest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Signal {
     /// SIGINT: end the turn.
@@ -60,11 +59,11 @@ pub enum Signal {
 /// Why the program ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leaving {
-    /// It was told to.
+    /// It was ordered to end.
     Drained,
-    /// It was told to begin anew.
+    /// It was ordered to restart.
     Restart,
-    /// It was told to, and the broker did not answer any more.
+    /// It was ordered to end, and the broker did not answer any more.
     Unanswered,
 }
 
@@ -75,21 +74,21 @@ pub struct Launch {
     pub turn_id: u64,
     /// The model.
     pub model: String,
-    /// Whether it goes on with the conversation.
+    /// Whether it continues the conversation.
     pub continues: bool,
-    /// Who the system prompt is for.
+    /// Values of the system prompt.
     pub identity: Identity,
     /// The agent's tool groups.
     pub tool_groups: Vec<String>,
-    /// What the turn is about.
+    /// Trigger of the turn.
     pub occasion: Occasion,
-    /// Which part of it this run is.
+    /// The step of the turn that this run executes.
     pub step: Step,
     /// Whether it is the retry after a failed login.
     pub retry: bool,
     /// Whether the conversation was compacted in this turn because it had become too long.
     pub made_room: bool,
-    /// Whether the conversation is begun anew because going on with the old one is a waste.
+    /// Whether a new conversation starts because continuing the old one is a waste.
     pub resets: bool,
 }
 
@@ -98,15 +97,15 @@ pub struct Launch {
 pub struct Ending {
     /// The turn.
     pub turn_id: u64,
-    /// How.
+    /// The outcome of the turn.
     pub outcome: Option<Outcome>,
-    /// What went wrong.
+    /// Error of the turn; empty if there is none.
     pub error: String,
-    /// The end of the output, where it did not end well.
+    /// The end of the output, if the turn failed.
     pub output_tail: String,
     /// Tool calls whose result reached the model.
     pub returned_tool_use_ids: Vec<String>,
-    /// What it used.
+    /// Resources that it used.
     pub usage: Usage,
     /// The model.
     pub model: String,

@@ -1,4 +1,4 @@
-//! Where the machine stands.
+//! The phases of the machine.
 
 use hive_core::park;
 use hive_core::time::{BootTime, Now};
@@ -11,45 +11,45 @@ use crate::turn::course::Course;
 use crate::turn::job::{Job, Step};
 use crate::turn::output::Signal;
 
-/// Where the machine stands.
+/// A phase of the machine.
 #[derive(Debug)]
 pub(crate) enum Phase {
     /// No session.
     Detached,
-    /// A session; the CLI is looked at for the first time.
+    /// A session; the first probe of the CLI runs.
     Starting,
-    /// A session of a stopped agent; nothing is done until it is started.
+    /// A session of a stopped agent; the machine waits until it is started.
     Stopped,
     /// Waiting for a turn.
     Beginning,
-    /// Waiting for a turn of this kind that we asked for.
+    /// Waiting for a requested turn of this kind.
     Opening(Kind),
-    /// A turn is open, and the CLI is looked at before it.
+    /// A turn is open, and the CLI is probed before it.
     Probing(Job),
     /// A turn is open, and claude runs.
     Running(Box<Run>),
     /// The turn is no longer ours, and its claude dies.
     Discarding(After),
-    /// claude is gone, and the broker is told.
+    /// claude is gone, and the end of the turn is reported to the broker.
     Ending {
         /// The turn.
         turn_id: u64,
-        /// What it was.
+        /// The turn's kind.
         kind: Kind,
-        /// How it ended.
+        /// Outcome of the turn.
         outcome: Outcome,
-        /// What went wrong.
+        /// Error of the turn.
         error: String,
     },
-    /// Something is wrong between us and the broker; a new session is tried then.
+    /// Waiting until this time for a new session, after an unexpected refusal.
     Recovering(BootTime),
-    /// Waiting for the broker to say that no turn is open.
+    /// Waiting for the broker's confirmation that no turn is open.
     Leaving,
     /// The program ends.
     Gone,
 }
 
-/// What comes after a claude that is thrown away.
+/// The next phase after a claude whose turn was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     /// A new session.
@@ -58,13 +58,13 @@ pub(crate) enum After {
     Rest,
 }
 
-/// A claude at work.
+/// A running claude.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) course: Course,
     pub(crate) step: Step,
     pub(crate) model: String,
-    /// Whether it begins a new conversation, and has not said so yet.
+    /// Whether it begins a new conversation, and has not reported it yet.
     pub(crate) fresh: bool,
     /// Whether it began a new conversation.
     pub(crate) was_fresh: bool,
@@ -83,25 +83,25 @@ pub(crate) struct Stop {
     pub(crate) next_at: Option<BootTime>,
 }
 
-/// What is known of the CLI.
+/// The result of the last probe of the CLI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cli {
-    /// Nothing yet.
+    /// No probe has ended yet.
     Unknown,
     /// It can be used.
     Ready,
-    /// It cannot.
+    /// It cannot be used.
     Broken {
-        /// Why.
+        /// The error.
         error: String,
-        /// When to look again.
+        /// When to probe again.
         next_at: BootTime,
-        /// How often it could not.
+        /// Number of failed probes in a row.
         failures: u32,
     },
 }
 
-/// Why no turn may start for now.
+/// The park of the agent.
 #[derive(Clone, Debug)]
 pub(crate) struct Parked {
     pub(crate) park: park::View,

@@ -1,7 +1,7 @@
-//! When the operator's own rule ends a conversation: at a time of day, or after a rest.
+//! The operator's rule for the end of a conversation: at a time of day, or after a pause.
 //!
-//! Invariant: the rule is asked only when a turn begins, so an agent that has nothing to do is
-//! never woken by it.
+//! Invariant: the rule is checked only when a turn begins, so it never starts a turn of an idle
+//! agent.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use hive_core::time::WallTime;
 use hive_core::time_of_day::TimeOfDay;
 use jiff::tz::TimeZone;
 
-/// When a new conversation is started, whatever the size of the old one.
+/// When a new conversation starts, regardless of the size of the old one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResetRule {
     /// With the first mail after this time of each day.
     pub daily_at: Option<TimeOfDay>,
-    /// With the first mail after so long without a turn.
+    /// With the first mail after this time without a turn.
     pub idle: Option<Duration>,
-    /// Whether the agent writes its notes down in the old conversation first.
+    /// Whether the agent first writes its notes in the old conversation.
     pub notes: bool,
     /// The zone of the time of day.
     pub zone: TimeZone,
@@ -29,8 +29,8 @@ impl Default for ResetRule {
 }
 
 impl ResetRule {
-    /// Why a conversation is over, the last turn of which began and was last measured at these
-    /// times; `None`: it goes on.
+    /// Returns why a conversation is over whose last turn began and was last measured at these
+    /// times; `None`: it continues.
     #[must_use]
     pub fn reason(
         &self,

@@ -1,23 +1,23 @@
-//! The model's window: what was set for it, and what claude reports.
+//! The model's window: the configured one, and the one that claude reports.
 //!
-//! Invariant: the window is never larger than claude reports, and never larger than what was set.
+//! Invariant: the window is never larger than either of the two.
 
 use std::collections::BTreeMap;
 
-/// The window where nothing is set and claude has reported none, in tokens.
+/// The window if none is configured and claude has reported none, in tokens.
 const FALLBACK: u64 = 200_000;
 
-/// The windows that were set, in tokens. The first that fits the model holds, in the order of the
-/// fields.
+/// The configured windows, in tokens. The first one that matches the model applies, in the order of
+/// the fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Windows {
-    /// Of this agent, whatever its model.
+    /// For this agent, with any model.
     pub of_agent: Option<u64>,
-    /// Of models with this in their name, by variables of this harness.
+    /// For models with this in their name, from variables of this harness.
     pub by_key: Parts,
-    /// Of every model, by a variable of this harness.
+    /// For every model, from a variable of this harness.
     pub of_harness: Option<u64>,
-    /// Of models with this in their name, in the whole hive.
+    /// For models with this in their name, in the whole hive.
     pub by_model: Parts,
 }
 
@@ -26,7 +26,7 @@ pub struct Windows {
 pub struct Parts(Vec<(String, u64)>);
 
 impl Parts {
-    /// Orders the windows so that the longest part that is in a name holds.
+    /// Orders the windows so that the longest matching part applies.
     #[must_use]
     pub fn new(windows: BTreeMap<String, u64>) -> Self {
         let mut parts: Vec<(String, u64)> =
@@ -43,7 +43,7 @@ impl Parts {
 }
 
 impl Windows {
-    /// The window of a model, of which claude reported so many tokens; 0 where it has not.
+    /// Returns the window of a model for which claude reported `reported` tokens; 0 if it has not.
     #[must_use]
     pub fn effective(&self, model: &str, reported: u64) -> u64 {
         match (self.set(&model.to_lowercase()), reported) {

@@ -1,7 +1,7 @@
-//! The ledger of a campaign: a line for each of its runs, so that runs add up.
+//! The ledger of a campaign: a line for each of its runs, so that totals can be added.
 //!
-//! What it is not: a place from which a run goes on; a run is made from its seed alone. Invariant:
-//! a line is written whole at the end of a run, and lines are never changed.
+//! What it is not: a checkpoint to resume from; a run depends on its seed alone. Invariant: a line
+//! is written whole at the end of a run, and lines are never changed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,15 +13,15 @@ use serde::{Deserialize, Serialize};
 /// One run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
-    /// When it ended, in ms since 1970.
+    /// The end of the run, in ms since 1970.
     pub date_ms: i64,
-    /// Its first seed.
+    /// The first seed of the run.
     pub seed: u64,
-    /// How many of what the campaign counts.
+    /// The number of units that the campaign counts.
     pub count: u64,
-    /// Its figures, by name.
+    /// The figures of the run, by name.
     pub figures: BTreeMap<String, u64>,
-    /// What it found, a sentence each.
+    /// The problems found, a sentence each.
     pub violations: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// The ledger of this campaign below the target directory.
+    /// Returns the ledger of this campaign below the target directory.
     #[must_use]
     pub fn of(campaign: &str) -> Self {
         Self::at(
@@ -42,13 +42,13 @@ impl Ledger {
         )
     }
 
-    /// A ledger elsewhere.
+    /// Returns the ledger at this path.
     #[must_use]
     pub fn at(path: &Path) -> Self {
         Self { path: path.to_path_buf() }
     }
 
-    /// Writes a run down.
+    /// Appends a run.
     pub fn add(&self, line: &Line) -> io::Result<()> {
         if let Some(dir) = self.path.parent() {
             std::fs::create_dir_all(dir)?;
@@ -58,7 +58,7 @@ impl Ledger {
         File::options().create(true).append(true).open(&self.path)?.write_all(text.as_bytes())
     }
 
-    /// All runs so far, oldest first; none where there is no file.
+    /// Returns all runs so far, oldest first; none if there is no file.
     pub fn lines(&self) -> io::Result<Vec<Line>> {
         match std::fs::read_to_string(&self.path) {
             Ok(text) => text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect(),
@@ -67,7 +67,7 @@ impl Ledger {
         }
     }
 
-    /// All runs in one.
+    /// Returns the sum of all runs.
     pub fn total(&self) -> io::Result<Line> {
         let mut total = Line::default();
         for line in self.lines()? {

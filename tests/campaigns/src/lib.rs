@@ -1,8 +1,8 @@
-//! Long runs that try to break the real programs: `torture` kills them, `disks` lets the files fail
-//! under them, `soak` keeps them going.
+//! Long runs that try to break the real programs: `torture` kills them, `disks` makes their files
+//! fail, `soak` keeps them busy.
 //!
-//! Each is a library module with a program of the same name, so that the tests run a short slice of
-//! what the program runs for hours. Invariant: every run is made from a seed that is printed with a
+//! Each is a library module with a program of the same name: the tests run a short slice of what
+//! the program runs for hours. Invariant: every run depends on a seed that is printed with a
 //! violation, and leaves a line in its ledger.
 
 #![allow(

@@ -1,4 +1,4 @@
-//! A short slice of the campaign on failing disks; `make disks` goes on where it ends.
+//! A short slice of the campaign on failing disks; `make disks` continues after its last seed.
 
 use hive_campaigns::disks::{self, Options};
 

@@ -1,5 +1,5 @@
-//! A slice of the kill campaign, whether its check looks at all, and whether it drives the whole
-//! contract.
+//! A slice of the kill campaign, a check that its rules find tampering, and a check that it drives
+//! the whole contract.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use hive_campaigns::torture::{self, Options};
 use hive_history::Rule;
 use rusqlite::Connection;
 
-/// Enough for every kind of kill, and not too long for every day.
+/// Enough for every kind of kill, and short enough for every day.
 const KILLS: u64 = 200;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -19,7 +19,7 @@ async fn the_contract_holds_while_everybody_is_killed() {
     let run = torture::run(&options, |_, _| {}).await;
     assert!(run.found.is_empty(), "{}", run.found.join("\n"));
     assert!(run.figures.kills() >= KILLS, "{}", run.figures);
-    // It was no idle hive.
+    // The hive was not idle.
     for what in [
         "messages",
         "redelivered",
@@ -69,8 +69,8 @@ fn change(database: &Path, sql: &str) {
         .expect("it can be changed");
 }
 
-/// The newest message of somebody whose calls are on the tape; what the real harnesses' claudes say
-/// is not.
+/// The newest message of an agent whose calls are on the tape; those of real harnesses' claudes are
+/// not.
 const SOME: &str =
     "(SELECT max(id) FROM message WHERE system_kind IS NULL AND origin_name NOT IN ('h1', 'h2'))";
 

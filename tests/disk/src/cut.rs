@@ -1,9 +1,8 @@
-//! What a power cut leaves of the changes that were not synced: none, all, those up to a point, or
-//! each sector as it was at a moment of its own.
+//! The effect of a power cut on unsynced changes: none survive, all do, those up to a point do, or
+//! each sector is as it was at some time of its own.
 //!
-//! A sector is written whole or not at all, and never goes back to an older state; between sectors
-//! there is no order. Invariant: what was synced is not touched, unless a change that was not
-//! synced lay over it.
+//! A sector is written whole or not at all, and never returns to an older state; there is no order
+//! between sectors. Invariant: synced data is not touched, unless an unsynced change covers it.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +16,7 @@ pub(crate) fn coin(rng: &mut dyn Rng) -> bool {
     rng.random_range(0..2) == 0
 }
 
-/// What is left of a file.
+/// Returns what is left of a file.
 pub(crate) fn image(model: &Model, rng: &mut dyn Rng) -> Vec<u8> {
     let mut image = model.durable.clone().unwrap_or_default();
     let pending = &model.pending;
@@ -27,7 +26,7 @@ pub(crate) fn image(model: &Model, rng: &mut dyn Rng) -> Vec<u8> {
         2 | 3 => {
             let until = rng.random_range(0..=pending.len());
             pending[..until].iter().for_each(|change| change.apply(&mut image));
-            // The next one was under way.
+            // The next change was under way.
             if let Some(next) = pending.get(until) {
                 torn(&mut image, std::slice::from_ref(next), rng);
             }
@@ -37,8 +36,8 @@ pub(crate) fn image(model: &Model, rng: &mut dyn Rng) -> Vec<u8> {
     image
 }
 
-/// Each sector as it was after some of the changes that touch it; the length as it was after some
-/// of all.
+/// Takes each sector as it was after some of the changes that touch it, and the length as it was
+/// after some of all changes.
 fn torn(image: &mut Vec<u8>, changes: &[Change], rng: &mut dyn Rng) {
     let before = std::mem::take(image);
     let mut lens = vec![before.len() as u64];
@@ -67,7 +66,7 @@ fn torn(image: &mut Vec<u8>, changes: &[Change], rng: &mut dyn Rng) {
     image.resize(usize::try_from(len).expect("files of tests fit into memory"), 0);
 }
 
-/// Does a change as far as it lies in the sector that begins at `start`.
+/// Applies the part of a change in the sector that begins at `start`.
 fn within(image: &mut Vec<u8>, start: u64, change: &Change) {
     let at = |offset: u64| usize::try_from(offset).expect("files of tests fit into memory");
     let end = start + SECTOR;

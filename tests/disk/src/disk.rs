@@ -1,6 +1,6 @@
-//! A disk: the rule over the databases below one directory.
+//! A disk: the faults and the synced content of the databases below one directory.
 //!
-//! Invariant: no verdict and no watcher is asked with the disk's lock held, so they may block, and
+//! Invariant: the judge and the watcher are called without the disk's lock, so they may block, and
 //! may cut the power.
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ type Watcher = Arc<dyn Fn(&Op, bool) + Send + Sync>;
 
 static DISKS: Mutex<Vec<(PathBuf, Weak<Inner>)>> = Mutex::new(Vec::new());
 
-/// The rule over the databases below one directory. Clones are the same disk.
+/// The controller of the databases below one directory. Clones are the same disk.
 #[derive(Clone, Debug)]
 pub struct Disk {
     inner: Arc<Inner>,
@@ -55,8 +55,7 @@ struct State {
 }
 
 impl State {
-    /// The directory in which a file lies is synced: the names in it are on disk, and those that
-    /// were taken away are gone.
+    /// Syncs a file's directory: the names in it are on disk, and removed names are gone.
     fn sync_names(&mut self, file: &str) {
         let dir = Path::new(file).parent();
         self.files
@@ -67,11 +66,11 @@ impl State {
 }
 
 impl Disk {
-    /// Puts the databases below a directory, which has to be there, under the rule of a new disk.
-    /// Has to come before they are opened.
+    /// Puts the databases below a directory under a new disk. The directory must exist, and the
+    /// databases must not be open yet.
     ///
     /// # Panics
-    /// If the directory is not there, or a living disk rules it already.
+    /// Panics if the directory is missing, or another disk in use already controls it.
     #[must_use]
     pub fn over(dir: &Path) -> Self {
         Self::with(dir, BTreeMap::new())
@@ -93,13 +92,13 @@ impl Disk {
         Self { inner }
     }
 
-    /// From now on this decides what becomes of each thing that is asked. It may block (a slow
-    /// disk), and it may cut the power.
+    /// Sets the judge of all further operations. It may block (a slow disk), and it may cut the
+    /// power.
     pub fn on(&self, judge: impl Fn(&Op) -> Verdict + Send + Sync + 'static) {
         *lock(&self.inner.judge) = Some(Arc::new(judge));
     }
 
-    /// From now on the disk has these faults; the first that strikes decides.
+    /// Sets the faults of the disk; the first that applies decides.
     pub fn fail(&self, faults: impl IntoIterator<Item = Fault>) {
         let faults: Vec<Fault> = faults.into_iter().collect();
         self.on(move |op| {
@@ -111,52 +110,52 @@ impl Disk {
         });
     }
 
-    /// From now on the disk has no faults, and room without end. What was lost stays lost, and a
-    /// disk that is off stays off.
+    /// Removes all faults and the limit of room. Lost data stays lost, and a disk that is off stays
+    /// off.
     pub fn heal(&self) {
         *lock(&self.inner.judge) = None;
         lock(&self.inner.state).room = None;
     }
 
-    /// From now on files may grow by so many bytes in all; what is cut off makes room again.
-    /// `None`: no bound.
+    /// Limits the further growth of all files, in bytes; truncation frees room again. `None`: no
+    /// limit.
     pub fn set_room(&self, bytes: Option<u64>) {
         lock(&self.inner.state).room = bytes;
     }
 
-    /// This is told of each thing after it was done (`true`) or refused (`false`); before, the
-    /// judge is asked. It may cut the power.
+    /// Sets the watcher, which is called after each operation, with `true` if it was done and
+    /// `false` if refused. The judge is called before. The watcher may cut the power.
     pub fn watch(&self, watcher: impl Fn(&Op, bool) + Send + Sync + 'static) {
         *lock(&self.inner.watcher) = Some(Arc::new(watcher));
     }
 
-    /// How often this was asked, of files of this kind.
+    /// Returns the number of these operations on files of this kind.
     #[must_use]
     pub fn count(&self, kind: Kind, action: Action) -> u64 {
         lock(&self.inner.state).counts.get(&(kind, action)).copied().unwrap_or(0)
     }
 
-    /// How many things were asked so far.
+    /// Returns the number of operations so far.
     #[must_use]
     pub fn asked(&self) -> u64 {
         self.inner.asked.load(Ordering::Relaxed)
     }
 
-    /// How many changes were made that no sync has brought to disk yet, nor forgotten.
+    /// Returns the number of changes that no sync has written or lost yet.
     #[must_use]
     pub fn unsynced(&self) -> usize {
         lock(&self.inner.state).files.values().map(|file| file.pending.len()).sum()
     }
 
-    /// Whether its power was cut, or its processes killed.
+    /// Returns whether the power was cut, or the processes were killed.
     #[must_use]
     pub fn is_off(&self) -> bool {
         lock(&self.inner.state).off
     }
 
-    /// Cuts the power. From now on everything that is asked of this disk fails; `into`, an empty
-    /// directory, gets what the disk holds, and the disk that is returned rules it. Files that
-    /// SQLite has not opened are copied as they are.
+    /// Cuts the power. From now on every operation on this disk fails. `into`, an empty directory,
+    /// gets what the disk holds, and the returned disk controls it. Files that SQLite has not
+    /// opened are copied as they are.
     pub fn cut_power(&self, rng: &mut dyn Rng, into: &Path) -> io::Result<Self> {
         let mut state = lock(&self.inner.state);
         state.off = true;
@@ -173,10 +172,9 @@ impl Disk {
         Ok(Self::with(into, files))
     }
 
-    /// Kills the processes that use the disk, this one apart. From now on everything that is asked
-    /// of this disk fails; `into`, an empty directory, gets everything that was written, and the
-    /// disk that is returned rules it. What was not synced is there to be seen and still not
-    /// synced.
+    /// Kills the processes that use the disk, except this one. From now on every operation on this
+    /// disk fails. `into`, an empty directory, gets everything that was written, and the returned
+    /// disk controls it. Unsynced data is readable there and still unsynced.
     pub fn kill(&self, into: &Path) -> io::Result<Self> {
         let mut state = lock(&self.inner.state);
         state.off = true;
@@ -191,7 +189,7 @@ impl Disk {
     }
 }
 
-/// The disk that rules a path, and the path below its directory.
+/// Returns the disk of a path, and the path below its directory.
 pub(crate) fn find(path: &Path) -> Option<(Arc<Inner>, String)> {
     let disks = lock(&DISKS);
     let rules = |(dir, disk): &(PathBuf, Weak<Inner>)| {
@@ -207,7 +205,7 @@ pub(crate) struct Handle {
     file: String,
     kind: Kind,
     /// Whether its next sync syncs its directory too, as the host's VFS does once for each log and
-    /// journal that it may make.
+    /// journal that it may create.
     with_names: AtomicBool,
 }
 
@@ -293,13 +291,13 @@ impl Handle {
         self.run(Action::Share, 0, 0, |_, _| real())
     }
 
-    /// Whether nothing may be done with the file any more.
+    /// Returns whether every operation on the file fails.
     pub(crate) fn is_off(&self) -> bool {
         lock(&self.disk.state).off
     }
 }
 
-/// Opens a file on a disk: `real` opens the true one.
+/// Opens a file on a disk: `real` opens the host's file.
 pub(crate) fn open(
     disk: Arc<Inner>,
     file: String,
@@ -311,13 +309,13 @@ pub(crate) fn open(
     let code = disk.run(&file, kind, Action::Open, 0, 0, |model, _| {
         let len = fs::metadata(&path).map(|data| data.len()).ok();
         if model.there && len.is_none() {
-            // Deleted by somebody else than SQLite.
+            // Deleted without SQLite.
             model.deleted();
         }
         if let Some(len) = len
             && (!model.there || model.len != len || (model.forgotten && !is_stamped(&path)))
-            // Read before it is opened: closing a file ends the locks that the process has on it,
-            // and of a file that is new here it has none.
+            // Read before it is opened: closing a file ends the process's locks on it, and the
+            // process has none on a file that is new here.
             && let Ok(content) = fs::read(&path)
         {
             *model = Model::found(content);
@@ -336,7 +334,7 @@ pub(crate) fn open(
     Ok(Handle { disk, file, kind, with_names: AtomicBool::new(may_be_new) })
 }
 
-/// Deletes a file on a disk: `real` deletes the true one.
+/// Deletes a file on a disk: `real` deletes the host's file.
 pub(crate) fn delete(disk: &Inner, file: &str, synced: bool, real: impl FnOnce() -> i32) -> i32 {
     let deleted = disk.run(file, Kind::of_name(file), Action::Delete, 0, 0, |model, _| {
         let deleted = real();
@@ -351,14 +349,14 @@ pub(crate) fn delete(disk: &Inner, file: &str, synced: bool, real: impl FnOnce()
     deleted
 }
 
-/// What something that is done may need to know.
+/// The inputs of an operation besides the file.
 struct Step<'a> {
     verdict: Verdict,
     room: Option<&'a mut u64>,
 }
 
 impl Inner {
-    /// Asks for a verdict, and does what was asked unless it is "no".
+    /// Asks the judge for a verdict, and does the operation unless it is refused.
     fn run(
         &self,
         file: &str,
@@ -371,7 +369,7 @@ impl Inner {
         let number = self.asked.fetch_add(1, Ordering::Relaxed);
         let op = Op { number, file: file.to_owned(), kind, action, offset, len };
         let judge = lock(&self.judge).clone();
-        // A panic must not pass through SQLite; a test whose judge panics sees a disk that fails.
+        // A panic must not unwind through SQLite; a test whose judge panics sees a failing disk.
         let verdict = judge.map_or(Verdict::Proceed, |judge| {
             catch_unwind(AssertUnwindSafe(|| judge(&op))).unwrap_or(Verdict::Fail(Error::Io))
         });
@@ -390,12 +388,12 @@ impl Inner {
         };
         let watcher = lock(&self.watcher).clone();
         if let Some(watcher) = watcher {
-            // As above; what was done is done.
+            // As above; the operation stays done.
             drop(catch_unwind(AssertUnwindSafe(|| {
                 watcher(&op, matches!(code, ffi::SQLITE_OK | ffi::SQLITE_IOERR_SHORT_READ));
             })));
             if lock(&self.state).off {
-                // The power went before anybody heard of it.
+                // The power was cut before any caller got the answer.
                 return Error::Io.code(action);
             }
         }
@@ -403,7 +401,7 @@ impl Inner {
     }
 }
 
-/// What a verdict says where nothing at all is done.
+/// Returns the error code of a verdict that forbids the whole operation.
 fn refusal(action: Action, verdict: Verdict) -> Option<i32> {
     match (verdict, action) {
         (Verdict::Proceed | Verdict::Pretend, _)

@@ -1,7 +1,7 @@
-//! Faults told in words, for tests that need no program of their own: "the second sync of the log
+//! Declarative faults, for tests that need no judge of their own: "the second sync of the log
 //! fails".
 //!
-//! Invariant: what a fault does follows from how often it was met, from nothing else.
+//! Invariant: a fault's effect depends only on how often it was met.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,7 +19,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Each of these actions fails with EIO, until the disk is healed.
+    /// Returns a fault that makes each of these actions fail with EIO, until the disk is healed.
     #[must_use]
     pub fn at(action: Action) -> Self {
         Self {
@@ -32,35 +32,35 @@ impl Fault {
         }
     }
 
-    /// On files of this kind only.
+    /// Limits the fault to files of this kind.
     #[must_use]
     pub fn of(mut self, kind: Kind) -> Self {
         self.kind = Some(kind);
         self
     }
 
-    /// After so many went well.
+    /// Lets this number of operations succeed first.
     #[must_use]
     pub fn after(mut self, count: u64) -> Self {
         self.skip = count;
         self
     }
 
-    /// So many times only.
+    /// Limits the fault to this number of operations.
     #[must_use]
     pub fn times(mut self, count: u64) -> Self {
         self.times = count;
         self
     }
 
-    /// With this verdict.
+    /// Sets the verdict.
     #[must_use]
     pub fn with(mut self, verdict: Verdict) -> Self {
         self.verdict = verdict;
         self
     }
 
-    /// What it does about something that is asked.
+    /// Returns the fault's verdict on an operation.
     #[must_use]
     pub fn judge(&self, op: &Op) -> Verdict {
         if op.action != self.action || self.kind.is_some_and(|kind| kind != op.kind) {

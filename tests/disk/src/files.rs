@@ -1,5 +1,4 @@
-//! The host's files below a disk's directory: how they are copied, and how it is seen that somebody
-//! else wrote one.
+//! The host's files below a disk's directory: copying them, and detecting writes by other programs.
 //!
 //! Invariant: the disk's own changes leave a marked file marked.
 
@@ -10,8 +9,8 @@ use std::{fs, io};
 
 use crate::model::Model;
 
-/// Marks a file of which something was forgotten, so that it is seen when somebody writes it anew
-/// by other means than SQLite: what they write, and what they sync, is on disk.
+/// Marks a file with forgotten data, so that a later write by other means than SQLite is detected:
+/// what such a program writes and syncs is on disk.
 pub(crate) fn stamp(dir: &Path, file: &str, model: &Model) {
     if model.forgotten {
         let marked = fs::File::options()
@@ -26,7 +25,7 @@ pub(crate) fn is_stamped(path: &Path) -> bool {
     fs::metadata(path).and_then(|data| data.modified()).is_ok_and(|time| time == UNIX_EPOCH)
 }
 
-/// Copies what lies below a directory, without the memory that processes share, and without some
+/// Copies the files below a directory, without the memory that processes share, and without some
 /// files.
 pub(crate) fn copy(
     root: &Path,

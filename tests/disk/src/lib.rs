@@ -1,4 +1,4 @@
-//! A disk for SQLite that fails as it is told, and loses what was not synced when its power is cut.
+//! A disk for SQLite that fails on demand, and loses unsynced data when its power is cut.
 //!
 //! ```text
 //!   SQLite ──► shim (a VFS, the default one of the process) ──► the host's VFS ──► files
@@ -6,12 +6,12 @@
 //!                └──► asks the Disk for a verdict, and tells it what was written and synced
 //! ```
 //!
-//! What is under test needs no change: `Disk::over(dir)`, then open the database below `dir` as
-//! ever. The files that are there hold what a running system shows (its page cache); the disk
-//! remembers beside them what would be left of each if the power went now. Nothing is really
-//! synced. A name is on disk with the first sync of its file, and one that was taken away may come
-//! back until its directory is synced. Invariant: a file that is under no disk is not concerned;
-//! the host's VFS opens it as if this crate were not there.
+//! The code under test needs no change: `Disk::over(dir)`, then open the database below `dir` as
+//! usual. The files hold what a running system shows (its page cache); the disk also remembers what
+//! would be left of each after a power cut now. Nothing is really synced. A name is on disk with
+//! the first sync of its file, and a removed name may come back until its directory is synced.
+//! Invariant: a file under no disk is unaffected; the host's VFS opens it as if this crate did not
+//! exist.
 
 mod cut;
 mod disk;

@@ -1,15 +1,15 @@
-//! What a disk holds of one file, and what was done to the file since: the difference is what a
-//! power cut may take away.
+//! The content of one file that the disk surely holds, and the changes to the file since: a power
+//! cut may lose the difference.
 //!
-//! Invariant: `durable` with all of `pending` applied in order is what the file shows, except for
-//! what a sync has forgotten.
+//! Invariant: `durable` with all of `pending` applied in order is the content of the file, except
+//! for what a sync has forgotten.
 
 use rand::{Rng, SeedableRng as _};
 use rand_xorshift::XorShiftRng;
 
 use crate::cut;
 
-/// Something done to a file that was not synced yet.
+/// An unsynced change of a file.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     Write { offset: u64, data: Vec<u8> },
@@ -19,27 +19,27 @@ pub(crate) enum Change {
 /// One file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
-    /// What the disk holds for sure; `None` while not even the name is synced.
+    /// The content surely on disk; `None` until the name is synced.
     pub(crate) durable: Option<Vec<u8>>,
-    /// Done since, in order.
+    /// Changes since then, in order.
     pub(crate) pending: Vec<Change>,
-    /// What lay under this name before, where its end is not synced.
+    /// The content of an earlier file of this name, if its deletion is not synced.
     pub(crate) ghost: Option<Vec<u8>>,
-    /// Whether the file is there, for those who look now.
+    /// Whether the file exists for a running process.
     pub(crate) there: bool,
-    /// How long it is, for those who look now.
+    /// The length for a running process.
     pub(crate) len: u64,
     /// Whether a sync has forgotten some of it.
     pub(crate) forgotten: bool,
 }
 
 impl Model {
-    /// A file that was there before, and is on disk.
+    /// Returns a file that existed before, and is on disk.
     pub(crate) fn found(content: Vec<u8>) -> Self {
         Self { len: content.len() as u64, durable: Some(content), there: true, ..Self::default() }
     }
 
-    /// The file is opened: if it was not there, it was made.
+    /// Opens the file: creates it if it did not exist.
     pub(crate) fn opened(&mut self) {
         if !self.there {
             *self = Self { ghost: self.ghost.take(), there: true, ..Self::default() };
@@ -66,7 +66,7 @@ impl Model {
         self.ghost = None;
     }
 
-    /// What was to be synced is forgotten; some of it may have reached the disk.
+    /// Forgets the unsynced changes; some of them may have reached the disk.
     pub(crate) fn lost(&mut self, seed: Option<u64>) {
         if let Some(seed) = seed {
             let mut rng = XorShiftRng::seed_from_u64(seed);
@@ -76,13 +76,13 @@ impl Model {
         self.forgotten = true;
     }
 
-    /// The name is taken away, which is not on disk yet.
+    /// Removes the name; the removal is not on disk yet.
     pub(crate) fn deleted(&mut self) {
         let ghost = self.durable.take().or_else(|| self.ghost.take());
         *self = Self { ghost, ..Self::default() };
     }
 
-    /// The directory is synced.
+    /// Syncs the directory.
     pub(crate) fn named(&mut self) {
         self.ghost = None;
         if self.there {
@@ -90,7 +90,7 @@ impl Model {
         }
     }
 
-    /// What is left of it when the power goes now.
+    /// Returns what is left of it after a power cut now.
     pub(crate) fn survivor(&self, rng: &mut dyn Rng) -> Option<Vec<u8>> {
         let named = self.durable.is_some() || (self.there && cut::coin(rng));
         if named {

@@ -1,8 +1,8 @@
-//! What SQLite asks of a disk, and what the disk may answer.
+//! The operations that SQLite requests from a disk, and the disk's possible answers.
 
 use rusqlite::ffi;
 
-/// What a file is to SQLite.
+/// The role of a file for SQLite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// The database.
@@ -25,7 +25,7 @@ impl Kind {
         }
     }
 
-    /// Of a file that is deleted, of which SQLite tells the name alone.
+    /// Returns the kind of a file that is deleted, for which SQLite gives only the name.
     pub(crate) fn of_name(name: &str) -> Self {
         if name.ends_with("-wal") {
             Self::Log
@@ -37,55 +37,55 @@ impl Kind {
     }
 }
 
-/// What is done with a file.
+/// An operation's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
-    /// It is opened, or made.
+    /// Opening or creating a file.
     Open,
-    /// It is read.
+    /// Reading.
     Read,
-    /// It is written.
+    /// Writing.
     Write,
-    /// It is cut to a length.
+    /// Truncating to a length.
     Truncate,
-    /// It is synced.
+    /// Syncing.
     Sync,
-    /// It is deleted.
+    /// Deleting.
     Delete,
-    /// The memory that its readers and writers share is mapped.
+    /// Mapping the memory that its readers and writers share.
     Share,
 }
 
-/// One thing that SQLite asks of the disk.
+/// One operation that SQLite requests from the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Op {
-    /// How many were asked of this disk before.
+    /// The number of earlier operations on this disk.
     pub number: u64,
     /// The file's path below the disk's directory.
     pub file: String,
-    /// What the file is.
+    /// The kind of file.
     pub kind: Kind,
-    /// What is done.
+    /// The type of the operation.
     pub action: Action,
-    /// Where: for `Truncate` the new length.
+    /// The offset in the file; for `Truncate` the new length.
     pub offset: u64,
-    /// How many bytes.
+    /// The number of bytes.
     pub len: usize,
 }
 
-/// What is wrong with the disk.
+/// An error of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// It fails (EIO).
+    /// An I/O error (EIO).
     Io,
-    /// It is full (ENOSPC).
+    /// No space left (ENOSPC).
     Full,
-    /// There is no memory for it.
+    /// No memory for the operation.
     NoMemory,
 }
 
 impl Error {
-    /// What the host's VFS says then.
+    /// Returns the host VFS's code for it.
     pub(crate) fn code(self, action: Action) -> i32 {
         match (self, action) {
             (Self::NoMemory, _) => ffi::SQLITE_NOMEM,
@@ -102,20 +102,20 @@ impl Error {
     }
 }
 
-/// What the disk does about it.
+/// The disk's decision about an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// What was asked.
+    /// Do the operation.
     Proceed,
-    /// Nothing, and says so. A sync that fails so may be repeated with success.
+    /// Do nothing and fail. A sync that fails so may succeed when repeated.
     Fail(Error),
-    /// A write does its first bytes alone, and fails. Anything else does nothing and fails.
+    /// Write the first bytes only, and fail. Any other operation does nothing and fails.
     Torn(usize, Error),
-    /// A sync fails, and what it was to sync is forgotten: it can still be read, but no later sync
-    /// brings it to disk. Linux is like that. Anything else fails with `Io`.
+    /// Fail a sync and forget its data: it can still be read, but no later sync writes it to disk,
+    /// as on Linux. Any other operation fails with `Io`.
     Lose,
-    /// The same, but some of it has reached the disk; which, follows from the number.
+    /// The same, but part of the data has reached the disk; the number determines which.
     LoseSome(u64),
-    /// A sync says that all went well and does nothing: a disk that lies. Anything else proceeds.
+    /// Report a sync as successful and do nothing: a disk that lies. Any other operation proceeds.
     Pretend,
 }

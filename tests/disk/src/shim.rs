@@ -1,10 +1,10 @@
-//! The shim between SQLite and the host's VFS: the one place of the project with `unsafe` in it. It
-//! decides nothing; `disk` does.
+//! The shim between SQLite and the host's VFS: the only module of the project with `unsafe` in it.
+//! It decides nothing; `disk` does.
 //!
-//! A file on a disk is laid out as `Shim` with the host's file behind it, in memory that SQLite
-//! provides (`szOsFile` bytes). A file on no disk is opened by the host's VFS in place, so that
-//! none of this concerns it. Invariant: `Shim::handle` is a `Box` that lives from a successful open
-//! to the close, and the host's file behind it is open for as long.
+//! A file on a disk is laid out as `Shim` with the host's file after it, in memory that SQLite
+//! provides (`szOsFile` bytes). A file on no disk is opened by the host's VFS in place, and is
+//! unaffected. Invariant: `Shim::handle` is a `Box` that lives from a successful open to the close,
+//! and the host's file after it is open for the same time.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
@@ -28,7 +28,7 @@ unsafe impl Sync for Host {}
 
 static HOST: OnceLock<Host> = OnceLock::new();
 
-/// A file on a disk; the host's file lies behind it.
+/// A file on a disk; the host's file follows it in memory.
 #[repr(C, align(8))]
 struct Shim {
     base: sqlite3_file,
@@ -38,7 +38,7 @@ struct Shim {
 /// Registers the shim as the default VFS of this process, once.
 pub(crate) fn register() {
     HOST.get_or_init(|| {
-        // So that rusqlite has set SQLite up as it wants it.
+        // This makes rusqlite configure SQLite first.
         drop(rusqlite::Connection::open_in_memory().expect("SQLite works in memory"));
         // SAFETY: SQLite is initialised; with a null pointer this answers the default VFS, which
         // lives as long as the process.
@@ -63,8 +63,8 @@ pub(crate) fn register() {
 static SEEDED: AtomicBool = AtomicBool::new(false);
 static SEED: AtomicU64 = AtomicU64::new(0);
 
-/// From now on what SQLite draws at random follows from the seed, for the whole process; `None` for
-/// true randomness.
+/// Makes SQLite's random numbers in this process depend on the seed; `None` restores true
+/// randomness.
 pub fn seed(seed: Option<u64>) {
     register();
     SEED.store(seed.unwrap_or(0), Ordering::SeqCst);
@@ -78,7 +78,7 @@ fn host() -> *mut sqlite3_vfs {
     HOST.get().expect("SQLite calls the shim after it was registered").0
 }
 
-/// The host's file behind a file of the shim.
+/// Returns the host's file behind a file of the shim.
 ///
 /// # Safety
 /// `file` is a file of the shim, in `szOsFile` bytes of memory.
@@ -200,9 +200,9 @@ unsafe extern "C" fn randomness(_: *mut sqlite3_vfs, len: c_int, out: *mut c_cha
     len
 }
 
-/// For files whose host's file can share memory between processes.
+/// The methods of files whose host's file can share memory between processes.
 static SHARING: sqlite3_io_methods = methods(3);
-/// For those that cannot.
+/// The methods of files that cannot.
 static ALONE: sqlite3_io_methods = methods(1);
 
 const fn methods(version: c_int) -> sqlite3_io_methods {
@@ -230,7 +230,7 @@ const fn methods(version: c_int) -> sqlite3_io_methods {
 }
 
 unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
-    // SAFETY: an open file of the shim, which nobody uses after this; its handle came from a box.
+    // SAFETY: an open file of the shim, which is not used after this; its handle came from a box.
     unsafe {
         let closed = call!(file, xClose);
         let shim = file.cast::<Shim>();
@@ -262,7 +262,7 @@ unsafe extern "C" fn write(
     len: c_int,
     offset: sqlite3_int64,
 ) -> c_int {
-    // SAFETY: SQLite gives so many bytes.
+    // SAFETY: SQLite gives a buffer of this length.
     let data =
         unsafe { std::slice::from_raw_parts(data.cast::<u8>(), usize::try_from(len).unwrap_or(0)) };
     let real = |part: &[u8]| {
@@ -282,8 +282,8 @@ unsafe extern "C" fn truncate(file: *mut sqlite3_file, len: sqlite3_int64) -> c_
 }
 
 unsafe extern "C" fn sync(file: *mut sqlite3_file, _: c_int) -> c_int {
-    // The host is not asked: what is durable, the disk says, and a test need not wait for a true
-    // one. SAFETY: an open file of the shim.
+    // The host is not called: the disk decides what is durable, and a test need not wait for a real
+    // sync. SAFETY: an open file of the shim.
     unsafe { handle(file) }.sync()
 }
 
@@ -333,7 +333,7 @@ unsafe extern "C" fn shm_map(
     extend: c_int,
     out: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: SQLite gives a place for the answer, which has to be null where there is none.
+    // SAFETY: SQLite gives a place for the answer, which must be null if there is none.
     unsafe { *out = ptr::null_mut() };
     // SAFETY: an open file of the shim, and SQLite's own arguments.
     let real = move || unsafe { call!(file, xShmMap, page, size, extend, out) };
@@ -384,7 +384,7 @@ unsafe extern "C" fn unfetch(
     offset: sqlite3_int64,
     page: *mut c_void,
 ) -> c_int {
-    // SAFETY: an open file of the shim. Nothing is mapped, so there is nothing to give back but the
+    // SAFETY: an open file of the shim. Nothing is mapped, so there is nothing to release but the
     // whole mapping, of which the host has none.
     unsafe { call!(file, xUnfetch, offset, page) }
 }

@@ -1,9 +1,9 @@
-//! One fault, or one power cut, at each single thing that is asked of the disk while a store is
-//! made, written, read, closed, killed and opened again. Whatever was answered is there afterwards,
-//! and nothing is broken.
+//! One fault, or one power cut, at each single operation of the disk while a store is created,
+//! written, read, closed, killed and opened again. Every answered message is there afterwards, and
+//! nothing is broken.
 //!
-//! Of these points every eleventh is tried, other ones for each kind of fault; `HIVE_DISK_STRIDE=1`
-//! tries all of them, which takes minutes.
+//! Every eleventh of these points is tried, with another offset for each kind of fault;
+//! `HIVE_DISK_STRIDE=1` tries all of them, which takes minutes.
 
 mod bed;
 
@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bed::Bed;
 use hive_disk::{Action, Error, Kind, Op, Verdict};
 
-/// A life of a store. It goes on where something fails, as callers and an operator would: who is
-/// refused tries again.
+/// A life of a store. It continues after a failure, as callers and an operator would: a refused
+/// caller tries again.
 fn life(bed: &mut Bed) {
     started(bed);
     said(bed, "one");
@@ -48,7 +48,7 @@ fn started(bed: &mut Bed) {
     }
 }
 
-/// Says it until it is accepted; recovers the store where it failed.
+/// Writes a body until it is accepted; recovers the store if it failed.
 fn said(bed: &mut Bed, body: &str) {
     for _ in 0..TRIES {
         if !bed.is_started() || bed.disk.is_off() {
@@ -69,13 +69,13 @@ fn said(bed: &mut Bed, body: &str) {
 }
 
 fn heard(bed: &mut Bed) {
-    // A reader may hit the fault, and hears so.
+    // A reader may hit the fault, and gets an error.
     if bed.is_started() && !bed.disk.is_off() {
         drop(bed.read());
     }
 }
 
-/// How many things a life asks of the disk.
+/// Returns the number of operations in a life.
 fn ops() -> u64 {
     let mut bed = Bed::unopened();
     bed.on_each(|_, _, _| Verdict::Proceed);
@@ -87,7 +87,7 @@ fn ops() -> u64 {
     ops
 }
 
-/// Which of the points to try, in the round of this number.
+/// Returns the points to try in this round.
 fn points(round: usize) -> impl Iterator<Item = u64> {
     let stride = std::env::var("HIVE_DISK_STRIDE")
         .ok()
@@ -97,8 +97,8 @@ fn points(round: usize) -> impl Iterator<Item = u64> {
     (round as u64 * 4 % stride..ops()).step_by(usize::try_from(stride).expect("a small number"))
 }
 
-/// The fault at the op of this number, counted through the whole life, and at the `more` that
-/// follow.
+/// Sets a fault at the operation of this number, counted through the whole life, and at the `more`
+/// that follow.
 fn struck(bed: &mut Bed, number: u64, more: u64, verdict: Verdict) {
     bed.on_each(
         move |asked, _, _| {

@@ -1,4 +1,4 @@
-//! Randomness by a seed. It is the whole process's, so this test has a process of its own.
+//! Randomness by a seed. It affects the whole process, so this test has a process of its own.
 
 use hive_disk::Disk;
 use rusqlite::Connection;

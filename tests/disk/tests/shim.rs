@@ -1,5 +1,5 @@
-//! The disk itself: it changes nothing where it is told nothing, fails as it is told, and loses
-//! what was not synced, only that, and sometimes all of it.
+//! The disk itself: without faults it changes nothing, with faults it fails as set, and a power cut
+//! loses unsynced data only, and sometimes all of it.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -215,8 +215,8 @@ fn a_slow_sync_holds_up_its_caller_and_no_reader() {
     assert_eq!(ids(&reader), [1]);
 }
 
-/// Writes with a checkpoint now and then until the power goes; answers how many were acknowledged,
-/// and what is there afterwards.
+/// Writes with occasional checkpoints until the power is cut; returns the acknowledged rows and the
+/// rows that are there afterwards.
 fn cut(seed: u64, synchronous: &str) -> (Vec<u32>, Vec<u32>) {
     let (dir, into) = (directory(), directory());
     let mut rng = XorShiftRng::seed_from_u64(seed);
@@ -224,7 +224,7 @@ fn cut(seed: u64, synchronous: &str) -> (Vec<u32>, Vec<u32>) {
     let conn = with_table(dir.path(), synchronous);
     conn.pragma_update(None, "wal_autocheckpoint", 20).expect("set");
     checkpoint(&conn);
-    // The power goes at a moment of its own, in the middle of whatever is going on.
+    // The power is cut at a random operation.
     let at = disk.asked() + rand::RngExt::random_range(&mut rng, 1..300);
     let (off, image) = (disk.clone(), into.path().to_owned());
     let after = std::sync::Mutex::new(None);
@@ -253,7 +253,7 @@ fn cut(seed: u64, synchronous: &str) -> (Vec<u32>, Vec<u32>) {
         sound(&conn);
         return (acknowledged, ids(&conn));
     }
-    // Without syncs the file may be anything.
+    // Without syncs the file may hold anything.
     let there = conn
         .prepare("SELECT id FROM t")
         .and_then(|mut all| {
@@ -331,8 +331,8 @@ fn a_kill_takes_nothing_but_what_is_not_synced_stays_so() {
     assert_eq!(ids(&open(cut.path(), "full")), [1], "the checkpoint made it durable");
 }
 
-/// A commit whose sync failed, the process killed, and its log read anew: the row can be seen. Then
-/// a commit that is acknowledged, and a power cut.
+/// A commit whose sync failed, the process killed, and its log read again: the row can be seen.
+/// Then an acknowledged commit, and a power cut.
 fn after_a_sync_that_lost(fold: bool) -> Vec<u32> {
     let (dir, killed, cut) = (directory(), directory(), directory());
     let disk = Disk::over(dir.path());

@@ -1,4 +1,5 @@
-//! The store on a failing disk: who is told what, who goes on, and how it comes back by itself.
+//! The store on a failing disk: which callers get an error, which continue, and how it recovers by
+//! itself.
 
 #![allow(
     clippy::disallowed_methods,
@@ -105,7 +106,7 @@ fn a_full_disk_takes_mail_until_the_log_cannot_grow_and_again_when_there_is_room
     };
     assert!(refusal.is_unavailable());
     assert!(number > 5);
-    // The log cannot be folded either, where the database has to grow for it.
+    // The log cannot be folded either if the database has to grow for it.
     assert!(!bed.recover());
     assert!(bed.is_faulted());
     bed.disk.heal();
@@ -132,7 +133,8 @@ fn a_reader_that_stays_makes_the_log_grow_and_holds_up_nobody() {
     assert_eq!(rows(&reader).expect("its snapshot").len(), 1);
     assert_eq!(bed.read().expect("read").len(), number + 1);
     drop(reader);
-    // Folded whole after the next commit, the log is written from its beginning again.
+    // The next commit lets the log be folded completely; then it is written from its beginning
+    // again.
     bed.say("the next").expect("written");
     let whole = len();
     for number in 0..100 {

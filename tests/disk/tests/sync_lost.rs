@@ -1,5 +1,5 @@
-//! A sync that failed and lost its data: what can be seen is not on disk, and no later sync brings
-//! it there. Nothing that anybody is told of may rest on it.
+//! A sync that failed and lost its data: the data can be read but is not on disk, and no later sync
+//! writes it. No answer to a caller may depend on it.
 
 mod bed;
 
@@ -12,13 +12,13 @@ fn lost(kind: Kind) -> Fault {
     Fault::at(Action::Sync).of(kind).with(Verdict::Lose)
 }
 
-/// Enough text that a row takes pages of its own.
+/// Returns enough text that a row takes pages of its own.
 fn long(number: u64) -> String {
     format!("message {number} {}", "x".repeat(9000))
 }
 
-/// A commit whose sync failed; the store has recovered, and what it answers is noted. Then the
-/// power goes.
+/// A commit whose sync failed; the store has recovered, and its answers are recorded. Then the
+/// power is cut.
 fn recovered_then_cut(seed: u64, idle_reader: bool, restart: bool) {
     let mut bed = Bed::new();
     for number in 0..5 {
@@ -51,8 +51,8 @@ fn what_is_answered_after_a_recovery_survives_a_power_cut() {
     }
 }
 
-/// A reader kept the log from being folded whole; then a sync of the database loses what was
-/// folded. Nobody hears of that, for no commit failed.
+/// A reader kept the log from being folded completely; then a sync of the database loses what was
+/// folded. No caller gets an error, because no commit failed.
 #[test]
 fn what_a_checkpoint_has_lost_is_folded_again() {
     for seed in 0..6 {
@@ -61,7 +61,7 @@ fn what_a_checkpoint_has_lost_is_folded_again() {
         let mut fold = |bed: &mut Bed, until: &dyn Fn(&Bed) -> bool| {
             while !until(bed) {
                 number += 1;
-                // Where it fails it is void, and nobody relies on it.
+                // If the batch fails it is aborted, and no caller relies on it.
                 if bed.say(&long(number)).is_err() {
                     assert!(bed.recover());
                 }

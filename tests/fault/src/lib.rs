@@ -1,10 +1,10 @@
-//! Fail points and planted bugs, which the proof needs and no delivered program has.
+//! Fail points and planted bugs for the proof; no delivered program contains them.
 //!
 //! A *fail point* is a named place in a program at which it can be killed:
-//! `HIVE_FAIL_POINT=broker.commit.before:3` ends the process with SIGKILL when it comes there for
-//! the third time. A *planted bug* is a named mistake that the simulation switches on to show that
-//! it would find it. Invariant: without the feature `on` both are nothing: no code, no environment
-//! variable, no branch.
+//! `HIVE_FAIL_POINT=broker.commit.before:3` ends the process with SIGKILL at the third visit. A
+//! *planted bug* is a named mistake that the simulation switches on to show that it would find it.
+//! Invariant: without the feature `on` both are nothing: no code, no environment variable, no
+//! branch.
 
 #[cfg(feature = "on")]
 mod on;
@@ -12,12 +12,12 @@ mod on;
 #[cfg(feature = "on")]
 pub use on::{Bug, fill, plant, planted, point, seed};
 
-/// A place at which the process can be killed. Nothing here.
+/// Marks a place at which the process can be killed. Without the feature it does nothing.
 #[cfg(not(feature = "on"))]
 #[inline(always)]
 pub fn point(_name: &'static str) {}
 
-/// Whether this mistake is to be made: `planted!(LostWake)`. Never, where the feature is off.
+/// Returns whether to make this mistake: `planted!(LostWake)`. Always false without the feature.
 #[cfg(feature = "on")]
 #[macro_export]
 macro_rules! planted {
@@ -26,7 +26,7 @@ macro_rules! planted {
     };
 }
 
-/// Whether this mistake is to be made. Never, where the feature is off.
+/// Returns whether to make this mistake. Always false without the feature.
 #[cfg(not(feature = "on"))]
 #[macro_export]
 macro_rules! planted {
@@ -35,8 +35,8 @@ macro_rules! planted {
     };
 }
 
-/// Random bytes by a seed, for a simulation: whether `_bytes` were filled. Never, where the feature
-/// is off.
+/// Fills `_bytes` from a seed, for a simulation; returns whether it did. Always false without the
+/// feature.
 #[cfg(not(feature = "on"))]
 #[inline(always)]
 #[must_use]

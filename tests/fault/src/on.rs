@@ -1,4 +1,4 @@
-//! The switches, compiled in.
+//! The switches with the feature `on`.
 //!
 //! Invariant: bugs and seeds belong to the thread that set them, so that simulations run side by
 //! side; fail points belong to the process.
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum Bug {
     /// A reply leaves before the commit of its batch: a receipt lies.
     ReplyBeforeCommit,
-    /// Nobody hears that an inbox has new work: what was accepted is not delivered.
+    /// A waiter gets no hint about new work: what was accepted is not delivered.
     LostWake,
     /// A harness of an earlier session begins and ends turns: only the present session epoch
     /// settles.
@@ -21,15 +21,15 @@ pub enum Bug {
     StaleLease,
     /// The last attempt is not counted: after the 5th failure a delivery is a dead letter.
     NeverDead,
-    /// A rate limit uses an attempt: a message is never killed by weather.
+    /// A rate limit uses an attempt: outages never consume one.
     RateLimitUsesAttempt,
-    /// A harness that vanished in mid-turn uses no attempt: that may be the message's fault.
+    /// A harness that vanished in mid-turn uses no attempt: it may be the message's fault.
     VanishedForgiven,
     /// A reminder is not always marked when it fires: it fires exactly once.
     ReminderFiresTwice,
     /// A question that has expired is answered: the deadline came first.
     AnswerAfterExpiry,
-    /// A question that is closed is closed once more: whoever comes second changes nothing.
+    /// A closed question is closed once more: a second closer changes nothing.
     TwoOutcomes,
     /// A restart forgets request ids: the same request gets its first answer for 7 days.
     RequestForgotten,
@@ -41,22 +41,22 @@ pub enum Bug {
     LanesMixed,
     /// A new session leaves the turn of the older one open: a turn ends by a new session epoch.
     TakeOverKeepsTurn,
-    /// A restart of the broker ends the turns that run: a harness that comes back in time keeps its
+    /// A restart of the broker ends the running turns: a harness that reconnects in time keeps its
     /// turn.
     RestartEndsTurns,
     /// The grace time is not counted from when the broker was ready: a harness has all of it to
-    /// come back.
+    /// reconnect.
     NoGrace,
-    /// What was received in a turn and did not reach the model stays leased: the end of a turn
-    /// settles all of it.
+    /// Mail received in a turn that did not reach the model stays leased: the end of a turn settles
+    /// all of it.
     ReceivedKept,
     /// A superseded message stays in the inbox: a newer one with its key takes its place.
     SupersededServed,
     /// A consumer's lease does not run out: it lasts as long as was asked for.
     LeaseNeverEnds,
-    /// Nobody is told of a dead letter: the parent gets a notice.
+    /// A dead letter sends no notice: the parent gets one.
     DeadLetterUntold,
-    /// A delivery that waits out a backoff holds up the inbox: it does not block those behind it.
+    /// A delivery in backoff holds up the inbox: it does not block those behind it.
     BackoffBlocks,
     /// A stopped agent runs turns: none begins until it is started.
     StoppedRuns,
@@ -67,7 +67,7 @@ pub enum Bug {
 }
 
 impl Bug {
-    /// All of them.
+    /// All planted bugs.
     pub const ALL: [Self; 25] = [
         Self::ReplyBeforeCommit,
         Self::LostWake,
@@ -102,23 +102,23 @@ thread_local! {
     static RANDOM: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// From now on this thread makes this mistake, or none.
+/// Makes this thread commit this mistake from now on, or none.
 pub fn plant(bug: Option<Bug>) {
     PLANTED.set(bug);
 }
 
-/// Whether this thread is to make this mistake.
+/// Returns whether this thread must make this mistake.
 #[must_use]
 pub fn planted(bug: Bug) -> bool {
     PLANTED.get() == Some(bug)
 }
 
-/// From now on this thread's random bytes follow from the seed; `None` for true ones.
+/// Makes this thread's random bytes depend on the seed; `None` restores true ones.
 pub fn seed(seed: Option<u64>) {
     RANDOM.set(seed);
 }
 
-/// Fills `bytes` with what follows from the thread's seed; `false` if it has none.
+/// Fills `bytes` from the thread's seed; returns `false` if it has none.
 #[must_use]
 pub fn fill(bytes: &mut [u8]) -> bool {
     let Some(mut state) = RANDOM.get() else { return false };
@@ -134,7 +134,7 @@ pub fn fill(bytes: &mut [u8]) -> bool {
     true
 }
 
-/// Where this process is to be killed, and at which visit.
+/// Returns the fail point at which to kill this process, and the visit.
 fn target() -> Option<&'static (String, u64)> {
     static TARGET: OnceLock<Option<(String, u64)>> = OnceLock::new();
     let target = TARGET.get_or_init(|| {
@@ -145,7 +145,7 @@ fn target() -> Option<&'static (String, u64)> {
     target.as_ref()
 }
 
-/// A place at which the process can be killed.
+/// Marks a place at which the process can be killed.
 pub fn point(name: &'static str) {
     static VISITS: AtomicU64 = AtomicU64::new(0);
     let Some((wanted, visit)) = target() else { return };

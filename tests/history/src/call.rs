@@ -1,4 +1,4 @@
-//! What clients ask a broker to do, and what it answers when it has done it.
+//! What clients ask a broker to do, and what the broker answers once it is done.
 //!
 //! Invariant: an [`Op`] has all that makes two requests the same request; a [`Reply`] has all that
 //! must be the same in each answer to it.
@@ -8,33 +8,33 @@ use crate::noun::{Cause, Decision, Handed, Outcome, QuestionSeen, State};
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// A message. `to` are the names of the recipients, resolved by the observer (`operator`, the
-    /// parent's name); empty where it is to everyone.
+    /// A message. `to` holds the recipients' names, resolved by the observer (`operator`, the
+    /// parent's name). It is empty for a broadcast.
     Send {
-        /// To whom.
+        /// The recipients' names.
         to: Vec<String>,
-        /// To everyone, in place of `to`.
+        /// Whether it is a broadcast, in place of `to`.
         everyone: bool,
-        /// The text: unique in the history for each send, but for the repetitions of a turn that
-        /// runs again.
+        /// The text. It is unique in the history for each send, except for repetitions by a turn
+        /// that runs again.
         body: String,
         /// What it answers; 0 for nothing.
         reply_to: u64,
         /// The turn whose process token the call carries; 0 for none.
         turn: u64,
     },
-    /// A message from beside the caller, to the caller.
+    /// A message from a co-process to the caller.
     Wake {
-        /// The co-process.
+        /// The co-process's label.
         label: String,
-        /// The text, unique as above.
+        /// The text, unique as in `Send`.
         body: String,
         /// The coalescing key; empty for none.
         key: String,
     },
-    /// Mail is to be leased.
+    /// A request to lease mail.
     Receive {
-        /// At most this many.
+        /// Maximum number of deliveries.
         max: u32,
         /// How long a consumer's lease is to last, in ms.
         lease_ms: u64,
@@ -43,38 +43,38 @@ pub enum Op {
         /// The tool call in that turn; empty for none.
         tool_use: String,
     },
-    /// A lease ends: done.
+    /// A lease ends with an ack.
     Ack {
-        /// Its token.
+        /// The lease's token.
         token: String,
     },
-    /// A lease ends: given back.
+    /// A lease ends with a nack: the delivery is requeued.
     Nack {
-        /// Its token.
+        /// The lease's token.
         token: String,
-        /// For good.
+        /// Whether the failure is permanent.
         permanent: bool,
     },
-    /// A lease is to last longer.
+    /// A request to extend a lease.
     Extend {
-        /// Its token.
+        /// The lease's token.
         token: String,
-        /// How long from now, in ms.
+        /// The new lease length from now, in ms.
         lease_ms: u64,
     },
     /// A harness attaches.
     Attach {
         /// The session to resume; empty for none.
         session: String,
-        /// It fences another.
+        /// Whether it fences another session.
         take_over: bool,
     },
-    /// A turn for mail is to begin.
+    /// A request to begin a turn for mail.
     BeginTurn {
         /// The session.
         session: String,
     },
-    /// A turn without mail is to begin.
+    /// A request to begin a turn without mail.
     OpenTurn {
         /// The session.
         session: String,
@@ -83,85 +83,85 @@ pub enum Op {
     EndTurn {
         /// The session.
         session: String,
-        /// Which.
+        /// The turn's ID.
         turn: u64,
-        /// How.
+        /// The turn's outcome.
         outcome: Outcome,
         /// Tool calls whose result reached the model.
         returned: Vec<String>,
     },
     /// A question.
     Ask {
-        /// Who is asked.
+        /// The agent or operator asked.
         target: String,
-        /// Its text, unique as above.
+        /// The question's text, unique as in `Send`.
         text: String,
-        /// How long it stays open, in ms; 0: until somebody closes it.
+        /// How long the question stays open, in ms; 0: until a caller closes it.
         ttl_ms: u64,
         /// As in `Send`.
         turn: u64,
     },
     /// An answer to a question.
     Answer {
-        /// Which.
+        /// The question's ID.
         question: u64,
         /// The chosen options.
         choices: Vec<String>,
-        /// The text, unique as above where there is one.
+        /// The answer's text, unique as in `Send` if there is one.
         text: String,
     },
     /// A question is withdrawn.
     CancelQuestion {
-        /// Which.
+        /// The question's ID.
         question: u64,
     },
     /// A question is read.
     ReadQuestion {
-        /// Which.
+        /// The question's ID.
         question: u64,
     },
     /// A reminder.
     Remind {
-        /// Its text, unique as above.
+        /// The reminder's text, unique as in `Send`.
         body: String,
-        /// When.
+        /// The due time.
         due: Due,
         /// As in `Send`.
         turn: u64,
     },
     /// A reminder is withdrawn.
     CancelReminder {
-        /// Which.
+        /// The reminder's ID.
         reminder: u64,
     },
-    /// The operator decides about a delivery without a lease.
+    /// A decision of the operator about a delivery without a lease.
     Decide {
-        /// Whose inbox.
+        /// The agent whose inbox holds the delivery.
         agent: String,
-        /// Which message.
+        /// The message's ID.
         message: u64,
-        /// What.
+        /// The decision.
         decision: Decision,
     },
-    /// The operator orders that a turn ends; what it carries is then held.
+    /// An order of the operator to end a turn; its deliveries are then held.
     CancelTurn {
-        /// Whose.
+        /// The agent whose turn ends.
         agent: String,
-        /// Which; 0: the open one.
+        /// The turn's ID; 0: the open turn.
         turn: u64,
     },
-    /// A harness tells its agent's parent of something that does not work.
+    /// A harness's report to its agent's parent about a problem.
     ReportProblem {
-        /// About what.
+        /// The subject of the problem.
         subject: String,
         /// The text.
         text: String,
     },
-    /// Anything else that changes something.
+    /// Any other request that changes something.
     Other {
-        /// The RPC.
+        /// The RPC's name.
         rpc: String,
-        /// What was asked for, in whatever form.
+        /// The request's content, in any form.
         content: String,
     },
 }
@@ -169,96 +169,96 @@ pub enum Op {
 /// When a reminder is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// So many ms after it was set.
+    /// This many ms after it was set.
     After(u64),
-    /// At this time on the wall, in ms since 1970.
+    /// At this wall clock time, in ms since 1970.
     At(i64),
 }
 
-/// That it was done.
+/// The answer to a request that succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// A message is on disk.
     Sent {
-        /// Its id.
+        /// The message's ID.
         message: u64,
-        /// It was there already, from an earlier run of the turn.
+        /// Whether an earlier run of the turn had already sent it.
         already: bool,
-        /// Whom a broadcast left out.
+        /// The agents that a broadcast skipped.
         skipped: Vec<String>,
     },
     /// A wake is on disk.
     Woken {
-        /// Its id.
+        /// The message's ID.
         message: u64,
-        /// The message whose place it took; 0 for none.
+        /// The message that this one superseded; 0 for none.
         superseded: u64,
     },
     /// Mail was leased; may be empty.
     Leased(Vec<Handed>),
     /// A delivery is acked.
     Acked,
-    /// A delivery was given back.
+    /// A delivery was nacked; its state afterwards.
     Nacked(State),
     /// A lease lasts longer.
     Extended,
     /// A harness is attached.
     Attached {
-        /// Its session.
+        /// The session's token.
         session: String,
-        /// The number of the session.
+        /// The session's number.
         epoch: u64,
-        /// An earlier session goes on.
+        /// Whether an earlier session was resumed.
         resumed: bool,
-        /// The turn it has open; 0 for none.
+        /// The session's open turn; 0 for none.
         open_turn: u64,
     },
     /// A turn has begun.
     Turn {
-        /// Which.
+        /// The turn's ID.
         turn: u64,
-        /// In which session epoch.
+        /// The session epoch of the turn.
         epoch: u64,
-        /// What woke it.
+        /// The delivery that started the turn.
         delivery: Option<Handed>,
     },
     /// A turn has ended.
     TurnEnded(Counts),
     /// A question is on disk.
     Asked {
-        /// Its id.
+        /// The question's ID.
         question: u64,
-        /// The message that brings it.
+        /// The message that carries the question.
         message: u64,
-        /// It was there already, from an earlier run of the turn.
+        /// Whether an earlier run of the turn had already asked it.
         already: bool,
     },
-    /// A question, as it stands.
+    /// A question in its current state.
     Question(QuestionSeen),
     /// A reminder is on disk.
     Reminded {
-        /// Its id.
+        /// The reminder's ID.
         reminder: u64,
-        /// When it is due, on the wall.
+        /// The due time on the wall clock.
         due: i64,
-        /// It was there already, from an earlier run of the turn.
+        /// Whether an earlier run of the turn had already set it.
         already: bool,
     },
-    /// A message that tells of a problem is on disk.
+    /// The message that reports a problem is on disk.
     Reported {
-        /// Its id.
+        /// The message's ID.
         message: u64,
     },
-    /// Done; the text is all that must be the same in every answer.
+    /// The request was done. The text is all that must be the same in every answer.
     Done(String),
 }
 
-/// What became of a turn's deliveries.
+/// The number of a turn's deliveries in each state after its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Acked.
     pub acked: u32,
-    /// Given back.
+    /// Requeued.
     pub returned: u32,
     /// Dead letters.
     pub dead: u32,
@@ -267,7 +267,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// How many there were.
+    /// Returns the number of deliveries.
     #[must_use]
     pub fn total(self) -> u32 {
         self.acked + self.returned + self.dead + self.held
@@ -275,7 +275,7 @@ impl Counts {
 }
 
 impl Op {
-    /// The RPC: request ids count within it.
+    /// Returns the RPC's name: request ids count within it.
     #[must_use]
     pub fn rpc(&self) -> &str {
         match self {

@@ -1,47 +1,47 @@
-//! What one observer writes down while a hive runs: calls, their answers, what else it saw, and
-//! what befell the programs.
+//! Records of one observer while a hive runs: calls, their answers, what else it saw, and what
+//! happened to the programs.
 //!
-//! What it is not: a copy of the wire. Only what a rule looks at is here. Invariant: observations
-//! are in the order in which the observer made them, `at` never goes back, and an answer comes
-//! after its call; what happened inside the hive happened somewhere between the two.
+//! What it is not: a copy of the wire; it holds only what a rule reads. Invariant: observations are
+//! in the order in which the observer made them, and `at` never decreases. An answer comes after
+//! its call, and the hive's action happened between the two.
 
 use std::fmt;
 
 use crate::call::{Op, Reply};
 use crate::noun::QuestionSeen;
 
-/// The number of a call, given by the observer; unique in its history.
+/// The number of a call, set by the observer; unique in its history.
 pub type CallNo = u64;
 
-/// Most characters of a line in a report.
+/// Maximum characters per line of a report.
 const LINE_CHARS_MAX: usize = 600;
 
 /// Everything that one observer saw, in order.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// What the observer knows about the hive beforehand.
+    /// What the observer knows about the hive in advance.
     pub setting: Setting,
     /// The observations.
     pub observations: Vec<Observation>,
     next_call: CallNo,
 }
 
-/// What the observer knows about the hive beforehand.
+/// What the observer knows about the hive in advance.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// After how many failures a delivery is a dead letter.
+    /// The number of failures after which a delivery is a dead letter.
     pub attempts_max: u32,
-    /// How long a harness may be away before its turn is over, in ms.
+    /// How long a harness may be detached before its turn ends, in ms.
     pub grace_ms: u64,
-    /// Agents whose turns are run by programs that this observer cannot look into: they may have
-    /// received, settled, sent, asked and answered anything at any time, so rules that need to know
-    /// it are silent about them.
+    /// Agents whose turns are run by programs that this observer cannot inspect. They may have
+    /// received, settled, sent, asked and answered anything at any time. Rules that need to know it
+    /// are silent about them.
     pub opaque: Vec<String>,
-    /// Opaque agents of which it is known that one turn never sends the same text twice: for them
-    /// "not doubled" can be checked.
+    /// Opaque agents that are known never to send the same text twice in one turn: "not doubled"
+    /// can be checked for them.
     pub says_once: Vec<String>,
-    /// How far the clocks of the observer and of the broker may be apart in what they count, in ms
-    /// (rounding, mostly).
+    /// Maximum difference between times measured by the observer and by the broker, in ms (mostly
+    /// rounding).
     pub tolerance_ms: u64,
 }
 
@@ -60,11 +60,11 @@ impl Default for Setting {
 /// One observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
-    /// When, in ms on a clock that only goes forward (the boot clock, or a simulation's).
+    /// The time in ms on a clock that only goes forward (the boot clock, or a simulation's).
     pub at: u64,
-    /// What the clock on the wall showed then, in ms since 1970.
+    /// The wall clock at that time, in ms since 1970.
     pub wall: i64,
-    /// What.
+    /// The event.
     pub event: Event,
 }
 
@@ -73,25 +73,25 @@ pub struct Observation {
 pub enum Event {
     /// A call left the client.
     Invoked {
-        /// Its number.
+        /// The number of this call.
         call: CallNo,
-        /// On whose socket: an agent's name, or `operator`.
+        /// The socket it used: an agent's name, or `operator`.
         caller: String,
-        /// The request id; retries of one request have the same. Empty where the call has none.
+        /// The request ID; retries of one request have the same. Empty if the call has none.
         request_id: String,
-        /// What was asked for.
+        /// The operation requested.
         op: Op,
     },
-    /// The client heard how a call ended. A call without this is as one with [`Answer::Unknown`].
+    /// The client received the end of a call. A call without it counts as [`Answer::Unknown`].
     Answered {
-        /// Its number.
+        /// The number of the call that ended.
         call: CallNo,
-        /// How it ended.
+        /// The answer.
         answer: Answer,
     },
     /// A question was seen in a watch.
     Saw(QuestionSeen),
-    /// Something befell the hive.
+    /// Something happened to the hive.
     Mark(Mark),
 }
 
@@ -100,70 +100,70 @@ pub enum Event {
 pub enum Answer {
     /// It was done, or had been done before.
     Ok(Reply),
-    /// A definite no, with its reason: this call wrote nothing.
+    /// A definite refusal, with its reason: this call wrote nothing.
     Refused(String),
-    /// Nobody knows: no answer, a lost connection, STORAGE_UNAVAILABLE, DRAINING.
+    /// The outcome is unknown: no answer, a lost connection, STORAGE_UNAVAILABLE, DRAINING.
     Unknown(String),
 }
 
-/// What befell the hive.
+/// Something that happened to the hive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// The broker is about to be killed, or to be drained; to be written down *before* it is done.
+    /// The broker is about to be killed or drained. Recorded *before* it is done.
     BrokerDown,
-    /// The broker says that it is ready again.
+    /// The broker reports that it is ready again.
     BrokerReady,
-    /// The host's boot id is about to change. To be written down before it is done.
+    /// The host's boot id is about to change. Recorded before it is done.
     Reboot,
-    /// A harness lost its connection or was killed; to be written down before it is done. A broker
-    /// that goes down detaches all.
+    /// A harness lost its connection or was killed. Recorded before it is done. A broker that goes
+    /// down detaches all.
     Detached {
-        /// Whose.
+        /// The harness's agent.
         agent: String,
     },
     /// An agent is about to be retired.
     Retiring {
-        /// Which.
+        /// The agent's name.
         agent: String,
     },
     /// An agent was stopped: the call has been answered.
     Stopped {
-        /// Which.
+        /// The agent's name.
         agent: String,
     },
     /// A stopped agent is about to be started.
     Starting {
-        /// Which.
+        /// The agent's name.
         agent: String,
     },
     /// An agent is about to be purged.
     Purging {
-        /// Which.
+        /// The agent's name.
         agent: String,
     },
     /// An agent was purged: the call has been answered.
     Purged {
-        /// Which.
+        /// The agent's name.
         agent: String,
     },
     /// The wall clock was set; the observation's `wall` is what it shows now.
     ClockSet,
-    /// Anything else worth reading in a tail.
+    /// A note for the reader of a tail.
     Note(String),
 }
 
 impl History {
-    /// An empty one.
+    /// Creates an empty history.
     #[must_use]
     pub fn new(setting: Setting) -> Self {
         Self { setting, observations: Vec::new(), next_call: 0 }
     }
 
-    /// Writes something down.
+    /// Appends an observation.
     ///
     /// # Panics
     ///
-    /// If time goes back.
+    /// Panics if `at` decreases.
     pub fn push(&mut self, at: u64, wall: i64, event: Event) {
         assert!(
             self.observations.last().is_none_or(|last| last.at <= at),
@@ -172,7 +172,7 @@ impl History {
         self.observations.push(Observation { at, wall, event });
     }
 
-    /// A call is about to leave. To be written down before it does.
+    /// Records a call that is about to leave. It must be recorded before it does.
     pub fn invoke(&mut self, at: u64, wall: i64, caller: &str, request_id: &str, op: Op) -> CallNo {
         self.next_call += 1;
         let call = self.next_call;
@@ -189,12 +189,12 @@ impl History {
         call
     }
 
-    /// A call ended. To be written down after it did.
+    /// Records the end of a call. It must be recorded after it ended.
     pub fn answer(&mut self, at: u64, wall: i64, call: CallNo, answer: Answer) {
         self.push(at, wall, Event::Answered { call, answer });
     }
 
-    /// The last observations, a line each with its index, for a report.
+    /// Returns the last observations, a line each with its index, for a report.
     #[must_use]
     pub fn tail(&self, count: usize) -> String {
         let skipped = self.observations.len().saturating_sub(count);
@@ -202,7 +202,7 @@ impl History {
         tail.map(|(index, observation)| line(index, observation)).collect()
     }
 
-    /// The calls that nobody has heard the end of, a line each.
+    /// Returns the calls without an answer, a line each.
     #[must_use]
     pub fn open(&self) -> String {
         let ended = |observation: &Observation| match &observation.event {
@@ -220,7 +220,7 @@ impl History {
         open.map(|(index, observation)| line(index, observation)).collect()
     }
 
-    /// The observations with these indices, a line each.
+    /// Returns the observations with these indices, a line each.
     #[must_use]
     pub fn lines(&self, indices: &[usize]) -> String {
         let known = |index: &usize| {
@@ -230,7 +230,7 @@ impl History {
     }
 }
 
-/// A line of a report; long ones are cut.
+/// Formats a line of a report and truncates long ones.
 fn line(index: usize, observation: &Observation) -> String {
     let text = format!("#{index} {observation}");
     match text.char_indices().nth(LINE_CHARS_MAX) {

@@ -1,9 +1,9 @@
-//! The history put in order for the rules: calls with their answers, retries of one request, leases
-//! by delivery.
+//! The history indexed for the rules: calls with their answers, retries of one request, leases by
+//! delivery.
 //!
 //! What it is not: a judge. Invariant: `from` and `till` are indices of observations between which
-//! something happened in the hive, so that `a.till < b.from` means that `a` came first, and
-//! anything else that nobody knows.
+//! something happened in the hive. `a.till < b.from` means that `a` came first; any other order is
+//! unknown.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -27,7 +27,7 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// When it was done, and what it answered; `None` where it is not known to be done.
+    /// Returns when it was done and its reply, or `None` if it is not known to be done.
     pub(crate) fn ok(&self) -> Option<(usize, &'a Reply)> {
         match self.answer {
             Some((till, Answer::Ok(reply))) => Some((till, reply)),
@@ -35,7 +35,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The reason of a definite no.
+    /// Returns the reason of a definite refusal.
     pub(crate) fn refused(&self) -> Option<&'a str> {
         match self.answer {
             Some((_, Answer::Refused(reason))) => Some(reason),
@@ -44,14 +44,14 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Who holds a lease.
+/// The holder of a lease.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Holder<'a> {
     Consumer(&'a str),
     Turn(u64),
 }
 
-/// A lease that somebody was given, however often the answer came.
+/// A lease that a caller received, however often the answer came.
 #[derive(Clone, Debug)]
 pub(crate) struct Hand<'a> {
     pub(crate) handed: &'a Handed,
@@ -60,9 +60,9 @@ pub(crate) struct Hand<'a> {
     pub(crate) from: usize,
     /// The first answer that brought it.
     pub(crate) till: usize,
-    /// The call that was answered so: an index into [`Index::calls`].
+    /// The call with that answer: an index into [`Index::calls`].
     pub(crate) call: usize,
-    /// Whether it woke its turn.
+    /// Whether it started its turn.
     pub(crate) wakes: bool,
 }
 
@@ -80,7 +80,7 @@ pub(crate) type Key<'a> = (&'a str, u64);
 /// A request's key: caller, RPC, request id.
 pub(crate) type RequestKey<'a> = (&'a str, &'a str, &'a str);
 
-/// Everything by what the rules look for.
+/// All observations under the keys that the rules use.
 #[derive(Debug)]
 pub(crate) struct Index<'a> {
     pub(crate) history: &'a History,
@@ -104,7 +104,7 @@ pub(crate) struct Index<'a> {
     pub(crate) messages: HashMap<u64, &'a Message>,
     pub(crate) deliveries: HashMap<Key<'a>, &'a Delivery>,
     pub(crate) marks: Vec<(usize, &'a Mark)>,
-    /// The latest that the wall had shown, up to each observation.
+    /// The maximum wall clock time up to each observation.
     pub(crate) wall_max: Vec<i64>,
 }
 
@@ -270,7 +270,7 @@ impl<'a> Index<'a> {
         self.history.setting.opaque.iter().any(|opaque| opaque == agent)
     }
 
-    /// The leases of a delivery.
+    /// Returns the leases of a delivery.
     pub(crate) fn leases<'s>(
         &'s self,
         key: Key<'s>,
@@ -282,7 +282,7 @@ impl<'a> Index<'a> {
             .map(|place| &self.hands[*place])
     }
 
-    /// The calls in a group, in the order in which they left.
+    /// Returns the calls in a group, in the order in which they left.
     pub(crate) fn of<'s, K: std::hash::Hash + Eq>(
         &'s self,
         group: &'s HashMap<K, Vec<usize>>,
@@ -291,7 +291,7 @@ impl<'a> Index<'a> {
         group.get(key).map_or(&[][..], Vec::as_slice).iter().map(|place| &self.calls[*place])
     }
 
-    /// The calls of a caller.
+    /// Returns the calls of a caller.
     pub(crate) fn calls_of(&self, caller: &str) -> impl Iterator<Item = &Call<'a>> + use<'_, 'a> {
         self.by_caller
             .get(caller)
@@ -300,17 +300,17 @@ impl<'a> Index<'a> {
             .map(|place| &self.calls[*place])
     }
 
-    /// When, in ms.
+    /// Returns an observation's time, in ms.
     pub(crate) fn at(&self, observation: usize) -> u64 {
         self.history.observations[observation].at
     }
 
-    /// What the wall showed.
+    /// Returns the wall clock at an observation.
     pub(crate) fn wall(&self, observation: usize) -> i64 {
         self.history.observations[observation].wall
     }
 
-    /// Whether all calls of a request ended with a definite no.
+    /// Returns whether all calls of a request ended with a definite refusal.
     pub(crate) fn is_refused(&self, request: &[usize]) -> bool {
         request.iter().all(|place| self.calls[*place].refused().is_some())
     }

@@ -1,19 +1,19 @@
-//! What the broker says at the end, when everything has come to rest.
+//! The broker's state at the end, when everything is at rest.
 //!
 //! Invariant: it is read after the last observation of the history that it is checked against.
 
 use crate::noun::{Cause, Kind, Lane, Origin, Outcome, QuestionSeen, State};
 
-/// Everything that is in the broker at the end.
+/// The complete state of the broker at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Final {
-    /// What the clock on the wall showed when it was read, in ms since 1970.
+    /// The wall clock when the state was read, in ms since 1970.
     pub wall: i64,
-    /// Whether everything came to rest before: every inbox was emptied by its reader, and nobody
-    /// waits for anything. Then what is still READY or LEASED was forgotten (the operator's inbox
-    /// and those of [`Final::unread`] excepted), and what is due has fired.
+    /// Whether everything was at rest before: every inbox was emptied by its reader, and no waiter
+    /// is left. Then a delivery that is still READY or LEASED was forgotten (the operator's inbox
+    /// and those of [`Final::unread`] excepted), and every due reminder has fired.
     pub at_rest: bool,
-    /// Inboxes that nobody emptied, though everything else is at rest.
+    /// Inboxes without a reader, though everything else is at rest.
     pub unread: Vec<String>,
     /// All messages.
     pub messages: Vec<Message>,
@@ -23,22 +23,22 @@ pub struct Final {
     pub questions: Vec<QuestionSeen>,
     /// All reminders.
     pub reminders: Vec<Reminder>,
-    /// All turns; may be left empty, then the rules that look at turns of opaque agents are silent.
+    /// All turns. If left empty, the rules that check turns of opaque agents are silent.
     pub turns: Vec<Turn>,
 }
 
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its id.
+    /// The message's ID.
     pub id: u64,
-    /// Its author.
+    /// The message's author.
     pub origin: Origin,
     /// Names of the recipients.
     pub recipients: Vec<String>,
-    /// Its text.
+    /// The message's text.
     pub body: String,
-    /// What it answers; 0 for nothing.
+    /// The message it replies to; 0 for none.
     pub reply_to: u64,
     /// The turn in which it was sent; 0 for none.
     pub turn: u64,
@@ -51,7 +51,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// What it tells, where the broker made it.
+    /// Returns the kind of notice, if the broker made it.
     #[must_use]
     pub fn kind(&self) -> Option<Kind> {
         match self.origin {
@@ -64,21 +64,21 @@ impl Message {
 /// A delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// Whose inbox; `operator` for the operator's.
+    /// The agent whose inbox holds it; `operator` for the operator's.
     pub agent: String,
     /// The message.
     pub message: u64,
-    /// Where it stands.
+    /// The delivery's state.
     pub state: State,
-    /// Its lane.
+    /// The delivery's lane.
     pub lane: Lane,
-    /// The number of the try that holds it, or held it last; 0 before the first.
+    /// The number of the attempt that holds it, or held it last; 0 before the first.
     pub attempt: u32,
-    /// Why it came back last.
+    /// The last cause of a redelivery.
     pub cause: Option<Cause>,
 }
 
-/// Where a reminder stands.
+/// The state of a reminder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReminderState {
     /// Waiting for its time.
@@ -92,15 +92,15 @@ pub enum ReminderState {
 /// A reminder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reminder {
-    /// Its id.
+    /// The reminder's ID.
     pub id: u64,
-    /// Whose.
+    /// The agent that set it.
     pub agent: String,
-    /// Its text.
+    /// The reminder's text.
     pub body: String,
-    /// Where it stands.
+    /// The reminder's state.
     pub state: ReminderState,
-    /// When it is due, on the wall.
+    /// The due time on the wall clock.
     pub due: i64,
     /// When it fired or was withdrawn; 0 while it is pending.
     pub closed: i64,
@@ -111,19 +111,19 @@ pub struct Reminder {
 /// A turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Its id.
+    /// The turn's ID.
     pub id: u64,
-    /// Whose.
+    /// The agent that ran it.
     pub agent: String,
-    /// Its session epoch.
+    /// The turn's session epoch.
     pub epoch: u64,
-    /// The delivery that woke it; 0 for none.
+    /// The delivery that started it; 0 for none.
     pub message: u64,
     /// The attempt at that delivery; 0 for none.
     pub attempt: u32,
     /// How it ended; `None` while it is open.
     pub outcome: Option<Outcome>,
-    /// Messages received in it besides the waking one.
+    /// Messages received in it besides the one that started it.
     pub received: Vec<u64>,
     /// Messages sent in it.
     pub sent: Vec<u64>,

@@ -1,10 +1,10 @@
-//! What clients sent, got and settled, and whether that keeps the delivery contract.
+//! A checker of the delivery contract for what clients sent, received and settled.
 //!
 //! An observer (a simulation, a campaign) writes a [`History`] while it works, reads the [`Final`]
-//! state when all is at rest, and has both checked. What it is not: a model of the broker; it knows
-//! promises, not how they are kept. Invariant: the check is *sound*: in whatever order concurrent
-//! things happened between a call and its answer, a history of a broker that keeps the contract has
-//! no violation. Where the observer cannot know, a rule is silent.
+//! state when all is at rest, and checks both. What it is not: a model of the broker; it knows
+//! promises, not how they are kept. Invariant: the check is *sound*. A history of a broker that
+//! keeps the contract has no violation, in whatever order concurrent calls took effect. If the
+//! observer cannot know, a rule is silent.
 
 mod call;
 mod event;
@@ -22,7 +22,7 @@ pub use noun::{
 };
 pub use violation::{Rule, Violation};
 
-/// Every broken promise that the history and the final state show.
+/// Returns every broken promise that the history and the final state show.
 #[must_use]
 pub fn check(history: &History, last: &Final) -> Vec<Violation> {
     let index = index::Index::new(history, last);

@@ -1,23 +1,22 @@
 //! The nouns of the contract as an observer sees them: origins, states, causes, outcomes, a
-//! delivery that is handed over, a question.
+//! delivered message, a question.
 //!
-//! Invariant: one variant per value of the contract, so that what an observer cannot name it cannot
-//! overlook.
+//! Invariant: one variant per value of the contract, so that an observer cannot overlook a value.
 
-/// Who a message is from.
+/// The author of a message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// An agent, by name.
     Agent(String),
     /// The operator.
     Operator,
-    /// The broker, and what it tells.
+    /// The broker, with the kind of its notice.
     System(Kind),
     /// A co-process, by label.
     External(String),
 }
 
-/// What a message of the broker tells.
+/// The kind of a notice of the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A child's turn failed.
@@ -42,7 +41,7 @@ pub enum Kind {
     Problem,
 }
 
-/// Where a delivery stands.
+/// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// Waiting.
@@ -66,11 +65,11 @@ pub enum State {
 pub enum Lane {
     /// Of the broker.
     System,
-    /// Of everybody else.
+    /// Of agents, the operator and co-processes.
     Normal,
 }
 
-/// Why a delivery came back.
+/// Why a delivery was requeued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// The turn failed.
@@ -91,7 +90,7 @@ pub enum Cause {
     Redriven,
     /// The tool result never reached the model.
     NotReceived,
-    /// Given back by a consumer.
+    /// Nacked by a consumer.
     Nacked,
     /// A consumer's lease ran out.
     LeaseExpired,
@@ -102,7 +101,7 @@ pub enum Cause {
 pub enum Outcome {
     /// The model ended its turn.
     Ok,
-    /// In a way that may be the message's fault.
+    /// A failure that the message may have caused.
     Failed,
     /// A rate limit.
     RateLimited,
@@ -110,19 +109,19 @@ pub enum Outcome {
     AuthFailed,
     /// No model.
     Unavailable,
-    /// By the operator.
+    /// Cancelled by the operator.
     Cancelled,
     /// The harness shut down.
     Drained,
-    /// The harness stayed away.
+    /// The harness did not reconnect.
     Vanished,
     /// Taken over, or rebooted.
     Fenced,
 }
 
 impl Outcome {
-    /// The cause that a delivery shows which came back from such a turn; `None` where it does not
-    /// come back.
+    /// Returns the cause shown by a delivery that such a turn requeued, or `None` if it requeues
+    /// none.
     #[must_use]
     pub fn cause(self) -> Option<Cause> {
         match self {
@@ -137,7 +136,7 @@ impl Outcome {
         }
     }
 
-    /// Whether it uses up an attempt.
+    /// Returns whether it uses up an attempt.
     #[must_use]
     pub fn uses_attempt(self) -> bool {
         match self {
@@ -153,39 +152,39 @@ impl Outcome {
     }
 }
 
-/// What the operator decides about a delivery.
+/// A decision of the operator about a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Decision {
     /// Done.
     Ack,
     /// Dropped.
     Drop,
-    /// Out of being held.
+    /// Released from the held state.
     Release,
-    /// A dead letter goes round again.
+    /// A dead letter is redriven.
     Redrive,
 }
 
-/// A delivery that was handed over.
+/// A delivery as a caller received it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handed {
-    /// Whose inbox.
+    /// The agent whose inbox holds it.
     pub agent: String,
     /// The message.
     pub message: u64,
-    /// Its author.
+    /// The message's author.
     pub origin: Origin,
-    /// Its text.
+    /// The message's text.
     pub body: String,
-    /// What it answers; 0 for nothing.
+    /// The message it replies to; 0 for none.
     pub reply_to: u64,
-    /// Its lane.
+    /// The delivery's lane.
     pub lane: Lane,
-    /// Which attempt this is, from 1.
+    /// The attempt's number, from 1.
     pub attempt: u32,
-    /// Why it came back; `None`: it says that it was never handed over before.
+    /// The cause of the redelivery; `None`: it claims to be the first hand-over.
     pub cause: Option<Cause>,
-    /// The claim; empty where a turn holds it.
+    /// The lease token; empty if a turn holds the lease.
     pub token: String,
     /// The question it is about; 0 for none.
     pub question: u64,
@@ -193,7 +192,7 @@ pub struct Handed {
     pub reminder: u64,
 }
 
-/// Where a question stands.
+/// The state of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum QuestionState {
     /// Open.
@@ -202,33 +201,33 @@ pub enum QuestionState {
     Answered,
     /// Its deadline passed.
     Expired,
-    /// Withdrawn, or one of the two was retired.
+    /// Withdrawn, or its asker or target was retired.
     Cancelled,
 }
 
-/// A question as somebody saw it.
+/// A question as a caller saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuestionSeen {
-    /// Which.
+    /// The question's ID.
     pub id: u64,
-    /// Who asks.
+    /// The agent that asks.
     pub asker: String,
-    /// Who is asked.
+    /// The agent or operator asked.
     pub target: String,
-    /// Its text.
+    /// The question's text.
     pub text: String,
-    /// Where it stands.
+    /// The question's state.
     pub state: QuestionState,
-    /// What was chosen.
+    /// The chosen options.
     pub choices: Vec<String>,
-    /// What was answered in words.
+    /// The answer's text.
     pub answer: String,
-    /// Who closed it: an agent's name, `operator`, or empty for the broker.
+    /// The closer: an agent's name, `operator`, or empty for the broker.
     pub closed_by: String,
-    /// The operator answered in somebody's place.
+    /// Whether the operator answered in place of the target.
     pub operator_override: bool,
-    /// When it expires, on the wall; `None`: never.
+    /// The deadline on the wall clock; `None`: never.
     pub deadline: Option<i64>,
-    /// The message that brought it to its target.
+    /// The message that carried it to its target.
     pub message: u64,
 }

@@ -1,19 +1,17 @@
-//! A promise that was broken, told so that it can be understood at 3 a.m.
+//! A broken promise, reported so that it can be understood at 3 a.m.
 //!
-//! Invariant: a violation names its rule, what it is about, and the observations that together show
-//! it.
+//! Invariant: a violation names its rule, its subject, and the observations that together show it.
 
 use std::fmt;
 
 /// A broken promise.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
-    /// Which promise.
+    /// The broken promise.
     pub rule: Rule,
-    /// What happened, in a sentence with the ids in it.
+    /// The violation in a sentence with the ids in it.
     pub what: String,
-    /// Indices into the history's observations, in order. Empty where only the final state shows
-    /// it.
+    /// Indices into the history's observations, in order. Empty if only the final state shows it.
     pub seen: Vec<usize>,
 }
 
@@ -22,33 +20,33 @@ pub struct Violation {
 pub enum Rule {
     /// What was accepted is there at the end, and was delivered, died, or is held.
     NothingLost,
-    /// What is there was sent by somebody, and once.
+    /// Every message has one request that sent it.
     NoPhantom,
     /// First in, first out, within a lane.
     Fifo,
     /// At most one lease lives per delivery.
     OneLease,
-    /// Who lost a lease settles nothing.
+    /// A caller that lost a lease settles nothing.
     Fenced,
-    /// One outcome per question, the same for everybody.
+    /// One outcome per question, the same for every reader.
     OneOutcome,
     /// A reminder fires once, not early, and does fire.
     FiresOnce,
     /// A receipt never lies.
     Receipt,
-    /// A redelivery says so.
+    /// A redelivery is marked as one.
     Redelivery,
     /// Only faults use attempts.
     Attempts,
-    /// What is identical is not doubled.
+    /// Identical messages are not doubled.
     NotDoubled,
     /// A refusal wrote nothing.
     Refusal,
     /// The end of a turn settles by the table.
     TurnTable,
-    /// What is settled was settled by somebody who could.
+    /// A settled delivery was settled by a caller with the right to.
     Settled,
-    /// A stopped agent gets nothing, and a purged one leaves nothing behind.
+    /// A stopped agent gets no mail, and a purged one leaves none.
     Gone,
 }
 

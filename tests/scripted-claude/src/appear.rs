@@ -1,4 +1,4 @@
-//! Waiting for a file to exist, by the kernel's word and not by looking again and again.
+//! Waiting for a file to exist, by inotify and without polling.
 
 use std::io;
 use std::path::Path;
@@ -14,7 +14,7 @@ pub async fn wait(path: &Path) -> io::Result<()> {
     watch(directory, WatchFlags::CREATE | WatchFlags::MOVED_TO, || path.exists()).await
 }
 
-/// Waits until the file at `path` contains a text so many times; it has to exist.
+/// Waits until the file at `path` contains a text this many times; the file must exist.
 pub async fn said(path: &Path, text: &str, times: usize) -> io::Result<()> {
     let says = || {
         std::fs::read(path)
@@ -26,11 +26,11 @@ pub async fn said(path: &Path, text: &str, times: usize) -> io::Result<()> {
 async fn watch(path: &Path, flags: WatchFlags, done: impl Fn() -> bool) -> io::Result<()> {
     let notices = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
     inotify::add_watch(&notices, path, flags)?;
-    // It is read like a pipe: bytes come when something happens.
+    // The descriptor is read like a pipe: bytes come when something happens.
     let mut notices = Receiver::from_owned_fd_unchecked(notices)?;
-    // It is looked for after the watch was set, so that it cannot come unseen.
+    // The check comes after the watch is set, so that no change is missed.
     while !done() {
-        // What the notices say does not matter, only that something came.
+        // The content of the notices does not matter, only that one came.
         if notices.read(&mut [0; 4096]).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }

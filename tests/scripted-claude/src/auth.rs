@@ -1,7 +1,7 @@
-//! The login: who has one, and the dialogue that brings one.
+//! The login: whether it is needed or present, and the dialogue that creates it.
 //!
-//! It needs one only where a test wants it: where `HOME/.claude/login-code` exists, whose content
-//! is the code that the dialogue takes. Then turns fail and `auth status` says no, until
+//! A login is needed only if `HOME/.claude/login-code` exists; its content is the code that the
+//! dialogue accepts. Then turns fail and `auth status` says no, until
 //! `HOME/.claude/.credentials.json` holds a login. Without that file it is as with a key in the
 //! environment. Invariant: credentials are written whole or not at all.
 
@@ -14,22 +14,22 @@ use super::signals::{Heard, Signals, TERMINATED};
 use super::stdin;
 use super::turn::Deaf;
 
-/// The file that says that a login is needed, and which code brings it; below HOME.
+/// The file that makes a login necessary and holds its code; below HOME.
 pub const CODE_FILE: &str = ".claude/login-code";
-/// The code that is taken where nothing is said about it.
+/// The code that is accepted without that file.
 pub const ANY_CODE: &str = "right#code";
-/// Where the page is that hands out codes.
+/// The page that hands out codes.
 pub const URL: &str = "https://claude.example/oauth/authorize?code=true";
-/// How claude exits where the dialogue is broken off.
+/// The exit code of a dialogue that is broken off.
 const BROKEN_OFF: u8 = 130;
 
-/// Whether there has to be a login and is none.
+/// Returns whether a login is needed and missing.
 #[must_use]
 pub fn is_needed(home: &Path) -> bool {
     home.join(CODE_FILE).exists() && !has_credentials(home)
 }
 
-/// Where a login is kept.
+/// Returns the file with the login.
 #[must_use]
 pub fn credentials(home: &Path) -> PathBuf {
     home.join(".claude/.credentials.json")
@@ -41,7 +41,7 @@ fn has_credentials(home: &Path) -> bool {
     value["claudeAiOauth"]["accessToken"].as_str().is_some_and(|token| !token.is_empty())
 }
 
-/// `auth status`: tells whether there is a login, and exits with 1 if there is none.
+/// Runs `auth status`: says whether there is a login, and exits with 1 if there is none.
 pub(super) fn status(home: &Path) -> io::Result<u8> {
     let logged_in = !is_needed(home);
     let method = match (logged_in, has_credentials(home)) {
@@ -57,7 +57,7 @@ pub(super) fn status(home: &Path) -> io::Result<u8> {
     Ok(u8::from(!logged_in))
 }
 
-/// `auth login`: the dialogue.
+/// Runs `auth login`, the dialogue.
 pub(super) async fn login(home: &Path) -> io::Result<u8> {
     let mut signals = Signals::listen(&Deaf::default())?;
     let mut input = stdin::lines();

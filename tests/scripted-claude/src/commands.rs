@@ -1,5 +1,5 @@
-//! What claude does besides turns: the login and plugins. A script's steps for the command line
-//! come first, and one of them may end it.
+//! Commands of claude other than turns: the login and plugins. A script's steps for the command
+//! line come first, and one of them may end it.
 
 use std::io;
 use std::path::Path;
@@ -8,7 +8,7 @@ use super::args::{Auth, Command};
 use super::script::{self, Rule, Step};
 use super::{auth, deeds, plugins};
 
-/// Does a command; gives the exit code.
+/// Runs a command; returns the exit code.
 pub(super) async fn run(command: &Command, home: &Path, rules: &[Rule]) -> io::Result<u8> {
     if let Some(code) = steps(script::steps(rules, &command.line()).unwrap_or_default()).await? {
         return Ok(code);

@@ -1,6 +1,6 @@
-//! Prompts that are commands: `/compact` with all that the real claude tells of it, and `/clear`.
+//! Prompts that are commands: `/compact` with all the events of the real claude, and `/clear`.
 //!
-//! Invariant: a failed compaction is told in words alone; exit code and `is_error` are those of a
+//! Invariant: only the text says that a compaction failed; exit code and `is_error` are those of a
 //! success.
 
 use std::io;
@@ -12,23 +12,23 @@ use super::script::Step;
 use super::session::Session;
 use super::turn::{Conversation, End};
 
-/// What is left of a conversation, in tokens.
+/// The size of a compacted conversation, in tokens.
 const POST_TOKENS: u64 = 500;
-/// What a summary begins with.
+/// The beginning of a summary.
 const CONTINUED: &str = "This session is being continued from a previous conversation that ran out of context. The summary below covers the \
     earlier portion of the conversation.\n\nSummary:\nWhat was said so far.";
-/// What follows where something was kept.
+/// The end of a summary if some messages were kept.
 const KEPT: &str = "\n\nThe messages after this summary are the most recent messages from before compaction, kept verbatim.";
 
-/// The command that a prompt is; `None` for a prompt that the model gets.
+/// Returns the command in a prompt, or `None` for a prompt to the model.
 pub(super) fn command(prompt: &str) -> Option<&'static str> {
-    // A blank before it, and it is a prompt; one that nobody knows is a prompt too.
+    // With a blank before it, or with an unknown name, it is a prompt.
     let name = prompt.strip_prefix('/')?.split_whitespace().next()?;
     ["compact", "clear"].into_iter().find(|known| *known == name)
 }
 
 impl Conversation {
-    /// Does a command; the steps are done while it is under way.
+    /// Runs a command; the steps are done while it is under way.
     pub(super) async fn command(
         &mut self,
         command: &'static str,
@@ -64,7 +64,7 @@ impl Conversation {
         self.done(command, "")
     }
 
-    /// Ends a compaction that found no way.
+    /// Ends a compaction as failed.
     pub(super) fn compaction_failed(&mut self, error: &str) -> io::Result<End> {
         self.status(json!({"status": null, "compact_result": "failed", "compact_error": error}))?;
         self.init()?;
@@ -80,12 +80,12 @@ impl Conversation {
         self.events.line(event)
     }
 
-    /// Puts the boundary into the session and tells of it.
+    /// Puts the boundary into the session and reports it.
     fn boundary(&mut self) -> io::Result<()> {
         let (boundary, summary, last) = (uuid(), uuid(), self.session.last());
         let before = self.session.context();
         let dropped = before.saturating_sub(POST_TOKENS);
-        // Only the last answer is kept, and where it is the only one not even that.
+        // Only the last answer is kept, and not even that if it is the only one.
         let kept = self.session.messages().filter(|line| line["type"] == "assistant").count() > 1;
         let mut told = json!({
             "trigger": "manual", "pre_tokens": before, "post_tokens": POST_TOKENS, "cumulative_dropped_tokens": dropped, "duration_ms": 1,
@@ -126,7 +126,7 @@ impl Conversation {
         }))
     }
 
-    /// What a command says that did not work.
+    /// Reports the error of a command.
     fn complain(&self, text: &str) -> io::Result<()> {
         let fields = json!({
             "local_command_source": format!("<local-command-stderr>{text}</local-command-stderr>"),

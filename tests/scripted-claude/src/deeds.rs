@@ -1,4 +1,4 @@
-//! The steps of a script that need no conversation: what a process does to itself and to the host.
+//! The steps of a script that need no conversation: actions of a process on itself and on the host.
 
 use std::io;
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use super::script::Step;
 
-/// Does a step; gives the exit code if it ends the process.
+/// Does a step; returns the exit code if it ends the process.
 pub(super) async fn step(step: &Step) -> io::Result<Option<u8>> {
     match step {
         Step::Exit { exit } => return Ok(Some(*exit)),
@@ -41,10 +41,10 @@ pub(super) async fn step(step: &Step) -> io::Result<Option<u8>> {
     Ok(None)
 }
 
-/// Starts a process that nobody waits for.
+/// Starts a process and does not wait for it.
 fn start(command: &[String], setsid: bool) -> io::Result<()> {
     let Some((program, arguments)) = command.split_first() else { return Ok(()) };
-    // Without a session of its own it stays in claude's process group, as any child of a tool does.
+    // Without its own session it stays in claude's process group, as any child of a tool does.
     let mut child = if setsid { Command::new("setsid") } else { Command::new(program) };
     if setsid {
         child.arg(program);

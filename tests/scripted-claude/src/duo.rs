@@ -1,42 +1,42 @@
-//! The friendly agent: what it does with a message.
+//! The friendly agent: its reaction to a message.
 //!
-//! It answers its sender, passes on what it is asked to (`ask NAME: TEXT`, `tell NAME: TEXT`), and
-//! reports what was answered to whoever made it ask. Invariant: two of these never write to each
-//! other without end. Every answer and report carries a reply link, and a message of an agent with
-//! a reply link is never answered, only reported, once, to the one who asked. A message without a
+//! It answers its sender, forwards what it is asked to (`ask NAME: TEXT`, `tell NAME: TEXT`), and
+//! reports the answer to the agent that made it ask. Invariant: two of these never write to each
+//! other without end. Every answer and report carries a reply link. A message of an agent with a
+//! reply link is never answered, only reported, once, to the agent that asked. A message without a
 //! link is written only because a text said `ask` or `tell`, and is shorter than that text.
 
 use super::mail::{Mail, Sender};
 use super::session::Sent;
 
-/// Words of a message that an answer quotes.
+/// Maximum number of words of a message that an answer quotes.
 const QUOTED_WORDS_MAX: usize = 8;
 
-/// What to do with a message.
+/// The reaction to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// Nothing; why, in words.
+    /// Do nothing, for this reason.
     Rest(String),
-    /// Answer it.
+    /// Answer the message.
     Answer(Letter),
-    /// Send something to somebody else; what comes back is reported.
+    /// Send a letter to another agent; its answer is reported.
     Ask(Letter),
-    /// Send something to somebody else, and answer that it was done.
+    /// Send a letter to another agent, and answer that it was done.
     Tell(Letter),
 }
 
-/// Something to send.
+/// A message to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Letter {
-    /// To whom.
+    /// The recipient's name.
     pub to: String,
     /// The text.
     pub body: String,
-    /// What it answers; 0 for nothing.
+    /// The message it replies to; 0 for none.
     pub in_reply_to: u64,
 }
 
-/// Decides; `sent` is what this conversation has sent before.
+/// Chooses the reaction; `sent` is what this conversation has sent before.
 #[must_use]
 pub fn plan(mail: &Mail, body: &str, sent: &[Sent]) -> Plan {
     let sender = match &mail.sender {
@@ -63,7 +63,7 @@ pub fn plan(mail: &Mail, body: &str, sent: &[Sent]) -> Plan {
     })
 }
 
-/// Passes an answer on to the one who wanted it asked.
+/// Forwards an answer to the agent that wanted the question asked.
 fn report(answered: u64, answerer: &str, body: &str, sent: &[Sent]) -> Plan {
     let asked = sent
         .iter()

@@ -1,4 +1,4 @@
-//! The lines that claude writes to stdout, in the shapes that were measured of the real one.
+//! The lines that claude writes to stdout, in the shapes recorded from the real one.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,21 +6,21 @@ use std::io::{self, Write as _};
 
 use serde_json::{Map, Value, json};
 
-/// What the scripted inferences say that they used, unless a script says otherwise.
+/// The usage of each scripted inference, unless a script sets another.
 const USAGE: [(&str, u64); 4] = [
     ("input_tokens", 10),
     ("output_tokens", 20),
     ("cache_read_input_tokens", 1_000),
     ("cache_creation_input_tokens", 100),
 ];
-/// Dollars that an inference costs here.
+/// The cost of an inference, in dollars.
 const INFERENCE_COST: f64 = 0.001;
 
-/// Names the version that claude says it is, where it is to be another one than the tests are
-/// written for.
+/// The variable with the version that claude reports, if it must differ from the version that the
+/// tests are written for.
 pub const VERSION_ENV: &str = "SCRIPTED_CLAUDE_VERSION";
 
-/// Writes the events of one process.
+/// The writer of one process's events.
 #[derive(Debug)]
 pub struct Events {
     session_id: String,
@@ -30,13 +30,13 @@ pub struct Events {
     total: BTreeMap<String, u64>,
     inferences: u32,
     results: u32,
-    /// What the conversation has cost, before this process and in it.
+    /// The cost of the conversation, before this process and in it.
     cost: f64,
     started: std::time::Instant,
 }
 
 impl Events {
-    /// For this conversation, which has cost so much already, and this model.
+    /// Creates the writer for this conversation, with its cost so far, and this model.
     #[must_use]
     pub fn new(session_id: &str, model: &str, cost: f64) -> Self {
         let usage = USAGE.into_iter().map(|(name, tokens)| (name.to_owned(), tokens)).collect();
@@ -53,42 +53,42 @@ impl Events {
         }
     }
 
-    /// Begins a turn: what it uses and how long it takes is counted from here.
+    /// Begins a turn: usage and duration are counted from here.
     pub fn begin(&mut self) {
         self.total.clear();
         self.inferences = 0;
         self.started = std::time::Instant::now();
     }
 
-    /// Goes on in another conversation, which has cost nothing yet.
+    /// Continues in another conversation, with no cost yet.
     pub fn set_session(&mut self, session_id: &str) {
         session_id.clone_into(&mut self.session_id);
         self.cost = 0.0;
     }
 
-    /// Asks another model from now on.
+    /// Uses another model from now on.
     pub fn set_model(&mut self, model: &str) {
         self.model = full_name(model);
     }
 
-    /// The model's full name.
+    /// Returns the model's full name.
     #[must_use]
     pub fn model(&self) -> &str {
         &self.model
     }
 
-    /// How many tokens the model can see.
+    /// Returns the model's context window, in tokens.
     #[must_use]
     pub fn window(&self) -> u64 {
         window(&self.model)
     }
 
-    /// Sets what further inferences say that they used.
+    /// Sets the usage of further inferences.
     pub fn set_usage(&mut self, usage: &BTreeMap<String, u64>) {
         self.usage.extend(usage.clone());
     }
 
-    /// The first line: how the process is set up.
+    /// Writes the first line: the set-up of the process.
     pub fn init(&self, tools: &[String], servers: &[(String, bool)]) -> io::Result<()> {
         let status = |connected: bool| if connected { "connected" } else { "failed" };
         let servers: Vec<Value> = servers
@@ -102,12 +102,12 @@ impl Events {
         }))
     }
 
-    /// An inference that gave these blocks; one event a block, all with the same id and usage.
-    /// Gives what it used.
+    /// Writes an inference with these blocks: one event per block, all with the same id and usage.
+    /// Returns the usage.
     pub fn assistant(&mut self, blocks: &[Value]) -> io::Result<Value> {
         self.infer();
         let mut usage = self.usage.clone();
-        // The real one tells the start of the message, before anything was put out.
+        // The real one reports the start of the message, before any output.
         usage.insert("output_tokens".to_owned(), 1);
         let id = format!("msg_{}", hex(12));
         for block in blocks {
@@ -128,7 +128,7 @@ impl Events {
         }
     }
 
-    /// Words that claude itself puts into the model's mouth.
+    /// Writes text that claude itself puts into the model's mouth.
     pub fn synthetic(
         &self,
         text: &str,
@@ -149,7 +149,7 @@ impl Events {
         self.line(event)
     }
 
-    /// The results of tool calls, as the model gets them.
+    /// Writes the results of tool calls, as the model gets them.
     pub fn tool_result(&self, tool_use_id: &str, text: &str, is_error: bool) -> io::Result<()> {
         let mut block = json!({"tool_use_id": tool_use_id, "type": "tool_result", "content": [{"type": "text", "text": text}]});
         if is_error {
@@ -161,7 +161,7 @@ impl Events {
         }))
     }
 
-    /// A tool call that nobody has allowed.
+    /// Reports a tool call without permission.
     pub fn permission_denied(
         &self,
         tool: &str,
@@ -171,8 +171,8 @@ impl Events {
         self.line(json!({"type": "system", "subtype": "permission_denied", "tool_name": tool, "tool_use_id": tool_use_id, "message": message}))
     }
 
-    /// The last line of a turn. `text` is the last that was said, `fields` what is told
-    /// differently.
+    /// Writes the last line of a turn. `text` is the last text of the model, `fields` the fields
+    /// that differ.
     pub fn result(&mut self, text: &str, fields: &Map<String, Value>) -> io::Result<()> {
         let mut event = self.sum();
         let told = json!({
@@ -184,7 +184,7 @@ impl Events {
         self.end(event)
     }
 
-    /// The last line where the turn was broken off: it says nothing.
+    /// Writes the last line of an aborted turn, which has no text.
     pub fn aborted(&mut self, terminal_reason: &str) -> io::Result<()> {
         let mut event = self.sum();
         event["num_turns"] = json!(self.inferences + 1);
@@ -197,7 +197,7 @@ impl Events {
         self.end(event)
     }
 
-    /// The last line of a command such as `/compact`, which is no turn of the model.
+    /// Writes the last line of a command such as `/compact`, which is not a turn of the model.
     pub fn command_result(&mut self, command: &str, text: &str) -> io::Result<()> {
         let mut event = self.sum();
         event["num_turns"] = json!(0);
@@ -208,10 +208,10 @@ impl Events {
         self.end(event)
     }
 
-    /// What every result tells.
+    /// Returns the fields that every result has.
     fn sum(&self) -> Value {
         let of_model = |cost: f64| {
-            // A model that was never asked is not told of, and with it no window.
+            // A model that was never used is not reported, and neither is its window.
             if cost <= 0.0 {
                 return json!({});
             }
@@ -236,13 +236,13 @@ impl Events {
         self.line(event)
     }
 
-    /// What the conversation has cost.
+    /// Returns the cost of the conversation.
     #[must_use]
     pub fn cost(&self) -> f64 {
         self.cost
     }
 
-    /// Writes any event, with what all of them carry.
+    /// Writes any event, with the fields that all of them have.
     pub fn line(&self, mut event: Value) -> io::Result<()> {
         event["session_id"] = json!(self.session_id);
         if event["uuid"].is_null() {
@@ -252,7 +252,7 @@ impl Events {
     }
 }
 
-/// The version that claude says it is.
+/// Returns the version that claude reports.
 #[must_use]
 pub fn version() -> String {
     std::env::var(VERSION_ENV).unwrap_or_else(|_| crate::VERSION.to_owned())
@@ -265,14 +265,14 @@ pub fn raw(line: &str) -> io::Result<()> {
     stdout.flush()
 }
 
-/// A random id in the usual shape.
+/// Returns a random id in the usual shape.
 #[must_use]
 pub fn uuid() -> String {
     let hex = hex(16);
     format!("{}-{}-4{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
 }
 
-/// Random bytes as text.
+/// Returns random bytes as text.
 #[must_use]
 pub fn hex(bytes: usize) -> String {
     let mut random = vec![0; bytes];
@@ -283,7 +283,7 @@ pub fn hex(bytes: usize) -> String {
     })
 }
 
-/// The model behind an alias.
+/// Returns the model of an alias.
 fn full_name(model: &str) -> String {
     match model {
         "haiku" | "sonnet" | "opus" => format!("claude-{model}-5-5"),

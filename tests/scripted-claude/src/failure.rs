@@ -1,5 +1,4 @@
-//! How a turn fails where the API refuses: the words and fields that were recorded of the real
-//! claude.
+//! The failure of a turn if the API refuses: the text and fields recorded from the real claude.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -8,9 +7,9 @@ use serde_json::{Map, Value, json};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Failure {
-    /// 429 without more words.
+    /// 429 without further text.
     RateLimit,
-    /// A subscription's limit is reached until then, in seconds since 1970.
+    /// A subscription's limit is reached until this time, in seconds since 1970.
     UsageLimit(i64),
     /// 529.
     Overloaded,
@@ -20,7 +19,7 @@ pub enum Failure {
     InvalidKey,
     /// There is no login; the API is not asked.
     NotLoggedIn,
-    /// Nothing is paid for.
+    /// No credit is left.
     NoCredit,
     /// The API finds the prompt too long.
     PromptTooLong,
@@ -28,7 +27,7 @@ pub enum Failure {
     BlockingLimit,
 }
 
-/// What is told of a refusal.
+/// The events that report a refusal.
 #[derive(Debug)]
 pub(super) struct Told {
     pub(super) text: String,

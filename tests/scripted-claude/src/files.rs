@@ -1,4 +1,4 @@
-//! The files that claude is started with, and what it says when one is not as it should be.
+//! The files that claude is started with, and its errors if one is missing or invalid.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::args::Args;
 
-/// What the files say.
+/// The content of the files.
 #[derive(Debug, Default)]
 pub struct Files {
-    /// Built-in tools that are offered, without those that the settings deny.
+    /// The built-in tools offered, without those that the settings deny.
     pub builtin_tools: Vec<String>,
     /// MCP servers by name.
     pub servers: BTreeMap<String, Server>,
@@ -22,15 +22,15 @@ pub struct Files {
 pub struct Server {
     /// The program.
     pub command: String,
-    /// Its arguments.
+    /// The program's arguments.
     #[serde(default)]
     pub args: Vec<String>,
-    /// What it gets besides the inherited environment.
+    /// Variables added to the inherited environment.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
 }
 
-/// Why claude does not start; the text is what it writes to stderr.
+/// The reason that claude does not start; the text is what it writes to stderr.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
     /// `--print --output-format stream-json` without `--verbose`.
@@ -41,7 +41,7 @@ pub enum Unusable {
     Missing {
         /// `Settings` or `System prompt`.
         what: &'static str,
-        /// Where it should be.
+        /// The expected path.
         path: String,
     },
     /// The MCP configuration is missing.
@@ -72,8 +72,8 @@ pub fn read(args: &Args) -> Result<Files, Unusable> {
         return Err(Unusable::NeedsStream);
     }
     let settings = match &args.settings {
-        // A settings file that is no JSON is dropped without a word, deny list and all: that is
-        // what the real one does.
+        // A settings file that is not JSON is silently dropped, including its deny list, as by the
+        // real one.
         Some(path) => serde_json::from_str(&text("Settings", path)?).unwrap_or_default(),
         None => Value::Null,
     };
@@ -102,7 +102,7 @@ fn servers(path: &Path) -> Result<BTreeMap<String, Server>, Unusable> {
         .map_err(|_| Unusable::McpMissing(path.display().to_string()))?;
     let config: Value = serde_json::from_str(&text).map_err(|_| Unusable::McpInvalid)?;
     let entries = config["mcpServers"].as_object().cloned().unwrap_or_default();
-    // An entry without a command is dropped without a word, as by the real one.
+    // An entry without a command is silently dropped, as by the real one.
     Ok(entries
         .into_iter()
         .filter_map(|(name, entry)| Some((name, serde_json::from_value(entry).ok()?)))

@@ -1,15 +1,15 @@
-//! What a script cannot know beforehand: numbers and names out of the prompt, put into the input of
-//! a tool.
+//! Placeholders of a script: numbers and names out of the prompt, put into the input of a tool.
 //!
-//! Invariant: only whole values are replaced, but for `$reminder`, which may stand in the middle of
+//! Invariant: only whole values are replaced, except for `$reminder`, which may be in the middle of
 //! a path.
 
 use serde_json::{Value, json};
 
 use super::mail::{self, Sender};
 
-/// The input with `"$id"` (the message that woke the turn), `"$from"` (its sender), `"$question"`
-/// (the question that it puts or tells of) and `$reminder` (the reminder that it is) filled in.
+/// Returns the input with these filled in: `"$id"` (the message that started the turn), `"$from"`
+/// (its sender), `"$question"` (the question that it asks or reports) and `$reminder` (the reminder
+/// that it is).
 #[must_use]
 pub fn fill(input: Value, prompt: &str) -> Value {
     match input {
@@ -35,7 +35,7 @@ pub fn fill(input: Value, prompt: &str) -> Value {
     }
 }
 
-/// The number behind a word of the prompt's first line; 0 if there is none.
+/// Returns the number that follows `word` in the prompt's first line; 0 if there is none.
 fn number(prompt: &str, word: &str) -> u64 {
     let head = prompt.lines().next().unwrap_or_default();
     let digits = head

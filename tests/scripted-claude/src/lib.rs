@@ -41,5 +41,5 @@ mod signals;
 mod stdin;
 pub mod turn;
 
-/// The version of the claude CLI that it passes for.
+/// The reported version of the claude CLI.
 pub const VERSION: &str = "2.1.330";

@@ -1,39 +1,40 @@
-//! Reading mail out of a wake prompt, or out of the result of `recv`.
+//! A reader of mail in the prompt of a turn, or in the result of `recv`.
 //!
-//! Both are frames: a head line, then the body's lines behind `| `. The reader is tolerant, because
-//! the words of the head lines belong to the prompts and to the bridge, and may change there.
+//! Both contain frames: a head line, then the body's lines after `| `. The reader is tolerant,
+//! because the words of the head lines belong to the prompts and to the bridge, and may change
+//! there.
 
-/// Who sent something.
+/// The sender of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// Another agent.
     Agent(String),
     /// The human.
     Operator,
-    /// The agent itself, by asking for another turn.
+    /// The agent itself, by requesting another turn.
     Oneself,
-    /// Hive, a program, or somebody that this reader does not know: not to be answered.
+    /// Hive, a program, or a sender unknown to this reader: not to be answered.
     Other,
 }
 
 /// A message as an agent reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mail {
-    /// Its number; 0 where it has none.
+    /// The message's number; 0 if it has none.
     pub id: u64,
-    /// Who sent it.
+    /// The message's sender.
     pub sender: Sender,
-    /// What it answers; 0 for nothing.
+    /// The message it replies to; 0 for none.
     pub in_reply_to: u64,
-    /// The text; `None` where the prompt says that the conversation holds it.
+    /// The text; `None` if the prompt says that the conversation holds it.
     pub body: Option<String>,
 }
 
-/// The mail in `text`, in its order.
+/// Returns the mail in `text`, in its order.
 #[must_use]
 pub fn read(text: &str) -> Vec<Mail> {
     let mut mails: Vec<Mail> = Vec::new();
-    // The frame that is being read: right below a head, until the first line outside of it.
+    // The frame being read: directly below a head, until the first line outside of it.
     let mut open = false;
     for line in text.lines() {
         if let Some(body) = line.strip_prefix("| ").or((line == "|").then_some("")) {
@@ -51,7 +52,8 @@ pub fn read(text: &str) -> Vec<Mail> {
             mails.push(mail);
             open = true;
         } else {
-            // A remark directly below a head, about how the body is shown, does not end the frame.
+            // A remark directly below a head, about the display of the body, does not end the
+            // frame.
             open = open
                 && line.starts_with('(')
                 && mails.last().is_some_and(|mail| mail.body.is_none());
@@ -60,7 +62,7 @@ pub fn read(text: &str) -> Vec<Mail> {
     mails
 }
 
-/// Whether the text says that more mail can be taken now.
+/// Returns whether the text says that more mail can be received now.
 #[must_use]
 pub fn more_waits(text: &str) -> bool {
     let remark =
@@ -112,7 +114,7 @@ fn number(text: &str) -> u64 {
     digits.parse().unwrap_or(0)
 }
 
-/// Takes away the backslash that keeps claude from attaching a file.
+/// Removes the backslash that keeps claude from attaching a file.
 fn unescaped(line: &str) -> String {
     line.replace("\\@", "@")
 }

@@ -1,6 +1,6 @@
-//! A client for an MCP server over stdio, written by hand so that tests see the very frames.
+//! A client for an MCP server over stdio, written by hand so that tests see the raw frames.
 //!
-//! What it is not: forgiving. A server that answers something else than JSON-RPC ends it.
+//! What it is not: forgiving. If a server answers with anything but JSON-RPC, the connection ends.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,17 +15,17 @@ use tokio::sync::{mpsc, oneshot};
 
 /// The protocol version that the real claude asks for.
 pub const PROTOCOL_VERSION: &str = "2025-11-25";
-/// The version of the probe that it sends first.
+/// The protocol version of the probe that it sends first.
 pub const PROBE_PROTOCOL_VERSION: &str = "2026-07-28";
-/// Where claude writes the id of the tool use.
+/// The key under which claude sends the id of the tool use.
 pub const TOOL_USE_ID_KEY: &str = "claudecode/toolUseId";
 
 type Waiting = Arc<Mutex<HashMap<String, oneshot::Sender<Value>>>>;
 
-/// Why a request has no answer.
+/// The reason that a request has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The server is gone.
+    /// The server has closed its stdout.
     #[error("the MCP server has closed its stdout")]
     Closed,
     /// The server cannot be written to.
@@ -36,7 +36,7 @@ pub enum ClientError {
     Refused(Value),
 }
 
-/// A running MCP server and the line to it.
+/// A running MCP server and its connection.
 #[derive(Debug)]
 pub struct Client {
     child: Child,
@@ -58,7 +58,7 @@ impl Client {
         let stderr = child.stderr.take().map(|mut stderr| {
             tokio::spawn(async move {
                 let mut bytes = Vec::new();
-                // What came before an error is still worth having.
+                // Output before an error is still useful.
                 let _ = stderr.read_to_end(&mut bytes).await;
                 String::from_utf8_lossy(&bytes).into_owned()
             })
@@ -75,13 +75,13 @@ impl Client {
         Ok(Self { child, stdin, waiting, closed, notifications, stderr, next_id: 0 })
     }
 
-    /// Whether the server has closed its stdout: nothing will be answered any more.
+    /// Returns whether the server has closed its stdout: no answer comes any more.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::SeqCst)
     }
 
-    /// The server's process id, while it runs.
+    /// Returns the server's process id, while it runs.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.child.id()
@@ -94,14 +94,14 @@ impl Client {
         stdin.flush().await.map_err(ClientError::Write)
     }
 
-    /// Sends a request; the answer is awaited on what is returned.
+    /// Sends a request; the caller awaits the answer on the returned value.
     pub async fn start(&mut self, method: &str, params: Value) -> Result<Pending, ClientError> {
         self.next_id += 1;
         let id = json!(self.next_id);
         self.start_as(id, method, params).await
     }
 
-    /// Sends a request with an id of the caller's choice.
+    /// Sends a request with an id that the caller chose.
     pub async fn start_as(
         &mut self,
         id: Value,
@@ -110,8 +110,7 @@ impl Client {
     ) -> Result<Pending, ClientError> {
         let (answer, receiver) = oneshot::channel();
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_string(), answer);
-        // Looked at after the answer was asked for, so that the end cannot come between the two
-        // unseen.
+        // Checked after the answer was registered, so that an end between the two is not missed.
         if self.is_closed() {
             return Err(ClientError::Closed);
         }
@@ -130,8 +129,8 @@ impl Client {
         self.write(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await
     }
 
-    /// What the real claude does first: a probe for a newer protocol, then the handshake. Gives the
-    /// `initialize` result.
+    /// Does the first steps of the real claude: a probe for a newer protocol, then the handshake.
+    /// Returns the `initialize` result.
     pub async fn handshake(&mut self) -> Result<Value, ClientError> {
         let capabilities = json!({"roots": {"listChanged": true}, "elicitation": {}});
         let info = json!({"name": "claude-code", "version": crate::VERSION});
@@ -143,7 +142,7 @@ impl Client {
         let probe = self
             .start_as(json!("server-discover-probe-1"), "server/discover", json!({"_meta": meta}))
             .await?;
-        // Whatever it answers: that it answers is what counts.
+        // Any answer will do: only its arrival counts.
         match probe.result().await {
             Ok(_) | Err(ClientError::Refused(_)) => {}
             Err(error) => return Err(error),
@@ -154,7 +153,7 @@ impl Client {
         Ok(result)
     }
 
-    /// The tools that the server lists.
+    /// Returns the tools that the server lists.
     pub async fn list_tools(&mut self) -> Result<Vec<Value>, ClientError> {
         let mut result = self.request("tools/list", json!({})).await?;
         match result.get_mut("tools").map(Value::take) {
@@ -163,7 +162,7 @@ impl Client {
         }
     }
 
-    /// Calls a tool as claude does; the answer is awaited on what is returned.
+    /// Calls a tool as claude does; the caller awaits the answer on the returned value.
     pub async fn start_tool(
         &mut self,
         name: &str,
@@ -174,19 +173,18 @@ impl Client {
         self.start("tools/call", json!({"name": name, "arguments": input, "_meta": meta})).await
     }
 
-    /// The next notification of the server.
+    /// Returns the next notification of the server.
     pub async fn notification(&mut self) -> Option<Value> {
         self.notifications.recv().await
     }
 
-    /// Closes the server's stdin and waits for its end; gives its exit status and what it wrote to
-    /// stderr.
+    /// Closes the server's stdin and waits for its end; returns its exit status and its stderr.
     pub async fn close(mut self) -> io::Result<(ExitStatus, String)> {
         drop(self.stdin.take());
         self.wait().await
     }
 
-    /// Waits for the server's end, whatever ends it.
+    /// Waits for the server's end for any reason.
     pub async fn wait(mut self) -> io::Result<(ExitStatus, String)> {
         let status = self.child.wait().await?;
         let stderr = match self.stderr.take() {
@@ -205,13 +203,13 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// The request's id.
+    /// Returns the request's id.
     #[must_use]
     pub fn id(&self) -> &Value {
         &self.id
     }
 
-    /// The result, or the JSON-RPC error.
+    /// Returns the result, or the JSON-RPC error.
     pub async fn result(self) -> Result<Value, ClientError> {
         let mut frame = self.receiver.await.map_err(|_| ClientError::Closed)?;
         match (frame.get_mut("result").map(Value::take), frame.get_mut("error").map(Value::take)) {
@@ -220,7 +218,7 @@ impl Pending {
         }
     }
 
-    /// A tool's answer: its text, and whether it is an error.
+    /// Returns a tool's answer: its text, and whether it is an error.
     pub async fn tool_result(self) -> Result<(String, bool), ClientError> {
         let result = self.result().await?;
         let blocks = result["content"].as_array().cloned().unwrap_or_default();
@@ -239,7 +237,7 @@ async fn read(
     while let Ok(Some(line)) = lines.next_line().await {
         let Ok(frame) = serde_json::from_str::<Value>(&line) else { break };
         if frame.get("method").is_some() {
-            // Nobody listens in the scripted claude; that is no reason to stop.
+            // The scripted claude has no receiver for it; that is no reason to stop.
             let _ = notify.send(frame);
         } else if let Some(id) = frame.get("id") {
             let answer =
@@ -250,12 +248,12 @@ async fn read(
         }
     }
     closed.store(true, Ordering::SeqCst);
-    // Whoever still waits learns that nothing comes any more.
+    // Pending requests fail, because no answer comes any more.
     waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
-/// A bridge's life in a turn that asks for nothing: started, greeted, asked for its tools, ended.
-/// What it costs is what is measured.
+/// Runs a bridge through a turn without calls: started, greeted, asked for its tools, ended.
+/// Benches measure its cost.
 pub async fn one_turn(
     program: &std::path::Path,
     socket: &std::path::Path,
@@ -269,8 +267,8 @@ pub async fn one_turn(
     let mut client = Client::spawn(&mut command).map_err(ClientError::Write)?;
     client.handshake().await?;
     client.request("tools/list", json!({})).await?;
-    // Refused, for the token belongs to no turn; but asked and answered over the socket as a good
-    // one is.
+    // Refused, because the token belongs to no turn; but sent and answered over the socket like a
+    // valid one.
     client
         .request(
             "tools/call",

@@ -1,8 +1,8 @@
-//! Plugins and marketplaces, as files below `HOME/.claude`: what was added and installed stands
-//! there for a test to read.
+//! Plugins and marketplaces, as files below `HOME/.claude`: tests read there what was added and
+//! installed.
 //!
-//! Invariant: nothing is fetched. A marketplace that is a path has to exist; any other is taken for
-//! good, unless a script says otherwise.
+//! Invariant: nothing is fetched. A marketplace that is a path must exist; any other is accepted,
+//! unless a script says otherwise.
 
 use std::io;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub const MARKETPLACES_FILE: &str = ".claude/plugins/known_marketplaces.json";
 /// Installed plugins by `PLUGIN@MARKETPLACE`; below HOME.
 pub const INSTALLED_FILE: &str = ".claude/plugins/installed_plugins.json";
 
-/// Does a command about plugins; gives the exit code.
+/// Runs a command about plugins; returns the exit code.
 pub(super) fn run(command: &Plugin, home: &Path) -> io::Result<u8> {
     match command {
         Plugin::Marketplace { command: Marketplace::Add { source } } => add(source, home),

@@ -1,8 +1,7 @@
-//! A process that stays: one line of stdin is one turn, until stdin ends.
+//! A resident process: one line of stdin is one turn, until stdin ends.
 //!
-//! Invariant: it is never in two turns. A prompt that comes during a turn waits for its end, which
-//! is where it differs from the real one: that one puts it beside the next tool result. The harness
-//! writes one only when no turn runs.
+//! Invariant: at most one turn runs. A prompt during a turn waits for its end; the real one instead
+//! adds it to the next tool result. The harness writes a prompt only when no turn runs.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,11 +20,11 @@ use super::turn::{Conversation, Deaf, End};
 /// A line of stdin.
 #[derive(Debug, PartialEq)]
 enum Line {
-    /// What the model is to do.
+    /// A prompt for the model.
     Prompt(String),
-    /// What the process is to do; the request's id, and what it asks for.
+    /// A request to the process; its id and its content.
     Control(String, Value),
-    /// Something that is not known.
+    /// An unknown line.
     Other,
 }
 
@@ -37,7 +36,7 @@ enum Ended {
     Signalled(Heard),
 }
 
-/// Does turns until stdin ends; gives the exit code.
+/// Runs turns until stdin ends; returns the exit code.
 pub(super) async fn serve(args: &Args, files: &Files, rules: &[Rule]) -> io::Result<u8> {
     let deaf = Deaf::default();
     let mut signals = Signals::listen(&deaf)?;
@@ -98,7 +97,7 @@ pub(super) async fn serve(args: &Args, files: &Files, rules: &[Rule]) -> io::Res
     Ok(code)
 }
 
-/// Does one turn; lines that come meanwhile wait, but for the one that breaks it off.
+/// Runs one turn; lines that arrive during it wait, except for an interrupt.
 async fn turn(
     conversation: &mut Conversation,
     prompt: &str,
@@ -121,7 +120,7 @@ async fn turn(
     }
 }
 
-/// Reads a line; the error is what claude says before it ends.
+/// Reads a line; the error is what claude writes before it exits.
 fn parse(line: &str) -> Result<Line, String> {
     if line.trim().is_empty() {
         return Ok(Line::Other);
@@ -148,14 +147,14 @@ fn parse(line: &str) -> Result<Line, String> {
     }
 }
 
-/// The text of a content that is a text or a list of blocks.
+/// Returns the text of a content that is a text or a list of blocks.
 fn text(content: &Value) -> String {
     let blocks =
         content.as_array().into_iter().flatten().filter_map(|block| block["text"].as_str());
     content.as_str().map_or_else(|| blocks.collect::<Vec<_>>().join("\n"), str::to_owned)
 }
 
-/// Does what is asked of the process while no turn runs.
+/// Handles a control request while no turn runs.
 fn control(conversation: &mut Conversation, id: &str, request: &Value) -> io::Result<()> {
     let subtype = request["subtype"].as_str().unwrap_or_default();
     let answer = match subtype {
@@ -196,7 +195,7 @@ fn success(id: &str, response: Value) -> io::Result<()> {
     respond(&json!({"subtype": "success", "request_id": id, "response": response}))
 }
 
-/// Such a line carries neither session nor id of its own.
+/// Writes a response; such a line has neither a session nor an id of its own.
 fn respond(response: &Value) -> io::Result<()> {
     super::events::raw(&json!({"type": "control_response", "response": response}).to_string())
 }

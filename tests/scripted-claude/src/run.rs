@@ -14,7 +14,7 @@ use super::session::Session;
 use super::signals::{Heard, Signals, TERMINATED};
 use super::turn::{Conversation, Deaf, End};
 
-/// Runs; gives the exit code.
+/// Runs claude; returns the exit code.
 #[must_use]
 pub fn run(args: &Args) -> u8 {
     if args.version {
@@ -30,7 +30,7 @@ pub fn run(args: &Args) -> u8 {
     })
 }
 
-/// Why nothing, or nothing more, is done.
+/// The reason that claude stops.
 #[derive(Debug, thiserror::Error)]
 enum Stopped {
     #[error(transparent)]
@@ -58,7 +58,7 @@ async fn work(args: &Args) -> Result<u8, Stopped> {
 
 fn prompt() -> Result<String, Unusable> {
     let mut bytes = Vec::new();
-    // What cannot be read is not there.
+    // Input that cannot be read counts as empty.
     let _ = io::stdin().read_to_end(&mut bytes);
     let prompt = String::from_utf8_lossy(&bytes).into_owned();
     match prompt.trim() {
@@ -68,7 +68,7 @@ fn prompt() -> Result<String, Unusable> {
     }
 }
 
-/// A process of one turn.
+/// Runs a process of one turn.
 async fn once(args: &Args, files: &Files, prompt: &str, rules: &[Rule]) -> io::Result<u8> {
     let deaf = Deaf::default();
     let mut signals = Signals::listen(&deaf)?;
@@ -96,7 +96,7 @@ async fn once(args: &Args, files: &Files, prompt: &str, rules: &[Rule]) -> io::R
     }
 }
 
-/// Opens the conversation and starts the servers; `None` where a signal came first.
+/// Opens the conversation and starts the servers; returns `None` if a signal came first.
 pub(super) async fn begin(
     args: &Args,
     files: &Files,
@@ -129,6 +129,6 @@ fn home() -> PathBuf {
 
 /// Writes a line to stderr.
 pub fn complain(line: &str) {
-    // Nobody is left to be told if that fails.
+    // If stderr is closed, the line is lost.
     let _ = writeln!(io::stderr().lock(), "{line}");
 }

@@ -1,11 +1,11 @@
-//! What a script says: for which prompt, which steps.
+//! Scripts: the steps for each kind of prompt.
 //!
-//! A script is a JSON list of rules; the first whose `when` is in the prompt runs. Without one that
-//! fits, [`super::duo`] runs.
+//! A script is a JSON list of rules; the first whose `when` is in the prompt runs. If none matches,
+//! [`super::duo`] runs.
 //!
-//! What is no mail has rules of its own, so that an empty `when` does not catch it: a prompt that
-//! is a command, such as `/compact`, only those whose `when` begins with `/`; what claude does
-//! besides turns, such as `claude auth status`, only those that begin with `$ `.
+//! Other input has rules of its own, so that an empty `when` does not match it. A prompt that is a
+//! command, such as `/compact`, matches only a `when` that begins with `/`. A command line other
+//! than a turn, such as `claude auth status`, matches only a `when` that begins with `$ `.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,50 +15,50 @@ use serde_json::{Map, Value};
 
 use super::failure::Failure;
 
-/// Names the script's file.
+/// The variable with the script's file.
 pub const FILE_ENV: &str = "SCRIPTED_CLAUDE_FILE";
 
-/// What to do at one kind of prompt.
+/// The steps for one kind of prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Text that the prompt contains; empty fits all.
+    /// Text that the prompt contains; an empty text matches all.
     pub when: String,
-    /// What is done, in this order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
-/// One thing that is done. In JSON the key says which: `{"text": "hi"}`.
+/// One step. In JSON the key selects it: `{"text": "hi"}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Step {
-    /// Calls a tool, by its full name or by what stands behind `mcp__SERVER__`. What the prompt
-    /// says can be put into the input, as [`super::fill`] tells.
+    /// Calls a tool, by its full name or by the part after `mcp__SERVER__`. [`super::fill`] puts
+    /// values from the prompt into the input.
     Tool {
         /// The tool.
         tool: String,
-        /// Its input.
+        /// The tool's input.
         #[serde(default)]
         input: Value,
     },
-    /// Calls a tool, and makes a file exist as soon as the call is with the server.
+    /// Calls a tool, and creates a file as soon as the server has the call.
     Call {
         /// The tool.
         call: String,
-        /// Its input.
+        /// The tool's input.
         #[serde(default)]
         input: Value,
         /// The file.
         touch: PathBuf,
     },
-    /// Says something.
+    /// Writes text as the model.
     Text {
         /// The words.
         text: String,
     },
     /// Answers the prompt as the friendly agent does.
     Duo {
-        /// Has to be true.
+        /// Must be true.
         duo: bool,
     },
     /// Ends the process at once, without a result.
@@ -71,22 +71,22 @@ pub enum Step {
         /// The fields.
         result: Map<String, Value>,
     },
-    /// Ends as claude does where the API refuses.
+    /// Ends as claude does if the API refuses.
     Fail {
-        /// How it refuses.
+        /// The refusal.
         fail: Failure,
     },
     /// Ends a compaction as failed.
     CompactError {
-        /// Why, in claude's words.
+        /// The error in claude's words.
         compact_error: String,
     },
-    /// Does further steps, but only where this file does not exist yet, and makes it: what is to
+    /// Does further steps only if this file does not exist yet, and creates it: for steps that must
     /// happen once.
     First {
         /// The file.
         first: PathBuf,
-        /// What is done.
+        /// The steps.
         steps: Vec<Step>,
     },
     /// Ends the process by a signal to itself.
@@ -94,9 +94,9 @@ pub enum Step {
         /// The signal's number.
         die: i32,
     },
-    /// Does nothing any more.
+    /// Hangs for ever.
     Hang {
-        /// Has to be true.
+        /// Must be true.
         hang: bool,
     },
     /// Waits until a file exists.
@@ -104,7 +104,7 @@ pub enum Step {
         /// The file.
         wait_file: PathBuf,
     },
-    /// Makes a file exist.
+    /// Creates a file.
     Touch {
         /// The file.
         touch: PathBuf,
@@ -113,21 +113,21 @@ pub enum Step {
     Spawn {
         /// Program and arguments.
         spawn: Vec<String>,
-        /// Whether in a session of its own.
+        /// Whether it gets its own session.
         #[serde(default)]
         setsid: bool,
     },
-    /// Starts a process that has left behind session, group and parent: a double fork.
+    /// Starts a process that has left session, group and parent: a double fork.
     Daemon {
         /// Program and arguments.
         daemon: Vec<String>,
     },
-    /// From now on SIGTERM has no effect.
+    /// Makes SIGTERM have no effect from now on.
     IgnoreSigterm {
         /// Whether it is ignored.
         ignore_sigterm: bool,
     },
-    /// From now on SIGINT has no effect.
+    /// Makes SIGINT have no effect from now on.
     IgnoreSigint {
         /// Whether it is ignored.
         ignore_sigint: bool,
@@ -142,7 +142,7 @@ pub enum Step {
         /// The line.
         raw: String,
     },
-    /// Sets what the next inferences say that they used.
+    /// Sets the usage of the next inferences.
     Usage {
         /// `input_tokens`, `output_tokens`, `cache_read_input_tokens`,
         /// `cache_creation_input_tokens`.
@@ -150,7 +150,7 @@ pub enum Step {
     },
 }
 
-/// Why there is no script.
+/// An error of a script.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
     /// It cannot be read.
@@ -158,7 +158,7 @@ pub enum ScriptError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the host said.
+        /// The host's error.
         #[source]
         source: std::io::Error,
     },
@@ -167,7 +167,7 @@ pub enum ScriptError {
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The parser's error.
         #[source]
         source: serde_json::Error,
     },
@@ -186,10 +186,10 @@ pub fn write(path: &Path, rules: &[Rule]) -> std::io::Result<()> {
     std::fs::write(path, serde_json::to_vec_pretty(rules)?)
 }
 
-/// Beginnings of what is no mail.
+/// Prefixes of prompts that are not mail.
 const NO_MAIL: [&str; 2] = ["/", "$ "];
 
-/// The steps for this prompt; `None` where no rule fits.
+/// Returns the steps for this prompt, or `None` if no rule matches.
 #[must_use]
 pub fn steps<'a>(rules: &'a [Rule], prompt: &str) -> Option<&'a [Step]> {
     let special =

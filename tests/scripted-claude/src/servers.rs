@@ -12,17 +12,17 @@ use tokio::process::Command;
 use super::files::Server;
 use crate::mcp::{Client, ClientError};
 
-/// How long a server may take for its handshake.
+/// Maximum duration of a server's handshake.
 const START_MAX: Duration = Duration::from_secs(27);
-/// What a server gets between the signals that end it.
+/// The time between the signals that end a server.
 const END_STEP: Duration = Duration::from_millis(100);
 
-/// The servers that were to be started.
+/// The servers of the configuration.
 #[derive(Debug, Default)]
 pub struct Servers {
     running: BTreeMap<String, Running>,
     failed: Vec<String>,
-    /// The call that is with a server: whose it is, and the request's id.
+    /// The call under way: its server, and the request's id.
     called: Option<(String, Value)>,
 }
 
@@ -34,7 +34,7 @@ struct Running {
 }
 
 impl Servers {
-    /// Starts all of them; one that does not come up leaves its tools out.
+    /// Starts all servers; the tools of one that does not start are missing.
     pub async fn start(servers: &BTreeMap<String, Server>) -> Self {
         let mut started = Self::default();
         for (name, server) in servers {
@@ -48,14 +48,14 @@ impl Servers {
         started
     }
 
-    /// Each server's name, and whether it is connected.
+    /// Returns each server's name, and whether it is connected.
     #[must_use]
     pub fn states(&self) -> Vec<(String, bool)> {
         let running = self.running.keys().map(|name| (name.clone(), true));
         running.chain(self.failed.iter().map(|name| (name.clone(), false))).collect()
     }
 
-    /// Full names of all tools.
+    /// Returns the full names of all tools.
     #[must_use]
     pub fn tools(&self) -> Vec<String> {
         let tools = self.running.iter().flat_map(|(server, running)| {
@@ -64,8 +64,8 @@ impl Servers {
         tools.collect()
     }
 
-    /// The full name of a tool that was named by its own name alone; the name as it is where no
-    /// server has it.
+    /// Returns the full name of a tool given by its short name, or the name unchanged if no server
+    /// has it.
     #[must_use]
     pub fn resolve(&self, tool: &str) -> String {
         let owner =
@@ -73,11 +73,11 @@ impl Servers {
         owner.map_or_else(|| tool.to_owned(), |(server, _)| full_name(server, tool))
     }
 
-    /// Calls a tool by its full name: its text, and whether it is an error. `None`: there is no
-    /// such tool.
+    /// Calls a tool by its full name; returns its text, and whether it is an error. `None`: there
+    /// is no such tool.
     ///
-    /// A server that dies in a call fails that call; the next one starts it again, as the real one
-    /// does. `called` is a file that is made as soon as the call is with the server.
+    /// A server that dies in a call fails that call; the next call starts it again, as in the real
+    /// one. `called` is a file that is created as soon as the server has the call.
     pub async fn call(
         &mut self,
         tool: &str,
@@ -117,12 +117,12 @@ impl Servers {
         })
     }
 
-    /// Tells the server that the call it is busy with is not wanted any more.
+    /// Notifies the server that its call is cancelled.
     pub async fn cancel(&mut self) {
         let Some((server, request)) = self.called.take() else { return };
         if let Some(running) = self.running.get_mut(&server) {
             let params = serde_json::json!({"requestId": request, "reason": "AbortError: The operation was aborted."});
-            // One that has ended needs no telling.
+            // A server that has ended needs no notification.
             let _ = running.client.notify("notifications/cancelled", params).await;
         }
     }
@@ -140,7 +140,7 @@ impl Servers {
         let ends: Vec<_> =
             self.running.into_values().map(|running| tokio::spawn(end(running.client))).collect();
         for end in ends {
-            // The child was killed when its client was dropped, if nothing else ended it.
+            // If nothing else ended the child, dropping its client killed it.
             let _ = end.await;
         }
     }
@@ -151,7 +151,7 @@ fn full_name(server: &str, tool: &str) -> String {
 }
 
 async fn connect(server: &Server) -> Result<Running, ClientError> {
-    // Its environment is claude's own and what the configuration adds, as with the real one.
+    // Its environment is claude's own plus the configuration's, as with the real one.
     let mut command = Command::new(&server.command);
     command.args(&server.args).envs(&server.env).stderr(Stdio::null());
     let mut client = Client::spawn(&mut command).map_err(ClientError::Write)?;
@@ -181,7 +181,7 @@ fn signal(client: &Client, signal: Signal) {
 
 fn signal_pid(pid: u32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = kill_process(pid, signal);
     }
 }

@@ -1,9 +1,9 @@
-//! The session on disk: what this conversation has seen, in claude's place and shape.
+//! The session on disk: the messages of this conversation, in claude's directory and format.
 //!
 //! `HOME/.claude/projects/<working directory, every other character a dash>/<session>.jsonl`, one
-//! line a message. It is the only memory there is: `--continue` reads the newest, without it
-//! nothing is known. Invariant: lines are only added. A compaction adds a boundary; what stands
-//! before it is not seen any more, but for the lines that the boundary names.
+//! line per message. It is the only memory: `--continue` reads the newest session; without it
+//! nothing is known. Invariant: lines are only added. A compaction adds a boundary; the model no
+//! longer sees earlier lines, except for those that the boundary names.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -17,9 +17,9 @@ use super::events::uuid;
 /// A conversation.
 #[derive(Debug)]
 pub struct Session {
-    /// Its id.
+    /// The session's ID.
     pub id: String,
-    /// Where it is kept.
+    /// The session's file.
     pub path: PathBuf,
     lines: Vec<Value>,
     file: Option<File>,
@@ -30,14 +30,14 @@ pub struct Session {
 pub struct Sent {
     /// The message that made the agent send it.
     pub cause: u64,
-    /// Who sent that one, as `to` of a send.
+    /// The sender of that message, as `to` of a send.
     pub asker: String,
     /// The message that was sent.
     pub id: u64,
 }
 
 impl Session {
-    /// The newest conversation of this directory, or a new one.
+    /// Opens the newest conversation of this directory, or a new one.
     #[must_use]
     pub fn open(home: &Path, directory: &Path, continues: bool) -> Self {
         let folder = folder(home, directory);
@@ -46,17 +46,17 @@ impl Session {
         let id =
             path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let text = fs::read_to_string(&path).unwrap_or_default();
-        // What is not readable is skipped, as the real one does.
+        // Unreadable lines are skipped, as by the real one.
         let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        // A HOME that cannot be written only means that nothing is remembered.
+        // If HOME cannot be written, nothing is remembered, and that is all.
         let file = fs::create_dir_all(&folder)
             .and_then(|()| OpenOptions::new().create(true).append(true).open(&path))
             .ok();
         Self { id, path, lines, file }
     }
 
-    /// Remembers a message; `kind` is `user` or `assistant`, `cause` what the agent was dealing
-    /// with.
+    /// Appends a message; `kind` is `user` or `assistant`, `cause` the message that the agent is
+    /// handling.
     pub fn append(&mut self, kind: &str, message: Value, cause: Value) -> io::Result<()> {
         let parent = self.last();
         self.line(json!({
@@ -65,8 +65,8 @@ impl Session {
         }))
     }
 
-    /// Remembers that a prompt came. It stands there twice then, as with the real one: who searches
-    /// the file has to look at the lines' type.
+    /// Records that a prompt arrived. It is then in the file twice, as with the real one: a search
+    /// of the file must check the lines' type.
     pub fn queued(&mut self, prompt: &str) -> io::Result<()> {
         self.line(json!({"type": "queue-operation", "operation": "enqueue", "content": prompt}))
     }
@@ -81,7 +81,7 @@ impl Session {
         Ok(())
     }
 
-    /// The messages that a model would see, oldest first.
+    /// Returns the messages that a model would see, oldest first.
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Value> {
         let boundary = self.lines.iter().rposition(|line| line["subtype"] == "compact_boundary");
         let kept = boundary.map_or(&Value::Null, |place| {
@@ -101,13 +101,13 @@ impl Session {
         messages.map(|(_, line)| line)
     }
 
-    /// The id of the last message.
+    /// Returns the id of the last message.
     #[must_use]
     pub fn last(&self) -> Value {
         self.messages().next_back().map_or(Value::Null, |line| line["uuid"].clone())
     }
 
-    /// What users said in it, newest first.
+    /// Returns the texts of users in it, newest first.
     pub fn prompts(&self) -> impl Iterator<Item = &str> {
         self.messages()
             .rev()
@@ -115,8 +115,8 @@ impl Session {
             .filter_map(|line| line["message"]["content"].as_str())
     }
 
-    /// How many tokens the last inference had before it, or were left by the last compaction; 0
-    /// where neither was.
+    /// Returns the tokens in the context of the last inference, or after the last compaction; 0 if
+    /// there was neither.
     #[must_use]
     pub fn context(&self) -> u64 {
         let told = self.lines.iter().rev().find_map(|line| {
@@ -128,7 +128,7 @@ impl Session {
         told.unwrap_or(0)
     }
 
-    /// What the agent sent because of some message and got a receipt for.
+    /// Returns what the agent sent because of a message and got a receipt for.
     #[must_use]
     pub fn sent(&self) -> Vec<Sent> {
         let receipts = self.lines.iter().filter(|line| line["cause"]["sent"].is_u64());
@@ -140,7 +140,7 @@ impl Session {
         sent.collect()
     }
 
-    /// The cost of the whole conversation so far.
+    /// Returns the cost of the whole conversation so far.
     #[must_use]
     pub fn cost(&self) -> f64 {
         self.lines

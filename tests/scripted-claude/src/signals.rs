@@ -1,4 +1,4 @@
-//! The signals that claude takes.
+//! The signals that claude handles.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -7,10 +7,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::turn::Deaf;
 
-/// How claude exits on SIGTERM.
+/// The exit code on SIGTERM.
 pub(super) const TERMINATED: u8 = 143;
 
-/// A signal that has to be obeyed.
+/// A signal to obey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     /// SIGTERM.
@@ -19,7 +19,7 @@ pub(super) enum Heard {
     Interrupt,
 }
 
-/// What listens to signals.
+/// A listener for signals.
 #[derive(Debug)]
 pub(super) struct Signals {
     terminate: Signal,
@@ -28,7 +28,7 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Listens from now on; what it is deaf to has no effect.
+    /// Listens from now on; ignored signals have no effect.
     pub(super) fn listen(deaf: &Deaf) -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
@@ -37,7 +37,7 @@ impl Signals {
         })
     }
 
-    /// Waits for one that counts.
+    /// Waits for a signal that is not ignored.
     pub(super) async fn heard(&mut self) -> Heard {
         loop {
             tokio::select! {

@@ -1,11 +1,10 @@
-//! Lines of stdin, read by a thread of their own: a process that ends does not wait for the next
-//! one.
+//! Lines of stdin, read by a separate thread: a process that ends does not wait for the next line.
 
 use std::io::BufRead as _;
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// Lines as they come; nothing more where stdin has ended.
+/// Returns lines as they come; the channel closes when stdin ends.
 pub(super) fn lines() -> UnboundedReceiver<String> {
     let (sender, receiver) = unbounded_channel();
     std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! A turn: the prompt comes in, steps are done, a result goes out. A process that stays does one
+//! A turn: the prompt comes in, steps are done, a result goes out. A resident process runs one
 //! after another.
 
 use std::io;
@@ -18,15 +18,15 @@ use super::servers::Servers;
 use super::session::Session;
 use super::{auth, compact, deeds};
 
-/// How much mail is taken at once.
+/// Maximum number of messages received at once.
 const TAKEN_MAX: u32 = 8;
-/// Claude does not ask the model any more where no more than so many tokens of the window are left.
+/// Claude does not call the model if at most this many tokens of the window are left.
 const RESERVED_TOKENS: u64 = 23_000;
-/// What a call says that was broken off.
+/// The result of a call that is broken off.
 const REJECTED: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the \
     new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to proceed.";
 
-/// Which signals have no effect any more.
+/// The signals that have no effect.
 #[derive(Clone, Debug, Default)]
 pub struct Deaf {
     /// SIGTERM.
@@ -35,41 +35,41 @@ pub struct Deaf {
     pub to_sigint: Arc<AtomicBool>,
 }
 
-/// What a process has for its turns.
+/// The state of a process for its turns.
 #[derive(Debug)]
 pub struct Conversation {
-    /// Where claude keeps its files.
+    /// The home directory with claude's files.
     pub home: PathBuf,
-    /// What is written.
+    /// The writer of events.
     pub events: Events,
-    /// What is remembered.
+    /// The memory of the conversation.
     pub session: Session,
-    /// Whose tools are called.
+    /// The MCP servers.
     pub servers: Servers,
-    /// Built-in tools that are offered.
+    /// The built-in tools offered.
     pub builtin_tools: Vec<String>,
     /// Tools that need no permission.
     pub allowed: Vec<String>,
-    /// Which signals have no effect.
+    /// The signals that have no effect.
     pub deaf: Deaf,
-    /// The last that was said.
+    /// The last text of the model.
     pub said: String,
-    /// The tool call that is not answered yet.
+    /// The pending tool call.
     pub in_tool: Option<String>,
 }
 
-/// How a turn ends.
+/// The end of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// With a result; the exit code of a process that does only this turn.
+    /// A result; the exit code of a process that runs only this turn.
     Result(u8),
-    /// With the process and without a result.
+    /// The end of the process without a result.
     Exit(u8),
 }
 
 impl Conversation {
-    /// Does a prompt: a command, the steps of its rule, or what the friendly agent does where there
-    /// is none.
+    /// Handles a prompt: a command, the steps of its rule, or the friendly agent's reaction if
+    /// there is none.
     pub async fn turn(&mut self, prompt: &str, rules: &[Rule]) -> io::Result<End> {
         self.events.begin();
         self.said.clear();
@@ -98,13 +98,13 @@ impl Conversation {
         self.result(&Map::new())
     }
 
-    /// Tells how the process is set up.
+    /// Reports the set-up of the process.
     pub fn init(&self) -> io::Result<()> {
         let tools = [self.builtin_tools.clone(), self.servers.tools()].concat();
         self.events.init(&tools, &self.servers.states())
     }
 
-    /// Does steps; tells how the turn ends if one of them ends it.
+    /// Does steps; returns the end of the turn if one of them ends it.
     pub async fn steps(
         &mut self,
         steps: &[Step],
@@ -172,7 +172,7 @@ impl Conversation {
         Ok(None)
     }
 
-    /// Deals with the mail of the prompt, and with what else waits.
+    /// Handles the mail of the prompt, and other waiting mail.
     async fn duo(&mut self, prompt: &str, held: Option<String>) -> io::Result<()> {
         let mut mails = mail::read(prompt);
         if let Some(first) = mails.first_mut().filter(|mail| mail.body.is_none()) {
@@ -239,12 +239,12 @@ impl Conversation {
         Ok(if is_error { Err(text) } else { Ok(()) })
     }
 
-    /// Calls a tool, with all that claude writes around it.
+    /// Calls a tool, with all events that claude writes for it.
     async fn tool(&mut self, tool: &str, input: Value, cause: Value) -> io::Result<(String, bool)> {
         self.tool_telling(tool, input, cause, None).await
     }
 
-    /// The same, and makes a file exist as soon as the call is with the server.
+    /// The same, and creates a file as soon as the server has the call.
     async fn tool_telling(
         &mut self,
         tool: &str,
@@ -285,7 +285,7 @@ impl Conversation {
 
     fn is_allowed(&self, tool: &str) -> bool {
         self.allowed.iter().any(|pattern| match pattern.strip_suffix('*') {
-            // `mcp__*` allows nothing: the server has to be named.
+            // `mcp__*` allows nothing: the pattern must name the server.
             Some(beginning) => beginning.matches("__").count() == 2 && tool.starts_with(beginning),
             None => {
                 tool == pattern
@@ -300,7 +300,7 @@ impl Conversation {
         self.infer(json!({"type": "text", "text": text}))
     }
 
-    /// An inference that gives one block.
+    /// Writes an inference of one block.
     fn infer(&mut self, block: Value) -> io::Result<()> {
         let usage = self.events.assistant(std::slice::from_ref(&block))?;
         self.session.append(
@@ -317,8 +317,7 @@ impl Conversation {
         Ok(End::Result(u8::from(fields.get("is_error").and_then(Value::as_bool).unwrap_or(false))))
     }
 
-    /// Ends the turn as the real one does where the API refuses. The prompt stays in the
-    /// conversation.
+    /// Ends the turn as the real one does if the API refuses. The prompt stays in the conversation.
     fn fail(&mut self, failure: Failure) -> io::Result<End> {
         let told = failure.told();
         if let Some(event) = told.before {
@@ -334,7 +333,7 @@ impl Conversation {
         self.result(&told.result)
     }
 
-    /// Ends the turn as it is broken off; the process may go on.
+    /// Ends an aborted turn; the process may continue.
     pub async fn interrupted(&mut self) -> io::Result<()> {
         let in_tool = self.in_tool.take();
         self.servers.cancel().await;
@@ -362,13 +361,13 @@ impl Conversation {
         self.session.append("user", message, Value::Null)
     }
 
-    /// Keeps for the next process what the conversation has cost.
+    /// Stores the cost of the conversation for the next process.
     pub(super) fn remember_cost(&mut self) -> io::Result<()> {
         self.session.line(json!({"type": "cost-state", "totalCostUSD": self.events.cost()}))
     }
 
-    /// The text of the prompt's message from earlier in the conversation, where the prompt does not
-    /// repeat it.
+    /// Returns the text of the prompt's message from earlier in the conversation, if the prompt
+    /// does not repeat it.
     fn held_text(&self, prompt: &str) -> Option<String> {
         let asked = mail::read(prompt)
             .into_iter()
@@ -379,7 +378,7 @@ impl Conversation {
     }
 }
 
-/// The number of the message that a send's result tells.
+/// Returns the message's number from the result of a send.
 fn receipt(text: &str) -> Option<u64> {
     let (_, after) = text.split_once('#')?;
     after.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()

@@ -1,7 +1,7 @@
 //! Attachments that are on disk, as the store reports its commits.
 //!
-//! Invariant: the newest attachment of an agent is never cut off while its session goes on. One
-//! that is was fenced by an attach that is not on disk.
+//! Invariant: the newest attachment of an agent is never cut off while its session lives. If it is,
+//! an attach that is not on disk fenced it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use hive_broker::engine::memory::Memory;
 use hive_broker::store::{AgentKey, Committed, Effect};
 use hive_broker::store::{Live, PresenceChange};
 
-/// The broker's memory, with the newest attachment of each agent beside it.
+/// The broker's memory and the newest attachment of each agent.
 #[derive(Debug, Default)]
 pub(crate) struct Attachments {
     memory: Arc<Memory>,

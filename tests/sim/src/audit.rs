@@ -1,6 +1,6 @@
-//! The audit: what has to be true of a database at the end, whatever happened before.
+//! The audit: what must be true of a database at the end of any run.
 //!
-//! It reads the file with statements of its own, so that it shares no mistake with the store.
+//! It reads the file with its own statements, so that it shares no error with the store.
 //! Invariant: it finds nothing in a sound database.
 
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::path::Path;
 use hive_broker::audit::broken_rules;
 use rusqlite::{Connection, OpenFlags};
 
-/// What is wrong with this database, a sentence each.
+/// Returns the problems of this database, a sentence each.
 pub(crate) fn audit(path: &Path) -> Vec<String> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     match Connection::open_with_flags(path, flags).and_then(|conn| check(&conn)) {

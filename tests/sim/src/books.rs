@@ -1,6 +1,6 @@
-//! The books: what rows of turns must show that no client could see.
+//! The books: facts in the rows of turns that no client could see.
 //!
-//! Silent: about agents whose deliveries somebody redrove, and where a consumer had its hand in.
+//! Silent: about agents with redriven deliveries, and about mail that a consumer leased.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,12 @@ use hive_history::{
     Answer, Decision, Event, Final, History, Mark, Op, Outcome, Reply, State, Turn,
 };
 
-/// Whether a turn that ended so has used an attempt.
+/// Returns whether a turn with this outcome has used an attempt.
 fn is_fault(outcome: Outcome) -> bool {
     outcome.uses_attempt()
 }
 
-/// What is wrong.
+/// Returns the problems found.
 pub(crate) fn check(history: &History, last: &Final) -> Vec<String> {
     let mut problems = Vec::new();
     attempts(history, last, &mut problems);
@@ -23,7 +23,7 @@ pub(crate) fn check(history: &History, last: &Final) -> Vec<String> {
     problems
 }
 
-/// A turn that failed or vanished has used an attempt of what woke it.
+/// Checks that a failed or vanished turn used an attempt of the delivery that started it.
 fn attempts(history: &History, last: &Final, problems: &mut Vec<String>) {
     let mut redriven = BTreeSet::new();
     for observation in &history.observations {
@@ -58,7 +58,7 @@ fn attempts(history: &History, last: &Final, problems: &mut Vec<String>) {
     }
 }
 
-/// A turn is fenced by a take-over, a fresh start, a reboot or a retirement, and by nothing else.
+/// Checks that only a take-over, a fresh start, a reboot or a retirement fenced a turn.
 fn fences(history: &History, last: &Final, problems: &mut Vec<String>) {
     let mut marks = BTreeSet::new();
     let mut rebooted = false;
@@ -98,7 +98,7 @@ fn fences(history: &History, last: &Final, problems: &mut Vec<String>) {
     }
 }
 
-/// A message whose place another took is not served any more.
+/// Checks that a superseded message is not served any more.
 fn superseded(history: &History, last: &Final, problems: &mut Vec<String>) {
     for observation in &history.observations {
         if let Event::Answered { answer: Answer::Ok(Reply::Woken { message, superseded }), .. } =

@@ -1,8 +1,7 @@
-//! The broker of the simulation: one life of it, from opening the database to its end in good order
-//! or by a kill.
+//! The broker of the simulation: one life of it, from opening the database to a clean shutdown or a
+//! kill.
 //!
-//! Invariant: with its end everything of it is gone: its tasks, its memory, and what its
-//! connections would have said last.
+//! Invariant: at its end its tasks, its memory and the pending answers of its connections are gone.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -40,9 +39,9 @@ pub(crate) struct Broker {
     pub(crate) group: Group,
     hand: RefCell<Option<SteppedStore>>,
     engine: RefCell<Option<Arc<Engine>>>,
-    /// It serves.
+    /// Whether it serves.
     ready: Cell<bool>,
-    /// What is left over by a recovery is still to be worked off.
+    /// Whether a recovery left work to finish.
     left_over: Cell<bool>,
     pub(crate) attachments: Arc<Attachments>,
     streams: RefCell<BTreeMap<u64, Attached>>,
@@ -57,7 +56,7 @@ impl std::fmt::Debug for Broker {
 }
 
 impl Broker {
-    /// The engine, while it serves.
+    /// Returns the engine while it serves.
     pub(crate) fn engine(&self) -> Option<Arc<Engine>> {
         if self.ready.get() { self.engine.borrow().clone() } else { None }
     }
@@ -74,14 +73,14 @@ impl Broker {
         drop(attached);
     }
 
-    /// Waits until it is gone.
+    /// Waits until the broker is gone.
     pub(crate) async fn until_gone(&self) {
         let mut gone = self.gone.subscribe();
         // An error means that it is gone as well.
         drop(gone.wait_for(|gone| *gone).await);
     }
 
-    /// Whether the writer has something to do.
+    /// Returns whether the writer has something to do.
     pub(crate) fn has_work(&self, may_recover: bool) -> bool {
         let hand = self.hand.borrow();
         let Some(hand) = hand.as_ref() else { return false };
@@ -92,7 +91,7 @@ impl Broker {
         self.hand.borrow().as_ref().is_some_and(|hand| !hand.is_open())
     }
 
-    /// One step of the writer.
+    /// Runs one step of the writer.
     pub(crate) fn step(&self, most: usize) -> Step {
         let stepped = self.hand.borrow_mut().as_mut().map_or(Step::Idle, |hand| hand.step(most));
         match stepped {
@@ -103,7 +102,7 @@ impl Broker {
         stepped
     }
 
-    /// Everything of it ends.
+    /// Ends everything of this broker.
     fn end(&self, in_good_order: bool) {
         self.ready.set(false);
         let streams = std::mem::take(&mut *self.streams.borrow_mut());
@@ -119,7 +118,7 @@ impl Broker {
     }
 }
 
-/// Why it cannot be opened, without the path.
+/// Returns why the database cannot be opened, without the path.
 fn hint(error: &OpenError) -> String {
     match error {
         OpenError::Sqlite { hint, source, .. } => format!("{hint} ({source:?})"),
@@ -131,14 +130,14 @@ fn hint(error: &OpenError) -> String {
 }
 
 impl World {
-    /// The broker that serves now.
+    /// Returns the broker that serves now.
     pub(crate) fn serving(&self) -> Option<(Rc<Broker>, Arc<Engine>)> {
         let broker = self.broker.borrow().clone()?;
         let engine = broker.engine()?;
         Some((broker, engine))
     }
 
-    /// Starts a broker; one that cannot open its database is started again later, as a service
+    /// Starts a broker. If it cannot open its database, it is started again later, as a service
     /// manager would.
     pub(crate) fn start_broker(self: &Rc<Self>) {
         self.group.set(self.group.get() + 1);
@@ -157,7 +156,7 @@ impl World {
         let (store, hand, turn_events) = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                // One that died while it opened is buried by the main loop.
+                // The main loop buries a broker that died while it opened.
                 if !self.host.is_struck() {
                     self.cannot_start(&hint(&error));
                 }
@@ -208,7 +207,7 @@ impl World {
             Err(refusal) => {
                 let world = Rc::clone(&self);
                 let why = refusal.to_string();
-                // Not from within: its own tasks end with it.
+                // A separate task, because the broker's own tasks end with it.
                 self.client("give up a start".to_owned(), async move {
                     world.down(End::Killed);
                     world.cannot_start(&why);
@@ -249,8 +248,8 @@ impl World {
         });
     }
 
-    /// What a task by the wall clock does: as `task::wall`, with the simulated clock in the place
-    /// of the kernel's timer.
+    /// Runs the wall clock task: as `task::wall`, with the simulated clock instead of the kernel's
+    /// timer.
     async fn wall_due(self: Rc<Self>, engine: Arc<Engine>) {
         loop {
             let (signal, set) = (engine.hints().wall_due.notified(), self.wall_set.notified());
@@ -287,15 +286,15 @@ impl World {
             if engine.draining().is_cancelled() {
                 return;
             }
-            // Longer than a run lasts: what is pruned is only what must not be there any more.
+            // Longer than a run: only rows that must not exist any more are pruned.
             drop(engine.sweep_retention(Duration::from_secs(90 * 24 * 3600)).await);
         }
     }
 
-    /// The broker is gone, at this very step; it is not started again by this.
+    /// Ends the broker at this step; does not start it again.
     pub(crate) fn down(&self, end: End) {
         self.count(|figures| figures.deaths += 1);
-        // Also of one that was not ready: what it has done while it started was done in a life.
+        // A broker that was not ready counts too: its work while it started belongs to a life.
         self.mark(Mark::BrokerDown);
         let broker = self.broker.take();
         let old = match end {
@@ -313,7 +312,7 @@ impl World {
         say!(self, "down {}: {end:?}", self.group.get());
     }
 
-    /// The run is over: whatever is left goes.
+    /// Drops everything left when the run is over.
     pub(crate) fn abandon(&self) {
         self.exec.clear();
         if let Some(broker) = self.broker.take() {

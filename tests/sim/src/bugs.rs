@@ -1,6 +1,6 @@
-//! Planted bugs: each is a mistake that the simulation has to find, or it is no proof of anything.
+//! Planted bugs: the simulation must find each of them, or it proves nothing.
 //!
-//! Invariant: a bug belongs to the thread that looks for it, and is taken out again.
+//! Invariant: a bug belongs to the thread that hunts it, and is removed afterwards.
 
 use std::time::{Duration, Instant};
 
@@ -10,27 +10,27 @@ use crate::log::Echo;
 use crate::plan::Plan;
 use crate::run::run;
 
-/// Within so many seeds each of them is found.
+/// Each bug is found within this number of seeds.
 pub const SEEDS_MAX: u64 = 100;
 
-/// A bug that was looked for.
+/// A hunt for one planted bug.
 #[derive(Clone, Debug)]
 pub struct Hunt {
-    /// Which.
+    /// The bug.
     pub bug: Bug,
-    /// The seed that showed it, and what it showed; `None` if none did.
+    /// The seed that showed it, and its report; `None` if none did.
     pub caught: Option<(u64, String)>,
-    /// How long that took.
+    /// The duration of the hunt.
     pub took: Duration,
 }
 
-/// The plan by which bugs are looked for: a sixth of the time of a whole run.
+/// Returns the plan for hunting bugs: a sixth of the time of a whole run.
 #[must_use]
 pub fn plan(seed: u64) -> Plan {
     Plan { minutes: 10, ..Plan::of(seed) }
 }
 
-/// Looks for a bug, seed by seed from `start`.
+/// Hunts a bug, seed by seed from `start`.
 #[must_use]
 pub fn hunt(bug: Bug, start: u64, seeds: u64) -> Hunt {
     let began = Instant::now();

@@ -1,12 +1,12 @@
-//! What clients of the simulation ask for, in the words of the engine.
+//! The calls of simulated clients, in the types of the engine.
 //!
-//! Invariant: a call has everything that makes two requests the same request, but for who makes it.
+//! Invariant: apart from the caller, a call has everything that makes two requests the same.
 
 use hive_core::delivery::Decision;
 use hive_core::turn::{Kind, Outcome};
 use hive_history as history;
 
-/// To whom something goes, as a sender writes it.
+/// The recipient of a message, as a sender writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum To {
     /// An agent, or the operator.
@@ -147,7 +147,7 @@ pub(crate) enum Call {
     },
 }
 
-/// Who calls, from which process.
+/// The caller and its process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Who {
     /// An agent's name, or `operator`.
@@ -167,7 +167,7 @@ impl Who {
 }
 
 impl Call {
-    /// The RPC.
+    /// Returns the RPC's name.
     pub(crate) fn rpc(&self) -> &'static str {
         match self {
             Self::Send { .. } => "SendMessage",
@@ -205,7 +205,7 @@ impl Call {
         }
     }
 
-    /// Whether it has a request id.
+    /// Returns whether it has a request id.
     pub(crate) fn is_repeatable(&self) -> bool {
         !matches!(
             self,
@@ -219,13 +219,13 @@ impl Call {
         )
     }
 
-    /// Whether it may wait for long.
+    /// Returns whether it may wait for long.
     pub(crate) fn waits(&self) -> bool {
         matches!(self, Self::Begin { .. } | Self::Receive { .. })
     }
 
-    /// As the observer writes it down, who knows the caller's parent of this moment; `None` where
-    /// no rule looks at it.
+    /// Returns the call as the observer records it, with the caller's current parent, or `None` if
+    /// no rule uses it.
     pub(crate) fn observed(&self, who: &Who, parent: &str) -> Option<history::Op> {
         use history::Op;
         let resolve = |to: &To| match to {

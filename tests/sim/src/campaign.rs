@@ -1,6 +1,6 @@
 //! Campaigns: many seeds on all cores, each on one thread, and the ledger in which they add up.
 //!
-//! Invariant: which seeds are run does not depend on how fast they are.
+//! Invariant: the seeds that run do not depend on their speed.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use crate::plan::Plan;
 use crate::run::{Report, run};
 use crate::world::Figures;
 
-/// Runs these plans, and hands each report over as it comes; the first `false` ends it after the
-/// runs that are under way.
+/// Runs these plans and passes each report on as it arrives. The first `false` ends the campaign
+/// after the runs under way.
 pub fn run_all(plans: &[Plan], threads: usize, mut each: impl FnMut(Report) -> bool) {
     let next = AtomicU64::new(0);
     let (reports, reported) = mpsc::channel();
@@ -40,18 +40,18 @@ pub fn run_all(plans: &[Plan], threads: usize, mut each: impl FnMut(Report) -> b
     });
 }
 
-/// What several runs have done together.
+/// The sum of several runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Total {
     /// The first seed.
     pub first: u64,
-    /// How many seeds.
+    /// The number of seeds.
     pub count: u64,
-    /// Their figures.
+    /// The sum of the runs' figures.
     pub figures: Figures,
-    /// How long they took, in ms.
+    /// Their total duration, in ms.
     pub took_ms: u64,
-    /// How many promises were broken.
+    /// The number of broken promises.
     pub violations: u64,
 }
 
@@ -62,7 +62,7 @@ impl Total {
         self.figures.add(figures);
     }
 
-    /// Hours on the simulated clock.
+    /// Returns the hours on the simulated clock.
     #[must_use]
     pub fn fleet_hours(&self) -> u64 {
         self.figures.simulated_ms / 3_600_000
@@ -89,19 +89,19 @@ impl Total {
 pub struct Ledger(PathBuf);
 
 impl Ledger {
-    /// That of this workspace.
+    /// Returns the ledger of this workspace.
     #[must_use]
     pub fn here() -> Self {
         Self(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/campaigns/sim.jsonl"))
     }
 
-    /// One elsewhere.
+    /// Returns the ledger at this path.
     #[must_use]
     pub fn at(path: &Path) -> Self {
         Self(path.to_path_buf())
     }
 
-    /// Writes a campaign down.
+    /// Appends a campaign.
     pub fn add(&self, date_ms: i64, total: &Total) -> io::Result<()> {
         if let Some(dir) = self.0.parent() {
             std::fs::create_dir_all(dir)?;
@@ -118,7 +118,7 @@ impl Ledger {
         std::fs::File::options().create(true).append(true).open(&self.0)?.write_all(line.as_bytes())
     }
 
-    /// All campaigns in one, and the seed behind the last of them.
+    /// Returns the sum of all campaigns, and the seed after the last one.
     pub fn total(&self) -> io::Result<(Total, u64)> {
         let text = match std::fs::read_to_string(&self.0) {
             Ok(text) => text,
@@ -146,7 +146,7 @@ impl Ledger {
     }
 }
 
-/// The number under this name in a line of the ledger; 0 if there is none.
+/// Returns the number with this name in a line of the ledger; 0 if there is none.
 fn number(line: &str, name: &str) -> u64 {
     let value = line.split_once(&format!("\"{name}\":")).map_or("", |(_, rest)| rest);
     value.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0)

@@ -1,8 +1,8 @@
-//! The clocks of the simulated host. One time that only goes on (tokio's paused clock) drives both
-//! of what the broker sees.
+//! The clocks of the simulated host. One time that only goes forward (tokio's paused clock) drives
+//! both clocks of the broker.
 //!
-//! Invariant: the boot clock goes on by as much as the time does, and begins anew with another
-//! boot; the wall clock is also set.
+//! Invariant: the boot clock advances with the time and starts at zero with each boot; the wall
+//! clock can also be set.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use hive_broker::clock::Clock;
 use hive_core::time::{BootTime, Now, WallTime};
 
-/// What the clock on the wall shows when a simulation begins.
+/// The wall clock at the start of a simulation.
 const WALL_START: i64 = 1_800_000_000_000;
 
 #[derive(Debug)]
@@ -19,7 +19,7 @@ struct Inner {
     wall_offset: AtomicI64,
 }
 
-/// The time, for everybody.
+/// The time shared by all tasks of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Time(Arc<Inner>);
 
@@ -31,7 +31,7 @@ impl Time {
         }))
     }
 
-    /// Milliseconds since the simulation began.
+    /// Returns the milliseconds since the simulation began.
     pub(crate) fn elapsed(&self) -> i64 {
         self.0.elapsed.load(Ordering::Relaxed)
     }
@@ -44,17 +44,17 @@ impl Time {
         self.elapsed() + self.0.wall_offset.load(Ordering::Relaxed)
     }
 
-    /// Somebody sets the wall clock by so much.
+    /// Moves the wall clock by this many ms.
     pub(crate) fn jump(&self, by: i64) {
         self.0.wall_offset.fetch_add(by, Ordering::Relaxed);
     }
 
-    /// Somebody sets the wall clock right.
+    /// Sets the wall clock right.
     pub(crate) fn set_right(&self) {
         self.0.wall_offset.store(WALL_START, Ordering::Relaxed);
     }
 
-    /// The clock of a boot that began at `boot_start`.
+    /// Returns the clock of a boot that began at `boot_start`.
     pub(crate) fn boot(&self, boot_id: String, boot_start: i64) -> SimClock {
         SimClock { time: self.clone(), boot_start, boot_id }
     }

@@ -1,7 +1,6 @@
-//! The dice: every choice of a simulation comes from here, and from nowhere else.
+//! The dice: the only source of choices in a simulation.
 //!
-//! Invariant: what they show follows from the seed alone, and from how often they were asked
-//! before.
+//! Invariant: a result depends only on the seed and on the number of earlier requests.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -33,17 +32,17 @@ impl Dice {
         self.0.borrow_mut().next_u64()
     }
 
-    /// Lends them to somebody who throws them in their own way.
+    /// Lends the generator to a caller with its own way of drawing numbers.
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut XorShiftRng) -> T) -> T {
         work(&mut self.0.borrow_mut())
     }
 
-    /// A number from 0 to `bound - 1`.
+    /// Returns a number from 0 to `bound - 1`.
     pub(crate) fn below(&self, bound: u64) -> u64 {
         (self.number() >> 11) % bound.max(1)
     }
 
-    /// A number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub(crate) fn between(&self, low: u64, high: u64) -> u64 {
         low + self.below(high.saturating_sub(low) + 1)
     }
@@ -60,7 +59,7 @@ impl Dice {
         if among.is_empty() { None } else { among.get(self.index(among.len())) }
     }
 
-    /// One of these, as often as its weight says.
+    /// Returns one of these, with the frequency given by its weight.
     pub(crate) fn weighted<T: Copy>(&self, among: &[(u64, T)]) -> T {
         let total: u64 = among.iter().map(|(weight, _)| weight).sum();
         let mut at = self.below(total);
@@ -73,7 +72,7 @@ impl Dice {
         among[among.len() - 1].1
     }
 
-    /// A span in ms of many sizes: often nothing or little, sometimes up to `max`.
+    /// Returns a span in ms of many sizes: often nothing or little, sometimes up to `max`.
     pub(crate) fn span(&self, max: u64) -> u64 {
         let bound = self.weighted(&[(3, 0), (3, 20), (3, 2_000), (4, max / 8), (4, max)]);
         if bound == 0 { 0 } else { self.between(1, bound.min(max).max(1)) }

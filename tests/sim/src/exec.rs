@@ -1,7 +1,7 @@
-//! The executor: tasks that are polled by hand, one at a time, in whatever order the dice say.
+//! The executor: polls tasks one at a time, in an order chosen by the dice.
 //!
-//! What it is not: a runtime; timers are those of the paused clock of tokio. Invariant: a task is
-//! polled only when it was woken, so that a wake that is lost is seen.
+//! What it is not: a runtime; timers are those of tokio's paused clock. Invariant: a task is polled
+//! only after its waker was called, so that a lost wakeup is seen.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,11 +11,11 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Names a task; never used again.
+/// The ID of a task; never reused.
 pub(crate) type TaskId = u64;
-/// Tasks that die together: those of one broker. The clients' is 0.
+/// The group of tasks that die together: those of one broker. The clients' is 0.
 pub(crate) type Group = u32;
-/// The group of everybody who outlives a broker.
+/// The group of tasks that outlive a broker.
 pub(crate) const CLIENTS: Group = 0;
 
 type Work = Pin<Box<dyn Future<Output = ()>>>;
@@ -94,12 +94,12 @@ impl Exec {
         id
     }
 
-    /// The tasks that were woken.
+    /// Returns the number of tasks that are ready.
     pub(crate) fn ready(&self) -> usize {
         self.shared.lock().tasks.len()
     }
 
-    /// Takes the `nth` of those that were woken.
+    /// Takes the `nth` of the ready tasks.
     pub(crate) fn take(&self, nth: usize) -> Option<TaskId> {
         let mut ready = self.shared.lock();
         let id = ready.tasks.iter().nth(nth).copied()?;
@@ -111,7 +111,7 @@ impl Exec {
         self.tasks.borrow().get(&id).map_or_else(String::new, |task| task.name.clone())
     }
 
-    /// Polls a task; nothing if it is gone.
+    /// Polls a task; does nothing if it is gone.
     pub(crate) fn poll(&self, id: TaskId) {
         let (mut work, waker) = {
             let mut tasks = self.tasks.borrow_mut();
@@ -137,14 +137,14 @@ impl Exec {
         drop(over);
     }
 
-    /// Ends a task where it stands.
+    /// Ends a task immediately.
     pub(crate) fn kill(&self, id: TaskId) {
         let task = self.tasks.borrow_mut().remove(&id);
         self.shared.lock().tasks.remove(&id);
         drop(task);
     }
 
-    /// Ends all tasks of a group where they stand.
+    /// Ends all tasks of a group immediately.
     pub(crate) fn kill_group(&self, group: Group) {
         let ids: Vec<TaskId> = self
             .tasks
@@ -158,7 +158,7 @@ impl Exec {
         }
     }
 
-    /// Ends everything.
+    /// Ends all tasks.
     pub(crate) fn clear(&self) {
         loop {
             let next = self.tasks.borrow_mut().pop_first();
@@ -168,7 +168,7 @@ impl Exec {
         self.shared.lock().tasks.clear();
     }
 
-    /// Waits until some task was woken; meanwhile the paused clock goes on to the next timer by
+    /// Waits until a task is ready. In the meantime the paused clock advances to the next timer by
     /// itself.
     pub(crate) async fn idle(&self) {
         std::future::poll_fn(|context| {

@@ -1,7 +1,7 @@
-//! The finale: everything is healed, everybody works off what there is, and what is then in the
-//! broker is read and judged.
+//! The finale: all faults are healed, all mail is worked off, and then the broker's state is read
+//! and judged.
 //!
-//! Invariant: nothing here looks after mail in a way that could wake anybody.
+//! Invariant: nothing here reads mail in a way that could send a hint to a waiter.
 
 use std::rc::Rc;
 
@@ -19,9 +19,9 @@ use crate::seen;
 use crate::serve::caller;
 use crate::world::{Reader, World, say};
 
-/// How often it is looked whether all is at rest, in ms.
+/// The interval between checks for rest, in ms.
 const LOOK: u64 = 300_000;
-/// So often: longer than every park and backoff together.
+/// Maximum number of checks: longer than every park and backoff together.
 const LOOKS: u64 = 40;
 const PAGE: u32 = 500;
 
@@ -36,7 +36,7 @@ const STATES: [State; 7] = [
 ];
 
 impl World {
-    /// From now on nothing goes wrong.
+    /// Ends all faults.
     pub(crate) fn heal(self: &Rc<Self>) {
         say!(self, "healed");
         self.healing.set(true);
@@ -57,13 +57,14 @@ impl World {
         }
     }
 
-    /// Lets everybody come to rest, and judges.
+    /// Waits until all is at rest, and judges.
     pub(crate) async fn conclude(self: &Rc<Self>) {
-        // Whoever was about to make or to retire an agent has done it then.
+        // A client that was creating or retiring an agent has finished by then.
         self.sleep(2 * LOOK).await;
         let read = self.read_agents();
         self.come_to_rest(&read).await;
-        // A word to each alone: who waits has to hear of it by that word, for there is no other.
+        // A single message per agent: its waiter must get the hint for it, because there is no
+        // other.
         for agent in &read {
             let send = Call::Send {
                 to: To::Name(agent.clone()),
@@ -100,7 +101,7 @@ impl World {
         }
     }
 
-    /// The agents whose inboxes somebody empties.
+    /// Returns the agents whose inboxes have a reader.
     fn read_agents(&self) -> Vec<String> {
         let seats = self.seats.borrow();
         let read = seats
@@ -118,7 +119,7 @@ impl World {
                 .await
                 .unwrap_or_else(|| vec!["the broker does not serve".to_owned()]);
             if left.is_empty() {
-                // What is settled at the very moment gets its answer, and what fired just now its
+                // A delivery being settled gets its answer, and a reminder that just fired its
                 // reader.
                 self.sleep(60_000).await;
                 if self.unread(read).await.is_some_and(|left| left.is_empty()) {
@@ -156,7 +157,7 @@ async fn deliveries_of(engine: &Engine, name: String) -> Result<Vec<history::Del
         let listed = engine
             .list_deliveries(caller("operator"), name.clone(), STATES.to_vec(), after, PAGE)
             .await;
-        // An agent that was never made, for the creation was lost to the end.
+        // This agent does not exist, because no request to create it ever arrived.
         let (page, next) = match listed {
             Err(Refusal::AgentNotFound { .. }) => return Ok(Vec::new()),
             listed => listed?,

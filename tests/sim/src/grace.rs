@@ -1,34 +1,33 @@
-//! The grace time: a harness that was there when the broker went down, and is back in time, keeps
-//! its session.
+//! The grace time: a harness that was attached when the broker went down, and is back in time,
+//! keeps the session.
 //!
-//! Silent: about whoever was away before, was not heard of for a while, or was taken over, retired
-//! or rebooted meanwhile; and about a session that was not the agent's last, for another harness
-//! has taken over from it.
+//! Silent: about a harness that was detached before, sent nothing for a while, or was taken over,
+//! retired or rebooted since; and about a session that was not the agent's last, because another
+//! harness has taken over.
 
 use std::collections::BTreeMap;
 
 use hive_history::{Answer, CallNo, Event, History, Mark, Op, Reply};
 
-/// So long before the end of the broker a harness must have been heard of: far less than the grace
-/// time.
+/// Maximum silence of a harness before the end of the broker, in ms: far less than the grace time.
 const HEARD_OF: u64 = 30_000;
 
-/// What is known of the harness of an agent.
+/// The known state of an agent's harness.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known<'a> {
-    /// Its session.
+    /// The harness's session.
     session: &'a str,
-    /// When it was last answered.
+    /// The time of its last answer.
     heard: u64,
-    /// Since it was heard of last the broker went down, under its feet.
+    /// Whether the broker went down after the harness's last answer.
     cut_off: bool,
     /// When the broker was ready again; `None` while it is not.
     ready: Option<u64>,
-    /// Something else befell it.
+    /// Whether something else happened to it.
     spoiled: bool,
 }
 
-/// What is wrong.
+/// Returns the problems found.
 pub(crate) fn check(history: &History) -> Vec<String> {
     let mut problems = Vec::new();
     let grace = history.setting.grace_ms - history.setting.tolerance_ms;
@@ -79,7 +78,7 @@ pub(crate) fn check(history: &History) -> Vec<String> {
             Event::Answered { call, answer } => {
                 let Some((caller, op)) = calls.get(call).copied() else { continue };
                 let Answer::Ok(reply) = answer else {
-                    // One that nobody heard of may have attached, and gone at once.
+                    // A harness without an answer may have attached, and detached at once.
                     if let (Op::Attach { .. }, Some(harness)) = (op, known.get_mut(caller)) {
                         harness.spoiled |= harness.ready.is_some();
                     }
@@ -114,7 +113,7 @@ mod tests {
     use super::*;
     use hive_history::Setting;
 
-    /// Attaches by this session and gets that one; whether it was resumed follows.
+    /// Attaches with this session and gets that one; this determines whether it was resumed.
     fn attach(history: &mut History, at: u64, by: &str, got: &str) {
         let take_over = by.is_empty();
         let call =

@@ -1,8 +1,7 @@
-//! The host: the disk that the database lies on, how it fails, and what is left on it when the
-//! broker is killed or the power is cut.
+//! The host: the disk of the database, how it fails, and its content after a kill or a power cut.
 //!
-//! Invariant: whoever opens the database after a kill finds what was written until that very
-//! moment, and not a last word of the dead one.
+//! Invariant: a broker that opens the database after a kill finds exactly what was written until
+//! the kill.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -19,10 +18,10 @@ use tempfile::TempDir;
 use crate::clock::Time;
 use crate::dice::Dice;
 
-/// The files of a database that was just made: made once, copied for each run.
+/// The files of a new database: created once, copied for each run.
 type Template = Vec<(&'static str, Vec<u8>)>;
 
-/// A directory in memory, where there is one.
+/// Creates a directory in memory if possible.
 fn directory() -> io::Result<TempDir> {
     let memory = Path::new("/dev/shm");
     tempfile::Builder::new().prefix("hive-sim-").tempdir_in(memory).or_else(|_| tempfile::tempdir())
@@ -45,30 +44,30 @@ fn template() -> &'static Template {
     })
 }
 
-/// Where the broker is to die: at its next sync or write of this kind.
+/// The point of the broker's death: its next sync or write of this kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Doom {
     pub(crate) action: Action,
     pub(crate) kind: Kind,
-    /// So many more go well.
+    /// The number of such actions that succeed first.
     pub(crate) skip: u64,
-    /// After it, not before.
+    /// Whether it dies after the action, not before.
     pub(crate) after: bool,
 }
 
-/// What the disk does wrong.
+/// A failure of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// Every so manieth action of this kind fails with this error.
+    /// One in this many actions of this kind fails with this error.
     Fails(Option<Action>, Error, u64),
-    /// Syncs fail, and what they were to sync is lost.
+    /// Syncs fail and lose their data.
     Loses(u64),
 }
 
 #[derive(Debug, Default)]
 struct Weather {
     doom: Option<Doom>,
-    /// The broker died here: nothing reaches the disk any more.
+    /// Whether the broker died here: nothing reaches the disk any more.
     struck: bool,
     trouble: Option<Trouble>,
     met: u64,
@@ -102,7 +101,7 @@ impl Weather {
         }
     }
 
-    /// Whether the broker dies now.
+    /// Returns whether the broker dies now.
     fn meets(&mut self, op: &Op, after: bool) -> bool {
         let Some(doom) = &mut self.doom else { return false };
         if doom.after != after || doom.action != op.action || doom.kind != op.kind {
@@ -159,7 +158,7 @@ impl Host {
         host
     }
 
-    /// Has the present disk follow the weather.
+    /// Applies the current faults to the present disk.
     fn rule(&self) {
         let disk = self.disk.borrow();
         let weather = Arc::clone(&self.weather);
@@ -181,8 +180,8 @@ impl Host {
         self.dir().join("hive.db")
     }
 
-    /// The process is killed, or with it the power is cut: from now on nothing that it still does
-    /// counts. To be followed by [`Self::bury`].
+    /// Kills the process, or cuts the power with it: nothing that it still does counts from now on.
+    /// The caller then calls [`Self::bury`].
     pub(crate) fn die(&self, power_cut: Option<&Dice>) -> PathBuf {
         let old = self.dir();
         self.lives.set(self.lives.get() + 1);
@@ -206,17 +205,17 @@ impl Host {
         old
     }
 
-    /// The dead process has closed what nobody reads any more.
+    /// Removes the files of the dead process, which have no reader any more.
     pub(crate) fn bury(&self, old: &Path) {
         std::fs::remove_dir_all(old).expect("a directory that nobody uses");
     }
 
-    /// The broker is to die in the midst of a commit.
+    /// Makes the broker die during a commit.
     pub(crate) fn doom(&self, doom: Doom) {
         lock(&self.weather).doom = Some(doom);
     }
 
-    /// Whether it has just died.
+    /// Returns whether it has just died.
     pub(crate) fn is_struck(&self) -> bool {
         lock(&self.weather).struck
     }
@@ -225,19 +224,19 @@ impl Host {
         lock(&self.weather).trouble = trouble;
     }
 
-    /// The disk is full, or has room again.
+    /// Fills the disk, or frees its room again.
     pub(crate) fn fill(&self, full: bool) {
         self.full.set(full);
         self.disk.borrow().set_room(full.then_some(0));
     }
 
-    /// Whether anything is wrong with it.
+    /// Returns whether the host has any fault.
     pub(crate) fn is_bad(&self) -> bool {
         let weather = lock(&self.weather);
         weather.trouble.is_some() || weather.struck || self.full.get()
     }
 
-    /// All is well with it from now on.
+    /// Ends all faults of the host.
     pub(crate) fn heal(&self) {
         {
             let mut weather = lock(&self.weather);

@@ -1,8 +1,8 @@
-//! The event log: in which order what was ready in an inbox was served, and that of each dead
-//! letter somebody was told.
+//! The event log: the order in which ready deliveries of an inbox were served, and the notice of
+//! each dead letter.
 //!
-//! Silent: about what came back once, for it may wait out a backoff or be served alone. Invariant:
-//! it reads only committed facts.
+//! Silent: about requeued deliveries, because they may be in backoff or served alone. Invariant: it
+//! reads only committed facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,14 +13,14 @@ use hive_history::{self as history, Final, Lane};
 
 const PAGE: u32 = 5_000;
 
-/// What has never been served, and how many of the lane `system` were in a row.
+/// Deliveries never served, and the number of consecutive hand-overs from the lane `system`.
 #[derive(Debug, Default)]
 struct Inbox {
     fresh: BTreeSet<u64>,
     system_run: u32,
 }
 
-/// What is wrong with the order.
+/// Returns the problems of the order.
 pub(crate) async fn check(engine: &Engine, last: &Final) -> Result<Vec<String>, Refusal> {
     let lanes: BTreeMap<(&str, u64), Lane> = last
         .deliveries
@@ -65,7 +65,7 @@ fn follow(
     lanes: &BTreeMap<(&str, u64), Lane>,
 ) -> Option<String> {
     let agent = event.agent.as_str();
-    // A broadcast to nobody is noted for its sender, who does not get it.
+    // A broadcast without recipients has an event for its sender, but no delivery.
     if event.kind == Kind::MessageAccepted && lanes.contains_key(&(agent, message)) {
         inbox.fresh.insert(message);
     }

@@ -1,5 +1,5 @@
-//! A hive simulated on one thread: the real engine and store, a clock moved by hand, and everything
-//! chosen by a seed.
+//! A hive simulated on one thread: the real engine and store, a manual clock, and all choices made
+//! by a seed.
 //!
 //! ```text
 //!   clients (harnesses, consumers, co-processes, operator) ──► network that delays, loses, repeats ──► engine ──► writer's queue
@@ -8,7 +8,8 @@
 //! ```
 //!
 //! What it is not: a model of the broker, or a test of the RPC layer above the engine. Invariant: a
-//! seed determines its run to the last line of the event log, on any machine, beside any others.
+//! seed determines its run to the last line of the event log, on any machine, beside any other
+//! runs.
 
 pub mod bugs;
 pub mod campaign;

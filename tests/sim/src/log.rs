@@ -1,7 +1,7 @@
 //! The event log: every decision, call, answer, commit and crash as a line, and one hash over all
 //! of them.
 //!
-//! Invariant: a line has nothing in it that differs between two runs of one seed: no pointer, no
+//! Invariant: a line contains nothing that differs between two runs of one seed: no pointer, no
 //! path, no real time.
 
 use std::cell::RefCell;
@@ -10,7 +10,7 @@ use std::io::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-/// Where lines go besides into the hash.
+/// The output of lines in addition to the hash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Echo {
     /// Nowhere.
@@ -54,7 +54,7 @@ impl Log {
         hash.update(line.as_bytes());
         *lines += 1;
         if self.echo == Echo::Print {
-            // A reader that has gone away has read enough.
+            // A reader that has closed the pipe has read enough.
             drop(std::io::stdout().lock().write_all(line.as_bytes()));
         }
     }

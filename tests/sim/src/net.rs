@@ -1,8 +1,8 @@
 //! The network between clients and the broker: it delays, loses, repeats and reorders, and a call
 //! outlives neither of its ends.
 //!
-//! Invariant: each request that leaves a client, first or repeated, is a call in the history before
-//! it leaves.
+//! Invariant: each request, first or repeated, is a call in the history before it leaves its
+//! client.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ use crate::plan::Fault;
 use crate::serve::{Given, serve};
 use crate::world::{World, say};
 
-/// What a client heard.
+/// The end of a call for its client.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -25,9 +25,9 @@ use crate::world::{World, say};
 pub(crate) enum Heard {
     /// It was done.
     Done(Given),
-    /// A definite no.
+    /// A definite refusal.
     Refused(Reason),
-    /// Nothing that tells whether it was done.
+    /// No report of whether it was done.
     Nothing,
 }
 
@@ -45,7 +45,7 @@ impl Heard {
 }
 
 impl World {
-    /// Writes down that a call leaves.
+    /// Records that a call leaves.
     fn invoke(&self, who: &Who, request_id: &str, call: &Call) -> Option<CallNo> {
         let op = call.observed(who, &self.parent_of(&who.name))?;
         let id = if call.is_repeatable() { request_id } else { "" };
@@ -58,7 +58,7 @@ impl World {
         }
     }
 
-    /// One attempt at a call.
+    /// Makes one attempt at a call.
     pub(crate) async fn call(self: &Rc<Self>, who: &Who, request_id: &str, call: Call) -> Heard {
         let number = self.next_call();
         say!(self, "call {number} {} {request_id} {call:?}", who.name);
@@ -129,7 +129,7 @@ impl World {
             if world.fails(Fault::Delay, 60) {
                 world.sleep(world.dice.span(3_000)).await;
             }
-            // A client that has gone away does not hear it; an attachment that it does not hear of
+            // A client that has gone away does not get the answer; an attachment without a client
             // ends.
             drop(answer.send(given));
         });
@@ -171,7 +171,7 @@ impl World {
         Heard::Refused(reason)
     }
 
-    /// The same request comes in once more, at some other time.
+    /// Delivers the same request again, at another time.
     fn repeat(self: &Rc<Self>, who: &Who, request_id: &str, call: &Call) {
         let (world, who, request_id, call) =
             (Rc::clone(self), who.clone(), request_id.to_owned(), call.clone());
@@ -179,7 +179,7 @@ impl World {
             world.sleep(world.dice.span(60_000)).await;
             let Some((broker, engine)) = world.serving() else { return };
             say!(world, "again {request_id} {call:?}");
-            // Nobody hears how it ends.
+            // No client gets its answer.
             world.invoke(&who, &request_id, &call);
             world.exec.spawn(broker.group, format!("repeated {request_id}"), async move {
                 drop(serve(&engine, &who, &request_id, call).await);
@@ -187,7 +187,7 @@ impl World {
         });
     }
 
-    /// Calls until there is an answer, at most so often.
+    /// Calls until there is an answer, at most `tries` times.
     pub(crate) async fn insist(self: &Rc<Self>, who: &Who, call: Call, tries: u32) -> Heard {
         let request_id = self.request();
         let mut pause = 100;

@@ -1,5 +1,4 @@
-//! The plan of a run: a seed, and bounds that make it smaller. All of it can be said on a command
-//! line.
+//! The plan of a run: a seed, and limits that make it smaller. All of it has command line options.
 //!
 //! Invariant: a plan determines its run completely.
 
@@ -7,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// A class of things that go wrong.
+/// A class of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     /// A request never arrives.
@@ -16,7 +15,7 @@ pub enum Fault {
     LostReply,
     /// A request arrives twice.
     Repeat,
-    /// Requests and answers take their time, and overtake one another.
+    /// Requests and answers are delayed, and overtake one another.
     Delay,
     /// A client gives up a call that is under way.
     GiveUp,
@@ -24,9 +23,9 @@ pub enum Fault {
     Kill,
     /// The power is cut: what was not synced is lost or torn.
     PowerCut,
-    /// The broker ends in good order and starts again.
+    /// The broker shuts down cleanly and starts again.
     Restart,
-    /// The host boots anew.
+    /// The host reboots.
     Reboot,
     /// The disk refuses reads, writes or syncs.
     BadDisk,
@@ -71,7 +70,7 @@ impl Fault {
         Self::Retention,
     ];
 
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -109,29 +108,29 @@ impl FromStr for Fault {
     }
 }
 
-/// What is simulated.
+/// The definition of a simulated run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Where everything comes from.
+    /// The seed of all choices.
     pub seed: u64,
-    /// At most so many steps of the scheduler before all is healed.
+    /// Maximum number of steps of the scheduler before all is healed.
     pub steps: u64,
-    /// At most so many agents.
+    /// Maximum number of agents.
     pub agents: u64,
-    /// So long on the simulated clock before all is healed, in minutes; longer in a calm hive.
+    /// Minutes on the simulated clock before all is healed; longer in a calm hive.
     pub minutes: u64,
     /// Classes of faults that are left out.
     pub without: BTreeSet<Fault>,
 }
 
 impl Plan {
-    /// The whole world of a seed.
+    /// Returns the plan of a seed without limits.
     #[must_use]
     pub fn of(seed: u64) -> Self {
         Self { seed, steps: u64::MAX, agents: 12, minutes: 60, without: BTreeSet::new() }
     }
 
-    /// Whether this may go wrong.
+    /// Returns whether this class of faults is on.
     #[must_use]
     pub fn has(&self, fault: Fault) -> bool {
         !self.without.contains(&fault)

@@ -1,7 +1,7 @@
 //! A run: sets a world up, lets the scheduler choose until all is over, and reports.
 //!
-//! Invariant: one thread, one seed, one outcome; nothing of the real world is asked but for memory
-//! and time to compute.
+//! Invariant: one thread, one seed, one outcome; the real world supplies only memory and computing
+//! time.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,26 +21,26 @@ use crate::world::{Figures, Reader, Seat, World, say};
 
 const NAMES: [&str; 12] =
     ["ada", "bob", "cyd", "dan", "eve", "fay", "gus", "hal", "ivy", "jon", "kim", "lee"];
-/// How long a database that failed is left alone.
+/// The pause before a failed database is recovered, in ms.
 const RECOVERY_PAUSE: u64 = 500;
 
-/// More steps than anybody needs at one moment.
+/// Maximum number of steps at one moment: more than any run needs.
 const STEPS_AT_ONCE: u64 = 20_000;
 
-/// What became of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What was run.
+    /// The plan that was run.
     pub plan: Plan,
-    /// Over the whole event log.
+    /// The hash of the whole event log.
     pub hash: String,
-    /// What was done.
+    /// The figures of the run.
     pub figures: Figures,
-    /// Promises that were broken, each with what shows it.
+    /// Broken promises, each with its evidence.
     pub violations: Vec<String>,
 }
 
-/// Runs it.
+/// Runs a plan.
 #[must_use]
 pub fn run(plan: &Plan, echo: Echo) -> Report {
     hive_fault::seed(Some(plan.seed));
@@ -49,7 +49,7 @@ pub fn run(plan: &Plan, echo: Echo) -> Report {
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.expect("a runtime without threads");
     let ran = catch_unwind(AssertUnwindSafe(|| {
-        // Many tasks are polled in one poll of tokio's: its budget would make them yield for no
+        // Many tasks are polled in one poll of tokio's; its budget would make them yield for no
         // reason.
         runtime.block_on(tokio::task::coop::unconstrained(drive(&world)));
     }));
@@ -73,7 +73,7 @@ pub fn run(plan: &Plan, echo: Echo) -> Report {
     report
 }
 
-/// Chooses what happens next, until all is over.
+/// Chooses the next step, until all is over.
 async fn drive(world: &Rc<World>) {
     let start = Instant::now();
     let now = || i64::try_from(start.elapsed().as_millis()).unwrap_or(i64::MAX);
@@ -85,7 +85,7 @@ async fn drive(world: &Rc<World>) {
             world.early.notify_one();
         }
         if world.host.is_struck() {
-            // What it has said is heard, or not; nothing that it does now counts any more.
+            // Its last answers are received, or not; nothing that it does now counts any more.
             if world.dice.chance(500) {
                 for _ in 0..world.exec.ready() {
                     if let Some(task) = world.exec.take(0) {
@@ -154,7 +154,7 @@ fn step_writer(world: &Rc<World>) {
     }
 }
 
-/// From the first agent to the last word.
+/// Directs the run, from the first agent to the judgement.
 async fn direct(world: Rc<World>) {
     people(&world);
     world.start_broker();
@@ -205,7 +205,7 @@ async fn direct(world: Rc<World>) {
     world.finished.set(true);
 }
 
-/// Who lives in this world.
+/// Chooses the agents of this world.
 fn people(world: &World) {
     let dice = &world.dice;
     let count =
@@ -216,7 +216,7 @@ fn people(world: &World) {
         let reader =
             dice.weighted(&[(6, Reader::Harness), (3, Reader::Consumer), (1, Reader::Nobody)]);
         let of_file = dice.chance(400);
-        // The file names only its own.
+        // The file names only its own agents.
         let parents: Vec<String> = seats
             .iter()
             .filter(|seat| seat.of_file || !of_file)

@@ -1,4 +1,4 @@
-//! Translations: what the engine says, in the words of the history.
+//! Translations of the engine's answers into the types of the history.
 
 use hive_core::delivery::{Delivery, Lane, RedeliveryCause, State};
 use hive_core::id::{MessageId, QuestionId, ReminderId};
@@ -99,7 +99,7 @@ pub(crate) fn handed(delivery: &Delivery, token: Option<&str>) -> history::Hande
     }
 }
 
-/// Whoever of the operators it was: they are one to the others.
+/// All operators are one to other callers.
 fn closer(who: &str) -> String {
     if who.starts_with("uid ") { "operator".to_owned() } else { who.to_owned() }
 }

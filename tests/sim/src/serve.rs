@@ -1,4 +1,4 @@
-//! Serving: carries a call out on the engine, as the RPC layer would.
+//! Serving: executes a call on the engine, as the RPC layer would.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -32,12 +32,12 @@ use crate::broker::Broker;
 use crate::call::{Call, Due, To, Who};
 use crate::seen;
 
-/// What a call gave: what the observer writes down, and what only its client needs.
+/// The result of a call: what the observer records, and what only its client needs.
 #[derive(Debug)]
 pub(crate) struct Given {
     pub(crate) reply: Reply,
     pub(crate) attached: Option<Attached>,
-    /// Who did it: whose stream an attachment is.
+    /// The broker that served it, which owns the stream of an attachment.
     pub(crate) broker: Option<Rc<Broker>>,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn caller(who: &str) -> Caller {
     }
 }
 
-/// The request, as its RPC makes it: the id, and a digest of everything else.
+/// Returns the request key as its RPC makes it: the id, and a digest of everything else.
 fn key(call: &Call, who: &Who, request_id: &str) -> RequestKey {
     let digest = Sha256::digest(format!("{call:?} {:?}", who.process).as_bytes());
     let mut fingerprint = [0; 16];
@@ -82,7 +82,7 @@ fn key(call: &Call, who: &Who, request_id: &str) -> RequestKey {
     RequestKey { rpc: call.rpc(), id: request_id.to_owned(), fingerprint }
 }
 
-/// Carries it out.
+/// Executes a call.
 pub(crate) async fn serve(
     engine: &Engine,
     who: &Who,

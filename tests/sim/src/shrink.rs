@@ -6,7 +6,7 @@ use crate::log::Echo;
 use crate::plan::{Fault, Plan};
 use crate::run::{Report, run};
 
-/// Most runs of one shrinking.
+/// Maximum number of runs per shrinking.
 const RUNS_MAX: u32 = 80;
 
 struct Shrinker {
@@ -15,7 +15,7 @@ struct Shrinker {
 }
 
 impl Shrinker {
-    /// Takes a smaller plan if it fails as well.
+    /// Takes a smaller plan if it also fails.
     fn take(&mut self, plan: Plan) -> bool {
         if self.runs >= RUNS_MAX || plan == self.best.plan {
             return false;
@@ -34,7 +34,7 @@ impl Shrinker {
     }
 }
 
-/// Shrinks what failed: time first, then classes of faults and agents, then single steps.
+/// Shrinks a failed run: first its time, then classes of faults and agents, then single steps.
 #[must_use]
 pub fn shrink(failed: Report) -> Report {
     let mut shrinker = Shrinker { best: failed, runs: 0 };
@@ -52,7 +52,8 @@ pub fn shrink(failed: Report) -> Report {
             break;
         }
     }
-    // The fewest steps before all is healed; a guess, for more steps need not fail where fewer do.
+    // The fewest steps before all is healed. This is a guess, because more steps need not fail if
+    // fewer do.
     let (mut low, mut high) = (0, shrinker.best.figures.steps.min(shrinker.plan().steps));
     while high - low > high / 50 + 1 && shrinker.runs < RUNS_MAX {
         let steps = low + (high - low) / 2;

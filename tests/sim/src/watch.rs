@@ -1,8 +1,7 @@
-//! The watch: while the run goes on, whoever waits for mail must not wait where mail is there for
-//! them.
+//! The watch: while the run lasts, no waiter may wait while its mail is ready.
 //!
-//! Silent: while the broker is away or its disk is bad, and about agents that were parked a moment
-//! ago. Invariant: it reads, and wakes nobody.
+//! Silent: while the broker is down or its disk is bad, and about agents that were parked a moment
+//! ago. Invariant: it reads, and sends no hints.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,26 +12,27 @@ use hive_core::delivery::State;
 use crate::serve::{caller, name};
 use crate::world::World;
 
-/// How long something may lie beside somebody who waits for it, in ms. Parks that end by the wall
-/// clock are noticed within a minute.
+/// How long ready mail may stay unserved while a waiter waits for it, in ms. Parks that end by the
+/// wall clock are noticed within a minute.
 const PATIENCE: u64 = 2_000;
-/// Between two looks, in ms.
+/// The period between checks, in ms.
 const PERIOD: u64 = 60_000;
 
-/// Those who wait at the broker: by their call, and since when.
+/// The waiters at the broker: by their call.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     waiting: BTreeMap<u64, String>,
 }
 
 impl World {
-    /// A call that may wait has reached the broker; dropped, it waits no more.
+    /// Registers a call that reached the broker and may wait; it is a waiter until the result is
+    /// dropped.
     pub(crate) fn waits(self: &Rc<Self>, call: u64, agent: &str) -> Waits {
         self.waiters.borrow_mut().waiting.insert(call, agent.to_owned());
         Waits { world: Rc::clone(self), call }
     }
 
-    /// Looks every now and then.
+    /// Checks all waiters once per period.
     pub(crate) async fn watch(self: Rc<Self>) {
         let parked = Cell::new(BTreeSet::new());
         while !self.finished.get() {
@@ -44,7 +44,7 @@ impl World {
                 let idles = self.idles.get();
                 self.sleep(PATIENCE).await;
                 let (second, _) = self.unserved().await;
-                // Time that passed without anybody being polled counts for nothing.
+                // Time that passed without a poll of any task does not count.
                 if self.idles.get() > idles + 1 {
                     for (call, agent, message) in second.intersection(&first) {
                         if !before.contains(agent) && !now_parked.contains(agent) {
@@ -59,7 +59,7 @@ impl World {
         }
     }
 
-    /// Who waits beside mail that is due; and who is parked.
+    /// Returns the waiters with due mail, and the parked agents.
     async fn unserved(&self) -> (BTreeSet<(u64, String, u64)>, BTreeSet<String>) {
         let (mut found, mut parked) = (BTreeSet::new(), BTreeSet::new());
         let waiting = self.waiters.borrow().waiting.clone();
@@ -92,7 +92,7 @@ impl World {
     }
 }
 
-/// That somebody waits.
+/// A registered waiter.
 #[derive(Debug)]
 pub(crate) struct Waits {
     world: Rc<World>,

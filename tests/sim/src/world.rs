@@ -1,4 +1,4 @@
-//! The world: everything that one run consists of, and what everybody in it knows.
+//! The world: the state that all tasks of one run share.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,14 +20,14 @@ use crate::log::{Echo, Log};
 use crate::plan::{Fault, Plan};
 use crate::watch::Waiters;
 
-/// Who works off an agent's inbox.
+/// The reader of an agent's inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
     /// Harnesses, one after another.
     Harness,
     /// Clients that lease.
     Consumer,
-    /// Nobody.
+    /// No reader.
     Nobody,
 }
 
@@ -37,20 +37,20 @@ pub(crate) struct Seat {
     pub(crate) name: String,
     pub(crate) parent: String,
     pub(crate) reader: Reader,
-    /// Made by the configuration file.
+    /// Whether the configuration file created it.
     pub(crate) of_file: bool,
-    /// Somebody wakes it from beside.
+    /// Whether a co-process sends it `Wake`.
     pub(crate) has_waker: bool,
 }
 
-/// What somebody in the world has heard of, to act on it later.
+/// IDs that tasks have received, to use them later.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     pub(crate) deliveries: Vec<(String, u64)>,
     /// Question, asker, target.
     pub(crate) questions: Vec<(u64, String, String)>,
     pub(crate) reminders: Vec<(u64, String)>,
-    /// Old requests of others, that may come in once more.
+    /// Old requests of others, which may arrive again.
     pub(crate) names: u64,
     pub(crate) requests: u64,
     pub(crate) calls: u64,
@@ -58,7 +58,7 @@ pub(crate) struct Known {
 
 const KNOWN_MAX: usize = 48;
 
-/// What was done, for the figures.
+/// The figures of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Calls of clients.
@@ -67,9 +67,9 @@ pub struct Figures {
     pub done: u64,
     /// Batches of the writer.
     pub commits: u64,
-    /// Times that the broker ended in any way.
+    /// Ends of the broker, clean or not.
     pub deaths: u64,
-    /// Batches that failed.
+    /// Aborted batches.
     pub voids: u64,
     /// Steps of the scheduler.
     pub steps: u64,
@@ -78,7 +78,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Both together.
+    /// Adds the other figures to these.
     pub fn add(&mut self, other: &Self) {
         let Self { calls, done, commits, deaths, voids, steps, simulated_ms } = other;
         self.calls += calls;
@@ -102,39 +102,39 @@ pub(crate) struct World {
     pub(crate) history: RefCell<History>,
     pub(crate) broker: RefCell<Option<Rc<Broker>>>,
     pub(crate) group: Cell<Group>,
-    /// Counts boots of the host; who lives on it watches.
+    /// The number of host boots; tasks on the host watch it.
     pub(crate) boots: watch::Sender<u32>,
     pub(crate) boot_start: Cell<i64>,
     pub(crate) seats: RefCell<Vec<Seat>>,
     pub(crate) declared: RefCell<BTreeMap<AgentName, Declared>>,
     pub(crate) known: RefCell<Known>,
-    /// How many harnesses each agent has.
+    /// The number of harnesses of each agent.
     pub(crate) lives: RefCell<BTreeMap<String, i32>>,
-    /// Agents that were retired, and not made anew since.
+    /// Agents that were retired, and not created again since.
     pub(crate) retired: RefCell<BTreeSet<String>>,
     pub(crate) figures: Cell<Figures>,
     pub(crate) waiters: RefCell<Waiters>,
-    /// How often everybody had done what there was to do.
+    /// How often no task was ready.
     pub(crate) idles: Cell<u64>,
-    /// What the simulation itself saw go wrong.
+    /// Problems that the simulation itself saw.
     pub(crate) problems: RefCell<Vec<String>>,
-    /// Nothing goes wrong any more, and everybody works off what there is.
+    /// Whether faults have ended and all mail is being worked off.
     pub(crate) healing: Cell<bool>,
     pub(crate) healed: Notify,
     pub(crate) wall_set: Notify,
-    /// The steps of the plan are used up.
+    /// Notified when the steps of the plan are used up.
     pub(crate) early: Notify,
-    /// How it ends for a broker that is doomed.
+    /// How a doomed broker ends.
     pub(crate) struck_end: Cell<End>,
     pub(crate) finished: Cell<bool>,
-    /// The database may be tried again.
+    /// Whether the database may be tried again.
     pub(crate) recover: Cell<bool>,
     /// How eager the writer is, in thousandths.
     pub(crate) eager: u64,
-    /// How quickly people and models go on: their pauses are divided by it.
+    /// The speed of people and models: their pauses are divided by it.
     pub(crate) haste: u64,
-    /// How calm the hive is: the time between two things that begin by themselves, and the length
-    /// of the run, are multiplied by it.
+    /// The calm of the hive: the time between two spontaneous events, and the length of the run,
+    /// are multiplied by it.
     pub(crate) calm: u64,
 }
 
@@ -195,7 +195,7 @@ impl World {
         self.figures.set(figures);
     }
 
-    /// Whether this goes wrong now.
+    /// Returns whether this fault happens now.
     pub(crate) fn fails(&self, fault: Fault, per_mille: u64) -> bool {
         !self.healing.get() && self.plan.has(fault) && self.dice.chance(per_mille)
     }
@@ -208,12 +208,12 @@ impl World {
         tokio::time::sleep(Duration::from_millis(ms)).await;
     }
 
-    /// A pause of many possible lengths, as people and models make them.
+    /// Pauses for one of many possible lengths, as people and models do.
     pub(crate) async fn pause(&self, max: u64) {
         self.sleep(self.dice.span(max / self.haste)).await;
     }
 
-    /// Waits, but not longer than until all is healed; whether it is.
+    /// Waits, but not longer than until all is healed; returns whether it is.
     pub(crate) async fn rest(&self, ms: u64) -> bool {
         if !self.healing.get() {
             tokio::select! {
@@ -234,14 +234,14 @@ impl World {
         u64::try_from(self.time.elapsed()).unwrap_or(0)
     }
 
-    /// A text that nobody has said before.
+    /// Returns a text that no message has had before.
     pub(crate) fn fresh(&self, what: &str) -> String {
         let mut known = self.known.borrow_mut();
         known.names += 1;
         format!("{what} {}", known.names)
     }
 
-    /// A request id that nobody has used before.
+    /// Returns an unused request id.
     pub(crate) fn request(&self) -> String {
         let mut known = self.known.borrow_mut();
         known.requests += 1;
@@ -276,7 +276,7 @@ impl World {
         self.seat(name).map_or_else(|| "operator".to_owned(), |seat| seat.parent)
     }
 
-    /// Somebody to write to: an agent, or sometimes the operator.
+    /// Returns a recipient: an agent, or sometimes the operator.
     pub(crate) fn anybody(&self) -> String {
         if self.dice.chance(120) {
             return "operator".to_owned();

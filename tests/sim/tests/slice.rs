@@ -1,7 +1,7 @@
 //! A slice of the simulation for every build: a fixed range of seeds, the same seed again, each
 //! class of faults, and every planted bug.
 //!
-//! The long runs are `sim --seeds N`; what they find is replayed with `sim --seed X`.
+//! The long runs are `sim --seeds N`; their findings are replayed with `sim --seed X`.
 
 use std::num::NonZero;
 use std::thread;
@@ -11,8 +11,8 @@ use hive_sim::bugs::{self, SEEDS_MAX};
 use hive_sim::campaign::run_all;
 use hive_sim::{Echo, Fault, Plan, Report, run};
 
-/// A few minutes of a busy hive, some hours of a calm one: enough for every kind of thing to happen
-/// somewhere in the range.
+/// Returns a plan for a few minutes of a busy hive, or some hours of a calm one: enough for every
+/// kind of event to happen somewhere in the range.
 fn short(seed: u64) -> Plan {
     Plan { minutes: 6, ..Plan::of(seed) }
 }

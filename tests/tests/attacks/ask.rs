@@ -1,6 +1,6 @@
 //! Calls as an attacker makes them: any RPC, with any bytes and any metadata.
 //!
-//! Invariant: a refusal counts only with the reason that was expected, and its code.
+//! Invariant: a refusal counts only with the expected reason and its code.
 
 use hive_core::reason::Reason;
 use hive_proto::status;
@@ -19,7 +19,7 @@ pub(crate) async fn call(
     call_with(channel, rpc, MetadataMap::new(), request).await
 }
 
-/// The same with this metadata.
+/// Calls an RPC with this metadata.
 pub(crate) async fn call_with(
     channel: &Channel,
     rpc: &str,
@@ -31,7 +31,7 @@ pub(crate) async fn call_with(
         .await
 }
 
-/// Calls it and insists.
+/// Calls it and asserts that it succeeds.
 pub(crate) async fn done<A: Message + Default>(
     channel: &Channel,
     rpc: &str,
@@ -43,7 +43,7 @@ pub(crate) async fn done<A: Message + Default>(
         .decode()
 }
 
-/// Calls it and insists, whatever the answer says.
+/// Calls it and asserts that it succeeds with any answer.
 pub(crate) async fn did(channel: &Channel, rpc: &str, request: &impl Message) {
     drop(call(channel, rpc, request).await.unwrap_or_else(|refusal| panic!("{rpc}: {refusal:?}")));
 }

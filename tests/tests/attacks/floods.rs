@@ -1,7 +1,7 @@
-//! Floods: one agent makes all calls that it may, as fast as it is answered. What is too much is
-//! refused with the number, and the neighbours hardly notice.
+//! Floods: one agent makes all calls that it may, as fast as it gets answers. Excess calls are
+//! refused with the limit, and the neighbours hardly notice.
 //!
-//! Invariant: a flood is judged by what the neighbours see in relation to quiet rounds of the same
+//! Invariant: a flood is judged by the neighbours' times compared with quiet rounds of the same
 //! run, and by what the broker keeps of it.
 
 #[allow(dead_code, reason = "another target uses the rest of it")]

@@ -1,9 +1,9 @@
-//! Identity: who somebody is, is said by the socket, the kernel and secrets; not by anything that
-//! looks like one of them.
+//! Identity: the socket, the kernel and secrets prove who calls, and nothing that resembles them
+//! does.
 //!
-//! What it is not: tokens of before and of others, which are in `authority`. Invariant: a secret is
-//! right as a whole and for its own purpose, or it is wrong; an operator's service is not there on
-//! an agent's socket, however its name is written.
+//! What it is not: tokens of earlier turns and of other agents, which are in `authority`.
+//! Invariant: a secret is right as a whole and for its own purpose, or it is wrong; an operator's
+//! service is absent from an agent's socket, however its name is written.
 
 use hive_core::reason::Reason;
 use hive_proto::PROCESS_TOKEN_KEY;
@@ -16,7 +16,7 @@ use tonic::transport::Channel;
 use crate::ask::{call, call_with, done, refused};
 use crate::authority_table::TABLE;
 
-/// A hive in which `ada` has a harness with an open turn, and `bob` a message that he took.
+/// A hive in which `ada` has a harness with an open turn, and `bob` has leased a message.
 struct Scene {
     rig: Rig,
     ada: Channel,
@@ -45,7 +45,7 @@ impl Scene {
         Self { turn: begun.turn.expect("a turn").id, rig, ada, bob, harness, process, lease }
     }
 
-    /// Tries a text in place of each secret, and asserts that it is none.
+    /// Tries a text instead of each secret, and asserts that it is refused.
     async fn is_none(&self, text: &str) {
         let lost = [Reason::LeaseLost, Reason::FieldInvalid];
         let what = format!("{text:?}");
@@ -90,7 +90,7 @@ impl Scene {
     }
 }
 
-/// Texts that are nearly this one.
+/// Returns texts that differ slightly from this one.
 fn nearly(secret: &str) -> Vec<String> {
     let mut near = vec![
         secret[..secret.len() - 1].to_owned(),
@@ -103,13 +103,13 @@ fn nearly(secret: &str) -> Vec<String> {
         format!("{secret}\0"),
         format!("{secret},{secret}"),
         secret.chars().rev().collect(),
-        // What a pattern of SQL would take for it, and a text beside it.
+        // Patterns of SQL that would match it, and a text beside it.
         "%".to_owned(),
         "_".repeat(secret.chars().count()),
         "*".to_owned(),
         format!("{secret}' OR '1'='1"),
         format!("'{secret}'"),
-        // The same to the eye.
+        // Characters that look the same.
         secret.chars().map(|c| char::from_u32(u32::from(c) + 0xfee0).unwrap_or(c)).collect(),
         "\u{1f41d}".repeat(128),
     ];
@@ -142,7 +142,7 @@ async fn a_secret_of_one_purpose_is_none_for_another() {
     for (kind, text) in [("process", process), ("lease", lease)] {
         let heartbeat = HeartbeatRequest { session_token: text.clone() };
         refused(kind, call(ada, "TurnService/Heartbeat", &heartbeat).await, &[Reason::LeaseLost]);
-        // To attach with it is to attach without any, while another is attached.
+        // Attaching with it is attaching without a token, while another harness is attached.
         let attach = AttachRequest { session_token: text.clone(), ..AttachRequest::default() };
         refused(kind, call(ada, "TurnService/Attach", &attach).await, &[Reason::AlreadyAttached]);
     }
@@ -166,7 +166,7 @@ async fn a_secret_of_one_purpose_is_none_for_another() {
             );
         }
     }
-    // The right secret, in a place where none is looked for.
+    // The right secret, in a field that is not read.
     for key in [
         "hive-session-token",
         "authorization",
@@ -189,7 +189,7 @@ async fn a_secret_of_one_purpose_is_none_for_another() {
             call_with(ada, "TurnService/RequestNextTurn", shown, &RequestNextTurnRequest {}).await;
         refused(key, next, &[Reason::TurnEnded]);
     }
-    // Two tokens are not one of them: whichever is read, the other is not tried.
+    // Two tokens count as none: whichever is read, the other is not tried.
     let mut both = MetadataMap::new();
     both.append(PROCESS_TOKEN_KEY, "a-token-of-nobody-at-all".parse().expect("plain text"));
     both.append(PROCESS_TOKEN_KEY, process.parse().expect("plain text"));

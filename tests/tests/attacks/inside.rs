@@ -1,8 +1,9 @@
-//! The attacker's program: this very test binary, run again where the attacker sits. It calls every
-//! RPC there is on the socket that it was given, and looks for other sockets.
+//! The attacker's program: this very test binary, run again in the attacker's position. It calls
+//! every existing RPC on its socket, and searches for other sockets.
 //!
 //! What it is not: a test of its own; without the environment of an attack it does nothing.
-//! Invariant: it asserts nothing, it tells what it could do, a line each; the test outside judges.
+//! Invariant: it asserts nothing, but reports what it could do, a line each; the test outside
+//! judges.
 
 use std::io::Write as _;
 use std::os::unix::fs::FileTypeExt as _;
@@ -17,26 +18,26 @@ use tonic::metadata::MetadataMap;
 
 use crate::authority_table::TABLE;
 
-/// Names the socket.
+/// The variable with the socket's path.
 pub(crate) const SOCKET_ENV: &str = "HIVE_ATTACK_SOCKET";
-/// Names paths that should not be there, with `:` between them.
+/// The variable with paths that should be absent, separated by `:`.
 pub(crate) const PATHS_ENV: &str = "HIVE_ATTACK_PATHS";
-/// What every line of its report begins with.
+/// The prefix of every line of its report.
 const MARK: &str = "ATTACK ";
 
-/// This program, as an attacker runs it.
+/// Returns the command of this program for an attacker.
 pub(crate) fn command(program: &Path, socket: &Path) -> Command {
     let mut command = Process::command(program);
     command.args(arguments()).env(SOCKET_ENV, socket);
     command
 }
 
-/// The arguments with which the test binary becomes this program.
+/// Returns the arguments with which the test binary becomes this program.
 pub(crate) fn arguments() -> [&'static str; 4] {
     ["--ignored", "--exact", "--nocapture", "inside::everything_is_tried"]
 }
 
-/// The lines of a report.
+/// Returns the lines of a report.
 pub(crate) fn report(stdout: &str) -> Vec<String> {
     stdout
         .lines()
@@ -66,8 +67,8 @@ async fn everything_is_tried() {
         Ok(channel) => {
             for row in TABLE.iter() {
                 let path = format!("/hive.v1.{}/{}", row.service, row.method);
-                // No field is set: what is looked at is whether there is such a service, and for
-                // whom.
+                // No field is set: this only checks whether the service exists, and for which
+                // caller.
                 let answer = raw::call(&channel, &path, MetadataMap::new(), Vec::new()).await;
                 let said = match &answer {
                     Ok(answer) if row.method == "GetSelf" => {
@@ -98,11 +99,11 @@ async fn everything_is_tried() {
     }
 }
 
-/// Every socket below a folder that can be seen; what the kernel makes up is left out.
+/// Finds every visible socket below a folder, except in the kernel's own file systems.
 fn sockets(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        // Not what the folder says of it: that is what lies below a mount.
+        // Not the directory entry's type: that is the one below a mount.
         let Ok(kind) = path.symlink_metadata().map(|found| found.file_type()) else { continue };
         if kind.is_socket() {
             found.push(path);

@@ -1,9 +1,9 @@
-//! Attacks: what a hostile agent, a hostile process beside one, or a hostile client would try, and
-//! the reason with which it fails.
+//! Attacks that a hostile agent, a hostile process beside one, or a hostile client would try, and
+//! the reason with which each fails.
 //!
-//! What it is not: the table of who may call what, which is `authority`, nor the confinement by
+//! What it is not: the table of callers and rights, which is `authority`, nor the confinement by
 //! `hivectl up`, which is `confinement`. Invariant: each attack names the reason with which it is
-//! refused, or shows that nothing but the attacker's own things has changed.
+//! refused, or shows that only the attacker's own objects have changed.
 
 #![allow(
     clippy::disallowed_methods,

@@ -1,9 +1,9 @@
-//! Places: names and files that would lead the broker somewhere else, and files that somebody else
+//! Paths: names and files that would make the broker write elsewhere, and files that another user
 //! could read.
 //!
-//! What it is not: the units of spilling, which `broker/src/spill.rs` has. Invariant: what the
-//! broker writes lies below its own directories and in an agent's `reminders`, private but for what
-//! others need, whatever lies in the way and whatever the umask is.
+//! What it is not: the units of spilling, which `broker/src/spill.rs` has. Invariant: the broker
+//! writes only below its own directories and in an agent's `reminders`. Its files are private
+//! except for what others need, whatever files exist there and for any umask.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Permissions;
@@ -21,12 +21,12 @@ use tonic::transport::Channel;
 
 use crate::ask::{call, did, done, refused};
 
-/// A user of whom no host knows.
+/// A uid that exists on no host.
 const NOBODY_WE_KNOW: u32 = 48_213;
 /// Ids that a reminder of a fresh hive may have.
 const IDS: std::ops::Range<u64> = 1..200;
 
-/// Everything below a directory, with links not followed: path and kind.
+/// Returns everything below a directory, without following links: path and kind.
 fn listing(dir: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut folders = vec![dir.to_path_buf()];
@@ -42,7 +42,7 @@ fn listing(dir: &Path) -> BTreeSet<String> {
     found
 }
 
-/// Names that are none.
+/// Returns invalid names.
 fn no_names() -> Vec<String> {
     let mut names: Vec<String> = [
         "..",
@@ -71,7 +71,8 @@ fn no_names() -> Vec<String> {
         "b\u{1b}[2J",
         "%2e%2e",
         "..%2f",
-        // The same to the eye: Cyrillic, full width, mathematical, with joiners and marks.
+        // Characters that look the same: Cyrillic, full width, mathematical, with joiners and
+        // marks.
         "b\u{43e}b",
         "\u{ff42}\u{ff4f}\u{ff42}",
         "\u{1d41b}ob",
@@ -102,7 +103,7 @@ async fn a_name_that_is_a_path_names_nobody_and_leads_nowhere() {
     let mut rig = Rig::new("[agents.ada]\n[agents.bob]\n");
     rig.start_broker().await;
     let (ada, operator) = (rig.agent("ada").await.channel(), rig.operator().await.channel());
-    // The database's own directory is the broker's to fill.
+    // Files in the database's own directory are the broker's to write.
     let files = |rig: &Rig| {
         listing(rig.dir()).into_iter().filter(|path| !path.contains("/state/")).collect::<Vec<_>>()
     };
@@ -168,7 +169,7 @@ async fn a_name_that_is_a_path_names_nobody_and_leads_nowhere() {
                 &invalid,
             );
         }
-        // In the file: told with its line, and nothing comes of it.
+        // In the file: reported with its line, and it has no effect.
         let quoted: String = name.chars().map(|c| format!("\\U{:08X}", u32::from(c))).collect();
         std::fs::write(rig.path("other.toml"), format!("[agents.\"{quoted}\"]\n")).expect("a file");
         let mut check = Process::command(&binary::find("hivectl", "hivectl"));
@@ -183,7 +184,7 @@ async fn a_name_that_is_a_path_names_nobody_and_leads_nowhere() {
     assert_eq!(files(&rig), made, "no file and no directory came of it");
 }
 
-/// The longest body that one reminder has; it is spilled.
+/// Returns the longest body that one reminder can have; it is spilled.
 fn long(of: &str) -> String {
     format!("{of}: {}", "remember this, ".repeat(400))
 }
@@ -200,7 +201,7 @@ async fn remind(channel: &Channel, body: &str) -> u64 {
 
 #[tokio::test]
 async fn what_lies_in_the_way_of_a_spill_is_neither_followed_nor_waited_for() {
-    /// What an agent does to its directory, and whether a file can be written then.
+    /// An agent's change to its directory, and whether a file can be written then.
     type Deed = (&'static str, fn(&Path, &Path), bool);
     let deeds: [Deed; 9] = [
         ("none", |_, _| {}, true),
@@ -293,7 +294,7 @@ async fn what_lies_in_the_way_of_a_spill_is_neither_followed_nor_waited_for() {
     rig.agent("none").await.send("operator", "the broker serves on").await;
 }
 
-/// Plants something under every name that the file of a reminder may get.
+/// Plants a file under every name that the file of a reminder may get.
 fn planted(state: &Path, plant: impl Fn(&Path)) {
     let folder = state.join("reminders");
     std::fs::create_dir(&folder).expect("a folder");
@@ -325,7 +326,7 @@ async fn a_socket_directory_that_is_a_link_is_not_used() {
         "{}",
         rig.logs()
     );
-    // Bob's socket is bob's, and nothing of cyd's came to be behind the link.
+    // Bob's socket is bob's, and the link leads to nothing of cyd's.
     let who: GetSelfResponse =
         done(&rig.agent("bob").await.channel(), "TopologyService/GetSelf", &GetSelfRequest {})
             .await;
@@ -372,7 +373,7 @@ fn mode(path: &Path) -> u32 {
     path.symlink_metadata().expect("it is there").mode() & 0o7777
 }
 
-/// The same command under another umask.
+/// Returns the same command under another umask.
 fn under(umask: &str, command: &Command) -> Command {
     let command = command.as_std();
     let mut shell = Process::command("sh".as_ref());
@@ -420,7 +421,7 @@ async fn files_are_private_whatever_the_umask() {
         for path in below(&rig.path("state")) {
             assert_eq!(mode(&path), 0o600, "umask {umask}: {}", path.display());
         }
-        // What others need: a directory to go through, and the socket that is for them.
+        // What others need: a directory to traverse, and the socket meant for them.
         assert_eq!(mode(&rig.operator_socket()), 0o600, "umask {umask}");
         assert_eq!(
             (mode(&rig.path("run/agents/ada")), mode(&rig.agent_socket("ada"))),
@@ -465,7 +466,7 @@ async fn files_are_private_whatever_the_umask() {
     }
 }
 
-/// The files below a directory; directories are left out.
+/// Returns the files below a directory, without directories.
 fn below(dir: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {

@@ -1,9 +1,9 @@
-//! Sandboxes: a process with one agent's socket and nothing else, and processes that are somebody
-//! else in a namespace of their own.
+//! Sandboxes: a process with one agent's socket and nothing else, and processes with another uid in
+//! a separate namespace.
 //!
 //! What it is not: the confinement of `hivectl up`, which has its own test; here the host is as
-//! strict, or as lax, as the attack needs it. Invariant: whoever is inside is who the kernel says
-//! outside, and the socket alone says for which agent they speak.
+//! strict, or as lax, as the attack needs it. Invariant: a process inside has the uid that the
+//! kernel reports outside, and the socket alone decides for which agent it speaks.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,9 +14,9 @@ use hive_tests::rig::{Process, Rig, Said, host, run};
 use crate::authority_table::TABLE;
 use crate::inside;
 
-/// A user of whom no host knows.
+/// A uid that exists on no host.
 const NOBODY_WE_KNOW: u32 = 48_212;
-/// How often a process is started until one gets the number that is wanted.
+/// Maximum number of processes started until one gets the wanted number.
 const STARTS_MAX: usize = 200;
 
 async fn hive() -> Rig {
@@ -34,7 +34,7 @@ fn open(path: &Path, mode: u32) {
     std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
 }
 
-/// What the attacker told, of this kind.
+/// Returns the attacker's report lines of this kind.
 fn told(said: &Said, kind: &str) -> Vec<String> {
     let report = inside::report(&said.stdout);
     assert!(!report.is_empty(), "the attacker told nothing: {said:?}");
@@ -42,7 +42,7 @@ fn told(said: &Said, kind: &str) -> Vec<String> {
     report.iter().filter_map(|line| line.strip_prefix(&kind)).map(str::to_owned).collect()
 }
 
-/// The program in bubblewrap, with the libraries it needs and one socket.
+/// Returns the program in bubblewrap, with the libraries it needs and one socket.
 fn bubblewrap(rig: &Rig, agent: &str) -> tokio::process::Command {
     let mut command = Process::command("bwrap".as_ref());
     command.args([
@@ -102,7 +102,7 @@ async fn with_one_socket_bound_in_there_is_one_agent_and_nothing_else() {
     let rig = hive().await;
     let before = rig.on_disk();
     let said = run(bubblewrap(&rig, "ada")).await;
-    // Whatever it is called elsewhere: it is there under one name, and there is no other.
+    // The socket has one name inside, and there is no other socket.
     assert_eq!(told(&said, "socket"), ["/run/hive/hive.sock"]);
     assert!(told(&said, "path").iter().all(|path| path.ends_with(" absent")), "{said:?}");
     let rpcs = told(&said, "rpc");
@@ -112,7 +112,7 @@ async fn with_one_socket_bound_in_there_is_one_agent_and_nothing_else() {
         let wanted = format!("{}/{} Unimplemented", row.service, row.method);
         assert!(rpcs.contains(&wanted), "no `{wanted}` in {rpcs:?}");
     }
-    // What it did to itself is in the log; nobody else was touched.
+    // Changes to its own agent are in the log; no other agent is affected.
     let (mut before, mut after) = (before, rig.on_disk());
     for table in ["delivery", "message", "question", "reminder", "command"] {
         assert_eq!(before.remove(table), after.remove(table), "{table}");
@@ -158,10 +158,10 @@ async fn a_root_of_a_user_namespace_is_nobody_outside() {
     rig.unchanged(&before, "a root of a namespace");
 }
 
-/// The attacker's program where another user can run it.
+/// Returns the attacker's program at a path where another user can run it.
 fn for_everybody(rig: &Rig) -> PathBuf {
     let copy = rig.path("attacker");
-    // A name is enough on the same disk, and elsewhere a copy.
+    // A hard link is enough on the same disk, and elsewhere a copy.
     if std::fs::hard_link(this_program(), &copy).is_err() {
         std::fs::copy(this_program(), &copy).expect("a copy of this program");
         open(&copy, 0o755);
@@ -181,7 +181,7 @@ async fn the_number_of_a_process_that_is_gone_is_worth_nothing() {
     open(rig.dir(), 0o711);
     open(&rig.operator_socket(), 0o666);
     let program = for_everybody(&rig);
-    // The operator was this process.
+    // The operator is this process.
     let mut operator = inside::command(&program, &rig.operator_socket());
     operator.stdout(std::process::Stdio::piped()).env_remove(inside::SOCKET_ENV);
     let operator = operator.spawn().expect("it starts");

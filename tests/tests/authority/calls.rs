@@ -1,4 +1,4 @@
-//! Typed calls on any socket, and what they are asked with.
+//! Typed calls on any socket, and their requests.
 
 use hive_core::reason::Reason;
 use hive_proto::status;
@@ -22,7 +22,7 @@ pub(crate) async fn call<A: Message + Default>(
     Ok(soon(&format!("{rpc} answers"), answer).await?.decode())
 }
 
-/// Calls it and insists.
+/// Calls it and asserts that it succeeds.
 pub(crate) async fn done<A: Message + Default>(
     channel: &Channel,
     rpc: &str,
@@ -55,7 +55,7 @@ pub(crate) fn loose_ends(agent: &str) -> ListLooseEndsRequest {
     ListLooseEndsRequest { agent: agent.to_owned(), ..ListLooseEndsRequest::default() }
 }
 
-/// A change of these fields of an agent's policy; of all where none is named.
+/// Returns a change of these fields of an agent's policy; of all if none is named.
 pub(crate) fn set_policy(name: &str, fields: &[&str], policy: Policy) -> SetPolicyRequest {
     let paths = fields.iter().map(|field| (*field).to_owned()).collect();
     let update_mask = Some(prost_types::FieldMask { paths });
@@ -67,14 +67,14 @@ pub(crate) fn set_policy(name: &str, fields: &[&str], policy: Policy) -> SetPoli
     }
 }
 
-/// Asks, and gives the question's id.
+/// Asks a question, and returns its id.
 pub(crate) async fn asked(channel: &Channel, target: &str, text: &str) -> u64 {
     let asked: AskQuestionResponse =
         done(channel, "QuestionService/AskQuestion", &ask(target, text)).await;
     asked.question.expect("a question").id
 }
 
-/// Sets a reminder, and gives its id.
+/// Sets a reminder, and returns its id.
 pub(crate) async fn reminded(channel: &Channel, body: &str) -> u64 {
     let set: CreateReminderResponse =
         done(channel, "ReminderService/CreateReminder", &remind(body)).await;

@@ -1,29 +1,29 @@
-//! What each RPC answers to those who are not its owner.
+//! The expected answer of each RPC to callers that are not its owner.
 
 use hive_core::reason::Reason;
 
 use crate::authority_table::{Proof, Row};
 
-/// What a stranger gets who asks about another's things, and shows the other's tokens.
+/// The answer to a stranger that calls about another agent's objects, with that agent's tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stranger {
     /// This refusal.
     Refused(Reason),
     /// This refusal, and the operator sees an event of it.
     Logged(Reason),
-    /// What everybody may know.
+    /// Information that every caller may read.
     Public,
-    /// An act on the stranger's own things; the other's stay as they are.
+    /// An act on the stranger's own objects; the other's stay unchanged.
     OnOwn,
     /// There is no such service on an agent's socket.
     Absent,
 }
 
-/// What a stranger gets.
+/// Returns the answer to a stranger.
 ///
 /// # Panics
 ///
-/// If nothing is said of this RPC: then it belongs here.
+/// Panics if this RPC is missing here; it must be added.
 pub(crate) fn of_stranger(row: &Row) -> Stranger {
     use Stranger::{Absent, Logged, OnOwn, Public, Refused};
     if !row.agent {
@@ -33,7 +33,7 @@ pub(crate) fn of_stranger(row: &Row) -> Stranger {
         ("TurnService", "Attach", _)
         | ("WakeService", "Wake", _)
         | ("LooseEndService", "ReplaceLooseEnds", _) => OnOwn,
-        // Whose question or reminder it is comes before the turn in which somebody would close it.
+        // The owner of the question or reminder is checked before the turn of the caller.
         ("QuestionService", "AnswerQuestion", _) => Logged(Reason::NotTheTarget),
         ("QuestionService", "CancelQuestion", _)
         | ("ReminderService", "CancelReminder", _)
@@ -54,50 +54,48 @@ pub(crate) fn of_stranger(row: &Row) -> Stranger {
         | ("InboxService", "GetInboxStatus" | "ListDeliveries", _)
         | ("TurnHistoryService", "ListTurns" | "GetTurnStats", _)
         | ("EventService", "ListEvents" | "WatchEvents", _) => Refused(Reason::NotYours),
-        // Of another's questions a stranger sees those that they share, and here there are none.
+        // A stranger sees only the questions shared with another agent, and here there are none.
         ("TopologyService" | "ServerInfoService", _, _)
         | ("QuestionService", "ListQuestions", _) => Public,
         (service, method, _) => panic!("{service}.{method} is new: say here what a stranger gets"),
     }
 }
 
-/// Why an owner is refused who has all that a call must show: what it is about is not there. What
-/// it does where it is, has tests of its own.
+/// Returns why an owner with all required tokens is refused: the object is missing. Separate tests
+/// cover the RPC with the object present.
 pub(crate) fn of_owner(row: &Row) -> Option<Reason> {
     match (row.service, row.method) {
-        // Nobody waits for a login dialogue.
+        // No login dialogue is open.
         ("TurnService", "ServeLogin") => Some(Reason::LoginNotFound),
         _ => None,
     }
 }
 
-/// Why the operator is refused, where they are, on their own socket.
+/// Returns why the operator is refused on the operator's own socket, if so.
 pub(crate) fn of_operator(row: &Row) -> Option<Reason> {
     match (row.service, row.method) {
-        // The operator's mail is never leased, and nobody's lease is theirs.
+        // The operator's mail is never leased, and no other lease is the operator's.
         ("InboxService", "ReceiveMessages") | ("TopologyService", "GetSelf") => {
             Some(Reason::NotAnAgent)
         }
         ("InboxService", "AckDelivery" | "NackDelivery" | "ExtendLease") => Some(Reason::LeaseLost),
-        // Nobody is reminded of what somebody else wants to remember, and only an agent has
-        // co-processes.
+        // Reminders are only for their own agent, and only an agent has co-processes.
         ("ReminderService", "CreateReminder") | ("LooseEndService", "ReplaceLooseEnds") => {
             Some(Reason::NotAnAgent)
         }
-        // Nobody is attached who could serve it.
+        // No harness is attached that could serve it.
         ("AdminService", "Login") => Some(Reason::HarnessOffline),
-        // A loose end is closed by whose it is; the operator withdraws another's question by its
-        // name.
+        // Only its owner closes a loose end; the operator withdraws another's question by its name.
         ("LooseEndService", "CancelLooseEnd") => Some(Reason::NotYours),
         _ => None,
     }
 }
 
-/// The tool group that an agent needs for a call; none where every agent may.
+/// Returns the tool group that an agent needs for a call, or `None` if every agent may call it.
 ///
 /// # Panics
 ///
-/// If nothing is said of this RPC: then it belongs here.
+/// Panics if this RPC is missing here; it must be added.
 pub(crate) fn group_of(row: &Row) -> Option<&'static str> {
     match (row.service, row.method) {
         ("MessageService", "SendMessage")
@@ -111,7 +109,7 @@ pub(crate) fn group_of(row: &Row) -> Option<&'static str> {
         | ("TopologyService", "GetAgent" | "ListAgents" | "ListChildren" | "FindAgents") => {
             Some("meta")
         }
-        // What reads back one's own, what a harness does, and what a co-process does.
+        // Reads of an agent's own objects, and the calls of a harness and of a co-process.
         ("MessageService", "GetMessage" | "ListMessages" | "SearchMessages")
         | ("QuestionService", "GetQuestion" | "ListQuestions" | "WatchQuestions")
         | ("ReminderService", "ListReminders")

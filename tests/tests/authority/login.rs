@@ -1,5 +1,5 @@
-//! The login dialogue through both sockets: the operator and one agent's own harness talk, nobody
-//! else takes part, and who goes is missed.
+//! The login dialogue through both sockets: the operator and one agent's own harness exchange data,
+//! no other caller takes part, and each side gets a report if the other leaves.
 
 use hive_core::reason::Reason;
 use hive_proto::v1::admin_service_client::AdminServiceClient;
@@ -14,7 +14,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 use tonic::{Code, Response, Status, Streaming};
 
-/// An agent's harness, as far as it attaches.
+/// An agent's harness that attaches and runs no turns.
 #[derive(Debug)]
 struct Harness {
     turns: TurnServiceClient<Channel>,
@@ -37,7 +37,7 @@ impl Harness {
         Self { turns, session: session_token, stream }
     }
 
-    /// The login that the broker wants.
+    /// Returns the login that the broker requests.
     async fn wanted(&mut self) -> LoginWanted {
         let step = soon("a login is wanted", self.stream.message())
             .await
@@ -73,7 +73,7 @@ fn terminal(rows: u32) -> Terminal {
     Terminal { rows, columns: 80, kind: "xterm-256color".to_owned() }
 }
 
-/// The harness's side.
+/// The harness's side of a dialogue.
 #[derive(Debug)]
 struct Served {
     say: mpsc::Sender<ServeLoginRequest>,
@@ -102,7 +102,7 @@ impl Served {
 
 type Answer = Result<Response<Streaming<LoginResponse>>, Status>;
 
-/// The operator's side.
+/// The operator's side of a dialogue.
 #[derive(Debug)]
 struct Login {
     typing: mpsc::Sender<LoginRequest>,
@@ -146,7 +146,7 @@ async fn hive() -> (Rig, Harness, Watch) {
     (rig, harness, events)
 }
 
-/// A dialogue in which both sides are there.
+/// Opens a dialogue with both sides present.
 async fn dialogue(
     rig: &Rig,
     harness: &mut Harness,
@@ -224,7 +224,7 @@ async fn nobody_but_the_agents_own_harness_serves_it() {
     assert_eq!(reason(harness.serve(&harness.session, id).await), Reason::LoginNotFound);
     rig.unchanged(&before, "a dialogue");
     drop(served);
-    // The operator's service is not on an agent's socket.
+    // The operator's service is absent from an agent's socket.
     let (typing, typed) = mpsc::channel(1);
     let start = LoginStart { agent: "bob".to_owned(), terminal: None };
     typing.send(of_operator(login_request::Step::Start(start))).await.expect("a stream");
@@ -262,7 +262,7 @@ async fn a_login_that_cannot_be_is_refused_with_its_reason() {
     let first = Login::start(&rig, "bob", terminal(24)).await;
     let wanted = harness.wanted().await;
     assert_eq!(try_with("bob", terminal(24)).await, Reason::LoginOpen);
-    // A harness that cannot, because a turn runs, says so.
+    // A harness that cannot serve it, because a turn runs, reports so.
     let served = harness.serve(&harness.session, wanted.login_id).await.expect("it may serve");
     served.end(false, "a turn runs").await;
     let (_typing, mut shown) = first.answered().await.expect("the harness answers");
@@ -275,7 +275,7 @@ async fn a_login_that_cannot_be_is_refused_with_its_reason() {
 #[tokio::test]
 async fn when_the_harness_goes_the_operator_is_told() {
     let (rig, mut harness, mut events) = hive().await;
-    // It ends its stream without a word.
+    // The harness ends its stream without a report.
     let (_typing, mut shown, served) = dialogue(&rig, &mut harness).await;
     drop(served);
     assert_eq!(next(&mut shown).await.expect("said"), ended("the harness went away"));
@@ -284,12 +284,12 @@ async fn when_the_harness_goes_the_operator_is_told() {
         events.kind("bob", EventKind::CommandClosed).await.detail,
         "login: not logged in: the harness went away"
     );
-    // Another takes over.
+    // Another harness takes over.
     let (_typing, mut shown, mut served) = dialogue(&rig, &mut harness).await;
     let mut newer = Harness::attach(&rig, "bob", true).await;
     assert_eq!(reason(served.next().await), Reason::LeaseLost);
     assert_eq!(next(&mut shown).await.expect("said"), ended("the harness went away"));
-    // What it says that it may not, ends it too.
+    // Invalid output ends it too.
     let (_typing, mut shown, mut served) = dialogue(&rig, &mut newer).await;
     served.output(&[b'x'; 64 * 1024 + 1]).await;
     assert_eq!(reason(served.next().await), Reason::FieldInvalid);
@@ -300,7 +300,7 @@ async fn when_the_harness_goes_the_operator_is_told() {
 async fn when_the_operator_goes_the_harness_is_told() {
     let (rig, mut harness, mut events) = hive().await;
     let (typing, shown, mut served) = dialogue(&rig, &mut harness).await;
-    // Nothing more to type is not gone.
+    // The end of input does not end the dialogue.
     drop(typing);
     served.output(b"Are you there?").await;
     let mut shown = shown;
@@ -314,7 +314,7 @@ async fn when_the_operator_goes_the_harness_is_told() {
         events.kind("bob", EventKind::CommandClosed).await.detail,
         "login: the operator went away"
     );
-    // Before anybody answered.
+    // The operator leaves before the harness has answered.
     let login = Login::start(&rig, "bob", terminal(24)).await;
     let id = harness.wanted().await.login_id;
     login.answer.abort();
@@ -324,7 +324,7 @@ async fn when_the_operator_goes_the_harness_is_told() {
         "login: the operator went away"
     );
     assert_eq!(reason(harness.serve(&harness.session, id).await), Reason::LoginNotFound);
-    // What they may not say.
+    // Invalid steps of the operator.
     let (typing, mut shown, mut served) = dialogue(&rig, &mut harness).await;
     let start = LoginStart { agent: "bob".to_owned(), terminal: None };
     typing.send(of_operator(login_request::Step::Start(start))).await.expect("a stream");
@@ -338,7 +338,7 @@ async fn a_broker_that_ends_ends_dialogues_with_it() {
     let (_typing, mut shown, mut served) = dialogue(&rig, &mut harness).await;
     rig.operator().await.admin().drain(DrainRequest {}).await.expect("it drains");
     assert_eq!(reason(next(&mut shown).await), Reason::Draining);
-    // Whichever it sees first: that the broker ends, or that the operator has gone.
+    // The harness sees first either that the broker ends, or that the operator has gone.
     let last = served.next().await;
     assert!(matches!(&last, Ok(None)) || reason(last) == Reason::Draining);
     assert!(soon("the broker ends", rig.broker().wait()).await.success());

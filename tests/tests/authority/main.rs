@@ -1,8 +1,8 @@
-//! Authority: every RPC of the table on both sockets, as everybody. Who calls is told by the socket
-//! and the kernel, and by tokens that only their holder has; never by a request.
+//! Authority: every RPC of the table on both sockets, by every kind of caller. The socket and the
+//! kernel identify the caller, and tokens that only their holder has; never a request.
 //!
-//! Driven by the table: an RPC without a request in `requests` or without an answer in `expected`
-//! fails, so none can be added untried.
+//! The table drives it: an RPC without a request in `requests` or without an answer in `expected`
+//! fails, so no RPC stays untried.
 
 #![allow(
     clippy::disallowed_methods,

@@ -1,5 +1,5 @@
-//! Peers: who is at the other end, by the kernel's word. Another user may call nothing, wherever
-//! the socket's file lets them in.
+//! Peers: the kernel's report of the user at the other end. Another user may call nothing, even if
+//! the mode of the socket's file allows it.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,7 +18,7 @@ use crate::authority_table::TABLE;
 use crate::requests;
 use crate::scene::{Things, path};
 
-/// A user of whom no host knows.
+/// A uid that exists on no host.
 const NOBODY_WE_KNOW: u32 = 48_211;
 
 fn things() -> Things {
@@ -32,7 +32,7 @@ fn things() -> Things {
     }
 }
 
-/// Calls everything there is on a socket, and asserts that all of it is refused to this peer.
+/// Calls every RPC on a socket, and asserts that all are refused to this peer.
 async fn all_refused(socket: PathBuf) {
     let channel = connect(&socket).await.expect("the file lets the peer in");
     let mut paths: Vec<(String, Vec<u8>)> =
@@ -102,7 +102,8 @@ async fn a_right_that_was_taken_away_ends_with_the_reload() {
     all_refused(rig.agent_socket("ada")).await;
     bob.send("ada", "his connection stays").await;
     if host::is_root() {
-        // The door of the directory is open to the new user, although it was made for us alone.
+        // The directory is open to the new user, although it was created for the test's own user
+        // alone.
         let socket = rig.agent_socket("ada");
         let own = host::as_user(NOBODY_WE_KNOW, move || async move {
             let row = TABLE.iter().find(|row| row.method == "GetSelf").expect("a row");
@@ -131,14 +132,14 @@ async fn a_foreign_user_gets_nowhere() {
     rig.start_broker().await;
     open(rig.dir(), 0o711);
 
-    // The file's mode is the first door.
+    // The file's mode is the first barrier.
     for socket in [rig.operator_socket(), rig.agent_socket("ada")] {
         let answer =
             host::as_user(NOBODY_WE_KNOW, move || async move { connect(&socket).await.map(drop) });
         let Err(ConnectError::Unreachable { source, .. }) = answer else { panic!("{answer:?}") };
         assert_eq!(source.kind(), std::io::ErrorKind::PermissionDenied);
     }
-    // Behind it stands the broker, should somebody have opened that door.
+    // The broker is the second, if that mode is too wide.
     open(&rig.operator_socket(), 0o666);
     open(&rig.path("run/agents/ada"), 0o755);
     open(&rig.agent_socket("ada"), 0o666);
@@ -155,7 +156,7 @@ async fn a_foreign_user_gets_nowhere() {
                 requests::of(row, &Things { agent: "bob".to_owned(), ..Things::default() });
             let answer = raw::call(&channel, &path(row), MetadataMap::new(), request).await;
             if method == "SendMessage" {
-                // There is no `dan` here: it came as far as looking for him.
+                // There is no `dan` here: the call passed the check and did not find him.
                 assert_eq!(
                     status::reason(&answer.map(drop).expect_err("no dan")),
                     Some(Reason::AgentNotFound)
@@ -179,7 +180,7 @@ async fn a_group_opens_the_operators_socket_and_nobody_else() {
     let group = std::os::unix::fs::MetadataExt::gid(&socket.metadata().expect("it is there"));
     let mode = socket.metadata().expect("it is there").permissions().mode() & 0o777;
     assert_eq!(mode, 0o660);
-    // Of the group, by its only group.
+    // Allowed by its only group.
     let sent = host::as_user(group, move || async move {
         let channel = connect(&socket).await.expect("the group may");
         let row = TABLE.iter().find(|row| row.method == "CreateAgent").expect("a row");

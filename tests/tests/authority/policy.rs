@@ -1,5 +1,5 @@
-//! Policies: what an agent may not do is refused on its socket, whatever the client, and the
-//! operator sees that it was tried.
+//! Policies: a forbidden call is refused on the agent's socket, for any client, and the operator
+//! sees the attempt.
 
 use hive_core::agent::TOOL_GROUPS;
 use hive_core::reason::Reason;
@@ -27,7 +27,7 @@ const REMIND: &str = "ReminderService/CreateReminder";
 const LOOSE_ENDS: &str = "LooseEndService/ListLooseEnds";
 const SET_POLICY: &str = "AdminService/SetPolicy";
 
-/// A hive, its operator, and what the operator sees.
+/// A hive, its operator, and the operator's watch.
 struct Stage {
     rig: Rig,
     operator: Channel,
@@ -53,7 +53,7 @@ impl Stage {
     }
 
     /// Asserts that a call is refused, that the operator sees an event of it with these words, and
-    /// that nothing else came of it.
+    /// that nothing else changed.
     async fn refused(
         &mut self,
         agent: &str,
@@ -100,7 +100,7 @@ async fn without_a_tool_group_its_calls_are_refused_and_no_others() {
         assert!(of_group.len() >= 4, "{group}");
         for row in of_group {
             let owner = scene.owner(row);
-            // About somebody else: what an agent is itself it may always ask.
+            // About another agent: an agent may always read about itself.
             let things = Things { agent: "ada".to_owned(), ..owner.clone() };
             let before = scene.on_disk();
             let answer = scene.call(&owner.agent, row, &things).await;
@@ -168,12 +168,12 @@ async fn mail_and_questions_go_to_allowed_recipients_and_the_parent_only() {
         stage.refused("ada", ASK, &ask(to, "well?"), denied, &words).await;
     }
     stage.refused("root", SEND, &send("cyd", "hello"), denied, "allowed are: bob, operator").await;
-    // Everyone is not on anybody's list.
+    // No list of recipients contains everyone.
     stage.refused("ada", SEND, &send("*", "hello"), denied, "`*`").await;
-    // Who was asked may answer, whoever asked.
+    // The target of a question may answer, whichever agent asked.
     let question = asked(&cyd, "ada", "may you?").await;
     let _: AnswerQuestionResponse = done(&ada, ANSWER, &answer(question, "this I may")).await;
-    // Nothing of it reached anybody.
+    // None of it reached any recipient.
     for name in ["cyd", "operator"] {
         let mut mail = stage.rig.operator().await.deliveries(name, &[]).await;
         mail.retain(|delivery| {
@@ -209,14 +209,14 @@ async fn others_loose_ends_are_for_the_parent_and_for_whom_it_was_granted() {
     let granted = Policy { capabilities: names(&["query_agent_state"]), ..Policy::default() };
     stage.policy("cyd", &["capabilities"], granted).await;
     assert_eq!((list(&cyd, "ada").await, list(&cyd, "bob").await), (vec![own[0]], vec![own[1]]));
-    // It is for reading: closing stays with whose it is.
+    // It is for reading: only the owner may close.
     let close = CancelLooseEndRequest {
         request_id: fresh_id(),
         kind: LooseEndKind::Reminder.into(),
         id: own[0],
     };
     refused(&cyd, "LooseEndService/CancelLooseEnd", &close, Reason::ReminderNotFound).await;
-    // What the operator has open is told to no agent.
+    // The operator's open questions are shown to no agent.
     refused(&cyd, LOOSE_ENDS, &loose_ends("operator"), Reason::AgentNotFound).await;
     stage.policy("cyd", &["capabilities"], Policy::default()).await;
     stage.refused("cyd", LOOSE_ENDS, &loose_ends("bob"), Reason::NotYourChild, "`bob`").await;
@@ -246,7 +246,7 @@ async fn the_rate_binds_messages_questions_reminders_and_wakes_together() {
             .as_secs()
     };
     assert!((1..=60).contains(&wait(&refusal)), "{refusal:?}");
-    // A fleet that runs into its bound must not fill the log: one a minute is kept.
+    // A fleet at its limit must not fill the log: one refusal per minute is kept.
     let before = stage.rig.on_disk();
     for refusal in [
         refused(&ada, ASK, &ask("bob", "too much?"), Reason::RateLimited).await,
@@ -255,7 +255,7 @@ async fn the_rate_binds_messages_questions_reminders_and_wakes_together() {
         assert!((1..=60).contains(&wait(&refusal)), "{refusal:?}");
     }
     stage.rig.unchanged(&before, "a further refusal");
-    // What a program beside an agent brings is the agent's.
+    // A co-process's message counts as its agent's.
     let wake = || {
         let (label, body) = ("ci".to_owned(), "built".to_owned());
         WakeRequest { request_id: fresh_id(), label, body, ..WakeRequest::default() }
@@ -343,7 +343,7 @@ async fn stored_bytes_questions_and_reminders_are_bound_for_each_agent() {
     let _: CancelReminderResponse = done(&cyd, "ReminderService/CancelReminder", &cancel).await;
     reminded(&cyd, "two").await;
 
-    // Nobody else is bound by it.
+    // The limit applies to no other agent.
     for number in 0..3 {
         let _: SendMessageResponse = done(&dan, SEND, &send("ada", "more than ten bytes")).await;
         asked(&dan, "bob", &format!("number {number}?")).await;
@@ -386,7 +386,7 @@ async fn a_policy_is_changed_field_by_field_and_holds_from_the_next_call_on() {
         .refused("ada", REMIND, &remind("no more"), Reason::CapabilityMissing, "tool group `inbox`")
         .await;
 
-    // Only what the mask names, and to its default where it is unset.
+    // Only the fields that the mask names, and to their defaults if unset.
     let other = Policy {
         questions_open_max: Some(9),
         allowed_recipients: names(&["cyd"]),
@@ -411,7 +411,7 @@ async fn a_policy_is_changed_field_by_field_and_holds_from_the_next_call_on() {
     );
     reminded(&ada, "once more").await;
 
-    // It is an event, and said twice it is done once.
+    // It is an event, and a repeated request is done once.
     let request = set_policy(
         "ada",
         &["reminders_pending_max"],
@@ -471,6 +471,6 @@ async fn who_is_refused_without_end_does_not_fill_the_log() {
     let list = ListEventsRequest { page_size: 500, ..ListEventsRequest::default() };
     let listed: ListEventsResponse = done(&stage.operator, "EventService/ListEvents", &list).await;
     let logged = listed.events.iter().filter(|event| event.kind() == EventKind::Refused).count();
-    // 60 a minute, and what came free while this ran.
+    // 60 per minute, and those allowed again during the run.
     assert!((60..150).contains(&logged), "{logged}");
 }

@@ -1,5 +1,5 @@
-//! Questions between two: a third can neither answer, withdraw nor see them, nor find out by a
-//! filter or a watch that there are any.
+//! Questions between two agents: a third can neither answer, withdraw nor see them, nor find out by
+//! a filter or a watch that any exist.
 
 use hive_core::reason::Reason;
 use hive_proto::v1::question_service_client::QuestionServiceClient;
@@ -48,7 +48,7 @@ async fn watch(
         .into_inner()
 }
 
-/// The next question of a watch; 0 for the end of the snapshot.
+/// Returns the next question of a watch; 0 for the end of the snapshot.
 async fn next(watch: &mut Streaming<WatchQuestionsResponse>) -> (u64, Option<QuestionState>) {
     let step = soon("the watch tells something", watch.message())
         .await
@@ -91,7 +91,7 @@ async fn only_the_target_and_the_operator_answer_and_only_the_asker_and_the_oper
         refused(channel, CLOSE, &close(LooseEndKind::QuestionAsked, id), Reason::NotYours).await;
         events.kind(who, EventKind::Refused).await;
     }
-    // Whose turn it is to answer is not known by the kind of the loose end either.
+    // The kind of the loose end does not reveal its target either.
     refused(&bob, CLOSE, &close(LooseEndKind::QuestionOwed, id), Reason::FieldInvalid).await;
     let mut after = rig.on_disk();
     let logged = after["event"].len() - before["event"].len();
@@ -108,7 +108,7 @@ async fn only_the_target_and_the_operator_answer_and_only_the_asker_and_the_oper
     assert_eq!(told.question.expect("it").state(), QuestionState::Open);
     let answered: AnswerQuestionResponse = done(&bob, ANSWER, &answer(id, "right")).await;
     assert_eq!(answered.question.expect("it").closed_by, "bob");
-    // Late, and told what won; a third is told no more than before.
+    // A late answer learns the outcome; a third agent learns no more than before.
     let late = refused(&operator, ANSWER, &answer(id, "left"), Reason::QuestionClosed).await;
     assert_eq!(late.message(), format!("question {id} has its outcome already: answered by bob"));
     refused(&ada, CANCEL, &withdraw(id), Reason::QuestionClosed).await;
@@ -160,10 +160,10 @@ async fn a_third_does_not_find_out_that_there_is_a_question() {
     let also = asked(&bob, "ada", "and this?").await;
     let _: AnswerQuestionResponse = done(&bob, ANSWER, &answer(early, "yes")).await;
     let shared = asked(&ada, "cyd", "now you").await;
-    // The first thing that the third hears of is its own.
+    // The first question that the third agent sees is its own.
     assert_eq!([next(&mut theirs).await, next(&mut all).await], [open(shared); 2]);
     assert_eq!(next(&mut one).await, (early, Some(QuestionState::Answered)));
-    // Steps tell how a question stands now, so those that follow closely may be one.
+    // A step shows a question's present state, so steps in quick succession may be merged.
     let mut seen = std::collections::BTreeSet::new();
     while seen.len() < 3 {
         let (id, _) = next(&mut operators).await;
@@ -183,7 +183,7 @@ async fn a_reminder_is_its_agents_and_the_operators() {
         events.kind("bob", EventKind::Refused).await.detail,
         "cancel reminder: that reminder belongs to somebody else"
     );
-    // As a loose end of bob's there is none of that number.
+    // Bob has no loose end of this kind and number.
     refused(&bob, CLOSE, &close(LooseEndKind::Reminder, id), Reason::ReminderNotFound).await;
     let of = |agent: &str| ListRemindersRequest {
         agent: agent.to_owned(),
@@ -237,7 +237,7 @@ async fn what_a_co_process_published_is_its_agents() {
     assert_eq!(ends(&operator, "bob").await.len(), 1);
     let _: ReplaceLooseEndsResponse = done(&bob, replace, &publish(Vec::new())).await;
     assert_eq!((ends(&bob, "").await.len(), ends(&ada, "").await.len()), (0, 1));
-    // Who asks has it closed by the co-process alone.
+    // Only the co-process closes its loose end, not its agent.
     refused(&ada, CLOSE, &close(LooseEndKind::External, *first), Reason::FieldInvalid).await;
     refused(&operator, replace, &publish(Vec::new()), Reason::NotAnAgent).await;
 }

@@ -1,4 +1,4 @@
-//! What a socket tells of itself: the standard health and reflection services, and only what it
+//! The standard health and reflection services of a socket, which report only the services that it
 //! serves.
 
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use crate::scene::Scene;
 
 macro_rules! asked {
     ($name:ident, $version:ident) => {
-        /// Asks a socket's reflection service of this version: names of services, or files.
+        /// Asks a socket's reflection service of this version for names of services, or files.
         async fn $name(channel: Channel, about: &str) -> Result<Answer, Status> {
             use tonic_reflection::pb::$version::ServerReflectionRequest;
             use tonic_reflection::pb::$version::server_reflection_client::ServerReflectionClient;

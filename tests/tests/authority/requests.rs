@@ -1,4 +1,4 @@
-//! How each RPC is called about somebody's things.
+//! The request of each RPC about one agent's objects.
 
 use hive_proto::v1::ack_delivery_request::Target;
 use hive_proto::v1::command::Command as Order;
@@ -9,16 +9,16 @@ use prost::Message as _;
 use crate::authority_table::{Proof, Row};
 use crate::scene::Things;
 
-/// Whether a call of this RPC shows the token of a claude process.
+/// Returns whether a call of this RPC carries the token of a claude process.
 pub(crate) fn shows_process(row: &Row) -> bool {
     matches!(row.proof, Proof::Process | Proof::ProcessWhileAttached)
 }
 
-/// The request, on the wire.
+/// Returns the encoded request.
 ///
 /// # Panics
 ///
-/// If there is none for this RPC: then it belongs here.
+/// Panics if there is none for this RPC; it must be added here.
 pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
     let request_id = fresh_id();
     let Things { agent, message, held, dead, session, process, turn, lease, command, .. } =

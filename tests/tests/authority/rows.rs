@@ -1,5 +1,5 @@
-//! The table, row by row: the owner may, a stranger may not, and the sockets serve what they
-//! should.
+//! The table, row by row: the owner may call, a stranger may not, and the sockets serve the right
+//! services.
 
 use hive_core::reason::Reason;
 use hive_proto::v1::attach_response::Step;
@@ -47,7 +47,7 @@ pub(crate) fn refused(row: &Row, who: &str, answer: Result<raw::Answer, Status>,
 async fn the_owner_may_and_only_what_the_table_says_changes_the_disk() {
     let shared = Scene::set().await;
     for row in TABLE.iter().filter(|row| row.agent) {
-        // What reads may follow one another; what writes gets a hive of its own.
+        // Reads may follow one another; a write gets its own hive.
         let own = if row.mutates { Some(Scene::set().await) } else { None };
         let scene = own.as_ref().unwrap_or(&shared);
         let before = scene.on_disk();
@@ -61,7 +61,7 @@ async fn the_owner_may_and_only_what_the_table_says_changes_the_disk() {
         let answer = answer.unwrap_or_else(|refusal| {
             panic!("{}.{} to its owner: {refusal:?}", row.service, row.method)
         });
-        // A takeover of a session by its own holder goes on with it and writes nothing.
+        // A takeover of a session by its own holder resumes it and writes nothing.
         let is_resumed = row.method == "Attach" && resumed(&answer);
         assert_eq!(
             scene.on_disk() != before,
@@ -84,7 +84,7 @@ fn resumed(answer: &raw::Answer) -> bool {
 async fn a_stranger_with_anothers_ids_and_tokens_changes_nothing_and_learns_nothing() {
     let shared = Scene::set().await;
     for row in TABLE.iter() {
-        // What she does to herself must not get mixed up with what follows.
+        // A stranger's act on her own objects must not affect later rows.
         let own = if of_stranger(row) == Stranger::OnOwn { Some(Scene::set().await) } else { None };
         let scene = own.as_ref().unwrap_or(&shared);
         let things = scene.owner(row);
@@ -145,7 +145,7 @@ async fn a_stranger_with_anothers_ids_and_tokens_changes_nothing_and_learns_noth
             }
         }
     }
-    // Whom she attacked works on.
+    // The attacked agent still works.
     let beat = TABLE.iter().find(|row| row.method == "Heartbeat").expect("a row");
     shared.call("bob", beat, &shared.bob).await.expect("bob's session lives");
 }
@@ -176,7 +176,7 @@ async fn the_operator_may_what_is_theirs_and_agents_rpcs_are_not_on_their_socket
             drop(answer.unwrap_or_else(|refusal| {
                 panic!("{}.{} to the operator: {refusal:?}", row.service, row.method)
             }));
-            // A drain writes what the end of the process brings along; the test below waits for
+            // A drain also writes what the end of the process causes; the test below waits for
             // that.
             if row.method != "Drain" {
                 assert_eq!(

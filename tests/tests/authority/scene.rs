@@ -1,6 +1,6 @@
-//! A hive in which everybody has something that another must not touch.
+//! A hive in which each agent has objects that another must not touch.
 //!
-//! `bob` has a harness with an open turn, `dan` one without, `cyd` takes mail as a plain consumer,
+//! `bob` has a harness with an open turn, `dan` one without, `cyd` leases mail as a plain consumer,
 //! and `ada` has nothing: she is the stranger.
 
 use std::collections::BTreeMap;
@@ -29,26 +29,26 @@ use tonic::{Status, Streaming};
 use crate::authority_table::{Row, TABLE};
 use crate::{requests, search};
 
-/// What one agent has. Numbers are 0 and texts empty where it has none.
+/// The objects of one agent. A missing number is 0 and a missing text empty.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Things {
-    /// Whose they are.
+    /// The agent that owns them.
     pub(crate) agent: String,
     /// A message in its inbox.
     pub(crate) message: u64,
-    /// One that is held.
+    /// A message that is held.
     pub(crate) held: u64,
-    /// One that is a dead letter.
+    /// A message that is a dead letter.
     pub(crate) dead: u64,
-    /// Its session.
+    /// The session of its harness.
     pub(crate) session: String,
-    /// The process of its open turn.
+    /// The process token of its open turn.
     pub(crate) process: String,
-    /// Its open turn.
+    /// The open turn.
     pub(crate) turn: u64,
-    /// Its claim on `message`.
+    /// The lease token of `message`.
     pub(crate) lease: String,
-    /// A command that it has not carried out.
+    /// A command that it has not acknowledged.
     pub(crate) command: u64,
     /// A question that it was asked.
     pub(crate) owed: u64,
@@ -60,10 +60,10 @@ pub(crate) struct Things {
     pub(crate) reminder: u64,
 }
 
-/// What stands in every body that only its owner and the operator may see.
+/// A text in every body that only its owner and the operator may see.
 pub(crate) const SECRET: &str = "only for its owner's eyes";
 
-/// The whole of it.
+/// The whole hive, with the objects of each agent.
 #[derive(Debug)]
 pub(crate) struct Scene {
     pub(crate) rig: Rig,
@@ -160,7 +160,7 @@ impl Scene {
         .await
     }
 
-    /// The same agent with questions and a reminder of which nobody but it and the operator knows.
+    /// Returns the same agent with questions and a reminder that only it and the operator know.
     async fn with_open_things(&self, things: Things) -> Things {
         let ask = |to| AskQuestionRequest {
             request_id: fresh_id(),
@@ -205,7 +205,7 @@ impl Scene {
         }
     }
 
-    /// A channel on somebody's socket: an agent's name, or `operator`.
+    /// Returns a channel on the socket of an agent, or of `operator`.
     pub(crate) fn channel(&self, whose: &str) -> Channel {
         self.channels[whose].clone()
     }
@@ -214,7 +214,7 @@ impl Scene {
         TurnServiceClient::new(self.channel(agent))
     }
 
-    /// Attaches a harness and keeps it attached; its session.
+    /// Attaches a harness and keeps it attached; returns its session.
     pub(crate) async fn attach(&mut self, agent: &str, request: AttachRequest) -> String {
         let mut stream =
             self.turns(agent).attach(request).await.expect("it may attach").into_inner();
@@ -229,7 +229,7 @@ impl Scene {
         }
     }
 
-    /// Begins a turn: its id and its process.
+    /// Begins a turn; returns its id and its process token.
     pub(crate) async fn begin(&self, agent: &str, session: &str) -> (u64, String) {
         let process = process_token();
         let request = BeginTurnRequest {
@@ -245,7 +245,7 @@ impl Scene {
         (begun.turn.expect("a turn").id, process)
     }
 
-    /// Takes a message as a consumer: its id and the claim.
+    /// Leases a message as a consumer; returns its id and the lease token.
     pub(crate) async fn lease(&self, agent: &str) -> (u64, String) {
         let request =
             ReceiveMessagesRequest { request_id: fresh_id(), ..ReceiveMessagesRequest::default() };
@@ -260,7 +260,7 @@ impl Scene {
         (message.id, leased.lease_token.clone())
     }
 
-    /// The one whose things a call of this RPC needs.
+    /// Returns the agent whose objects a call of this RPC needs.
     pub(crate) fn owner(&self, row: &Row) -> &Things {
         match (row.service, row.method) {
             (_, "AckDelivery" | "NackDelivery" | "ExtendLease" | "RedriveDelivery" | "Login") => {
@@ -271,7 +271,7 @@ impl Scene {
         }
     }
 
-    /// Calls an RPC on somebody's socket with these things.
+    /// Calls an RPC on one caller's socket with these objects.
     pub(crate) async fn call(
         &self,
         socket: &str,
@@ -281,7 +281,7 @@ impl Scene {
         self.call_by(socket, row, things, &things.process).await
     }
 
-    /// The same, but showing this process token; empty for none.
+    /// The same, but with this process token; empty for none.
     pub(crate) async fn call_by(
         &self,
         socket: &str,
@@ -292,12 +292,12 @@ impl Scene {
         send(self.channel(socket), row, requests::of(row, things), process).await
     }
 
-    /// Every row of every table, as it is on disk.
+    /// Returns every row of every table, as it is on disk.
     pub(crate) fn on_disk(&self) -> Tables {
         self.rig.on_disk()
     }
 
-    /// Asserts that nothing has changed but that one refusal is in the log.
+    /// Asserts that nothing has changed except that one refusal is in the log.
     pub(crate) fn refusal_logged(&self, before: &Tables, by: &str) {
         let changes = changes(before, &self.on_disk());
         let refusal = format!(";kind=Integer({});", i32::from(EventKind::Refused));
@@ -308,7 +308,7 @@ impl Scene {
     }
 }
 
-/// The rows that are about agents other than this one, of the tables that are about agents.
+/// Returns the rows about agents other than this one, of the tables about agents.
 pub(crate) fn of_others(tables: &Tables, agent: &str) -> Vec<String> {
     let named = format!("name=Text(\"{agent}\");");
     let own = tables["agent"].iter().find(|row| row.contains(&named)).expect("the agent is there");
@@ -335,7 +335,7 @@ async fn send(
         .await
 }
 
-/// The path of an RPC.
+/// Returns the path of an RPC.
 pub(crate) fn path(row: &Row) -> String {
     format!("/hive.v1.{}/{}", row.service, row.method)
 }

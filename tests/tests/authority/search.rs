@@ -1,5 +1,5 @@
-//! Searching: an agent finds what it sent, received, asked or was asked; of anything else not even
-//! how much there is.
+//! Searching: an agent finds what it sent, received, asked or was asked. Of anything else it cannot
+//! even learn the number.
 
 use hive_core::reason::Reason;
 use hive_proto::status;
@@ -12,7 +12,7 @@ use crate::calls::{answer, asked, call, done, refused, send, set_policy};
 
 const SEARCH: &str = "MessageService/SearchMessages";
 
-/// What was found: `m` or `q`, and the number.
+/// The results: `m` or `q`, and the number.
 type Found = Vec<(char, u64)>;
 
 fn query(words: &str, agent: &str) -> SearchMessagesRequest {
@@ -35,15 +35,15 @@ async fn search(channel: &Channel, words: &str, agent: &str) -> Found {
     ids(&done(channel, SEARCH, &query(words, agent)).await)
 }
 
-/// Waits until a search of the operator's is answered as it should be. Each further look comes
-/// after a further commit, which is about an agent and changes nothing.
+/// Waits until a search of the operator's has the right answer. Each further poll comes after a
+/// further commit, which is about an agent and changes nothing.
 async fn looks(operator: &Channel, agent: &str, words: &str, is_right: impl Fn(&Found) -> bool) {
     soon("the index is where it should be", async {
         loop {
             match call::<SearchMessagesResponse>(operator, SEARCH, &query(words, "")).await {
                 Ok(found) if is_right(&ids(&found)) => return,
                 Ok(_) => {}
-                // It is being made.
+                // The index is being built.
                 Err(refusal) => assert_eq!(
                     status::reason(&refusal),
                     Some(Reason::StorageUnavailable),
@@ -63,7 +63,7 @@ pub(crate) async fn ready(operator: &Channel, agent: &str) {
 }
 
 /// Waits until the operator finds a message. The index follows the mail in the order of the
-/// commits, so all that came before is in it too.
+/// commits, so all earlier mail is in it too.
 async fn indexed(operator: &Channel, words: &str, id: u64) {
     looks(operator, "tick", words, |found| found.contains(&('m', id))).await;
 }
@@ -94,8 +94,8 @@ async fn agents_find_their_own_and_the_operator_everything() {
     let to_operator = told(&cyd, "operator").await;
     let to_all = told(&bob, "*").await;
     let question = asked(&bob, "cyd", "Is the zebra striped?").await;
-    // The mail that brings a question is found as the question; that which brings its outcome is
-    // mail like any other.
+    // The mail that carries a question is found as the question; the mail with its outcome is found
+    // like any other.
     let _: AnswerQuestionResponse =
         done(&cyd, "QuestionService/AnswerQuestion", &answer(question, "Okapi.")).await;
     let outcome = rig
@@ -139,7 +139,7 @@ async fn agents_find_their_own_and_the_operator_everything() {
     assert_eq!(search(&ada, "sentinel", "").await, []);
     assert_eq!(search(&ada, "striped", "").await, [], "a question between two others");
 
-    // Another's is not to be had by naming them, not even a child's.
+    // Naming another agent does not give access to its mail, not even a child's.
     let before = rig.on_disk();
     for (channel, whose) in
         [(&ada, "bob"), (&ada, "operator"), (&cyd, "ada"), (&bob, "nobody-of-this-name")]
@@ -184,7 +184,7 @@ async fn pages_and_their_ends_tell_nothing_of_what_others_have() {
         }
         assert_eq!(found, own);
     }
-    // A token of another's page is a number, and gives nothing but one's own.
+    // A token of another's page is a number, and returns only the caller's own messages.
     let page: SearchMessagesResponse =
         done(&operator, SEARCH, &SearchMessagesRequest { page_size: 1, ..query("needle", "cyd") })
             .await;

@@ -1,5 +1,5 @@
-//! Tokens: forged, of another and of before. Each is refused with its reason, and nothing has
-//! changed.
+//! Tokens that are forged, of another agent, or outdated. Each is refused with its reason, and
+//! nothing has changed.
 
 use hive_core::reason::Reason;
 use hive_proto::PROCESS_TOKEN_KEY;
@@ -17,7 +17,7 @@ use crate::requests;
 use crate::rows::refused;
 use crate::scene::{Scene, Things, path};
 
-/// Texts that are no token of anybody.
+/// Texts that are not tokens of any agent.
 const FORGED: [&str; 3] = [
     "00000000000000000000000000000000",
     "' OR 1=1 --; DROP TABLE turn;",
@@ -42,8 +42,8 @@ async fn forged_tokens_are_refused_and_change_nothing() {
                 ..things.clone()
             };
             let reason = match (row.method, row.proof) {
-                // An unknown session is a fresh start, and the takeover is asked for: that is the
-                // owner's right.
+                // An unknown session is a fresh start, and the takeover is requested: the owner may
+                // do that.
                 ("Attach", _) => continue,
                 ("AckDelivery" | "NackDelivery" | "ExtendLease", _) | (_, Proof::Session) => {
                     Reason::LeaseLost
@@ -120,7 +120,7 @@ async fn a_harness_that_was_taken_over_can_do_nothing_more() {
         refused(row, "the old harness", scene.call("bob", row, &old).await, reason);
         scene.rig.unchanged(&before, row.method);
     }
-    // The old turn with the new session: it ended with its own.
+    // The old turn with the new session: it ended with its own session.
     let mixed = Things { turn: old.turn, ..new.clone() };
     for method in ["EndTurn", "ReportTurnEvents"] {
         refused(
@@ -182,7 +182,7 @@ async fn the_process_of_a_turn_that_ended_can_do_nothing_more() {
             }
         }
     }
-    // Where no harness is attached, a plain client needs no token, but a wrong one is wrong.
+    // Without an attached harness a plain client needs no token, but a wrong one is refused.
     for row in TABLE.iter().filter(|row| row.agent && requests::shows_process(row)) {
         refused(
             row,
@@ -212,7 +212,7 @@ async fn a_lease_is_its_holders_while_it_lasts() {
     let scene = Scene::set().await;
     let before = scene.on_disk();
     let mut inbox = InboxServiceClient::new(scene.channel("cyd"));
-    // The operator settles by name; an agent may not, not even what it holds.
+    // The operator settles by name; an agent may not, not even its own lease.
     let key =
         hive_proto::v1::DeliveryKey { agent: "cyd".to_owned(), message_id: scene.cyd.message };
     let by_name =
@@ -226,11 +226,11 @@ async fn a_lease_is_its_holders_while_it_lasts() {
     }
     scene.rig.unchanged(&before, "this");
 
-    // Settled: said twice it is done still, said otherwise it is lost.
+    // Settled: a repeated ack is still done, and a nack has lost the lease.
     scene.call("cyd", row("AckDelivery"), &scene.cyd).await.expect("it is acked");
     let rows = |scene: &Scene| {
         let mut tables = scene.on_disk();
-        // A repeated answer is remembered under its own request id.
+        // A repeated answer is stored under its own request id.
         tables.remove("request");
         tables
     };
@@ -246,7 +246,7 @@ async fn a_lease_is_its_holders_while_it_lasts() {
     }
     assert_eq!(changes(&settled, &rows(&scene)), [""; 0]);
 
-    // Run out: the delivery goes back and is another's.
+    // Expired: the delivery is requeued and leased to another.
     let mut watch = scene.rig.watch().await;
     scene.rig.operator().await.send("cyd", "again").await;
     let lease_duration = Some(prost_types::Duration { seconds: 0, nanos: 1_000_000 });

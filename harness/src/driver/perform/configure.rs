@@ -1,6 +1,6 @@
-//! Taking changed settings over, between turns.
+//! Application of changed settings, between turns.
 //!
-//! Invariant: settings that cannot be worked with change nothing.
+//! Invariant: invalid settings change nothing.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::Performer;
 use crate::turn::input::{Configured, Input};
 
 impl Performer {
-    /// Reads the settings again; returns what changed for the machine, if anything did.
+    /// Reads the settings again; returns the changes for the machine, if there are any.
     pub fn configure(&mut self, turn_id: Option<u64>) -> Option<Input> {
         let config = match self.source.again() {
             Ok(config) => config.filter(|config| *config != *self.config)?,

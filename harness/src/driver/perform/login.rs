@@ -1,4 +1,4 @@
-//! Logins: one that is waited for, and the dialogue of an operator.
+//! Logins: the watch for a login, and the dialogue of an operator.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Performer {
     }
 
     pub(super) fn log_in(&mut self, wanted: LoginWanted) {
-        // What the dialogue writes is no login before it says so.
+        // The dialogue's own writes are no login before it reports one.
         if let Some(watch) = self.login.take() {
             watch.abort();
         }

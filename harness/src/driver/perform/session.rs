@@ -1,6 +1,6 @@
 //! A session and the waits for its turns.
 //!
-//! Invariant: what belongs to a session that has ended never reaches the machine.
+//! Invariant: results of a session that has ended never reach the machine.
 
 use hive_core::agent::{Agent, HarnessState};
 use hive_core::turn::Kind;
@@ -17,18 +17,19 @@ impl Performer {
             old.abort();
         }
         self.forget_session();
-        // A claude of the old session must not hold up a harness that has taken over.
+        // A claude of the old session must not delay a harness that has taken over.
         let runner = self.runner.clone();
         self.last_words.spawn(async move { runner.end_resident().await });
         self.stream += 1;
-        // Only the first session may take over: one that was lost to another harness stays lost.
+        // Only the first session may take over: a session that was lost to another harness stays
+        // lost.
         let take_over = self.config.take_over && self.stream == 1;
         let keep =
             session::keep(self.link.channel.clone(), take_over, self.stream, self.to.clone());
         self.stream_task = Some(self.tasks.spawn(keep));
     }
 
-    /// Answers to its calls mean nothing any more.
+    /// Discards the calls of the session; their answers are outdated.
     pub(super) fn forget_session(&mut self) {
         self.token.send_replace(None);
         self.told.send_replace(None);
@@ -43,7 +44,7 @@ impl Performer {
         if let Some(agent) = &mut facts.agent {
             self.narrow(agent);
         }
-        // The machine is told whether *its* session goes on.
+        // The machine must learn whether *its* session was resumed.
         facts.resumed &= session_token == self.session_token;
         let resumed = facts.resumed;
         if !resumed {
@@ -65,7 +66,7 @@ impl Performer {
         Input::Attached(Box::new(facts))
     }
 
-    /// Leaves an agent the tool groups that this harness allows, from now on.
+    /// Restricts an agent's tool groups to those that this harness allows.
     pub(super) fn narrow(&self, agent: &mut Agent) {
         self.config.tool_groups.narrow(&mut agent.policy);
         self.shell.policy(agent);
@@ -84,7 +85,7 @@ impl Performer {
         }));
     }
 
-    /// A claude that stays keeps its secret from turn to turn.
+    /// Returns the token for the next turn; a resident claude keeps its token from turn to turn.
     pub(super) fn next_process_token(&self) -> String {
         self.runner.process_token().unwrap_or_else(token::random)
     }

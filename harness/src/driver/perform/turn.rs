@@ -1,4 +1,4 @@
-//! The runs of claude in a turn, and what the broker learns of them.
+//! The runs of claude in a turn, and their reports to the broker.
 
 use tokio::sync::mpsc;
 
@@ -18,8 +18,7 @@ impl Performer {
             retry = launch.retry,
             "turn started"
         );
-        // What claude writes itself is no login; the end of the turn says whether it is waited for
-        // any longer.
+        // claude's own writes are no login; the end of the turn decides whether the watch goes on.
         if let Some(watch) = self.login.take() {
             watch.abort();
         }
@@ -47,7 +46,7 @@ impl Performer {
         let outcome = ending.outcome.map_or_else(String::new, |outcome| format!("{outcome:?}"));
         tracing::info!(turn = ending.turn_id, outcome, error = ending.error, "turn ended");
         self.line(Source::Note, &format!("ended: {outcome} {}", ending.error));
-        // The last line is out; the reporter's task ends by itself.
+        // The last line was sent; the reporter's task ends by itself.
         self.reporter = None;
         self.signals = None;
         let end = calls::end(self.link.clone(), ending);

@@ -1,10 +1,10 @@
-//! The list of programs that run for `hive confine`: what of the processes below this one is an MCP
-//! server of a claude that runs.
+//! The list of programs that run for `hive confine`: the descendants of this process that are MCP
+//! servers of a running claude.
 //!
-//! A server is a child of the harness, not of claude. It belongs to the process that claude has
-//! started for it, its client: a look spares the server as long as the client lives.
+//! A server is a child of the harness, not of claude. It belongs to its client, the process that
+//! claude started for it. A round spares the server while the client lives.
 //!
-//! Invariant: a server is on the list before its process can be seen, and until it is reaped. Only
+//! Invariant: a server is on the list before its process is visible, and until it is reaped. Only
 //! the entry's owner ends and reaps it.
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::Process;
 use super::table::Entry;
 
-/// The servers that run, shared between the service that starts them and what ends the leftovers of
+/// The running servers, shared between the service that starts them and the search for leftovers of
 /// turns.
 #[derive(Clone, Debug, Default)]
 pub struct Servers(Arc<Mutex<Serving>>);
@@ -23,7 +23,7 @@ pub struct Servers(Arc<Mutex<Serving>>);
 pub struct Serving(HashMap<Process, Process>);
 
 impl Servers {
-    /// Starts a server for a client. No look happens in the meantime.
+    /// Starts a server for a client. No round runs in the meantime.
     pub fn enter<T, E>(
         &self,
         client: Process,
@@ -35,7 +35,7 @@ impl Servers {
         Ok((started, Entered { servers: self.clone(), root }))
     }
 
-    /// Looks at the processes while no server can start.
+    /// Calls `look` on the list while no server can start.
     pub fn look<T>(&self, look: impl FnOnce(&Serving) -> T) -> T {
         look(&self.lock())
     }
@@ -46,7 +46,7 @@ impl Servers {
 }
 
 impl Serving {
-    /// Whether it is a server whose client lives, or in the process group of one.
+    /// Returns whether it is a server whose client lives, or in the process group of one.
     #[must_use]
     pub fn spares(&self, entry: &Entry, lives: impl Fn(Process) -> bool) -> bool {
         self.0.iter().any(|(root, client)| {
@@ -54,14 +54,14 @@ impl Serving {
         })
     }
 
-    /// Whether it is the first process of a server.
+    /// Returns whether it is the first process of a server.
     #[must_use]
     pub fn has(&self, process: Process) -> bool {
         self.0.contains_key(&process)
     }
 }
 
-/// A server on the list; off it when this is dropped.
+/// An entry of the list; it is removed when this is dropped.
 #[derive(Debug)]
 pub struct Entered {
     servers: Servers,
@@ -69,7 +69,7 @@ pub struct Entered {
 }
 
 impl Entered {
-    /// Returns its first process.
+    /// Returns the first process of the server.
     #[must_use]
     pub fn root(&self) -> Process {
         self.root

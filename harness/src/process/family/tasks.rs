@@ -1,11 +1,11 @@
-//! The list of running shell tasks: what of the processes below us is theirs.
+//! The list of running shell tasks: the descendants of this process that belong to them.
 //!
-//! A task is known by its first process and by its mark, a word in the environment that everything
-//! it starts inherits. A process is the task's if it is below the first one, in its process group,
-//! or carries the mark.
+//! A task is identified by its first process and by its mark, a word in the environment that all
+//! its processes inherit. A process is the task's if it is below the first one, in its process
+//! group, or carries the mark.
 //!
-//! Invariant: a task is on the list before anybody can see its process, and until everything of it
-//! is gone.
+//! Invariant: a task is on the list before its process is visible, and until all its processes are
+//! gone.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,16 +16,16 @@ use super::table::Entry;
 /// The environment variable that carries the mark.
 pub const MARK_ENV: &str = "HIVE_TASK";
 
-/// The running tasks, shared between their supervisor and who ends the leftovers of turns.
+/// The running tasks, shared between their supervisor and the search for leftovers of turns.
 #[derive(Clone, Debug, Default)]
 pub struct Tasks(Arc<Mutex<Running>>);
 
-/// The running tasks by their mark, with their first process where it is known.
+/// The running tasks by their mark, with their first process if it is known.
 #[derive(Debug, Default)]
 pub struct Running(HashMap<String, Option<Process>>);
 
 impl Tasks {
-    /// Starts a task under its mark. Nobody looks at the processes meanwhile.
+    /// Starts a task under its mark. No round runs in the meantime.
     pub fn enter<T, E>(
         &self,
         mark: &str,
@@ -37,7 +37,7 @@ impl Tasks {
         Ok((Entered { tasks: self.clone(), mark: mark.to_owned() }, started))
     }
 
-    /// Looks at the processes while no task can start.
+    /// Calls `look` on the list while no task can start.
     pub fn look<T>(&self, look: impl FnOnce(&Running) -> T) -> T {
         look(&self.lock())
     }
@@ -48,8 +48,8 @@ impl Tasks {
 }
 
 impl Running {
-    /// Whether a process is a running task's; `None` where its environment cannot be seen yet. What
-    /// is below one that is need not be asked for.
+    /// Returns whether a process is a running task's; `None` if its environment cannot be read yet.
+    /// The descendants of a task's process need no check.
     pub fn owns(
         &self,
         entry: &Entry,
@@ -67,7 +67,7 @@ impl Running {
     }
 }
 
-/// The mark in an environment.
+/// Returns the mark in an environment.
 #[must_use]
 pub fn mark(environment: &[u8]) -> Option<&str> {
     let line = environment
@@ -76,7 +76,7 @@ pub fn mark(environment: &[u8]) -> Option<&str> {
     line.and_then(|mark| std::str::from_utf8(mark).ok())
 }
 
-/// A task on the list; off it when this is dropped.
+/// An entry of the list; it is removed when this is dropped.
 #[derive(Debug)]
 pub struct Entered {
     tasks: Tasks,

@@ -1,4 +1,4 @@
-//! What the broker says: sessions, turns to run, turns that are settled.
+//! The broker's inputs: sessions, turns to run, settled turns.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,15 +14,14 @@ use crate::turn::machine::{LEAVE_PATIENCE, Machine};
 use crate::turn::output::{Ending, Output, Signal};
 use crate::turn::phase::{After, Cli, Parked, Phase};
 
-/// Rest before a new session is tried after a refusal that should not happen; doubles up to a
-/// minute.
+/// Pause before a new session is tried after an unexpected refusal; doubles up to a minute.
 const RECOVERY_BASE: Duration = Duration::from_secs(1);
 
 impl Machine {
     pub(super) fn attached(&mut self, facts: Attachment, now: Now) {
         let (resumed, open_turn) = (facts.resumed, facts.open_turn);
         self.facts = facts;
-        // Open commands are shown again.
+        // The broker shows open commands again.
         self.orders.forget_cancels();
         match &self.phase {
             Phase::Detached | Phase::Recovering(_) | Phase::Stopped => self.begin_session(now),
@@ -48,7 +47,7 @@ impl Machine {
         }
     }
 
-    /// Begins work in a new session, or waits where the agent is stopped.
+    /// Begins work in a new session, or waits if the agent is stopped.
     fn begin_session(&mut self, now: Now) {
         if self.facts.agent.as_ref().is_some_and(|agent| agent.stopped) {
             self.phase = Phase::Stopped;
@@ -62,11 +61,12 @@ impl Machine {
         if let Some(agent) = agent {
             self.upkeep.context().remembered(agent);
         }
-        // Whether a login is there, a look tells: whoever started us may have logged in before.
+        // A probe shows whether there is a login: the operator may have logged in before the
+        // harness started.
         let park = agent
             .and_then(|agent| agent.park.clone())
             .filter(|park| !park::ends_by_login(park.cause));
-        // A login that was waited for is waited for in the new session too.
+        // A wait for a login continues in the new session.
         if !self.waits_for_login() {
             self.parked = park.map(|park| Parked::new(park, now));
         }
@@ -102,7 +102,7 @@ impl Machine {
         }
     }
 
-    /// The session is lost: its claude dies before anything else happens.
+    /// Ends claude first, because the session is lost.
     pub(super) fn fenced(&mut self, why: &str, _now: Now) {
         self.note(format!("the session is lost: {why}"));
         self.orders.forget_cancels();
@@ -134,7 +134,7 @@ impl Machine {
         }
     }
 
-    /// The turn is no longer ours, but the session is.
+    /// Discards the turn, which is no longer ours, but keeps the session.
     fn lose_turn(&mut self, now: Now) {
         self.note("the turn is no longer ours");
         if matches!(self.phase, Phase::Running(_)) {
@@ -160,7 +160,7 @@ impl Machine {
         self.highest_turn_id = self.highest_turn_id.max(turn_id);
         self.is_shown_thinking();
         self.phase = Phase::Probing(job.clone());
-        // They were given before the turn began, so they hold for it, although their stream may be
+        // They were given before the turn began, so they apply to it, although their stream may be
         // slower.
         for command in &begun.commands {
             self.command(command.clone(), now);
@@ -192,7 +192,7 @@ impl Machine {
 
     pub(super) fn not_opened(&mut self, now: Now) {
         if matches!(self.phase, Phase::Opening(_)) {
-            // Mail may have come in between; its turn has to be run first, or handed back.
+            // Mail may have come in between; its turn must first be run, or ended.
             if self.is_leaving() {
                 self.phase = Phase::Leaving;
                 self.leave_by = Some(now.boot.after(LEAVE_PATIENCE));
@@ -204,8 +204,8 @@ impl Machine {
         }
     }
 
-    /// A turn is open: end it at once where it must not run, look at the CLI where that is in
-    /// doubt, else start claude.
+    /// Processes an open turn: ends it at once if it must not run, probes the CLI if that is in
+    /// doubt, else starts claude.
     fn take(&mut self, job: Job, now: Now) {
         self.highest_turn_id = self.highest_turn_id.max(job.turn_id);
         self.is_shown_thinking();
@@ -215,7 +215,7 @@ impl Machine {
         } else if self.orders.cancels(job.turn_id) {
             self.end_unrun(&job, Outcome::Cancelled, "cancelled by the operator".to_owned(), now);
         } else if self.login.is_open() {
-            // The end of the dialogue looks at the CLI.
+            // The end of the dialogue probes the CLI.
             self.phase = Phase::Probing(job);
         } else if self.cli == Cli::Ready && !self.probing {
             self.start(job, now);
@@ -235,7 +235,7 @@ impl Machine {
     pub(super) fn end(&mut self, ending: Ending, kind: Kind, outcome: Outcome, now: Now) {
         self.login.turn_ends();
         if outcome == Outcome::AuthFailed {
-            // Now, with the failed claude dead, nobody but a login changes the files.
+            // The failed claude is dead now, so only a login changes the files.
             self.put(Output::WatchLogin);
         }
         self.phase =
@@ -257,13 +257,14 @@ impl Machine {
             .filter(|park| !park::ends_by_login(park.cause) || !self.login.is_made())
             .map(|park| Parked::new(park, now));
         if outcome != Outcome::AuthFailed && self.waits_for_login() {
-            // A compaction by order ran meanwhile, and its claude wrote where a login would.
+            // A compaction by order ran in the meantime, and its claude wrote to the same files as
+            // a login.
             self.put(Output::WatchLogin);
         }
         self.after_turn(kind, outcome, &error, &answer, now);
     }
 
-    /// A refusal that should not happen: begin a new session, later each time.
+    /// Begins a new session after an unexpected refusal, later each time.
     pub(super) fn refused(&mut self, why: &str, now: Now) {
         self.note(format!("the broker refused: {why}"));
         if self.is_leaving() {

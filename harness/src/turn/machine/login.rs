@@ -1,7 +1,7 @@
-//! Logins: the dialogue that an operator holds with claude, and a login that is waited for.
+//! Logins: the dialogue of an operator with claude, and the wait for a login.
 //!
-//! Invariant: claude runs no turn while the dialogue is open, and what the dialogue itself writes
-//! is never taken for a login.
+//! Invariant: claude runs no turn while the dialogue is open, and the dialogue's own writes never
+//! count as a login.
 
 use hive_core::park;
 use hive_core::time::Now;
@@ -12,34 +12,34 @@ use crate::turn::machine::Machine;
 use crate::turn::output::Output;
 use crate::turn::phase::{Parked, Phase};
 
-/// What is known of logins.
+/// The state of logins.
 #[derive(Debug, Default)]
 pub(super) struct Login {
     /// The dialogue in which an operator logs claude in.
     dialogue: Option<u64>,
-    /// Whether the look at the CLI that is under way is out of date already.
+    /// Whether the running probe of the CLI is outdated.
     look_again: bool,
     /// Whether a login was made since the last turn.
     is_made: bool,
 }
 
 impl Login {
-    /// Whether a dialogue is open.
+    /// Returns whether a dialogue is open.
     pub(super) fn is_open(&self) -> bool {
         self.dialogue.is_some()
     }
 
-    /// Whether the look that has ended came too early; once.
+    /// Returns whether the finished probe was outdated; once.
     pub(super) fn looks_again(&mut self) -> bool {
         std::mem::take(&mut self.look_again)
     }
 
-    /// Whether a login was made since the last turn.
+    /// Returns whether a login was made since the last turn.
     pub(super) fn is_made(&self) -> bool {
         self.is_made
     }
 
-    /// A turn is over: only a login from now on counts.
+    /// Notes the end of a turn: only a login from now on counts.
     pub(super) fn turn_ends(&mut self) {
         self.is_made = false;
     }
@@ -48,7 +48,7 @@ impl Login {
 impl Machine {
     pub(super) fn login_wanted(&mut self, wanted: LoginWanted) {
         let refusal = match &self.phase {
-            // A stream that was opened again tells of it again.
+            // A stream that was opened again repeats the request.
             _ if self.login.dialogue == Some(wanted.login_id) => return,
             _ if self.login.dialogue.is_some() => Some("another login dialogue is open"),
             Phase::Running(_)
@@ -73,9 +73,8 @@ impl Machine {
         }
     }
 
-    /// The dialogue is over. Whether claude has a login now, a look tells; but a login that turns
-    /// were refused with is there all the time, so after a dialogue that was broken off it is
-    /// waited for as before.
+    /// Ends the dialogue. A probe shows whether claude has a login now. But the refused login stays
+    /// in place, so after an aborted dialogue the wait for a new one continues.
     pub(super) fn login_ended(&mut self, went_well: bool) {
         self.login.dialogue = None;
         if !went_well && self.waits_for_login() {
@@ -86,7 +85,7 @@ impl Machine {
         self.probe();
     }
 
-    /// Somebody logged claude in.
+    /// Ends the wait for a login, because claude has a new one.
     pub(super) fn logged_in(&mut self, now: Now) {
         self.login.is_made = true;
         if self.waits_for_login() {
@@ -97,7 +96,7 @@ impl Machine {
         }
     }
 
-    /// claude has no login: the agent runs nothing before it has.
+    /// Records that claude has no login: the agent runs no turn until it has one.
     pub(super) fn without_login(&mut self, now: Now) {
         self.login.is_made = false;
         let park = park::View {

@@ -1,7 +1,7 @@
-//! What the operator wants: commands, and shutting down.
+//! The operator's orders: commands, and shutdowns.
 //!
-//! Invariant: a command is closed once its effect cannot be lost any more, so a harness that dies
-//! before finds it open again.
+//! Invariant: a command is closed once its effect cannot be lost any more. If a harness dies before
+//! that, the next one finds it open.
 
 use std::collections::VecDeque;
 
@@ -16,99 +16,98 @@ use crate::turn::machine::{IDLE_LEAVE_PATIENCE, LEAVE_PATIENCE, Machine};
 use crate::turn::output::{Leaving, Output, Signal};
 use crate::turn::phase::Phase;
 
-/// How many closed commands are remembered.
+/// Maximum closed commands that are remembered.
 const CLOSED_MAX: usize = 64;
 
-/// What the operator ordered, and how the program ends.
+/// The operator's orders, and the end of the program.
 #[derive(Debug, Default)]
 pub(super) struct Orders {
-    /// The command to begin anew.
+    /// The command to restart.
     restart: Option<u64>,
-    /// When a running turn is ended, where the program is to shut down.
+    /// When a running turn is ended, if the program must shut down.
     drain: Option<BootTime>,
-    /// Whether the program drains because its agent was stopped: it starts again afterwards, and
-    /// waits.
+    /// Whether the program drains because its agent was stopped: it restarts afterwards, and waits.
     halting: bool,
-    /// Commands that want a new conversation.
+    /// Commands that request a new conversation.
     new_session: Vec<u64>,
-    /// Commands that want the conversation compacted.
+    /// Commands that request a compaction.
     compacts: Vec<u64>,
-    /// Cancels that wait for their turn: command and turn.
+    /// Cancels that wait for their turn: ids of command and turn.
     cancels: Vec<(u64, u64)>,
-    /// Commands that were closed lately, and how; a lost stream shows them again.
+    /// Recently closed commands, with their error; a new stream shows them again.
     closed: VecDeque<(u64, String)>,
     model: Option<String>,
 }
 
 impl Orders {
-    /// Whether no further turn may be run.
+    /// Returns whether no further turn may be run.
     pub(super) fn is_leaving(&self) -> bool {
         self.drain.is_some() || self.restart.is_some()
     }
 
-    /// The command to begin anew, if there is one.
+    /// Returns the command to restart, if there is one.
     pub(super) fn restart(&self) -> Option<u64> {
         self.restart
     }
 
-    /// Whether the program ends because its agent was stopped.
+    /// Returns whether the program ends because its agent was stopped.
     pub(super) fn is_halting(&self) -> bool {
         self.halting
     }
 
-    /// Why the program ends. A shutdown that was asked for wins over a new beginning.
+    /// Returns why the program ends. A requested shutdown takes precedence over a restart.
     pub(super) fn leaving(&self) -> Leaving {
         let restarts = self.restart.is_some() && self.drain.is_none();
         let halts = self.restart.is_none() && self.halting;
         if restarts || halts { Leaving::Restart } else { Leaving::Drained }
     }
 
-    /// When a running turn is ended because the program is to shut down.
+    /// Returns when a running turn is ended because the program must shut down.
     pub(super) fn grace_at(&self) -> Option<BootTime> {
         self.drain
     }
 
-    /// Whether the next turn begins a new conversation.
+    /// Returns whether the next turn begins a new conversation.
     pub(super) fn wants_new_session(&self) -> bool {
         !self.new_session.is_empty()
     }
 
-    /// Takes the commands that want a new conversation.
+    /// Takes the commands that request a new conversation.
     pub(super) fn take_new_session(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.new_session)
     }
 
-    /// Whether the conversation is to be compacted.
+    /// Returns whether a compaction is requested.
     pub(super) fn wants_compaction(&self) -> bool {
         !self.compacts.is_empty()
     }
 
-    /// Adds a command that wants the conversation compacted.
+    /// Adds a command that requests a compaction.
     pub(super) fn add_compaction(&mut self, command_id: u64) {
         add(&mut self.compacts, command_id);
     }
 
-    /// Takes the commands that want the conversation compacted.
+    /// Takes the commands that request a compaction.
     pub(super) fn take_compactions(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.compacts)
     }
 
-    /// Whether this turn is to be cancelled.
+    /// Returns whether this turn must be cancelled.
     pub(super) fn cancels(&self, turn_id: u64) -> bool {
         self.cancels.iter().any(|(_, cancelled)| *cancelled == turn_id)
     }
 
-    /// Forgets the cancels; open ones are shown again.
+    /// Forgets the cancels; the broker shows open ones again.
     pub(super) fn forget_cancels(&mut self) {
         self.cancels.clear();
     }
 
-    /// The model that was ordered.
+    /// Returns the ordered model.
     pub(super) fn model(&self) -> Option<&str> {
         self.model.as_deref()
     }
 
-    /// Forgets the model that was ordered.
+    /// Forgets the ordered model.
     pub(super) fn forget_model(&mut self) {
         self.model = None;
     }
@@ -146,7 +145,7 @@ impl Machine {
         }
     }
 
-    /// Whether the command was closed lately; then it is closed again, in the same way.
+    /// Returns whether the command was closed recently; then closes it again, in the same way.
     fn is_closed(&mut self, id: u64) -> bool {
         let Some((_, error)) = self.orders.closed.iter().find(|(closed, _)| *closed == id) else {
             return false;
@@ -189,7 +188,7 @@ impl Machine {
             Phase::Ending { turn_id: ending, .. } if *ending == turn_id => {
                 self.orders.cancels.push((command_id, turn_id));
             }
-            // It may overtake the answer that tells us of its turn.
+            // The command may overtake the answer that names its turn.
             Phase::Beginning | Phase::Opening(_) if turn_id > self.highest_turn_id => {
                 self.orders.cancels.push((command_id, turn_id));
             }
@@ -208,7 +207,8 @@ impl Machine {
         }
     }
 
-    /// The turn is settled: its cancels came in time, or not; and those of older turns never will.
+    /// Closes the cancels of a settled turn, which came in time or not; and those of older turns,
+    /// which have no effect any more.
     pub(super) fn close_cancels(&mut self, turn_id: u64, outcome: Outcome) {
         let (due, later): (Vec<_>, Vec<_>) =
             self.orders.cancels.drain(..).partition(|(_, cancelled)| *cancelled <= turn_id);
@@ -229,8 +229,8 @@ impl Machine {
         }
     }
 
-    /// The agent was stopped: drains as for a shutdown, then starts again to wait until the agent
-    /// is started.
+    /// Drains as for a shutdown because the agent was stopped, then restarts to wait until the
+    /// agent is started.
     pub(super) fn halt(&mut self, now: Now) {
         if self.is_leaving() || matches!(self.phase, Phase::Stopped) {
             return;
@@ -241,7 +241,7 @@ impl Machine {
     }
 
     pub(super) fn drain(&mut self, now: Now) {
-        // A shutdown of a program that drains already: it keeps its grace and does not start again.
+        // A shutdown of a program that drains already: it keeps its grace and does not restart.
         if std::mem::take(&mut self.orders.halting) {
             return;
         }
@@ -253,7 +253,7 @@ impl Machine {
         self.hand_back(now);
     }
 
-    /// Does what leads to the end where no claude runs; a running one is left to its grace.
+    /// Starts the end if no claude runs; a running one has its grace.
     fn hand_back(&mut self, now: Now) {
         let patience = Some(now.boot.after(LEAVE_PATIENCE));
         match &self.phase {

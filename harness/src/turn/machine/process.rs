@@ -1,4 +1,4 @@
-//! What claude does: starting, events, its end.
+//! The inputs of claude: its start, its events, its end.
 
 use hive_core::agent::HarnessState;
 use hive_core::time::Now;
@@ -18,7 +18,7 @@ use crate::turn::phase::{After, Cli, Phase, Run, Stop};
 impl Machine {
     /// Starts claude for a step of a turn.
     pub(super) fn launch(&mut self, course: Course, step: Step, now: Now) {
-        // Notes and a summary are of the conversation as it stands.
+        // Notes and a summary concern the current conversation.
         let continues = step != Step::Work || !(self.orders.wants_new_session() || course.resets);
         let launch = Launch {
             turn_id: course.job.turn_id,
@@ -52,7 +52,7 @@ impl Machine {
 
     pub(super) fn event(&mut self, event: &Event, now: Now) {
         let Phase::Running(run) = &mut self.phase else { return };
-        // A tool's heartbeat says that it runs, not that it gets on.
+        // A tool's heartbeat shows that it runs, not that it makes progress.
         if !matches!(event, Event::ToolHeartbeat) {
             run.idle_at = self.spans.turn_idle.map(|span| now.boot.after(span));
         }
@@ -68,7 +68,7 @@ impl Machine {
         if begun_anew {
             run.course.resets = false;
             self.upkeep.context().begun_anew();
-            // The conversation is new from here on, whatever becomes of the turn.
+            // The conversation is new from here on, for any outcome of the turn.
             for command_id in self.orders.take_new_session() {
                 self.close(command_id, String::new());
             }
@@ -82,12 +82,12 @@ impl Machine {
         }
     }
 
-    /// The turn goes on without a server of the agent's own that does not work; its parent is told,
-    /// once for each way in which it does not.
+    /// Reports own servers of the agent that do not work to its parent, once per server and state.
+    /// The turn continues without them.
     fn look_at_extra_servers(&mut self, init: &Init) {
         for server in missing_extras(&self.defaults.extra_servers, init) {
             let (name, state) = &server;
-            // One that is still starting may be there in a moment.
+            // A server that still starts may be ready in a moment.
             if state == "pending" || self.missing.contains(&server) {
                 continue;
             }
@@ -104,8 +104,8 @@ impl Machine {
         }
     }
 
-    /// Begins to end claude, or goes on with a stronger signal where that has begun. The first
-    /// cause stays, but for broken fences.
+    /// Begins to end claude, or sends the next stronger signal if that has begun. The first cause
+    /// stays, except that broken fences replace it.
     pub(super) fn stop(&mut self, cause: StopCause, signal: Signal, now: Now) {
         let grace = self.spans.kill_grace;
         let Phase::Running(run) = &mut self.phase else { return };
@@ -147,7 +147,7 @@ impl Machine {
             return;
         }
         if self.login.is_open() && !matches!(self.phase, Phase::Starting) {
-            // The end of the dialogue looks again.
+            // The end of the dialogue starts another probe.
             return;
         }
         let has_login = found.as_ref().map_or(true, |found| found.logged_in);
@@ -179,7 +179,7 @@ impl Machine {
 
     pub(super) fn not_started(&mut self, why: String, now: Now) {
         if let Some(run) = self.claude_is_gone(now) {
-            // Look again before the next turn.
+            // The CLI is probed again before the next turn.
             self.cli = Cli::Unknown;
             let outcome = match run.stop.map(|stop| stop.cause) {
                 Some(StopCause::Cancelled) => Outcome::Cancelled,
@@ -199,7 +199,7 @@ impl Machine {
         }
     }
 
-    /// The run that is over, where its turn is still ours.
+    /// Returns the run that is over, if its turn is still ours.
     #[expect(clippy::wildcard_enum_match_arm, reason = "in every other phase no claude runs")]
     fn claude_is_gone(&mut self, now: Now) -> Option<Run> {
         match std::mem::replace(&mut self.phase, Phase::Detached) {

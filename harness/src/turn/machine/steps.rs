@@ -1,6 +1,6 @@
-//! The steps of a turn: what claude is run for, and what the end of a run means for the turn.
+//! The steps of a turn: the runs of claude, and the effect of their ends on the turn.
 //!
-//! Invariant: a turn has a bounded number of runs: a login is tried twice, room is made once, and a
+//! Invariant: a turn has a limited number of runs: a login is tried twice, room is made once, and a
 //! checkpoint comes only before the work.
 
 use hive_core::time::{Now, WallTime};
@@ -37,7 +37,7 @@ impl Machine {
         self.launch(course, step, now);
     }
 
-    /// A run is over.
+    /// Judges a run that is over.
     pub(super) fn judge(&mut self, run: Run, exit: Exit, now: Now) {
         let Run { mut course, step, model, was_fresh, transcript, stop, .. } = run;
         let retry_fallback = self.spans.rate_limit_sleep.map(|span| now.wall.after(span));
@@ -58,7 +58,7 @@ impl Machine {
         }
         self.measure(&transcript, step, now);
         if verdict.outcome == Outcome::AuthFailed && !course.login_retried && !self.is_leaving() {
-            // Once, at once: a token that was refreshed a moment ago works now.
+            // One immediate retry: a token that was refreshed a moment ago works now.
             self.note("the login failed, trying once more");
             course.login_retried = true;
             self.launch(course, step, now);
@@ -69,13 +69,13 @@ impl Machine {
             Step::Work if verdict.too_long => self.outgrown(&course, was_fresh, verdict),
             Step::Compact if is_work => self.after_making_room(&mut course, verdict),
             Step::Checkpoint if is_work => self.after_last_notes(verdict),
-            // Notes that do not fit any more are no reason to put off what makes room.
+            // Notes that do not fit any more must not delay the step that makes room.
             Step::Checkpoint if verdict.too_long => {
                 After::End(Verdict { outcome: Outcome::Failed, too_long: false, ..verdict })
             }
             Step::Work | Step::Compact | Step::Checkpoint => After::End(verdict),
         };
-        // Whoever stopped one run stopped the turn.
+        // A cause that stopped one run stops the turn.
         let after = match (after, &stop) {
             (After::Run(_), Some(stop)) => After::End(stopped(&stop.cause)),
             (after, _) => after,
@@ -95,13 +95,13 @@ impl Machine {
         }
     }
 
-    /// The conversation does not fit into the window any more.
+    /// Decides the next step if the conversation exceeds the window.
     fn outgrown(&mut self, course: &Course, was_fresh: bool, verdict: Verdict) -> After {
         if self.is_leaving() {
             return After::drained();
         }
         if was_fresh || course.made_room {
-            // Nothing else is left in it that could be in the way.
+            // No other content is left in it that could take up room.
             return too_large(if was_fresh { "a new" } else { "a compacted" }, verdict);
         }
         self.note("the conversation is too long for the model: compacting it, then once more");
@@ -137,8 +137,8 @@ impl Machine {
         }
     }
 
-    /// The notes in the old conversation are a courtesy; the work is done without them where the
-    /// model could not write them.
+    /// Decides the next step after the notes in the old conversation. They are optional: if the
+    /// model could not write them, the work is done without them.
     fn after_last_notes(&mut self, verdict: Verdict) -> After {
         match verdict.outcome {
             Outcome::Ok | Outcome::Failed | Outcome::Unavailable if self.is_leaving() => {
@@ -196,7 +196,7 @@ impl Machine {
     }
 }
 
-/// No room can be made for it: the message is at fault.
+/// Returns a failure that blames the message, because no room can be made for it.
 fn too_large(what: &str, verdict: Verdict) -> After {
     let error = format!(
         "the message does not fit into the model's window, even in {what} conversation: {}",
@@ -205,9 +205,9 @@ fn too_large(what: &str, verdict: Verdict) -> After {
     After::End(Verdict { outcome: Outcome::Failed, error, too_long: false, ..verdict })
 }
 
-/// What comes after a run.
+/// The step after a run.
 enum After {
-    /// Another one.
+    /// Another run.
     Run(Step),
     /// The end of the turn.
     End(Verdict),
@@ -220,8 +220,8 @@ impl After {
     }
 }
 
-/// A little later, differently for each turn, so that agents of one account do not come back at the
-/// same moment.
+/// Adds a delay that differs for each turn, so that agents of one account do not resume at the same
+/// moment.
 fn spread(time: WallTime, turn_id: u64) -> WallTime {
     WallTime(time.0.saturating_add(i64::try_from(turn_id.wrapping_mul(7919) % 10_000).unwrap_or(0)))
 }

@@ -1,4 +1,4 @@
-//! What the clock says: watchdogs, graces, backoffs.
+//! Timers: watchdogs, graces, backoffs.
 
 use hive_core::time::{BootTime, Now};
 
@@ -8,7 +8,7 @@ use crate::turn::output::{Output, Signal};
 use crate::turn::phase::{Cli, Phase};
 
 impl Machine {
-    /// When [`crate::turn::input::Input::Tick`] is due, if ever.
+    /// Returns when [`crate::turn::input::Input::Tick`] is due, if ever.
     #[must_use]
     pub fn deadline(&self) -> Option<BootTime> {
         let cli = match &self.cli {
@@ -38,7 +38,7 @@ impl Machine {
         [cli, phase, self.leave_by].into_iter().flatten().min()
     }
 
-    /// In the background the CLI is looked at only while nothing else is going on.
+    /// Returns whether the CLI may be probed in the background: only while no other work runs.
     fn may_probe(&self) -> bool {
         !self.probing && matches!(self.phase, Phase::Beginning)
     }
@@ -76,7 +76,7 @@ impl Machine {
         }
     }
 
-    /// The watchdogs over a running claude.
+    /// Checks the watchdogs of a running claude.
     fn watch(&mut self, now: Now) {
         let is_due = |at: Option<BootTime>| at.is_some_and(|at| at <= now.boot);
         let Phase::Running(run) = &mut self.phase else { return };

@@ -1,7 +1,7 @@
-//! Between turns: what comes after one, and keeping the conversation small.
+//! Work between turns: the choice of the next one, and the size of the conversation.
 //!
-//! Invariant: upkeep is done only right after a turn or by the operator's order, so a fleet that
-//! does nothing costs nothing.
+//! Invariant: upkeep runs only right after a turn or by the operator's order, so an idle fleet
+//! costs nothing.
 
 use hive_core::time::{Now, WallTime};
 use hive_core::turn::{Kind, Outcome};
@@ -12,12 +12,12 @@ use crate::turn::machine::Machine;
 use crate::turn::output::Output;
 use crate::turn::phase::Phase;
 
-/// What decides how the conversation goes on.
+/// The state that decides how the conversation continues.
 #[derive(Debug)]
 pub(super) struct Upkeep {
     context: Context,
     watermarks: Watermarks,
-    /// Whether the agent asked for another turn in the last one that was about something.
+    /// Whether the agent requested another turn in the last one that was not upkeep.
     wants_next: bool,
 }
 
@@ -26,23 +26,23 @@ impl Upkeep {
         Self { context: Context::default(), watermarks, wants_next: false }
     }
 
-    /// Uses other watermarks.
+    /// Applies other watermarks.
     pub(super) fn configure(&mut self, watermarks: Watermarks) {
         self.watermarks = watermarks;
     }
 
-    /// The size of the conversation, to be measured.
+    /// Returns the size of the conversation, for measurements.
     pub(super) fn context(&mut self) -> &mut Context {
         &mut self.context
     }
 
-    /// The window of a model that claude reported this one for.
+    /// Returns the window of a model for which claude reported `reported` tokens.
     pub(super) fn window(&self, model: &str, reported: u64) -> u64 {
         self.watermarks.windows.effective(model, reported)
     }
 
-    /// Why the conversation is not continued, and whether the agent writes down its notes in it
-    /// first.
+    /// Returns why the conversation is not continued, and whether the agent first writes its notes
+    /// in it.
     pub(super) fn reset_reason(&self, model: &str, now: WallTime) -> Option<(&'static str, bool)> {
         if let Some(why) = self.context.reset_reason(&self.watermarks, now) {
             return Some((why, self.watermarks.reset_rule.notes));
@@ -56,7 +56,7 @@ impl Upkeep {
 }
 
 impl Machine {
-    /// What comes after a turn that is settled.
+    /// Decides the next step after a settled turn.
     pub(super) fn after_turn(
         &mut self,
         kind: Kind,
@@ -77,7 +77,7 @@ impl Machine {
             return;
         }
         let may_run = answer.park.is_none();
-        // A conversation that is to be left is not tidied up.
+        // A conversation that will be replaced is not compacted.
         let is_due = || {
             let Upkeep { context, watermarks, .. } = &self.upkeep;
             !self.orders.wants_new_session()
@@ -105,7 +105,8 @@ impl Machine {
         self.put(Output::Open(kind));
     }
 
-    /// The operator wants the conversation compacted: now, where nothing runs, else after the turn.
+    /// Compacts the conversation by the operator's order: now, if no turn runs, else after the
+    /// turn.
     pub(super) fn compact(&mut self, command_id: u64) {
         self.orders.add_compaction(command_id);
         if matches!(self.phase, Phase::Beginning) && !self.is_leaving() {
@@ -131,8 +132,8 @@ impl Machine {
     }
 }
 
-/// Whether the next turn is one that the agent asked for: the turn in which it did went well, no
-/// mail is there to wake the agent anyway, and nothing keeps it from running.
+/// Returns whether the agent's requested turn is next: the requesting turn succeeded, no ready mail
+/// starts a turn anyway, and no park prevents it.
 fn should_continue(wanted: bool, answer: &Answer) -> bool {
     wanted && answer.pending_count == 0 && answer.park.is_none()
 }

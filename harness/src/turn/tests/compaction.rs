@@ -296,8 +296,7 @@ fn what_a_turn_used_is_the_sum_over_its_runs() {
         (12, 2, 2)
     );
     assert_eq!(ending.tool_uses, [ToolUse { name: "Read".to_owned(), count: 2 }]);
-    // The result was in the prompt that was refused, and not in the one that was told after the
-    // compaction.
+    // The refused prompt contained the result, and the prompt after the compaction did not.
     assert!(ending.returned_tool_use_ids.is_empty(), "{ending:?}");
 }
 

@@ -231,7 +231,7 @@ fn pauses_without_a_cli(park_backoff: Backoff) -> Vec<u64> {
         rig.drain()[..],
         [Output::Report(State::Unavailable, Some(_)), Output::Begin]
     ));
-    // A turn is begun all the same, so that the broker hears why and parks.
+    // A turn begins anyway, so that the broker learns the cause and parks the agent.
     rig.give(begun(7));
     assert_eq!(rig.drain(), [Output::Probe]);
     rig.give(Input::Probed(Err("claude is not installed".into())));

@@ -1,4 +1,4 @@
-//! Conversations that are begun anew because going on with them is a waste.
+//! New conversations that start because continuing the old ones is a waste.
 
 use hive_core::time_of_day::TimeOfDay;
 

@@ -1,5 +1,5 @@
-//! `disks`: lets the files fail under the broker again and again, and looks whether what it
-//! answered is there afterwards.
+//! `disks`: makes the broker's files fail again and again, and checks that what it answered is
+//! still there.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -45,7 +45,7 @@ async fn main() -> anyhow::Result<ExitCode> {
     let outcome = disks::run(&options, |seed, outcome| {
         let mut err = std::io::stderr().lock();
         if err.is_terminal() {
-            // Who cannot be told goes without.
+            // If the terminal cannot be written to, the progress is lost.
             drop(write!(err, "\rseed {seed}: {} found ", outcome.found.len()));
         }
     })

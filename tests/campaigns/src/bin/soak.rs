@@ -1,4 +1,5 @@
-//! `soak`: keeps a hive of many agents busy for a long time, and says whether it stayed as it was.
+//! `soak`: keeps a hive of many agents busy for a long time, and reports whether its figures stayed
+//! flat.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -10,7 +11,7 @@ use hive_campaigns::soak::sample::Sample;
 use hive_campaigns::soak::{self, Options};
 use hive_campaigns::torture::now_ms;
 
-/// The broker is not restarted more often.
+/// Minimum time between restarts of the broker.
 const RESTART_MIN: Duration = Duration::from_secs(40);
 
 /// Mixed traffic at a fixed rate on real programs with scripted claudes, planned restarts and
@@ -94,7 +95,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         arguments.minutes
     )?;
     let outcome = soak::run(&options, |sample| {
-        // Who cannot be told goes without.
+        // If the output cannot be written to, the row is lost.
         drop(writeln!(out, "{}", row(sample)));
     })
     .await;

@@ -1,5 +1,5 @@
-//! `torture`: kills the programs of a hive again and again, and holds the delivery contract against
-//! what everybody saw.
+//! `torture`: kills the programs of a hive again and again, and checks the delivery contract
+//! against what its clients observed.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -63,7 +63,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         let mut err = std::io::stderr().lock();
         if err.is_terminal() {
             let kills = figures.kills();
-            // Who cannot be told goes without.
+            // If the terminal cannot be written to, the progress is lost.
             drop(write!(
                 err,
                 "\rseed {seed}: {kills} of {} kills, {:.1}/s ",

@@ -1,14 +1,14 @@
-//! What was answered to whom, and what has to be true of the mail because of it.
+//! The answers that clients got, and what must be true of the mail because of them.
 //!
-//! Invariant: a body is said once, under one request id; so each body is in the mail at most once,
-//! whatever was repeated.
+//! Invariant: a body is sent once, under one request id; so each body is in the mail at most once,
+//! however often the request was repeated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use rusqlite::Connection;
 
-/// Something that was said, and may have to be said again with the same request id.
+/// A send that may have to be repeated with the same request id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Said {
     pub(crate) number: u64,
@@ -17,19 +17,19 @@ pub(crate) struct Said {
     pub(crate) body: String,
 }
 
-/// The books.
+/// The record of a run's answers.
 #[derive(Debug, Default)]
 pub(crate) struct Books {
-    /// Receipts, and messages that anybody read: id and body.
+    /// Receipts, and messages that a client read: id and body.
     pub(crate) told: BTreeMap<u64, String>,
-    /// Answered "unknown, try again".
+    /// Sends answered with "unknown, try again".
     pub(crate) unknown: Vec<Said>,
-    /// Acknowledged: the broker has said that they are settled.
+    /// Deliveries that the broker reported as acked.
     pub(crate) acked: BTreeSet<u64>,
 }
 
 impl Books {
-    /// Somebody was told that this id is this message.
+    /// Records an answer that this id is this message.
     pub(crate) fn tell(&mut self, id: u64, body: &str) -> Result<(), String> {
         match self.told.insert(id, body.to_owned()) {
             Some(before) if before != body => Err(format!("message {id} was told to be another")),
@@ -37,7 +37,7 @@ impl Books {
         }
     }
 
-    /// Holds them against the mail as it is: all messages, and those that are not settled.
+    /// Checks the books against the mail: all messages, and those that are not settled.
     pub(crate) fn check(&self, mail: &[(u64, String)], open: &BTreeSet<u64>) -> Vec<String> {
         let by_id: BTreeMap<u64, &str> =
             mail.iter().map(|(id, body)| (*id, body.as_str())).collect();
@@ -64,8 +64,8 @@ impl Books {
         found
     }
 
-    /// Looks whether a database that nobody has open is sound, and holds the books against it.
-    /// `Err` where it cannot even be read.
+    /// Checks that a database without an open connection is sound, and checks the books against it.
+    /// Returns `Err` if it cannot be read.
     pub(crate) fn audit(&self, database: &Path) -> Result<Vec<String>, String> {
         let sql = |error: rusqlite::Error| format!("the database cannot be read: {error}");
         let conn = Connection::open(database).map_err(sql)?;

@@ -1,9 +1,9 @@
-//! A run inside this process: an engine on a disk that fails, worked by hand; two agents that write
-//! to each other and settle what they get.
+//! A run inside this process: an engine on a failing disk, stepped by hand; two agents that write
+//! to each other and settle their mail.
 //!
-//! Faults come at random while others go on, kills and power cuts at a random one of the things
-//! that the disk is asked. After each the engine starts again on what is left. Invariant: the run
-//! follows from its seed alone.
+//! Faults come at random while calls go on, kills and power cuts at a random operation of the disk.
+//! After each of those the engine starts again on what is left. Invariant: the run depends on its
+//! seed alone.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -31,13 +31,13 @@ use super::means::{STEPS_MAX, actor, any, caller, directory, drive, is_unavailab
 
 const AGENTS: [&str; 2] = ["ada", "bob"];
 
-/// A broker that runs.
+/// A running broker.
 struct Broker {
     engine: Engine,
     hand: SteppedStore,
 }
 
-/// What was left when the power went, or the process was killed.
+/// What was left after a power cut or a kill.
 type Left = Arc<Mutex<Option<(tempfile::TempDir, Disk)>>>;
 
 struct Run {
@@ -116,7 +116,7 @@ impl Run {
         Ok(())
     }
 
-    /// What is to go wrong in this round.
+    /// Chooses the faults of this round.
     fn plan(&mut self) {
         let (seed, share) =
             (self.rng.random_range(0..u64::MAX), [0, 0, 3, 20, 200][self.rng.random_range(0..5)]);
@@ -150,7 +150,8 @@ impl Run {
         });
     }
 
-    /// Whether the power went, or the broker was killed; then it starts again on what is left.
+    /// Returns whether the power was cut or the broker killed; it then starts again on what is
+    /// left.
     fn was_cut(&self) -> bool {
         self.disk.is_off()
     }
@@ -166,7 +167,7 @@ impl Run {
         }
         self.disk.heal();
         match self.rng.random_range(0..3) {
-            // In good order.
+            // A clean shutdown.
             0 => {
                 if let Some(Broker { engine, hand }) = self.broker.take() {
                     hand.close();
@@ -217,7 +218,7 @@ impl Run {
         Ok(())
     }
 
-    /// On a disk that works it has to come back by itself.
+    /// Checks that it recovers by itself on a working disk.
     fn recover(&mut self) -> Result<(), String> {
         let hand = &mut self.broker.as_mut().expect("it was started").hand;
         for _ in 0..STEPS_MAX {
@@ -229,7 +230,7 @@ impl Run {
         Err("it does not recover on a disk that works".to_owned())
     }
 
-    /// Somebody does something.
+    /// Makes one agent act.
     fn act(&mut self) -> Result<(), String> {
         self.clock.advance(Duration::from_millis(self.rng.random_range(0..3000)));
         match self.rng.random_range(0..10) {
@@ -263,7 +264,7 @@ impl Run {
                 self.outcome.count("sends answered unknown", 1);
                 self.books.unknown.push(said);
             }
-            // For later.
+            // To be retried later.
             Err(refusal)
                 if matches!(
                     refusal.reason(),
@@ -277,7 +278,7 @@ impl Run {
         Ok(())
     }
 
-    /// An agent takes what there is and acks some of it.
+    /// Makes an agent lease its mail and ack some of it.
     fn settle(&mut self) -> Result<(), String> {
         let agent = AGENTS[self.rng.random_range(0..2)];
         self.last += 1;
@@ -319,7 +320,7 @@ impl Run {
         Ok(())
     }
 
-    /// The operator reads; what they are told has to stay.
+    /// Reads the operator's list; what it shows must stay.
     fn look(&mut self) -> Result<(), String> {
         match self.drive(|engine| async move {
             engine.list_messages(caller("operator"), String::new(), None, None, 500).await
@@ -335,7 +336,7 @@ impl Run {
         }
     }
 
-    /// The end of the run.
+    /// Ends the run and checks the books.
     fn audit(&mut self) -> Result<(), String> {
         self.disk.heal();
         self.broker = None;
@@ -346,7 +347,7 @@ impl Run {
             if self.books.unknown.is_empty() {
                 break;
             }
-            // What was refused for the rate.
+            // Sends refused by the rate limit.
             self.clock.advance(Duration::from_secs(60));
         }
         if !self.books.unknown.is_empty() {
@@ -364,7 +365,7 @@ impl Run {
         Ok(())
     }
 
-    /// Has the engine do something, and works its store meanwhile.
+    /// Drives a call of the engine to its answer, and steps its store in the meantime.
     fn drive<'r, T, F>(&'r mut self, call: impl FnOnce(&'r Engine) -> F) -> Result<T, String>
     where
         F: Future<Output = T>,

@@ -1,6 +1,6 @@
-//! Small means of a run inside: who calls, what goes wrong, and how a call is driven to its answer.
+//! Helpers of a run inside: callers, faults, and the driver of a call to its answer.
 //!
-//! Invariant: none of it keeps anything.
+//! Invariant: they keep no state.
 
 use std::path::Path;
 use std::pin::pin;
@@ -15,7 +15,7 @@ use hive_core::reason::Reason;
 use hive_disk::{Error, Verdict};
 use rand::{Rng, RngExt as _};
 
-/// More steps than anything takes that makes progress.
+/// Maximum number of steps: more than any call that makes progress needs.
 pub(super) const STEPS_MAX: usize = 64;
 
 pub(super) fn caller(who: &str) -> Caller {
@@ -33,14 +33,14 @@ pub(super) fn actor(who: &str) -> Actor {
     Actor { caller: caller(who), process_token: None }
 }
 
-/// A directory in memory, where there is one.
+/// Creates a directory in memory if possible.
 pub(super) fn directory() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
     dir.expect("a directory for a run")
 }
 
-/// Whether it was refused for the disk, and then says when to try again.
+/// Returns whether the disk caused the refusal; such a refusal must say when to retry.
 pub(super) fn is_unavailable(refusal: &Refusal) -> Result<bool, String> {
     let unavailable = refusal.reason() == Reason::StorageUnavailable;
     if unavailable && refusal.retry_after().is_none() {
@@ -56,7 +56,7 @@ pub(super) fn key(rpc: &'static str, number: u64) -> RequestKey {
     RequestKey { rpc, id: format!("r{number}"), fingerprint: [7; 16] }
 }
 
-/// Any fault.
+/// Returns any fault.
 pub(super) fn any(dice: &mut dyn Rng) -> Verdict {
     let error = [Error::Io, Error::Full, Error::NoMemory][dice.random_range(0..3)];
     match dice.random_range(0..5) {

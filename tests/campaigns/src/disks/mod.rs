@@ -1,10 +1,9 @@
-//! `disks`: lets the files fail under the broker, and looks whether what it answered is there
-//! afterwards.
+//! `disks`: makes the broker's files fail, and checks that what it answered is still there.
 //!
-//! Most runs are inside this process: the engine on a [`hive_disk::Disk`], worked by hand, with
+//! Most runs are inside this process: the engine on a [`hive_disk::Disk`], stepped by hand, with
 //! faults, kills and power cuts at any point. Every [`OUTSIDE_EVERY`]th is the real `hived` with
-//! strace between it and the kernel. A run follows from its seed. Invariant: each run ends with a
-//! disk that works, a restart, an integrity check, and the question whether every receipt holds.
+//! strace between it and the kernel. A run depends on its seed. Invariant: each run ends with a
+//! working disk, a restart, an integrity check, and a check of every receipt.
 
 mod books;
 mod inside;
@@ -14,24 +13,24 @@ mod outside;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 
-/// Of how many runs one is outside.
+/// One in this many runs is outside.
 pub const OUTSIDE_EVERY: u64 = 20;
 
-/// What to do.
+/// The size and seed of a campaign.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many runs.
+    /// The number of runs.
     pub runs: u64,
-    /// The seed of the first; the others count up from it.
+    /// The seed of the first run; the others count up from it.
     pub seed: u64,
 }
 
-/// What came of it.
+/// The result of a campaign or a run.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// How often what was done, by name.
+    /// The number of actions, by name.
     pub figures: BTreeMap<String, u64>,
-    /// What was found, with the seed that shows it again.
+    /// The problems found, with the seed that reproduces each.
     pub found: Vec<String>,
 }
 
@@ -48,13 +47,13 @@ impl Outcome {
     }
 }
 
-/// Whether the run of this seed is with the real broker.
+/// Returns whether the run of this seed uses the real broker.
 #[must_use]
 pub fn is_outside(seed: u64) -> bool {
     seed % OUTSIDE_EVERY == OUTSIDE_EVERY - 1
 }
 
-/// Does the runs; `told` hears after each of its seed.
+/// Does the runs; calls `told` with the seed after each.
 pub async fn run(options: &Options, told: impl Fn(u64, &Outcome)) -> Outcome {
     let mut all = Outcome::default();
     for seed in options.seed..options.seed + options.runs {
@@ -64,7 +63,7 @@ pub async fn run(options: &Options, told: impl Fn(u64, &Outcome)) -> Outcome {
     all
 }
 
-/// The run of one seed. What fails in it is found, and ends nothing else.
+/// Does the run of one seed. A failure in it is a finding, and does not end the campaign.
 async fn one(seed: u64) -> Outcome {
     let ended = if is_outside(seed) {
         tokio::spawn(outside::run(seed)).await
@@ -79,7 +78,7 @@ async fn one(seed: u64) -> Outcome {
     })
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 fn words(panic: &AssertUnwindSafe<Box<dyn std::any::Any + Send>>) -> String {
     let text = panic
         .downcast_ref::<String>()

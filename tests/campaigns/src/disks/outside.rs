@@ -1,7 +1,7 @@
-//! A run with the real broker: strace answers in the kernel's place for the database's files, and
-//! lets go again; in between the broker is killed.
+//! A run with the real broker: strace answers instead of the kernel for the database's files, and
+//! is then detached. In between the broker is killed.
 //!
-//! Invariant: what is not answered within the rig's patience is a violation like any other.
+//! Invariant: an answer later than the rig's patience is a violation like any other.
 
 use hive_core::reason::Reason;
 use hive_proto::status;
@@ -37,7 +37,7 @@ pub(super) async fn run(seed: u64) -> Outcome {
     for _ in 0..3 {
         mail.say(rng.random_range(1..6), &mut outcome).await;
         let failure = FAILURES[rng.random_range(0..FAILURES.len())];
-        // Where the host has no strace, that was said.
+        // If the host has no strace, that was already reported.
         let Some(disk) = FailingDisk::under(rig.broker().pid(), &files, failure).await else {
             return outcome;
         };
@@ -67,7 +67,7 @@ pub(super) async fn run(seed: u64) -> Outcome {
 struct Mail {
     operator: Client,
     books: Books,
-    /// To be tried again, with the same request ids.
+    /// Sends to retry with the same request ids.
     open: Vec<SendMessageRequest>,
     number: u64,
 }
@@ -88,7 +88,7 @@ impl Mail {
         }
     }
 
-    /// Whether it was accepted.
+    /// Sends a message; returns whether it was accepted.
     async fn send(&mut self, request: &SendMessageRequest, outcome: &mut Outcome) -> bool {
         let mut sender = MessageServiceClient::new(self.operator.channel());
         match soon("an answer", sender.send_message(request.clone())).await {
@@ -108,7 +108,7 @@ impl Mail {
         }
     }
 
-    /// Waits until the broker says that it can be used.
+    /// Waits until the broker reports that it is ready.
     async fn serves(&self) {
         let mut health = HealthClient::new(self.operator.channel());
         let watched = health.watch(HealthCheckRequest::default()).await.expect("it says how it is");
@@ -121,7 +121,7 @@ impl Mail {
         soon("the broker serves again", serves).await;
     }
 
-    /// Tries again what was refused, until it is accepted.
+    /// Retries refused sends until they are accepted.
     async fn again(&mut self, outcome: &mut Outcome) {
         for request in std::mem::take(&mut self.open) {
             while !self.send(&request, outcome).await {

@@ -1,7 +1,6 @@
-//! Who takes part: a broker, workers with a harness each, players without, and guests that come and
-//! go.
+//! The participants: a broker, workers with a harness each, players without, and temporary guests.
 //!
-//! Invariant: whatever is stopped is stopped in good order and started again before the next deed.
+//! Invariant: every stopped program shuts down cleanly and is started again before the next deed.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,11 +14,11 @@ use super::sample::{self, Sample};
 use super::traffic::Traffic;
 use super::{Options, aging};
 
-/// Days that settled mail is kept in the soak's hive; and by so much, and a little more, a night
-/// makes things older.
+/// Days of retention for settled mail in the soak's hive. A night makes rows older by a little more
+/// than that.
 const RETENTION_DAYS: i64 = 1;
 const DAY_MS: i64 = 24 * 3600 * 1000;
-/// Guests who are there at most.
+/// Maximum number of guests at once.
 const GUESTS_MAX: usize = 4;
 
 /// The hive.
@@ -34,7 +33,7 @@ pub(super) struct Cast {
 }
 
 impl Cast {
-    /// All in their places: the broker is ready, and every harness attached.
+    /// Starts all programs, and waits until the broker is ready and every harness attached.
     pub(super) async fn assemble(options: &Options) -> Self {
         let workers: Vec<String> =
             (0..options.workers).map(|number| format!("w{number}")).collect();
@@ -68,7 +67,7 @@ impl Cast {
 
     fn start_harness(&mut self, name: &str) {
         let step = |tool: &str, input| Step::Tool { tool: tool.to_owned(), input };
-        // A question is answered; everything else is done as the friendly agent does it.
+        // The claude answers a question; for other mail it acts as the friendly agent does.
         let answers = vec![
             step("answer", json!({"id": "$question", "answer": "so be it"})),
             Step::Text { text: "Answered.".to_owned() },
@@ -98,7 +97,7 @@ impl Cast {
         self.rig.agent_socket(name)
     }
 
-    /// What the host and the database show now.
+    /// Takes a sample of the host and the database.
     pub(super) async fn look(&mut self, at: Duration, traffic: &mut Traffic) -> Sample {
         let broker = self.rig.broker().pid();
         let harnesses: Vec<_> =
@@ -108,7 +107,7 @@ impl Cast {
         sample::take(at, broker, &harnesses, processes, &self.rig.path("state"), &sends, &wakes)
     }
 
-    /// One harness is restarted, and a guest comes or goes.
+    /// Restarts one harness, and adds or removes a guest.
     pub(super) async fn change(&mut self, traffic: &mut Traffic) {
         let name = self.workers[self.restarted % self.workers.len()].clone();
         self.restarted += 1;
@@ -118,7 +117,7 @@ impl Cast {
         let operator = self.operator().await;
         if self.guests.len() < GUESTS_MAX && !self.came.is_multiple_of(3) || self.guests.is_empty()
         {
-            // A few names in turn: who comes again takes over what was left.
+            // A few names in rotation: a guest that is created again adopts the mail left over.
             let name = format!("g{}", self.came % (2 * GUESTS_MAX));
             if !self.guests.contains(&name) {
                 let adopt = self.came >= 2 * GUESTS_MAX;
@@ -146,8 +145,8 @@ impl Cast {
         self.came += 1;
     }
 
-    /// The broker is stopped, what is older than `day` becomes older than what is kept, and it is
-    /// started again.
+    /// Stops the broker, makes rows older than `day` older than the retention, and starts the
+    /// broker again.
     pub(super) async fn night(&mut self, day: Duration, traffic: &mut Traffic) {
         self.rig.stop_broker().await;
         let log = self.rig.read("hived.log");
@@ -166,11 +165,11 @@ impl Cast {
         traffic.back(self).await;
     }
 
-    /// Everything is ended in good order; what was left over.
+    /// Shuts everything down cleanly; returns what was left over.
     pub(super) async fn end(self) -> Vec<String> {
         let log = self.rig.read("hived.log");
         let dir = self.rig.dir().to_path_buf();
-        // Asserts that each program ends well and that no process is left.
+        // Asserts that each program exits successfully and that no process is left.
         soon("the hive ends", tokio::spawn(async move { Box::pin(self.rig.end()).await }))
             .await
             .err()

@@ -1,28 +1,28 @@
-//! Whether a run was flat: the medians of its last third against those of its first, after it has
-//! warmed up.
+//! Whether a run was flat: the medians of its last third compared with those of its first, after
+//! the warm-up.
 //!
-//! Invariant: every bound is a ratio and a small sum beside it, for what is so little that a ratio
-//! says nothing; both stand in one table.
+//! Invariant: every limit is a ratio plus a small constant, because a ratio means nothing for small
+//! values; both are in one table.
 
 use std::fmt;
 
 use super::sample::Sample;
 
-/// So much of a run is its warm-up.
+/// The fraction of a run that is its warm-up.
 const WARM_UP: f64 = 0.2;
-/// Fewer samples than this in a third show nothing.
+/// Minimum number of samples in a third.
 const THIRD_MIN: usize = 2;
 
 type Figure = fn(&Sample) -> f64;
 
-/// What is compared: name, figure, how many times its first value it may be, how much more than
-/// that, and whether it is a delay.
+/// The limits: name, figure, maximum ratio to its first value, constant added to that, and whether
+/// it is a delay.
 const BOUNDS: [(&str, Figure, f64, f64, bool); 11] = [
     ("broker memory, KiB", |sample| sample.broker_kib, 1.2, 4096.0, false),
     ("harness memory, KiB", |sample| sample.harness_kib, 1.1, 512.0, false),
     ("broker files", |sample| sample.broker_files, 1.0, 12.0, false),
     ("harness files", |sample| sample.harness_files, 1.0, 1.0, false),
-    // Claudes come and go with the turns.
+    // Claudes start and end with the turns.
     ("processes", |sample| sample.processes, 1.1, 12.0, false),
     ("database, KiB", |sample| sample.database_kib, 1.2, 1024.0, false),
     ("database log, KiB", |sample| sample.wal_kib, 1.2, 4096.0, false),
@@ -35,20 +35,20 @@ const BOUNDS: [(&str, Figure, f64, f64, bool); 11] = [
 /// One figure of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judged {
-    /// What.
+    /// The figure's name.
     pub name: &'static str,
-    /// Its median in the first third.
+    /// The median in the first third.
     pub first: f64,
-    /// Its median in the last third.
+    /// The median in the last third.
     pub last: f64,
-    /// What the last may be.
+    /// Maximum allowed value of `last`.
     pub max: f64,
-    /// Whether that counts in this run.
+    /// Whether the limit counts in this run.
     pub counts: bool,
 }
 
 impl Judged {
-    /// What is wrong with it, if anything.
+    /// Returns the problem with this figure, if any.
     #[must_use]
     pub fn complaint(&self) -> Option<String> {
         let grew = self.counts && self.last > self.max;
@@ -76,7 +76,7 @@ impl fmt::Display for Judged {
     }
 }
 
-/// Compares; a run that is too short shows nothing, which is said.
+/// Compares the thirds; a run that is too short shows nothing, and the result says so.
 #[must_use]
 pub fn judge(samples: &[Sample], delays: bool) -> Vec<Judged> {
     let warm = &samples[(samples.len() as f64 * WARM_UP) as usize..];
@@ -137,7 +137,7 @@ mod tests {
         );
         let slower = |place: usize| Sample { wake_ms: 5.0 + place as f64, ..Sample::default() };
         assert!(matches!(&run(slower)[..], [one] if one.contains("wake p99")), "{:?}", run(slower));
-        // One bad minute is no trend.
+        // One bad minute is not a trend.
         let bump = |place: usize| Sample {
             wake_ms: if place == 55 { 900.0 } else { 5.0 },
             ..Sample::default()

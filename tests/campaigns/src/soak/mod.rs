@@ -1,10 +1,10 @@
 //! The soak: a hive of many agents with mixed traffic at a fixed rate for a long time, planned
-//! restarts, agents that come and go, and a comparison of its last third with its first: memory,
-//! open files, processes, size on disk and delays have to be flat.
+//! restarts, and temporary agents. Its last third is compared with its first: memory, open files,
+//! processes, size on disk and delays must be flat.
 //!
 //! What it is not: a search for what breaks at a kill, which is `torture`, nor a bench. Invariant:
-//! the traffic is made from the seed; what comes of it is judged by ratios within the run; and
-//! every message that was accepted is accounted for at the end.
+//! the traffic depends on the seed; its figures are judged by ratios within the run; and every
+//! accepted message is accounted for at the end.
 
 mod aging;
 mod cast;
@@ -23,44 +23,44 @@ use flat::Judged;
 use sample::Sample;
 use traffic::Traffic;
 
-/// What is to be done.
+/// The parameters of a soak.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// So long the traffic lasts.
+    /// The duration of the traffic.
     pub span: Duration,
     /// Agents with a harness and a scripted claude.
     pub workers: usize,
-    /// Agents whose part the soak plays itself: on their mail delays are measured.
+    /// Agents played by the soak itself: delays are measured on their mail.
     pub players: usize,
-    /// Deeds a second.
+    /// Deeds per second.
     pub rate: u32,
-    /// How often the host is looked at.
+    /// The interval between samples of the host.
     pub sample_every: Duration,
-    /// How often the broker is restarted; each restart is a night, after which what is older than
-    /// `day` is past its retention.
+    /// The interval between restarts of the broker. Each restart is a night, after which rows older
+    /// than `day` are past their retention.
     pub restart_every: Duration,
-    /// What counts as a day for retention.
+    /// The time that counts as a day for retention.
     pub day: Duration,
-    /// How often a harness is restarted, and how often an agent comes or goes.
+    /// The interval between restarts of a harness, and between arrivals or departures of an agent.
     pub change_every: Duration,
-    /// From what the traffic is made.
+    /// The seed of the traffic.
     pub seed: u64,
     /// Whether delays are judged; a short run on a busy machine has too few of them.
     pub judge_delays: bool,
 }
 
-/// What came of a run.
+/// The result of a soak.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Deeds that were done.
+    /// The number of deeds done.
     pub deeds: u64,
     /// Counts, by name.
     pub figures: BTreeMap<String, u64>,
-    /// What was seen.
+    /// The samples, in order.
     pub samples: Vec<Sample>,
-    /// How the last third stands to the first.
+    /// The figures of the last third compared with the first.
     pub judged: Vec<Judged>,
-    /// What is wrong, a sentence each.
+    /// The problems found, a sentence each.
     pub violations: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ pub async fn run(options: &Options, mut tell: impl FnMut(&Sample)) -> Outcome {
     let mut traffic = Traffic::new(options.seed, &cast).await;
     let start = Instant::now();
     let mut deed = interval(Duration::from_secs(1) / options.rate.max(1));
-    // A deed that took long does not bring a burst behind it.
+    // A slow deed must not cause a burst after it.
     deed.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut next_sample, mut next_restart, mut next_change) =
         (options.sample_every, options.restart_every, options.change_every);

@@ -1,8 +1,8 @@
-//! A player: an agent without a harness, whose mail the soak takes and acks as a program beside a
+//! A player: an agent without a harness, whose mail the soak leases and acks as a program outside a
 //! hive would.
 //!
-//! Invariant: it follows its broker through every restart, and a message counts once, when its ack
-//! was answered.
+//! Invariant: it reconnects after every restart of the broker, and a message counts once, when its
+//! ack was answered.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,8 +16,8 @@ use tokio::task::AbortHandle;
 use tonic::Status;
 use tonic::transport::Channel;
 
-/// What a player has had: when each message came into its hand first, by message; what it answers,
-/// and its words.
+/// The mail of a player: by message, when it was first received; the message it replies to, and its
+/// text.
 #[derive(Debug, Default)]
 pub(super) struct Had {
     pub(super) at: BTreeMap<u64, Instant>,
@@ -52,7 +52,7 @@ impl Drop for Player {
 
 async fn live(socket: PathBuf, had: Arc<Mutex<Had>>) {
     loop {
-        // A broker that restarts is away for a moment; there is no signal when it is back.
+        // A restarting broker is away for a moment; there is no signal when it is ready again.
         if let Ok(channel) = hive_proto::connect::connect(&socket).await {
             while take(&channel, &had).await.is_ok() {}
         }
@@ -60,7 +60,7 @@ async fn live(socket: PathBuf, had: Arc<Mutex<Had>>) {
     }
 }
 
-/// Waits for a message, notes and acks it.
+/// Waits for a message, records and acks it.
 async fn take(channel: &Channel, had: &Mutex<Had>) -> Result<(), Status> {
     let mut inbox = InboxServiceClient::new(channel.clone());
     let request = ReceiveMessagesRequest {

@@ -1,40 +1,40 @@
-//! What is seen of a hive at one moment: memory, open files, processes, sizes and delays.
+//! A sample of a hive at one moment: memory, open files, processes, sizes and delays.
 
 use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Pid;
 
-/// A look.
+/// The figures of a hive at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// Since the traffic began.
+    /// The time since the traffic began.
     pub at: Duration,
     /// Memory of the broker, in KiB.
     pub broker_kib: f64,
-    /// Memory of a harness in the mean, in KiB.
+    /// Mean memory of a harness, in KiB.
     pub harness_kib: f64,
     /// Open files of the broker.
     pub broker_files: f64,
-    /// Open files of a harness in the mean.
+    /// Mean number of open files of a harness.
     pub harness_files: f64,
     /// Processes of the hive.
     pub processes: f64,
     /// The database, in KiB.
     pub database_kib: f64,
-    /// Its log, in KiB.
+    /// The database's write-ahead log, in KiB.
     pub wal_kib: f64,
     /// The search index, in KiB.
     pub search_kib: f64,
-    /// Lines of turns, in KiB.
+    /// The database of turn events with its log, in KiB.
     pub turn_events_kib: f64,
-    /// p99 of a send since the last look, in ms.
+    /// p99 of a send since the last sample, in ms.
     pub send_ms: f64,
-    /// p99 from the send into the hand of a player since the last look, in ms.
+    /// p99 from a send to a player's receive since the last sample, in ms.
     pub wake_ms: f64,
 }
 
-/// Looks.
+/// Takes a sample.
 pub(super) fn take(
     at: Duration,
     broker: Pid,
@@ -77,8 +77,8 @@ fn memory_kib(pid: Pid) -> f64 {
     pss.unwrap_or_default()
 }
 
-/// Without the database's: the broker keeps up to eight idle connections to it, each opened when
-/// there is first a need for so many.
+/// Counts open files without the database's: the broker keeps up to eight idle connections to it,
+/// each opened when that many are first needed.
 fn files(pid: Pid) -> f64 {
     let files = std::fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero()))
         .into_iter()
@@ -92,7 +92,7 @@ fn is_of_the_database(file: &Path) -> bool {
     file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("hive.db"))
 }
 
-/// 0 where there is none.
+/// Returns the p99 in ms; 0 if there are no times.
 fn p99_ms(times: &[Duration]) -> f64 {
     let mut times = times.to_vec();
     times.sort_unstable();

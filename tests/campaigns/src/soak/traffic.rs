@@ -1,7 +1,7 @@
-//! The traffic: deeds at random by the seed, and the account of what has to come of each.
+//! The traffic: deeds chosen by the seed, and the account of their expected results.
 //!
-//! Invariant: what was accepted is in the account until it came to whom it was for, and what is
-//! left in it at the end is a violation.
+//! Invariant: an accepted message stays in the account until its recipient has it, and what is left
+//! at the end is a violation.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -22,17 +22,17 @@ use tonic::Status;
 use super::cast::Cast;
 use super::player::Player;
 
-/// How often the account is looked at when the traffic is over.
+/// The interval between checks of the account after the traffic.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// What has to come of a deed, at a player.
+/// The expected result of a deed, at a player.
 #[derive(Clone, Debug)]
 enum Owed {
     /// This message.
     Message(u64),
     /// An answer to this message.
     Reply(u64),
-    /// A message with these words.
+    /// A message with this text.
     Words(String),
 }
 
@@ -70,7 +70,7 @@ impl Traffic {
         traffic
     }
 
-    /// The broker is back: everybody connects anew.
+    /// Reconnects all clients after a restart of the broker.
     pub(super) async fn back(&mut self, cast: &Cast) {
         self.operator = cast.operator().await;
         self.clients.clear();
@@ -87,7 +87,7 @@ impl Traffic {
         self.complaints.push(what);
     }
 
-    /// One deed.
+    /// Does one deed.
     pub(super) async fn deed(&mut self, cast: &Cast) {
         self.deeds += 1;
         let (place, other) = (self.one_of(&cast.players), self.one_of(&cast.players));
@@ -189,7 +189,7 @@ impl Traffic {
         Ok(())
     }
 
-    /// The operator reads all their mail.
+    /// Reads all of the operator's mail.
     async fn read(&mut self) -> Result<(), Status> {
         for delivery in self.operator.deliveries("", &[]).await {
             let key = DeliveryKey {
@@ -203,7 +203,7 @@ impl Traffic {
         Ok(())
     }
 
-    /// Delays since the last look: of sends, and of messages from the send into the hand.
+    /// Returns the delays since the last sample: of sends, and from a send to its receive.
     pub(super) fn delays(&mut self) -> (Vec<Duration>, Vec<Duration>) {
         let mut wakes = Vec::new();
         let players = &self.players;
@@ -217,8 +217,8 @@ impl Traffic {
         (std::mem::take(&mut self.sends), wakes)
     }
 
-    /// Waits until everything that is owed has come, and no worker has mail; what did not happen in
-    /// time.
+    /// Waits until all expected results have come, and no worker has mail; returns what did not
+    /// happen in time.
     pub(super) async fn settle(&mut self, cast: &Cast) -> Vec<String> {
         let settled = async {
             let mut look = interval(LOOK);
@@ -263,7 +263,7 @@ impl Traffic {
         wrong
     }
 
-    /// Takes out of the account what has come.
+    /// Removes arrived results from the account.
     fn strike_off(&mut self) {
         let had: Vec<_> = self.players.iter().map(Player::had).collect();
         let words: Vec<String> = had.iter().map(|had| had.bodies.join("\n")).collect();
@@ -274,7 +274,7 @@ impl Traffic {
         });
     }
 
-    /// The traffic is over: how many deeds, and what they were.
+    /// Ends the traffic; returns the number of deeds, and the figures.
     pub(super) async fn end(mut self) -> (u64, BTreeMap<String, u64>) {
         let twice: usize = self
             .players

@@ -1,7 +1,7 @@
-//! The cast: who lives in the hive of a round, and what the scripted claude of those with a real
-//! harness does.
+//! The cast: the agents in the hive of a round, and the scripted claude of those with a real
+//! harness.
 //!
-//! Invariant: no script says the same text twice in one turn, so that what is doubled was doubled
+//! Invariant: no script sends the same text twice in one turn, so that a doubled text was doubled
 //! by Hive.
 
 use std::path::Path;
@@ -17,22 +17,22 @@ pub(crate) const CONSUMERS: [&str; 3] = ["c1", "c2", "c3"];
 pub(crate) const CALLED: &str = "t1";
 /// Agents with the real harness, bridge and a scripted claude.
 pub(crate) const HARNESSED: [&str; 2] = ["h1", "h2"];
-/// An agent that comes and goes.
+/// An agent created and removed during a round.
 pub(crate) const GUEST: &str = "g1";
-/// All of them that are always there.
+/// All agents that always exist.
 pub(crate) const AGENTS: [&str; 6] = ["c1", "c2", "c3", "t1", "h1", "h2"];
 
-/// How long a harness may stay away.
+/// How long a harness may stay detached, in ms.
 pub(crate) const GRACE_MS: u64 = 2_000;
 
-/// The hive.
+/// The configuration of the hive.
 pub(crate) const CONFIG: &str = "[hive]\nname = \"torture\"\n[agents.c1]\n[agents.c2]\n[agents.c3]\n[agents.t1]\nparent = \"c1\"\n\
      [agents.h1]\nparent = \"c2\"\n[agents.h2]\nparent = \"h1\"\n\
      [broker.limits]\nretry_backoff_base_ms = 20\nretry_backoff_max_ms = 40\npark_backoff_base_ms = 30\npark_backoff_max_ms = 60\n\
      rate_limit_park_ms = 50\nharness_grace_ms = 2000\nsends_per_minute_max = 10000000\nquestions_open_max = 100000\n\
      reminders_pending_max = 100000\n";
 
-/// What is known about it beforehand.
+/// Returns what is known about the hive in advance.
 pub(crate) fn setting() -> Setting {
     let opaque: Vec<String> = HARNESSED.iter().map(|name| (*name).to_owned()).collect();
     Setting {
@@ -55,9 +55,9 @@ fn rule(when: &str, steps: Vec<Step>) -> Rule {
 /// The word in a message that lets a claude wait in a call.
 pub(crate) const BAIT: &str = "bait";
 
-/// What a claude does, by the words of the message. Where `waits` is a file, some wait in a call
-/// and make the file then, so that it is known that there is somebody to kill; without it all comes
-/// to rest by itself.
+/// Returns a claude's rules, by the words of the message. If `waits` is a file, some turns wait in
+/// a call and create the file then: it reports that there is a process to kill. Without it all
+/// comes to rest by itself.
 pub(crate) fn script(waits: Option<&Path>) -> Vec<Rule> {
     let heard =
         |body: &str| tool("send", json!({"to": "$from", "body": body, "in_reply_to": "$id"}));

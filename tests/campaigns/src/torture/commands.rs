@@ -1,5 +1,5 @@
-//! What a harness made of calls hears while it is attached: commands, which it closes sooner or
-//! later, and wishes for a login dialogue; and the operator's side of both.
+//! The extra traffic of an attached harness made of calls: commands, which it closes sooner or
+//! later, and requests for a login dialogue; and the operator's side of both.
 //!
 //! Invariant: a dialogue is opened and ended, or broken off, and changes nothing.
 
@@ -23,14 +23,14 @@ use super::players::Table;
 use super::reads;
 use super::voice::Voice;
 
-/// So long somebody in a dialogue waits for the other side.
+/// How long a party in a dialogue waits for the other side.
 const WORD_WAIT: Duration = Duration::from_millis(200);
-/// The exit code by which a dialogue's end is known.
+/// The exit code that identifies a dialogue's end.
 const EXIT_CODE: i32 = 7;
-/// What a dialogue shows.
+/// The output that a dialogue shows.
 const OUTPUT: &[u8] = b"Log in?";
 
-/// An attachment that somebody listens to; it ends with this.
+/// A task that reads an attachment; it ends with this value.
 #[derive(Debug)]
 pub(crate) struct Listening(tokio::task::JoinHandle<()>);
 
@@ -40,8 +40,7 @@ impl Drop for Listening {
     }
 }
 
-/// Listens to an attachment. What was `closed` before the harness asked for it is not to come
-/// again.
+/// Reads an attachment. A command in `closed` before the harness requested it must not come again.
 pub(crate) fn listen(
     mut stream: Streaming<v1::AttachResponse>,
     voice: &Voice,
@@ -56,13 +55,13 @@ pub(crate) fn listen(
             match response.step {
                 Some(attach_response::Step::Command(command)) => {
                     table.facts.heard(command.id, &closed);
-                    // What stays open comes again with the next attachment.
+                    // An open command comes again with the next attachment.
                     if dice.chance(70) {
                         close(&voice, &session, &table, command.id, dice.chance(30)).await;
                     }
                 }
                 Some(attach_response::Step::LoginWanted(wanted)) => {
-                    // A dialogue that breaks off is one of the things that happen.
+                    // A dialogue may break off.
                     drop(
                         serve_login(&voice, &session, &table, wanted.login_id, dice.chance(70))
                             .await,
@@ -79,7 +78,7 @@ pub(crate) fn listen(
     }))
 }
 
-/// Closes a command; refused or done.
+/// Closes a command as refused or done.
 async fn close(voice: &Voice, session: &str, table: &Table, command: u64, refuse: bool) {
     let content = parts(&[session, &command.to_string(), if refuse { "not now" } else { "" }]);
     let op = Op::Other { rpc: "AckCommand".to_owned(), content };
@@ -88,7 +87,7 @@ async fn close(voice: &Voice, session: &str, table: &Table, command: u64, refuse
     }
 }
 
-/// The harness's side of a dialogue: says something, waits for a word, and ends.
+/// Plays the harness's side of a dialogue: sends output, waits for input, and ends.
 async fn serve_login(
     voice: &Voice,
     session: &str,
@@ -100,7 +99,7 @@ async fn serve_login(
     let (sender, requests) = mpsc::channel(4);
     let start = v1::ServeLoginStart { session_token: session.to_owned(), login_id };
     for step in [Step::Start(start), Step::Output(OUTPUT.to_vec())] {
-        // There is room for these.
+        // The channel has room for these.
         drop(sender.try_send(v1::ServeLoginRequest { step: Some(step) }));
     }
     let serving =
@@ -118,7 +117,7 @@ async fn serve_login(
     Ok(())
 }
 
-/// The operator's side of a dialogue: looks what is shown, types something, and waits for the end,
+/// Plays the operator's side of a dialogue: reads the output, types input, and waits for the end,
 /// or breaks off.
 pub(crate) async fn login(voice: &Voice, table: &Table, dice: &mut Dice) {
     use login_request::Step;
@@ -154,7 +153,7 @@ pub(crate) async fn login(voice: &Voice, table: &Table, dice: &mut Dice) {
     }
 }
 
-/// Gives a harness a command that is no cancel.
+/// Gives a harness a command other than cancel.
 pub(crate) async fn give(voice: &Voice, table: &Table, dice: &mut Dice, agent: &str) {
     let word = *dice.pick(&["new session", "model", "restart", "compact"]);
     let model =

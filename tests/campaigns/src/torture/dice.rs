@@ -1,7 +1,7 @@
-//! Chance by a seed.
+//! Random choices by a seed.
 //!
-//! Invariant: the same seed throws the same, on every machine; who needs chance of their own gets
-//! dice of their own.
+//! Invariant: the same seed gives the same numbers on every machine. A player that needs
+//! independent numbers gets its own dice.
 
 /// Dice of one player.
 #[derive(Clone, Debug)]
@@ -26,12 +26,12 @@ impl Dice {
         word ^ (word >> 31)
     }
 
-    /// A number from 0 to below this one.
+    /// Returns a number from 0 to below `bound`.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
 
-    /// True so often in a hundred.
+    /// Returns true in this percentage of calls.
     pub(crate) fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

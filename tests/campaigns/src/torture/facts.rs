@@ -1,8 +1,8 @@
-//! What is known for good in a round: what was answered or read once must be so in every later
-//! answer, in whatever broker.
+//! The permanent facts of a round: an answer or a read must agree with every later answer, from any
+//! broker.
 //!
-//! It is for what the history has no rule for. Invariant: a contradiction is noted only where
-//! nothing that is allowed explains it.
+//! It covers what the history has no rule for. Invariant: a contradiction is recorded only if no
+//! allowed behaviour explains it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,9 +12,9 @@ use hive_history::{Final, ReminderState, Rule, Violation};
 use hive_proto::v1;
 use tokio::sync::watch;
 
-/// More of them say nothing more.
+/// Maximum number of recorded contradictions; more add no information.
 const WRONG_MAX: usize = 20;
-/// So long an attached harness may wait for a command that was accepted before.
+/// How long an attached harness may wait for a command that was accepted before.
 const COMMAND_WAIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ struct Known {
     ended: BTreeMap<u64, i32>,
     /// Reminders that were withdrawn as loose ends.
     withdrawn: BTreeSet<u64>,
-    /// Commands to the harness of calls that were accepted.
+    /// Accepted commands to the harness made of calls.
     given: BTreeSet<u64>,
     /// Commands that it closed.
     closed: BTreeSet<u64>,
@@ -35,11 +35,11 @@ struct Known {
     wrong: Vec<String>,
 }
 
-/// What all know for good.
+/// The permanent facts, shared by all players.
 #[derive(Debug)]
 pub(crate) struct Facts {
     known: Mutex<Known>,
-    /// Commands that the harness of calls was handed.
+    /// Commands that the harness made of calls received.
     heard: watch::Sender<BTreeSet<u64>>,
 }
 
@@ -52,7 +52,7 @@ impl Facts {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A promise was broken.
+    /// Records a broken promise.
     pub(crate) fn wrong(&self, what: String) {
         let wrong = &mut self.lock().wrong;
         if wrong.len() < WRONG_MAX {
@@ -60,31 +60,31 @@ impl Facts {
         }
     }
 
-    /// Notes a contradiction, unless this holds.
+    /// Records a contradiction unless `holds`.
     pub(crate) fn hold(&self, holds: bool, what: impl FnOnce() -> String) {
         if !holds {
             self.wrong(what());
         }
     }
 
-    /// A call that is not on the tape was answered well.
+    /// Counts a successful call that is not on the tape.
     pub(crate) fn answered(&self, rpc: &str) {
         *self.lock().answered.entry(rpc.to_owned()).or_default() += 1;
     }
 
-    /// A message has its receipt.
+    /// Records a message's receipt.
     pub(crate) fn receipt(&self, id: u64, body: &str) {
         self.lock().bodies.insert(id, body.to_owned());
     }
 
-    /// A message that has a receipt, a recent one.
+    /// Returns a recent message with a receipt.
     pub(crate) fn a_message(&self, pick: u64) -> Option<u64> {
         let known = self.lock();
         let back = usize::try_from(pick).unwrap_or(0) % known.bodies.len().max(1);
         known.bodies.keys().rev().nth(back).copied()
     }
 
-    /// A message was read.
+    /// Checks a message that was read.
     pub(crate) fn message(&self, message: &v1::Message) {
         let body = self.lock().bodies.get(&message.id).cloned();
         self.hold(body.as_ref().is_none_or(|body| *body == message.body), || {
@@ -95,7 +95,7 @@ impl Facts {
         });
     }
 
-    /// An event was read: a committed fact, and so the same for ever.
+    /// Checks an event that was read: a committed fact, and so the same for ever.
     pub(crate) fn event(&self, event: &v1::Event) {
         let before =
             self.lock().events.entry(event.sequence).or_insert_with(|| event.clone()).clone();
@@ -104,12 +104,12 @@ impl Facts {
         });
     }
 
-    /// The greatest sequence number of an event that anybody read.
+    /// Returns the greatest sequence number of an event read so far.
     pub(crate) fn last_event(&self) -> u64 {
         self.lock().events.last_key_value().map_or(0, |(sequence, _)| *sequence)
     }
 
-    /// A turn was read.
+    /// Checks a turn that was read.
     pub(crate) fn turn(&self, turn: &v1::Turn) {
         let mut known = self.lock();
         let before = known.ended.get(&turn.id).copied();
@@ -122,27 +122,28 @@ impl Facts {
         });
     }
 
-    /// A reminder was withdrawn as a loose end.
+    /// Records a reminder withdrawn as a loose end.
     pub(crate) fn withdrawn(&self, reminder: u64) {
         self.lock().withdrawn.insert(reminder);
     }
 
-    /// A command to the harness of calls was accepted.
+    /// Records an accepted command to the harness made of calls.
     pub(crate) fn given(&self, command: u64) {
         self.lock().given.insert(command);
     }
 
-    /// The commands that are known to be closed.
+    /// Returns the commands known to be closed.
     pub(crate) fn closed(&self) -> BTreeSet<u64> {
         self.lock().closed.clone()
     }
 
-    /// A command was closed.
+    /// Records a closed command.
     pub(crate) fn close(&self, command: u64) {
         self.lock().closed.insert(command);
     }
 
-    /// The harness of calls was handed a command; `before` were closed when it asked.
+    /// Checks a command that the harness made of calls received; `before` were closed when it
+    /// asked.
     pub(crate) fn heard(&self, command: u64, before: &BTreeSet<u64>) {
         self.hold(!before.contains(&command), || {
             format!("command {command} was closed, and was handed over again")
@@ -150,8 +151,7 @@ impl Facts {
         self.heard.send_modify(|heard| heard.extend([command]));
     }
 
-    /// Waits until the harness of calls, which is attached, was handed all that was accepted for
-    /// it.
+    /// Waits until the attached harness made of calls has received all commands accepted for it.
     pub(crate) async fn all_heard(&self) {
         let given = self.lock().given.clone();
         let mut heard = self.heard.subscribe();
@@ -168,12 +168,12 @@ impl Facts {
         });
     }
 
-    /// How often each RPC that is not on the tape was answered well.
+    /// Returns the number of successful calls per RPC that is not on the tape.
     pub(crate) fn counts(&self) -> BTreeMap<String, u64> {
         self.lock().answered.clone()
     }
 
-    /// Everything that was found, also at the end.
+    /// Returns every contradiction found, including those of the final state.
     pub(crate) fn violations(&self, last: &Final) -> Vec<Violation> {
         let known = self.lock();
         let mut wrong = known.wrong.clone();

@@ -1,4 +1,4 @@
-//! What a run did, in numbers.
+//! The figures of a run.
 //!
 //! Invariant: figures only grow, and those of two runs can be added.
 
@@ -12,7 +12,7 @@ use hive_history::{Answer, Event, Final, History, Op, Reply};
 pub struct Figures(pub BTreeMap<String, u64>);
 
 impl Figures {
-    /// One more of this.
+    /// Adds one to this figure.
     pub(crate) fn count(&mut self, name: &str) {
         self.add(name, 1);
     }
@@ -21,13 +21,13 @@ impl Figures {
         *self.0.entry(name.to_owned()).or_default() += number;
     }
 
-    /// How many there were.
+    /// Returns the value of this figure.
     #[must_use]
     pub fn get(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
     }
 
-    /// All kills together.
+    /// Returns the number of all kills.
     #[must_use]
     pub fn kills(&self) -> u64 {
         self.0.iter().filter(|(name, _)| name.starts_with("kill ")).map(|(_, number)| number).sum()
@@ -39,7 +39,7 @@ impl Figures {
         }
     }
 
-    /// Counts what is on a tape and in the hive.
+    /// Adds the counts of a tape and of the hive.
     pub(crate) fn take(&mut self, history: &History, last: &Final) {
         let length = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         self.add("messages", length(last.messages.len()));

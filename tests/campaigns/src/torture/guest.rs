@@ -1,8 +1,8 @@
-//! The guest: an agent that is made at run time, moved, allowed things, written to, stopped,
-//! retired or purged, and made again.
+//! The guest: an agent that is created at run time, moved, given a policy, written to, stopped,
+//! retired or purged, and created again.
 //!
-//! Invariant: nobody but its host changes it, so whatever the host was answered is what everybody
-//! reads; and at the end it is there, so that its mail can be taken.
+//! Invariant: only its host changes it, so every reader reads what the host was answered; at the
+//! end it exists, so that its mail can be leased.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::players::Table;
 use super::reads;
 use super::voice::Voice;
 
-/// Who keeps the guest.
+/// The client that manages the guest.
 pub(crate) struct Host {
     operator: Voice,
     guest: Voice,
@@ -31,7 +31,7 @@ impl Host {
         Self { operator, guest, table, dice, parent: String::new() }
     }
 
-    /// Lets the guest come and go until the table closes; then it is there.
+    /// Creates and removes the guest until the table closes; it exists at the end.
     pub(crate) async fn run(mut self) {
         self.create().await;
         while !self.table.is_closing() {
@@ -59,7 +59,7 @@ impl Host {
         self.look("made", None).await;
     }
 
-    /// What was answered is what is read.
+    /// Checks that the guest reads as its changes were answered.
     async fn look(&self, what: &str, most: Option<u64>) {
         let Ok(read) = reads::agent(&self.operator, GUEST).await else { return };
         let facts = &self.table.facts;
@@ -78,12 +78,12 @@ impl Host {
         let most = 1_000_000 + self.dice.below(1_000_000);
         self.done("SetPolicy", parts(&[GUEST, &most.to_string()])).await;
         self.look("changed", Some(most)).await;
-        // Harnesses hear of it.
+        // Harnesses are notified of it.
         let other = *self.dice.pick(&["t1", "h1", "h2"]);
         self.done("SetPolicy", parts(&[other, &(9_000_000 + most).to_string()])).await;
     }
 
-    /// Gets mail, and takes some of it.
+    /// Sends the guest mail, and settles some of it.
     async fn live(&mut self) {
         for _ in 0..1 + self.dice.below(4) {
             let body = self.table.text("operator", "welcome");
@@ -101,7 +101,7 @@ impl Host {
         let carried = Carried::waiting(Duration::from_millis(20 + self.dice.below(80)));
         if let Answer::Ok(Reply::Leased(all)) = self.guest.insist(&op, &carried).await {
             for handed in all {
-                // What stays leased goes back when the guest is retired.
+                // Deliveries still leased are requeued when the guest is retired.
                 if self.dice.chance(60) {
                     self.guest.insist(&Op::Ack { token: handed.token }, &Carried::default()).await;
                 }
@@ -109,7 +109,7 @@ impl Host {
         }
     }
 
-    /// Stops the guest, whose mail waits then, and starts it again.
+    /// Stops the guest, whose mail then waits, and starts it again.
     async fn pause(&mut self) {
         self.done("StopAgent", GUEST.to_owned()).await;
         self.operator.mark(Mark::Stopped { agent: GUEST.to_owned() });

@@ -1,10 +1,10 @@
-//! The killer: who dies next, when, and where.
+//! The killer: chooses which process dies next, when, and at which point.
 //!
-//! The broker dies either after so many answers, counted from its start, or at a fail point of a
-//! build that has them; harnesses likewise; bridges and claudes at a random moment, found by their
-//! names among the processes of the hive's directory. Some brokers are not killed but drained,
-//! which is no kill; and some of those are killed meanwhile. Invariant: only processes of this hive
-//! are killed.
+//! The broker dies either after a number of answers, counted from its start, or at a fail point of
+//! a build that has them; harnesses likewise. Bridges and claudes die at a random moment, found by
+//! their names among the processes of the hive's directory. Some brokers are drained, which does
+//! not count as a kill; some of those are killed while they drain. Invariant: only processes of
+//! this hive are killed.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ use super::tape::{Tape, wall_ms};
 use super::voice::Voice;
 use super::{last, sound};
 
-/// Fail points of the broker, and how late in its life they may be.
+/// Fail points of the broker, and the latest visit at which each may strike.
 const BROKER_POINTS: [(&str, u64); 7] = [
     ("broker.commit.before", 40),
     ("broker.commit.after", 40),
@@ -52,30 +52,29 @@ const BRIDGE_POINTS: [&str; 2] = ["bridge.call.leaving", "bridge.call.answered"]
 /// The bridge's program.
 const BRIDGE: &str = "hive-mcp";
 
-/// So long a broker may live without coming to its fail point.
+/// How long a broker may live without reaching its fail point.
 const POINT_PATIENCE: Duration = Duration::from_millis(400);
-/// So long one waits for a claude that waits in a call.
+/// How long to wait for a claude that waits in a call.
 const CHILD_WAIT: Duration = Duration::from_millis(1_500);
-/// So long one waits for answers before killing all the same.
+/// How long to wait for answers before killing anyway.
 const LULL: Duration = Duration::from_millis(300);
 
-/// Who kills, and what is killed.
+/// The killer of a round, and the programs it kills.
 pub(crate) struct Killer {
     pub(crate) rig: Rig,
     tape: Arc<Tape>,
     up: watch::Sender<u64>,
     dice: Dice,
-    /// Where programs with fail points are.
+    /// The directory of the programs with fail points.
     programs: Option<PathBuf>,
-    /// Whether somebody may die at one.
+    /// Whether fail points are in use.
     faults: bool,
     brokers: u64,
-    /// Lives of harnesses whose bridges have a fail point: whose, from when, and to when on the
-    /// wall.
+    /// Lives of harnesses whose bridges have a fail point: agent, start, and end on the wall clock.
     bridge_lives: Vec<(String, i64, i64)>,
-    /// Nobody dies any more.
+    /// Whether killing has ended.
     calmed: bool,
-    /// Whether each new broker's database is looked at.
+    /// Whether each new broker's database is checked.
     looks: bool,
     operator: Option<Voice>,
     pub(crate) figures: Figures,
@@ -105,12 +104,12 @@ impl Killer {
         }
     }
 
-    /// Who makes the backups in which a broker dies.
+    /// Sets the client that makes the backups during which a broker dies.
     pub(crate) fn set_operator(&mut self, operator: Voice) {
         self.operator = Some(operator);
     }
 
-    /// Starts the hive's first broker, which may die as it makes its database.
+    /// Starts the hive's first broker, which may die while it creates its database.
     pub(crate) async fn first(&mut self) -> anyhow::Result<()> {
         if self.faults && self.dice.chance(30) {
             if self.start_at(Some(("broker.open.migrated", 1))).await? {
@@ -121,7 +120,7 @@ impl Killer {
         self.start().await
     }
 
-    /// Starts the broker again over a database that somebody has changed meanwhile.
+    /// Starts the broker again over a database that was changed in the meantime.
     pub(crate) async fn restart_over(&mut self, change: fn(&Path)) -> anyhow::Result<()> {
         self.down();
         self.rig.kill_broker().await;
@@ -138,10 +137,10 @@ impl Killer {
         bail!("the broker does not start: {}", self.rig.logs());
     }
 
-    /// Starts a broker, perhaps with a fail point; whether it came up.
+    /// Starts a broker, perhaps with a fail point; returns whether it came up.
     async fn start_at(&mut self, point: Option<(&str, u64)>) -> anyhow::Result<bool> {
         let mut command = self.rig.broker_command();
-        // Long reminders become files there.
+        // Long reminders are stored as files there.
         command.env("HIVE_LOG", "info").arg("--agents-dir").arg(self.rig.path("agents"));
         if let Some((name, visit)) = point {
             command.env("HIVE_FAIL_POINT", format!("{name}:{visit}"));
@@ -184,8 +183,8 @@ impl Killer {
             } else if self.dice.chance(30)
                 && let Some(dir) = &self.programs
             {
-                // A bridge's environment is made from an allow-list, so its fail point comes by a
-                // program of its own.
+                // A bridge's environment is made from an allow-list, so a wrapper program sets its
+                // fail point.
                 let program = self.rig.path(format!("{name}.bridge"));
                 let (point, real) = (self.dice.pick(&BRIDGE_POINTS), dir.join(BRIDGE));
                 let text = format!(
@@ -200,7 +199,7 @@ impl Killer {
         self.rig.start_harness_with(name, &options);
     }
 
-    /// From now on nobody dies: who had a fail point is started without.
+    /// Ends all killing: harnesses with a fail point are started again without it.
     pub(crate) async fn calm(&mut self) {
         self.faults = false;
         let first = !self.calmed;
@@ -216,7 +215,7 @@ impl Killer {
         }
     }
 
-    /// Counts the bridges that came to their fail point: who is cut off there hears it.
+    /// Counts the bridges that reached their fail point: the claude of each gets an error.
     pub(crate) async fn count_bridges(&mut self) -> anyhow::Result<()> {
         let Some(operator) = self.operator.clone() else { return Ok(()) };
         let cut =
@@ -225,7 +224,7 @@ impl Killer {
         Ok(())
     }
 
-    /// Kills somebody.
+    /// Kills one process.
     pub(crate) async fn step(&mut self) -> anyhow::Result<()> {
         self.bury();
         let throw = self.dice.below(100);
@@ -248,7 +247,7 @@ impl Killer {
         Ok(())
     }
 
-    /// Starts those again who came to their fail point.
+    /// Starts the harnesses again that reached their fail point.
     fn bury(&mut self) {
         for name in HARNESSED {
             if self.rig.harness_ended(name).is_some() {
@@ -267,14 +266,14 @@ impl Killer {
         self.start_harness(name);
     }
 
-    /// The file that an agent's claude makes when it begins to wait in a call.
+    /// Returns the file that an agent's claude creates when it begins to wait in a call.
     fn waits(&self, agent: &str) -> PathBuf {
         self.rig.path(format!("{agent}.waits"))
     }
 
-    /// Kills a process by its program, if there is one just now, or comes to be soon.
+    /// Kills a process by its program, if there is one now or soon.
     async fn child(&mut self, program: &str, kind: &str) -> bool {
-        // Bridges that have a fail point are left to it, so that it is known who died where.
+        // Bridges with a fail point are excluded, so that each death has one known place.
         let pointed = |agent: &&str| {
             self.bridge_lives.iter().any(|(whose, _, to)| whose == agent && *to == i64::MAX)
         };
@@ -288,10 +287,10 @@ impl Killer {
         let agent = *self.dice.pick(&agents);
         let waits = self.waits(agent);
         if !waits.exists() || self.rig.running(agent, program).is_empty() {
-            // An earlier claude's, if there was one.
+            // The file of an earlier claude, if there was one.
             drop(std::fs::remove_file(&waits));
             if let Some(operator) = &self.operator {
-                // A question comes before the mail that waits.
+                // A question is served before the mail that waits.
                 let text = format!("{} {} of operator", cast::BAIT, self.figures.get("baits"));
                 let op = Op::Ask { target: agent.to_owned(), text, ttl_ms: 0, turn: 0 };
                 operator.insist(&op, &Carried::default()).await;
@@ -307,7 +306,7 @@ impl Killer {
     fn kill_one(&mut self, agents: &[&str], program: &str, kind: &str, when: &str) -> bool {
         let running = agents.iter().flat_map(|agent| self.rig.running(agent, program));
         let pids: Vec<Pid> = running.filter(|pid| !runs_commands(*pid)).collect();
-        // It may end by itself just then.
+        // The process may end by itself just then.
         let killed = !pids.is_empty() && kill_process(*self.dice.pick(&pids), Signal::KILL).is_ok();
         if killed {
             self.figures.count(&format!("kill {kind} {when}"));
@@ -315,8 +314,8 @@ impl Killer {
         killed
     }
 
-    /// Lets the running broker end in good order in the midst of the work, and starts another; some
-    /// are killed while they do.
+    /// Drains the running broker during its work, and starts another; some are killed while they
+    /// drain.
     async fn drain(&mut self) -> anyhow::Result<()> {
         let after = self.dice.below(12);
         self.wait_for_answers(after).await;
@@ -352,9 +351,9 @@ impl Killer {
         self.start().await
     }
 
-    /// Lets the running broker die, and starts another.
+    /// Kills the running broker, and starts another.
     async fn broker(&mut self) -> anyhow::Result<()> {
-        // Many die young: what a broker does first is repairing what the one before left.
+        // Many die young: a broker first repairs what the one before left.
         let span = *self.dice.pick(&[1, 4, 12, 40]);
         let after = self.dice.below(span);
         self.wait_for_answers(after).await;
@@ -374,7 +373,7 @@ impl Killer {
         self.up.send_replace(0);
     }
 
-    /// A broker that dies at its fail point, if it comes there.
+    /// Waits for a broker to die at its fail point, if it reaches it.
     async fn at_point(&mut self, name: &str, visit: u64) -> anyhow::Result<()> {
         if self.start_at(Some((name, visit))).await? {
             let backup = self.operator.clone().filter(|_| name == "broker.backup.copied");
@@ -403,18 +402,18 @@ impl Killer {
     async fn wait_for_answers(&mut self, count: u64) {
         let mut answers = self.tape.answers();
         let goal = *answers.borrow() + count;
-        // Where nobody has anything to say it dies all the same.
+        // If no calls are answered, it dies anyway.
         drop(tokio::time::timeout(LULL, answers.wait_for(|seen| *seen >= goal)).await);
     }
 }
 
-/// Whether a process is the server for shell commands, which is the bridge's program too.
+/// Returns whether a process is the server for shell commands, which is the bridge's program too.
 fn runs_commands(pid: Pid) -> bool {
     let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
     line.ends_with(b"\0bash\0")
 }
 
-/// Writes a program that can be run at once: one that is still open for writing cannot.
+/// Writes a program that can be run at once: a file still open for writing cannot.
 fn write_program(path: &Path, text: &str) {
     let beside = path.with_extension("new");
     std::fs::write(&beside, text).expect("a program is written");

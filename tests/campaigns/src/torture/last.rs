@@ -1,4 +1,4 @@
-//! Reading the whole hive as its broker tells it.
+//! The final read of a whole hive through its broker.
 //!
 //! Invariant: pages are read to their end.
 
@@ -20,9 +20,9 @@ use super::tape::wall_ms;
 use super::voice::Voice;
 
 const ROWS: u32 = 500;
-/// What a claude hears where its bridge died in a call.
+/// The text that a claude gets if its bridge died in a call.
 const CUT_CALL: &str = "Connection closed";
-/// So long one waits for somebody to settle something before one looks again.
+/// How long to wait for a settlement before the next check.
 const SETTLE_WAIT: Duration = Duration::from_millis(300);
 
 fn all_states() -> Vec<i32> {
@@ -47,9 +47,9 @@ pub(crate) async fn read(operator: &Voice, agents: &[String]) -> Result<Final, S
     Ok(last)
 }
 
-/// Reads everything, or `None` if something changed meanwhile. One read is many calls: a reminder
-/// that fires between two of them is told as fired, and its message is not told. Two reads in a row
-/// that agree show one moment, because nothing in a hive goes back to what it was.
+/// Reads everything, or returns `None` if something changed in the meantime. One read is many
+/// calls: if a reminder fires between two of them, it is read as fired, and its message is missing.
+/// Two equal reads in a row show one moment, because nothing in a hive returns to an earlier state.
 pub(crate) async fn read_still(
     operator: &Voice,
     agents: &[String],
@@ -152,10 +152,11 @@ async fn turns(voice: &Voice, agent: &str) -> Result<Vec<v1::Turn>, Status> {
     }
 }
 
-/// Deliveries that wait for the operator: held ones, dead letters, and their own mail.
+/// Returns deliveries that wait for the operator: held ones, dead letters, and the operator's own
+/// mail.
 pub(crate) async fn undecided(voice: &Voice) -> Vec<(String, u64, State)> {
     let mut waiting = Vec::new();
-    // Nobody answers while the broker is away; then there is nothing to decide.
+    // While the broker is down there is no answer, and nothing to decide.
     let own =
         deliveries(voice, "operator", vec![DeliveryState::Ready.into()]).await.unwrap_or_default();
     waiting.extend(own.iter().rev().take(2).map(seen::delivery));
@@ -177,7 +178,7 @@ pub(crate) async fn undecided(voice: &Voice) -> Vec<(String, u64, State)> {
     keys.into_iter().collect()
 }
 
-/// How many deliveries of agents are waiting or claimed.
+/// Returns the number of agents' deliveries that are ready or leased.
 pub(crate) async fn restless(voice: &Voice, agents: &[String]) -> Option<usize> {
     let mut count = 0;
     for agent in agents {
@@ -187,8 +188,8 @@ pub(crate) async fn restless(voice: &Voice, agents: &[String]) -> Option<usize> 
     Some(count)
 }
 
-/// How many calls of claudes failed because their bridge died, in turns that began within one of
-/// these lives of a harness: whose, and from when to when on the wall.
+/// Returns the number of claudes' calls that failed because their bridge died, in turns that began
+/// within one of these harness lives: agent, start, and end on the wall clock.
 pub(crate) async fn cut_calls(voice: &Voice, lives: &[(String, i64, i64)]) -> Result<u64, Status> {
     let mut count = 0;
     for agent in HARNESSED {
@@ -215,12 +216,12 @@ pub(crate) async fn cut_calls(voice: &Voice, lives: &[(String, i64, i64)]) -> Re
     Ok(count)
 }
 
-/// Waits for agents with a real harness to settle something.
+/// A wait until agents with a real harness settle a delivery.
 #[derive(Debug)]
 pub(crate) struct Settling(Option<Streaming<v1::WatchEventsResponse>>);
 
 impl Settling {
-    /// What comes from now on.
+    /// Starts to watch events from now on.
     pub(crate) async fn new(operator: &Voice) -> Self {
         let mut events = v1::event_service_client::EventServiceClient::new(operator.channel());
         Self(
@@ -232,7 +233,7 @@ impl Settling {
         )
     }
 
-    /// Until they have, or for a while: it may have been just before.
+    /// Waits until they have, or for a while: it may have been just before.
     pub(crate) async fn wait(self) {
         let settles = |event: &v1::Event| {
             let kinds = [

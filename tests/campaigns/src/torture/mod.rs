@@ -1,8 +1,8 @@
 //! The kill campaign: real programs on real files, killed without warning by the thousand, and the
-//! delivery contract held against what everybody saw.
+//! delivery contract checked against what clients observed.
 //!
-//! A run is rounds, a round is a hive of its own with about [`ROUND_KILLS`] kills. Invariant: a
-//! run's seed makes the seeds of its rounds, so that a round can be played alone by its seed.
+//! A run is rounds; a round is a separate hive with about [`ROUND_KILLS`] kills. Invariant: a run's
+//! seed makes the seeds of its rounds, so that a round can be played alone by its seed.
 
 mod cast;
 mod commands;
@@ -33,38 +33,38 @@ pub use tape::wall_ms as now_ms;
 
 use round::Plan;
 
-/// Kills in a round.
+/// The number of kills per round.
 pub const ROUND_KILLS: u64 = 40;
 
-/// What is to be done.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// So many kills at least.
+    /// Minimum number of kills.
     pub kills: u64,
-    /// The first round's seed; the following count up.
+    /// The first round's seed; the following ones count up.
     pub seed: u64,
-    /// Where the programs with fail points are; `None`: kills at random only.
+    /// The directory of the programs with fail points; `None`: kills at random only.
     pub faults: Option<PathBuf>,
-    /// Whether the hive of each round stays also where nothing is found.
+    /// Whether the hive of each round is kept even if nothing is found.
     pub keep: bool,
 }
 
-/// What a run found.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// What it did.
+    /// The figures of the run.
     pub figures: Figures,
-    /// What was found in the round that ended it; empty: nothing.
+    /// The violations of the round that ended it; empty: none.
     pub found: Vec<String>,
 }
 
-/// Where programs with fail points are said to be: `HIVE_TEST_FAULTS_DIR`.
+/// Returns the directory of the programs with fail points: `HIVE_TEST_FAULTS_DIR`.
 #[must_use]
 pub fn named_faults_dir() -> Option<PathBuf> {
     std::env::var_os("HIVE_TEST_FAULTS_DIR").map(PathBuf::from)
 }
 
-/// The same, or else `target/faults`, if they were built.
+/// Returns the same, or else `target/faults`, if they were built.
 #[must_use]
 pub fn faults_dir() -> Option<PathBuf> {
     let dir =
@@ -72,12 +72,12 @@ pub fn faults_dir() -> Option<PathBuf> {
     dir.join("hived").exists().then_some(dir)
 }
 
-/// Plays a short round, changes its database behind the broker's back, and says what the check
-/// finds then.
+/// Plays a short round, changes its database while no broker runs, and returns what the check finds
+/// then.
 ///
 /// # Panics
 ///
-/// If the round cannot be played.
+/// Panics if the round cannot be played.
 pub async fn tampered(seed: u64, tamper: fn(&Path)) -> Vec<Violation> {
     let plan = Plan { seed, kills: 3, faults: None, tamper: Some(tamper) };
     match round::play(&plan).await {
@@ -86,8 +86,8 @@ pub async fn tampered(seed: u64, tamper: fn(&Path)) -> Vec<Violation> {
     }
 }
 
-/// Plays rounds until there were enough kills, or something is found. `progress` hears after each
-/// round how it stands.
+/// Plays rounds until there were enough kills, or a violation is found. Calls `progress` after each
+/// round with its seed and the figures.
 pub async fn run(options: &Options, mut progress: impl FnMut(u64, &Figures)) -> Run {
     let mut run = Run::default();
     let mut seed = options.seed;

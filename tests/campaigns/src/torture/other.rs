@@ -1,7 +1,6 @@
-//! Calls without a rule of their own, by their names; what is asked for stands in one text, in
-//! parts.
+//! Calls without a rule of their own, by their names; the request's parts are joined in one text.
 //!
-//! Invariant: every part that is asked for is in the text, so that a repetition asks for the same.
+//! Invariant: every part of the request is in the text, so that a repetition requests the same.
 
 use hive_history::Reply;
 use hive_proto::v1;
@@ -14,18 +13,18 @@ use tonic::transport::Channel;
 
 use super::perform::Carried;
 
-/// Between two parts.
+/// The separator between two parts.
 const BETWEEN: char = '|';
 
-/// Says of a removal that it purges.
+/// The part of a removal request that asks for a purge.
 pub(crate) const PURGE: &str = "purge";
 
-/// One text of these parts.
+/// Joins these parts into one text.
 pub(crate) fn parts(parts: &[&str]) -> String {
     parts.join(&BETWEEN.to_string())
 }
 
-/// A command by its word.
+/// Returns the command with this name.
 fn command(word: &str, model: String) -> v1::command::Command {
     use v1::command::Command;
     match word {
@@ -66,7 +65,7 @@ pub(crate) async fn call(
             let request =
                 v1::RemoveAgentRequest { request_id, name: part(0), purge: part(1) == PURGE };
             let removed = admin().remove_agent(request).await?.into_inner();
-            // Of a purge, what its directories are to be deleted under; else what is kept.
+            // For a purge, the id under which its directories are to be deleted; else what is kept.
             if part(1) == PURGE {
                 removed.purge_id.to_string()
             } else {

@@ -1,7 +1,7 @@
-//! From what is asked for to the call on the wire, and from its end to what it means.
+//! The calls on the wire: from a requested operation to its RPC, and from its end to an answer.
 //!
-//! Invariant: an answer is a refusal only where the broker says so with a reason that means no;
-//! everything else that is not done is unknown.
+//! Invariant: an answer is a refusal only if the broker gives a reason that means no; every other
+//! failure is unknown.
 
 use std::time::Duration;
 
@@ -23,16 +23,16 @@ use tonic::{Request, Status, Streaming};
 
 use super::{other, seen};
 
-/// What goes with a call and is no part of what is asked for.
+/// The parts of a call that do not belong to its request.
 #[derive(Debug, Default)]
 pub(crate) struct Carried {
     /// The process token; empty for none.
     pub(crate) process: String,
     /// How long a receive waits.
     pub(crate) wait: Duration,
-    /// Where the stream of an attachment goes.
+    /// Receives the stream of an attachment.
     pub(crate) stream: std::sync::Mutex<Option<Streaming<v1::AttachResponse>>>,
-    /// Where the commands go that a beginning turn finds open.
+    /// Receives the commands that a beginning turn finds open.
     pub(crate) commands: std::sync::Mutex<Vec<u64>>,
 }
 
@@ -56,7 +56,7 @@ impl Carried {
     }
 }
 
-/// Does it.
+/// Performs the operation.
 pub(crate) async fn perform(channel: &Channel, id: &str, op: &Op, carried: &Carried) -> Answer {
     match call(channel, id.to_owned(), op, carried).await {
         Ok(reply) => Answer::Ok(reply),

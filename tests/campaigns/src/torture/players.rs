@@ -1,8 +1,7 @@
-//! The players: agents without a harness, who send, wake, ask, remind, receive and settle, and the
+//! The players: agents without a harness that send, wake, ask, remind, receive and settle, and the
 //! operator.
 //!
-//! Invariant: every text is said once in a round, so that whatever turns up says where it came
-//! from.
+//! Invariant: every text is sent once in a round, so that a text identifies its origin.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,12 +16,12 @@ use super::perform::Carried;
 use super::voice::Voice;
 use super::{commands, last, reads};
 
-/// What the players of a round know together.
+/// The state shared by the players of a round.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// Everybody with an inbox that takes mail.
+    /// All agents with an inbox that takes mail.
     pub(crate) agents: Vec<String>,
-    /// What is known for good.
+    /// The permanent facts of the round.
     pub(crate) facts: Facts,
     closing: AtomicBool,
     reads: AtomicU64,
@@ -30,7 +29,7 @@ pub(crate) struct Table {
     texts: AtomicU64,
     /// Questions that were seen.
     questions: Mutex<Vec<u64>>,
-    /// Reminders, each with whose it is.
+    /// Reminders, each with its agent.
     reminders: Mutex<Vec<(String, u64)>>,
 }
 
@@ -40,7 +39,7 @@ impl Table {
             agents: agents.iter().map(|name| (*name).to_owned()).collect(),
             facts: Facts::new(),
             closing: AtomicBool::new(false),
-            // Rounds are short: each goes on where the one before may have ended.
+            // Rounds are short: each continues where the one before may have ended.
             reads: AtomicU64::new(seed.wrapping_mul(7)),
             operator_reads: AtomicU64::new(seed.wrapping_mul(7)),
             texts: AtomicU64::new(0),
@@ -49,7 +48,7 @@ impl Table {
         })
     }
 
-    /// No new work is begun any more.
+    /// Stops all new work.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::SeqCst);
     }
@@ -62,9 +61,9 @@ impl Table {
         format!("{what} {} of {who}", self.texts.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Somebody else. Those whose turns cost real programs are written to more rarely.
+    /// Returns another recipient. Agents whose turns cost real programs are chosen more rarely.
     fn other(&self, name: &str, dice: &mut Dice) -> String {
-        // Who may just not be there.
+        // This agent may be missing just then.
         if dice.chance(4) {
             return GUEST.to_owned();
         }
@@ -75,8 +74,8 @@ impl Table {
         (*dice.pick(&others)).clone()
     }
 
-    /// The next thing to read; the operator's have a number of their own, so that each read has its
-    /// turn.
+    /// Makes the next read. The operator's reads have a counter of their own, so that each read is
+    /// reached.
     async fn read(&self, voice: &Voice) {
         let numbers = if voice.name == "operator" { &self.operator_reads } else { &self.reads };
         reads::next(voice, self, numbers.fetch_add(1, Ordering::Relaxed)).await;
@@ -88,7 +87,7 @@ impl Table {
 
     fn a_question(&self, dice: &mut Dice) -> Option<u64> {
         let questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
-        // A recent one, which may still be open.
+        // A recent question, which may still be open.
         let recent = &questions[questions.len().saturating_sub(8)..];
         (!recent.is_empty()).then(|| *dice.pick(recent))
     }
@@ -104,14 +103,14 @@ impl Table {
     }
 }
 
-/// Says things until the table closes.
+/// Makes calls until the table closes.
 pub(crate) async fn talk(voice: Voice, table: Arc<Table>, mut dice: Dice) {
     while !table.is_closing() {
         say(&voice, &table, &mut dice, 0, &Carried::default()).await;
     }
 }
 
-/// Says one thing; in a turn with its process token.
+/// Makes one call; in a turn with its process token.
 pub(crate) async fn say(
     voice: &Voice,
     table: &Table,
@@ -191,20 +190,20 @@ pub(crate) async fn say(
         Answer::Ok(Reply::Done(_)) => said(voice, table, &op, turn).await,
         Answer::Ok(_) | Answer::Refused(_) | Answer::Unknown(_) => {}
     }
-    // What was done is answered again, in whatever broker.
+    // A completed request gets the same answer from any broker.
     if dice.chance(10) && matches!(answer, Answer::Ok(_)) {
         voice.once(&request, &op, carried).await;
     }
 }
 
-/// What follows from something that is neither mail nor a question.
+/// Checks the effects of a call that is neither mail nor a question.
 async fn said(voice: &Voice, table: &Table, op: &Op, turn: u64) {
     let Op::Other { rpc, content } = op else { return };
     match rpc.as_str() {
         "CancelLooseEnd" => {
             table.facts.withdrawn(content.parse().expect("a reminder's id is a number"));
         }
-        // In a turn a second one of the same agent may be under way.
+        // In a turn, a second call of the same agent may be under way.
         "SetStatusText" if turn == 0 => {
             if let Ok(read) = reads::agent(voice, &voice.name).await {
                 let text = read.status_text;
@@ -263,10 +262,10 @@ async fn settle(voice: &Voice, table: &Table, dice: &mut Dice, handed: &Handed, 
                 .await;
             voice.insist(&Op::Ack { token }, &Carried::default()).await;
         }
-        // It runs out.
+        // The lease expires.
         24..50 if short => {}
         50..56 => {
-            // Twice at once, under two request ids.
+            // Two concurrent acks under two request ids.
             let (op, carried) = (Op::Ack { token }, Carried::default());
             tokio::join!(voice.insist(&op, &carried), voice.insist(&op, &carried));
         }
@@ -288,7 +287,7 @@ async fn settle(voice: &Voice, table: &Table, dice: &mut Dice, handed: &Handed, 
     }
 }
 
-/// Takes and acks what is there, until a receive finds nothing.
+/// Leases and acks until a receive finds nothing.
 pub(crate) async fn drain(voice: &Voice) {
     let op = Op::Receive { max: 32, lease_ms: 60_000, turn: 0, tool_use: String::new() };
     loop {
@@ -369,7 +368,7 @@ pub(crate) async fn operate(
     }
 }
 
-/// Looks what waits for a decision, and decides.
+/// Lists the deliveries that wait for a decision, and decides.
 async fn decide(voice: &Voice, dice: &mut Dice) {
     let waiting = last::undecided(voice).await;
     for (agent, message, state) in waiting.into_iter().take(4) {

@@ -1,6 +1,6 @@
-//! The reads: every one in its turn, each held against what is known for good.
+//! The reads: every one in its turn, each checked against the permanent facts.
 //!
-//! Invariant: a read that fails says nothing; the broker may just be away.
+//! Invariant: a read that fails proves nothing; the broker may just be down.
 
 use std::time::Duration;
 
@@ -56,24 +56,24 @@ const OPERATORS: [&str; 6] = [
     "Backup",
     "GetTurnStats",
 ];
-/// What a watch tells at most before one turns away.
+/// Maximum number of steps read from a watch.
 const WATCH_STEPS: usize = 20;
-/// So long one waits for the next step of a watch.
+/// How long to wait for the next step of a watch.
 const WATCH_WAIT: Duration = Duration::from_millis(20);
-/// No read may take longer.
+/// Maximum duration of a read.
 const READ_MAX: Duration = Duration::from_secs(20);
-/// So often one reads again where the broker went away.
+/// Maximum number of tries if the broker goes away.
 const TRIES: usize = 3;
-/// Rows of a page.
+/// The page size, in rows.
 const ROWS: u32 = 20;
 
-/// What a caller may read.
+/// Returns the RPCs that a caller may read with.
 fn all_of(voice: &Voice) -> Vec<&'static str> {
     let own: &[&str] = if voice.name == "operator" { &OPERATORS } else { &["GetSelf"] };
     EVERYBODYS.iter().chain(own).copied().collect()
 }
 
-/// Reads the thing with this number, out of all that this caller may read.
+/// Makes the read with this number, out of all that this caller may make.
 pub(crate) async fn next(voice: &Voice, table: &Table, number: u64) {
     let all = all_of(voice);
     let rpc = all[usize::try_from(number % all.len() as u64).expect("below a length")];
@@ -86,15 +86,15 @@ pub(crate) async fn next(voice: &Voice, table: &Table, number: u64) {
     }
 }
 
-/// Reads everything that this caller may read, when all is at rest: there what was known in any
-/// broker's life still holds.
+/// Makes every read that this caller may make, when all is at rest: facts from any broker's life
+/// still hold.
 pub(crate) async fn everything(voice: &Voice, table: &Table) {
     for (number, rpc) in (0..).zip(all_of(voice)) {
         once(voice, table, rpc, number).await;
     }
 }
 
-/// Whether it was read, or will never be.
+/// Makes one read; returns whether it was answered, or never will be.
 async fn once(voice: &Voice, table: &Table, rpc: &str, number: u64) -> bool {
     let Ok(read) = tokio::time::timeout(READ_MAX, read(voice, table, rpc, number)).await else {
         table.facts.wrong(format!("{rpc} of {} has no end", voice.name));
@@ -102,7 +102,7 @@ async fn once(voice: &Voice, table: &Table, rpc: &str, number: u64) -> bool {
     };
     match &read {
         Ok(()) => table.facts.answered(rpc),
-        // What has a receipt is there, and the operator may read it.
+        // A message with a receipt exists, and the operator may read it.
         Err(status)
             if voice.name == "operator"
                 && rpc == "GetMessage"
@@ -409,7 +409,7 @@ async fn rest(voice: &Voice, facts: &Facts, rpc: &str) -> Result<(), Status> {
     Ok(())
 }
 
-/// An agent, as the operator sees it now.
+/// Returns an agent, as the operator reads it now.
 pub(crate) async fn agent(voice: &Voice, name: &str) -> Result<v1::Agent, Status> {
     let request = v1::GetAgentRequest { name: name.to_owned() };
     let read = TopologyServiceClient::new(voice.channel()).get_agent(request).await?.into_inner();

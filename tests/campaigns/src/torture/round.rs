@@ -1,7 +1,7 @@
-//! A round: a hive of its own is kept busy while everybody in it is killed, comes to rest, and is
-//! held against the contract.
+//! A round: a separate hive is kept busy while its processes are killed, comes to rest, and is
+//! checked against the contract.
 //!
-//! Invariant: a round is made from its seed; what its programs do meanwhile is theirs.
+//! Invariant: a round depends on its seed, except for the timing of its programs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,35 +29,35 @@ use super::tape::Tape;
 use super::turns::Harness;
 use super::voice::Voice;
 
-/// A round that lasts longer hangs.
+/// Maximum duration of a round; a longer one hangs.
 const ROUND_MAX: Duration = Duration::from_secs(120);
-/// How much mail a real harness has still to work off then.
+/// Maximum number of ready deliveries left for a real harness; the others are dropped.
 const TURNS_LEFT: usize = 3;
-/// So often one looks whether everything is at rest.
+/// Maximum number of checks for rest.
 const LOOKS_MAX: usize = 400;
 
-/// What a round is made from.
+/// The definition of a round.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) kills: u64,
     /// Programs with fail points; `None`: the plain ones, which die at random only.
     pub(crate) faults: Option<PathBuf>,
-    /// What is done to the database when all is at rest, to see that it would be found.
+    /// The change made to the database when all is at rest, to check that it is found.
     pub(crate) tamper: Option<fn(&Path)>,
 }
 
-/// What came of it.
+/// The outcome of a round.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) figures: Figures,
     pub(crate) violations: Vec<Violation>,
     pub(crate) history: History,
-    /// Where the hive is; it goes with the rig.
+    /// The rig that owns the hive's directory.
     pub(crate) rig: Rig,
 }
 
-/// Everybody in a round, as long as it lasts.
+/// All participants of a round, as long as it lasts.
 struct Scene {
     killer: Killer,
     tape: Arc<Tape>,
@@ -187,7 +187,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Lets everything come to rest, and reads what there is.
+    /// Waits until everything is at rest, and reads the final state.
     async fn rest(&mut self, harness: &mut Harness) -> anyhow::Result<Final> {
         self.killer.calm().await;
         for _ in 0..LOOKS_MAX {
@@ -196,7 +196,7 @@ impl Scene {
                 players::drain(&self.voice(name)).await;
             }
             harness.finish().await;
-            // From now on, so that nothing that settles meanwhile is missed.
+            // Watches from now on, so that no settlement during the read is missed.
             let settling = last::Settling::new(&self.operator).await;
             if last::restless(&self.operator, &self.agents).await == Some(0)
                 && let Some(mut last) = last::read_still(&self.operator, &self.agents)
@@ -220,7 +220,7 @@ impl Scene {
                     return Ok(last);
                 }
             }
-            // Somebody with a harness still works.
+            // A harness still works.
             settling.wait().await;
         }
         let mut left = Vec::new();
@@ -239,7 +239,7 @@ impl Scene {
         bail!("the hive does not come to rest; it has {left:?}");
     }
 
-    /// Ends what would come of itself later, and most of what would take real programs long.
+    /// Withdraws what would happen by itself later, and most of what would take real programs long.
     async fn withdraw(&self) -> anyhow::Result<()> {
         let now = last::read(&self.operator, &self.agents).await.context("the hive can be read")?;
         for reminder in
@@ -274,7 +274,7 @@ impl Scene {
     }
 }
 
-/// Everything that helps to understand what was found.
+/// Returns a report with everything that helps to understand the violations.
 pub(crate) fn tell(plan: &Plan, outcome: &Outcome, kept: &Path) -> String {
     let mut text = format!("seed {}; the hive is kept in {}\n", plan.seed, kept.display());
     for violation in &outcome.violations {

@@ -1,10 +1,9 @@
-//! What of the contract the campaign drives: every call of it stands in one of two lists.
+//! The coverage of the contract: every RPC is in one of two lists.
 //!
-//! Invariant: who adds a call to the contract has to say here whether the campaign drives it; a
-//! test compares.
+//! Invariant: an author that adds an RPC must state here whether the campaign drives it; a test
+//! compares.
 
-/// Calls that are made in every run, each of them by players whose answers are counted as
-/// `rpc NAME`.
+/// RPCs called in every run, each by players whose answers are counted as `rpc NAME`.
 pub const DRIVEN: [&str; 65] = [
     "SendMessage",
     "GetMessage",
@@ -73,8 +72,8 @@ pub const DRIVEN: [&str; 65] = [
     "Drain",
 ];
 
-/// Calls that are left out, each with the reason.
+/// RPCs left out, each with the reason.
 pub const LEFT_OUT: [(&str, &str); 0] = [];
 
-/// Driven calls that a short run may never see done, because they wait for something rare.
+/// Driven RPCs that a short run may never see succeed, because they wait for a rare event.
 pub const RARE: [&str; 3] = ["ReleaseDelivery", "Login", "ServeLogin"];

@@ -1,7 +1,7 @@
-//! From the wire to what the history knows.
+//! Translations from the wire into the types of the history.
 //!
-//! Invariant: nothing is left out that a rule looks at; a value that the contract does not have is
-//! a panic, because it is a violation.
+//! Invariant: nothing that a rule reads is left out. A value that the contract does not have is a
+//! violation, and so a panic.
 
 use hive_history::{
     self as history, Cause, Handed, Kind, Lane, Origin, Outcome, QuestionSeen, QuestionState,
@@ -9,7 +9,7 @@ use hive_history::{
 };
 use hive_proto::v1;
 
-/// A time in ms.
+/// Converts a time to ms.
 pub(crate) fn ms(time: Option<&prost_types::Timestamp>) -> i64 {
     time.map_or(0, |time| time.seconds * 1000 + i64::from(time.nanos) / 1_000_000)
 }
@@ -152,7 +152,7 @@ pub(crate) fn question(question: &v1::Question) -> QuestionSeen {
         v1::QuestionState::Cancelled => QuestionState::Cancelled,
     };
     let answer = question.answer.clone().unwrap_or_default();
-    // The operator goes by uid and name here.
+    // The operator is named by uid and name here.
     let by_operator = question.closed_by.starts_with("uid ");
     QuestionSeen {
         id: question.id,

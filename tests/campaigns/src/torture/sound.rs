@@ -1,4 +1,4 @@
-//! Whether the database is sound, as SQLite says, read beside the broker that runs on it.
+//! SQLite's integrity check of the database, made while the broker runs on it.
 //!
 //! Invariant: nothing is written to it from here.
 
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use rusqlite::{Connection, OpenFlags};
 
-/// Reads all of it.
+/// Checks the whole database.
 pub(crate) async fn check(state: &Path) -> anyhow::Result<()> {
     let path = database(state)?;
     tokio::task::spawn_blocking(move || blocking(&path)).await?
 }
 
-/// The hive's database.
+/// Returns the path of the hive's database.
 pub(crate) fn database(state: &Path) -> anyhow::Result<PathBuf> {
     let path = state.join("hive.db");
     if path.exists() { Ok(path) } else { bail!("there is no database in {}", state.display()) }

@@ -1,8 +1,8 @@
-//! The tape: what everybody in this process writes down, in one order, and how much has been
-//! answered so far.
+//! The tape: what all players in this process record, in one order, and the number of answers so
+//! far.
 //!
-//! Invariant: a call is on the tape before it leaves, and its answer after it came, so that the
-//! order on the tape is one that happened.
+//! Invariant: a call is on the tape before it leaves, and its answer after it came. So the order on
+//! the tape is one that happened.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,18 +38,18 @@ impl Tape {
         u64::try_from(boot_ms() - self.start).unwrap_or(0)
     }
 
-    /// A number that was not given before.
+    /// Returns an unused number.
     pub(crate) fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A call is about to leave; its number.
+    /// Records a call that is about to leave; returns its number.
     pub(crate) fn invoke(&self, caller: &str, request_id: &str, op: &Op) -> u64 {
         let mut history = self.lock();
         history.invoke(self.at(), wall_ms(), caller, request_id, op.clone())
     }
 
-    /// A call has ended.
+    /// Records the end of a call.
     pub(crate) fn answer(&self, call: u64, answer: Answer) {
         let known = !matches!(answer, Answer::Unknown(_));
         let mut history = self.lock();
@@ -65,18 +65,18 @@ impl Tape {
         history.push(self.at(), wall_ms(), Event::Mark(mark));
     }
 
-    /// A question was seen in a list or a watch, perhaps not as it stands now.
+    /// Records a question seen in a list or a watch, perhaps not in its current state.
     pub(crate) fn saw(&self, question: QuestionSeen) {
         let mut history = self.lock();
         history.push(self.at(), wall_ms(), Event::Saw(question));
     }
 
-    /// How many calls have been answered, as it grows.
+    /// Returns the number of answered calls, as it grows.
     pub(crate) fn answers(&self) -> watch::Receiver<u64> {
         self.answers.subscribe()
     }
 
-    /// Everything so far.
+    /// Returns a copy of the history so far.
     pub(crate) fn copy(&self) -> History {
         self.lock().clone()
     }
@@ -91,7 +91,7 @@ fn boot_ms() -> i64 {
     millis(ClockId::Boottime)
 }
 
-/// What the clock on the wall shows, in ms since 1970.
+/// Returns the wall clock, in ms since 1970.
 #[must_use]
 pub fn wall_ms() -> i64 {
     millis(ClockId::Realtime)

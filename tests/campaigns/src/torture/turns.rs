@@ -1,5 +1,5 @@
-//! A harness made of nothing but calls: it attaches, runs turns, comes back after every broker, and
-//! now and then begins anew or stays away.
+//! A harness made of nothing but calls: it attaches, runs turns, reconnects after every broker, and
+//! now and then starts again or stays away.
 //!
 //! Every call of it is on the tape, so the rules know its turns, which they cannot with the real
 //! harness.
@@ -17,7 +17,7 @@ use super::perform::Carried;
 use super::players::{self, Table};
 use super::voice::Voice;
 
-/// So long one waits for a turn before one asks again.
+/// How long to wait for a turn before the request is repeated.
 const BEGIN_WAIT: Duration = Duration::from_millis(400);
 
 /// An attached harness.
@@ -43,7 +43,7 @@ impl Harness {
         }
     }
 
-    /// Attaches, or comes back; the turn that is open.
+    /// Attaches or resumes; returns the open turn.
     pub(crate) async fn attach(&mut self, anew: bool) -> u64 {
         loop {
             let op = Op::Attach {
@@ -69,7 +69,7 @@ impl Harness {
         Op::BeginTurn { session: self.session.clone() }
     }
 
-    /// Ends a turn; whether the session still is the one.
+    /// Ends a turn; returns whether the session is still valid.
     pub(crate) async fn end(&self, turn: u64, outcome: Outcome, returned: Vec<String>) -> bool {
         let op = Op::EndTurn { session: self.session.clone(), turn, outcome, returned };
         matches!(self.voice.insist(&op, &Carried::default()).await, Answer::Ok(_))
@@ -80,14 +80,14 @@ impl Harness {
         let mut open = self.attach(true).await;
         while !table.is_closing() {
             if open != 0 {
-                // It came back to a turn that it knows nothing of any more.
+                // It was attached to a turn that it no longer knows.
                 self.end(open, Outcome::Drained, Vec::new()).await;
             }
             open = self.turn(&table, &mut dice).await;
         }
     }
 
-    /// One turn; the turn that is open where it had to attach again.
+    /// Runs one turn; returns the open turn if it had to attach again.
     async fn turn(&mut self, table: &Table, dice: &mut Dice) -> u64 {
         self.turns += 1;
         let process =
@@ -112,7 +112,7 @@ impl Harness {
             Ok(Answer::Refused(_)) => return self.attach(dice.chance(50)).await,
             Ok(Answer::Unknown(_)) => {
                 self.attach(false).await;
-                // The same request again: it may have begun then.
+                // The same request again: the turn may have begun by then.
                 match tokio::time::timeout(BEGIN_WAIT, self.voice.once(&request, &op, &carried))
                     .await
                 {
@@ -123,7 +123,7 @@ impl Harness {
             Ok(Answer::Ok(_)) | Err(_) => return 0,
         };
         let found = std::mem::take(&mut *carried.commands.lock().expect("nobody panics with it"));
-        // It may be said by the stream too that they are there, or have been closed since.
+        // The stream may also report these commands, or they may have been closed since.
         found.iter().for_each(|command| table.facts.heard(*command, &BTreeSet::new()));
         let mut returned = Vec::new();
         for step in 0..dice.below(4) {
@@ -151,7 +151,7 @@ impl Harness {
             }
         }
         if dice.chance(6) {
-            // It is started anew in mid-turn.
+            // It starts again in mid-turn.
             return self.attach(true).await;
         }
         let outcome = match dice.below(100) {
@@ -165,7 +165,7 @@ impl Harness {
         if self.end(turn, outcome, returned).await { 0 } else { self.attach(false).await }
     }
 
-    /// What a harness tells besides its turns.
+    /// Makes the reports of a harness outside its turns.
     async fn beside(&self, table: &Table, dice: &mut Dice) {
         let (session, other) = (&self.session, |rpc: &str, content: String| Op::Other {
             rpc: rpc.to_owned(),
@@ -187,7 +187,7 @@ impl Harness {
             _ => {
                 let (subject, text) =
                     (format!("subject {}", dice.below(3)), table.text(&self.voice.name, "problem"));
-                // Another session may have begun meanwhile; then it is refused.
+                // Another session may have begun in the meantime; then the report is refused.
                 self.voice
                     .insist(&Op::ReportProblem { subject, text }, &Carried::process(session))
                     .await;
@@ -195,7 +195,7 @@ impl Harness {
         }
     }
 
-    /// Runs turns that end well until nothing is left.
+    /// Runs turns that succeed until nothing is left.
     pub(crate) async fn finish(&mut self) {
         let mut open = self.attach(true).await;
         loop {
@@ -217,7 +217,7 @@ impl Harness {
                 Err(_) => break,
             }
         }
-        // A begin that was given up may have been answered just then.
+        // An abandoned begin may have been answered just then.
         let open = self.attach(true).await;
         assert_eq!(open, 0, "a fresh session has no turn");
         self.table.facts.all_heard().await;

@@ -1,4 +1,4 @@
-//! A voice: somebody on a socket who asks for things until they know what came of it.
+//! A voice: a client on a socket that repeats each request until its outcome is known.
 //!
 //! Invariant: one request keeps its request id through all repetitions, and every try is on the
 //! tape.
@@ -16,17 +16,17 @@ use super::perform::{self, Carried};
 use super::seen;
 use super::tape::Tape;
 
-/// No call may take longer; then nobody knows what came of it.
+/// Maximum duration of a call; after it the outcome is unknown.
 const CALL_MAX: Duration = Duration::from_secs(20);
-/// So long one waits for a broker before trying all the same.
+/// How long to wait for a broker before trying anyway.
 const BROKER_WAIT: Duration = Duration::from_millis(100);
-/// After so many tries without an answer the hive does not work any more.
+/// Maximum number of tries without an answer; after that the hive counts as broken.
 const TRIES_MAX: usize = 3_000;
 
-/// Which broker is up: its number, 0 for none.
+/// The number of the broker that is up, 0 for none.
 pub(crate) type Up = watch::Receiver<u64>;
 
-/// Somebody on a socket.
+/// A client on a socket.
 #[derive(Clone, Debug)]
 pub(crate) struct Voice {
     pub(crate) name: String,
@@ -47,27 +47,27 @@ impl Voice {
         self.channel.clone()
     }
 
-    /// A question was seen.
+    /// Records a question that was seen.
     pub(crate) fn saw(&self, question: &v1::Question) {
         self.tape.saw(seen::question(question));
     }
 
-    /// Something is about to befall the hive.
+    /// Records an event that is about to happen to the hive.
     pub(crate) fn mark(&self, mark: Mark) {
         self.tape.mark(mark);
     }
 
-    /// A request id that nothing else has.
+    /// Returns a unique request id.
     pub(crate) fn request_id(&self) -> String {
         format!("{}-{}", self.name, self.tape.number())
     }
 
-    /// Which broker is up.
+    /// Returns the number of the broker that is up.
     pub(crate) fn seen(&self) -> u64 {
         *self.up.borrow()
     }
 
-    /// One try.
+    /// Makes one try.
     pub(crate) async fn once(&self, request_id: &str, op: &Op, carried: &Carried) -> Answer {
         let call = self.tape.invoke(&self.name, request_id, op);
         let performed = tokio::time::timeout(
@@ -80,11 +80,11 @@ impl Voice {
         answer
     }
 
-    /// The same request until there is a definite answer.
+    /// Repeats a request until there is a definite answer.
     ///
     /// # Panics
     ///
-    /// If there never is one.
+    /// Panics if there never is one.
     pub(crate) async fn insist(&self, op: &Op, carried: &Carried) -> Answer {
         let request_id = self.request_id();
         self.insist_as(&request_id, op, carried).await
@@ -103,10 +103,10 @@ impl Voice {
         panic!("{} got no answer to {op:?} in {TRIES_MAX} tries: {last:?}", self.name);
     }
 
-    /// Waits for a broker that is not the one that was up then, or for a while.
+    /// Waits for a broker other than `seen`, or for a while.
     pub(crate) async fn another_broker(&self, seen: u64) {
         let mut up = self.up.clone();
-        // The end of the wait is no error: it may be the same broker that answered so.
+        // A timeout is not an error: the same broker may have answered so.
         drop(tokio::time::timeout(BROKER_WAIT, up.wait_for(|now| *now != 0 && *now != seen)).await);
     }
 }

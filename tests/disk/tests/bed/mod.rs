@@ -1,6 +1,6 @@
-//! A store on a disk, worked by hand: nothing happens but what a test says, and nothing waits.
+//! A store on a disk, stepped by hand: only what a test calls happens, and no call waits.
 //!
-//! Invariant: what `told` and `seen` hold was answered to somebody, so it has to be there for ever.
+//! Invariant: a caller got each answer in `told` and `seen`, so it must stay true for ever.
 #![allow(dead_code, reason = "each test uses its part")]
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub(crate) fn directory() -> tempfile::TempDir {
     dir.expect("a directory for a test")
 }
 
-/// How a command fails.
+/// The error of a command.
 #[derive(Debug)]
 pub(crate) enum Failed {
     Store(StoreError),
@@ -59,7 +59,7 @@ impl Failed {
     }
 }
 
-/// Nobody who has to hear of commits.
+/// A listener that ignores commits.
 pub(crate) struct Nobody;
 
 impl Committed for Nobody {
@@ -74,10 +74,10 @@ pub(crate) struct Open {
 
 type Judge = Arc<dyn Fn(u64, &Op, &Disk) -> Verdict + Send + Sync>;
 
-/// What was left when the power went by itself.
+/// The image left by a power cut during a run.
 type Cut = Arc<Mutex<Option<(tempfile::TempDir, Disk)>>>;
 
-/// A disk, the store on it while it is open, and what anybody was told of it.
+/// A disk, the store on it while it is open, and the answers that callers got.
 pub(crate) struct Bed {
     dir: tempfile::TempDir,
     pub(crate) disk: Disk,
@@ -96,7 +96,7 @@ impl Bed {
         bed
     }
 
-    /// Nothing is there yet.
+    /// Creates a bed without a database.
     pub(crate) fn unopened() -> Self {
         let dir = directory();
         let disk = Disk::over(dir.path());
@@ -135,7 +135,7 @@ impl Bed {
         Ok(())
     }
 
-    /// The broker is killed and started again on what it has left.
+    /// Kills the broker and starts it again on what is left.
     pub(crate) fn restart(&mut self) -> Result<(), OpenError> {
         if let Some(Open { store, hand }) = self.open.take() {
             // Closed as a reader would, so that the log stays as it is.
@@ -150,14 +150,14 @@ impl Bed {
         self.start()
     }
 
-    /// The end in good order.
+    /// Stops the store cleanly.
     pub(crate) fn stop(&mut self) {
         let Open { store, hand } = self.open.take().expect("the store is open");
         hand.close();
         store.close();
     }
 
-    /// The power goes; the store is not started again.
+    /// Cuts the power; does not start the store again.
     pub(crate) fn cut_power(&mut self, rng: &mut dyn Rng) {
         let dir = directory();
         self.disk = self.disk.cut_power(rng, dir.path()).expect("an image");
@@ -165,8 +165,8 @@ impl Bed {
         self.dir = dir;
     }
 
-    /// This decides from now on, also after a kill; it is told how many ops there were before on
-    /// all disks of this bed, and the disk.
+    /// Sets the judge of all further operations, including those after a kill. It gets the number
+    /// of earlier operations on all disks of this bed, and the disk.
     pub(crate) fn on_each(
         &mut self,
         judge: impl Fn(u64, &Op, &Disk) -> Verdict + Send + Sync + 'static,
@@ -181,7 +181,7 @@ impl Bed {
         self.disk.on(move |op| judge(asked.fetch_add(1, Ordering::Relaxed), op, &disk));
     }
 
-    /// The power is to go at the op of this number, unless the faults strike first.
+    /// Cuts the power at the operation of this number, unless the faults strike first.
     pub(crate) fn cut_power_at(
         &mut self,
         number: u64,
@@ -199,8 +199,8 @@ impl Bed {
         });
     }
 
-    /// Whether the power went; then what is left of the disk lies ready, and the store is not
-    /// started on it.
+    /// Returns whether the power was cut; then the image is ready, and the store is not started on
+    /// it.
     pub(crate) fn was_cut(&mut self) -> bool {
         let Some((dir, left)) = self.cut.lock().expect("one at a time").take() else {
             return false;
@@ -210,7 +210,7 @@ impl Bed {
         true
     }
 
-    /// The broker is killed; the store is not started again.
+    /// Kills the broker; does not start the store again.
     pub(crate) fn kill(&mut self) {
         let dir = directory();
         self.disk = self.disk.kill(dir.path()).expect("an image");
@@ -219,7 +219,7 @@ impl Bed {
         self.dir = dir;
     }
 
-    /// Says some things in one batch; answers what became of each.
+    /// Writes these bodies in one batch; returns the result of each.
     pub(crate) fn say_all(&mut self, bodies: &[&str]) -> Vec<Result<u64, Failed>> {
         let Open { store, hand } = self.open.as_mut().expect("the store is open");
         let context = &mut Context::from_waker(Waker::noop());
@@ -266,7 +266,7 @@ impl Bed {
         answer
     }
 
-    /// What a caller reads.
+    /// Returns what a caller reads.
     pub(crate) fn read(&mut self) -> Result<BTreeMap<u64, String>, Failed> {
         let store = &self.open.as_ref().expect("the store is open").store;
         let context = &mut Context::from_waker(Waker::noop());
@@ -292,8 +292,8 @@ impl Bed {
         matches!(&*self.open().store.health().borrow(), Health::Faulted(_))
     }
 
-    /// Starts the store on what there is, and looks whether everything that anybody was told is
-    /// there and nothing is broken.
+    /// Starts the store on what is left, and asserts that every answered message is there and
+    /// nothing is broken.
     pub(crate) fn audit(&mut self, who: &str) {
         self.disk.heal();
         self.start().unwrap_or_else(|error| {

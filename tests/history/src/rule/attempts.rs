@@ -1,11 +1,9 @@
-//! Only faults use attempts: each shown attempt is explained by failures before it, no failure that
-//! is known is forgotten, none is beyond the maximum, and from the third on a delivery is served
-//! alone.
+//! Only faults use attempts. Each shown attempt is explained by earlier failures. No known failure
+//! is forgotten, none exceeds the maximum, and from the third on a delivery is served alone.
 //!
-//! An attempt may be used by a nack, by a lease that ran out, by a turn that FAILED, and by a turn
-//! whose end nobody saw (it may have VANISHED); turns and receives whose answer was lost may have
-//! held anything. Silent: about the count of opaque agents' deliveries, and from below after a
-//! redrive.
+//! A nack, an expired lease, a turn that FAILED, and a turn without an observed end (it may have
+//! VANISHED) may use an attempt. Turns and receives without an answer may have held anything.
+//! Silent: about the count of opaque agents' deliveries, and about its minimum after a redrive.
 
 use super::Found;
 use crate::call::{Op, Reply};
@@ -100,15 +98,15 @@ fn at_the_end(index: &Index<'_>, found: &mut Found, max: u32) {
     }
 }
 
-/// Whether the operator wanted the delivery sent round again.
+/// Returns whether the operator redrove the delivery.
 fn redriven(index: &Index<'_>, key: Key<'_>) -> bool {
     index
         .of(&index.decisions, &key)
         .any(|call| matches!(call.op, Op::Decide { decision: Decision::Redrive, .. }))
 }
 
-/// How many failures a delivery had at least and at most: at least by `from`, at most by `till`.
-/// Those of a lease come after it, so `own` is left out.
+/// Returns the minimum number of a delivery's failures by `from`, and the maximum by `till`.
+/// Failures of a lease come after it, so `own` is left out.
 fn failures(
     index: &Index<'_>,
     key: Key<'_>,
@@ -126,15 +124,14 @@ fn failures(
             }
             Holder::Turn(turn) => {
                 let (known, possible) = failed(index, *turn, from, till);
-                // Of mail that was received in the turn nobody here knows whether it reached the
-                // model.
+                // This observer cannot know whether mail received in the turn reached the model.
                 (known && hand.wakes, possible)
             }
         };
         least += u32::from(known);
         most += u32::from(possible);
     }
-    // Whoever's answer was lost may have held it, and vanished or failed with it.
+    // A call without an answer may have held the delivery, and vanished or failed with it.
     let unseen = index.calls_of(key.0).filter(|call| {
         let takes = matches!(call.op, Op::Receive { .. } | Op::BeginTurn { .. });
         takes && call.from < till && call.ok().is_none() && call.refused().is_none()
@@ -143,11 +140,10 @@ fn failures(
     (if redriven { 0 } else { least }, most)
 }
 
-/// Whether a consumer's lease may have run out: it was not acked that anybody knew, and was held
-/// for its length.
+/// Returns whether a consumer's lease may have expired: no known ack, and held for its length.
 fn may_have_run_out(index: &Index<'_>, hand: &Hand<'_>, till: usize) -> bool {
     let Op::Receive { lease_ms, .. } = index.calls[hand.call].op else { return false };
-    // An extension may also make it shorter.
+    // An extension may also shorten the lease.
     if let Holder::Consumer(token) = &hand.holder
         && index.of(&index.token_calls, token).any(|call| matches!(call.op, Op::Extend { .. }))
     {
@@ -177,12 +173,12 @@ fn failed(index: &Index<'_>, turn: u64, from: usize, till: usize) -> (bool, bool
         .by_turn
         .get(&turn)
         .is_some_and(|hands| hands.iter().any(|place| index.hands[*place].from < till));
-    // Its end is known to be another one; then it did not fail.
+    // The turn is known to have another outcome, so it did not fail.
     let spared = ends().any(|call| with(call, false) && call.ok().is_some());
     (known, begun_before && !spared)
 }
 
-/// A delivery that failed twice uses up nobody else's attempts.
+/// Checks that a delivery that failed twice uses up no attempts of other deliveries.
 fn alone(index: &Index<'_>, found: &mut Found) {
     for call in &index.calls {
         let Some((till, Reply::Leased(all))) = call.ok() else { continue };
@@ -203,7 +199,7 @@ fn alone(index: &Index<'_>, found: &mut Found) {
         else {
             continue;
         };
-        // What the operator decides about is not the turn's any more.
+        // A delivery that the operator decides about is no longer the turn's.
         if index
             .of(&index.decisions, &(waking.handed.agent.as_str(), waking.handed.message))
             .next()

@@ -1,10 +1,10 @@
-//! What is identical is not doubled: a turn that runs again for the same delivery, and sends what
-//! an earlier run sent, sends nothing.
+//! Identical messages are not doubled: a turn that runs again for the same delivery, and sends what
+//! an earlier run sent, creates no new message.
 //!
-//! Each earlier message stands in once in each run, so only a text that a run sent once is looked
-//! at. Silent: where the earlier run carried other mail too, because its message may have stood in
-//! for that of another delivery's turn; where two runs wait for their answers side by side; and
-//! about opaque agents that may say a thing twice in one turn.
+//! Each earlier message is reused once in each run, so only a text that a run sent once is checked.
+//! Silent: if the earlier run carried other mail too, because its message may have been reused for
+//! another delivery's turn; if two runs wait for their answers concurrently; and about opaque
+//! agents that may repeat a text in one turn.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
     opaque(index, found);
 }
 
-/// What one says in a turn: to whom, in reply to what, the text.
+/// A message as sent in a turn: recipients, whether a broadcast, the message it replies to, text.
 type Said<'a> = (&'a [String], bool, u64, &'a str);
 
 fn said<'a>(op: &'a Op) -> Option<(u64, Said<'a>)> {
@@ -28,7 +28,7 @@ fn said<'a>(op: &'a Op) -> Option<(u64, Said<'a>)> {
 }
 
 fn observed(index: &Index<'_>, found: &mut Found) {
-    // Turns by what woke them, where that is all they carried.
+    // Turns by the delivery that started them, if they carried no other.
     let mut runs: BTreeMap<(&str, u64), Vec<(u64, usize)>> = BTreeMap::new();
     for (turn, hands) in &index.by_turn {
         let hands: Vec<_> = hands.iter().map(|place| &index.hands[*place]).collect();
@@ -58,7 +58,7 @@ fn observed(index: &Index<'_>, found: &mut Found) {
     }
 }
 
-/// A text that two turns have each sent anew.
+/// Returns a text that two turns each sent as a new message.
 fn twice<'a>(index: &Index<'a>, earlier: u64, later: u64) -> Option<(&'a str, [usize; 2])> {
     let sends = |turn: u64| index.of(&index.turn_calls, &turn).copied().collect::<Vec<Call<'a>>>();
     let anew = |call: &Call<'a>| match call.ok() {
@@ -69,7 +69,7 @@ fn twice<'a>(index: &Index<'a>, earlier: u64, later: u64) -> Option<(&'a str, [u
     for call in &after {
         let (Some((_, what)), Some(till)) = (said(call.op), anew(call)) else { continue };
         let same = |other: &&Call<'a>| said(other.op).is_some_and(|(_, said)| said == what);
-        // Said twice in this run, the earlier message may stand in for the other one.
+        // If this run sent it twice, the earlier message may be reused for the other one.
         let mut requests: Vec<&str> =
             after.iter().filter(same).map(|other| other.request_id).collect();
         requests.dedup();
@@ -84,7 +84,7 @@ fn twice<'a>(index: &Index<'a>, earlier: u64, later: u64) -> Option<(&'a str, [u
     None
 }
 
-/// Agents whose turns nobody looks into, but that say nothing twice in one turn.
+/// Checks opaque agents that never repeat a text in one turn.
 fn opaque(index: &Index<'_>, found: &mut Found) {
     let mut runs: BTreeMap<(&str, u64), Vec<&Turn>> = BTreeMap::new();
     for turn in &index.last.turns {

@@ -1,9 +1,9 @@
-//! Who has lost a lease, or a session, settles nothing: it is refused.
+//! A caller that has lost a lease or a session settles nothing: its calls are refused.
 //!
-//! A token is stale once its delivery was handed over under another one, the operator settled it,
-//! or it was settled the other way. A session is stale once a fresh one was answered. Silent: about
-//! settlements that were first asked for before that, because they may have been done then and are
-//! only told again.
+//! A token is stale once its delivery was leased under another one, the operator settled it, or it
+//! was settled with the other outcome. A session is stale once a new one was answered. Silent:
+//! about settlements first requested before that; they may have been done then, and the answer
+//! repeated.
 
 use super::Found;
 use crate::call::{Op, Reply};
@@ -31,7 +31,7 @@ fn tokens<'a>(index: &Index<'a>, found: &mut Found, token: &&'a str) {
     };
     for call in &calls {
         let Some((till, reply)) = call.ok() else { continue };
-        // An extension is no settlement that may be told again.
+        // An extension is not a settlement, so its answer is not repeated.
         let since = if is_settlement(call) { first_of_kind(call) } else { call.from };
         let what = |why: String| {
             format!(
@@ -79,7 +79,7 @@ fn tokens<'a>(index: &Index<'a>, found: &mut Found, token: &&'a str) {
     }
 }
 
-/// The session that a call speaks for.
+/// Returns the session that a call names.
 fn session_of(op: &Op) -> Option<&str> {
     let (Op::BeginTurn { session } | Op::OpenTurn { session } | Op::EndTurn { session, .. }) = op
     else {
@@ -89,7 +89,7 @@ fn session_of(op: &Op) -> Option<&str> {
 }
 
 fn sessions(index: &Index<'_>, found: &mut Found) {
-    // Fresh sessions of an agent: token, when first asked for, when answered.
+    // New sessions of an agent: token, when first requested, when answered.
     let mut fresh: std::collections::HashMap<&str, Vec<(&str, usize, usize)>> =
         std::collections::HashMap::new();
     for call in &index.calls {

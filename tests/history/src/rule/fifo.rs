@@ -1,10 +1,10 @@
-//! First in, first out: within a lane of an inbox, what came first is first handed over first.
+//! First in, first out: within a lane of an inbox, first hand-overs are in order of acceptance.
 //!
-//! Only hand-overs that say they are the first are compared: a delivery that came back may be
-//! behind others (backoff, served alone, held). Ids are given in the order of acceptance, so the
-//! smaller one lay there when the larger one was taken. Silent: where the two leases were asked for
-//! side by side, and about the order of the lanes, because the counter of system deliveries in a
-//! row is not seen.
+//! Only hand-overs that claim to be the first are compared: a requeued delivery may be behind
+//! others (backoff, served alone, held). Ids are assigned in the order of acceptance, so the
+//! smaller one was in the inbox when the larger one was leased. Silent: if the two leases were
+//! requested concurrently, and about the order of the lanes, because the counter of consecutive
+//! system deliveries is not visible.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
     }
     for ((agent, lane), mut hands) in lanes {
         hands.sort_by_key(|hand| hand.handed.message);
-        // The earliest of all that have a larger id.
+        // The earliest hand-over of those with a larger id.
         let mut earliest: Option<&Hand<'_>> = None;
         for hand in hands.iter().rev() {
             if let Some(other) = earliest
@@ -38,7 +38,7 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
     }
 }
 
-/// Whether one answer brought both, this one earlier.
+/// Returns whether one answer contained both, this one earlier.
 fn is_before_in_answer(index: &Index<'_>, one: &Hand<'_>, other: &Hand<'_>) -> bool {
     let place = |hand: &Hand<'_>| {
         let crate::call::Reply::Leased(all) = index.calls[hand.call].ok()?.1 else { return None };

@@ -1,8 +1,8 @@
-//! What is sent to a stopped agent waits until it is started, and nothing of a purged agent reaches
-//! a later one of its name.
+//! Mail to a stopped agent waits until the agent is started. No mail of a purged agent reaches a
+//! later agent of its name.
 //!
-//! Silent: about mail that was on its way when the agent was stopped, and about stops and purges
-//! whose answer was lost.
+//! Silent: about mail that was under way when the agent was stopped, and about stops and purges
+//! without an answer.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::event::Mark;
 use crate::index::{Index, Key};
 use crate::violation::Rule::Gone;
 
-/// When a message was made: when the first request for it left, and when one was first answered.
+/// When a message was created: when its first request left, and when one was first answered.
 #[derive(Clone, Copy, Debug)]
 struct Made {
     left: usize,
@@ -69,7 +69,7 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
     }
 }
 
-/// Whether an agent was purged, so that its deliveries are not read at the end.
+/// Returns whether an agent was purged, so that its deliveries are absent at the end.
 pub(super) fn is_purged(index: &Index<'_>, (agent, _): Key<'_>) -> bool {
     index
         .marks
@@ -77,8 +77,8 @@ pub(super) fn is_purged(index: &Index<'_>, (agent, _): Key<'_>) -> bool {
         .any(|(_, mark)| matches!(mark, Mark::Purging { agent: other } if other == agent))
 }
 
-/// The last purge of an agent that was over before this observation: where it began, and where it
-/// was answered.
+/// Returns the last purge of an agent that was over before this observation: its start and its
+/// answer.
 fn purge_before(index: &Index<'_>, agent: &str, before: usize) -> Option<(usize, usize)> {
     let is_end = |mark: &Mark| matches!(mark, Mark::Purged { agent: other } if other == agent);
     let (purged, _) = index.marks.iter().rev().find(|(at, mark)| *at < before && is_end(mark))?;

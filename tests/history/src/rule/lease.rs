@@ -1,12 +1,11 @@
-//! At most one lease lives per delivery: what one has is not handed to another before the first has
-//! certainly lost it.
+//! At most one lease lives per delivery: it is not leased again before the first lease has
+//! certainly ended.
 //!
 //! A consumer's lease lives from its answer until its time is over, counted from its request, or
-//! until anything happens that ends it by the contract: it is settled, the operator decides, a
-//! harness attaches, the agent is retired, the host reboots. A turn's lease lives until its end is
-//! reported, another session may have begun, or no call of its session was answered for the grace
-//! time. Silent: where either lease was asked for while the other was, and about turns of opaque
-//! agents.
+//! until an event ends it by the contract: it is settled, the operator decides, a harness attaches,
+//! the agent is retired, the host reboots. A turn's lease lives until its end is reported, another
+//! session may have begun, or its session had no answer for the grace time. Silent: if the two
+//! leases were requested concurrently, and about turns of opaque agents.
 
 use super::Found;
 use crate::call::{Op, Reply};
@@ -18,7 +17,7 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
     for ((agent, message), places) in &index.by_delivery {
         for (nth, later) in places.iter().enumerate() {
             let later = &index.hands[*later];
-            // The nearest ones are enough: what is older was ended long ago, or shows with those.
+            // Checking the nearest ones is enough: older ones ended long ago, or show with those.
             for earlier in
                 places[nth.saturating_sub(4)..nth].iter().map(|place| &index.hands[*place])
             {
@@ -35,7 +34,7 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
     }
 }
 
-/// Whether a lease certainly lived until after this observation.
+/// Returns whether a lease certainly lived until after this observation.
 fn lives(index: &Index<'_>, hand: &Hand<'_>, until: usize) -> bool {
     let agent = hand.handed.agent.as_str();
     let ended = |at: usize| at > hand.from && at < until;
@@ -56,7 +55,7 @@ fn lives(index: &Index<'_>, hand: &Hand<'_>, until: usize) -> bool {
     });
     let decided =
         index.of(&index.decisions, &(agent, hand.handed.message)).any(|call| ended(call.from));
-    // A call that is under way at any time before `until` may have been done just then.
+    // A call under way at any time before `until` may have taken effect just then.
     let attaches = |call: &crate::index::Call<'_>| {
         let resumed = matches!(call.ok(), Some((_, Reply::Attached { resumed: true, .. })));
         let over = call.answer.is_some_and(|(till, _)| till < hand.from);
@@ -94,11 +93,11 @@ fn caller_of<'a>(index: &Index<'a>, hand: &Hand<'_>) -> &'a str {
     index.calls[hand.call].caller
 }
 
-/// The earliest time at which a consumer's lease can run out by itself.
+/// Returns the earliest time at which a consumer's lease can expire.
 fn expiry(index: &Index<'_>, hand: &Hand<'_>, token: &&str, until: usize) -> u64 {
     let Op::Receive { lease_ms, .. } = index.calls[hand.call].op else { return 0 };
     let mut expiry = index.at(hand.from) + lease_ms;
-    // An extension may also shorten it; where several are under way at once, any may be the last.
+    // An extension may also shorten it. If several are under way at once, any may be the last.
     let extensions: Vec<_> = index
         .of(&index.token_calls, token)
         .filter(|call| matches!(call.op, Op::Extend { .. }) && call.from < until)
@@ -119,7 +118,7 @@ fn expiry(index: &Index<'_>, hand: &Hand<'_>, token: &&str, until: usize) -> u64
     expiry.saturating_sub(index.history.setting.tolerance_ms)
 }
 
-/// Until when the harness of a turn was certainly not away for too long.
+/// Returns the time until which a turn's harness was certainly within the grace time.
 fn last_contact(index: &Index<'_>, hand: &Hand<'_>, until: usize) -> u64 {
     let grace = index.history.setting.grace_ms.saturating_sub(index.history.setting.tolerance_ms);
     let mut alive = index.at(hand.from) + grace;

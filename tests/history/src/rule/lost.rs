@@ -1,8 +1,8 @@
-//! Nothing accepted is lost: what got a receipt is there at the end, in the inbox of everybody it
-//! is for, and was not forgotten there.
+//! Nothing accepted is lost: a message with a receipt is there at the end, in the inbox of every
+//! recipient, and was not forgotten there.
 //!
-//! Silent: about what is not known to be accepted, and about waiting mail where not everything is
-//! at rest.
+//! Silent: about messages not known to be accepted, and about waiting mail if not everything is at
+//! rest.
 
 use std::collections::HashSet;
 
@@ -103,7 +103,7 @@ fn message_is_there(index: &Index<'_>, found: &mut Found, seen: &[usize], id: u6
     }
 }
 
-/// A message and its deliveries are one transaction; and nobody is left waiting.
+/// Checks that a message and its deliveries are one transaction, and that no waiter is left.
 fn rows(index: &Index<'_>, found: &mut Found) {
     for message in &index.last.messages {
         for agent in &message.recipients {

@@ -1,6 +1,6 @@
-//! The rules, a file each: what a promise of the contract means for what an observer can see.
+//! The rules, a file each: what a promise of the contract means for an observer.
 //!
-//! Invariant: each says in its doc comment where it cannot know, and is silent there.
+//! Invariant: each states in its doc comment what it cannot know, and is silent about it.
 
 mod attempts;
 mod doubled;
@@ -22,7 +22,7 @@ mod turn;
 use crate::index::Index;
 use crate::violation::{Rule, Violation};
 
-/// All of them.
+/// All rules.
 pub(crate) const ALL: [fn(&Index<'_>, &mut Found); 16] = [
     lost::check,
     phantom::check,
@@ -42,7 +42,7 @@ pub(crate) const ALL: [fn(&Index<'_>, &mut Found); 16] = [
     gone::check,
 ];
 
-/// What was found.
+/// The violations found.
 #[derive(Debug, Default)]
 pub(crate) struct Found(pub(crate) Vec<Violation>);
 

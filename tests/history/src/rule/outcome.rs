@@ -1,7 +1,8 @@
-//! One outcome per question: whoever sees it closed sees the same, it is never open again, one
-//! request at most closed it, and the outcome is what somebody said, or the deadline.
+//! One outcome per question: every reader that sees it closed sees the same outcome, and it is
+//! never open again. At most one request closed it, and the outcome is an answer, a withdrawal or
+//! the deadline.
 //!
-//! Silent: about a watch that is behind, and about who closed a question between opaque agents.
+//! Silent: about a watch that lags, and about which of two opaque agents closed a question.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +13,8 @@ use crate::index::Index;
 use crate::noun::{QuestionSeen, QuestionState};
 use crate::violation::Rule::OneOutcome;
 
-/// A sight of a question: when it may have been taken, when it was seen, and whether it cannot be
-/// older than `from`.
+/// A sight of a question: the earliest time of its state, when it was seen, and whether it cannot
+/// be older than `from`.
 struct Sight<'a> {
     question: &'a QuestionSeen,
     from: usize,
@@ -97,7 +98,7 @@ fn outcome(question: &QuestionSeen) -> (QuestionState, &[String], &str, &str, bo
     )
 }
 
-/// No deadline passes before its time.
+/// Checks that no question expires before its deadline.
 fn early(index: &Index<'_>, found: &mut Found, id: u64, sights: &[Sight<'_>], end: usize) {
     let Some(sight) = sights.iter().find(|sight| sight.question.state == QuestionState::Expired)
     else {
@@ -125,7 +126,7 @@ fn early(index: &Index<'_>, found: &mut Found, id: u64, sights: &[Sight<'_>], en
     }
 }
 
-/// Who was told that they closed it did.
+/// Checks that a question shows the answer of the caller whose request closed it.
 fn answered_as_asked(found: &mut Found, op: &Op, question: &QuestionSeen, seen: &[usize]) {
     let id = question.id;
     if let Op::Answer { choices, text, .. } = op {
@@ -151,7 +152,7 @@ fn answered_as_asked(found: &mut Found, op: &Op, question: &QuestionSeen, seen: 
     }
 }
 
-/// At most one request closed it.
+/// Checks that at most one request closed it.
 fn closers(index: &Index<'_>, found: &mut Found) {
     let mut winners: BTreeMap<u64, (&str, usize)> = BTreeMap::new();
     for ((_, _, request), calls) in &index.requests {
@@ -173,7 +174,7 @@ fn closers(index: &Index<'_>, found: &mut Found) {
     }
 }
 
-/// An outcome comes from somebody.
+/// Checks that a call or an event explains an outcome.
 fn has_reason(index: &Index<'_>, found: &mut Found, question: &QuestionSeen) {
     let id = question.id;
     let of_the_two = |agent: &String| *agent == question.asker || *agent == question.target;

@@ -1,8 +1,8 @@
-//! No phantoms: every message, question and reminder was sent by somebody, and is there no more
-//! often than it was sent.
+//! No phantoms: every message, question and reminder has a request that created it, and exists at
+//! most as often as it was requested.
 //!
-//! Silent: about what opaque agents sent, and about whether a notice of the broker had its occasion
-//! where only opaque agents have turns.
+//! Silent: about what opaque agents sent, and about the trigger of a broker's notice if only opaque
+//! agents have turns.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::last::Message;
 use crate::noun::{Kind, Origin, Outcome, State};
 use crate::violation::Rule::NoPhantom;
 
-/// What a caller wanted to have written: itself, and how many requests may have written it.
+/// What a caller requested, and how many requests may have written it.
 type Wanted<'a> = BTreeMap<(Sort, &'a str, &'a str), usize>;
 
-/// What can be made by a request.
+/// What a request can create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Sort {
     Message,
@@ -92,7 +92,7 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
     }
 }
 
-/// At most one notice that tells an agent to go on is not settled; a dead one is no obstacle to an
+/// Checks that an agent has at most one unsettled notice to continue. A dead one does not block an
 /// order of the operator.
 fn kicks(index: &Index<'_>, found: &mut Found) {
     let mut waiting: BTreeMap<&str, u64> = BTreeMap::new();
@@ -114,7 +114,7 @@ fn kicks(index: &Index<'_>, found: &mut Found) {
     }
 }
 
-/// What may have been written, by whoever asked for it. A request counts once however often it was
+/// Returns what requests may have written, by caller. A request counts once however often it was
 /// repeated.
 fn wanted<'a>(index: &Index<'a>) -> Wanted<'a> {
     let mut wanted = Wanted::new();
@@ -129,7 +129,7 @@ fn wanted<'a>(index: &Index<'a>) -> Wanted<'a> {
     wanted
 }
 
-/// What a request makes, and its text; `None` where it makes nothing of its own.
+/// Returns what a request creates and its text, or `None` if it creates nothing.
 pub(super) fn text_of(op: &Op) -> Option<(Sort, &str)> {
     if let Op::Send { body, .. } = op {
         Some((Sort::Message, body))
@@ -144,7 +144,7 @@ pub(super) fn text_of(op: &Op) -> Option<(Sort, &str)> {
     }
 }
 
-/// A message of the broker has an occasion.
+/// Checks that a message of the broker has a trigger.
 fn notice(index: &Index<'_>, found: &mut Found, message: &Message, kind: Kind) {
     let calls = || index.calls.iter();
     let somebody_unseen = !index.history.setting.opaque.is_empty();
@@ -170,9 +170,9 @@ fn notice(index: &Index<'_>, found: &mut Found, message: &Message, kind: Kind) {
         Kind::Problem => {
             somebody_unseen || calls().any(|call| matches!(call.op, Op::ReportProblem { .. }))
         }
-        // An agent that has no login is parked also without a turn.
+        // An agent without a login is parked even without a turn.
         Kind::Unavailable => true,
-        // A session that begins tells its agent to go on.
+        // A session that begins sends its agent a notice to continue.
         Kind::Restarted => {
             let to = message.recipients.first().map_or("", String::as_str);
             index.is_opaque(to)

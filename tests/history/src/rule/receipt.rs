@@ -1,9 +1,8 @@
-//! A receipt never lies: the same request has one answer, another one under its id is refused, an
-//! id belongs to one thing, and what the log has under it, and what is handed over under it, is
-//! what was sent.
+//! A receipt never lies. The same request has one answer, another request under its id is refused,
+//! and an id belongs to one object. The log and each hand-over show under that id what was sent.
 //!
-//! Silent: about repeated receives and begins, which lease anew once their leases are over, and
-//! about repetitions that are refused because the caller may do nothing at all any more.
+//! Silent: about repeated receives and begins, which lease again once their leases are over, and
+//! about repetitions refused because the caller may call nothing any more.
 
 use std::collections::HashMap;
 
@@ -14,7 +13,7 @@ use crate::index::{Call, Holder, Index, RequestKey};
 use crate::noun::{Decision, Origin, State};
 use crate::violation::Rule::Receipt;
 
-/// Refusals that have nothing to do with the request: they may come for a repetition too.
+/// Refusals that do not depend on the request: a repetition may get them too.
 const OF_THE_CALLER: [&str; 6] = [
     "AGENT_RETIRED",
     "LEASE_LOST",
@@ -36,8 +35,8 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
                 continue;
             };
             let (owner, at) = *owners.entry(id).or_insert((*key, till));
-            // A begin that is repeated after its turn ended begins another one; what it made is its
-            // own all the same.
+            // A begin that is repeated after its turn ended begins another turn, which also belongs
+            // to that request.
             if owner != *key {
                 let what = format!("id {id} was given to {owner:?} and to {key:?}");
                 found.add(Receipt, &[at, till], what);
@@ -53,7 +52,7 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
     handed(index, found);
 }
 
-/// The id that a reply made. An equal one of an earlier run is not made.
+/// Returns the id that a reply created. A message reused from an earlier run is not created.
 pub(super) fn made(reply: &Reply) -> Option<u64> {
     match reply {
         Reply::Sent { message, already: false, .. }
@@ -118,7 +117,7 @@ fn one_answer(found: &mut Found, key: RequestKey<'_>, calls: &[&Call<'_>]) {
     }
 }
 
-/// What the log has under an id is what was sent.
+/// Checks that the log shows under an id what was sent.
 fn in_the_log(index: &Index<'_>, found: &mut Found, call: &Call<'_>, till: usize, reply: &Reply) {
     let seen = [call.from, till];
     let author = |caller: &str| {
@@ -159,7 +158,7 @@ fn in_the_log(index: &Index<'_>, found: &mut Found, call: &Call<'_>, till: usize
         _ => return,
     };
     let Some(message) = index.messages.get(&id) else { return };
-    // Of a broadcast nobody knows here who was there.
+    // This observer does not know the recipients of a broadcast.
     let other_place =
         matches!(call.op, Op::Send { to, everyone: false, .. } if message.recipients != *to);
     if message.origin != origin
@@ -175,7 +174,7 @@ fn in_the_log(index: &Index<'_>, found: &mut Found, call: &Call<'_>, till: usize
     }
 }
 
-/// What was settled stays settled.
+/// Checks that a settled delivery stays settled.
 fn settled(index: &Index<'_>, found: &mut Found, call: &Call<'_>, till: usize) {
     let (agent, message, wanted) = if let Op::Ack { token } = call.op {
         let Some(hand) = index.by_token.get(token.as_str()).map(|place| &index.hands[*place])
@@ -214,7 +213,7 @@ fn settled(index: &Index<'_>, found: &mut Found, call: &Call<'_>, till: usize) {
     }
 }
 
-/// What is handed over is what lies in the log.
+/// Checks that each hand-over equals the message in the log.
 fn handed(index: &Index<'_>, found: &mut Found) {
     let adopted = |name: &str| {
         index
@@ -235,7 +234,7 @@ fn handed(index: &Index<'_>, found: &mut Found) {
             );
             found.add(Receipt, &[hand.till], what);
         }
-        // A token is somebody's alone.
+        // A token belongs to one lease.
         if let Holder::Consumer(token) = hand.holder
             && let Some(other) = index.by_token.get(token).map(|place| &index.hands[*place])
             && other.handed.message != handed.message

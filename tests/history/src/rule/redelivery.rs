@@ -1,7 +1,7 @@
-//! A redelivery says so: of all leases on a delivery only one may claim to be the first, and it is
-//! the first; and a cause has its occasion.
+//! A redelivery is marked as one: only the first lease of a delivery may claim to be the first, and
+//! a cause has its trigger.
 //!
-//! Silent: about the causes that opaque agents' turns bring.
+//! Silent: about the causes set by opaque agents' turns.
 
 use super::Found;
 use crate::call::Op;
@@ -34,7 +34,7 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
     }
 }
 
-/// Whether something happened that gives this cause.
+/// Checks that an event explains this cause.
 fn occasion(index: &Index<'_>, found: &mut Found, hand: &Hand<'_>) {
     let Some(cause) = hand.handed.cause else { return };
     let (agent, message) = (hand.handed.agent.as_str(), hand.handed.message);

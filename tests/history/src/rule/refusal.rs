@@ -1,6 +1,6 @@
-//! A refusal wrote nothing: a request whose every call ended with a definite no is nowhere.
+//! A refusal wrote nothing: a request refused in every call has no effect anywhere.
 //!
-//! Silent: where a call of the request got no answer, or another request has the same text.
+//! Silent: if a call of the request got no answer, or another request has the same text.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,7 +1,7 @@
-//! A reminder fires exactly once, not early, with its own words; one that was withdrawn does not;
-//! and it is due when it was asked for.
+//! A reminder fires exactly once, not early, and with its own text. A withdrawn one does not fire,
+//! and the due time is the requested one.
 //!
-//! Silent: about the time of a delay where the clock was set, and about what is not fired where not
+//! Silent: about the time of a delay if the clock was set, and about unfired reminders if not
 //! everything is at rest.
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use crate::index::Index;
 use crate::last::{Message, ReminderState};
 use crate::violation::Rule::FiresOnce;
 
-/// A due reminder that has not fired after so many ms at rest was forgotten.
+/// A due reminder that has not fired after this many ms at rest was forgotten.
 const LATE_MS: i64 = 2_000;
 /// A longer body may have been spilled into a file.
 const INLINE_BYTES: usize = 4096;
@@ -143,7 +143,7 @@ fn replies(index: &Index<'_>, found: &mut Found) {
     }
 }
 
-/// What was handed over had been due on the wall at some time before.
+/// Checks that each reminder handed over had been due on the wall clock before.
 fn early(index: &Index<'_>, found: &mut Found) {
     let due: HashMap<u64, i64> =
         index.last.reminders.iter().map(|reminder| (reminder.id, reminder.due)).collect();

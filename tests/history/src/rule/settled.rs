@@ -1,9 +1,9 @@
-//! What is settled at the end was settled by somebody who could: by the token of a lease, by the
-//! end of a turn, by the operator, or because something newer took its place. This is what finds
-//! mail that was taken for delivered and never was.
+//! A delivery settled at the end was settled by a caller with the right to: by the token of a
+//! lease, by the end of a turn, by the operator, or because a newer message superseded it. This
+//! rule finds mail that counts as delivered and never was.
 //!
-//! Silent: about the inboxes of opaque agents, of the operator (who answers questions, which
-//! settles) and of retired agents.
+//! Silent: about the inboxes of opaque agents, of the operator (whose answers to questions settle)
+//! and of retired agents.
 
 use super::Found;
 use crate::call::Op;
@@ -57,7 +57,7 @@ fn acked(index: &Index<'_>, key: Key<'_>) -> bool {
     by_token || ended(index, key, |outcome| outcome == Outcome::Ok)
 }
 
-/// Whether a turn that held it, or may have, was ended so.
+/// Returns whether a turn that held it, or may have, ended with such an outcome.
 fn ended(index: &Index<'_>, key: Key<'_>, wanted: impl Fn(Outcome) -> bool) -> bool {
     index.calls_of(key.0).any(|call| {
         let Op::EndTurn { turn, outcome, .. } = call.op else { return false };
@@ -75,7 +75,7 @@ fn ended(index: &Index<'_>, key: Key<'_>, wanted: impl Fn(Outcome) -> bool) -> b
 fn superseded(index: &Index<'_>, delivery: &Delivery) -> bool {
     let Some(message) = index.messages.get(&delivery.message) else { return true };
     match &message.origin {
-        // Notices stand in for one another by rules of their own.
+        // Notices supersede one another by rules of their own.
         Origin::System(_) => true,
         Origin::External(_) => {
             let newer = |other: &&crate::last::Message| {

@@ -1,7 +1,7 @@
-//! Who is told of a question: its target of the ask once, and of its end everybody once whom it
-//! concerns, by the table of the contract.
+//! The notices about a question: its target gets the question once, and each agent concerned gets
+//! its end once, by the table of the contract.
 //!
-//! Silent: where one of the two was retired.
+//! Silent: if the asker or the target was retired.
 
 use super::Found;
 use crate::index::Index;
@@ -64,7 +64,7 @@ fn kind_of(state: QuestionState) -> Option<Kind> {
     }
 }
 
-/// How often the asker and the target are told of the end; `None` where that is not known.
+/// Returns how many notices of the end the asker and the target get, or `None` if unknown.
 fn expected(question: &QuestionSeen) -> Option<(usize, usize)> {
     let by_target = question.closed_by == question.target;
     let by_asker = question.closed_by == question.asker;

@@ -1,7 +1,7 @@
-//! The end of a turn settles by the table: what an outcome cannot do it did not do, and where the
-//! turn was seen whole, the numbers are right.
+//! The end of a turn settles by the table: an outcome has only the effects it may have, and if all
+//! of the turn was observed, the numbers are right.
 //!
-//! Silent about the numbers: where a receive of the turn is not known to be over before its end, or
+//! Silent about the numbers: if a receive of the turn is not known to be over before its end, or
 //! the operator decided about its mail.
 
 use super::Found;
@@ -55,7 +55,7 @@ fn reached(index: &Index<'_>, hand: &Hand<'_>, returned: &[String]) -> bool {
     matches!(index.calls[hand.call].op, Op::Receive { tool_use, .. } if !tool_use.is_empty() && returned.contains(tool_use))
 }
 
-/// All that a turn held when this call ended it; `None` where that is not known.
+/// Returns all that a turn held when this call ended it, or `None` if that is unknown.
 fn whole<'s, 'a>(index: &'s Index<'a>, turn: u64, end: &Call<'_>) -> Option<Vec<&'s Hand<'a>>> {
     let hands: Vec<&Hand<'_>> =
         index.by_turn.get(&turn).into_iter().flatten().map(|place| &index.hands[*place]).collect();

@@ -1,4 +1,4 @@
-//! Bad histories of mail: lost, made up, out of order, held twice, settled by the wrong one.
+//! Bad histories of mail: lost, made up, out of order, leased twice, settled by the wrong caller.
 
 use hive_history::{
     Answer, Cause, Counts, Decision, Kind, Op, Origin, Outcome, Reply, Rule, State,

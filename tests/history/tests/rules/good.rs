@@ -1,5 +1,4 @@
-//! Histories that look as if something were wrong, and in which nothing is: the checker raises no
-//! false alarm.
+//! Correct histories that look wrong: the checker raises no false alarm.
 
 use hive_history::{
     Answer, Cause, Counts, Decision, Mark, Op, Origin, Outcome, Reply, Rule, State,
@@ -91,7 +90,7 @@ fn an_answer_is_repeated_with_the_same_lease() {
     let handed = vec![world.handed(first, "a", 1, None)];
     world.call_as("bob", &request, receive(), unknown());
     world.receive(second, "b", 1, None);
-    // It held the first one all the time.
+    // The first lease lived all the time.
     world.call_as("bob", &request, receive(), Answer::Ok(Reply::Leased(handed.clone())));
     world.call_as("bob", &request, receive(), Answer::Ok(Reply::Leased(handed)));
     world.ack(first, "a");
@@ -192,7 +191,7 @@ fn a_run_repeats_what_it_said_and_nothing_is_doubled() {
     let second = world.begin("s", message, 2, Some(Cause::TurnFailed));
     let already = Answer::Ok(Reply::Sent { message: said, already: true, skipped: Vec::new() });
     world.call("bob", World::send_op("ada", "done", second), already);
-    // Said once more in the same run it is meant.
+    // A second send of the text in the same run is intended.
     let more = world.put(Origin::Agent("bob".to_owned()), "ada", "done");
     world.call("bob", World::send_op("ada", "done", second), sent(more));
     world.end("s", second, Outcome::Ok, counts(1, 0));

@@ -1,5 +1,5 @@
-//! Every rule finds the smallest history that breaks it, and none finds anything in a history that
-//! only looks as if.
+//! Every rule finds the smallest history that breaks it, and none finds a violation in a correct
+//! history that looks wrong.
 
 mod bad_mail;
 mod bad_rest;

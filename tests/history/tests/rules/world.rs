@@ -1,8 +1,8 @@
-//! A small world to write histories in: each call takes 10 ms, and what it did is put into the
-//! final state too.
+//! A small world to write histories in: each call takes 10 ms, and its effect goes into the final
+//! state too.
 //!
-//! Invariant: what its methods write is a history of a broker that keeps the contract; a test
-//! breaks it afterwards, in one place.
+//! Invariant: its methods write a history of a broker that keeps the contract; a test breaks it
+//! afterwards, in one place.
 
 use hive_history::{
     Answer, Cause, Counts, Decision, Delivery, Due, Event, Final, Handed, History, Kind, Lane,
@@ -10,9 +10,9 @@ use hive_history::{
     Reply, Rule, Setting, State, Violation, check,
 };
 
-/// What the wall shows when the observer's clock shows 0.
+/// The wall clock when the observer's clock shows 0.
 pub(crate) const WALL: i64 = 1_000_000;
-/// How long a consumer's lease lasts here.
+/// How long a consumer's lease lasts here, in ms.
 pub(crate) const LEASE: u64 = 60_000;
 
 pub(crate) struct World {
@@ -69,7 +69,7 @@ impl World {
         self.history.push(self.at, wall, Event::Mark(mark));
     }
 
-    /// A whole call under a request id of its own.
+    /// Records a call and its answer under a new request id.
     pub(crate) fn call(&mut self, caller: &str, op: Op, answer: Answer) {
         let request = self.request();
         self.call_as(caller, &request, op, answer);
@@ -117,7 +117,7 @@ impl World {
         }
     }
 
-    /// `ada` sends to `bob`, is answered, and it lies there.
+    /// `ada` sends to `bob`, gets a receipt, and the delivery is ready.
     pub(crate) fn send(&mut self, body: &str) -> u64 {
         let message = self.put(Origin::Agent("ada".to_owned()), "bob", body);
         self.call("ada", Self::send_op("bob", body, 0), sent(message));
@@ -132,7 +132,7 @@ impl World {
         self.last.deliveries.iter_mut().find(|delivery| delivery.message == id).expect("it was put")
     }
 
-    /// A message of the final state as `bob` is handed it.
+    /// Returns a message of the final state as `bob` receives it.
     pub(crate) fn handed(
         &mut self,
         message: u64,
@@ -158,7 +158,7 @@ impl World {
         }
     }
 
-    /// `bob` takes it as a consumer.
+    /// `bob` leases it as a consumer.
     pub(crate) fn receive(
         &mut self,
         message: u64,
@@ -182,7 +182,7 @@ impl World {
         self.delivery(message).cause = Some(Cause::Nacked);
     }
 
-    /// `bob`'s harness attaches anew.
+    /// `bob`'s harness attaches again.
     pub(crate) fn attach(&mut self, session: &str, epoch: u64) {
         let op = Op::Attach { session: String::new(), take_over: true };
         let reply =
@@ -190,7 +190,7 @@ impl World {
         self.call("bob", op, Answer::Ok(reply));
     }
 
-    /// A turn of `bob` for a message.
+    /// Begins a turn of `bob` for a message.
     pub(crate) fn begin(
         &mut self,
         session: &str,
@@ -243,7 +243,7 @@ impl World {
         self.last.questions.iter_mut().find(|question| question.id == id).expect("it was asked")
     }
 
-    /// What the question looks like once `bob` has answered it.
+    /// Returns the question after `bob`'s answer.
     pub(crate) fn answered(&mut self, id: u64, text: &str) -> QuestionSeen {
         let question = self.question(id);
         (question.state, question.answer, question.closed_by) =
@@ -251,7 +251,7 @@ impl World {
         question.clone()
     }
 
-    /// `bob` answers, and `ada` is told.
+    /// `bob` answers, and `ada` gets a notice.
     pub(crate) fn reply(&mut self, id: u64, text: &str) {
         let question = self.answered(id, text);
         self.call("bob", answer(id, text), Answer::Ok(Reply::Question(question)));
@@ -259,7 +259,7 @@ impl World {
         self.message(told).question = id;
     }
 
-    /// `bob` sets a reminder that is due after so many ms; its place in the final state.
+    /// `bob` sets a reminder that is due after this many ms; returns its index in the final state.
     pub(crate) fn remind(&mut self, body: &str, after: u64) -> usize {
         let id = self.id();
         let due = self.wall() + 5 + i64::try_from(after).expect("small");
@@ -270,7 +270,7 @@ impl World {
         self.last.reminders.len() - 1
     }
 
-    /// It fires now.
+    /// Fires the reminder now.
     pub(crate) fn fire(&mut self, place: usize) -> u64 {
         let Reminder { id, body, .. } = self.last.reminders[place].clone();
         let message =
@@ -288,7 +288,7 @@ impl World {
         check(&self.history, &self.last)
     }
 
-    /// Nothing is wrong with it.
+    /// Asserts that no rule finds a violation.
     #[track_caller]
     pub(crate) fn fine(self) {
         let history = self.history.clone();
@@ -296,7 +296,7 @@ impl World {
         assert!(found.is_empty(), "{found:#?}\n{}", history.tail(100));
     }
 
-    /// Exactly this is wrong with it, and the words have it.
+    /// Asserts that exactly this rule is broken and that the report contains these words.
     #[track_caller]
     pub(crate) fn breaks(self, rule: Rule, words: &str) {
         let history = self.history.clone();
@@ -332,7 +332,7 @@ pub(crate) fn answer(question: u64, text: &str) -> Op {
     Op::Answer { question, choices: Vec::new(), text: text.to_owned() }
 }
 
-/// Everything acked, or nothing of it.
+/// Returns the counts of a turn.
 pub(crate) fn counts(acked: u32, returned: u32) -> Counts {
     Counts { acked, returned, dead: 0, held: 0 }
 }

@@ -131,14 +131,14 @@ fn campaign(cli: &Cli) -> io::Result<ExitCode> {
         }
         if total.took_ms / 10_000 > told {
             told = total.took_ms / 10_000;
-            // Who does not read the progress still gets the end.
+            // A caller that does not read the progress still gets the end.
             drop(tell(&total.line()));
         }
         failed.len() < 3
     });
     tell(&total.line())?;
     let now = SystemClock::new()?.now().wall.0;
-    // What was shrunk or bounded is no campaign.
+    // A shrunk or limited run is not a campaign.
     if cli.steps.is_none()
         && cli.minutes.is_none()
         && cli.agents.is_none()

@@ -1,4 +1,4 @@
-//! Chaos: kills, power cuts, reboots, restarts, troubles of the disk, and people who set the clock.
+//! Chaos: kills, power cuts, reboots, restarts, disk errors, and people that set the clock.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use crate::plan::Fault;
 use crate::world::{World, say};
 
 impl World {
-    /// Things that befall the broker and its host, until all is healed.
+    /// Breaks the broker and its host until all is healed.
     pub(crate) async fn befall(self: Rc<Self>) {
         let calm = self.dice.weighted(&[(2, 120_000), (3, 600_000), (1, 2_400_000)]);
         while !self.rest(self.dice.between(calm / 10, calm) * self.calm).await {
@@ -66,7 +66,7 @@ impl World {
                 say!(self, "the disk has room");
             }
             Fault::ClockSet => {
-                // So that it is known what it has shown at last.
+                // This records the last wall time before the clock is set.
                 self.mark(Mark::Note("the clock is about to be set".to_owned()));
                 let by = i64::try_from(self.dice.span(3_600_000)).unwrap_or(0) + 1;
                 self.time.jump(if self.dice.chance(500) { by } else { -by });
@@ -87,7 +87,7 @@ impl World {
         }
     }
 
-    /// The broker is to die in the midst of what it writes next; the main loop buries it.
+    /// Makes the broker die during its next writes; the main loop buries it.
     async fn doom(self: &Rc<Self>, what: Fault) {
         let doom = Doom {
             action: self.dice.weighted(&[(3, Action::Sync), (2, Action::Write)]),
@@ -98,14 +98,14 @@ impl World {
         say!(self, "doomed: {what:?} {doom:?}");
         self.struck_end.set(end(what));
         self.host.doom(doom);
-        // Sometimes it dies again while it comes up.
+        // Sometimes it dies again while it starts.
         if self.dice.chance(300) {
             self.rest(self.dice.span(8_000)).await;
             self.host.doom(Doom { skip: 0, ..doom });
         }
     }
 
-    /// After a death: somebody starts it again.
+    /// Starts the broker again after a death.
     pub(crate) async fn up_again(self: &Rc<Self>) {
         self.sleep(self.dice.weighted(&[(4, 100), (3, 2_000), (2, 30_000), (1, 90_000)])).await;
         if self.broker.borrow().is_none() {
@@ -135,7 +135,7 @@ impl World {
         self.up_again().await;
     }
 
-    /// Second harnesses that take over.
+    /// Starts second harnesses that take over.
     pub(crate) async fn usurp(self: Rc<Self>, agent: String) {
         while !self.rest(self.dice.between(60_000, 1_500_000) * self.calm).await {
             if self.plan.has(Fault::TakeOver)
@@ -150,7 +150,7 @@ impl World {
         }
     }
 
-    /// Whether mail waits or is worked on that somebody reads.
+    /// Returns a sentence per delivery that is ready or leased in these agents' inboxes.
     pub(crate) async fn unread(&self, agents: &[String]) -> Option<Vec<String>> {
         let (_, engine) = self.serving()?;
         let mut unread = Vec::new();

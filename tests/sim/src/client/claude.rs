@@ -1,5 +1,5 @@
-//! A claude process and its bridge: in one turn it receives, says what its script says, asks,
-//! answers, and sets reminders, with the token of its process. It may go on when its turn is over.
+//! A claude process and its bridge: in one turn it receives, sends the messages of its script,
+//! asks, answers and sets reminders, with the token of its process. It may continue after its turn.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -24,9 +24,9 @@ pub(crate) struct Turn {
     pub(crate) delivery: Option<Handed>,
     /// Tool calls whose result reached the model.
     pub(crate) returned: Rc<RefCell<BTreeSet<String>>>,
-    /// It is to stop: its turn is cancelled, or its harness is dead.
+    /// Whether it must stop: its turn is cancelled, or its harness is dead.
     pub(crate) stopped: Rc<Cell<bool>>,
-    /// The process has ended.
+    /// Whether the process has ended.
     pub(crate) over: Rc<Cell<bool>>,
     pub(crate) ended: Rc<Notify>,
 }
@@ -50,7 +50,7 @@ impl Turn {
 }
 
 impl World {
-    /// Runs a claude until it has said what it has to say.
+    /// Runs a claude until its script is over.
     pub(crate) async fn run_claude(self: &Rc<Self>, agent: &str, turn: &Turn) {
         let who = turn.who(agent);
         let steps = self.dice.weighted(&[(2, 1), (4, 3), (2, 6)]);
@@ -64,7 +64,7 @@ impl World {
                 return;
             }
             if self.dice.chance(80) {
-                // Two tools at once.
+                // Two concurrent tool calls.
                 let (world, who, turn) = (Rc::clone(self), who.clone(), turn.clone());
                 self.client(format!("tool {step} of turn {}", turn.id), async move {
                     world.use_tool(&who, &turn, &mut 0).await;
@@ -83,7 +83,7 @@ impl World {
         }
     }
 
-    /// One tool call; whether the turn goes on.
+    /// Makes one tool call; returns whether the turn continues.
     async fn use_tool(self: &Rc<Self>, who: &Who, turn: &Turn, said: &mut u64) -> bool {
         let what = self.dice.weighted(&[(6, 0), (5, 1), (1, 2), (1, 3), (1, 4), (1, 5), (2, 6)]);
         let heard = match (what, &turn.delivery) {
@@ -202,7 +202,7 @@ impl World {
         match self.insist(who, call, 3).await {
             Heard::Done(given) => {
                 let Reply::Leased(handed) = given.reply else { return true };
-                // A result that the model did not see is one whose mail goes back.
+                // A tool result that the model did not see requeues its mail.
                 if !handed.is_empty() && !turn.stopped.get() && self.dice.chance(900) {
                     turn.returned.borrow_mut().insert(tool_use);
                 }
@@ -220,7 +220,7 @@ impl World {
         }
     }
 
-    /// Answers the question that came as this mail.
+    /// Answers the question in this delivery.
     pub(crate) async fn answer_asked(self: &Rc<Self>, who: &Who, handed: &Handed) {
         let asker = handed.body.split(' ').next().unwrap_or_default().to_owned();
         self.learn_question(handed.question, &asker, &who.name);
@@ -240,7 +240,7 @@ impl World {
         });
     }
 
-    /// A process that outlived its turn.
+    /// Keeps a process running after its turn.
     pub(crate) fn haunt(self: &Rc<Self>, agent: &str, turn: &Turn) {
         if !self.fails(Fault::Zombie, 150) {
             return;

@@ -1,4 +1,4 @@
-//! Consumers: clients without a harness that lease, work, and settle; or forget to.
+//! Consumers: clients without a harness that lease, work and settle, or forget to settle.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use crate::plan::Fault;
 use crate::world::World;
 
 impl World {
-    /// One consumer of an agent's inbox.
+    /// Runs one consumer of an agent's inbox.
     pub(crate) async fn consume(self: Rc<Self>, agent: String) {
         let who = Who { name: agent.clone(), process: None };
         let mut boots = self.boots.subscribe();
@@ -18,7 +18,7 @@ impl World {
             boots.mark_unchanged();
             tokio::select! {
                 biased;
-                // Its process dies with the host; what it held it does not know any more.
+                // The process dies with the host and forgets what it held.
                 _ = boots.changed() => {}
                 () = self.consume_for_a_while(&who) => return,
             }
@@ -35,7 +35,7 @@ impl World {
             } else {
                 self.dice.weighted(&[(3, 60_000), (2, 5_000), (1, 600_000)])
             };
-            // Long enough that only a wake ends it early.
+            // So long that only a hint ends it early.
             let wait_ms = if healing {
                 30_000_000
             } else {
@@ -61,7 +61,7 @@ impl World {
                         self.work_on(who, &handed).await;
                     }
                 }
-                // A harness is attached, or the agent is away for a while.
+                // A harness is attached, or the agent is parked for a while.
                 Heard::Refused(_) => {
                     if self.rest(self.dice.between(5_000, 90_000)).await {
                         self.sleep(60_000).await;
@@ -106,7 +106,7 @@ impl World {
         }
         let poison = (handed.message ^ self.plan.seed).is_multiple_of(13);
         match self.dice.weighted(&[(14, 0), (3, 1), (1, 2), (2, 3), (1, 4)]) {
-            // Forgets it.
+            // Forgets the lease.
             3 => {}
             2 => drop(self.insist(who, Call::Nack { token, permanent: true }, 4).await),
             1 => drop(self.insist(who, Call::Nack { token, permanent: false }, 4).await),
@@ -114,7 +114,7 @@ impl World {
             other => {
                 drop(self.insist(who, Call::Ack { token: token.clone() }, 4).await);
                 if other == 4 && self.fails(Fault::Zombie, 500) {
-                    // Says it again under another id, much later; or the contrary.
+                    // Settles again under another id, much later, or with the other outcome.
                     self.pause(60_000).await;
                     let again = if self.dice.chance(500) {
                         Call::Ack { token }

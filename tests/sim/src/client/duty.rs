@@ -1,8 +1,8 @@
-//! The duty of a connected harness: it reports, waits for turns, watches the claude of each, and
-//! says how it ended.
+//! The work of a connected harness: it reports, waits for turns, watches the claude of each, and
+//! reports the outcome.
 //!
-//! Invariant: a wish and an end that were not answered are said again with the same request id,
-//! over whatever connection there is.
+//! Invariant: an unanswered begin or end is repeated with the same request id, over the connection
+//! that is open then.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::net::Heard;
 use crate::plan::Fault;
 
 impl Life {
-    /// What a connected harness does, until something is wrong.
+    /// Does the work of a connected harness until its connection must end.
     pub(super) async fn work(self: &Rc<Self>) -> Break {
         let world = &self.world;
         let logged_in = !world.fails(Fault::Vanish, 30);
@@ -47,12 +47,12 @@ impl Life {
         self.world.insist(&self.who, Call::Report { session, idle }, 3).await.is_done()
     }
 
-    /// Closes commands that were carried out.
+    /// Acknowledges completed commands.
     async fn acknowledge(&self) -> Option<Break> {
         let world = &self.world;
         if self.turn.borrow().is_none() && self.ending.borrow().is_none() {
             if let Some((id, false)) = self.restart.get() {
-                // It starts anew, with a new session; what it was told it remembers.
+                // It starts again with a new session; it remembers the orders it got.
                 self.restart.set(Some((id, true)));
                 return Some(Break::SessionOver);
             }
@@ -74,7 +74,7 @@ impl Life {
         None
     }
 
-    /// Waits for a turn, and starts it.
+    /// Waits for a turn and starts it.
     async fn begin(self: &Rc<Self>) -> Option<Break> {
         let world = &self.world;
         if self.needs_login.get() {
@@ -108,7 +108,7 @@ impl Life {
             }
             Heard::Refused(Reason::LeaseLost) => Some(Break::SessionOver),
             Heard::Refused(_) => {
-                // A turn is open that it has not heard of; the next attachment names it.
+                // A turn is open, but the answer was lost; the next attachment names it.
                 self.wish.take();
                 world.sleep(1_000).await;
                 Some(Break::Lost)
@@ -129,7 +129,7 @@ impl Life {
         self.turn.replace(Some(turn));
     }
 
-    /// Waits for the end of a claude, and decides how it ended.
+    /// Waits for the end of a claude, and decides the outcome.
     async fn watch(&self, turn: &Turn) -> Option<Break> {
         let world = &self.world;
         while !turn.over.get()
@@ -143,7 +143,7 @@ impl Life {
             }
         }
         if world.fails(Fault::Vanish, 25) {
-            // It hangs: nothing is heard of it, though its connection stands.
+            // It hangs: it sends nothing, though its connection is open.
             self.frozen.set(true);
             world.mark(Mark::Detached { agent: self.who.name.clone() });
             world.rest(world.dice.span(150_000)).await;
@@ -198,7 +198,7 @@ impl Life {
         self.ending.replace(Some((world.request(), call)));
     }
 
-    /// Says how a turn ended, until that is known to be known.
+    /// Reports how a turn ended, until the broker has answered.
     async fn settle(&self, request: &str, call: Call) -> Option<Break> {
         let world = &self.world;
         let logged_out = matches!(call, Call::End { outcome: Outcome::AuthFailed, .. });
@@ -217,8 +217,7 @@ impl Life {
             }
             Heard::Done(_) => {
                 self.ending.take();
-                // The park begins with this answer: what was said of the login before it does not
-                // count.
+                // The park begins with this answer: login reports before it do not count.
                 if logged_out {
                     self.needs_login.set(true);
                 }
@@ -253,7 +252,7 @@ impl Life {
             }
             Heard::Refused(Reason::LeaseLost) => Some(Break::SessionOver),
             Heard::Refused(_) => None,
-            // Whether one is open the next attachment tells.
+            // The next attachment says whether a turn is open.
             Heard::Nothing => Some(Break::Lost),
         }
     }

@@ -1,9 +1,8 @@
-//! Harnesses: they attach, wait for turns, run a claude in each, say how it ended, and come back
-//! after whatever befell them.
+//! Harnesses: they attach, wait for turns, run a claude in each, report its outcome, and reconnect
+//! after any failure.
 //!
-//! A life is one process. Its connection breaks and is made anew; its session goes on as long as
-//! the broker lets it. Invariant: a life forgets nothing that a real harness would know, and knows
-//! nothing that it would not.
+//! A life is one process. Its connection breaks and is opened again; its session lives as long as
+//! the broker allows. Invariant: a life remembers all that a real harness would, and nothing more.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -25,42 +24,41 @@ use crate::world::{World, say};
 /// How a life ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// Another starts in its place.
+    /// Another process starts as its successor.
     Died,
-    /// Another lives already, or the agent is no more.
+    /// Another process already runs, or the agent is retired.
     Over,
 }
 
 /// What ends a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Break {
-    /// It is made anew at once.
+    /// Reconnect at once.
     Lost,
-    /// It is made anew after so many ms.
+    /// Reconnect after this many ms.
     Cut(u64),
-    /// The broker ended the session, or says that it has ended.
+    /// The broker ended the session, or reports that it has ended.
     SessionOver,
     /// The process ends.
     Death,
 }
 
-/// One process.
+/// One harness process.
 pub(super) struct Life {
     pub(super) world: Rc<World>,
     pub(super) who: Who,
     pub(super) session: RefCell<String>,
     pub(super) turn: RefCell<Option<Turn>>,
-    /// The wish for a turn that has not been answered: its request id, and the secret of the
-    /// process to come.
+    /// The unanswered request to begin a turn: its request id, and the secret of the next process.
     pub(super) wish: RefCell<Option<(String, String)>>,
-    /// The end of a turn that has not been answered.
+    /// The unanswered end of a turn.
     pub(super) ending: RefCell<Option<(String, Call)>>,
     pub(super) needs_login: Cell<bool>,
     pub(super) frozen: Cell<bool>,
     pub(super) cancelled: Cell<u64>,
-    /// Commands that are to be acknowledged.
+    /// Commands to acknowledge.
     pub(super) done: RefCell<Vec<u64>>,
-    /// The order to start anew, and whether that was done.
+    /// The restart order, and whether the restart was done.
     pub(super) restart: Cell<Option<(u64, bool)>>,
     pub(super) news: Notify,
 }
@@ -153,7 +151,7 @@ impl Life {
         }
     }
 
-    /// The session is over for this process, and with it its turn.
+    /// Forgets the session and its turn.
     fn forget(&self) {
         let turn = self.turn.borrow().as_ref().map(|turn| turn.id);
         self.linger(self.session.take(), turn);
@@ -165,7 +163,7 @@ impl Life {
         }
     }
 
-    /// The process goes on beside the one that took its place, and knows only its old session.
+    /// Keeps the old process running beside its successor, with its old session.
     fn linger(&self, session: String, turn: Option<u64>) {
         if session.is_empty() || !self.world.fails(Fault::Zombie, 400) {
             return;
@@ -198,7 +196,7 @@ impl Life {
         });
     }
 
-    /// One connection, from its attachment to its break.
+    /// Runs one connection, from its attachment to its break.
     async fn connected(self: &Rc<Self>, given: Given) -> Break {
         let world = Rc::clone(&self.world);
         let Given { reply, attached: Some(attached), broker: Some(broker), .. } = given else {
@@ -291,7 +289,7 @@ impl Life {
         self.news.notify_one();
     }
 
-    /// Signs of life while a turn runs.
+    /// Sends signs of life while a turn runs.
     async fn beat(self: Rc<Self>) {
         loop {
             self.world.sleep(15_000).await;
@@ -305,7 +303,7 @@ impl Life {
 }
 
 impl World {
-    /// Waits for something that goes wrong; for ever, where it does not.
+    /// Waits until a fault happens; for ever if it does not.
     async fn rest_if(&self, fault: Fault, ms: u64) {
         if !self.plan.has(fault) || self.healing.get() {
             return std::future::pending().await;
@@ -316,7 +314,7 @@ impl World {
         }
     }
 
-    /// Whether an agent was retired by somebody.
+    /// Returns whether an agent was retired.
     pub(crate) fn is_retired(&self, agent: &str) -> bool {
         self.retired.borrow().contains(agent)
     }

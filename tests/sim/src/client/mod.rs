@@ -1,8 +1,8 @@
-//! Clients: everybody who talks to the broker. Each is a task that outlives brokers and goes by
-//! what it hears, like the real ones.
+//! Clients of the broker: each is a task that outlives brokers and acts on what it receives, like
+//! the real ones.
 //!
-//! Invariant: none of them polls: a client that waits for mail waits in one call, so that a wake
-//! that is lost is not made good by the next look.
+//! Invariant: no client polls. A client that waits for mail waits in one call, so that no later
+//! poll repairs a lost hint.
 
 pub(crate) mod chaos;
 pub(crate) mod claude;

@@ -1,5 +1,4 @@
-//! The operator: writes, asks, answers, decides about deliveries, cancels turns, and moves agents
-//! about.
+//! The operator: writes, asks, answers, decides about deliveries, cancels turns, and moves agents.
 
 use std::rc::Rc;
 
@@ -14,7 +13,7 @@ use crate::serve::caller;
 use crate::world::{Reader, World};
 
 impl World {
-    /// What an operator does all day.
+    /// Runs the operator until all is healed.
     pub(crate) async fn operate(self: Rc<Self>) {
         while !self.rest(self.dice.span(900_000 * self.calm / self.haste)).await {
             self.operate_once().await;
@@ -129,7 +128,7 @@ impl World {
         }
     }
 
-    /// Looks at what is held or dead, and decides about some of it.
+    /// Lists held and dead deliveries, and decides about some of them.
     async fn work_off_apart(self: &Rc<Self>, who: &Who) {
         let Some((_, engine)) = self.serving() else { return };
         let operator = caller("operator");
@@ -164,7 +163,7 @@ impl World {
         }
     }
 
-    /// Stops an agent for a while, whose mail waits then.
+    /// Stops an agent for a while; its mail waits until it is started.
     async fn pause_agent(self: &Rc<Self>, who: &Who, agent: &str) {
         if self.healing.get() || self.is_retired(agent) {
             return;
@@ -173,13 +172,13 @@ impl World {
             self.mark(Mark::Stopped { agent: agent.to_owned() });
             self.rest(self.dice.span(120_000)).await;
         }
-        // Whether or not the stop was answered, it may have been done.
+        // Even without an answer, the stop may have been done.
         self.mark(Mark::Starting { agent: agent.to_owned() });
         drop(self.insist(who, Call::Start { agent: agent.to_owned() }, 200).await);
     }
 
-    /// Makes an agent, writes to it, purges it, and makes another one of its name, who must not get
-    /// that mail.
+    /// Creates an agent, writes to it, purges it, and creates another one with its name, which must
+    /// not get that mail.
     async fn purge_ghost(self: &Rc<Self>, who: &Who) {
         const GHOST: &str = "ghost";
         if self.healing.get() {
@@ -210,7 +209,7 @@ impl World {
         }
     }
 
-    /// Retires an agent, or makes one anew, or gives it another parent.
+    /// Retires an agent, creates it again, or gives it another parent.
     async fn move_agent(self: &Rc<Self>, who: &Who, agent: &str) {
         if !self.plan.has(Fault::Topology) || self.healing.get() {
             return;

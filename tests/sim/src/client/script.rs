@@ -1,5 +1,5 @@
-//! Scripts: what a model says about a message follows from the message alone, so that a turn that
-//! runs again says the same again.
+//! Scripts: a model's reply depends on the message alone, so that a turn that runs again repeats
+//! it.
 
 use hive_core::question::Answer;
 
@@ -14,7 +14,7 @@ fn mix(one: u64, two: u64, three: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// The `step`th thing that is said about a message, if there is one.
+/// Returns the `step`th call of the script about a message, if there is one.
 pub(crate) fn said(world: &World, agent: &str, message: u64, step: u64) -> Option<Call> {
     let owner = agent.bytes().fold(0, |sum, byte| sum * 31 + u64::from(byte));
     let hash = mix(world.plan.seed ^ owner, message, step);
@@ -46,8 +46,8 @@ pub(crate) fn said(world: &World, agent: &str, message: u64, step: u64) -> Optio
     })
 }
 
-/// To the agent's parent: by its name where it may be retired in this very moment, for then nobody
-/// here knows who the parent is.
+/// Addresses the agent's parent, by its name if it may be retired concurrently: then the parent is
+/// unknown to this observer.
 fn to_parent(seats: &[Seat], agent: &str) -> To {
     let find = |name: &str| seats.iter().find(|seat| seat.name == name);
     let parent = find(agent).and_then(|seat| find(&seat.parent));

@@ -1,4 +1,4 @@
-//! Co-processes: they wake their agent, often with a coalescing key.
+//! Co-processes: they send `Wake` to their agent, often with a coalescing key.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use crate::call::{Call, Who};
 use crate::world::World;
 
 impl World {
-    /// One co-process of an agent.
+    /// Runs one co-process of an agent.
     pub(crate) async fn wake_from_beside(self: Rc<Self>, agent: String) {
         let who = Who { name: agent.clone(), process: None };
         while !self.rest(self.dice.span(3_600_000 * self.calm / self.haste)).await {

@@ -1,11 +1,10 @@
-//! The flooder: one agent that calls as fast as it is answered, with many calls at once, on a
-//! thread of its own.
+//! The flooder: one agent that calls as fast as it gets answers, with many concurrent calls, on a
+//! separate thread.
 //!
-//! Where it is measured what others notice the thread is nice: it takes only what the broker and
-//! the neighbours leave of the processors. So it is the broker that a flood has to be kept from,
-//! and not the machine: what the flooder burns itself is no fault of the broker, and what the
-//! broker does for it counts in full. Invariant: between `stop` and the next `go` not one call of
-//! it is under way.
+//! In measurements of its neighbours the thread is nice: it uses only the processor time that the
+//! broker and the neighbours leave. So the broker alone must resist the flood: the flooder's own
+//! processor time does not count against it, and its work for the flooder counts in full.
+//! Invariant: between `stop` and the next `go` no call of the flooder is under way.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,13 +21,13 @@ use tonic::transport::Channel;
 
 use super::kinds::{self, Kind};
 
-/// All calls at once that an agent may have, but a few for whoever looks at it meanwhile.
+/// All concurrent calls that an agent may have, except for a few for the test's own checks.
 pub(crate) const ALL_AT_ONCE: usize = AGENT_CALLS_MAX - 8;
-/// As nice as anybody can be.
+/// The maximum nice value.
 pub(crate) const NICE: i32 = 19;
 
-/// What became of the calls: how many were served, and of the others one of each reason with their
-/// number.
+/// The outcomes of the calls: the number served, and for each reason the number refused with one
+/// example.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) served: u64,
@@ -37,7 +36,7 @@ pub(crate) struct Tally {
     pub(crate) odd: Vec<Status>,
 }
 
-/// A flooder.
+/// A flooding agent.
 #[derive(Debug)]
 pub(crate) struct Flood {
     wish: watch::Sender<Wish>,
@@ -54,8 +53,8 @@ enum Wish {
 }
 
 impl Flood {
-    /// One that makes these calls in turn on a socket, so many at once, on a thread as nice as
-    /// this, and waits for the word.
+    /// Creates a flooder that makes these calls in turn on a socket, `at_once` at a time, on a
+    /// thread with this nice value. It waits for `go`.
     pub(crate) fn new(socket: PathBuf, kinds: &[Kind], at_once: usize, nice: i32) -> Self {
         let (wish, wishes) = watch::channel(Wish::Stop);
         let (busy, under_way) = watch::channel(0);
@@ -89,12 +88,12 @@ impl Flood {
         Self { wish, under_way, tally, thread: Some(thread) }
     }
 
-    /// The flood begins.
+    /// Starts the flood.
     pub(crate) fn go(&self) {
         self.wish.send_replace(Wish::Go);
     }
 
-    /// It pauses, and the last call is answered.
+    /// Pauses it, and waits until the last call is answered.
     pub(crate) async fn stop(&mut self) {
         self.wish.send_replace(Wish::Stop);
         soon("the flood stops", self.under_way.wait_for(|calls| *calls == 0))
@@ -102,12 +101,12 @@ impl Flood {
             .expect("the flooder lives");
     }
 
-    /// What came of it so far.
+    /// Returns the outcomes so far.
     pub(crate) fn tally(&self) -> Tally {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until so many further calls were answered.
+    /// Waits until this many further calls were answered.
     pub(crate) async fn answered(&self, calls: u64) {
         let answered = |tally: &Tally| {
             tally.served + tally.refused.values().map(|(count, _)| count).sum::<u64>()
@@ -116,7 +115,7 @@ impl Flood {
         self.came_to(&format!("{goal} answers"), |tally| answered(tally) >= goal).await;
     }
 
-    /// Waits until something was refused for each of these reasons.
+    /// Waits until a call was refused for each of these reasons.
     pub(crate) async fn refused(&self, reasons: &[Reason]) {
         self.came_to(&format!("{reasons:?}"), |tally| {
             reasons.iter().all(|reason| tally.refused.contains_key(reason))
@@ -137,7 +136,7 @@ impl Flood {
 impl Drop for Flood {
     fn drop(&mut self) {
         self.wish.send_replace(Wish::End);
-        // A panic there has failed the test already, by a call that is not answered.
+        // A panic there has failed the test already, by a call without an answer.
         drop(self.thread.take().map(JoinHandle::join));
     }
 }
@@ -151,8 +150,8 @@ async fn calls(
     tally: Arc<Mutex<Tally>>,
 ) {
     for kind in kinds.iter().cycle().skip(place) {
-        // First it counts as under way and then it looks: so whoever says stop and sees none has
-        // really seen none.
+        // It counts as under way before it reads the wish: so a `stop` that sees no call under way
+        // is right.
         busy.send_modify(|calls| *calls += 1);
         if *wishes.borrow_and_update() != Wish::Go {
             busy.send_modify(|calls| *calls -= 1);

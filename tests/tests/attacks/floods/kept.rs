@@ -1,6 +1,6 @@
-//! What the broker keeps of a flood, and what it says to it: every bound is told with its number
-//! and, where waiting helps, with a delay; once they are met, neither database nor memory nor log
-//! grows any more.
+//! What the broker keeps of a flood, and how it refuses: every refusal names its limit and, if
+//! waiting helps, a delay; once the limits are met, neither database nor memory nor log grows any
+//! more.
 
 use hive_core::reason::Reason;
 use hive_proto::status;
@@ -11,15 +11,16 @@ use super::kinds::{Kind, READS, WRITES};
 use crate::wire::scene::figures;
 
 const MIB: u64 = 1024 * 1024;
-/// Calls of a flood whose bounds are met, or soon will be.
+/// Calls of a flood whose limits are met, or soon will be.
 const CALLS: u64 = 700;
-/// What the second half of a flood may add to the database, in bytes: what the rate still lets
-/// through, and pages of the log.
+/// What the second half of a flood may add to the database, in bytes: what the rate still allows,
+/// and pages of the log.
 const ADDED_MAX: u64 = 8 * MIB;
 /// What the broker may keep in memory, in bytes.
 const KEPT_MAX: u64 = 160 * MIB;
 
-/// One refusal for this reason, with these numbers in its sentence, and a delay if waiting helps.
+/// Asserts one refusal for this reason, with these numbers in its sentence, and a delay if waiting
+/// helps.
 fn told(tally: &Tally, reason: Reason, number: &str, waits: bool) {
     let (_, refusal) = tally
         .refused
@@ -31,7 +32,7 @@ fn told(tally: &Tally, reason: Reason, number: &str, waits: bool) {
     assert_eq!(status::retry_after(refusal).is_some(), waits, "{refusal:?}");
 }
 
-/// Bytes of all files of the state directory.
+/// Returns the bytes of all files of the state directory.
 fn stored(rig: &Rig) -> u64 {
     let files = std::fs::read_dir(rig.path("state")).expect("a directory").flatten();
     files.filter_map(|file| Some(file.metadata().ok()?.len())).sum()
@@ -52,8 +53,8 @@ async fn a_flood_is_told_its_bounds_and_leaves_little_behind() {
     let before = figures(&mut rig).memory;
     let mut flood = Flood::new(rig.agent_socket("mallory"), &WRITES, ALL_AT_ONCE, 0);
     flood.go();
-    // Reminders and questions count as sends too; the rate leaves more of them than are allowed at
-    // once.
+    // Reminders and questions count as sends too; the rate allows more of them than the limit of
+    // open ones.
     flood
         .refused(&[
             Reason::RateLimited,

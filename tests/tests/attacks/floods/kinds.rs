@@ -1,4 +1,5 @@
-//! What a flooder calls: everything that an agent may, in the form that costs the broker most.
+//! The calls of a flooder: everything that an agent may call, in the form that costs the broker
+//! most.
 
 use hive_proto::v1::event_service_client::EventServiceClient;
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
@@ -19,17 +20,17 @@ use tonic::transport::Channel;
 /// A kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A small message to somebody.
+    /// A small message to this recipient.
     Send(&'static str),
-    /// The largest message that is taken, to somebody.
+    /// The largest message that is accepted, to this recipient.
     Large(&'static str),
-    /// A message far over the bound.
+    /// A message far over the limit.
     TooLarge,
     /// A question.
     Ask,
     /// A reminder.
     Remind,
-    /// A wake.
+    /// A `Wake` call.
     Wake,
     /// A receive that does not wait.
     Receive,
@@ -37,17 +38,17 @@ pub(crate) enum Kind {
     ListMessages,
     /// A whole page of deliveries.
     ListDeliveries,
-    /// A search for what is in every message.
+    /// A search for a term that every message contains.
     Search,
     /// A whole page of events.
     ListEvents,
     /// The sum of all turns.
     Stats,
-    /// The log from its beginning, left after the first event.
+    /// A watch of the log from its beginning, closed after the first event.
     WatchEvents,
 }
 
-/// Everything that writes.
+/// All kinds that write.
 pub(crate) const WRITES: [Kind; 8] = [
     Kind::Send("erin"),
     Kind::Send("*"),
@@ -58,7 +59,7 @@ pub(crate) const WRITES: [Kind; 8] = [
     Kind::Remind,
     Kind::Wake,
 ];
-/// What reads.
+/// Kinds that read.
 pub(crate) const READS: [Kind; 7] = [
     Kind::Receive,
     Kind::ListMessages,

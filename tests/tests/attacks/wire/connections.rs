@@ -1,5 +1,5 @@
-//! Connections that are opened and not used, by the thousand: those of one agent have a bound, and
-//! where the host itself has no more files the broker waits and goes on.
+//! Unused connections by the thousand: those of one agent are limited, and if the host itself has
+//! no more files, the broker waits and continues.
 
 use hive_core::limits::AGENT_CONNECTIONS_MAX;
 use hive_tests::rig::{Process, Rig, soon};
@@ -8,12 +8,12 @@ use tokio::net::UnixStream;
 use super::frames::{self, Raw};
 use super::scene::{Scene, round};
 
-/// What the broker may keep of these, in bytes.
+/// What the broker may keep of these connections, in bytes.
 const KEPT_MAX: u64 = 32 * 1024 * 1024;
-/// Connections that an attacker tries to have.
+/// The number of connections that an attacker tries to open.
 const TRIED: usize = 2000;
 
-/// A hive whose broker may have so many files.
+/// Starts a hive whose broker may have this many files.
 async fn with_files(files: usize) -> Rig {
     let mut rig = Rig::new("[agents.mallory]\n[agents.mordred]\n[agents.carol]\n[agents.dave]\n");
     let broker = rig.broker_command();
@@ -33,7 +33,7 @@ async fn half_open_connections_are_bounded_and_leave_room_for_the_others() {
     let (mut open, mut turned_away) = (Vec::new(), 0);
     for number in 0..TRIED {
         let socket = scene.rig.agent_socket("mallory");
-        // Some say nothing at all, some greet and then nothing, some begin a word.
+        // Some send nothing, some send a preface and then nothing, some an incomplete frame.
         let raw = match number % 3 {
             0 => Raw::mute(&socket).await,
             1 => Raw::greet(&socket, &[]).await,
@@ -48,7 +48,7 @@ async fn half_open_connections_are_bounded_and_leave_room_for_the_others() {
             Err(_) => turned_away += 1,
         }
     }
-    // Whoever is too many is told so and hung up on.
+    // A connection over the limit gets an error and is closed.
     let mut told = 0;
     for raw in open.iter_mut().skip(AGENT_CONNECTIONS_MAX + 8) {
         told += usize::from(raw.end().await == Some(frames::ENHANCE_YOUR_CALM));
@@ -61,7 +61,7 @@ async fn half_open_connections_are_bounded_and_leave_room_for_the_others() {
         scene.rig.operator().await.get_agent("dave").await;
     }
     scene.served(talk, "half-open connections").await;
-    // In mallory's own log it stands once, not two thousand times.
+    // Mallory's own log has it once, not two thousand times.
     let said = scene.rig.broker().log().matches("connections were not accepted").count();
     assert_eq!(said, 1, "{}", scene.rig.logs());
     drop(open);
@@ -70,7 +70,7 @@ async fn half_open_connections_are_bounded_and_leave_room_for_the_others() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broker_without_files_waits_and_serves_again() {
-    // So few that two agents who hold what they may have use them up.
+    // So few that two agents at their limits use them up.
     let mut rig = with_files(96).await;
     let (carol, dave) = (rig.agent("carol").await, rig.agent("dave").await);
     for _ in 0..10 {
@@ -89,12 +89,12 @@ async fn a_broker_without_files_waits_and_serves_again() {
         );
     }
     rig.broker().says("Too many open files").await;
-    // Who is connected is served on.
+    // Connected clients are still served.
     for _ in 0..10 {
         round(&carol, &dave).await;
     }
     drop(held);
-    // Who comes now is served again, as soon as the files are free.
+    // New clients are served again, as soon as the files are free.
     for name in ["mallory", "mordred", "carol"] {
         let again = soon("it is served again", rig.agent(name)).await;
         again.send("operator", "still here").await;

@@ -1,8 +1,8 @@
-//! HTTP/2 by hand: frames as bytes, and a connection that sends whatever it is told to and writes
-//! down what it hears.
+//! HTTP/2 by hand: frames as bytes, and a connection that sends any bytes and records what it
+//! receives.
 //!
-//! What it is not: a client that keeps to the protocol. Invariant: nothing is checked, completed or
-//! put in order before it is sent.
+//! What it is not: a client that follows the protocol. Invariant: nothing is checked, completed or
+//! reordered before it is sent.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use hive_tests::rig::soon;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
-/// What every connection begins with.
+/// The first bytes of every connection.
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 pub(crate) const DATA: u8 = 0;
@@ -33,7 +33,7 @@ pub(crate) const PADDED: u8 = 8;
 pub(crate) const SETTING_INITIAL_WINDOW: u16 = 4;
 pub(crate) const SETTING_MAX_FRAME: u16 = 5;
 
-/// A reason of HTTP/2 to end a connection or a stream.
+/// A code of HTTP/2 that ends a connection or a stream.
 pub(crate) type Code = u32;
 pub(crate) const PROTOCOL_ERROR: Code = 1;
 pub(crate) const FLOW_CONTROL_ERROR: Code = 3;
@@ -44,12 +44,12 @@ pub(crate) const CANCEL: Code = 8;
 pub(crate) const COMPRESSION_ERROR: Code = 9;
 pub(crate) const ENHANCE_YOUR_CALM: Code = 11;
 
-/// A frame with its right length.
+/// Returns a frame with its right length.
 pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     claiming(payload.len(), kind, flags, stream, payload)
 }
 
-/// A frame that says that it has `length` bytes.
+/// Returns a frame that claims to have `length` bytes.
 pub(crate) fn claiming(length: usize, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(length).expect("a frame's length").to_be_bytes();
     let mut bytes = vec![length[1], length[2], length[3], kind, flags];
@@ -58,7 +58,7 @@ pub(crate) fn claiming(length: usize, kind: u8, flags: u8, stream: u32, payload:
     bytes
 }
 
-/// A number in a header block, with a prefix of so many bits.
+/// Appends a number of a header block, with a prefix of this many bits.
 fn number(out: &mut Vec<u8>, first: u8, bits: u8, value: usize) {
     let full = (1_usize << bits) - 1;
     if value < full {
@@ -74,7 +74,7 @@ fn number(out: &mut Vec<u8>, first: u8, bits: u8, value: usize) {
     out.push(u8::try_from(rest).expect("seven bits"));
 }
 
-/// A header with name and value in plain; `indexed` puts it into the peer's table.
+/// Returns a header with plain name and value; `indexed` puts it into the peer's table.
 pub(crate) fn header(name: &str, value: &str, indexed: bool) -> Vec<u8> {
     let mut out = vec![if indexed { 0x40 } else { 0 }];
     for text in [name, value] {
@@ -84,14 +84,14 @@ pub(crate) fn header(name: &str, value: &str, indexed: bool) -> Vec<u8> {
     out
 }
 
-/// The wish that the table of headers has another size.
+/// Returns a request to resize the table of headers.
 pub(crate) fn table_size(bytes: usize) -> Vec<u8> {
     let mut out = Vec::new();
     number(&mut out, 0x20, 5, bytes);
     out
 }
 
-/// What a call of this path begins with.
+/// Returns the headers of a call with this path.
 pub(crate) fn call_headers(path: &str) -> Vec<u8> {
     let fields = [
         (":method", "POST"),
@@ -104,7 +104,7 @@ pub(crate) fn call_headers(path: &str) -> Vec<u8> {
     fields.iter().flat_map(|(name, value)| header(name, value, false)).collect()
 }
 
-/// A message as it stands in a body, with the length that it has.
+/// Returns a message as encoded in a body, with its right length.
 pub(crate) fn message(bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![0];
     out.extend(u32::try_from(bytes.len()).expect("a message's length").to_be_bytes());
@@ -112,26 +112,26 @@ pub(crate) fn message(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A whole call: headers, and one message that ends the stream.
+/// Returns a whole call: headers, and one message that ends the stream.
 pub(crate) fn call(stream: u32, path: &str, bytes: &[u8]) -> Vec<u8> {
     let mut out = frame(HEADERS, END_HEADERS, stream, &call_headers(path));
     out.extend(frame(DATA, END_STREAM, stream, &message(bytes)));
     out
 }
 
-/// One setting.
+/// Returns a frame with one setting.
 pub(crate) fn setting(id: u16, value: u32) -> Vec<u8> {
     let mut payload = id.to_be_bytes().to_vec();
     payload.extend(value.to_be_bytes());
     frame(SETTINGS, 0, 0, &payload)
 }
 
-/// Room for so many further bytes.
+/// Returns a frame that opens the window by this many further bytes.
 pub(crate) fn window(stream: u32, more: u32) -> Vec<u8> {
     frame(WINDOW_UPDATE, 0, stream, &more.to_be_bytes())
 }
 
-/// What was heard on a connection.
+/// What a connection has received.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     /// The code of a GOAWAY.
@@ -140,13 +140,13 @@ pub(crate) struct Heard {
     pub(crate) reset: BTreeMap<u32, Code>,
     /// Streams that were answered with headers.
     pub(crate) answered: Vec<u32>,
-    /// Bytes of answers.
+    /// The number of bytes of answers.
     pub(crate) bytes: usize,
-    /// Pings and settings that were acknowledged.
+    /// The number of acknowledged pings and settings.
     pub(crate) acks: usize,
 }
 
-/// A connection without manners.
+/// A connection that ignores the protocol's rules.
 #[derive(Debug)]
 pub(crate) struct Raw {
     stream: UnixStream,
@@ -155,7 +155,7 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    /// Connects and says nothing.
+    /// Connects and sends nothing.
     pub(crate) async fn mute(socket: &Path) -> std::io::Result<Self> {
         Ok(Self {
             stream: UnixStream::connect(socket).await?,
@@ -164,8 +164,8 @@ impl Raw {
         })
     }
 
-    /// Connects and greets, with these settings. Those of the broker are taken, without looking at
-    /// them, so that its windows are open.
+    /// Connects and sends a preface with these settings. The broker's settings are accepted unread,
+    /// so that its windows are open.
     pub(crate) async fn greet(socket: &Path, settings: &[u8]) -> std::io::Result<Self> {
         let mut raw = Self::mute(socket).await?;
         raw.stream.write_all(PREFACE).await?;
@@ -175,14 +175,14 @@ impl Raw {
         Ok(raw)
     }
 
-    /// Sends bytes; whoever hangs up meanwhile has heard enough.
+    /// Sends bytes; a peer that hangs up during it has received enough.
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         let Self { stream, buffer, heard } = self;
         let (mut from, mut to) = stream.split();
         let writing = to.write_all(bytes);
         tokio::pin!(writing);
         let mut chunk = [0; 16 * 1024];
-        // Both ways at once, so that a peer that answers each frame does not wait for us to listen.
+        // Both ways at once, so that a peer that answers each frame need not wait for a read.
         loop {
             tokio::select! {
                 written = &mut writing => return written,
@@ -198,12 +198,12 @@ impl Raw {
         }
     }
 
-    /// Sends bytes and does not listen.
+    /// Sends bytes and does not read.
     pub(crate) async fn send_deaf(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.stream.write_all(bytes).await
     }
 
-    /// Listens until this holds, or the peer has hung up; whether it holds.
+    /// Reads until this holds, or the peer has hung up; returns whether it holds.
     pub(crate) async fn until(&mut self, what: &str, holds: impl Fn(&Heard) -> bool) -> bool {
         let mut chunk = vec![0; 64 * 1024];
         while !holds(&self.heard) {
@@ -216,7 +216,7 @@ impl Raw {
         true
     }
 
-    /// Listens until the peer hangs up; the code with which it ended the connection.
+    /// Reads until the peer hangs up; returns the code with which it ended the connection.
     pub(crate) async fn end(&mut self) -> Option<Code> {
         self.until("the broker hangs up", |_| false).await;
         self.heard.goaway
@@ -239,9 +239,9 @@ impl Heard {
             match kind {
                 DATA => self.bytes += length,
                 HEADERS => self.answered.push(stream),
-                // The first is the answer to the call; what follows it on the wire gets another.
+                // The first is the answer to the call; later frames for it get another.
                 RST_STREAM => _ = self.reset.entry(stream).or_insert(code(0)),
-                // The first says that no more is taken, the last why; the worse one counts.
+                // The first says that no more is accepted, the last why; the worse one counts.
                 GOAWAY => self.goaway = self.goaway.max(Some(code(4))),
                 PING | SETTINGS if flags & ACK != 0 => self.acks += 1,
                 _ => {}

@@ -1,4 +1,4 @@
-//! Frames that are not valid, encodings that nobody offered, and lengths that are not true.
+//! Invalid frames, encodings that were not offered, and wrong lengths.
 
 use hive_core::limits::{
     LOOSE_END_KEY_CHARS_MAX, LOOSE_END_TEXT_CHARS_MAX, PUBLISHED_LOOSE_ENDS_MAX,
@@ -20,10 +20,10 @@ use super::scene::Scene;
 
 const SELF: &str = "/hive.v1.TopologyService/GetSelf";
 const SEND: &str = "/hive.v1.MessageService/SendMessage";
-/// What the broker may keep of these, in bytes.
+/// What the broker may keep of these frames, in bytes.
 const KEPT_MAX: u64 = 24 * 1024 * 1024;
 
-/// Frames against the protocol, with the codes of which one has to end the connection.
+/// Returns frames against the protocol, each with the codes of which one must end the connection.
 fn invalid() -> Vec<(&'static str, Vec<u8>, &'static [Code])> {
     use frames::{
         ACK, COMPRESSION_ERROR, CONTINUATION, DATA, END_HEADERS, END_STREAM, FLOW_CONTROL_ERROR,
@@ -136,7 +136,7 @@ async fn frames_against_the_protocol_end_the_connection_with_a_code() {
                 "{what}: {code:?}, not one of {codes:?}"
             );
         }
-        // What the protocol says has to be passed over does no harm.
+        // Frames that the protocol requires to ignore do no harm.
         let mut raw = Raw::greet(&socket, &frame(0xbe, 0xff, 77, b"from the future"))
             .await
             .expect("it connects");
@@ -153,7 +153,7 @@ async fn frames_against_the_protocol_end_the_connection_with_a_code() {
     scene.recovered("invalid frames", KEPT_MAX).await;
 }
 
-/// Sends one body as it is, with these headers; the code of gRPC in the answer's headers, which is
+/// Sends one body unchanged, with these headers; returns the gRPC code in the answer's headers,
 /// where a refusal has it.
 async fn refused(channel: &Channel, path: &str, headers: &[(&str, &str)], body: &str) -> i32 {
     let mut request = http::Request::post(format!("http://localhost{path}"));
@@ -194,8 +194,7 @@ async fn bodies_that_are_not_what_they_say_are_refused() {
         "packed, and it is not said how"
     );
     assert_eq!(refused(&mallory, SELF, &[], "\u{2}\0\0\0\0").await, internal, "no such flag");
-    // Two gigabytes are announced: refused by the number, before any of it is waited or made room
-    // for.
+    // Two gigabytes are announced: refused by the number, before any of it is awaited or allocated.
     let far = code(tonic::Code::ResourceExhausted);
     assert_eq!(refused(&mallory, SELF, &[], "\0\u{7f}\u{7f}\u{7f}\u{7f}xyz").await, far);
     assert_eq!(
@@ -221,7 +220,7 @@ async fn a_message_over_the_bound_is_refused_with_the_number() {
     let mut scene = Scene::new().await;
     let mallory = scene.rig.agent("mallory").await.channel();
     let send = |bytes: usize| request::send("carol", "x".repeat(bytes));
-    // What may be a request is read, and the body is measured.
+    // A possible request is read, and the body is measured.
     for bytes in [32 * 1024 + 1, 90 * 1024] {
         let refusal = raw::call(&mallory, SEND, MetadataMap::new(), send(bytes).encode_to_vec())
             .await
@@ -232,7 +231,7 @@ async fn a_message_over_the_bound_is_refused_with_the_number() {
             "{refusal:?}"
         );
     }
-    // What is longer is refused by the length that it announces, and not read.
+    // A longer one is refused by the length that it announces, and not read.
     for bytes in [100 * 1024, 1_000_000, 5_000_000, 64_000_000] {
         let request = send(bytes).encode_to_vec();
         let length = request.len().to_string();
@@ -251,7 +250,7 @@ async fn a_message_over_the_bound_is_refused_with_the_number() {
 async fn no_call_reads_more_than_it_can_need() {
     let mut scene = Scene::new().await;
     let mallory = scene.rig.agent("mallory").await.channel();
-    // A field that nobody knows is passed over; so it is the length alone that is refused.
+    // An unknown field is ignored; so only the length can be the reason for the refusal.
     let padded = |bytes: usize| {
         let mut request = Vec::new();
         prost::encoding::bytes::encode(15, &vec![b'x'; bytes], &mut request);
@@ -295,8 +294,7 @@ async fn the_longest_set_of_loose_ends_is_taken() {
     client.replace_loose_ends(request).await.expect("each of its parts is within its bound");
 }
 
-/// A rig is needed by the other files of this target; here is only what is special about a body at
-/// the bound.
+/// The other files of this target need a rig; this one only tests a body at the limit.
 #[tokio::test]
 async fn a_message_at_the_bound_is_taken() {
     let mut rig = Rig::new("[agents.mallory]\n[agents.carol]\n");

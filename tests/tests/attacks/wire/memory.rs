@@ -1,8 +1,8 @@
-//! Slow readers and slow writers: what the broker has to keep for somebody who does not take it, or
-//! does not say the rest.
+//! Slow readers and slow writers: what the broker must keep for a client that does not read, or
+//! does not send the rest.
 //!
-//! Invariant: what all connections of one agent together can make the broker keep has a bound, and
-//! goes when they go.
+//! Invariant: what all connections of one agent together can make the broker keep has a limit, and
+//! is freed when they close.
 
 use hive_core::limits::{AGENT_CALLS_MAX, AGENT_CONNECTIONS_MAX};
 use hive_core::reason::Reason;
@@ -20,23 +20,23 @@ const WATCH: &str = "/hive.v1.EventService/WatchEvents";
 const SELF: &str = "/hive.v1.TopologyService/GetSelf";
 const SEND: &str = "/hive.v1.MessageService/SendMessage";
 
-/// What one agent can make the broker keep by all that it can do, in bytes: for each call a page of
-/// 3 MiB as values and as bytes, and what allocators add; for each connection its window.
+/// What one agent can make the broker keep by all means, in bytes: for each call a page of 3 MiB as
+/// values and as bytes, and what allocators add; for each connection its window.
 const GROWN_MAX: u64 = AGENT_CALLS_MAX as u64 * 8 * MIB + AGENT_CONNECTIONS_MAX as u64 * MIB;
-/// What stays of it when it is over, in bytes, however often it is tried. The allocator keeps what
-/// lay between other things for the next who needs it; less than one attack takes.
+/// What remains of it afterwards, in bytes, however often it is tried. The allocator keeps memory
+/// between other objects for the next use; less than one attack takes.
 const KEPT_MAX: u64 = 192 * MIB;
 const MIB: u64 = 1024 * 1024;
 
-/// Connections that the attacker opens; half as many as he may have, so that he can still be heard
-/// himself.
+/// Connections that the attacker opens; half of the limit, so that the attacker's own calls are
+/// still served.
 const CONNECTIONS: usize = AGENT_CONNECTIONS_MAX / 2;
 
-/// Connections are served beside each other, so which of them has the last call that may be is not
-/// sure by so many.
+/// Connections are served concurrently, so the owner of the last permitted call is uncertain by
+/// this many.
 const SPREAD: usize = 4;
 
-/// `CONNECTIONS` connections to mallory's socket, with these settings.
+/// Opens `CONNECTIONS` connections to mallory's socket, with these settings.
 async fn connect(scene: &Scene, settings: &[u8]) -> Vec<Raw> {
     let mut raws = Vec::new();
     for _ in 0..CONNECTIONS {
@@ -56,14 +56,14 @@ async fn pages_that_nobody_reads_are_bounded_over_all_connections() {
     }
     let list =
         ListMessagesRequest { page_size: 500, ..ListMessagesRequest::default() }.encode_to_vec();
-    // More than once, so that what is kept would add up; without any room for an answer, and with
+    // More than once, so that kept memory would add up; without any room for an answer, and with
     // room for its first byte.
     for window in [0, 1, 0, 1] {
         let talk = scene.talk();
         let mut raws =
             connect(&scene, &frames::setting(frames::SETTING_INITIAL_WINDOW, window)).await;
-        // A hundred calls on each, every one for a page of 3 MiB of which not a byte is taken.
-        // Headers need no window: so each is seen to be answered.
+        // A hundred calls on each, every one for a page of 3 MiB of which not a byte is read.
+        // Headers need no window, so the test sees that each is answered.
         for raw in &mut raws {
             let attack: Vec<u8> =
                 (0..100).flat_map(|number| frames::call(number * 2 + 1, LIST, &list)).collect();
@@ -76,7 +76,7 @@ async fn pages_that_nobody_reads_are_bounded_over_all_connections() {
                 raw.heard
             );
         }
-        // His next call is refused with the number and a delay, like each of the most of these.
+        // The next call is refused with the number and a delay, like most of these.
         let refusal = raw::call(&mallory.channel(), SELF, MetadataMap::new(), Vec::new())
             .await
             .expect_err("too many");
@@ -132,16 +132,15 @@ async fn requests_that_are_never_said_to_the_end_are_bounded_and_do_nothing() {
     let talk = scene.talk();
     let mut raws = connect(&scene, &[]).await;
     for (place, raw) in raws.iter_mut().enumerate() {
-        // The longest message that is read at all, and of it as much as the window of a call lets
-        // through.
+        // The longest message that is read at all, as far as the window of a call allows.
         let body = frames::message(&send(95 * 1024).encode_to_vec());
         let mut attack =
             frame(frames::HEADERS, frames::END_HEADERS, 1, &frames::call_headers(SEND));
         for chunk in body[..64 * 1024].chunks(16_000) {
             attack.extend(frame(frames::DATA, 0, 1, chunk));
         }
-        // And three beside it that stop after their first byte, so that a quarter of as many
-        // connections has all calls that may be.
+        // Three more that stop after their first byte, so that a quarter of as many connections
+        // uses all permitted calls.
         for number in 1..4 {
             attack.extend(frame(
                 frames::HEADERS,

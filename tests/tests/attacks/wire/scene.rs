@@ -1,9 +1,9 @@
-//! The scene of an attack: a hive with a hostile agent and two neighbours, and what the neighbours
-//! and the host see of the broker.
+//! The scene of an attack: a hive with a hostile agent and two neighbours, and the broker as the
+//! neighbours and the host observe it.
 //!
-//! Invariant: the neighbours talk all through an attack, each message all the way from send to ack,
-//! and what they find is what is judged: how long a round took in relation to quiet rounds of the
-//! same run, never a time of a clock on the wall.
+//! Invariant: the neighbours exchange messages throughout an attack, each from send to ack. The
+//! verdict compares the time of a round with quiet rounds of the same run, never with wall clock
+//! times.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,29 +14,30 @@ use hive_proto::v1::{AckDeliveryRequest, ReceiveMessagesRequest, ack_delivery_re
 use hive_tests::rig::{Client, Rig, fresh_id, soon};
 use tokio::task::JoinHandle;
 
-/// So many times its quiet value a neighbour's round may take in the median, while an attack shares
+/// Maximum median of a neighbour's round as a multiple of its quiet value, while an attack shares
 /// two cores with it.
 const ROUND_RATIO_MAX: f64 = 20.0;
-/// Below this no round counts as quicker, so that a lucky quiet one does not make a yardstick.
+/// Minimum value of a quiet round, so that a lucky one is not the yardstick.
 const ROUND_FLOOR: Duration = Duration::from_millis(1);
-/// Rounds of a quiet hive.
+/// The number of rounds of a quiet hive.
 const QUIET_ROUNDS: usize = 40;
-/// The least that neighbours must have done before an attack is over.
+/// Minimum number of neighbours' rounds before an attack is over.
 const ROUNDS_MIN: usize = 20;
 
-/// Sockets of the test's own clients that came since the quiet hive was measured.
+/// Maximum number of the test's own sockets opened since the quiet hive was measured.
 const OWN_SOCKETS_MAX: usize = 4;
 
-/// What the host sees of the broker.
+/// The host's figures of the broker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Figures {
-    /// Its memory, in bytes.
+    /// The broker's memory, in bytes.
     pub(crate) memory: u64,
-    /// Its open sockets. Other files it may keep open, for its idle connections to the database.
+    /// The broker's open sockets. It may keep other files open, for its idle connections to the
+    /// database.
     pub(crate) sockets: usize,
 }
 
-/// A hive of `mallory`, who attacks, and `carol` and `dave`, who do not.
+/// A hive of the attacker `mallory`, and the neighbours `carol` and `dave`.
 #[derive(Debug)]
 pub(crate) struct Scene {
     pub(crate) rig: Rig,
@@ -46,7 +47,7 @@ pub(crate) struct Scene {
     before: Figures,
 }
 
-/// The neighbours, talking.
+/// The neighbours' exchange of messages.
 #[derive(Debug)]
 pub(crate) struct Talk {
     over: Arc<AtomicBool>,
@@ -54,25 +55,25 @@ pub(crate) struct Talk {
 }
 
 impl Scene {
-    /// A quiet hive, warmed up and measured.
+    /// Creates a quiet hive, warmed up and measured.
     pub(crate) async fn new() -> Self {
         Self::with("").await
     }
 
-    /// The same with further lines of `[broker.limits]`.
+    /// Creates the same with further lines of `[broker.limits]`.
     pub(crate) async fn with(limits: &str) -> Self {
         let config = format!(
             "[agents.mallory]\n[agents.carol]\n[agents.dave]\n[broker.limits]\nsends_per_minute_max = 1000000\n{limits}"
         );
         let mut rig = Rig::new(&config);
-        // Without the debug lines of the other tests: how much is logged is judged, too.
+        // Without the debug lines of the other tests: the amount of logging is judged, too.
         let mut command = rig.broker_command();
         command.env("HIVE_LOG", "info");
         rig.start_broker_by(command).await;
         Self::on(rig).await
     }
 
-    /// On a hive that runs.
+    /// Creates the scene on a running hive.
     pub(crate) async fn on(mut rig: Rig) -> Self {
         let (carol, dave) = (rig.agent("carol").await, rig.agent("dave").await);
         let mut quiet = Vec::new();
@@ -83,7 +84,7 @@ impl Scene {
         Self { rig, carol, dave, quiet: median(&mut quiet).max(ROUND_FLOOR), before }
     }
 
-    /// The neighbours begin to talk, and go on until they are asked for what they found.
+    /// Starts the neighbours' rounds, which continue until their result is requested.
     pub(crate) fn talk(&self) -> Talk {
         let (over, carol, dave) =
             (Arc::new(AtomicBool::new(false)), self.carol.clone(), self.dave.clone());
@@ -98,7 +99,7 @@ impl Scene {
         Talk { over, rounds }
     }
 
-    /// Ends the talk and judges it.
+    /// Ends the rounds and judges them.
     pub(crate) async fn served(&self, talk: Talk, during: &str) {
         talk.over.store(true, Ordering::Relaxed);
         let mut rounds =
@@ -112,15 +113,15 @@ impl Scene {
         );
     }
 
-    /// How much the broker has grown since it was quiet, in bytes.
+    /// Returns how much the broker has grown since it was quiet, in bytes.
     pub(crate) fn grown(&mut self) -> u64 {
         figures(&mut self.rig).memory.saturating_sub(self.before.memory)
     }
 
-    /// The broker has done with the attack: its sockets are closed, it has kept no more than
-    /// `kept_max` bytes, has not panicked and not filled its log, and serves everybody.
+    /// Waits until the broker has recovered: its sockets are closed, it has kept at most `kept_max`
+    /// bytes, has not panicked and not filled its log, and serves all its clients.
     pub(crate) async fn recovered(&mut self, after: &str, kept_max: u64) {
-        // There is no signal when somebody else closes a socket or gives memory back.
+        // There is no signal when another process closes a socket or frees memory.
         let sockets_max = self.before.sockets + OWN_SOCKETS_MAX;
         let back = async {
             while figures(&mut self.rig).sockets > sockets_max {
@@ -152,7 +153,7 @@ impl Scene {
     }
 }
 
-/// One message from send to ack; the time from the send to the receiver's hand.
+/// Sends one message and acks it; returns the time from the send to the receive.
 pub(crate) async fn round(from: &Client, to: &Client) -> Duration {
     let start = Instant::now();
     from.send("dave", "a word among neighbours").await;
@@ -177,13 +178,13 @@ pub(crate) async fn round(from: &Client, to: &Client) -> Duration {
     taken
 }
 
-/// The middle of some times.
+/// Returns the median of some times.
 pub(crate) fn median(times: &mut [Duration]) -> Duration {
     times.sort_unstable();
     times[times.len() / 2]
 }
 
-/// What the host sees of the broker now.
+/// Returns the host's current figures of the broker.
 pub(crate) fn figures(rig: &mut Rig) -> Figures {
     let proc = format!("/proc/{}", rig.broker().pid().as_raw_nonzero());
     let rollup = std::fs::read_to_string(format!("{proc}/smaps_rollup")).expect("the broker runs");

@@ -1,4 +1,4 @@
-//! Streams and headers in numbers and sizes that cost the broker more than the attacker, in one
+//! Streams and headers in numbers and sizes that cost the broker more than the attacker, on one
 //! connection.
 
 use std::path::PathBuf;
@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use super::frames::{self, Code, Raw, frame};
 use super::scene::Scene;
 
-/// What the broker may keep of an attack in one connection, in bytes: what the allocator did not
-/// give back, and no more with each attack.
+/// What the broker may keep of an attack on one connection, in bytes: memory that the allocator did
+/// not free, and no more with each attack.
 const KEPT_MAX: u64 = 24 * 1024 * 1024;
-/// So often the same is tried on each socket, so that what is kept would add up.
+/// Repetitions on each socket, so that kept memory would add up.
 const TIMES: usize = 3;
 
 const WATCH: &str = "/hive.v1.EventService/WatchEvents";
 const SELF: &str = "/hive.v1.TopologyService/GetSelf";
 
-/// Sends bytes on new connections, to mallory's socket and the operator's; every one has to end
+/// Sends bytes on new connections, to mallory's socket and the operator's; asserts that each ends
 /// with one of these codes.
 async fn ends_with(what: &str, attack: &[u8], codes: &[Code]) {
     let mut scene = Scene::new().await;
@@ -23,7 +23,7 @@ async fn ends_with(what: &str, attack: &[u8], codes: &[Code]) {
     let sockets: [PathBuf; 2] = [scene.rig.agent_socket("mallory"), scene.rig.operator_socket()];
     for socket in sockets.iter().cycle().take(2 * TIMES) {
         let mut raw = Raw::greet(socket, &[]).await.expect("it connects");
-        // It may hang up before everything is written.
+        // The broker may hang up before everything is written.
         drop(raw.send(attack).await);
         let code = raw.end().await;
         assert!(
@@ -36,7 +36,7 @@ async fn ends_with(what: &str, attack: &[u8], codes: &[Code]) {
     scene.recovered(what, KEPT_MAX).await;
 }
 
-/// Numbers of streams that a client opens.
+/// Returns the numbers of streams that a client opens.
 fn opened(count: u32) -> impl Iterator<Item = u32> {
     (0..count).map(|number| number * 2 + 1)
 }
@@ -55,7 +55,7 @@ async fn calls_that_are_reset_at_once_end_the_connection() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_make_the_broker_reset_them_end_the_connection() {
-    // A window over its bound is an error of the stream, so it is the broker that resets it.
+    // A window over its limit is an error of the stream, so the broker resets it.
     let provoke = |stream| {
         let mut bytes =
             frame(frames::HEADERS, frames::END_HEADERS, stream, &frames::call_headers(WATCH));
@@ -190,15 +190,15 @@ async fn pings_and_settings_without_end_are_acknowledged_and_cost_no_memory() {
         let mut raw =
             Raw::greet(&scene.rig.agent_socket("mallory"), &[]).await.expect("it connects");
         raw.send(&attack).await.expect("the connection stays");
-        // The acknowledgement of our first settings is one more.
+        // The acknowledgement of the test's first settings is one more.
         assert!(
             raw.until("all are acknowledged", |heard| heard.acks >= 50_000).await,
             "{what}: {:?}",
             raw.heard
         );
         scene.served(talk, what).await;
-        // Who does not read the acknowledgements is not listened to any more: writing stops, and
-        // nothing piles up behind it.
+        // The broker stops reading from a client that does not read the acknowledgements: writing
+        // stops, and nothing piles up behind it.
         let talk = scene.talk();
         let mut deaf =
             Raw::greet(&scene.rig.agent_socket("mallory"), &[]).await.expect("it connects");
