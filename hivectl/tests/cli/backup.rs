@@ -2,10 +2,17 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::fake::{Broker, DATABASE_BYTES};
+use hive_core::reason::Reason;
+use hive_in_process::Reaction;
+use hive_proto::v1::BackupResponse;
+use tonic::Response;
+
+use super::hive::Hive;
 use super::run::{Ran, hivectl, ran, run, signal};
 use super::terminal::Terminal;
 
@@ -34,31 +41,42 @@ impl Place {
     fn told(&self, ran: &Ran) -> String {
         let dir = self.dir.path().to_str().expect("text");
         let mut told = ran.all().replace(dir, "DIR");
-        if let Some((before, rest)) = told.split_once("KiB, in ") {
+        if let Some((before, rest)) = told.split_once(" KiB, in ") {
+            let (before, _) = before.rsplit_once(' ').expect("a size");
             let (_, after) = rest.split_once(" s").expect("a duration");
-            told = format!("{before}KiB, in 0.0 s{after}");
+            told = format!("{before} SIZE KiB, in 0.0 s{after}");
         }
         told
     }
 }
 
-/// What the scripted broker has for a database.
-fn database() -> Vec<u8> {
-    (0..=255).cycle().take(DATABASE_BYTES).collect()
+/// A hive, and the backup that its broker handed out last.
+fn hive() -> (Hive, Arc<Mutex<Vec<u8>>>) {
+    let hive = Hive::of("[agents.ada]");
+    let sent = Arc::<Mutex<Vec<u8>>>::default();
+    let handed_out = Arc::clone(&sent);
+    hive.edit("Backup", move |piece: &mut Response<BackupResponse>| {
+        let mut sent = handed_out.lock().expect("no panic");
+        if sent.len() as u64 == piece.get_ref().total_bytes {
+            sent.clear();
+        }
+        sent.extend(&piece.get_ref().chunk);
+    });
+    (hive, sent)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_is_a_private_file_and_nothing_else() {
-    let (broker, place) = (Broker::start(), Place::new());
-    let ran = run(&broker.socket(), &["backup", &place.path]).await;
+    let ((hive, database), place) = (hive(), Place::new());
+    let ran = run(&hive.socket(), &["backup", &place.path]).await;
     insta::assert_snapshot!(place.told(&ran), @r"
     exit 0
     --- stdout
-    DIR/hive.db: 4 KiB, in 0.0 s
+    DIR/hive.db: SIZE KiB, in 0.0 s
     --- stderr
     to restore: stop hived, put the file as hive.db into an empty state directory, and start hived on that directory
     ");
-    assert_eq!(std::fs::read(&place.path).expect("a file"), database());
+    assert_eq!(std::fs::read(&place.path).expect("a file"), *database.lock().expect("no panic"));
     assert_eq!(
         Path::new(&place.path).metadata().expect("its metadata").permissions().mode() & 0o777,
         0o600
@@ -68,23 +86,23 @@ async fn a_backup_is_a_private_file_and_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn programs_are_told_the_path_the_size_and_the_time_it_took() {
-    let (broker, place) = (Broker::start(), Place::new());
-    let ran = run(&broker.socket(), &["backup", &place.path, "--json"]).await;
+    let ((hive, database), place) = (hive(), Place::new());
+    let ran = run(&hive.socket(), &["backup", &place.path, "--json"]).await;
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
     let told: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
     assert_eq!(told["schema"], "hive.backup.v1");
     assert_eq!(
         (told["path"].as_str(), told["bytes"].as_u64()),
-        (Some(place.path.as_str()), Some(DATABASE_BYTES as u64))
+        (Some(place.path.as_str()), Some(database.lock().expect("no panic").len() as u64))
     );
     assert!(told["duration_ms"].is_u64());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_there_is_not_overwritten_unless_that_is_wanted() {
-    let (broker, place) = (Broker::start(), Place::new());
+    let ((hive, database), place) = (hive(), Place::new());
     std::fs::write(&place.path, "precious").expect("a file");
-    let ran = run(&broker.socket(), &["backup", &place.path]).await;
+    let ran = run(&hive.socket(), &["backup", &place.path]).await;
     insta::assert_snapshot!(place.told(&ran), @r"
     exit 5
     --- stdout
@@ -93,25 +111,31 @@ async fn what_is_there_is_not_overwritten_unless_that_is_wanted() {
     hint: choose another name, or overwrite it with --force
     ");
     assert_eq!(std::fs::read(&place.path).expect("a file"), b"precious");
-    assert_eq!(run(&broker.socket(), &["backup", &place.path, "--force"]).await.code, 0);
-    assert_eq!(std::fs::read(&place.path).expect("a file"), database());
+    assert_eq!(run(&hive.socket(), &["backup", &place.path, "--force"]).await.code, 0);
+    assert_eq!(std::fs::read(&place.path).expect("a file"), *database.lock().expect("no panic"));
     assert_eq!(place.names(), ["hive.db"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_incomplete_backup_is_a_failure_and_no_file() {
-    let (broker, place) = (Broker::sick(), Place::new());
-    let ran = run(&broker.socket(), &["backup", &place.path]).await;
-    insta::assert_snapshot!(place.told(&ran), @r"
-    exit 1
-    --- stdout
-    --- stderr
-    error: the backup is incomplete: 2000 of 3500 bytes came
-    hint: nothing of it was kept; `hivectl status` tells whether the broker is back
-    ");
+    let (hive, place) = (Hive::empty(), Place::new());
+    hive.edit("Backup", |piece: &mut Response<BackupResponse>| {
+        piece.get_mut().total_bytes += 1500;
+    });
+    let ran = run(&hive.socket(), &["backup", &place.path]).await;
+    let mut words = ran.err.split(' ');
+    let mut number = || words.find_map(|word| word.parse::<u64>().ok()).expect("a number");
+    let (came, all) = (number(), number());
+    assert_eq!((ran.code, ran.out.as_str(), all), (1, "", came + 1500));
+    assert_eq!(
+        ran.err,
+        format!(
+            "error: the backup is incomplete: {came} of {all} bytes came\nhint: nothing of it was kept; `hivectl status` tells whether the broker is back\n"
+        )
+    );
     assert_eq!(place.names(), [] as [&str; 0]);
     std::fs::write(&place.path, "yesterday's").expect("a file");
-    assert_eq!(run(&broker.socket(), &["backup", &place.path, "--force"]).await.code, 1);
+    assert_eq!(run(&hive.socket(), &["backup", &place.path, "--force"]).await.code, 1);
     assert_eq!(
         std::fs::read(&place.path).expect("a file"),
         b"yesterday's",
@@ -119,34 +143,37 @@ async fn an_incomplete_backup_is_a_failure_and_no_file() {
     );
     assert_eq!(place.names(), ["hive.db"]);
     let output =
-        hivectl(&broker.socket()).args(["backup", "-"]).output().await.expect("the binary runs");
+        hivectl(&hive.socket()).args(["backup", "-"]).output().await.expect("the binary runs");
     assert_eq!(output.status.code(), Some(1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_interrupts_it_leaves_nothing_behind() {
-    let (mut broker, place) = (Broker::start(), Place::new());
-    broker.stalls();
+    let (hive, place) = (Hive::empty(), Place::new());
+    hive.react(Reaction::Stall);
     let child =
-        hivectl(&broker.socket()).args(["backup", &place.path]).spawn().expect("the binary runs");
-    broker.watched().await;
+        hivectl(&hive.socket()).args(["backup", &place.path]).spawn().expect("the binary runs");
+    hive.wait_for_calls(1).await;
     signal(&child, Signal::INT);
     let ran = ran(child.wait_with_output().await.expect("it ends"));
     assert_eq!((ran.code, ran.err.as_str()), (1, "error: interrupted; no backup was made\n"));
     assert_eq!(place.names(), [] as [&str; 0]);
-    let ran = run(&broker.socket(), &["backup", &place.path, "--timeout", "0.2"]).await;
+    hive.react(Reaction::Stall);
+    let ran = run(&hive.socket(), &["backup", &place.path, "--timeout", "0.2"]).await;
     assert_eq!(ran.code, 6, "{}", ran.err);
     assert_eq!(place.names(), [] as [&str; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_no_backup_can_be_made_or_put_nothing_is_left_and_it_is_said_why() {
-    let (busy, place) = (Broker::empty(), Place::new());
+    let (hive, place) = (Hive::empty(), Place::new());
+    let reason = Reason::StorageUnavailable;
+    hive.refuse(reason, "another backup is under way", Some(Duration::from_secs(10)));
     let dir = place.dir.path().to_str().expect("text");
     let missing = format!("{dir}/missing/hive.db");
     let mut told = String::new();
     for path in [place.path.as_str(), &missing, dir, "/dev/null", "/", ".."] {
-        told.push_str(&place.told(&run(&busy.socket(), &["backup", path]).await));
+        told.push_str(&place.told(&run(&hive.socket(), &["backup", path]).await));
     }
     told.push_str(
         &place.told(&run(Path::new("/nonexistent/hived.sock"), &["backup", &place.path]).await),
@@ -157,16 +184,19 @@ async fn where_no_backup_can_be_made_or_put_nothing_is_left_and_it_is_said_why()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_goes_to_a_program_byte_by_byte_but_not_to_a_terminal() {
-    let (broker, place) = (Broker::start(), Place::new());
+    let ((hive, database), place) = (hive(), Place::new());
     let output =
-        hivectl(&broker.socket()).args(["backup", "-"]).output().await.expect("the binary runs");
-    assert_eq!((output.status.code(), output.stdout), (Some(0), database()));
+        hivectl(&hive.socket()).args(["backup", "-"]).output().await.expect("the binary runs");
+    assert_eq!(
+        (output.status.code(), output.stdout),
+        (Some(0), database.lock().expect("no panic").clone())
+    );
     assert!(String::from_utf8_lossy(&output.stderr).starts_with("to restore: stop hived"));
 
-    let ran_json = run(&broker.socket(), &["backup", "-", "--json"]).await;
+    let ran_json = run(&hive.socket(), &["backup", "-", "--json"]).await;
     assert_eq!((ran_json.code, ran_json.out.as_str()), (2, ""), "{}", ran_json.err);
     let terminal = Terminal::open();
-    let child = hivectl(&broker.socket())
+    let child = hivectl(&hive.socket())
         .args(["backup", "-"])
         .stdout(terminal.side())
         .spawn()
@@ -184,10 +214,10 @@ async fn a_backup_goes_to_a_program_byte_by_byte_but_not_to_a_terminal() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_goes_away_has_no_backup() {
-    let broker = Broker::start();
+    let hive = Hive::empty();
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
-    let child = hivectl(&broker.socket())
+    let child = hivectl(&hive.socket())
         .args(["backup", "-"])
         .stdout(writer)
         .spawn()
@@ -199,8 +229,8 @@ async fn a_reader_that_goes_away_has_no_backup() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_sits_at_a_terminal_sees_how_far_it_is_and_in_the_end_nothing_of_it() {
-    let (broker, place, terminal) = (Broker::start(), Place::new(), Terminal::open());
-    let mut command = hivectl(&broker.socket());
+    let (hive, place, terminal) = (Hive::empty(), Place::new(), Terminal::open());
+    let mut command = hivectl(&hive.socket());
     let child = command
         .args(["backup", &place.path, "--json"])
         .stderr(terminal.side())

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use tokio::net::{UnixListener, UnixStream};
 
-use super::fake::Broker;
+use super::hive::Hive;
 use super::run::{hivectl, ran};
 
 /// Long enough for a slow machine; a shell waits for a quarter of a second.
@@ -34,15 +34,15 @@ async fn offered(socket: &Path, line: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn names_are_completed_wherever_an_agent_can_stand() {
-    let broker = Broker::start();
+    let hive = Hive::start().await;
     for line in [
         "send a",
         "ask a",
         "inbox a",
         "inbox list a",
-        "inbox ack 14 --agent a",
-        "inbox ack 14 --agent=a",
-        "inbox ack 14 --agent = a",
+        "inbox ack 3 --agent a",
+        "inbox ack 3 --agent=a",
+        "inbox ack 3 --agent = a",
         "questions --asker a",
         "questions list --target a",
         "reminders a",
@@ -50,7 +50,7 @@ async fn names_are_completed_wherever_an_agent_can_stand() {
         "search green --agent a",
         "events --agent a",
         "dead-letters --agent a",
-        "dead-letters redrive 12 --agent a",
+        "dead-letters redrive 5 --agent a",
         "agent show a",
         "agent remove a",
         "agent set-parent a",
@@ -68,7 +68,7 @@ async fn names_are_completed_wherever_an_agent_can_stand() {
         "login a",
         "turn release a",
     ] {
-        let mut offered = offered(&broker.socket(), line).await;
+        let mut offered = offered(&hive.socket(), line).await;
         // A verb may begin so too.
         offered.retain(|word| !["ack", "all"].contains(&word.as_str()));
         let option = line
@@ -85,30 +85,30 @@ async fn names_are_completed_wherever_an_agent_can_stand() {
         "agent set-parent bob o",
         "events --agent o",
     ] {
-        assert_eq!(offered(&broker.socket(), line).await, ["operator"], "{line}");
+        assert_eq!(offered(&hive.socket(), line).await, ["operator"], "{line}");
     }
     assert_eq!(
-        offered(&broker.socket(), "send o").await,
+        offered(&hive.socket(), "send o").await,
         [""; 0],
         "the operator sends no mail to the operator"
     );
-    assert_eq!(offered(&broker.socket(), "agent create a").await, [""; 0], "a new name is new");
+    assert_eq!(offered(&hive.socket(), "agent create a").await, [""; 0], "a new name is new");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ids_are_told_with_what_they_are() {
-    let broker = Broker::start();
+    let hive = Hive::start().await;
     let mut told = String::new();
     for line in [
         "answer 3",
         "questions show 3",
         "questions cancel 3",
-        "questions cancel 30 3",
-        "answer 30 --choice n",
-        "answer 34 --choice l",
+        "questions cancel 37 3",
+        "answer 37 --choice n",
+        "answer 14 --choice l",
         "reminders cancel 5",
-        "inbox read 1",
-        "inbox ack 14 1",
+        "inbox read 3",
+        "inbox ack 38 3",
         "inbox ack --agent ada 1",
         "send ada hello --reply-to 3",
         "dead-letters show 1",
@@ -117,7 +117,7 @@ async fn ids_are_told_with_what_they_are() {
         "turn release ada 1",
         "turn drop ada 10 1",
         "turn show 1",
-        "turn cancel ada --turn 2",
+        "turn cancel ada --turn 3",
         "turn model ada o",
         "turn model ada ",
         "turn model bob ",
@@ -131,16 +131,16 @@ async fn ids_are_told_with_what_they_are() {
         "inbox --state d",
         "completions p",
     ] {
-        told.push_str(&format!("$ hivectl {line}\n{}", fish(&broker.socket(), line).await));
+        told.push_str(&format!("$ hivectl {line}\n{}", fish(&hive.socket(), line).await));
     }
     insta::assert_snapshot!(told);
-    assert!(broker.changes().is_empty(), "who completes changes nothing");
+    assert!(hive.changes().is_empty(), "who completes changes nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_broker_of_the_line_is_asked_before_that_of_the_environment() {
-    let (broker, other) = (Broker::start(), Broker::empty());
-    let socket = broker.socket();
+    let (hive, other) = (Hive::start().await, Hive::empty());
+    let socket = hive.socket();
     let socket = socket.to_str().expect("text");
     for line in [
         format!("--socket {socket} send a"),
@@ -156,19 +156,19 @@ async fn the_broker_of_the_line_is_asked_before_that_of_the_environment() {
 /// Every shell's own way to ask.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_shell_gets_its_answer() {
-    let broker = Broker::start();
-    let told = "34{}bob asks: What is left?\n30{}ada asks: Deploy now?⏎The build is {}u{1b}[31mgreen.\n32{}operator asks ada: How long will it take?";
+    let hive = Hive::start().await;
+    let told = "39{}ada asks: Merge?\n37{}ada asks: Deploy now?⏎The build is{}u{1b}[31m green.\n35{}operator asks ada: How long will it take?";
     let told = |between: &str, backslash: &str| {
         told.replacen("{}u", &format!("{backslash}u"), 1).replace("{}", between)
     };
     for (shell, separator, answer) in [
-        ("bash", "\u{b}", "34\u{b}30\u{b}32".to_owned()),
-        ("elvish", "\n", "34\n30\n32".to_owned()),
+        ("bash", "\u{b}", "39\u{b}37\u{b}35".to_owned()),
+        ("elvish", "\n", "39\n37\n35".to_owned()),
         ("zsh", "\n", told(":", "\\\\")),
         ("fish", "", told("\t", "\\") + "\n"),
         ("powershell", "", told("\t", "\\") + "\n"),
     ] {
-        let mut command = hivectl(&broker.socket());
+        let mut command = hivectl(&hive.socket());
         command
             .env("COMPLETE", shell)
             .env("HIVE_COMPLETION_MS", PATIENT)

@@ -3,8 +3,15 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use super::fake::Broker;
+use hive_proto::v1::{CheckIntegrityResponse, GetBrokerStatusResponse};
+use hive_tests::rig::request::texts;
+use tonic::Response;
+
+use super::hive::{Hive, NOON};
 use super::run::{Ran, hivectl, ran};
+
+/// A database that is not on this host, so the disk of whoever runs the tests does not matter.
+const ELSEWHERE: &str = "/var/lib/hive/hive.db";
 
 /// Puts a program into a directory.
 fn program(dir: &Path, name: &str, script: &str) {
@@ -39,6 +46,10 @@ fn told(ran: &Ran, dir: &Path, socket: &Path) -> String {
         Some((before, _)) => {
             format!("{} SECONDS s apart", before.rsplit_once(' ').expect("a number").0)
         }
+        None if line.contains(" pages were read") => {
+            let (before, after) = line.split_once(" pages").expect("it has");
+            format!("{} PAGES pages{after}", before.rsplit_once(' ').expect("a number").0)
+        }
         None if line.contains("disk     ") || line.contains("schema     ") => {
             line.chars().take(27).collect()
         }
@@ -56,30 +67,49 @@ fn directory() -> tempfile::TempDir {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hive_with_troubles_is_told_with_what_to_do() {
-    let (broker, dir) = (Broker::start(), directory());
+    let (hive, dir) = (Hive::in_trouble().await, directory());
     program(&dir.path().join("bin"), "claude", "echo 2.1.330 '(Claude Code)'");
     std::fs::write(dir.path().join("hive.toml"), APART_OR_NOT).expect("a file");
-    let ran = doctor(&broker.socket(), dir.path(), &["--deep", "--config", "hive.toml"]).await;
-    insta::assert_snapshot!(told(&ran, dir.path(), &broker.socket()));
-    assert!(broker.changes().is_empty(), "who looks changes nothing");
+    let ran = doctor(&hive.socket(), dir.path(), &["--deep", "--config", "hive.toml"]).await;
+    insta::assert_snapshot!(hive.masked(&told(&ran, dir.path(), &hive.socket())));
+    assert!(hive.changes().is_empty(), "who looks changes nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sick_broker_is_told_with_what_to_do() {
-    let (broker, dir) = (Broker::sick(), directory());
+    let (hive, dir) = (Hive::since(NOON, ""), directory());
+    hive.edit("GetBrokerStatus", |status: &mut Response<GetBrokerStatusResponse>| {
+        let noon = "Sun, 01 Mar 2020 12:00:00 GMT".parse().expect("text");
+        status.metadata_mut().insert("date", noon);
+        let status = status.get_mut();
+        status.version = "0.0.9".to_owned();
+        status.database_path = ELSEWHERE.to_owned();
+        (status.storage_ok, status.draining) = (false, true);
+        status.storage_error = "disk I/O error".to_owned();
+    });
+    hive.edit("CheckIntegrity", |check: &mut Response<CheckIntegrityResponse>| {
+        let damage = "the file is damaged: Tree 5 page 7: it is\u{1b}[31m red";
+        check.get_mut().problems = texts(&[damage, "agent `ada` has no inbox"]);
+    });
     program(&dir.path().join("bin"), "claude", "echo 2.1.330 '(Claude Code)'");
     std::fs::write(dir.path().join("hive.toml"), APART_OR_NOT).expect("a file");
-    let ran = doctor(&broker.socket(), dir.path(), &["--deep", "--config", "hive.toml"]).await;
-    insta::assert_snapshot!(told(&ran, dir.path(), &broker.socket()));
+    let ran = doctor(&hive.socket(), dir.path(), &["--deep", "--config", "hive.toml"]).await;
+    insta::assert_snapshot!(hive.masked(&told(&ran, dir.path(), &hive.socket())));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_all_is_well_it_ends_with_0() {
-    let (broker, dir) = (Broker::empty(), directory());
+    let (hive, dir) = (Hive::since(NOON, ""), directory());
+    // How many have run by now differs.
+    hive.edit("GetBrokerStatus", |status: &mut Response<GetBrokerStatusResponse>| {
+        let status = status.get_mut();
+        status.background_tasks.clear();
+        status.database_path = ELSEWHERE.to_owned();
+    });
     program(&dir.path().join("bin"), "claude", "echo 2.1.330 '(Claude Code)'");
     std::fs::write(dir.path().join("hive.toml"), APART_OR_NOT).expect("a file");
-    let ran = doctor(&broker.socket(), dir.path(), &["--deep", "--config", "hive.toml"]).await;
-    insta::assert_snapshot!(told(&ran, dir.path(), &broker.socket()));
+    let ran = doctor(&hive.socket(), dir.path(), &["--deep", "--config", "hive.toml"]).await;
+    insta::assert_snapshot!(hive.masked(&told(&ran, dir.path(), &hive.socket())));
 }
 
 #[tokio::test]
@@ -121,14 +151,14 @@ async fn without_a_broker_it_tells_what_the_host_tells() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_socket_that_is_none_or_open_to_all_is_a_problem() {
-    let (broker, dir) = (Broker::empty(), directory());
+    let (hive, dir) = (Hive::since(NOON, ""), directory());
     let file = dir.path().join("file");
     std::fs::write(&file, "").expect("a file");
     let ran = doctor(&file, dir.path(), &[]).await;
     assert!(ran.code == 8 && ran.out.contains("file is no socket"), "{}", ran.out);
-    std::fs::set_permissions(broker.socket(), std::fs::Permissions::from_mode(0o666))
+    std::fs::set_permissions(hive.socket(), std::fs::Permissions::from_mode(0o666))
         .expect("a mode");
-    let mut command = hivectl(&broker.socket());
+    let mut command = hivectl(&hive.socket());
     let ran = super::run::ran(command.arg("doctor").output().await.expect("the binary runs"));
     assert!(
         ran.code == 8 && ran.out.contains("has mode 0666: every user of this host can open it"),
@@ -139,8 +169,8 @@ async fn a_socket_that_is_none_or_open_to_all_is_a_problem() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn programs_get_an_array_of_checks() {
-    let (broker, dir) = (Broker::start(), directory());
-    let ran = doctor(&broker.socket(), dir.path(), &["--json"]).await;
+    let (hive, dir) = (Hive::in_trouble().await, directory());
+    let ran = doctor(&hive.socket(), dir.path(), &["--json"]).await;
     assert_eq!((ran.code, ran.err.as_str()), (8, ""));
     let checks: Vec<serde_json::Value> = serde_json::from_str(&ran.out).expect("JSON");
     for check in &checks {

@@ -1,22 +1,31 @@
 //! Every exit code, and what is said with it.
 
 use std::path::Path;
+use std::time::Duration;
 
-use super::fake::Broker;
+use hive_core::reason::Reason;
+use hive_in_process::Reaction;
+
+use super::hive::Hive;
 use super::run::{run, run_with};
+
+/// Ada alone.
+const ONE: &str = "[agents.ada]";
 
 /// 0: done.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_0_ok() {
-    let broker = Broker::start();
-    assert_eq!(run(&broker.socket(), &["send", "ada", "hello"]).await.code, 0);
+    let hive = Hive::of(ONE);
+    assert_eq!(run(&hive.socket(), &["send", "ada", "hello"]).await.code, 0);
 }
 
 /// 1: the broker refuses for a reason that has no code of its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_1_failure() {
-    let broker = Broker::start();
-    let ran = run(&broker.socket(), &["send", "hasty", "hello"]).await;
+    let hive = Hive::of(ONE);
+    let words = "600 messages a minute are allowed";
+    hive.refuse(Reason::RateLimited, words, Some(Duration::from_secs(2)));
+    let ran = run(&hive.socket(), &["send", "ada", "hello"]).await;
     insta::assert_snapshot!(ran.all(), @r"
     exit 1
     --- stdout
@@ -30,127 +39,145 @@ async fn exit_1_failure() {
 /// 1: for reasons of their own, that have no code of their own either.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_1_question_limit() {
-    let broker = Broker::start();
-    let ran = run(&broker.socket(), &["ask", "greedy", "Done?"]).await;
+    let hive = Hive::of(ONE);
+    let words = "50 of your questions are open; that is the most";
+    hive.refuse(Reason::QuestionLimit, words, None);
+    let ran = run(&hive.socket(), &["ask", "ada", "Done?"]).await;
     insta::assert_snapshot!(ran.all());
 }
 
 /// 2: the command line is wrong, by our own judgement or the broker's.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_2_usage() {
-    let broker = Broker::start();
+    let hive = Hive::start().await;
     let told = [
-        run(&broker.socket(), &["send", "operator", "hello"]).await,
-        run(&broker.socket(), &["send", "A B", "hello"]).await,
-        run(&broker.socket(), &["send", "ada", ""]).await,
-        run_with(&broker.socket(), &["send", "ada", "-"], b"a\xff").await,
-        run(&broker.socket(), &["agent", "create", "Bad"]).await,
-        run(&broker.socket(), &["ask", "operator", "Done?"]).await,
-        run(&broker.socket(), &["ask", "*", "Done?"]).await,
-        run(&broker.socket(), &["answer", "30"]).await,
-        run(&broker.socket(), &["answer", "30", "--choice", "maybe"]).await,
-        run(&broker.socket(), &["agent", "set-policy", "bob", "--tool-group", "magic"]).await,
-        run(&broker.socket(), &["stats", "--window", "400d"]).await,
-        run(&broker.socket(), &["login", "ada"]).await,
+        run(&hive.socket(), &["send", "operator", "hello"]).await,
+        run(&hive.socket(), &["send", "A B", "hello"]).await,
+        run(&hive.socket(), &["send", "ada", ""]).await,
+        run_with(&hive.socket(), &["send", "ada", "-"], b"a\xff").await,
+        run(&hive.socket(), &["agent", "create", "Bad"]).await,
+        run(&hive.socket(), &["ask", "operator", "Done?"]).await,
+        run(&hive.socket(), &["ask", "*", "Done?"]).await,
+        run(&hive.socket(), &["answer", "37"]).await,
+        run(&hive.socket(), &["answer", "37", "--choice", "maybe"]).await,
+        run(&hive.socket(), &["agent", "set-policy", "bob", "--tool-group", "magic"]).await,
+        run(&hive.socket(), &["stats", "--window", "400d"]).await,
+        run(&hive.socket(), &["login", "ada"]).await,
     ]
-    .map(|ran| ran.all());
+    .map(|ran| hive.told(&ran));
     insta::assert_snapshot!(told.join(""));
-    assert_eq!(broker.changes().len(), 3, "only what the broker alone can judge reaches it");
+    assert_eq!(hive.changes().len(), 3, "only what the broker alone can judge reaches it");
 }
 
 /// 3: it does not exist.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_3_not_found() {
-    let broker = Broker::start();
+    let hive = Hive::start().await;
     let told = [
-        run(&broker.socket(), &["send", "bbo", "hello"]).await,
-        run(&broker.socket(), &["inbox", "read", "99"]).await,
-        run(&broker.socket(), &["inbox", "read", "10"]).await,
-        run(&broker.socket(), &["turn", "show", "99"]).await,
-        run(&broker.socket(), &["turn", "show", "bbo"]).await,
-        run(&broker.socket(), &["turn", "show", "cy", "--output"]).await,
-        run(&broker.socket(), &["stats", "bbo"]).await,
-        run(&broker.socket(), &["dead-letters", "show", "10"]).await,
-        run(&broker.socket(), &["turn", "release", "bob", "--all"]).await,
-        run(&broker.socket(), &["trace", "99"]).await,
-        run(&broker.socket(), &["config", "check", "/nonexistent/hive.toml"]).await,
-        run(&broker.socket(), &["ask", "bbo", "Done?"]).await,
-        run(&broker.socket(), &["answer", "99", "yes"]).await,
-        run(&broker.socket(), &["answer", "99", "--choice", "yes"]).await,
-        run(&broker.socket(), &["questions", "show", "99"]).await,
-        run(&broker.socket(), &["questions", "cancel", "30", "99"]).await,
-        run(&broker.socket(), &["reminders", "bbo"]).await,
-        run(&broker.socket(), &["reminders", "cancel", "99"]).await,
-        run(&broker.socket(), &["loose-ends", "bbo"]).await,
-        run(&broker.socket(), &["search", "green", "--agent", "bbo"]).await,
-        run(&broker.socket(), &["agent", "set-policy", "bbo", "--allow-everyone"]).await,
+        run(&hive.socket(), &["send", "bbo", "hello"]).await,
+        run(&hive.socket(), &["inbox", "read", "999"]).await,
+        run(&hive.socket(), &["inbox", "read", "1"]).await,
+        run(&hive.socket(), &["turn", "show", "999"]).await,
+        run(&hive.socket(), &["turn", "show", "bbo"]).await,
+        run(&hive.socket(), &["turn", "show", "old", "--output"]).await,
+        run(&hive.socket(), &["stats", "bbo"]).await,
+        run(&hive.socket(), &["dead-letters", "show", "1"]).await,
+        run(&hive.socket(), &["turn", "release", "bob", "--all"]).await,
+        run(&hive.socket(), &["trace", "999"]).await,
+        run(&hive.socket(), &["config", "check", "/nonexistent/hive.toml"]).await,
+        run(&hive.socket(), &["ask", "bbo", "Done?"]).await,
+        run(&hive.socket(), &["answer", "999", "yes"]).await,
+        run(&hive.socket(), &["answer", "999", "--choice", "yes"]).await,
+        run(&hive.socket(), &["questions", "show", "999"]).await,
+        run(&hive.socket(), &["questions", "cancel", "37", "999"]).await,
+        run(&hive.socket(), &["reminders", "bbo"]).await,
+        run(&hive.socket(), &["reminders", "cancel", "999"]).await,
+        run(&hive.socket(), &["loose-ends", "bbo"]).await,
+        run(&hive.socket(), &["search", "green", "--agent", "bbo"]).await,
+        run(&hive.socket(), &["agent", "set-policy", "bbo", "--allow-everyone"]).await,
     ]
-    .map(|ran| ran.all());
+    .map(|ran| hive.told(&ran));
     insta::assert_snapshot!(told.join(""));
 }
 
 /// 4: it is not allowed.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_4_denied() {
-    let broker = Broker::start();
-    let told = [
-        run(&broker.socket(), &["send", "walled", "hello"]).await,
-        run(&broker.socket(), &["ask", "walled", "Done?"]).await,
-    ]
-    .map(|ran| ran.all());
-    insta::assert_snapshot!(told.join(""));
+    let hive = Hive::of(ONE);
+    let mut told = String::new();
+    for (verb, words) in [("send", "you may not send to `ada`"), ("ask", "you may not ask `ada`")] {
+        hive.refuse(Reason::RecipientNotAllowed, words, None);
+        told.push_str(&run(&hive.socket(), &[verb, "ada", "hello"]).await.all());
+    }
+    insta::assert_snapshot!(told);
 }
 
 /// 5: it does not fit the present state.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_5_conflict() {
-    let broker = Broker::start();
-    let told = [
-        run(&broker.socket(), &["agent", "create", "ada"]).await,
-        run(&broker.socket(), &["agent", "set-parent", "ada", "bob"]).await,
-        run(&broker.socket(), &["inbox", "ack", "12", "--agent", "bob"]).await,
-        run(&broker.socket(), &["answer", "33", "yes"]).await,
-        run(&broker.socket(), &["questions", "cancel", "33"]).await,
-        run(&broker.socket(), &["reminders", "cancel", "52"]).await,
-        run(&broker.socket(), &["ask", "fickle", "Done?", "--wait"]).await,
-        run(&broker.socket(), &["ask", "fickle", "Done?", "--wait", "--json"]).await,
-    ]
-    .map(|ran| ran.all());
+    let hive = Hive::start().await;
+    let mut told = Vec::new();
+    for args in [
+        &["agent", "create", "ada"][..],
+        &["agent", "set-parent", "ada", "bob"],
+        &["inbox", "ack", "42", "--agent", "bob"],
+        &["answer", "41", "yes"],
+        &["questions", "cancel", "41"],
+        &["reminders", "cancel", "53"],
+    ] {
+        told.push(hive.told(&run(&hive.socket(), args).await));
+    }
+    let ask = ["ask", "bob", "Done?", "--option", "yes", "--wait"];
+    let cancel = async |question| hive.operator().await.withdraw(question).await;
+    told.push(hive.told(&hive.asking(&ask, cancel).await));
+    let retire = async |_| hive.retire("bob").await;
+    told.push(hive.told(&hive.asking(&[&ask[..], &["--json"]].concat(), retire).await));
     insta::assert_snapshot!(told.join(""));
 }
 
 /// 6: the broker does not answer in time.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_6_timed_out() {
-    let broker = Broker::start();
-    let ran = run(&broker.socket(), &["--timeout", "0.05", "send", "silent", "hello"]).await;
+    let hive = Hive::of(ONE);
+    hive.react(Reaction::Hang);
+    let ran = run(&hive.socket(), &["--timeout", "0.05", "send", "ada", "hello"]).await;
     insta::assert_snapshot!(ran.all());
-    assert_eq!(broker.changes().len(), 1, "a broker that is slow is not asked twice");
+    assert_eq!(hive.changes().len(), 1, "a broker that is slow is not asked twice");
 }
 
 /// 6: nobody answered the question in time, by its deadline or by our patience.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_6_not_answered() {
-    let broker = Broker::start();
-    let told = [
-        run(&broker.socket(), &["ask", "late", "Done?", "--wait"]).await,
-        run(&broker.socket(), &["ask", "late", "Done?", "--wait", "--json"]).await,
-        run(&broker.socket(), &["ask", "mute", "Done?", "--wait", "--timeout", "0.5"]).await,
-    ]
-    .map(|ran| ran.all());
+    let hive = Hive::of(ONE);
+    let mut told = Vec::new();
+    for more in [&[][..], &["--json"]] {
+        let args = [&["ask", "ada", "Done?", "--wait", "--ttl", "1m"], more].concat();
+        let expire = async |_| hive.advance(Duration::from_secs(61));
+        told.push(hive.asking(&args, expire).await.all());
+    }
+    let mute = ["ask", "ada", "Done?", "--wait", "--timeout", "0.5"];
+    told.push(run(&hive.socket(), &mute).await.all());
     insta::assert_snapshot!(told.join(""));
 }
 
 /// 7: nobody is there, or not for long.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_7_unreachable() {
-    let broker = Broker::start();
+    let hive = Hive::of(ONE);
+    let draining = |retry| hive.refuse(Reason::Draining, "the broker is shutting down", retry);
+    draining(None);
+    let draining_send = run(&hive.socket(), &["send", "ada", "hello"]).await;
+    hive.breaks();
+    hive.breaks();
+    let lost = run(&hive.socket(), &["send", "ada", "hello"]).await;
+    draining(Some(Duration::from_secs(2)));
+    let draining_ask = run(&hive.socket(), &["ask", "ada", "Done?", "--wait"]).await;
     let told = [
         run(Path::new("/nonexistent/hived.sock"), &["agents"]).await,
         run(Path::new("/nonexistent/hived.sock"), &["inbox", "--follow"]).await,
-        run(&broker.socket(), &["send", "draining", "hello"]).await,
-        run(&broker.socket(), &["send", "lost", "hello"]).await,
-        run(&broker.socket(), &["ask", "draining", "Done?", "--wait"]).await,
+        draining_send,
+        lost,
+        draining_ask,
         run(Path::new("/nonexistent/hived.sock"), &["questions", "--follow"]).await,
     ]
     .map(|ran| ran.all());
@@ -164,14 +191,14 @@ async fn exit_7_unreachable() {
 /// 8: the command worked, and found something wrong.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_8_findings() {
-    let broker = Broker::start();
-    assert_eq!(run(&broker.socket(), &["status"]).await.code, 8);
-    let file = broker.dir().join("hive.toml");
+    let hive = Hive::in_trouble().await;
+    assert_eq!(run(&hive.socket(), &["status"]).await.code, 8);
+    let file = hive.dir().join("wrong.toml");
     std::fs::write(&file, "[agents.ada]\nparnet = \"bob\"\n[zoo]\n").expect("a file");
     let path = file.to_str().expect("text");
     let told = [
-        run(&broker.socket(), &["config", "check", path]).await,
-        run(&broker.socket(), &["config", "check", path, "--json"]).await,
+        run(&hive.socket(), &["config", "check", path]).await,
+        run(&hive.socket(), &["config", "check", path, "--json"]).await,
     ]
     .map(|ran| ran.all().replace(path, "FILE"));
     insta::assert_snapshot!(told.join(""));

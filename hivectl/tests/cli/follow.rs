@@ -2,12 +2,11 @@
 
 use std::process::Stdio;
 
-use hive_proto::v1::{Event, EventKind};
 use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout};
 
-use super::fake::Broker;
+use super::hive::Hive;
 use super::run::{hivectl, signal};
 
 pub(crate) struct Following {
@@ -16,8 +15,8 @@ pub(crate) struct Following {
 }
 
 impl Following {
-    pub(crate) fn start(broker: &Broker, args: &[&str]) -> Self {
-        let mut child = hivectl(&broker.socket())
+    pub(crate) fn start(hive: &Hive, args: &[&str]) -> Self {
+        let mut child = hivectl(&hive.socket())
             .args(args)
             .stderr(Stdio::inherit())
             .spawn()
@@ -42,61 +41,64 @@ impl Following {
     }
 }
 
-fn accepted(sequence: u64, message_id: u64) -> Event {
-    Event { sequence, kind: EventKind::MessageAccepted.into(), message_id, ..Event::default() }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn the_inbox_shows_what_waits_and_then_what_arrives_each_once() {
-    let mut broker = Broker::start();
-    let mut inbox = Following::start(&broker, &["inbox", "--follow"]);
-    broker.watched().await;
-    assert_eq!(inbox.line().await, "14  2020-03-01 12:00  ada to operator, answers 10");
+    let hive = Hive::start().await;
+    let mut inbox = Following::start(&hive, &["inbox", "--follow"]);
+    assert_eq!(inbox.line().await, "3  2100-01-01 00:00  ada to operator, answers 1");
     assert_eq!(inbox.line().await, "    It is 42.");
     inbox.line().await;
-    assert_eq!(inbox.line().await, "16  2020-03-01 12:00  system to operator");
-    inbox.line().await;
-    assert_eq!(inbox.line().await, "31  2020-03-01 12:00  system to operator, question 30");
-    // One that was shown, one that is ada's.
-    broker.happens(accepted(14, 16));
-    broker.happens(accepted(15, 10));
+    assert_eq!(inbox.line().await, "15  2100-01-01 00:00  system to operator, question 14");
+    while inbox.line().await != "    > Its disk is full." {}
+    // One that is ada's is not shown.
+    hive.operator().await.send("ada", "yours").await;
+    let claude = hive.claude().await;
+    let id = claude.send("operator", "news").await;
+    assert_eq!(inbox.line().await, format!("{id}  2100-01-01 00:02  ada to operator"));
+    assert_eq!(inbox.line().await, "    news");
     assert_eq!(inbox.interrupt().await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agents_inbox_can_be_followed_too() {
-    let mut broker = Broker::empty();
-    let mut inbox = Following::start(&broker, &["inbox", "ada", "--follow", "--json"]);
-    broker.watched().await;
-    broker.happens(accepted(14, 14));
-    broker.happens(accepted(15, 10));
-    let line: serde_json::Value = serde_json::from_str(&inbox.line().await).expect("JSON");
-    assert_eq!((line["schema"].as_str(), line["id"].as_u64()), (Some("hive.message.v1"), Some(10)));
+    let hive = Hive::of("[agents.ada]\n[agents.bob]");
+    let operator = hive.operator().await;
+    let first = operator.send("ada", "first").await;
+    let mut inbox = Following::start(&hive, &["inbox", "ada", "--follow", "--json"]);
+    let mut line = async || {
+        let line: serde_json::Value = serde_json::from_str(&inbox.line().await).expect("JSON");
+        assert_eq!(line["schema"], "hive.message.v1");
+        line["id"].as_u64().expect("a number")
+    };
+    assert_eq!(line().await, first);
+    operator.send("bob", "another's").await;
+    let second = operator.send("ada", "second").await;
+    assert_eq!(line().await, second);
     assert_eq!(inbox.interrupt().await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_go_on_where_the_list_ended() {
-    let mut broker = Broker::start();
-    let mut events = Following::start(&broker, &["events", "--follow", "--after", "12"]);
+    let hive = Hive::of("[agents.ada]");
+    let operator = hive.operator().await;
+    operator.send("ada", "first").await;
+    let mut events = Following::start(&hive, &["events", "--follow", "--after", "1"]);
+    let first = events.line().await;
+    assert!(first.starts_with("2  2100-01-01 00:00  message_accepted  ada  message 1"), "{first}");
+    // It was shown; it is not shown again.
+    operator.send("ada", "second").await;
+    let second = events.line().await;
     assert!(
-        events
-            .line()
-            .await
-            .starts_with("13  2020-03-01 12:00  question_answered  ada  question 33")
+        second.starts_with("3  2100-01-01 00:00  message_accepted  ada  message 2"),
+        "{second}"
     );
-    broker.watched().await;
-    // 13 was shown; it is not shown again.
-    broker.happens(accepted(13, 14));
-    broker.happens(accepted(14, 20));
-    assert!(events.line().await.starts_with("14  -  message_accepted  message 20"));
     assert_eq!(events.interrupt().await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turns_output_is_streamed_to_its_end() {
-    let broker = Broker::start();
-    let mut turn = Following::start(&broker, &["turn", "show", "11", "--follow"]);
+    let hive = Hive::start().await;
+    let mut turn = Following::start(&hive, &["turn", "show", "2", "--follow"]);
     let mut told = Vec::new();
     while let Some(line) = turn.lines.next_line().await.expect("text") {
         told.push(line);

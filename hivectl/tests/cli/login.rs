@@ -1,16 +1,30 @@
 //! `hivectl login` in a real terminal: bytes go to and fro, and however it ends the terminal is as
 //! it was.
 
+use hive_proto::v1::serve_login_request::Step as Said;
+use hive_proto::v1::serve_login_response::Step as Heard;
+use hive_proto::v1::{
+    LoginEnd, LoginWanted, ServeLoginRequest, ServeLoginResponse, ServeLoginStart,
+};
 use rustix::process::Signal;
 use tokio::process::Child;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::Streaming;
 
-use super::fake::{Broker, PROMPT};
+use super::hive::Hive;
+use super::play::Player;
 use super::run::{Ran, hivectl, ran, run};
 use super::terminal::Terminal;
 
+/// Ada, whose harness is attached, and bob, who has none.
+const DUO: &str = "[agents.ada]\n[agents.bob]";
+
+/// What the dialogue asks.
+const PROMPT: &str = "Paste the code: ";
+
 /// Somebody who logs in.
 struct Dialogue {
-    broker: Broker,
     terminal: Terminal,
     /// How the terminal was before.
     modes: String,
@@ -19,32 +33,18 @@ struct Dialogue {
 
 impl Dialogue {
     /// Begins one with the claude of `agent`.
-    fn begin(agent: &str) -> Self {
-        let (broker, terminal) = (Broker::start(), Terminal::open());
+    fn begin(hive: &Hive, agent: &str) -> Self {
+        let terminal = Terminal::open();
         terminal.resize(24, 80);
         let modes = terminal.modes();
-        let mut command = hivectl(&broker.socket());
+        let mut command = hivectl(&hive.socket());
         command
             .args(["login", agent])
             .env("TERM", "xterm-256color")
             .stdin(terminal.side())
             .stdout(terminal.side());
         let child = command.spawn().expect("the binary runs");
-        Self { broker, terminal, modes, child }
-    }
-
-    /// Begins one that asks.
-    fn asked(agent: &str) -> Self {
-        let mut dialogue = Self::begin(agent);
-        dialogue.terminal.until(PROMPT);
-        assert!(dialogue.terminal.is_raw());
-        dialogue
-    }
-
-    /// Types something, and waits until the dialogue has heard it.
-    async fn types(&mut self, text: &str) {
-        self.terminal.types(text);
-        self.broker.watched().await;
+        Self { terminal, modes, child }
     }
 
     fn signal(&self, signal: Signal) {
@@ -52,24 +52,84 @@ impl Dialogue {
     }
 
     /// Waits for its end; the terminal is as it was before.
-    async fn ends(self) -> (Ran, Broker) {
-        let Self { broker, terminal, modes, child } = self;
+    async fn ends(self) -> Ran {
+        let Self { terminal, modes, child } = self;
         let mut ran = ran(child.wait_with_output().await.expect("it ends"));
         assert_eq!(terminal.modes(), modes);
         ran.out = terminal.shown();
-        (ran, broker)
+        ran
     }
+}
+
+/// The harness's side of a dialogue.
+struct Served {
+    wanted: LoginWanted,
+    say: UnboundedSender<ServeLoginRequest>,
+    hear: Streaming<ServeLoginResponse>,
+}
+
+impl Served {
+    async fn by(ada: &mut Player) -> Self {
+        let wanted = ada.login_wanted().await;
+        let (say, said) = tokio::sync::mpsc::unbounded_channel();
+        let session_token = ada.session.clone();
+        let start = Said::Start(ServeLoginStart { session_token, login_id: wanted.login_id });
+        say.send(ServeLoginRequest { step: Some(start) }).expect("it is read");
+        let hear = ada.turns.serve_login(UnboundedReceiverStream::new(said)).await;
+        Self { wanted, say, hear: hear.expect("it may serve").into_inner() }
+    }
+
+    fn says(&self, step: Said) {
+        self.say.send(ServeLoginRequest { step: Some(step) }).expect("it is read");
+    }
+
+    fn ends(&self, logged_in: bool, error: &str, exit_code: i32) {
+        self.says(Said::End(LoginEnd { logged_in, error: error.to_owned(), exit_code }));
+    }
+
+    /// What it hears next; `None` at the end.
+    async fn hears(&mut self) -> Option<Heard> {
+        self.hear.message().await.ok().flatten().and_then(|response| response.step)
+    }
+}
+
+/// A hive, a dialogue with ada's claude that has asked, and its other side.
+async fn asked() -> (Hive, Dialogue, Served) {
+    let mut hive = Hive::attended(DUO).await;
+    let mut dialogue = Dialogue::begin(&hive, "ada");
+    let served = Served::by(hive.ada()).await;
+    served.says(Said::Output(PROMPT.into()));
+    dialogue.terminal.until(PROMPT);
+    assert!(dialogue.terminal.is_raw());
+    (hive, dialogue, served)
+}
+
+/// Types something, and waits until the other side has heard it; that shows it.
+async fn types(dialogue: &Dialogue, served: &mut Served, text: &str) {
+    dialogue.terminal.types(text);
+    let mut heard = Vec::new();
+    while heard.len() < text.len() {
+        match served.hears().await {
+            Some(Heard::Input(bytes)) => heard.extend(bytes),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(heard, text.as_bytes());
+    served.says(Said::Output(heard));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_go_to_the_dialogue_and_its_end_is_told() {
-    let mut dialogue = Dialogue::asked("ada");
+    let (_hive, dialogue, mut served) = asked().await;
+    let terminal = served.wanted.terminal.as_ref().expect("it says on what");
+    assert_eq!((terminal.rows, terminal.columns), (24, 80));
+    assert_eq!(terminal.kind, "xterm-256color");
     // Ctrl-C, Ctrl-Z, Ctrl-D and Ctrl-Q are keys as all others.
-    dialogue.types("\u{3}").await;
-    dialogue.types("\u{1a}\u{4}\u{11}").await;
-    dialogue.types("right").await;
-    dialogue.types("\r").await;
-    let (ran, broker) = dialogue.ends().await;
+    for text in ["\u{3}", "\u{1a}\u{4}\u{11}", "right", "\r"] {
+        types(&dialogue, &mut served, text).await;
+    }
+    served.ends(true, "", 0);
+    let ran = dialogue.ends().await;
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert_eq!(ran.err, "claude's login dialogue for ada; Ctrl-] leaves it\n\n");
     assert!(
@@ -77,79 +137,62 @@ async fn keys_go_to_the_dialogue_and_its_end_is_told() {
         "{:?}",
         ran.out
     );
-    assert_eq!(
-        broker.changes()[..5],
-        [
-            "login ada: 24 lines, 80 columns, xterm-256color",
-            "typed \\x03",
-            "typed \\x1a\\x04\\x11",
-            "typed right",
-            "typed \\r"
-        ]
-    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_1_a_dialogue_that_ends_without_a_login_says_why() {
-    let mut dialogue = Dialogue::asked("ada");
-    dialogue.types("wrong\r").await;
-    let (ran, _) = dialogue.ends().await;
-    assert_eq!(ran.code, 1);
-    assert!(
-        ran.err.contains(
-            "error: claude is not logged in for ada: its dialogue ended with code 1\nhint: "
+    for (error, why) in [
+        ("", "its dialogue ended with code 1\nhint: "),
+        (
+            "turn 21 runs; try again when it has ended\u{1b}[2J",
+            "turn 21 runs; try again when it has ended\\u{1b}[2J\n",
         ),
-        "{}",
-        ran.err
-    );
-    let (ran, _) = Dialogue::begin("busy").ends().await;
-    assert_eq!(ran.code, 1);
-    assert!(
-        ran.err.contains(
-            "not logged in for busy: turn 21 runs; try again when it has ended\\u{1b}[2J\n"
-        ),
-        "{}",
-        ran.err
-    );
+    ] {
+        let (_hive, dialogue, served) = asked().await;
+        served.ends(false, error, 1);
+        let ran = dialogue.ends().await;
+        assert_eq!(ran.code, 1);
+        let why = format!("error: claude is not logged in for ada: {why}");
+        assert!(ran.err.contains(&why), "{}", ran.err);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_size_is_told() {
-    let mut dialogue = Dialogue::asked("ada");
+    let (_hive, dialogue, mut served) = asked().await;
     dialogue.terminal.resize(50, 132);
     dialogue.signal(Signal::WINCH);
-    dialogue.broker.watched().await;
-    assert_eq!(
-        dialogue.broker.changes().last().map(String::as_str),
-        Some("size: 50 lines, 132 columns")
-    );
-    dialogue.types("right\r").await;
-    assert_eq!(dialogue.ends().await.0.code, 0);
+    match served.hears().await {
+        Some(Heard::Terminal(size)) => assert_eq!((size.rows, size.columns), (50, 132)),
+        other => panic!("{other:?}"),
+    }
+    types(&dialogue, &mut served, "right\r").await;
+    served.ends(true, "", 0);
+    assert_eq!(dialogue.ends().await.code, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_key_leaves_and_the_other_side_is_told() {
     for key in ["\u{1d}", "\u{1b}[93;5u"] {
-        let mut dialogue = Dialogue::asked("ada");
+        let (_hive, dialogue, mut served) = asked().await;
         dialogue.terminal.types(key);
-        dialogue.broker.watched().await;
-        let (ran, broker) = dialogue.ends().await;
+        assert_eq!(served.hears().await, None, "the dialogue is over");
+        let ran = dialogue.ends().await;
         assert_eq!(ran.code, 1);
         assert!(
             ran.err.contains("not logged in for ada: you left the dialogue\nhint: `hivectl login ada` begins anew"),
             "{}",
             ran.err
         );
-        assert_eq!(broker.changes().last().map(String::as_str), Some("the dialogue is over"));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn signals_and_a_connection_that_breaks_give_the_terminal_back() {
     for signal in [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT] {
-        let dialogue = Dialogue::asked("ada");
+        let (_hive, dialogue, _served) = asked().await;
         dialogue.signal(signal);
-        let (ran, _) = dialogue.ends().await;
+        let ran = dialogue.ends().await;
         assert_eq!(ran.code, 1, "{signal:?}: {}", ran.err);
         assert!(
             ran.out.ends_with("\u{1b}[>4m\r"),
@@ -157,16 +200,19 @@ async fn signals_and_a_connection_that_breaks_give_the_terminal_back() {
             ran.out
         );
     }
-    let (ran, _) = Dialogue::begin("torn").ends().await;
+    let (mut hive, dialogue, _served) = asked().await;
+    hive.broker().kill();
+    let ran = dialogue.ends().await;
     assert_eq!(ran.code, 7);
     assert!(ran.err.contains("error: the login dialogue broke off: "), "{}", ran.err);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_tell_what_helps_and_leave_the_terminal_alone() {
+    let (hive, _dialogue, _served) = asked().await;
     let mut told = String::new();
-    for agent in ["bbo", "away", "taken"] {
-        let (ran, _) = Dialogue::begin(agent).ends().await;
+    for agent in ["bbo", "bob", "ada"] {
+        let ran = Dialogue::begin(&hive, agent).ends().await;
         assert_eq!(ran.out, "", "{agent}");
         told.push_str(&ran.all());
     }
@@ -175,9 +221,9 @@ async fn refusals_tell_what_helps_and_leave_the_terminal_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_2_without_a_terminal_on_both_sides() {
-    let (broker, terminal) = (Broker::start(), Terminal::open());
-    let neither = run(&broker.socket(), &["login", "ada"]).await;
-    let output = hivectl(&broker.socket())
+    let (hive, terminal) = (Hive::of(DUO), Terminal::open());
+    let neither = run(&hive.socket(), &["login", "ada"]).await;
+    let output = hivectl(&hive.socket())
         .args(["login", "ada"])
         .stdin(terminal.side())
         .output()
@@ -193,5 +239,5 @@ async fn exit_2_without_a_terminal_on_both_sides() {
             ran.err
         );
     }
-    assert!(broker.changes().is_empty(), "nobody is asked");
+    assert!(hive.changes().is_empty(), "nobody is asked");
 }

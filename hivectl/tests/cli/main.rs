@@ -1,5 +1,5 @@
-//! `hivectl` as its users have it: the real binary against a broker that answers from a script,
-//! over a real socket.
+//! `hivectl` as its users have it: the real binary against the real broker in this process, over a
+//! real socket.
 
 #![allow(
     clippy::disallowed_methods,
@@ -10,14 +10,16 @@ mod backup;
 mod complete;
 mod doctor;
 mod errors;
-mod fake;
 mod follow;
 mod help;
+mod hive;
 mod login;
 mod orders;
 mod output;
+mod play;
 mod questions;
 mod run;
+mod scene;
 mod schemas;
 mod stats;
 mod terminal;

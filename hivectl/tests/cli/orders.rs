@@ -1,28 +1,19 @@
 //! Commands to a harness, and waiting for their end.
 
-use hive_proto::v1::{Event, EventKind};
+use std::time::Duration;
+
+use hive_proto::v1::command::Command as Order;
+use hive_proto::v1::{EndTurnRequest, TurnKind, TurnOutcome};
 use rustix::process::Signal;
 use tokio::process::Child;
 
-use super::fake::Broker;
+use super::hive::Hive;
+use super::play::Player;
 use super::run::{Ran, hivectl, ran, run, signal};
 
-fn event(sequence: u64, kind: EventKind, detail: &str) -> Event {
-    Event {
-        sequence,
-        kind: kind.into(),
-        agent: "ada".to_owned(),
-        detail: detail.to_owned(),
-        ..Event::default()
-    }
-}
-
-/// Begins a command with --wait, and waits until it watches.
-async fn waiting(broker: &mut Broker, args: &[&str]) -> Child {
-    let child =
-        hivectl(&broker.socket()).args(args).arg("--wait").spawn().expect("the binary runs");
-    broker.watched().await;
-    child
+/// Begins a command with --wait.
+fn waiting(hive: &Hive, args: &[&str]) -> Child {
+    hivectl(&hive.socket()).args(args).arg("--wait").spawn().expect("the binary runs")
 }
 
 async fn ended(child: Child) -> Ran {
@@ -31,62 +22,76 @@ async fn ended(child: Child) -> Ran {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waits_is_told_what_goes_on_and_that_it_is_done() {
-    let mut broker = Broker::start();
+    let mut hive = Hive::attended("[agents.ada]").await;
+    let mut orders = Vec::new();
+    let mut turns = Vec::new();
     for args in [
         &["turn", "compact", "ada"][..],
         &["turn", "cancel", "ada"],
         &["turn", "model", "ada", "haiku"],
         &["turn", "restart", "ada"],
     ] {
-        let child = waiting(&mut broker, args).await;
-        broker.happens(event(14, EventKind::CommandClosed, "command 3: refused: another's"));
-        broker.happens(Event { turn_id: 21, ..event(15, EventKind::TurnEnded, "ok") });
-        broker.happens(event(16, EventKind::CommandClosed, "command 30: done"));
+        let turn = hive.ada().open(TurnKind::Continue).await.turn;
+        turns.push(turn);
+        let child = waiting(&hive, args);
+        let (command, order) = hive.ada().order().await;
+        orders.push(order);
+        assert_eq!(run(&hive.socket(), &["turn", "new-session", "ada"]).await.code, 0);
+        let (other, _) = hive.ada().order().await;
+        hive.ada().closes(other, "another's").await;
+        hive.ada().end(TurnOutcome::Ok, EndTurnRequest::default()).await;
+        hive.ada().closes(command, "").await;
         let ran = ended(child).await;
         assert_eq!(
-            (ran.code, ran.out.as_str()),
-            (0, "ada has done it (command 30)\n"),
+            (ran.code, ran.out),
+            (0, format!("ada has done it (command {command})\n")),
             "{args:?}: {}",
             ran.err
         );
-        assert!(
-            ran.err.ends_with(" (command 30); waiting until it is done\nturn 21 has ended: ok\n"),
-            "{args:?}: {}",
-            ran.err
+        let told = format!(
+            " (command {command}); waiting until it is done\nturn {turn} has ended: ok: 0 acked, 0 returned, 0 dead, 0 held\n"
         );
+        assert!(ran.err.ends_with(&told), "{args:?}: {}", ran.err);
     }
-    assert_eq!(
-        broker.changes(),
-        ["ada: compact", "ada: cancel turn 0", "ada: model haiku", "ada: restart"]
-    );
+    let [
+        Order::CompactSession(_),
+        Order::CancelTurn(cancel),
+        Order::SetModel(model),
+        Order::RestartHarness(_),
+    ] = &orders[..]
+    else {
+        panic!("{orders:?}")
+    };
+    assert_eq!((cancel.turn_id, model.model.as_str()), (turns[1], "haiku"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn programs_get_one_object_when_it_is_done() {
-    let mut broker = Broker::start();
-    let child = waiting(&mut broker, &["turn", "compact", "ada", "--json"]).await;
-    broker.happens(event(14, EventKind::CommandClosed, "command 30: done"));
+    let mut hive = Hive::attended("[agents.ada]").await;
+    let child = waiting(&hive, &["turn", "compact", "ada", "--json"]);
+    let (command, _) = hive.ada().order().await;
+    hive.ada().closes(command, "").await;
     let ran = ended(child).await;
     let done: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
     assert_eq!(
         (done["schema"].as_str(), done["done"].as_str()),
         (Some("hive.done.v1"), Some("carried_out"))
     );
-    assert_eq!((done["agent"].as_str(), done["command_id"].as_u64()), (Some("ada"), Some(30)));
+    assert_eq!((done["agent"].as_str(), done["command_id"].as_u64()), (Some("ada"), Some(command)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_1_what_the_harness_refuses_is_told_in_its_words() {
-    let mut broker = Broker::start();
-    let child = waiting(&mut broker, &["turn", "compact", "ada"]).await;
-    broker.happens(event(
-        14,
-        EventKind::CommandClosed,
-        "command 30: refused: nothing to compact\u{1b}[2J",
-    ));
+    let mut hive = Hive::attended("[agents.ada]").await;
+    let child = waiting(&hive, &["turn", "compact", "ada"]);
+    let (command, _) = hive.ada().order().await;
+    hive.ada().closes(command, "nothing to compact\u{1b}[2J").await;
     insta::assert_snapshot!(ended(child).await.all());
-    let child = waiting(&mut broker, &["turn", "compact", "ada", "--json"]).await;
-    broker.happens(event(14, EventKind::AgentRetired, ""));
+    assert_eq!(run(&hive.socket(), &["agent", "create", "bob"]).await.code, 0);
+    let mut bob = Player::attach(&hive, "bob").await;
+    let child = waiting(&hive, &["turn", "compact", "bob", "--json"]);
+    bob.order().await;
+    hive.retire("bob").await;
     let ran = ended(child).await;
     assert_eq!((ran.code, ran.out.as_str()), (1, ""));
     assert!(ran.err.contains("the agent was retired"), "{}", ran.err);
@@ -94,34 +99,34 @@ async fn exit_1_what_the_harness_refuses_is_told_in_its_words() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_6_what_takes_too_long_stays_given() {
-    let broker = Broker::start();
+    let hive = Hive::attended("[agents.ada]").await;
     insta::assert_snapshot!(
-        run(&broker.socket(), &["turn", "compact", "ada", "--wait", "--timeout", "0.5"])
-            .await
-            .all()
+        run(&hive.socket(), &["turn", "compact", "ada", "--wait", "--timeout", "0.5"]).await.all()
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_interrupts_the_waiting_is_told_that_it_stays_given() {
-    let mut broker = Broker::start();
-    let mut child = hivectl(&broker.socket())
-        .args(["turn", "restart", "ada", "--wait"])
-        .spawn()
-        .expect("the binary runs");
-    broker.watched().await;
+    let mut hive = Hive::attended("[agents.ada]").await;
+    let mut child = waiting(&hive, &["turn", "restart", "ada"]);
+    let (command, _) = hive.ada().order().await;
     // It says so when it waits; before that Ctrl-C would just end it.
     let mut err = tokio::io::BufReader::new(child.stderr.take().expect("stderr is a pipe"));
     let mut told = String::new();
     tokio::io::AsyncBufReadExt::read_line(&mut err, &mut told).await.expect("text");
     assert!(told.ends_with("waiting until it is done\n"), "{told}");
-    broker.happens(event(14, EventKind::HarnessLost, ""));
+    hive.ada = None;
+    let operator = hive.operator().await;
+    while operator.get_agent("ada").await.running {
+        tokio::task::yield_now().await;
+    }
+    hive.advance(Duration::from_secs(3600));
     tokio::io::AsyncBufReadExt::read_line(&mut err, &mut told).await.expect("text");
     signal(&child, Signal::INT);
     assert_eq!(child.wait().await.expect("it ends").code(), Some(1));
     tokio::io::AsyncReadExt::read_to_string(&mut err, &mut told).await.expect("text");
-    assert!(
-        told.contains("the harness is gone\nerror: interrupted; command 30 of ada stays given\nhint: `hivectl events"),
-        "{told}"
+    let end = format!(
+        "the harness is gone: stayed away\nerror: interrupted; command {command} of ada stays given\nhint: `hivectl events"
     );
+    assert!(told.contains(&end), "{told}");
 }

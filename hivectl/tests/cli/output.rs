@@ -1,34 +1,40 @@
 //! Every command's table and JSON.
 
-use super::fake::Broker;
+use std::collections::BTreeSet;
+
+use hive_in_process::Reaction;
+use hive_proto::v1::{CreateAgentRequest, SendMessageResponse};
+use tonic::{Response, Status};
+
+use super::hive::Hive;
 use super::run::{Ran, hivectl, run, run_with};
 
 /// Commands that only look, and the name of their snapshots.
-pub(crate) const LOOKS: [&[&str]; 46] = [
+pub(crate) const LOOKS: [&[&str]; 44] = [
     &["inbox"],
     &["inbox", "ada"],
     &["inbox", "--threads"],
-    &["inbox", "read", "14"],
-    &["inbox", "read", "14", "--message"],
-    &["inbox", "read", "31"],
-    &["inbox", "read", "31", "--message"],
-    &["inbox", "read", "14", "--thread"],
-    &["inbox", "read", "--thread", "10"],
+    &["inbox", "read", "3"],
+    &["inbox", "read", "3", "--message"],
+    &["inbox", "read", "38"],
+    &["inbox", "read", "38", "--message"],
+    &["inbox", "read", "3", "--thread"],
+    &["inbox", "read", "--thread", "1"],
     &["questions"],
     &["questions", "--all"],
     &["questions", "--asker", "ada", "--state", "open", "--state", "answered"],
     &["questions", "--target", "bob", "--state", "expired"],
     &["questions", "--all", "--last", "1"],
-    &["questions", "show", "30"],
-    &["questions", "show", "33"],
-    &["questions", "show", "35"],
+    &["questions", "show", "37"],
+    &["questions", "show", "41"],
+    &["questions", "show", "48"],
     &["reminders"],
     &["reminders", "ada", "--all"],
     &["reminders", "--state", "fired"],
     &["loose-ends"],
     &["loose-ends", "operator"],
-    &["search", "green", "I"],
-    &["search", "green", "--agent", "ada"],
+    &["search", "what", "is"],
+    &["search", "42", "--agent", "ada"],
     &["agents"],
     &["agents", "--all"],
     &["agent", "show", "ada"],
@@ -36,41 +42,42 @@ pub(crate) const LOOKS: [&[&str]; 46] = [
     &["topology"],
     &["turn", "list"],
     &["turn", "list", "bob"],
-    &["turn", "show", "11"],
-    &["turn", "show", "11", "--output"],
-    &["turn", "show", "13"],
+    &["turn", "show", "2"],
+    &["turn", "show", "2", "--output"],
+    &["turn", "show", "29"],
     &["turn", "show", "bob"],
     &["turn", "show"],
     &["turn", "show", "ada", "--output"],
-    &["stats"],
-    &["stats", "ada", "--window", "7d"],
-    &["events"],
+    &["events", "--last", "200"],
     &["events", "--agent", "ada", "--last", "2"],
     &["dead-letters"],
-    &["dead-letters", "show", "12"],
-    &["trace", "10"],
-    &["trace", "31"],
+    &["dead-letters", "show", "13"],
+    &["trace", "1"],
+    &["trace", "38"],
     &["status"],
 ];
 
-/// Commands that change something.
-pub(crate) const CHANGES: [&[&str]; 42] = [
+/// The same for a hive with a week of turns.
+pub(crate) const STATS: [&[&str]; 2] = [&["stats"], &["stats", "ada", "--window", "7d"]];
+
+/// Commands that change something, in an order in which each can be carried out.
+pub(crate) const CHANGES: [&[&str]; 44] = [
     &["send", "ada", "hello"],
-    &["send", "ada", "-x\n", "--reply-to", "14"],
+    &["send", "ada", "-x\n", "--reply-to", "3"],
     &["send", "*", "all hands"],
-    &["inbox", "ack", "14", "16"],
-    &["inbox", "ack", "10", "--agent", "ada"],
+    &["inbox", "ack", "3", "15"],
+    &["inbox", "ack", "18", "--agent", "ada"],
     &["inbox", "ack", "--all"],
-    &["inbox", "ack", "--all", "--yes"],
     &["ask", "ada", "Done?"],
     &["ask", "ada", "-x\n", "--option", "yes", "--option", "-no", "--multi", "--ttl", "2h"],
-    &["ask", "ada", "Done?", "--wait"],
-    &["answer", "30", "--choice", "yes"],
-    &["answer", "30", "--choice", "2", "but not today"],
-    &["answer", "32", "in the place of ada"],
-    &["answer", "34", "--choice", "1", "--choice", "LINT"],
-    &["questions", "cancel", "30", "32"],
-    &["reminders", "cancel", "51"],
+    ASK_AND_WAIT,
+    &["inbox", "ack", "--all", "--yes"],
+    &["answer", "39", "--choice", "yes"],
+    &["answer", "37", "--choice", "2", "but not today"],
+    &["answer", "35", "in the place of ada"],
+    &["answer", "14", "--choice", "1", "--choice", "LINT"],
+    &["questions", "cancel", "60", "62"],
+    &["reminders", "cancel", "52"],
     &[
         "agent",
         "set-policy",
@@ -115,66 +122,86 @@ pub(crate) const CHANGES: [&[&str]; 42] = [
     ],
     &["agent", "create", "cy"],
     &[
-        "agent", "create", "cy", "--parent", "bob", "--role", "r", "--model", "m", "--allow",
+        "agent", "create", "dy", "--parent", "bob", "--role", "r", "--model", "m", "--allow",
         "bob", "--adopt",
     ],
     &["agent", "stop", "ada"],
     &["agent", "stop", "bob", "--wait"],
     &["agent", "start", "ada"],
     &["agent", "restart", "ada"],
-    &["agent", "remove", "bob"],
-    &["agent", "remove", "bob", "--purge", "--yes"],
+    &["agent", "remove", "dy", "--purge", "--yes"],
     &["agent", "set-parent", "bob", "operator"],
     &["turn", "cancel", "ada"],
-    &["turn", "cancel", "ada", "--turn", "21"],
+    &["turn", "cancel", "ada", "--turn", "34"],
     &["turn", "compact", "ada"],
     &["turn", "new-session", "ada"],
     &["turn", "model", "ada", "opus"],
     &["turn", "restart", "ada"],
-    &["turn", "release", "ada", "10"],
-    &["turn", "release", "ada", "--all"],
+    &["turn", "release", "ada", "6"],
+    &["turn", "drop", "ada", "8"],
     &["turn", "drop", "ada", "--all"],
-    &["dead-letters", "redrive", "12"],
-    &["dead-letters", "redrive", "--all", "--agent", "bob"],
+    &["dead-letters", "redrive", "5"],
     &["dead-letters", "drop", "12"],
+    &["dead-letters", "redrive", "--all", "--agent", "bob"],
+    &["agent", "remove", "bob"],
+    &["inbox", "ada", "--all"],
+    &["events", "--agent", "ada", "--last", "20"],
     &["drain"],
 ];
+
+/// The command of [`CHANGES`] that waits for an answer.
+pub(crate) const ASK_AND_WAIT: &[&str] = &["ask", "ada", "Really?", "--option", "yes", "--wait"];
+
+/// Runs a command; ada answers the question that it waits for.
+pub(crate) async fn run_answered(hive: &Hive, args: &[&str]) -> Ran {
+    if args.starts_with(ASK_AND_WAIT) {
+        hive.asking(args, async |question| hive.answers(question).await).await
+    } else {
+        run(&hive.socket(), args).await
+    }
+}
 
 fn name(args: &[&str]) -> String {
     args.join("_").replace("--", "")
 }
 
+/// Runs each command that looks, on the hive that it is for.
+async fn looks(more: &[&str], mut each: impl FnMut(&[&str], &Ran, String)) {
+    let (hive, busy) = (Hive::start().await, Hive::busy().await);
+    let on = LOOKS.map(|args| (&hive, args)).into_iter().chain(STATS.map(|args| (&busy, args)));
+    for (hive, args) in on {
+        let ran = run(&hive.socket(), &[args, more].concat()).await;
+        each(args, &ran, hive.told(&ran));
+    }
+    assert!(hive.changes().is_empty() && busy.changes().is_empty(), "who looks changes nothing");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_are_as_they_were() {
-    let broker = Broker::start();
-    for args in LOOKS {
-        let ran = run(&broker.socket(), args).await;
+    looks(&[], |args, ran, told| {
         assert_eq!(ran.err, "", "{args:?}");
-        insta::assert_snapshot!(format!("table_{}", name(args)), ran.all());
-    }
-    assert!(broker.changes().is_empty(), "who looks changes nothing");
+        insta::assert_snapshot!(format!("table_{}", name(args)), told);
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn json_is_as_documented() {
-    let broker = Broker::start();
-    for args in LOOKS {
-        let mut all = args.to_vec();
-        all.push("--json");
-        let ran = run(&broker.socket(), &all).await;
+    looks(&["--json"], |args, ran, told| {
         for line in ran.out.lines() {
             let value: serde_json::Value = serde_json::from_str(line).expect("each line is JSON");
             let first = value.get(0).unwrap_or(&value);
             let schema = first["schema"].as_str().expect("an object names its schema");
             assert!(schema.starts_with("hive.") && schema.ends_with(".v1"), "{schema}");
         }
-        insta::assert_snapshot!(format!("json_{}", name(args)), ran.all());
-    }
+        insta::assert_snapshot!(format!("json_{}", name(args)), told);
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_empty_list_is_an_empty_array_for_programs_and_a_note_for_people() {
-    let broker = Broker::empty();
+    let hive = Hive::empty();
     for (args, note) in [
         (&["inbox"][..], "no mail\n"),
         (&["agents"], "no agents\n"),
@@ -186,13 +213,14 @@ async fn an_empty_list_is_an_empty_array_for_programs_and_a_note_for_people() {
         (&["loose-ends"], "no loose ends\n"),
         (&["search", "nothing"], "nothing found\n"),
     ] {
-        let ran = run(&broker.socket(), args).await;
+        let ran = run(&hive.socket(), args).await;
         assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", note), "{args:?}");
         let mut json = args.to_vec();
         json.push("--json");
-        let ran = run(&broker.socket(), &json).await;
+        let ran = run(&hive.socket(), &json).await;
         assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "[]\n", ""), "{args:?}");
     }
+    let one = Hive::of("[agents.ada]");
     for (args, note) in [
         (&["turn", "drop", "ada", "--all"][..], "nothing is held for ada\n"),
         (&["turn", "release", "ada", "--all"], "nothing is held for ada\n"),
@@ -200,66 +228,82 @@ async fn an_empty_list_is_an_empty_array_for_programs_and_a_note_for_people() {
         (&["dead-letters", "redrive", "--all", "--agent", "ada"], "ada has no dead letters\n"),
         (&["inbox", "ack", "--all"], "no unread mail\n"),
     ] {
-        let ran = run(&broker.socket(), args).await;
+        let ran = run(&one.socket(), args).await;
         assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", note), "{args:?}");
     }
-    assert_eq!(run(&broker.socket(), &["topology"]).await.out, "operator\n");
-    assert_eq!(run(&broker.socket(), &["topology", "--json"]).await.out, "[]\n");
-    assert_eq!(run(&broker.socket(), &["status"]).await.code, 0, "nothing is wrong with it");
+    assert_eq!(run(&hive.socket(), &["topology"]).await.out, "operator\n");
+    assert_eq!(run(&hive.socket(), &["topology", "--json"]).await.out, "[]\n");
+    assert_eq!(run(&hive.socket(), &["status"]).await.code, 0, "nothing is wrong with it");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_are_asked_for_as_they_were_meant() {
-    let broker = Broker::start();
     let mut told = String::new();
-    for args in CHANGES {
-        for json in [false, true] {
-            let mut all = args.to_vec();
-            all.extend(json.then_some("--json"));
-            let Ran { code, out, err } = run(&broker.socket(), &all).await;
+    for more in [&[][..], &["--json"]] {
+        let hive = Hive::start().await;
+        hive.edit("SendMessage", |sent: &mut Response<SendMessageResponse>| {
+            let sent = sent.get_mut();
+            // No inbox of a few messages is full.
+            sent.skipped_agents.extend((sent.recipient_count > 1).then(|| "full".to_owned()));
+        });
+        for args in CHANGES {
+            let all = [args, more].concat();
+            let Ran { code, out, err } = run_answered(&hive, &all).await;
             assert_eq!(code, 0, "{all:?}: {err}");
             told.push_str(&format!("$ {}\n{out}{err}", all.join(" ").escape_debug()));
         }
+        told = hive.masked(&told);
+        let created: Vec<CreateAgentRequest> = hive.requests("CreateAgent");
+        assert_eq!(created.iter().map(|created| created.adopt).collect::<Vec<_>>(), [false, true]);
+        let ids = hive.changes();
+        let distinct: BTreeSet<&String> = ids.iter().collect();
+        assert_eq!(distinct.len(), ids.len(), "each change has a request id of its own");
     }
     insta::assert_snapshot!("changes_told", told);
-    let mut changes = broker.changes();
-    changes.dedup();
-    insta::assert_snapshot!("changes_asked_for", changes.join("\n"));
-    let mut ids = broker.request_ids();
-    ids.retain(|id| !id.is_empty());
-    let count = ids.len();
-    ids.sort();
-    ids.dedup();
-    assert_eq!(ids.len(), count, "each change has a request id of its own");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_that_is_held_is_released() {
+    let hive = Hive::start().await;
+    let ran = run(&hive.socket(), &["turn", "release", "ada", "--all"]).await;
+    let released = [6, 8, 10].map(|id| format!("message {id} of ada released\n")).concat();
+    assert_eq!((ran.code, ran.out, ran.err.as_str()), (0, released, ""));
+    let ran = run(&hive.socket(), &["turn", "release", "ada", "--all", "--json"]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (0, "[]\n"), "none is left: {}", ran.err);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_may_come_from_stdin() {
-    let broker = Broker::start();
+    let hive = Hive::of("[agents.ada]");
     let ran =
-        run_with(&broker.socket(), &["send", "ada", "-"], "zwei\nZeilen ä\n\n".as_bytes()).await;
+        run_with(&hive.socket(), &["send", "ada", "-"], "zwei\nZeilen ä\n\n".as_bytes()).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
-    assert_eq!(broker.changes(), ["send ada: \"zwei\\nZeilen ä\\n\", answers 0"]);
+    let sent = hive.operator().await.messages().await;
+    assert_eq!(sent[0].body, "zwei\nZeilen ä\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_connection_is_tried_once_more_with_the_same_request_id() {
-    let broker = Broker::start();
-    assert_eq!(run(&broker.socket(), &["send", "flaky", "hello"]).await.code, 0);
-    let ids = broker.request_ids();
+    let hive = Hive::of("[agents.ada]");
+    hive.react(Reaction::ActAndRefuse(Status::unavailable("transport lost")));
+    assert_eq!(run(&hive.socket(), &["send", "ada", "hello"]).await.code, 0);
+    let ids = hive.changes();
     assert_eq!(ids.len(), 2);
     assert_eq!(ids[0], ids[1]);
-    assert_eq!(run(&broker.socket(), &["send", "lost", "hello"]).await.code, 7);
-    assert_eq!(broker.request_ids().len(), 4, "not more than once more");
+    assert_eq!(hive.operator().await.messages().await.len(), 1, "it is sent once");
+    hive.breaks();
+    hive.breaks();
+    assert_eq!(run(&hive.socket(), &["send", "ada", "hello"]).await.code, 7);
+    assert_eq!(hive.changes().len(), 4, "not more than once more");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_goes_away_is_no_error() {
-    let broker = Broker::start();
+    let hive = Hive::start().await;
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     // Spawned by hand: `output` would put a pipe of its own in the place of this one.
-    let mut command = hivectl(&broker.socket());
+    let mut command = hivectl(&hive.socket());
     command.arg("events").stdout(writer).stderr(std::process::Stdio::piped());
     let output =
         command.spawn().expect("the binary runs").wait_with_output().await.expect("it ends");
@@ -268,18 +312,18 @@ async fn a_reader_that_goes_away_is_no_error() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn into_a_pipe_goes_no_colour_and_the_body_as_it_is() {
-    let broker = Broker::start();
-    let table = run(&broker.socket(), &["agents"]).await.out;
+    let hive = Hive::start().await;
+    let table = run(&hive.socket(), &["agents"]).await.out;
     assert!(!table.contains('\u{1b}'), "{table:?}");
-    let read = run(&broker.socket(), &["inbox", "read", "14"]).await.out;
+    let read = run(&hive.socket(), &["inbox", "read", "3"]).await.out;
     assert!(read.ends_with("It is 42.\nI asked bob.\u{1b}]0;owned\u{7}\n"), "{read:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_socket_of_the_runtime_directory_is_found() {
-    let broker = Broker::start();
-    let mut command = hivectl(&broker.socket());
-    command.env_remove("HIVE_SOCKET").env("HIVE_RUNTIME_DIR", broker.dir());
+    let hive = Hive::start().await;
+    let mut command = hivectl(&hive.socket());
+    command.env_remove("HIVE_SOCKET").env("HIVE_RUNTIME_DIR", hive.dir().join("run"));
     let output = command.args(["agents", "--json"]).output().await.expect("the binary runs");
     assert!(output.status.success());
 }

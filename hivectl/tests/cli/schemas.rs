@@ -6,17 +6,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
 use clap::CommandFactory as _;
-use hive_proto::v1::{Event, EventKind, Question, QuestionState};
 use hivectl::cli::Cli;
 use hivectl::schema::{PRINTED, Printed, Shape, WITHOUT_JSON};
 use jsonschema::Validator;
 use serde_json::Value;
 
-use super::fake::Broker;
 use super::follow::Following;
-use super::output::{CHANGES, LOOKS};
+use super::hive::Hive;
+use super::output::{CHANGES, LOOKS, STATS, run_answered};
 use super::run::run;
 
 /// The committed schemas, made strict.
@@ -152,77 +152,88 @@ fn every_command_says_what_it_prints() {
 }
 
 /// Called in none of the other lists.
-const FURTHER: [&[&str]; 11] = [
+const FURTHER: [&[&str]; 9] = [
     &["doctor"],
     &["inbox", "list"],
     &["inbox", "list", "--threads"],
     &["dead-letters", "list"],
     &["questions", "list"],
     &["reminders", "list"],
-    &["ask", "ada", "Done?", "--wait"],
-    &["ask", "fickle", "Done?", "--wait"],
-    &["ask", "late", "Done?", "--wait"],
-    &["turn", "show", "11", "--follow"],
-    &["search", "many", "--limit", "3"],
+    &["turn", "show", "2", "--follow"],
+    &["search", "poison", "--limit", "3"],
+    &["agent", "show", "old"],
 ];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_printed_fits_its_schema() {
     let mut schemas = Schemas::read();
-    let (broker, nobody) = (Broker::start(), Broker::empty());
-    for args in LOOKS.into_iter().chain(CHANGES).chain(FURTHER) {
-        for broker in [&broker, &nobody] {
-            let ran = run(&broker.socket(), &[args, &["--json"]].concat()).await;
-            // What asks first is refused without a terminal.
-            assert!(ran.code != 2 || ran.err.contains("--yes"), "{args:?}: {}", ran.err);
-            schemas.check(args, &ran.out);
-        }
+    let (mut hive, nobody) = (Hive::start().await, Hive::empty());
+    let looks = LOOKS.into_iter().chain(STATS).chain(FURTHER);
+    for args in looks.clone().chain(CHANGES) {
+        let ran = run(&nobody.socket(), &[args, &["--json"]].concat()).await;
+        // What asks first is refused without a terminal.
+        assert!(ran.code != 2 || ran.err.contains("--yes"), "{args:?}: {}", ran.err);
+        schemas.check(args, &ran.out);
     }
-    let file = broker.dir().join("hive.toml");
+    for args in looks {
+        schemas.check(args, &run(&hive.socket(), &[args, &["--json"]].concat()).await.out);
+    }
+    for (args, cancelled) in [("1m", false), ("1h", true)] {
+        let args = ["ask", "bob", "Done?", "--wait", "--ttl", args, "--json"];
+        let ran = hive.asking(&args, async |question| {
+            if cancelled {
+                hive.operator().await.withdraw(question).await;
+            } else {
+                hive.advance(Duration::from_secs(61));
+            }
+        });
+        schemas.check(&args, &ran.await.out);
+    }
+    let file = hive.dir().join("wrong.toml");
     std::fs::write(&file, "[agents.ada]\nparnet = \"bob\"\n[zoo]\n").expect("a file");
     let check = ["config", "check", file.to_str().expect("text")];
-    schemas.check(&check, &run(&broker.socket(), &[&check[..], &["--json"]].concat()).await.out);
-    let copy = broker.dir().join("copy.db");
+    schemas.check(&check, &run(&hive.socket(), &[&check[..], &["--json"]].concat()).await.out);
+    let copy = hive.dir().join("copy.db");
     let backup = ["backup", copy.to_str().expect("text")];
-    schemas.check(&backup, &run(&broker.socket(), &[&backup[..], &["--json"]].concat()).await.out);
-    follows(&mut schemas, &mut Broker::start()).await;
+    schemas.check(&backup, &run(&hive.socket(), &[&backup[..], &["--json"]].concat()).await.out);
+    follows(&mut schemas, &mut hive).await;
+    let hive = Hive::start().await;
+    for args in CHANGES {
+        let ran = run_answered(&hive, &[args, &["--json"]].concat()).await;
+        schemas.check(args, &ran.out);
+    }
     let unseen: Vec<&Printed> =
         PRINTED.iter().filter(|printed| !schemas.seen.contains(printed)).collect();
     assert!(unseen.is_empty(), "nothing here prints {unseen:?}");
 }
 
 /// What is printed as it comes: what waits there already, and what happens then.
-async fn follows(schemas: &mut Schemas, broker: &mut Broker) {
-    for (args, waiting) in [
-        (&["inbox", "--follow"][..], 3),
-        (&["inbox", "list", "--follow"], 3),
-        (&["events", "--follow", "--after", "12"], 1),
-        (&["questions", "--follow"], 2),
-        (&["questions", "list", "--follow"], 2),
+async fn follows(schemas: &mut Schemas, hive: &mut Hive) {
+    for args in [
+        &["inbox", "--follow"][..],
+        &["inbox", "list", "--follow"],
+        &["events", "--follow", "--after", "12"],
+        &["questions", "--follow"],
+        &["questions", "list", "--follow"],
     ] {
-        let mut following = Following::start(broker, &[args, &["--json"]].concat());
-        for _ in 0..waiting {
-            schemas.check(args, &following.line().await);
-        }
-        broker.watched().await;
-        if args[0] == "questions" {
-            let open = Question {
-                id: 45,
-                state: QuestionState::Open.into(),
-                target: "operator".to_owned(),
-                ..Question::default()
-            };
-            broker.question(open.clone());
-            broker.question(Question { state: QuestionState::Expired.into(), ..open });
-            schemas.check(args, &following.line().await);
-            schemas.check(args, &following.line().await);
-        } else if args[0] == "events" {
-            broker.happens(Event {
-                sequence: 14,
-                kind: EventKind::TurnEnded.into(),
-                ..Event::default()
-            });
-            schemas.check(args, &following.line().await);
+        let mut following = Following::start(hive, &[args, &["--json"]].concat());
+        schemas.check(args, &following.line().await);
+        let claude = hive.claude().await;
+        let id = claude.ask("operator", "And now?").await;
+        // The first line of it, and then the next thing that becomes of it.
+        let is_of_it =
+            format!("\"{}\":{id}", if args[0] == "questions" { "id" } else { "question_id" });
+        let mut seen = async || loop {
+            let line = following.line().await;
+            schemas.check(args, &line);
+            if line.contains(&is_of_it) {
+                return;
+            }
+        };
+        seen().await;
+        claude.withdraw(id).await;
+        if args[0] != "inbox" {
+            seen().await;
         }
         assert_eq!(following.interrupt().await, 0);
     }

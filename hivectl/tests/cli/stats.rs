@@ -1,17 +1,17 @@
 //! `hivectl stats`: numbers, and drawings that fit.
 
-use super::fake::Broker;
+use super::hive::Hive;
 use super::run::{hivectl, ran, run};
 use super::terminal::Terminal;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn drawings_have_block_characters_where_the_locale_knows_them_and_are_as_wide_as_the_terminal()
  {
-    let broker = Broker::start();
+    let hive = Hive::busy().await;
     for (locale, columns) in [("en_US.UTF-8", 100), ("C", 60)] {
         let terminal = Terminal::open();
         terminal.resize(40, columns);
-        let mut command = hivectl(&broker.socket());
+        let mut command = hivectl(&hive.socket());
         command
             .args(["stats", "ada"])
             .env("LANG", locale)
@@ -35,11 +35,11 @@ async fn drawings_have_block_characters_where_the_locale_knows_them_and_are_as_w
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_nothing_ended_there_is_nothing_to_draw() {
-    let broker = Broker::start();
-    let ran = run(&broker.socket(), &["stats", "bob", "--window", "90m"]).await;
+    let hive = Hive::busy().await;
+    let ran = run(&hive.socket(), &["stats", "bob", "--window", "1m"]).await;
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
     assert!(ran.out.contains("took         -\n") && !ran.out.contains("over time"), "{}", ran.out);
-    let ran = run(&Broker::empty().socket(), &["stats"]).await;
+    let ran = run(&Hive::empty().socket(), &["stats"]).await;
     assert!(
         ran.code == 0 && ran.out.lines().count() == 7,
         "only the totals, what is open, and whose word it is: {}",

@@ -1,64 +1,61 @@
 //! What turns say, as they say it.
 
 use std::process::Stdio;
+use std::time::Duration;
 
-use super::fake::{Broker, Output};
+use hive_proto::v1::{EndTurnRequest, TurnEventStream, TurnKind, TurnOutcome};
+
 use super::follow::Following;
+use super::hive::Hive;
 use super::run::{hivectl, ran, run};
 use super::terminal::Terminal;
 
-fn said(sequence: u64, words: &str) -> Output {
-    let content = serde_json::json!([{ "type": "text", "text": words }]);
-    Output::Line(
-        sequence,
-        serde_json::json!({ "type": "assistant", "message": { "content": content } }).to_string(),
-    )
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_is_followed_from_turn_to_turn_until_ctrl_c() {
-    let mut broker = Broker::start();
-    let mut ada = Following::start(&broker, &["turn", "show", "ada", "--follow"]);
-    // The event log first, then the turn.
-    broker.watched().await;
-    broker.watched().await;
-    assert_eq!(ada.line().await, "turn 21 of ada: continue, begun 2020-03-01 12:00");
-    assert_eq!(ada.line().await, "2020-03-01 12:00  (started: no message)");
-    broker.turn_does(said(2, "On it.\u{1b}[2J"));
-    assert_eq!(ada.line().await, "2020-03-01 12:00  On it.\\u{1b}[2J");
-    broker.turn_does(Output::Ends);
-    assert_eq!(ada.line().await, "turn 21 of ada: ok after 3.0 s");
-    broker.next_turn();
-    assert_eq!(ada.line().await, "turn 24 of ada: compact, begun 2020-03-01 12:00");
-    assert_eq!(ada.line().await, "2020-03-01 12:00  (started: to compact)");
-    assert_eq!(ada.line().await, "turn 24 of ada: failed after 3.0 s: nothing to compact");
-    assert_eq!(ada.interrupt().await, 0);
+    let mut hive = Hive::start().await;
+    let mut following = Following::start(&hive, &["turn", "show", "ada", "--follow"]);
+    assert_eq!(following.line().await, "turn 34 of ada: continue, begun 2100-01-01 00:00");
+    assert_eq!(following.line().await, "2100-01-01 00:00  (started: no message)");
+    hive.ada().say("On it.\u{1b}[2J").await;
+    assert_eq!(following.line().await, "2100-01-01 00:02  On it.\\u{1b}[2J");
+    hive.ada().end(TurnOutcome::Ok, EndTurnRequest::default()).await;
+    assert_eq!(following.line().await, "turn 34 of ada: ok after 2 min 10 s");
+    let next = hive.ada().open(TurnKind::Compact).await.turn;
+    hive.ada().print(&[(TurnEventStream::Note, "started: to compact")]).await;
+    let begun = format!("turn {next} of ada: compact, begun 2100-01-01 00:02");
+    assert_eq!(following.line().await, begun);
+    assert_eq!(following.line().await, "2100-01-01 00:02  (started: to compact)");
+    hive.advance(Duration::from_secs(3));
+    let how =
+        EndTurnRequest { error: "nothing to compact".to_owned(), ..EndTurnRequest::default() };
+    hive.ada().end(TurnOutcome::Failed, how).await;
+    let ended = format!("turn {next} of ada: failed after 3.0 s: nothing to compact");
+    assert_eq!(following.line().await, ended);
+    assert_eq!(following.interrupt().await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_is_followed_to_its_end_also_over_a_broker_that_goes_away() {
-    let mut broker = Broker::start();
-    let mut turn = Following::start(&broker, &["turn", "show", "21", "--follow", "--json"]);
-    broker.watched().await;
+    let mut hive = Hive::start().await;
+    let mut turn = Following::start(&hive, &["turn", "show", "34", "--follow", "--json"]);
     let line = |line: String| serde_json::from_str::<serde_json::Value>(&line).expect("JSON");
     let first = line(turn.line().await);
     assert_eq!(
         (first["schema"].as_str(), first["turn_id"].as_u64()),
-        (Some("hive.turn_event.v1"), Some(21))
+        (Some("hive.turn_event.v1"), Some(34))
     );
-    broker.turn_does(Output::Breaks);
-    broker.watched().await;
+    hive.restart().await;
     // The first line is there again, but is not told again.
-    broker.turn_does(said(2, "Still here."));
+    hive.ada().say("Still here.").await;
     assert_eq!(line(turn.line().await)["sequence"], 2);
-    broker.turn_does(Output::Ends);
+    hive.ada().end(TurnOutcome::Ok, EndTurnRequest::default()).await;
     assert_eq!(turn.ends().await, 0, "it ends with the turn");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn raw_lines_go_to_stdout_as_claude_printed_them_and_all_else_to_stderr() {
-    let broker = Broker::start();
-    let ran_raw = run(&broker.socket(), &["turn", "show", "11", "--raw"]).await;
+    let hive = Hive::start().await;
+    let ran_raw = run(&hive.socket(), &["turn", "show", "2", "--raw"]).await;
     assert_eq!((ran_raw.code, ran_raw.err.as_str()), (0, "claude starts\na \\u{1b}[1mwarning\n"));
     let types: Vec<String> = ran_raw
         .out
@@ -73,12 +70,12 @@ async fn raw_lines_go_to_stdout_as_claude_printed_them_and_all_else_to_stderr() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn on_a_terminal_there_is_colour_and_nothing_of_a_turn_steers_it() {
-    let broker = Broker::start();
+    let hive = Hive::start().await;
     for option in ["--output", "--raw"] {
         let terminal = Terminal::open();
         terminal.resize(24, 60);
-        let mut command = hivectl(&broker.socket());
-        command.args(["turn", "show", "11", option]).stdout(terminal.side()).stderr(Stdio::piped());
+        let mut command = hivectl(&hive.socket());
+        command.args(["turn", "show", "2", option]).stdout(terminal.side()).stderr(Stdio::piped());
         let child = command.spawn().expect("the binary runs");
         // It has the terminal's other side for as long as it lives.
         drop(command);
@@ -99,16 +96,16 @@ async fn on_a_terminal_there_is_colour_and_nothing_of_a_turn_steers_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_of_which_nothing_is_kept_says_so() {
-    let broker = Broker::start();
-    let ran = run(&broker.socket(), &["turn", "show", "13", "--output"]).await;
+    let hive = Hive::start().await;
+    let ran = run(&hive.socket(), &["turn", "show", "29", "--output"]).await;
     assert_eq!(
         (ran.code, ran.out.as_str(), ran.err.as_str()),
         (
             0,
-            "turn 13 of bob: mail of message 12, attempt 5, begun 2020-03-01 12:00\nturn 13 of bob: failed after 400 ms: claude exited with 1\n",
+            "turn 29 of bob: mail of message 13, attempt 2, begun 2100-01-01 00:00\nturn 29 of bob: failed after 400 ms: claude exited with 1\n",
             "none of its output is kept\n"
         )
     );
-    let ran = run(&Broker::empty().socket(), &["turn", "show"]).await;
+    let ran = run(&Hive::empty().socket(), &["turn", "show"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{}", ran.err);
 }

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use hive_in_process::{Broker, Recorded};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -14,7 +15,6 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::net::unix::pipe;
 use tokio::process::{Child, ChildStderr, Command};
 
-use super::fake::Broker;
 use super::run::signal;
 
 /// Says that it runs, ends well when asked to, and has a child of its own.
@@ -60,6 +60,12 @@ impl Stage {
         )
         .expect("a file");
         stage
+    }
+
+    /// Answers on the broker's socket.
+    fn broker(&self) -> Broker {
+        let config = std::fs::read_to_string(self.path("hive.toml")).expect("a file");
+        Broker::stopped(&config, "operator").at(self.path(".hive/run/hived.sock"))
     }
 
     /// By another process: a program that this one has written cannot be run while a fork of
@@ -117,7 +123,7 @@ impl Stage {
     async fn hive(&mut self) -> (Up, Broker, Pid, Pid) {
         let mut up = self.up();
         let hived = self.started("hived").await;
-        let broker = Broker::on(self.path(".hive/run/hived.sock"), 1);
+        let broker = self.broker();
         let hive = self.started("hive").await;
         up.says("Ctrl-C ends it").await;
         (up, broker, hived, hive)
@@ -166,7 +172,7 @@ async fn a_hive_comes_up_and_is_drained_harness_first() {
     let mut stage = Stage::set(OBEDIENT, OBEDIENT);
     let mut up = stage.up();
     let hived = stage.started("hived").await;
-    let mut broker = Broker::on(stage.path(".hive/run/hived.sock"), 1);
+    let broker = stage.broker();
     let hive = stage.started("hive").await;
     let said = up.says("Ctrl-C ends it").await;
     for line in [
@@ -184,7 +190,8 @@ async fn a_hive_comes_up_and_is_drained_harness_first() {
     let env = std::fs::read_to_string(format!("/proc/{}/environ", hive.as_raw_nonzero()))
         .expect("it runs");
     assert!(env.contains("HIVE_LABEL=ada\0") && !env.contains("SECRET"), "{env}");
-    broker.watched().await;
+    let watches = |call: &Recorded| (call.method == "WatchEvents").then_some(());
+    broker.next("the events are watched", watches).await;
     up.interrupt();
     assert_eq!(stage.told().await, "hive ends");
     assert_eq!(stage.told().await, "hived ends");
@@ -238,7 +245,7 @@ async fn a_broker_that_ends_at_once_is_told_with_its_last_words() {
 async fn a_second_hive_in_the_same_place_is_refused() {
     let stage = Stage::set(OBEDIENT, OBEDIENT);
     std::fs::create_dir_all(stage.path(".hive/run")).expect("a directory");
-    let _broker = Broker::on(stage.path(".hive/run/hived.sock"), 1);
+    let _broker = stage.broker();
     let (code, said) = stage.up().ends().await;
     assert_eq!(code, 5, "{said}");
     assert!(said.contains("error: a hive runs here already"), "{said}");
@@ -259,7 +266,7 @@ async fn an_agents_own_servers_are_told_to_its_harness_alone() {
     let mut stage = Stage::of(agents, OBEDIENT, EQUIPPED);
     let mut up = stage.up();
     stage.started("hived").await;
-    let _broker = Broker::on(stage.path(".hive/run/hived.sock"), 2);
+    let _broker = stage.broker();
     let mut sees = [stage.told().await, stage.told().await];
     sees.sort();
     up.says("Ctrl-C ends it").await;

@@ -1,5 +1,5 @@
 //! The broker inside the process of a test: the real engine, store and services on real sockets,
-//! with a clock moved by hand and a tap in front of one agent's socket.
+//! with a clock moved by hand and a tap in front of the socket of one agent or the operator.
 //!
 //! What it is not: a test of `hived` itself, whose program the journeys run. Invariants: what
 //! clients read was decided by the real engine, but for what the tap was asked to do; killing the
@@ -21,8 +21,8 @@ use tempfile::TempDir;
 use tokio::net::UnixListener;
 use tokio::runtime::Runtime;
 
-use tap::Tap;
 pub use tap::{Reaction, Recorded, State};
+use tap::{Side, Tap};
 
 /// The wall clock at the start, in milliseconds: 2100-01-01T00:00:00Z. No timer of the kernel gets
 /// there during a test, so what is due by the wall clock waits for [`Broker::advance`].
@@ -39,8 +39,9 @@ pub struct Broker {
     clock: Arc<ManualClock>,
     tap: Arc<Tap>,
     life: Option<Life>,
-    /// The harness of the open turn.
-    harness: Option<Harness>,
+    /// The harnesses that stay attached.
+    harnesses: Vec<Harness>,
+    socket: PathBuf,
 }
 
 #[derive(Debug)]
@@ -51,7 +52,7 @@ struct Life {
 
 impl Broker {
     /// Returns a broker with this configuration that does not run yet. The tap is in front of the
-    /// socket of `agent`.
+    /// socket of `agent`, which may be `operator`.
     #[must_use]
     pub fn stopped(config: &str, agent: &str) -> Self {
         // Short, because the path of a socket has 107 bytes at most.
@@ -59,7 +60,17 @@ impl Broker {
         std::fs::write(dir.path().join("hive.toml"), config).expect("the configuration is written");
         let clock = Arc::new(ManualClock::new("boot-0"));
         clock.set_wall(hive_core::time::WallTime(START_MILLIS));
-        Self { dir, agent: agent.to_owned(), clock, tap: Arc::default(), life: None, harness: None }
+        let socket = dir.path().join("tap.sock");
+        let (agent, tap) = (agent.to_owned(), Arc::default());
+        Self { dir, agent, clock, tap, life: None, harnesses: Vec::new(), socket }
+    }
+
+    /// Starts the broker with the tap's socket at this path.
+    #[must_use]
+    pub fn at(mut self, socket: PathBuf) -> Self {
+        self.socket = socket;
+        self.run();
+        self
     }
 
     /// Returns a running broker.
@@ -81,14 +92,14 @@ impl Broker {
     /// Keeps a harness attached for as long as the broker runs.
     #[must_use]
     pub fn keep(mut self, harness: Harness) -> Self {
-        self.harness = Some(harness);
+        self.harnesses.push(harness);
         self
     }
 
     /// Returns the socket behind the tap.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
-        self.dir.path().join("tap.sock")
+        self.socket.clone()
     }
 
     /// Returns a directory that exists as long as the broker.
@@ -139,7 +150,15 @@ impl Broker {
     }
 
     fn real_socket(&self, agent: &str) -> PathBuf {
-        self.dir.path().join(format!("run/agents/{agent}/hive.sock"))
+        match agent {
+            "operator" => self.dir.path().join("run/hived.sock"),
+            agent => self.dir.path().join(format!("run/agents/{agent}/hive.sock")),
+        }
+    }
+
+    /// Sets the wall clock, in milliseconds.
+    pub fn set_wall(&self, millis: i64) {
+        self.clock.set_wall(hive_core::time::WallTime(millis));
     }
 
     /// Moves the clocks forward and lets the broker look at what is due then.
@@ -149,14 +168,15 @@ impl Broker {
         self.engine().hints().wall_due.notify_one();
     }
 
-    /// Returns a client on an agent's own socket, past the tap.
+    /// Returns a client on the socket of an agent or the operator, past the tap.
     pub async fn client(&self, agent: &str) -> Client {
-        client(&self.real_socket(agent)).await
+        let socket = self.real_socket(agent);
+        Client::new(hive_proto::connect::connect(&socket).await.expect("a broker answers"))
     }
 
     /// Returns a client on the operator's socket.
     pub async fn operator(&self) -> Client {
-        client(&self.dir.path().join("run/hived.sock")).await
+        self.client("operator").await
     }
 
     /// Attaches a harness to an agent, past the tap.
@@ -166,11 +186,7 @@ impl Broker {
 
     /// Sends a message of an agent or the operator to the agent behind the tap; its id.
     pub async fn mail(&self, from: &str, body: &str) -> u64 {
-        let from = match from {
-            "operator" => self.operator().await,
-            agent => self.client(agent).await,
-        };
-        from.send(&self.agent, body).await
+        self.client(from).await.send(&self.agent, body).await
     }
 
     /// Returns the ids of the messages that came to an agent or the operator, in order.
@@ -183,6 +199,26 @@ impl Broker {
     /// Reacts so to the next call that has no reaction yet.
     pub fn react(&self, reaction: Reaction) {
         self.tap.change(|state| state.react(reaction));
+    }
+
+    /// Edits each message that the broker answers to calls of a method from now on, and the
+    /// metadata of the answer.
+    pub fn edit<M: prost::Message + Default + 'static>(
+        &self,
+        method: &str,
+        edit: impl Fn(&mut tonic::Response<M>) + Send + Sync + 'static,
+    ) {
+        self.tap.change(|state| state.edit(Side::Answer, method, edit));
+    }
+
+    /// Edits the requests of a method before the broker gets them; they are recorded as they came.
+    pub fn edit_request<M: prost::Message + Default + 'static>(
+        &self,
+        method: &str,
+        edit: impl Fn(&mut M) + Send + Sync + 'static,
+    ) {
+        let edit = move |request: &mut tonic::Response<M>| edit(request.get_mut());
+        self.tap.change(|state| state.edit(Side::Request, method, edit));
     }
 
     /// Reads what the tap has seen.
@@ -231,8 +267,4 @@ impl Drop for Broker {
 /// Runs something that blocks, which a thread of a runtime must not.
 fn aside<T: Send>(run: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(run).join()).expect("it does not panic")
-}
-
-async fn client(socket: &Path) -> Client {
-    Client::new(hive_proto::connect::connect(socket).await.expect("a broker answers"))
 }

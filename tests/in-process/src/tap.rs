@@ -2,26 +2,27 @@
 //! asks for instead.
 //!
 //! Invariant: a call is recorded before anything is done with it, and its answer leaves as the
-//! broker gave it.
+//! broker gave it, or as the test has edited it.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::body::{self, Body};
-use axum::http::{Request, Response};
+use axum::http::{HeaderMap, HeaderValue, Request, Response};
 use hive_proto::PROCESS_TOKEN_KEY;
 use hive_tests::rig::soon;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
 use tokio_stream::wrappers::UnixListenerStream;
+use tokio_stream::{StreamExt as _, pending};
 use tonic::Status;
 use tonic::transport::{Channel, Server};
 use tower::Service as _;
 
 /// Methods whose requests are streams, which are passed on as they come.
-const STREAMS: [&str; 2] = ["ReportTurnEvents", "ServeLogin"];
-/// Bytes before the message of a request.
+const STREAMS: [&str; 3] = ["Login", "ReportTurnEvents", "ServeLogin"];
+/// Bytes before each message: whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
 
 /// A call as it came in.
@@ -51,9 +52,16 @@ pub enum Reaction {
     Refuse(Status),
     /// Passes it on, and never answers.
     ActAndHang,
+    /// Passes it on, and refuses it then.
+    ActAndRefuse(Status),
     /// Neither passes it on nor answers.
     Hang,
+    /// Passes it on, and answers with the first bytes of the answer only.
+    Stall,
 }
+
+/// Changes a message, and the metadata that goes with it.
+type Edit = dyn Fn(&[u8], &mut HeaderMap) -> Vec<u8> + Send + Sync;
 
 /// What the tap has seen, and will do.
 #[derive(Debug, Default)]
@@ -65,12 +73,47 @@ pub struct State {
     /// How many calls the broker has answered to the tap only.
     pub withheld_count: usize,
     reactions: VecDeque<Reaction>,
+    edits: Edits,
     passed_count: usize,
+}
+
+/// What is changed in the requests and answers of which method.
+#[derive(Default)]
+struct Edits(HashMap<(Side, String), Arc<Edit>>);
+
+/// Which messages of a method are edited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Side {
+    Request,
+    Answer,
+}
+
+impl std::fmt::Debug for Edits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
 impl State {
     pub(crate) fn react(&mut self, reaction: Reaction) {
         self.reactions.push_back(reaction);
+    }
+
+    pub(crate) fn edit<M: prost::Message + Default>(
+        &mut self,
+        side: Side,
+        method: &str,
+        edit: impl Fn(&mut tonic::Response<M>) + Send + Sync + 'static,
+    ) {
+        let edit = move |message: &[u8], headers: &mut HeaderMap| {
+            let message = M::decode(message).expect("a message of this method");
+            let mut answer = tonic::Response::new(message);
+            edit(&mut answer);
+            let (metadata, message, _) = answer.into_parts();
+            headers.extend(metadata.into_headers());
+            message.encode_to_vec()
+        };
+        self.edits.0.insert((side, method.to_owned()), Arc::new(edit));
     }
 
     pub(crate) fn next<T>(&mut self, pick: impl Fn(&Recorded) -> Option<T>) -> Option<T> {
@@ -120,30 +163,38 @@ impl Tap {
         mut broker: Channel,
         request: Request<Body>,
     ) -> Result<Response<tonic::body::Body>, Status> {
-        let (parts, mut body) = request.into_parts();
+        let (mut parts, mut body) = request.into_parts();
         let method = parts.uri.path().rsplit('/').next().unwrap_or_default().to_owned();
         let mut message = Vec::new();
         if !STREAMS.contains(&method.as_str()) {
             let bytes = body::to_bytes(body, usize::MAX).await;
             let bytes = bytes.map_err(|error| Status::unavailable(error.to_string()))?;
             message = bytes.get(PREFIX_BYTES..).unwrap_or_default().to_vec();
-            body = Body::from(bytes);
+            let edit = self.state().edits.0.get(&(Side::Request, method.clone())).cloned();
+            body = Body::from(match edit {
+                Some(edit) => edited(&bytes, &mut parts.headers, &*edit),
+                None => bytes.to_vec(),
+            });
         }
         let token = parts.headers.get(PROCESS_TOKEN_KEY).and_then(|token| token.to_str().ok());
         let call = Recorded { method, process_token: token.map(str::to_owned), message };
-        let reaction = self.change(|state| {
+        let (reaction, edit) = self.change(|state| {
+            let edit = state.edits.0.get(&(Side::Answer, call.method.clone())).cloned();
             state.calls.push(call);
-            state.reactions.pop_front()
+            (state.reactions.pop_front(), edit)
         });
         let mut unanswered = Unanswered { tap: Arc::clone(&self), answered: false };
         let withheld = matches!(reaction, Some(Reaction::ActAndHang));
+        let stalls = matches!(reaction, Some(Reaction::Stall));
+        let mut refusal = None;
         match reaction {
             Some(Reaction::Refuse(status)) => {
                 unanswered.answered = true;
                 return Err(status);
             }
             Some(Reaction::Hang) => std::future::pending().await,
-            Some(Reaction::ActAndHang) | None => {}
+            Some(Reaction::ActAndRefuse(status)) => refusal = Some(status),
+            Some(Reaction::ActAndHang | Reaction::Stall) | None => {}
         }
         let request = Request::from_parts(parts, tonic::body::Body::new(body));
         let ready = std::future::poll_fn(|context| broker.poll_ready(context)).await;
@@ -156,8 +207,42 @@ impl Tap {
             return std::future::pending().await;
         }
         unanswered.answered = true;
-        answer.map_err(|error| Status::unavailable(error.to_string()))
+        if let Some(status) = refusal {
+            return Err(status);
+        }
+        let answer = answer.map_err(|error| Status::unavailable(error.to_string()))?;
+        Ok(match edit {
+            _ if stalls => answer.map(|body| {
+                let frames = Body::new(body).into_data_stream();
+                tonic::body::Body::new(Body::from_stream(frames.take(1).chain(pending())))
+            }),
+            Some(edit) => {
+                let (mut parts, body) = answer.into_parts();
+                let bytes = body::to_bytes(Body::new(body), usize::MAX).await;
+                let bytes = bytes.map_err(|error| Status::unavailable(error.to_string()))?;
+                let edited = edited(&bytes, &mut parts.headers, &*edit);
+                // The trailers are gone; a refusal has its status here already.
+                parts.headers.entry("grpc-status").or_insert(HeaderValue::from_static("0"));
+                Response::from_parts(parts, tonic::body::Body::new(Body::from(edited)))
+            }
+            None => answer,
+        })
     }
+}
+
+/// Edits the messages of a body.
+fn edited(mut rest: &[u8], headers: &mut HeaderMap, edit: &Edit) -> Vec<u8> {
+    let mut edited = Vec::new();
+    while let Some((prefix, after)) = rest.split_first_chunk::<PREFIX_BYTES>() {
+        let [_, length @ ..] = *prefix;
+        let (message, after) = after.split_at(u32::from_be_bytes(length) as usize);
+        let message = edit(message, headers);
+        edited.push(0);
+        edited.extend(u32::try_from(message.len()).expect("a short message").to_be_bytes());
+        edited.extend(message);
+        rest = after;
+    }
+    edited
 }
 
 /// Counts a call as dropped unless it was answered.

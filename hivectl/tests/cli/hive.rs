@@ -1,0 +1,183 @@
+//! The hive of these tests: the real broker, behind a tap on the operator's socket.
+//!
+//! Invariant: what differs from host to host (user, process, directory) is the same in what
+//! [`Hive::told`] gives.
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use hive_core::reason::Reason;
+use hive_in_process::{Broker, Reaction, Recorded};
+use hive_proto::status::refusal;
+use hive_proto::v1::message_service_client::MessageServiceClient;
+use hive_proto::v1::question_service_client::QuestionServiceClient;
+use hive_proto::v1::*;
+use hive_tests::rig::{Client, fresh_id, request};
+use prost_types::Timestamp;
+use tonic::Status;
+
+use super::play::Player;
+use super::run::{Ran, hivectl, ran};
+
+/// When the broker begins, in seconds: 2100-01-01T00:00:00Z.
+const START: i64 = 4_102_444_800;
+/// 2020-03-01T12:00:00Z.
+pub(crate) const NOON: i64 = 1_583_064_000;
+
+/// A hive that runs.
+pub(crate) struct Hive {
+    broker: Broker,
+    pub(crate) ada: Option<Player>,
+    pub(crate) bob: Option<Player>,
+    /// The name that the broker has for the user that runs the tests.
+    pub(crate) user: String,
+    /// When the broker began, in seconds.
+    start: i64,
+}
+
+impl Deref for Hive {
+    type Target = Broker;
+
+    fn deref(&self) -> &Broker {
+        &self.broker
+    }
+}
+
+impl Hive {
+    /// A hive with these agents, and no history.
+    pub(crate) fn of(config: &str) -> Self {
+        Self::since(START, config)
+    }
+
+    /// A hive whose broker begins at this second.
+    pub(crate) fn since(start: i64, config: &str) -> Self {
+        let mut broker = Broker::stopped(config, "operator");
+        broker.set_wall(start * 1000);
+        broker.run();
+        Self { broker, ada: None, bob: None, user: String::new(), start }
+    }
+
+    /// A hive with these agents, in which ada's harness is attached.
+    pub(crate) async fn attended(config: &str) -> Self {
+        let mut hive = Self::of(config);
+        hive.ada = Some(Player::attach(&hive, "ada").await);
+        hive
+    }
+
+    /// A hive of nobody and nothing.
+    pub(crate) fn empty() -> Self {
+        Self::of("")
+    }
+
+    /// The broker ends, and begins again; ada comes back.
+    pub(crate) async fn restart(&mut self) {
+        self.broker.kill();
+        self.broker.run();
+        let before = self.ada.take().expect("ada is played");
+        self.ada = Some(before.comes_back(self).await);
+    }
+
+    pub(crate) fn broker(&mut self) -> &mut Broker {
+        &mut self.broker
+    }
+
+    pub(crate) fn ada(&mut self) -> &mut Player {
+        self.ada.as_mut().expect("ada is played")
+    }
+
+    /// The request ids of the changes that hivectl asked for.
+    pub(crate) fn changes(&self) -> Vec<String> {
+        let reads = ["Get", "List", "Watch", "Search", "Check", "Backup"];
+        let is_change = |call: &&Recorded| !reads.iter().any(|read| call.method.starts_with(read));
+        let id = |call: &Recorded| Some(call.request::<Change>(&call.method)?.request_id);
+        self.with(|state| state.calls.iter().filter(is_change).filter_map(id).collect())
+    }
+
+    /// Refuses the next call.
+    pub(crate) fn refuse(&self, reason: Reason, words: &str, retry: Option<Duration>) {
+        self.react(Reaction::Refuse(refusal(reason, words, retry)));
+    }
+
+    /// Breaks the connection of the next call.
+    pub(crate) fn breaks(&self) {
+        self.react(Reaction::Refuse(Status::unavailable("transport lost")));
+    }
+
+    /// Waits until hivectl waits for what becomes of a question; its id.
+    pub(crate) async fn awaited(&self) -> u64 {
+        let id = |call: &Recorded| call.request("WatchQuestions");
+        self.next::<WatchQuestionsRequest>("a question is awaited", id).await.question_id
+    }
+
+    /// Runs hivectl, and once it waits for what becomes of a question, closes that so.
+    pub(crate) async fn asking(&self, args: &[&str], close: impl AsyncFnOnce(u64)) -> Ran {
+        let child = hivectl(&self.socket()).args(args).spawn().expect("the binary runs");
+        close(self.awaited().await).await;
+        ran(child.wait_with_output().await.expect("it ends"))
+    }
+
+    /// Ada answers a question.
+    pub(crate) async fn answers(&self, question: u64) {
+        let claude = self.claude().await;
+        let choices = request::texts(&["yes"]);
+        let answer =
+            AnswerQuestionRequest { choices, ..request::answer(question, "in an hour\nor two") };
+        let answer = claude.request(answer);
+        let mut questions = QuestionServiceClient::new(claude.channel());
+        questions.answer_question(answer).await.expect("it is answered");
+    }
+
+    /// Waits until a search finds this message: the index follows the mail.
+    pub(crate) async fn finds(&self, query: &str, message_id: u64) {
+        let mut messages = MessageServiceClient::new(self.operator().await.channel());
+        let search = SearchMessagesRequest { query: query.to_owned(), ..Default::default() };
+        let mut is_found = false;
+        while !is_found {
+            let found = messages.search_messages(search.clone()).await.expect("it is searched");
+            is_found = found.into_inner().hits.into_iter().any(|hit| match hit.hit {
+                Some(search_hit::Hit::Message(message)) => message.id == message_id,
+                _ => false,
+            });
+        }
+    }
+
+    /// The operator retires an agent.
+    pub(crate) async fn retire(&self, name: &str) {
+        let remove =
+            RemoveAgentRequest { request_id: fresh_id(), name: name.to_owned(), purge: false };
+        self.operator().await.admin().remove_agent(remove).await.expect("it is retired");
+    }
+
+    /// The claude of ada's turn.
+    pub(crate) async fn claude(&self) -> Client {
+        self.ada.as_ref().expect("ada is played").claude(self).await
+    }
+
+    /// What a run gave, the same on every host.
+    pub(crate) fn told(&self, ran: &Ran) -> String {
+        self.masked(&ran.all())
+    }
+
+    pub(crate) fn masked(&self, text: &str) -> String {
+        let text = text.replace(self.dir().to_str().expect("text"), "DIR");
+        let text = text.replace(&format!("pid {}", std::process::id()), "pid 77");
+        let text = text.replace(&format!("\"pid\":{}", std::process::id()), "\"pid\":77");
+        if self.user.is_empty() { text } else { text.replace(&self.user, "uid 1000 (eve)") }
+    }
+
+    /// A time after the begin.
+    pub(crate) fn due(&self, seconds: i64) -> Timestamp {
+        Timestamp { seconds: self.start + seconds, nanos: 0 }
+    }
+
+    pub(crate) fn pass(&self, millis: u64) {
+        self.advance(Duration::from_millis(millis));
+    }
+}
+
+/// What every change has.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Change {
+    #[prost(string, tag = "1")]
+    request_id: String,
+}

@@ -1,0 +1,154 @@
+//! An agent that the test plays: its harness, and the claude of its turn.
+
+use hive_proto::v1::TurnEventStream::Stdout;
+use hive_proto::v1::attach_response::Step;
+use hive_proto::v1::command::Command as Order;
+use hive_proto::v1::turn_service_client::TurnServiceClient;
+use hive_proto::v1::{
+    AckCommandRequest, AttachRequest, AttachResponse, BeginTurnRequest, EndTurnRequest,
+    LoginWanted, OpenTurnRequest, ReportTurnEventsRequest, TurnEvent, TurnEventStream, TurnKind,
+    TurnOutcome,
+};
+use hive_tests::rig::{Client, fresh_id, request, soon};
+use tonic::Streaming;
+use tonic::transport::Channel;
+
+use super::hive::Hive;
+
+/// An attached harness, and its turn.
+pub(crate) struct Player {
+    name: String,
+    pub(crate) session: String,
+    pub(crate) turns: TurnServiceClient<Channel>,
+    steps: Streaming<AttachResponse>,
+    /// The open turn, or the last one.
+    pub(crate) turn: u64,
+    line: u64,
+}
+
+impl Player {
+    pub(crate) async fn attach(hive: &Hive, name: &str) -> Self {
+        Self::attach_again(hive, name, String::new()).await
+    }
+
+    /// Attaches again in the same session.
+    pub(crate) async fn comes_back(self, hive: &Hive) -> Self {
+        let Self { name, session, turn, line, .. } = self;
+        Self { turn, line, ..Self::attach_again(hive, &name, session).await }
+    }
+
+    async fn attach_again(hive: &Hive, name: &str, session_token: String) -> Self {
+        let mut turns = TurnServiceClient::new(hive.client(name).await.channel());
+        let revision = "0.1.0".to_owned();
+        let attach = AttachRequest { session_token, take_over: false, revision };
+        let mut steps = turns.attach(attach).await.expect("it may attach").into_inner();
+        match steps.message().await.expect("a step").and_then(|first| first.step) {
+            Some(Step::Attached(attached)) => Self {
+                name: name.to_owned(),
+                session: attached.session_token,
+                turns,
+                steps,
+                turn: 0,
+                line: 0,
+            },
+            step => panic!("{step:?}"),
+        }
+    }
+
+    /// Begins the turn for which mail waits.
+    pub(crate) async fn begin(&mut self) -> &mut Self {
+        let process_token = self.token();
+        let request = BeginTurnRequest { process_token, ..request::begin(&self.session) };
+        let begun = soon("a turn begins", self.turns.begin_turn(request)).await;
+        self.opened(begun.expect("it may begin").into_inner().turn.expect("a turn").id)
+    }
+
+    /// Opens a turn without mail.
+    pub(crate) async fn open(&mut self, kind: TurnKind) -> &mut Self {
+        let request = OpenTurnRequest {
+            request_id: fresh_id(),
+            session_token: self.session.clone(),
+            process_token: self.token(),
+            conversation: String::new(),
+            kind: kind.into(),
+        };
+        let opened = self.turns.open_turn(request).await.expect("it may open");
+        self.opened(opened.into_inner().turn.expect("a turn").id)
+    }
+
+    fn opened(&mut self, turn: u64) -> &mut Self {
+        (self.turn, self.line) = (turn, 0);
+        self
+    }
+
+    fn token(&self) -> String {
+        format!("process-token-of-{}", self.name)
+    }
+
+    /// The claude of its turn.
+    pub(crate) async fn claude(&self, hive: &Hive) -> Client {
+        hive.client(&self.name).await.with_process(&self.token())
+    }
+
+    /// Its turn prints lines.
+    pub(crate) async fn print(&mut self, lines: &[(TurnEventStream, &str)]) {
+        let mut events = Vec::new();
+        for (stream, line) in lines {
+            self.line += 1;
+            let (stream, line) = (i32::from(*stream), (*line).to_owned());
+            events.push(TurnEvent { sequence: self.line, stream, line, time: None });
+        }
+        let (session_token, turn_id) = (self.session.clone(), self.turn);
+        let report = ReportTurnEventsRequest { session_token, turn_id, events };
+        self.turns.report_turn_events(tokio_stream::once(report)).await.expect("lines are kept");
+    }
+
+    /// Its turn says something.
+    pub(crate) async fn say(&mut self, words: &str) {
+        let content = serde_json::json!([{ "type": "text", "text": words }]);
+        let line = serde_json::json!({ "type": "assistant", "message": { "content": content } });
+        self.print(&[(Stdout, &line.to_string())]).await;
+    }
+
+    /// Ends its turn.
+    pub(crate) async fn end(&mut self, outcome: TurnOutcome, how: EndTurnRequest) {
+        let request = EndTurnRequest {
+            request_id: fresh_id(),
+            session_token: self.session.clone(),
+            turn_id: self.turn,
+            outcome: outcome.into(),
+            ..how
+        };
+        self.turns.end_turn(request).await.expect("it may end");
+    }
+
+    /// Waits for the next order; its id.
+    pub(crate) async fn order(&mut self) -> (u64, Order) {
+        loop {
+            if let Step::Command(command) = self.step().await {
+                return (command.id, command.command.expect("an order"));
+            }
+        }
+    }
+
+    /// Says what became of an order; no error: it is carried out.
+    pub(crate) async fn closes(&mut self, command_id: u64, error: &str) {
+        let (session_token, error) = (self.session.clone(), error.to_owned());
+        let request = AckCommandRequest { session_token, command_id, error };
+        self.turns.ack_command(request).await.expect("it is closed");
+    }
+
+    /// Waits until a login dialogue is wanted.
+    pub(crate) async fn login_wanted(&mut self) -> LoginWanted {
+        loop {
+            if let Step::LoginWanted(wanted) = self.step().await {
+                return wanted;
+            }
+        }
+    }
+
+    async fn step(&mut self) -> Step {
+        let step = soon("a step", self.steps.message()).await.expect("it stays attached");
+        step.and_then(|step| step.step).expect("a step")
+    }
+}
