@@ -65,19 +65,25 @@ fn directory() -> tempfile::TempDir {
     dir
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_hive_with_troubles_is_told_with_what_to_do() {
-    let (hive, dir) = (Hive::in_trouble().await, directory());
+/// Runs the doctor with all that it can look at.
+async fn examined(hive: &Hive) -> String {
+    let dir = directory();
     program(&dir.path().join("bin"), "claude", "echo 2.1.330 '(Claude Code)'");
     std::fs::write(dir.path().join("hive.toml"), APART_OR_NOT).expect("a file");
     let ran = doctor(&hive.socket(), dir.path(), &["--deep", "--config", "hive.toml"]).await;
-    insta::assert_snapshot!(hive.masked(&told(&ran, dir.path(), &hive.socket())));
+    hive.masked(&told(&ran, dir.path(), &hive.socket()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hive_with_troubles_is_told_with_what_to_do() {
+    let hive = Hive::in_trouble().await;
+    insta::assert_snapshot!(examined(&hive).await);
     assert!(hive.changes().is_empty(), "who looks changes nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sick_broker_is_told_with_what_to_do() {
-    let (hive, dir) = (Hive::since(NOON, ""), directory());
+    let hive = Hive::since(NOON, "");
     hive.edit("GetBrokerStatus", |status: &mut Response<GetBrokerStatusResponse>| {
         let noon = "Sun, 01 Mar 2020 12:00:00 GMT".parse().expect("text");
         status.metadata_mut().insert("date", noon);
@@ -91,25 +97,19 @@ async fn a_sick_broker_is_told_with_what_to_do() {
         let damage = "the file is damaged: Tree 5 page 7: it is\u{1b}[31m red";
         check.get_mut().problems = texts(&[damage, "agent `ada` has no inbox"]);
     });
-    program(&dir.path().join("bin"), "claude", "echo 2.1.330 '(Claude Code)'");
-    std::fs::write(dir.path().join("hive.toml"), APART_OR_NOT).expect("a file");
-    let ran = doctor(&hive.socket(), dir.path(), &["--deep", "--config", "hive.toml"]).await;
-    insta::assert_snapshot!(hive.masked(&told(&ran, dir.path(), &hive.socket())));
+    insta::assert_snapshot!(examined(&hive).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_all_is_well_it_ends_with_0() {
-    let (hive, dir) = (Hive::since(NOON, ""), directory());
+    let hive = Hive::since(NOON, "");
     // How many have run by now differs.
     hive.edit("GetBrokerStatus", |status: &mut Response<GetBrokerStatusResponse>| {
         let status = status.get_mut();
         status.background_tasks.clear();
         status.database_path = ELSEWHERE.to_owned();
     });
-    program(&dir.path().join("bin"), "claude", "echo 2.1.330 '(Claude Code)'");
-    std::fs::write(dir.path().join("hive.toml"), APART_OR_NOT).expect("a file");
-    let ran = doctor(&hive.socket(), dir.path(), &["--deep", "--config", "hive.toml"]).await;
-    insta::assert_snapshot!(hive.masked(&told(&ran, dir.path(), &hive.socket())));
+    insta::assert_snapshot!(examined(&hive).await);
 }
 
 #[tokio::test]

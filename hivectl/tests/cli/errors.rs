@@ -16,7 +16,7 @@ const ONE: &str = "[agents.ada]";
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_0_ok() {
     let hive = Hive::of(ONE);
-    assert_eq!(run(&hive.socket(), &["send", "ada", "hello"]).await.code, 0);
+    assert_eq!(hive.run(&["send", "ada", "hello"]).await.code, 0);
 }
 
 /// 1: the broker refuses for a reason that has no code of its own.
@@ -25,7 +25,7 @@ async fn exit_1_failure() {
     let hive = Hive::of(ONE);
     let words = "600 messages a minute are allowed";
     hive.refuse(Reason::RateLimited, words, Some(Duration::from_secs(2)));
-    let ran = run(&hive.socket(), &["send", "ada", "hello"]).await;
+    let ran = hive.run(&["send", "ada", "hello"]).await;
     insta::assert_snapshot!(ran.all(), @r"
     exit 1
     --- stdout
@@ -42,7 +42,7 @@ async fn exit_1_question_limit() {
     let hive = Hive::of(ONE);
     let words = "50 of your questions are open; that is the most";
     hive.refuse(Reason::QuestionLimit, words, None);
-    let ran = run(&hive.socket(), &["ask", "ada", "Done?"]).await;
+    let ran = hive.run(&["ask", "ada", "Done?"]).await;
     insta::assert_snapshot!(ran.all());
 }
 
@@ -51,18 +51,18 @@ async fn exit_1_question_limit() {
 async fn exit_2_usage() {
     let hive = Hive::start().await;
     let told = [
-        run(&hive.socket(), &["send", "operator", "hello"]).await,
-        run(&hive.socket(), &["send", "A B", "hello"]).await,
-        run(&hive.socket(), &["send", "ada", ""]).await,
+        hive.run(&["send", "operator", "hello"]).await,
+        hive.run(&["send", "A B", "hello"]).await,
+        hive.run(&["send", "ada", ""]).await,
         run_with(&hive.socket(), &["send", "ada", "-"], b"a\xff").await,
-        run(&hive.socket(), &["agent", "create", "Bad"]).await,
-        run(&hive.socket(), &["ask", "operator", "Done?"]).await,
-        run(&hive.socket(), &["ask", "*", "Done?"]).await,
-        run(&hive.socket(), &["answer", "37"]).await,
-        run(&hive.socket(), &["answer", "37", "--choice", "maybe"]).await,
-        run(&hive.socket(), &["agent", "set-policy", "bob", "--tool-group", "magic"]).await,
-        run(&hive.socket(), &["stats", "--window", "400d"]).await,
-        run(&hive.socket(), &["login", "ada"]).await,
+        hive.run(&["agent", "create", "Bad"]).await,
+        hive.run(&["ask", "operator", "Done?"]).await,
+        hive.run(&["ask", "*", "Done?"]).await,
+        hive.run(&["answer", "37"]).await,
+        hive.run(&["answer", "37", "--choice", "maybe"]).await,
+        hive.run(&["agent", "set-policy", "bob", "--tool-group", "magic"]).await,
+        hive.run(&["stats", "--window", "400d"]).await,
+        hive.run(&["login", "ada"]).await,
     ]
     .map(|ran| hive.told(&ran));
     insta::assert_snapshot!(told.join(""));
@@ -74,27 +74,27 @@ async fn exit_2_usage() {
 async fn exit_3_not_found() {
     let hive = Hive::start().await;
     let told = [
-        run(&hive.socket(), &["send", "bbo", "hello"]).await,
-        run(&hive.socket(), &["inbox", "read", "999"]).await,
-        run(&hive.socket(), &["inbox", "read", "1"]).await,
-        run(&hive.socket(), &["turn", "show", "999"]).await,
-        run(&hive.socket(), &["turn", "show", "bbo"]).await,
-        run(&hive.socket(), &["turn", "show", "old", "--output"]).await,
-        run(&hive.socket(), &["stats", "bbo"]).await,
-        run(&hive.socket(), &["dead-letters", "show", "1"]).await,
-        run(&hive.socket(), &["turn", "release", "bob", "--all"]).await,
-        run(&hive.socket(), &["trace", "999"]).await,
-        run(&hive.socket(), &["config", "check", "/nonexistent/hive.toml"]).await,
-        run(&hive.socket(), &["ask", "bbo", "Done?"]).await,
-        run(&hive.socket(), &["answer", "999", "yes"]).await,
-        run(&hive.socket(), &["answer", "999", "--choice", "yes"]).await,
-        run(&hive.socket(), &["questions", "show", "999"]).await,
-        run(&hive.socket(), &["questions", "cancel", "37", "999"]).await,
-        run(&hive.socket(), &["reminders", "bbo"]).await,
-        run(&hive.socket(), &["reminders", "cancel", "999"]).await,
-        run(&hive.socket(), &["loose-ends", "bbo"]).await,
-        run(&hive.socket(), &["search", "green", "--agent", "bbo"]).await,
-        run(&hive.socket(), &["agent", "set-policy", "bbo", "--allow-everyone"]).await,
+        hive.run(&["send", "bbo", "hello"]).await,
+        hive.run(&["inbox", "read", "999"]).await,
+        hive.run(&["inbox", "read", "1"]).await,
+        hive.run(&["turn", "show", "999"]).await,
+        hive.run(&["turn", "show", "bbo"]).await,
+        hive.run(&["turn", "show", "old", "--output"]).await,
+        hive.run(&["stats", "bbo"]).await,
+        hive.run(&["dead-letters", "show", "1"]).await,
+        hive.run(&["turn", "release", "bob", "--all"]).await,
+        hive.run(&["trace", "999"]).await,
+        hive.run(&["config", "check", "/nonexistent/hive.toml"]).await,
+        hive.run(&["ask", "bbo", "Done?"]).await,
+        hive.run(&["answer", "999", "yes"]).await,
+        hive.run(&["answer", "999", "--choice", "yes"]).await,
+        hive.run(&["questions", "show", "999"]).await,
+        hive.run(&["questions", "cancel", "37", "999"]).await,
+        hive.run(&["reminders", "bbo"]).await,
+        hive.run(&["reminders", "cancel", "999"]).await,
+        hive.run(&["loose-ends", "bbo"]).await,
+        hive.run(&["search", "green", "--agent", "bbo"]).await,
+        hive.run(&["agent", "set-policy", "bbo", "--allow-everyone"]).await,
     ]
     .map(|ran| hive.told(&ran));
     insta::assert_snapshot!(told.join(""));
@@ -107,7 +107,7 @@ async fn exit_4_denied() {
     let mut told = String::new();
     for (verb, words) in [("send", "you may not send to `ada`"), ("ask", "you may not ask `ada`")] {
         hive.refuse(Reason::RecipientNotAllowed, words, None);
-        told.push_str(&run(&hive.socket(), &[verb, "ada", "hello"]).await.all());
+        told.push_str(&hive.run(&[verb, "ada", "hello"]).await.all());
     }
     insta::assert_snapshot!(told);
 }
@@ -125,12 +125,12 @@ async fn exit_5_conflict() {
         &["questions", "cancel", "41"],
         &["reminders", "cancel", "53"],
     ] {
-        told.push(hive.told(&run(&hive.socket(), args).await));
+        told.push(hive.told(&hive.run(args).await));
     }
     let ask = ["ask", "bob", "Done?", "--option", "yes", "--wait"];
     let cancel = async |question| hive.operator().await.withdraw(question).await;
     told.push(hive.told(&hive.asking(&ask, cancel).await));
-    let retire = async |_| hive.retire("bob").await;
+    let retire = async |_| hive.operate(&["agent", "remove", "bob"]).await;
     told.push(hive.told(&hive.asking(&[&ask[..], &["--json"]].concat(), retire).await));
     insta::assert_snapshot!(told.join(""));
 }
@@ -140,7 +140,7 @@ async fn exit_5_conflict() {
 async fn exit_6_timed_out() {
     let hive = Hive::of(ONE);
     hive.react(Reaction::Hang);
-    let ran = run(&hive.socket(), &["--timeout", "0.05", "send", "ada", "hello"]).await;
+    let ran = hive.run(&["--timeout", "0.05", "send", "ada", "hello"]).await;
     insta::assert_snapshot!(ran.all());
     assert_eq!(hive.changes().len(), 1, "a broker that is slow is not asked twice");
 }
@@ -156,7 +156,7 @@ async fn exit_6_not_answered() {
         told.push(hive.asking(&args, expire).await.all());
     }
     let mute = ["ask", "ada", "Done?", "--wait", "--timeout", "0.5"];
-    told.push(run(&hive.socket(), &mute).await.all());
+    told.push(hive.run(&mute).await.all());
     insta::assert_snapshot!(told.join(""));
 }
 
@@ -166,12 +166,12 @@ async fn exit_7_unreachable() {
     let hive = Hive::of(ONE);
     let draining = |retry| hive.refuse(Reason::Draining, "the broker is shutting down", retry);
     draining(None);
-    let draining_send = run(&hive.socket(), &["send", "ada", "hello"]).await;
+    let draining_send = hive.run(&["send", "ada", "hello"]).await;
     hive.breaks();
     hive.breaks();
-    let lost = run(&hive.socket(), &["send", "ada", "hello"]).await;
+    let lost = hive.run(&["send", "ada", "hello"]).await;
     draining(Some(Duration::from_secs(2)));
-    let draining_ask = run(&hive.socket(), &["ask", "ada", "Done?", "--wait"]).await;
+    let draining_ask = hive.run(&["ask", "ada", "Done?", "--wait"]).await;
     let told = [
         run(Path::new("/nonexistent/hived.sock"), &["agents"]).await,
         run(Path::new("/nonexistent/hived.sock"), &["inbox", "--follow"]).await,
@@ -192,13 +192,13 @@ async fn exit_7_unreachable() {
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_8_findings() {
     let hive = Hive::in_trouble().await;
-    assert_eq!(run(&hive.socket(), &["status"]).await.code, 8);
+    assert_eq!(hive.run(&["status"]).await.code, 8);
     let file = hive.dir().join("wrong.toml");
     std::fs::write(&file, "[agents.ada]\nparnet = \"bob\"\n[zoo]\n").expect("a file");
     let path = file.to_str().expect("text");
     let told = [
-        run(&hive.socket(), &["config", "check", path]).await,
-        run(&hive.socket(), &["config", "check", path, "--json"]).await,
+        hive.run(&["config", "check", path]).await,
+        hive.run(&["config", "check", path, "--json"]).await,
     ]
     .map(|ran| ran.all().replace(path, "FILE"));
     insta::assert_snapshot!(told.join(""));

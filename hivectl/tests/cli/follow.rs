@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout};
 
 use super::hive::Hive;
-use super::run::{hivectl, signal};
+use super::run::signal;
 
 pub(crate) struct Following {
     child: Child,
@@ -16,11 +16,8 @@ pub(crate) struct Following {
 
 impl Following {
     pub(crate) fn start(hive: &Hive, args: &[&str]) -> Self {
-        let mut child = hivectl(&hive.socket())
-            .args(args)
-            .stderr(Stdio::inherit())
-            .spawn()
-            .expect("the binary runs");
+        let mut child =
+            hive.hivectl(args).stderr(Stdio::inherit()).spawn().expect("the binary runs");
         let lines = BufReader::new(child.stdout.take().expect("stdout is a pipe")).lines();
         Self { child, lines }
     }

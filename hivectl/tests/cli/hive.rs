@@ -12,12 +12,14 @@ use hive_proto::status::refusal;
 use hive_proto::v1::message_service_client::MessageServiceClient;
 use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::*;
-use hive_tests::rig::{Client, fresh_id, request};
+use hive_tests::rig::{Client, request};
 use prost_types::Timestamp;
+use tokio::process::{Child, Command};
 use tonic::Status;
 
 use super::play::Player;
-use super::run::{Ran, hivectl, ran};
+use super::run::{Ran, ended, hivectl, run};
+use super::terminal::Terminal;
 
 /// When the broker begins, in seconds: 2100-01-01T00:00:00Z.
 const START: i64 = 4_102_444_800;
@@ -109,11 +111,42 @@ impl Hive {
         self.next::<WatchQuestionsRequest>("a question is awaited", id).await.question_id
     }
 
+    /// The binary, which reaches this hive.
+    pub(crate) fn hivectl(&self, args: &[&str]) -> Command {
+        let mut command = hivectl(&self.socket());
+        command.args(args);
+        command
+    }
+
+    /// Starts it.
+    pub(crate) fn spawn(&self, args: &[&str]) -> Child {
+        self.hivectl(args).spawn().expect("the binary runs")
+    }
+
+    /// Runs it to its end.
+    pub(crate) async fn run(&self, args: &[&str]) -> Ran {
+        ended(self.spawn(args)).await
+    }
+
+    /// Runs it with its stdout on a terminal; and what that shows.
+    pub(crate) async fn run_on(terminal: Terminal, mut command: Command) -> (Ran, String) {
+        let child = command.stdout(terminal.side()).spawn().expect("the binary runs");
+        // It has the terminal's other side for as long as it lives.
+        drop(command);
+        (ended(child).await, terminal.shown())
+    }
+
+    /// The operator does this, past the tap.
+    pub(crate) async fn operate(&self, args: &[&str]) {
+        let ran = run(&self.dir().join("run/hived.sock"), args).await;
+        assert_eq!(ran.code, 0, "{args:?}: {}", ran.err);
+    }
+
     /// Runs hivectl, and once it waits for what becomes of a question, closes that so.
     pub(crate) async fn asking(&self, args: &[&str], close: impl AsyncFnOnce(u64)) -> Ran {
-        let child = hivectl(&self.socket()).args(args).spawn().expect("the binary runs");
+        let child = self.spawn(args);
         close(self.awaited().await).await;
-        ran(child.wait_with_output().await.expect("it ends"))
+        ended(child).await
     }
 
     /// Ada answers a question.
@@ -139,13 +172,6 @@ impl Hive {
                 _ => false,
             });
         }
-    }
-
-    /// The operator retires an agent.
-    pub(crate) async fn retire(&self, name: &str) {
-        let remove =
-            RemoveAgentRequest { request_id: fresh_id(), name: name.to_owned(), purge: false };
-        self.operator().await.admin().remove_agent(remove).await.expect("it is retired");
     }
 
     /// The claude of ada's turn.

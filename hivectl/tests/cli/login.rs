@@ -14,7 +14,7 @@ use tonic::Streaming;
 
 use super::hive::Hive;
 use super::play::Player;
-use super::run::{Ran, hivectl, ran, run};
+use super::run::{Ran, ended};
 use super::terminal::Terminal;
 
 /// Ada, whose harness is attached, and bob, who has none.
@@ -37,12 +37,8 @@ impl Dialogue {
         let terminal = Terminal::open();
         terminal.resize(24, 80);
         let modes = terminal.modes();
-        let mut command = hivectl(&hive.socket());
-        command
-            .args(["login", agent])
-            .env("TERM", "xterm-256color")
-            .stdin(terminal.side())
-            .stdout(terminal.side());
+        let mut command = hive.hivectl(&["login", agent]);
+        command.env("TERM", "xterm-256color").stdin(terminal.side()).stdout(terminal.side());
         let child = command.spawn().expect("the binary runs");
         Self { terminal, modes, child }
     }
@@ -54,7 +50,7 @@ impl Dialogue {
     /// Waits for its end; the terminal is as it was before.
     async fn ends(self) -> Ran {
         let Self { terminal, modes, child } = self;
-        let mut ran = ran(child.wait_with_output().await.expect("it ends"));
+        let mut ran = ended(child).await;
         assert_eq!(terminal.modes(), modes);
         ran.out = terminal.shown();
         ran
@@ -222,14 +218,10 @@ async fn refusals_tell_what_helps_and_leave_the_terminal_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_2_without_a_terminal_on_both_sides() {
     let (hive, terminal) = (Hive::of(DUO), Terminal::open());
-    let neither = run(&hive.socket(), &["login", "ada"]).await;
-    let output = hivectl(&hive.socket())
-        .args(["login", "ada"])
-        .stdin(terminal.side())
-        .output()
-        .await
-        .expect("the binary runs");
-    for ran in [neither, ran(output)] {
+    let neither = hive.run(&["login", "ada"]).await;
+    let mut command = hive.hivectl(&["login", "ada"]);
+    let child = command.stdin(terminal.side()).spawn().expect("the binary runs");
+    for ran in [neither, ended(child).await] {
         assert_eq!((ran.code, ran.out.as_str()), (2, ""));
         assert!(
             ran.err.starts_with(

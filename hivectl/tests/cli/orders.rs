@@ -5,20 +5,10 @@ use std::time::Duration;
 use hive_proto::v1::command::Command as Order;
 use hive_proto::v1::{EndTurnRequest, TurnKind, TurnOutcome};
 use rustix::process::Signal;
-use tokio::process::Child;
 
 use super::hive::Hive;
 use super::play::Player;
-use super::run::{Ran, hivectl, ran, run, signal};
-
-/// Begins a command with --wait.
-fn waiting(hive: &Hive, args: &[&str]) -> Child {
-    hivectl(&hive.socket()).args(args).arg("--wait").spawn().expect("the binary runs")
-}
-
-async fn ended(child: Child) -> Ran {
-    ran(child.wait_with_output().await.expect("it ends"))
-}
+use super::run::{ended, signal};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waits_is_told_what_goes_on_and_that_it_is_done() {
@@ -33,10 +23,10 @@ async fn who_waits_is_told_what_goes_on_and_that_it_is_done() {
     ] {
         let turn = hive.ada().open(TurnKind::Continue).await.turn;
         turns.push(turn);
-        let child = waiting(&hive, args);
+        let child = hive.spawn(&[args, &["--wait"]].concat());
         let (command, order) = hive.ada().order().await;
         orders.push(order);
-        assert_eq!(run(&hive.socket(), &["turn", "new-session", "ada"]).await.code, 0);
+        assert_eq!(hive.run(&["turn", "new-session", "ada"]).await.code, 0);
         let (other, _) = hive.ada().order().await;
         hive.ada().closes(other, "another's").await;
         hive.ada().end(TurnOutcome::Ok, EndTurnRequest::default()).await;
@@ -68,7 +58,7 @@ async fn who_waits_is_told_what_goes_on_and_that_it_is_done() {
 #[tokio::test(flavor = "multi_thread")]
 async fn programs_get_one_object_when_it_is_done() {
     let mut hive = Hive::attended("[agents.ada]").await;
-    let child = waiting(&hive, &["turn", "compact", "ada", "--json"]);
+    let child = hive.spawn(&["turn", "compact", "ada", "--json", "--wait"]);
     let (command, _) = hive.ada().order().await;
     hive.ada().closes(command, "").await;
     let ran = ended(child).await;
@@ -83,15 +73,15 @@ async fn programs_get_one_object_when_it_is_done() {
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_1_what_the_harness_refuses_is_told_in_its_words() {
     let mut hive = Hive::attended("[agents.ada]").await;
-    let child = waiting(&hive, &["turn", "compact", "ada"]);
+    let child = hive.spawn(&["turn", "compact", "ada", "--wait"]);
     let (command, _) = hive.ada().order().await;
     hive.ada().closes(command, "nothing to compact\u{1b}[2J").await;
     insta::assert_snapshot!(ended(child).await.all());
-    assert_eq!(run(&hive.socket(), &["agent", "create", "bob"]).await.code, 0);
+    assert_eq!(hive.run(&["agent", "create", "bob"]).await.code, 0);
     let mut bob = Player::attach(&hive, "bob").await;
-    let child = waiting(&hive, &["turn", "compact", "bob", "--json"]);
+    let child = hive.spawn(&["turn", "compact", "bob", "--json", "--wait"]);
     bob.order().await;
-    hive.retire("bob").await;
+    hive.operate(&["agent", "remove", "bob"]).await;
     let ran = ended(child).await;
     assert_eq!((ran.code, ran.out.as_str()), (1, ""));
     assert!(ran.err.contains("the agent was retired"), "{}", ran.err);
@@ -101,14 +91,14 @@ async fn exit_1_what_the_harness_refuses_is_told_in_its_words() {
 async fn exit_6_what_takes_too_long_stays_given() {
     let hive = Hive::attended("[agents.ada]").await;
     insta::assert_snapshot!(
-        run(&hive.socket(), &["turn", "compact", "ada", "--wait", "--timeout", "0.5"]).await.all()
+        hive.run(&["turn", "compact", "ada", "--wait", "--timeout", "0.5"]).await.all()
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_interrupts_the_waiting_is_told_that_it_stays_given() {
     let mut hive = Hive::attended("[agents.ada]").await;
-    let mut child = waiting(&hive, &["turn", "restart", "ada"]);
+    let mut child = hive.spawn(&["turn", "restart", "ada", "--wait"]);
     let (command, _) = hive.ada().order().await;
     // It says so when it waits; before that Ctrl-C would just end it.
     let mut err = tokio::io::BufReader::new(child.stderr.take().expect("stderr is a pipe"));

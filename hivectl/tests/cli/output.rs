@@ -7,7 +7,7 @@ use hive_proto::v1::{CreateAgentRequest, SendMessageResponse};
 use tonic::{Response, Status};
 
 use super::hive::Hive;
-use super::run::{Ran, hivectl, run, run_with};
+use super::run::{Ran, ended, hivectl, run_with};
 
 /// Commands that only look, and the name of their snapshots.
 pub(crate) const LOOKS: [&[&str]; 44] = [
@@ -61,6 +61,7 @@ pub(crate) const LOOKS: [&[&str]; 44] = [
 pub(crate) const STATS: [&[&str]; 2] = [&["stats"], &["stats", "ada", "--window", "7d"]];
 
 /// Commands that change something, in an order in which each can be carried out.
+#[rustfmt::skip]
 pub(crate) const CHANGES: [&[&str]; 44] = [
     &["send", "ada", "hello"],
     &["send", "ada", "-x\n", "--reply-to", "3"],
@@ -78,53 +79,17 @@ pub(crate) const CHANGES: [&[&str]; 44] = [
     &["answer", "14", "--choice", "1", "--choice", "LINT"],
     &["questions", "cancel", "60", "62"],
     &["reminders", "cancel", "52"],
-    &[
-        "agent",
-        "set-policy",
-        "bob",
-        "--tool-group",
-        "inbox",
-        "--tool-group",
-        "meta",
-        "--sends-per-minute",
-        "5",
-    ],
-    &[
-        "agent",
-        "set-policy",
-        "bob",
-        "--tool-group",
-        "default",
-        "--allow",
-        "default",
-        "--capability",
-        "query_agent_state",
-    ],
-    &[
-        "agent",
-        "set-policy",
-        "bob",
-        "--allow-everyone",
-        "--no-capabilities",
-        "--stored-bytes",
-        "default",
-    ],
-    &[
-        "agent",
-        "set-policy",
-        "bob",
-        "--questions-open",
-        "3",
-        "--reminders-pending",
-        "7",
-        "--stored-bytes",
-        "5000000000",
-    ],
+    &["agent", "set-policy", "bob", "--tool-group", "inbox", "--tool-group", "meta",
+        "--sends-per-minute", "5"],
+    &["agent", "set-policy", "bob", "--tool-group", "default", "--allow", "default",
+        "--capability", "query_agent_state"],
+    &["agent", "set-policy", "bob", "--allow-everyone", "--no-capabilities",
+        "--stored-bytes", "default"],
+    &["agent", "set-policy", "bob", "--questions-open", "3", "--reminders-pending", "7",
+        "--stored-bytes", "5000000000"],
     &["agent", "create", "cy"],
-    &[
-        "agent", "create", "dy", "--parent", "bob", "--role", "r", "--model", "m", "--allow",
-        "bob", "--adopt",
-    ],
+    &["agent", "create", "dy", "--parent", "bob", "--role", "r", "--model", "m", "--allow", "bob",
+        "--adopt"],
     &["agent", "stop", "ada"],
     &["agent", "stop", "bob", "--wait"],
     &["agent", "start", "ada"],
@@ -157,7 +122,7 @@ pub(crate) async fn run_answered(hive: &Hive, args: &[&str]) -> Ran {
     if args.starts_with(ASK_AND_WAIT) {
         hive.asking(args, async |question| hive.answers(question).await).await
     } else {
-        run(&hive.socket(), args).await
+        hive.run(args).await
     }
 }
 
@@ -170,7 +135,7 @@ async fn looks(more: &[&str], mut each: impl FnMut(&[&str], &Ran, String)) {
     let (hive, busy) = (Hive::start().await, Hive::busy().await);
     let on = LOOKS.map(|args| (&hive, args)).into_iter().chain(STATS.map(|args| (&busy, args)));
     for (hive, args) in on {
-        let ran = run(&hive.socket(), &[args, more].concat()).await;
+        let ran = hive.run(&[args, more].concat()).await;
         each(args, &ran, hive.told(&ran));
     }
     assert!(hive.changes().is_empty() && busy.changes().is_empty(), "who looks changes nothing");
@@ -213,11 +178,11 @@ async fn an_empty_list_is_an_empty_array_for_programs_and_a_note_for_people() {
         (&["loose-ends"], "no loose ends\n"),
         (&["search", "nothing"], "nothing found\n"),
     ] {
-        let ran = run(&hive.socket(), args).await;
+        let ran = hive.run(args).await;
         assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", note), "{args:?}");
         let mut json = args.to_vec();
         json.push("--json");
-        let ran = run(&hive.socket(), &json).await;
+        let ran = hive.run(&json).await;
         assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "[]\n", ""), "{args:?}");
     }
     let one = Hive::of("[agents.ada]");
@@ -228,12 +193,12 @@ async fn an_empty_list_is_an_empty_array_for_programs_and_a_note_for_people() {
         (&["dead-letters", "redrive", "--all", "--agent", "ada"], "ada has no dead letters\n"),
         (&["inbox", "ack", "--all"], "no unread mail\n"),
     ] {
-        let ran = run(&one.socket(), args).await;
+        let ran = one.run(args).await;
         assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", note), "{args:?}");
     }
-    assert_eq!(run(&hive.socket(), &["topology"]).await.out, "operator\n");
-    assert_eq!(run(&hive.socket(), &["topology", "--json"]).await.out, "[]\n");
-    assert_eq!(run(&hive.socket(), &["status"]).await.code, 0, "nothing is wrong with it");
+    assert_eq!(hive.run(&["topology"]).await.out, "operator\n");
+    assert_eq!(hive.run(&["topology", "--json"]).await.out, "[]\n");
+    assert_eq!(hive.run(&["status"]).await.code, 0, "nothing is wrong with it");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -265,10 +230,10 @@ async fn changes_are_asked_for_as_they_were_meant() {
 #[tokio::test(flavor = "multi_thread")]
 async fn all_that_is_held_is_released() {
     let hive = Hive::start().await;
-    let ran = run(&hive.socket(), &["turn", "release", "ada", "--all"]).await;
+    let ran = hive.run(&["turn", "release", "ada", "--all"]).await;
     let released = [6, 8, 10].map(|id| format!("message {id} of ada released\n")).concat();
     assert_eq!((ran.code, ran.out, ran.err.as_str()), (0, released, ""));
-    let ran = run(&hive.socket(), &["turn", "release", "ada", "--all", "--json"]).await;
+    let ran = hive.run(&["turn", "release", "ada", "--all", "--json"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (0, "[]\n"), "none is left: {}", ran.err);
 }
 
@@ -286,14 +251,14 @@ async fn a_body_may_come_from_stdin() {
 async fn a_lost_connection_is_tried_once_more_with_the_same_request_id() {
     let hive = Hive::of("[agents.ada]");
     hive.react(Reaction::ActAndRefuse(Status::unavailable("transport lost")));
-    assert_eq!(run(&hive.socket(), &["send", "ada", "hello"]).await.code, 0);
+    assert_eq!(hive.run(&["send", "ada", "hello"]).await.code, 0);
     let ids = hive.changes();
     assert_eq!(ids.len(), 2);
     assert_eq!(ids[0], ids[1]);
     assert_eq!(hive.operator().await.messages().await.len(), 1, "it is sent once");
     hive.breaks();
     hive.breaks();
-    assert_eq!(run(&hive.socket(), &["send", "ada", "hello"]).await.code, 7);
+    assert_eq!(hive.run(&["send", "ada", "hello"]).await.code, 7);
     assert_eq!(hive.changes().len(), 4, "not more than once more");
 }
 
@@ -302,20 +267,17 @@ async fn a_reader_that_goes_away_is_no_error() {
     let hive = Hive::start().await;
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
-    // Spawned by hand: `output` would put a pipe of its own in the place of this one.
-    let mut command = hivectl(&hive.socket());
-    command.arg("events").stdout(writer).stderr(std::process::Stdio::piped());
-    let output =
-        command.spawn().expect("the binary runs").wait_with_output().await.expect("it ends");
-    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    let child = hive.hivectl(&["events"]).stdout(writer).spawn().expect("the binary runs");
+    let ran = ended(child).await;
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn into_a_pipe_goes_no_colour_and_the_body_as_it_is() {
     let hive = Hive::start().await;
-    let table = run(&hive.socket(), &["agents"]).await.out;
+    let table = hive.run(&["agents"]).await.out;
     assert!(!table.contains('\u{1b}'), "{table:?}");
-    let read = run(&hive.socket(), &["inbox", "read", "3"]).await.out;
+    let read = hive.run(&["inbox", "read", "3"]).await.out;
     assert!(read.ends_with("It is 42.\nI asked bob.\u{1b}]0;owned\u{7}\n"), "{read:?}");
 }
 

@@ -1,6 +1,5 @@
 //! Asking, waiting and answering, with and without somebody at a terminal.
 
-use std::process::Stdio;
 use std::time::Duration;
 
 use hive_proto::v1::{AnswerQuestionRequest, AskQuestionRequest, QuestionState};
@@ -10,26 +9,21 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use super::follow::Following;
 use super::hive::Hive;
-use super::run::{Ran, hivectl, ran, run, run_with, signal};
+use super::run::{Ran, ended, run_with, signal};
 use super::terminal::Terminal;
 
 /// Runs `hivectl answer` with somebody at the terminal who types this.
 async fn answer(hive: &Hive, id: &str, types: &str) -> Ran {
     let terminal = Terminal::open();
     terminal.types(types);
-    let output = hivectl(&hive.socket())
-        .args(["answer", id])
-        .stdin(terminal.side())
-        .output()
-        .await
-        .expect("the binary runs");
-    ran(output)
+    let mut command = hive.hivectl(&["answer", id]);
+    ended(command.stdin(terminal.side()).spawn().expect("the binary runs")).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_id_is_all_that_is_printed_of_a_question_that_was_asked() {
     let hive = Hive::start().await;
-    let ran = run(&hive.socket(), &["ask", "ada", "Done?"]).await;
+    let ran = hive.run(&["ask", "ada", "Done?"]).await;
     let asked = hive.operator().await.questions().await.pop().expect("it is asked");
     assert_eq!(asked.text, "Done?");
     assert_eq!((ran.code, ran.out, ran.err.as_str()), (0, format!("{}\n", asked.id), ""));
@@ -59,10 +53,7 @@ async fn a_question_may_come_from_stdin_and_its_answer_goes_to_stdout() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waits_for_an_answer_waits_out_a_broker_that_goes_away() {
     let mut hive = Hive::start().await;
-    let mut child = hivectl(&hive.socket())
-        .args(["ask", "ada", "Done?", "--wait"])
-        .spawn()
-        .expect("the binary runs");
+    let mut child = hive.spawn(&["ask", "ada", "Done?", "--wait"]);
     let mut err = BufReader::new(child.stderr.take().expect("stderr is a pipe")).lines();
     let question = hive.awaited().await;
     assert_eq!(
@@ -76,8 +67,8 @@ async fn who_waits_for_an_answer_waits_out_a_broker_that_goes_away() {
     );
     assert_eq!(hive.awaited().await, question);
     hive.operator().await.answer(question, "at last").await;
-    let output = child.wait_with_output().await.expect("it ends");
-    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"at last\n"[..]));
+    let ran = ended(child).await;
+    assert_eq!((ran.code, ran.out.as_str()), (0, "at last\n"));
     assert_eq!(hive.changes().len(), 1, "it is asked once");
 }
 
@@ -85,16 +76,12 @@ async fn who_waits_for_an_answer_waits_out_a_broker_that_goes_away() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_ends_the_wait_and_leaves_the_question_open() {
     let hive = Hive::of("[agents.ada]");
-    let child = hivectl(&hive.socket())
-        .args(["ask", "ada", "Done?", "--wait"])
-        .spawn()
-        .expect("the binary runs");
+    let child = hive.spawn(&["ask", "ada", "Done?", "--wait"]);
     let question = hive.awaited().await;
     signal(&child, Signal::INT);
-    let output = child.wait_with_output().await.expect("it ends");
-    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), &b""[..]));
-    let err = String::from_utf8(output.stderr).expect("text");
-    insta::assert_snapshot!(err);
+    let ran = ended(child).await;
+    assert_eq!((ran.code, ran.out.as_str()), (1, ""));
+    insta::assert_snapshot!(ran.err);
     assert_eq!(hive.changes().len(), 1);
     assert_eq!(hive.operator().await.question(question).await.state(), QuestionState::Open);
 }
@@ -135,7 +122,7 @@ async fn a_deadline_counts_down() {
         ..request::ask("operator", "Quick?")
     };
     hive.client("clock").await.question_of(quick).await;
-    let ran = run(&hive.socket(), &["questions", "--asker", "clock"]).await;
+    let ran = hive.run(&["questions", "--asker", "clock"]).await;
     assert!(ran.out.contains("  open   in 12 min  Quick?\n"), "{}", ran.out);
 }
 
@@ -216,31 +203,21 @@ async fn nobody_is_asked_about_what_is_closed_or_unknown() {
     assert!(hive.changes().is_empty());
 }
 
-/// Runs `hivectl` with its stdout on a terminal.
-async fn shown(hive: &Hive, args: &[&str], env: &[(&str, &str)]) -> String {
-    let terminal = Terminal::open();
-    let mut command = hivectl(&hive.socket());
-    command.args(args).envs(env.iter().copied()).stdout(terminal.side()).stderr(Stdio::inherit());
-    let status = command.status().await.expect("the binary runs");
-    // It holds the other side of the terminal as long as it lives.
-    drop(command);
-    assert!(status.success());
-    terminal.shown()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_searched_for_stands_out_on_a_terminal_only() {
     let hive = Hive::start().await;
     let found = "\u{1b}[1m\u{1b}[33m42\u{1b}[0m";
-    let on_terminal = shown(&hive, &["search", "42"], &[]).await;
+    let on_terminal = Hive::run_on(Terminal::open(), hive.hivectl(&["search", "42"])).await.1;
     assert!(on_terminal.contains(found), "{on_terminal:?}");
-    let without = shown(&hive, &["search", "42"], &[("NO_COLOR", "1")]).await;
+    let mut command = hive.hivectl(&["search", "42"]);
+    command.env("NO_COLOR", "1");
+    let without = Hive::run_on(Terminal::open(), command).await.1;
     assert!(
         without.contains("It is 42.⏎I asked bob.\\u{1b}]0;owned\\u{7}\n")
             && !without.contains('\u{1b}'),
         "{without:?}"
     );
-    let piped = run(&hive.socket(), &["search", "42"]).await.out;
+    let piped = hive.run(&["search", "42"]).await.out;
     assert!(!piped.contains('\u{1b}'), "{piped:?}");
 }
 
@@ -254,7 +231,7 @@ async fn a_search_is_read_page_by_page_up_to_its_limit() {
     }
     hive.finds("many", newest).await;
     let count = async |args: &[&str]| {
-        let ran = run(&hive.socket(), args).await;
+        let ran = hive.run(args).await;
         (ran.out.lines().filter(|line| line.ends_with("  operator to ada")).count(), ran.err)
     };
     let more = |count| format!("these are the newest {count}; there is more: --limit shows it\n");

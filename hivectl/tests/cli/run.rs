@@ -41,6 +41,11 @@ pub(crate) async fn run_with(socket: &Path, args: &[&str], stdin: &[u8]) -> Ran 
     let mut pipe = child.stdin.take().expect("stdin is a pipe");
     pipe.write_all(stdin).await.expect("it reads");
     drop(pipe);
+    ended(child).await
+}
+
+/// Waits for its end.
+pub(crate) async fn ended(child: Child) -> Ran {
     ran(child.wait_with_output().await.expect("it ends"))
 }
 

@@ -5,10 +5,7 @@
 //! by itself is waited for.
 
 use hive_proto::v1::TurnEventStream::{Note, Stderr, Stdout};
-use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::message_service_client::MessageServiceClient;
-use hive_proto::v1::question_service_client::QuestionServiceClient;
-use hive_proto::v1::reminder_service_client::ReminderServiceClient;
 use hive_proto::v1::status_service_client::StatusServiceClient;
 use hive_proto::v1::wake_service_client::WakeServiceClient;
 use hive_proto::v1::*;
@@ -92,7 +89,8 @@ impl Hive {
             operator.send("ada", "from the operator").await;
             bob.send("ada", "from bob").await;
             wake(&hive.client("ada").await, "from a room").await;
-            for number in 0..3 + day % 2 {
+            // All that came, and what the day before reminds of.
+            for number in 0..3 + day.min(1) {
                 ada.begin().await;
                 let claude = ada.claude(&hive).await;
                 if number == 0 {
@@ -121,7 +119,7 @@ impl Hive {
         hive
     }
 
-    /// Edits in what a broker in a test cannot come to: a sandbox, a task that fails, a file that
+    /// Edits in what a broker in a test does not come to: a sandbox, a task that fails, a file that
     /// is the same everywhere, control characters that a broker refuses, and pages so short that
     /// each list has several.
     fn as_elsewhere(&self) {
@@ -170,26 +168,13 @@ impl Hive {
     }
 
     /// Bob is created, and an agent of earlier is retired.
-    async fn people(&mut self) {
-        let operator = self.operator().await;
-        let mut admin = operator.admin();
-        let create = |name: &str, policy| CreateAgentRequest {
-            request_id: fresh_id(),
-            name: name.to_owned(),
-            parent: if name == "bob" { "ada".to_owned() } else { String::new() },
-            policy,
-            ..CreateAgentRequest::default()
-        };
-        let policy = Policy {
-            tool_groups: request::texts(&["messaging"]),
-            allowed_recipients: request::texts(&["ada", "operator"]),
-            questions_open_max: Some(5),
-            sender_stored_bytes_max: Some(1_000_000),
-            ..Policy::default()
-        };
-        admin.create_agent(create("bob", Some(policy))).await.expect("bob is created");
-        admin.create_agent(create("old", None)).await.expect("old is created");
-        self.retire("old").await;
+    async fn people(&self) {
+        let create = ["agent", "create", "bob", "--parent", "ada", "--tool-group", "messaging"];
+        self.operate(&[&create[..], &["--allow", "ada", "--allow", "operator"]].concat()).await;
+        let limits = ["--questions-open", "5", "--stored-bytes", "1000000"];
+        self.operate(&[&["agent", "set-policy", "bob"][..], &limits].concat()).await;
+        self.operate(&["agent", "create", "old"]).await;
+        self.operate(&["agent", "remove", "old"]).await;
     }
 
     /// Ada answers the operator.
@@ -222,10 +207,7 @@ impl Hive {
             ..used(1, false)
         };
         ada.end(TurnOutcome::Ok, how).await;
-        let key = Some(DeliveryKey { agent: "operator".to_owned(), message_id: thanks });
-        let target = key.map(ack_delivery_request::Target::Key);
-        let ack = AckDeliveryRequest { request_id: fresh_id(), target };
-        InboxServiceClient::new(operator.channel()).ack_delivery(ack).await.expect("it is acked");
+        self.operate(&["inbox", "ack", &thanks.to_string()]).await;
         self.ada = Some(ada);
     }
 
@@ -285,12 +267,8 @@ impl Hive {
         claude.question_of(ask("operator", deploy, yes_no, false, 90 * DAY)).await;
         claude.question_of(ask("operator", "Merge?", yes_no, false, 0)).await;
         let which = claude.question_of(ask("bob", "Which?", &["a", "b"], true, 0)).await;
-        let answer = AnswerQuestionRequest {
-            choices: request::texts(&["a", "b"]),
-            ..request::answer(which, "both\nthen")
-        };
-        let mut questions = QuestionServiceClient::new(operator.channel());
-        questions.answer_question(answer).await.expect("it is answered");
+        let answer = ["--choice", "a", "--choice", "b", "both\nthen"];
+        self.operate(&[&["answer", &which.to_string()][..], &answer].concat()).await;
         self.user = operator.question(which).await.closed_by;
         let withdrawn = claude.ask("bob", "Still there?").await;
         claude.withdraw(withdrawn).await;
@@ -304,18 +282,12 @@ impl Hive {
     async fn reminders(&mut self) {
         let (operator, claude) = (self.operator().await, self.claude().await);
         claude.remind("look at the build\nagain", self.due(40 * DAY)).await;
-        let stretch = claude.remind("stretch", self.due(120)).await.id;
+        claude.remind("stretch", self.due(120)).await;
         let cancelled = claude.remind("never mind", self.due(40 * DAY)).await.id;
-        let cancel = CancelReminderRequest { request_id: fresh_id(), reminder_id: cancelled };
-        let mut reminders = ReminderServiceClient::new(operator.channel());
-        reminders.cancel_reminder(cancel).await.expect("it is cancelled");
+        self.operate(&["reminders", "cancel", &cancelled.to_string()]).await;
         self.pass(60_000);
-        let fired = async || {
-            let found =
-                operator.reminders("ada").await.into_iter().find(|found| found.id == stretch);
-            found.expect("it was set").state() == ReminderState::Fired
-        };
-        while !fired().await {
+        let fired = |found: &Reminder| found.state() == ReminderState::Fired;
+        while !operator.reminders("ada").await.iter().any(fired) {
             tokio::task::yield_now().await;
         }
         let problem = ReportProblemRequest {

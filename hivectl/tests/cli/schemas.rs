@@ -17,7 +17,6 @@ use serde_json::Value;
 use super::follow::Following;
 use super::hive::Hive;
 use super::output::{CHANGES, LOOKS, STATS, run_answered};
-use super::run::run;
 
 /// The committed schemas, made strict.
 struct Schemas {
@@ -170,13 +169,13 @@ async fn what_is_printed_fits_its_schema() {
     let (mut hive, nobody) = (Hive::start().await, Hive::empty());
     let looks = LOOKS.into_iter().chain(STATS).chain(FURTHER);
     for args in looks.clone().chain(CHANGES) {
-        let ran = run(&nobody.socket(), &[args, &["--json"]].concat()).await;
+        let ran = nobody.run(&[args, &["--json"]].concat()).await;
         // What asks first is refused without a terminal.
         assert!(ran.code != 2 || ran.err.contains("--yes"), "{args:?}: {}", ran.err);
         schemas.check(args, &ran.out);
     }
     for args in looks {
-        schemas.check(args, &run(&hive.socket(), &[args, &["--json"]].concat()).await.out);
+        schemas.check(args, &hive.run(&[args, &["--json"]].concat()).await.out);
     }
     for (args, cancelled) in [("1m", false), ("1h", true)] {
         let args = ["ask", "bob", "Done?", "--wait", "--ttl", args, "--json"];
@@ -192,10 +191,10 @@ async fn what_is_printed_fits_its_schema() {
     let file = hive.dir().join("wrong.toml");
     std::fs::write(&file, "[agents.ada]\nparnet = \"bob\"\n[zoo]\n").expect("a file");
     let check = ["config", "check", file.to_str().expect("text")];
-    schemas.check(&check, &run(&hive.socket(), &[&check[..], &["--json"]].concat()).await.out);
+    schemas.check(&check, &hive.run(&[&check[..], &["--json"]].concat()).await.out);
     let copy = hive.dir().join("copy.db");
     let backup = ["backup", copy.to_str().expect("text")];
-    schemas.check(&backup, &run(&hive.socket(), &[&backup[..], &["--json"]].concat()).await.out);
+    schemas.check(&backup, &hive.run(&[&backup[..], &["--json"]].concat()).await.out);
     follows(&mut schemas, &mut hive).await;
     let hive = Hive::start().await;
     for args in CHANGES {

@@ -1,13 +1,11 @@
 //! What turns say, as they say it.
 
-use std::process::Stdio;
 use std::time::Duration;
 
 use hive_proto::v1::{EndTurnRequest, TurnEventStream, TurnKind, TurnOutcome};
 
 use super::follow::Following;
 use super::hive::Hive;
-use super::run::{hivectl, ran, run};
 use super::terminal::Terminal;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -55,7 +53,7 @@ async fn a_turn_is_followed_to_its_end_also_over_a_broker_that_goes_away() {
 #[tokio::test(flavor = "multi_thread")]
 async fn raw_lines_go_to_stdout_as_claude_printed_them_and_all_else_to_stderr() {
     let hive = Hive::start().await;
-    let ran_raw = run(&hive.socket(), &["turn", "show", "2", "--raw"]).await;
+    let ran_raw = hive.run(&["turn", "show", "2", "--raw"]).await;
     assert_eq!((ran_raw.code, ran_raw.err.as_str()), (0, "claude starts\na \\u{1b}[1mwarning\n"));
     let types: Vec<String> = ran_raw
         .out
@@ -74,14 +72,9 @@ async fn on_a_terminal_there_is_colour_and_nothing_of_a_turn_steers_it() {
     for option in ["--output", "--raw"] {
         let terminal = Terminal::open();
         terminal.resize(24, 60);
-        let mut command = hivectl(&hive.socket());
-        command.args(["turn", "show", "2", option]).stdout(terminal.side()).stderr(Stdio::piped());
-        let child = command.spawn().expect("the binary runs");
-        // It has the terminal's other side for as long as it lives.
-        drop(command);
-        let ran = ran(child.wait_with_output().await.expect("it ends"));
+        let command = hive.hivectl(&["turn", "show", "2", option]);
+        let (ran, shown) = Hive::run_on(terminal, command).await;
         assert_eq!(ran.code, 0, "{}", ran.err);
-        let shown = terminal.shown();
         assert!(
             !shown.contains("\u{1b}[1mwarning") && !shown.contains("\u{1b}[31m14"),
             "{shown:?}"
@@ -97,7 +90,7 @@ async fn on_a_terminal_there_is_colour_and_nothing_of_a_turn_steers_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_of_which_nothing_is_kept_says_so() {
     let hive = Hive::start().await;
-    let ran = run(&hive.socket(), &["turn", "show", "29", "--output"]).await;
+    let ran = hive.run(&["turn", "show", "29", "--output"]).await;
     assert_eq!(
         (ran.code, ran.out.as_str(), ran.err.as_str()),
         (
@@ -106,6 +99,6 @@ async fn a_turn_of_which_nothing_is_kept_says_so() {
             "none of its output is kept\n"
         )
     );
-    let ran = run(&Hive::empty().socket(), &["turn", "show"]).await;
+    let ran = Hive::empty().run(&["turn", "show"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{}", ran.err);
 }
