@@ -10,7 +10,7 @@ use tonic::Response;
 use super::hive::{Hive, NOON};
 use super::run::{Ran, hivectl, ran};
 
-/// A database that is not on this host, so the disk of whoever runs the tests does not matter.
+/// A database that is not on this host, so the disk of this host does not matter.
 const ELSEWHERE: &str = "/var/lib/hive/hive.db";
 
 /// Puts a program into a directory.

@@ -1,4 +1,6 @@
 //! An agent that the test plays: its harness, and the claude of its turn.
+//!
+//! Invariant: it does nothing by itself; orders and login dialogues wait until the test takes them.
 
 use hive_proto::v1::TurnEventStream::Stdout;
 use hive_proto::v1::attach_response::Step;

@@ -211,23 +211,32 @@ impl Tap {
             return Err(status);
         }
         let answer = answer.map_err(|error| Status::unavailable(error.to_string()))?;
-        Ok(match edit {
-            _ if stalls => answer.map(|body| {
-                let frames = Body::new(body).into_data_stream();
-                tonic::body::Body::new(Body::from_stream(frames.take(1).chain(pending())))
-            }),
-            Some(edit) => {
-                let (mut parts, body) = answer.into_parts();
-                let bytes = body::to_bytes(Body::new(body), usize::MAX).await;
-                let bytes = bytes.map_err(|error| Status::unavailable(error.to_string()))?;
-                let edited = edited(&bytes, &mut parts.headers, &*edit);
-                // The trailers are gone; a refusal has its status here already.
-                parts.headers.entry("grpc-status").or_insert(HeaderValue::from_static("0"));
-                Response::from_parts(parts, tonic::body::Body::new(Body::from(edited)))
-            }
-            None => answer,
-        })
+        match edit {
+            _ if stalls => Ok(answer.map(first_bytes)),
+            Some(edit) => edited_answer(answer, &*edit).await,
+            None => Ok(answer),
+        }
     }
+}
+
+/// Passes on the first bytes of a body, and never its end.
+fn first_bytes(body: tonic::body::Body) -> tonic::body::Body {
+    let frames = Body::new(body).into_data_stream();
+    tonic::body::Body::new(Body::from_stream(frames.take(1).chain(pending())))
+}
+
+/// Reads an answer to its end, and edits its messages.
+async fn edited_answer(
+    answer: Response<tonic::body::Body>,
+    edit: &Edit,
+) -> Result<Response<tonic::body::Body>, Status> {
+    let (mut parts, body) = answer.into_parts();
+    let bytes = body::to_bytes(Body::new(body), usize::MAX).await;
+    let bytes = bytes.map_err(|error| Status::unavailable(error.to_string()))?;
+    let edited = edited(&bytes, &mut parts.headers, edit);
+    // The trailers are gone; a refusal has its status here already.
+    parts.headers.entry("grpc-status").or_insert(HeaderValue::from_static("0"));
+    Ok(Response::from_parts(parts, tonic::body::Body::new(Body::from(edited))))
 }
 
 /// Edits the messages of a body.
