@@ -3,8 +3,6 @@
 //! Invariant: what the harness does not need, or can do without, makes no answer unreadable. An
 //! enum value that this version does not know is read as the one that claims least.
 
-use std::time::Duration;
-
 use hive_core::agent::Agent;
 use hive_core::command::Command;
 use hive_core::id::TurnId;
@@ -12,6 +10,7 @@ use hive_core::message::Origin;
 use hive_core::name::AgentName;
 use hive_core::park;
 use hive_core::tree::Kin;
+use hive_proto::convert::time::optional_span;
 use hive_proto::convert::{Invalid, id, required};
 use hive_proto::v1;
 
@@ -37,7 +36,7 @@ pub fn agent(mut wire: v1::Agent) -> Result<Agent, Invalid> {
 pub(super) fn park(wire: Option<v1::Park>) -> Option<park::View> {
     let mut wire = wire?;
     known(&mut wire.cause, v1::TurnOutcome::Unavailable);
-    if wire.remaining.is_some_and(|remaining| Duration::try_from(remaining).is_err()) {
+    if optional_span(wire.remaining, "remaining").is_err() {
         wire.remaining = None;
     }
     passable(wire.try_into(), "the agent's park")

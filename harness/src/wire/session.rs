@@ -144,7 +144,8 @@ mod tests {
             ..v1::Attached::default()
         };
         let facts = attached(wire).expect("readable").facts;
-        assert_eq!((facts.kin, facts.park_backoff), (Kin::default(), Default::default()));
+        let kin = Kin { children_count: 1, ..Kin::default() };
+        assert_eq!((facts.kin, facts.park_backoff), (kin, Default::default()));
         let fault = attached(v1::Attached::default()).expect_err("a session has an agent");
         assert_eq!(fault.path, "agent");
     }
