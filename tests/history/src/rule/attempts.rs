@@ -143,11 +143,16 @@ fn failures(
 /// Returns whether a consumer's lease may have expired: no known ack, and held for its length.
 fn may_have_run_out(index: &Index<'_>, hand: &Hand<'_>, till: usize) -> bool {
     let Op::Receive { lease_ms, .. } = index.calls[hand.call].op else { return false };
-    // An extension may also shorten the lease.
-    if let Holder::Consumer(token) = &hand.holder
-        && index.of(&index.token_calls, token).any(|call| matches!(call.op, Op::Extend { .. }))
-    {
-        return true;
+    if let Holder::Consumer(token) = &hand.holder {
+        let calls = || index.of(&index.token_calls, token);
+        // The broker refuses an ack of an expired lease.
+        if calls().any(|call| matches!(call.op, Op::Ack { .. }) && call.ok().is_some()) {
+            return false;
+        }
+        // An extension may also shorten the lease.
+        if calls().any(|call| matches!(call.op, Op::Extend { .. })) {
+            return true;
+        }
     }
     let observations = &index.history.observations;
     let now = observations.get(till).or(observations.last()).map_or(0, |last| last.at);
