@@ -1,7 +1,7 @@
 # Hive: `make run` starts one, `make demo` shows one, `make test` tests all of it.
 
 CARGO ?= cargo
-# Which hive `make run` starts, and which claude `make demo` uses (CLAUDE=claude for the real one).
+# The hive of `make run`, and the claude of `make demo` (CLAUDE=claude is the real one).
 CONFIG ?= examples/duo/hive.toml
 CLAUDE ?= target/debug/scripted-claude
 # The packages of the shipped programs.
@@ -19,48 +19,48 @@ build: ## Build all programs (hived, hive, hive-mcp, hivectl and the scripted cl
 run: build ## Start the hive of examples/duo in ./.hive, in the foreground; Ctrl-C drains it
 	target/debug/hivectl up --config $(CONFIG) --fallback-claude target/debug/scripted-claude
 
-dist: ## Build what is shipped into target/shipped: the programs without symbols, and each one's symbols in PROGRAM.debug
+dist: ## Build the shipped files into target/shipped: the programs without symbols, and their symbols in PROGRAM.debug
 	CARGO="$(CARGO)" tests/dist.sh $(PROGRAMS)
 
 demo: build ## Send one message to an agent and print its journey; leaves nothing behind
 	CLAUDE="$(CLAUDE)" examples/duo/demo.sh
 
-test: ## Install what the tests need, lint, and run every test; names what it had to skip
+test: ## Install what the tests need, lint, and run every test; lists skipped tests
 	CARGO="$(CARGO)" tests/run.sh
 
 bench: ## Measure against the floors of this machine and print ratios (takes minutes)
 	$(CARGO) bench --locked --package hive-tests
 
-fuzz: ## Look for inputs that break what has to hold for any bytes: MINUTES=n in all (5), on from where the last run stopped
+fuzz: ## Search for inputs that break an invariant: MINUTES=n in all (5), continued from the last run
 	CARGO="$(CARGO)" tests/fuzz/run.sh $(or $(MINUTES),5)
 
-torture: ## Kill the programs of a hive KILLS=n times (200), and hold the delivery contract against what everybody saw
+torture: ## Kill the programs of a hive KILLS=n times (200), and check the delivery contract against all recorded calls
 	CARGO="$(CARGO)" PROFILE=campaign tests/build-faults.sh
 	$(CARGO) run --locked --profile campaign --package hive-campaigns --bin torture -- --kills $(or $(KILLS),200)
 
-disks: ## Let the files fail under the broker RUNS=n times (1000): faults, full disks, lost syncs, power cuts; runs add up in target/campaigns
+disks: ## Run the broker on a failing disk RUNS=n times (1000): faults, full disks, lost syncs, power cuts; runs add up in target/campaigns
 	$(CARGO) build --locked --profile campaign --package hive-broker --bins
 	$(CARGO) run --locked --quiet --profile campaign --package hive-campaigns --bin disks -- --runs $(or $(RUNS),1000)
 
-soak: ## Keep a hive of 200 agents busy for MINUTES=10, and see that it stays as it was; runs add up in target/campaigns
+soak: ## Keep a hive of 200 agents busy for MINUTES=10, and check that memory, files and times stay flat; runs add up in target/campaigns
 	$(CARGO) build --locked --bins
 	HIVE_TEST_BIN_DIR=target/debug target/debug/soak --minutes $(or $(MINUTES),10)
 
-sim: ## Simulate SEEDS hives (default 1000) behind the last of the ledger; a seed that breaks a promise is shrunk and printed
+sim: ## Simulate SEEDS hives (default 1000) after the last one of the ledger; a seed with a violation is shrunk and printed
 	$(CARGO) run --locked --profile campaign --package hive-sim -- --seeds $(or $(SEEDS),1000)
 
-gen: ## Generate the Rust of the contract anew from proto/hive/v1
+gen: ## Generate the Rust code of the contract from proto/hive/v1
 	HIVE_REGENERATE=1 $(CARGO) test --locked --package hive-tests --test generated
 
-docs: ## Generate the man pages, the command reference and the JSON schemas anew from the programs
+docs: ## Generate the man pages, the command reference and the JSON schemas from the programs
 	HIVE_REGENERATE=1 $(CARGO) test --locked --package hive-tests --test docs
 
 fmt: ## Format the Rust sources
 	$(CARGO) fmt --all
 
-lint: ## rustfmt, clippy, buf lint, Nix syntax and shellcheck, as far as the tools are there
+lint: ## rustfmt, clippy, buf lint, Nix syntax and shellcheck, as far as the tools are installed
 	CARGO="$(CARGO)" tests/lint.sh
 
-clean-hive: ## Forget the hive of `make run`: its database, mail and agents' directories (asks first)
+clean-hive: ## Delete the hive of `make run`: its database, mail and agents' directories (asks first)
 	@printf 'This deletes ./.hive with all its mail. Type yes to go on: '; read -r answer; [ "$$answer" = yes ]
 	rm -rf .hive

@@ -1,4 +1,4 @@
-# Thin on purpose: what there is to say stands in nix/.
+# Only entry points; the definitions are in nix/.
 {
   description = "Hive: a host-side broker for fleets of Claude Code agents";
 

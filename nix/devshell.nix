@@ -1,4 +1,4 @@
-# What it takes to build, test and run Hive from a checkout: `nix develop`, then `make help`.
+# The tools to build, test and run Hive from a checkout: `nix develop`, then `make help`.
 {
   mkShell,
   buf,

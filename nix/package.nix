@@ -1,4 +1,4 @@
-# The four programs of Hive, built from the committed lock file. No network is needed beyond the sources that the lock file names.
+# The four programs of Hive, built from the committed lock file. Only the sources in the lock file need a network.
 {
   lib,
   rustPlatform,
@@ -7,7 +7,7 @@
 let
   manifest = lib.importTOML ../Cargo.toml;
 
-  # Only what the build reads, so that a changed page or test script does not rebuild the programs.
+  # Only files that the build reads, so that a changed page or test script does not rebuild the programs.
   source = lib.fileset.toSource {
     root = ../.;
     fileset = lib.fileset.unions [
@@ -49,8 +49,8 @@ rustPlatform.buildRustPackage {
     "--package=hivectl"
   ];
 
-  # The journeys start real programs, namespaces and a real claude, which the build sandbox does not have; they run in `make test`.
-  # What needs nothing but the code is checked here too.
+  # The journeys need real programs, namespaces and a real claude, which the build sandbox does not have; they run in `make test`.
+  # Tests that need only the code run here too.
   cargoTestFlags = [
     "--package=hive-core"
     "--package=hive-log"

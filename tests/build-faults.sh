@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds the programs with their fail points into target/faults, or the directory that is named, with the scripted claude beside them.
-# PROFILE=campaign builds what long runs want: quick programs with the checks of a debug build. A build of the dev profile is followed by
-# one of the plain programs, so that what lies in target/debug has no fail points.
+# Builds the programs with their fail points, and the scripted claude, into target/faults or the named directory.
+# PROFILE=campaign is for long runs: fast programs with the checks of a debug build. After a build of the dev profile the plain programs
+# are built again, so that the programs in target/debug have no fail points.
 set -eu
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
@@ -16,7 +16,7 @@ built=$target/$profile
   --features hive-broker/faults,hive-harness/faults,hive-mcp-bridge/faults
 mkdir -p "$to"
 for program in hived hive hive-mcp scripted-claude; do
-  # Beside it first: a program that runs cannot be written over.
+  # Copy under another name and rename: a running program cannot be overwritten.
   cp "$built/$program" "$to/.$program"
   mv "$to/.$program" "$to/$program"
 done

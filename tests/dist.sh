@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds what is shipped of the named packages: target/shipped/PROGRAM without symbols, and beside it PROGRAM.debug with its symbols and lines.
+# Builds the shipped files of the named packages: target/shipped/PROGRAM without symbols, and PROGRAM.debug with its symbols and lines.
 # Fails if hived is too large, or if hived does not resolve its own backtrace with the file beside it.
 #
 #   tests/dist.sh --package hive-broker ...
@@ -16,7 +16,7 @@ rm -rf "$to"
 mkdir -p "$to"
 for program in hived hive hive-mcp hivectl; do
   objcopy --only-keep-debug --compress-debug-sections=zlib "$target/dist/$program" "$to/$program.debug"
-  # The link is what debuggers, and the program itself, find the file by.
+  # Debuggers, and the program itself, find the file by this link.
   objcopy --strip-all --add-gnu-debuglink="$to/$program.debug" "$target/dist/$program" "$to/$program"
 done
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything that can be said about the sources without running them. Tools that are missing are left out here: tests/setup.sh names them.
+# Checks the sources without running them. Missing tools are skipped: tests/setup.sh lists them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# What `make test` does: fetch what the tests need, lint, test, and say at the end what was skipped.
+# The script of `make test`: fetches the tools of the tests, lints, tests, and lists skipped tests at the end.
 #
-# With CI=true or HIVE_TEST_STRICT=1 nothing may be skipped: it fails before the first test.
-# Tests learn from HIVE_TEST_CLAUDE where the real CLI is, and from HIVE_TEST_STRICT that a missing tool is a failure.
+# With CI=true or HIVE_TEST_STRICT=1 nothing may be skipped: the script fails before the first test.
+# HIVE_TEST_CLAUDE gives tests the path of the real CLI; with HIVE_TEST_STRICT a missing tool is a failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
@@ -12,7 +12,7 @@ if [ "${CI:-}" = true ] || [ "${HIVE_TEST_STRICT:-}" = 1 ]; then
   strict=1
 fi
 export HIVE_TEST_STRICT=$strict
-# A backtrace in the output of a program under test is not what its snapshot has.
+# Snapshots of a program's output have no backtrace.
 unset RUST_BACKTRACE
 
 skipped=$(tests/setup.sh)
@@ -31,14 +31,14 @@ tests/lint.sh
 
 echo "== tests"
 target=$("$cargo" metadata --locked --offline --no-deps --format-version 1 | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
-# The journeys start the programs as they were built, so they are built first; the kills want them with fail points too.
+# The journeys start built programs, so these are built first; the kills also need programs with fail points.
 CARGO="$cargo" CARGO_TARGET_DIR="$target" tests/build-faults.sh "$target/faults"
 "$cargo" build --locked --bins
 export HIVE_TEST_BIN_DIR=$target/debug HIVE_TEST_FAULTS_DIR=$target/faults
 "$cargo" test --locked
 
 echo "== simulation"
-# By itself: it builds the broker with fail points and planted bugs. In a quick build, for what it needs is time.
+# Separately, because it builds the broker with fail points and planted bugs. In a fast build, because it needs much time.
 "$cargo" test --locked --profile campaign --package hive-sim
 
 echo "== interleavings"

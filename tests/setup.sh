@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Fetches what the tests need besides Rust, and prints one line `SKIPPED: ...` for each thing that is not to be had here.
+# Fetches the tools of the tests besides Rust, and prints one line `SKIPPED: ...` for each unavailable tool.
 #
 #   tests/setup.sh            Debian packages (as root), the real Claude Code CLI and buf (both by npm, into .cache/)
 #
-# Nothing is installed twice. The exit status is 0 even where something is missing: tests/run.sh decides what that means.
+# Nothing is installed twice. The exit status is 0 even if a tool is missing: tests/run.sh decides whether that is a failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Pinned: the tests assert what these very versions do.
+# Pinned: the tests assert the behaviour of exactly these versions.
 CLAUDE_VERSION=2.1.330
 BUF_VERSION=1.75.0
 
-# Command, Debian package, and what is not tested without it.
+# Command, Debian package, and the tests that need it.
 PACKAGES=(
   "bwrap bubblewrap the confinement of agents"
   "strace strace failing disks"
@@ -38,7 +38,7 @@ install_packages() {
   done
   if [ "${#missing[@]}" -gt 0 ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "installing ${missing[*]}" >&2
-    # Some may be to be had where others are not, so one at a time after the first attempt.
+    # Some packages may be unavailable, so install them one at a time after a failed first attempt.
     apt-get update -qq >&2 || true
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null 2>&1 ||
       for package in "${missing[@]}"; do

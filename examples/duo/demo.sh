@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# One message, from the operator to ada and back, hop by hop. Exits 0 if the answer came, and leaves nothing behind.
+# One message, from the operator to ada and back, hop by hop. Exits 0 if the answer arrived, and leaves nothing behind.
 #
-#   CLAUDE=PROGRAM  the claude to run (default: the scripted one; `claude` for the real one, with your login)
-#   HIVE_BIN=DIR    where the programs are (default: target/debug)
-#   SECONDS_MAX=N   how long the answer may take (default: 60)
+#   CLAUDE=PROGRAM  the claude to run (default: the scripted one; `claude` is the real one, with your login)
+#   HIVE_BIN=DIR    directory of the programs (default: target/debug)
+#   SECONDS_MAX=N   maximum time for the answer (default: 60)
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 bin=$(cd "${HIVE_BIN:-$root/target/debug}" && pwd)
 claude=${CLAUDE:-$bin/scripted-claude}
 seconds_max=${SECONDS_MAX:-60}
-# The hive of this demo is found by the directory it runs in, never by what is set outside.
+# The directory identifies the hive of this demo, never a variable of the caller's shell.
 unset HIVE_SOCKET HIVE_RUNTIME_DIR
 
 # A path is made absolute, because the hive runs elsewhere; a bare name is looked up on PATH.
@@ -19,7 +19,7 @@ case $claude in
   *) claude=$(command -v "$claude") || { echo "there is no ${CLAUDE:-} on PATH" >&2; exit 1; } ;;
 esac
 case $claude in
-  */scripted-claude) echo "SCRIPTED CLAUDE: no model is asked. CLAUDE=claude make demo asks the real one." ;;
+  */scripted-claude) echo "SCRIPTED CLAUDE: no model is used. CLAUDE=claude make demo uses the real one." ;;
   *) echo "REAL CLAUDE: $claude, with the login of its environment." ;;
 esac
 
@@ -34,7 +34,7 @@ cleanup() {
   [ -z "$hive" ] || kill -TERM "$hive" 2>/dev/null || true
   [ -z "$hive" ] || wait "$hive" || true
   if [ "$status" != 0 ] && [ -f "$home/log" ]; then
-    echo "the demo failed; what the hive said:" >&2
+    echo "the demo failed; the log of the hive:" >&2
     sed 's/^/  /' "$home/log" >&2
   fi
   cd /
@@ -46,12 +46,12 @@ trap 'exit 130' INT TERM
 
 cp "$root/examples/duo/hive.toml" "$home/"
 cd "$home"
-# The log is there before it is followed.
+# The log must exist before it is followed.
 : >log
 "$bin/hivectl" up --config hive.toml --claude "$claude" >>log 2>&1 &
 hive=$!
 
-# Whenever the hive says something it may be ready; it is when it answers. (Exit code 8: it answers, and has findings.)
+# Check after each log line whether the hive answers. (Exit code 8: it answers, and has findings.)
 exec 3< <(exec tail -n +1 -f --pid="$hive" log)
 deadline=$((SECONDS + 30))
 until "$bin/hivectl" status >/dev/null 2>&1 || [ $? = 8 ]; do
@@ -62,7 +62,7 @@ until "$bin/hivectl" status >/dev/null 2>&1 || [ $? = 8 ]; do
   read -r -t 1 -u 3 _ || true
 done
 exec 3<&-
-# How well the agents are kept apart here, and why no better.
+# The level of isolation here, and why no better one.
 grep -m 1 -E '^(isolation|PARTLY ISOLATED|NOT ISOLATED)' log || true
 
 exec 4< <(exec "$bin/hivectl" --json inbox --follow 2>/dev/null)
@@ -98,12 +98,12 @@ echo
 echo "the journey of message $id"
 "$bin/hivectl" trace "$id" | sed 's/^/  /'
 
-# It ends as Ctrl-C would end it: everything handed back, and no process left.
+# SIGTERM drains the hive, as Ctrl-C does: running turns end as DRAINED, and no process is left.
 kill -TERM "$hive"
 ended=0
 wait "$hive" || ended=$?
 hive=
 if [ "$ended" != 0 ]; then
-  echo "the hive did not end well (exit code $ended)" >&2
+  echo "the hive did not end cleanly (exit code $ended)" >&2
   exit 1
 fi

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What `make fuzz` does: libFuzzer on every border of hive-fuzz in turn, from where the last run stopped.
+# The script of `make fuzz`: runs libFuzzer on every target of hive-fuzz in turn, continued from the last run.
 #
-#   tests/fuzz/run.sh MINUTES [TARGET...]     so many minutes in all, over these targets or every one
+#   tests/fuzz/run.sh MINUTES [TARGET...]     minutes in all, over these targets or all
 #
-# New inputs gather in target/campaigns/fuzz/corpus, beside the committed ones in tests/fuzz/corpus, and what fails in .../findings. Each run of a
-# target is a line of target/campaigns/fuzz.jsonl. A finding becomes a file in tests/fuzz/corpus, where the main suite tries it for ever.
+# New inputs gather in target/campaigns/fuzz/corpus, beside the committed ones in tests/fuzz/corpus, and failing inputs in .../findings. Each run of a
+# target is a line of target/campaigns/fuzz.jsonl. A finding becomes a file in tests/fuzz/corpus, which the main suite runs.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 cargo=${CARGO:-cargo}
@@ -26,7 +26,7 @@ command -v "${CXX:-c++}" >/dev/null || fail "a C++ compiler (${CXX:-c++}) is mis
 here=target/campaigns/fuzz
 ledger=target/campaigns/fuzz.jsonl
 mkdir -p "$here"
-# Without a sanitizer a stable toolchain is enough: the code has no unsafe, and what overflows or is out of bounds panics.
+# Without a sanitizer a stable toolchain is enough: the code has no unsafe, and an overflow or an index out of bounds panics.
 "$cargo" fuzz build --fuzz-dir tests/fuzz --target-dir target/fuzz --sanitizer none
 triple=$("${RUSTC:-rustc}" -vV | sed -n 's/^host: //p')
 
