@@ -1,8 +1,8 @@
-//! One tool call: its request id, who may stop it, and what it is waiting for.
+//! One tool call: its request id, its cancellation, and what it waits for.
 //!
-//! Invariant: the request id depends only on the process token and claude's tool-use id, so that
-//! however often the same call is tried it is one request; tool-use ids alone repeat between turns.
-//! The token cannot be read back from it.
+//! Invariant: the request id depends only on the process token and claude's tool-use id, so every
+//! repeat of a call is one request. Tool-use ids alone repeat between turns. The token cannot be
+//! derived from the request id.
 
 use std::fmt::Write as _;
 use std::sync::Mutex;
@@ -13,24 +13,24 @@ use rmcp::model::RequestMetaObject;
 use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 
-/// Where claude writes the id of the tool use, in `_meta` of the request.
+/// Key in `_meta` of the request under which claude writes the id of the tool use.
 const TOOL_USE_ID_KEY: &str = "claudecode/toolUseId";
 
 /// One tool call.
 #[derive(Debug)]
 pub struct Call {
-    /// Idempotency key of the one request this call makes.
+    /// Idempotency key of the call's one request.
     pub request_id: String,
-    /// Claude's id of the call; empty where the client gave none.
+    /// Claude's id of the call; empty if the client sent none.
     pub tool_use_id: String,
-    /// Ends when nobody can read the result any more: waits stop.
+    /// Cancelled when no client can read the result any more: waits end.
     pub closing: CancellationToken,
     waiting_for: Mutex<&'static str>,
     away_ms: AtomicU64,
 }
 
 impl Call {
-    /// A call as it came in.
+    /// Returns a call from the metadata of its request.
     #[must_use]
     pub fn new(
         process_token: Option<&str>,
@@ -56,22 +56,22 @@ impl Call {
         }
     }
 
-    /// Says what the call waits for, for progress notifications.
+    /// Sets what the call waits for, for progress notifications.
     pub fn wait_for(&self, what: &'static str) {
         *self.waiting_for.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = what;
     }
 
-    /// What the call waits for.
+    /// Returns what the call waits for.
     pub fn waiting_for(&self) -> &'static str {
         *self.waiting_for.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Notes for how long the peer was away.
+    /// Records for how long the peer was away.
     pub fn note_away(&self, away: Duration) {
         self.away_ms.store(u64::try_from(away.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// For how long the peer was away; zero if it was not.
+    /// Returns for how long the peer was away; zero if it was not.
     pub fn away(&self) -> Duration {
         Duration::from_millis(self.away_ms.load(Ordering::Relaxed))
     }
@@ -85,7 +85,7 @@ fn derived_id(process_token: &str, tool_use_id: &str) -> String {
     identified(&hash.finalize()[..16])
 }
 
-/// An id that nothing else has.
+/// Returns a random id.
 pub fn random_id() -> String {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).expect("the kernel gives random bytes");

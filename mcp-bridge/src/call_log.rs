@@ -1,8 +1,8 @@
-//! The call log: one line to the harness for each tool call that has ended.
+//! The call log: one line to the harness for each ended tool call.
 //!
 //! Why: claude reads the stderr of its servers and keeps none of it. Invariant: a line has no
-//! arguments and no result, and no call waits for the harness: what its socket does not take at
-//! once is lost.
+//! arguments and no result, and no call waits for the harness: a line that its socket does not
+//! accept at once is lost.
 
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
@@ -15,20 +15,20 @@ use crate::call::Call;
 /// The environment variable with the harness's socket for these lines.
 pub const CALL_LOG_ENV: &str = "HIVE_CALL_LOG";
 
-/// Where the lines go.
+/// The socket that gets the lines.
 #[derive(Debug, Default)]
 pub struct CallLog {
     to: Option<(UnixDatagram, PathBuf)>,
 }
 
 impl CallLog {
-    /// The log of the harness that started this bridge; none without one.
+    /// Returns the log of the harness that started this bridge; an empty one without a harness.
     #[must_use]
     pub fn from_environment() -> Self {
         Self { to: std::env::var_os(CALL_LOG_ENV).and_then(|path| open(path.into())) }
     }
 
-    /// Notes the end of a call.
+    /// Logs the end of a call.
     pub fn note(&self, server: &str, tool: &str, call: &Call, took: Duration, outcome: &str) {
         let Some((socket, path)) = &self.to else { return };
         let Call { request_id, tool_use_id, .. } = call;
@@ -36,7 +36,7 @@ impl CallLog {
             "server": server, "tool": tool, "tool_use_id": tool_use_id, "request_id": request_id,
             "duration_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX), "outcome": outcome,
         });
-        // A harness that is away, or behind, does without the line.
+        // If the harness is away or busy, the line is lost.
         drop(socket.send_to(line.to_string().as_bytes(), path));
     }
 }

@@ -1,4 +1,4 @@
-//! The command line, which is nearly all environment: claude starts the bridge from its MCP
+//! The command line, which is mostly environment: claude starts the bridge from its MCP
 //! configuration.
 
 use std::path::PathBuf;

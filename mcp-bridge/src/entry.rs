@@ -1,4 +1,4 @@
-//! One received message as a model reads it.
+//! A received message as text for a model.
 //!
 //! ```text
 //! #12 from bob, in reply to #9, attempt 2 (came back: the turn that had it failed)
@@ -7,21 +7,21 @@
 //! ```
 //!
 //! Invariants: a line of a body always begins with `| `, a head line never does, so no body can
-//! pass for another entry; and an entry is never much longer than its body, so that what fits the
-//! broker's byte bound fits claude's bound on a result.
+//! look like another entry. An entry is never much longer than its body, so mail within the
+//! broker's limit in bytes fits claude's limit of a result.
 
 use std::fmt::Write as _;
 
 use hive_proto::v1::{Delivery, Message};
 
-use crate::words::{cause, one_line, origin, visible};
+use crate::render::{cause, one_line, origin, visible};
 
-/// What claude shows the model of one result before it writes it to a file instead, in characters,
-/// less a reserve for what else is said.
+/// Characters of one result that claude shows to the model before it writes the result to a file
+/// instead, less a reserve for other lines.
 const RESULT_CHARS_MAX: usize = 49_000;
 const ERROR_CHARS_MAX: usize = 200;
-/// What the errors of all entries take together, so that many of them do not push the result over
-/// its bound.
+/// Maximum characters of all errors together, so that many of them do not exceed the limit of a
+/// result.
 const ERRORS_CHARS_MAX: usize = 1_600;
 
 /// Writes the entries of `deliveries`, in their order.
@@ -89,8 +89,7 @@ fn write_head(
     Ok(())
 }
 
-/// Frames a body line by line while `spare` characters are left for it, and as one line when they
-/// are not.
+/// Frames a body line by line while `spare` has characters left, otherwise as one line.
 fn write_body(out: &mut String, body: &str, spare: &mut usize) {
     let lines = body.split('\n');
     let frame = lines.clone().count() * 2 + 1;
@@ -103,8 +102,7 @@ fn write_body(out: &mut String, body: &str, spare: &mut usize) {
     *spare -= frame;
     for line in lines {
         out.push_str("| ");
-        // A carriage return before the line break is how some peers end a line, nothing to be
-        // shown.
+        // Some peers end a line with a carriage return before the line break; it is not shown.
         out.push_str(&visible(line.strip_suffix('\r').unwrap_or(line)));
         out.push('\n');
     }
@@ -176,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_stays_under_what_claude_shows() {
+    fn a_result_fits_claudes_limit() {
         for hostile in ["\n", "\u{1}", "a\n", "é"] {
             let full = delivery(&hostile.repeat(40_000 / hostile.len()));
             assert!(entries([&full]).chars().count() < 50_000);

@@ -1,8 +1,7 @@
-//! Errors as a model can act on them: one sentence with what was wrong and what to do next, behind
-//! its reason.
+//! Errors that a model can act on: the reason, and one sentence with the fault and the next step.
 //!
-//! Invariant: the match over the reasons is exhaustive, so a new reason does not compile without
-//! advice.
+//! Invariant: the match over the reasons is exhaustive, so a new reason without advice does not
+//! compile.
 
 use std::fmt;
 
@@ -10,59 +9,61 @@ use hive_core::reason::Reason;
 use hive_proto::status;
 use tonic::{Code, Status};
 
-use crate::peer::{Failure, Whom};
-use crate::words::one_line;
+use crate::peer::{Failure, PeerKind};
+use crate::render::one_line;
 
 const SENTENCE_CHARS_MAX: usize = 600;
 
-/// Why a tool call failed, in words for the model.
+/// Why a tool call failed, as text for the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The reason: one of the contract's, or one of the bridge's own (`BROKER_AWAY`,
     /// `HARNESS_AWAY`, `FAULT`, `CLOSING`, and those of tasks).
     pub code: &'static str,
-    /// What was wrong; what to do next.
+    /// The fault and the next step.
     pub sentence: String,
 }
 
 impl Refusal {
-    /// The arguments of a call are not what its schema says.
+    /// Returns the refusal of arguments that do not match the schema.
     #[must_use]
     pub fn arguments(problem: impl fmt::Display) -> Self {
-        Self::of(Reason::FieldInvalid, &problem.to_string())
+        Self::new(Reason::FieldInvalid, &problem.to_string())
     }
 
-    /// A refusal that the bridge itself makes in the words of the contract.
+    /// Returns a refusal by the bridge itself, with a reason of the contract.
     #[must_use]
-    pub fn of(reason: Reason, problem: &str) -> Self {
+    pub fn new(reason: Reason, problem: &str) -> Self {
         Self { code: reason.as_str(), sentence: joined(problem, advice(reason)) }
     }
 
-    fn from_status(whom: Whom, refused: &Status) -> Self {
+    fn from_status(kind: PeerKind, refused: &Status) -> Self {
         let Some(reason) = status::reason(refused) else {
-            return Self::without_reason(whom, refused);
+            return Self::without_reason(kind, refused);
         };
-        let mut refusal = Self::of(reason, refused.message());
+        let mut refusal = Self::new(reason, refused.message());
         if let Some(delay) = status::retry_after(refused) {
             refusal.sentence.push_str(&format!(" (in {} s)", delay.as_secs_f64().ceil()));
         }
         refusal
     }
 
-    fn without_reason(whom: Whom, refused: &Status) -> Self {
-        let (code, advice) = match (whom, refused.code()) {
-            (Whom::Harness, Code::ResourceExhausted) => {
+    fn without_reason(kind: PeerKind, refused: &Status) -> Self {
+        let (code, advice) = match (kind, refused.code()) {
+            (PeerKind::Harness, Code::ResourceExhausted) => {
                 ("TOO_MANY_TASKS", "wait for one of them with status, then call again")
             }
-            (Whom::Harness, Code::NotFound) => ("TASK_NOT_FOUND", "use an id that run gave you"),
-            (Whom::Harness, Code::FailedPrecondition) => {
+            (PeerKind::Harness, Code::NotFound) => {
+                ("TASK_NOT_FOUND", "use an id that run gave you")
+            }
+            (PeerKind::Harness, Code::FailedPrecondition) => {
                 ("TASK_NOT_STARTED", "tell the operator, and go on without this tool")
             }
-            // Something that is no peer of this version answered.
+            // The answering process is not a peer of this version.
             _ => {
                 let problem = format!(
                     "the {} answered {:?}: {}",
-                    whom.as_str(),
+                    kind.as_str(),
                     refused.code(),
                     refused.message()
                 );
@@ -85,28 +86,28 @@ impl fmt::Display for Refusal {
 impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Refused(whom, refused) => Self::from_status(whom, &refused),
-            Failure::Away(whom, last) => {
-                let away_secs = whom.away_max().as_secs();
+            Failure::Refused(kind, refused) => Self::from_status(kind, &refused),
+            Failure::Away(kind, last) => {
+                let away_secs = kind.away_max().as_secs();
                 let problem = format!(
                     "the {} did not answer for {away_secs} s ({})",
-                    whom.as_str(),
+                    kind.as_str(),
                     last.message()
                 );
-                let advice = match whom {
-                    Whom::Broker => {
+                let advice = match kind {
+                    PeerKind::Broker => {
                         "whether this call took effect is unknown, so do not repeat a send, a question or a reminder blindly; end the turn if it stays so, mail is kept"
                     }
-                    Whom::Harness => {
+                    PeerKind::Harness => {
                         "it may be restarting, which ends all tasks, and whether this command was started is unknown: end the turn, you get mail about tasks that ended"
                     }
                 };
-                Self { code: away(whom), sentence: joined(&problem, advice) }
+                Self { code: away(kind), sentence: joined(&problem, advice) }
             }
-            Failure::NoWay(whom, error) => {
+            Failure::BadSocket(kind, error) => {
                 let sentence =
                     joined(&error.to_string(), "tell the operator, and go on without this tool");
-                Self { code: away(whom), sentence }
+                Self { code: away(kind), sentence }
             }
             Failure::WaitOver | Failure::Closing => Self {
                 code: "CLOSING",
@@ -116,14 +117,14 @@ impl From<Failure> for Refusal {
     }
 }
 
-const fn away(whom: Whom) -> &'static str {
-    match whom {
-        Whom::Broker => "BROKER_AWAY",
-        Whom::Harness => "HARNESS_AWAY",
+const fn away(kind: PeerKind) -> &'static str {
+    match kind {
+        PeerKind::Broker => "BROKER_AWAY",
+        PeerKind::Harness => "HARNESS_AWAY",
     }
 }
 
-/// What to do next, as the second half of a sentence.
+/// Returns the next step, as the second half of a sentence.
 fn advice(reason: Reason) -> &'static str {
     match reason {
         Reason::FieldInvalid => "correct it and call again",
@@ -144,10 +145,8 @@ fn advice(reason: Reason) -> &'static str {
         Reason::RecipientNotAllowed => {
             "your policy does not let you write there: ask <parent> to pass it on"
         }
-        Reason::NotYours => "it belongs to somebody else: leave it to them",
-        Reason::NotTheTarget => {
-            "leave the answer to whom it was put; send what you know to the asker"
-        }
+        Reason::NotYours => "it belongs to another agent: leave it to that agent",
+        Reason::NotTheTarget => "leave the answer to its target; send what you know to the asker",
         Reason::NotYourChild => {
             "you may look at yourself and at your direct children only: ask the agent itself"
         }
@@ -216,11 +215,11 @@ mod tests {
     use super::*;
 
     fn refusal(status: Status) -> String {
-        Refusal::from(Failure::Refused(Whom::Broker, status)).to_string()
+        Refusal::from(Failure::Refused(PeerKind::Broker, status)).to_string()
     }
 
     #[test]
-    fn every_reason_is_one_line_that_begins_with_its_word() {
+    fn every_reason_is_one_line_that_begins_with_its_name() {
         for reason in Reason::ALL {
             let text = refusal(status::refusal(*reason, "it went wrong.\nbadly.", None));
             assert!(text.starts_with(&format!("{reason}: it went wrong.⏎badly; ")), "{text}");
@@ -243,13 +242,13 @@ mod tests {
         let full = Status::resource_exhausted(
             "16 shell tasks run already, which is as many as may: [1, 2]",
         );
-        let text = Refusal::from(Failure::Refused(Whom::Harness, full)).to_string();
+        let text = Refusal::from(Failure::Refused(PeerKind::Harness, full)).to_string();
         assert_eq!(
             text,
             "TOO_MANY_TASKS: 16 shell tasks run already, which is as many as may: [1, 2]; wait for one of them with status, then call again"
         );
-        let text =
-            Refusal::from(Failure::Refused(Whom::Harness, Status::unimplemented("no"))).to_string();
+        let text = Refusal::from(Failure::Refused(PeerKind::Harness, Status::unimplemented("no")))
+            .to_string();
         assert!(text.starts_with("FAULT: the harness answered Unimplemented: no; "), "{text}");
     }
 

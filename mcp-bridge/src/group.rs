@@ -1,27 +1,27 @@
-//! Tool groups: which tools an agent is offered.
+//! Tool groups: the tools that an agent is offered.
 //!
-//! What it is not: a permission. The broker enforces those; here a group only decides what is
+//! What it is not: a permission. The broker enforces those; a group only decides which tools are
 //! listed.
 
 use std::collections::BTreeSet;
 
-/// The groups whose tools this bridge has.
+/// The tool groups of this bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Group {
     /// Sending and receiving.
     Messaging,
-    /// What waits, and when the next turn comes.
+    /// Loose ends, reminders and the next turn.
     Inbox,
-    /// Who is who.
+    /// Agents and statuses.
     Meta,
-    /// Shell tasks; they are offered by the server `bash`.
+    /// Shell tasks; the server `bash` offers them.
     Execution,
 }
 
 impl Group {
     const ALL: [Self; 4] = [Self::Messaging, Self::Inbox, Self::Meta, Self::Execution];
 
-    /// The group's word.
+    /// Returns the name of the group.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -33,12 +33,12 @@ impl Group {
     }
 }
 
-/// Reads a comma list. Groups whose tools live elsewhere (`web_tools`) or that this version does
-/// not know are passed over.
+/// Parses a comma-separated list. Groups without tools here (`web_tools`) and unknown groups are
+/// ignored.
 #[must_use]
 pub fn parse(list: &str) -> BTreeSet<Group> {
-    let words: BTreeSet<&str> = list.split(',').map(str::trim).collect();
-    Group::ALL.into_iter().filter(|group| words.contains(group.as_str())).collect()
+    let names: BTreeSet<&str> = list.split(',').map(str::trim).collect();
+    Group::ALL.into_iter().filter(|group| names.contains(group.as_str())).collect()
 }
 
 #[cfg(test)]

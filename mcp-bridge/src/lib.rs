@@ -1,5 +1,5 @@
-//! The MCP bridge: turns claude's tool calls into calls of the broker, or, as the server `bash`, of
-//! its harness.
+//! The MCP bridge: turns claude's tool calls into calls to the broker, or, as the server `bash`, to
+//! the agent's harness.
 //!
 //! ```text
 //!   claude ──stdio, MCP──► server ──► tool/<name> ──► call (request id, progress, cancellation) ──► peer (retry) ──► hived or hive
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! What it is not: no permission is enforced here. Tools outside the agent's groups are not listed,
-//! and the peer refuses them besides. Invariants: `initialize` and `tools/list` wait for nobody; a
-//! call carries one request id however often it is tried.
+//! and the peer also refuses them. Invariants: `initialize` and `tools/list` never wait for a peer;
+//! every attempt of a call has the same request id.
 
 #![cfg_attr(
     test,
@@ -26,8 +26,8 @@ pub mod entry;
 pub mod error;
 pub mod group;
 pub mod peer;
+pub mod render;
 pub mod server;
 pub mod stdio;
 pub mod telemetry;
 pub mod tool;
-pub mod words;

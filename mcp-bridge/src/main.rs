@@ -8,13 +8,13 @@ use hive_mcp_bridge::{cli, server, telemetry};
 fn main() -> ExitCode {
     let args = cli::Args::parse();
     telemetry::start(&args.label);
-    // One thread: the bridge waits nearly all its life, and a turn pays for every thread that is
+    // One thread: the bridge waits most of the time, and each turn pays for every thread that is
     // started.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let outcome = runtime.map_err(anyhow::Error::from).and_then(|runtime| {
         let served = runtime.block_on(server::serve(args));
-        // A read of stdin may still sit in a thread of its own. Nothing waits for it: claude waits
-        // for our end, in every turn.
+        // A thread may still read stdin. Do not wait for it: claude waits for the end of this
+        // process, in every turn.
         runtime.shutdown_background();
         served
     });

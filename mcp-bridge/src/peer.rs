@@ -1,8 +1,9 @@
-//! The way to who answers the calls, the broker or the agent's harness: one channel, made when
-//! first used, and the patience to wait out a restart.
+//! The peer that answers the calls, the broker or the agent's harness: one channel, made at first
+//! use, and retries during a restart.
 //!
-//! Invariants: every attempt of a call sends the same bytes, request id included; only what a later
-//! attempt may cure is tried again; the bridge gives up before the broker gives the turn up.
+//! Invariants: every attempt of a call sends the same bytes, request id included; only an error
+//! that a later attempt may not have is retried; the bridge gives up before the broker's grace time
+//! ends.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,17 +18,17 @@ use tonic::{Request, Response, Status};
 
 use crate::call::Call;
 
-/// Who answers the calls.
+/// The kind of program that answers the calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whom {
+pub enum PeerKind {
     /// The broker.
     Broker,
-    /// The harness that claude was started by.
+    /// The harness that started claude.
     Harness,
 }
 
-impl Whom {
-    /// The word for it.
+impl PeerKind {
+    /// Returns the name of the kind.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -36,8 +37,8 @@ impl Whom {
         }
     }
 
-    /// How long it may be away before a call fails. For the broker less than its grace for a
-    /// harness; a harness that is away has ended, and ends its claude with it.
+    /// Returns how long the peer may be away before a call fails. For the broker this is less than
+    /// its grace time for a harness. A harness that is away has ended, and its claude ends with it.
     #[must_use]
     pub const fn away_max(self) -> Duration {
         match self {
@@ -54,74 +55,74 @@ impl Whom {
     }
 }
 
-/// How long one attempt waits for its reply, beyond any wait that the request itself asks for.
+/// Maximum time that one attempt waits for its reply, beyond a wait in the request itself.
 const REPLY_MAX: Duration = Duration::from_secs(20);
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
-/// A later attempt of a waiting call lasts at least this long, so that it can learn what an earlier
-/// one was given.
+/// Minimum length of a later attempt of a waiting call, so that it can return the leases of an
+/// earlier one.
 const LATER_WAIT_MIN: Duration = Duration::from_secs(2);
 
 /// Why a call has no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The peer said no.
+    /// The peer refused.
     #[error("the {} refused", .0.as_str())]
-    Refused(Whom, #[source] Status),
-    /// The peer stayed away for longer than the bridge waits.
-    #[error("the {} stayed away", .0.as_str())]
-    Away(Whom, #[source] Status),
-    /// The socket can never be reached.
-    #[error("there is no way to the {}", .0.as_str())]
-    NoWay(Whom, #[source] ConnectError),
-    /// A waiting call's time was over while the peer came back.
+    Refused(PeerKind, #[source] Status),
+    /// The peer was away for longer than the bridge waits.
+    #[error("the {} did not answer in time", .0.as_str())]
+    Away(PeerKind, #[source] Status),
+    /// The socket can never be connected.
+    #[error("the socket of the {} cannot be used", .0.as_str())]
+    BadSocket(PeerKind, #[source] ConnectError),
+    /// The time of a waiting call ended while the peer was away.
     #[error("the wait is over")]
     WaitOver,
-    /// Claude has gone, so nobody waits for the reply.
-    #[error("nobody waits for the reply any more")]
+    /// Claude has ended, so the reply has no reader.
+    #[error("the call was closed")]
     Closing,
 }
 
-/// The channel to who answers, and the proof of which turn its calls belong to.
+/// The channel to the peer, and the token of the turn that the calls belong to.
 #[derive(Debug)]
 pub struct Peer {
-    whom: Whom,
+    kind: PeerKind,
     channel: Result<Channel, std::sync::Mutex<Option<ConnectError>>>,
     process_token: Option<MetadataValue<Ascii>>,
 }
 
 impl Peer {
-    /// A broker that nothing was asked of yet; nothing is connected.
+    /// Returns a peer for the broker; connects at the first call.
     #[must_use]
     pub fn broker(socket: &Path, process_token: Option<MetadataValue<Ascii>>) -> Self {
-        Self::new(Whom::Broker, socket, process_token)
+        Self::new(PeerKind::Broker, socket, process_token)
     }
 
-    /// A harness that nothing was asked of yet; nothing is connected.
+    /// Returns a peer for the harness; connects at the first call.
     #[must_use]
     pub fn harness(socket: &Path) -> Self {
-        Self::new(Whom::Harness, socket, None)
+        Self::new(PeerKind::Harness, socket, None)
     }
 
-    fn new(whom: Whom, socket: &Path, process_token: Option<MetadataValue<Ascii>>) -> Self {
+    fn new(kind: PeerKind, socket: &Path, process_token: Option<MetadataValue<Ascii>>) -> Self {
         let channel =
             connect::connect_lazy(socket).map_err(|error| std::sync::Mutex::new(Some(error)));
-        Self { whom, channel, process_token }
+        Self { kind, channel, process_token }
     }
 
-    /// Who answers.
+    /// Returns the kind of the peer.
     #[must_use]
-    pub fn whom(&self) -> Whom {
-        self.whom
+    pub fn kind(&self) -> PeerKind {
+        self.kind
     }
 
-    /// Whether calls belong to a turn.
+    /// Returns whether calls belong to a turn.
     #[must_use]
     pub fn has_process_token(&self) -> bool {
         self.process_token.is_some()
     }
 
-    /// Makes a call, again and again while the peer is away.
+    /// Makes a call; retries while the peer is away.
     pub async fn call<M, R, F>(
         &self,
         call: &Call,
@@ -135,7 +136,7 @@ impl Peer {
         self.call_waiting(call, Duration::ZERO, message, rpc).await
     }
 
-    /// Makes a call that the peer answers only after up to `wait`.
+    /// Makes a call that the peer may answer after up to `wait`.
     pub async fn call_waiting<M, R, F>(
         &self,
         call: &Call,
@@ -152,8 +153,8 @@ impl Peer {
         let mut away_since = None;
         let mut backoff = BACKOFF_FIRST;
         loop {
-            // The request has to stay the same for its id to hold, so a later attempt asks for the
-            // full wait again and is cut here.
+            // A request id needs an identical request, so a later attempt asks for the full wait
+            // again and is cut off here.
             let later = away_since.is_some() && !wait.is_zero();
             let patience = if later {
                 wait.saturating_sub(started.elapsed()).max(LATER_WAIT_MIN)
@@ -173,20 +174,20 @@ impl Peer {
                 Ok(Err(status)) if is_transient(&status) => status,
                 Ok(Err(status)) => {
                     note_away(call, away_since);
-                    return Err(Failure::Refused(self.whom, status));
+                    return Err(Failure::Refused(self.kind, status));
                 }
                 Err(_) if later => return Err(Failure::WaitOver),
                 Err(_) => Status::deadline_exceeded("it took the call and did not answer"),
             };
             let since = *away_since.get_or_insert_with(Instant::now);
             note_away(call, away_since);
-            let left = self.whom.away_max().saturating_sub(since.elapsed());
+            let left = self.kind.away_max().saturating_sub(since.elapsed());
             if left.is_zero() {
-                return Err(Failure::Away(self.whom, status));
+                return Err(Failure::Away(self.kind, status));
             }
-            let whom = self.whom.as_str();
-            tracing::warn!(whom, code = ?status.code(), error = status.message(), "nobody answers; the call is tried again");
-            call.wait_for(self.whom.waiting_for());
+            let peer = self.kind.as_str();
+            tracing::warn!(peer, code = ?status.code(), error = status.message(), "no answer; the call is retried");
+            call.wait_for(self.kind.waiting_for());
             let pause = retry_after(&status).unwrap_or_default().max(jittered(backoff)).min(left);
             backoff = (backoff * 2).min(BACKOFF_MAX);
             tokio::select! {
@@ -202,11 +203,11 @@ impl Peer {
             error.map_or_else(
                 || {
                     Failure::Away(
-                        self.whom,
+                        self.kind,
                         Status::unavailable("the socket's path cannot be used"),
                     )
                 },
-                |error| Failure::NoWay(self.whom, error),
+                |error| Failure::BadSocket(self.kind, error),
             )
         })
     }
@@ -226,8 +227,8 @@ fn note_away(call: &Call, since: Option<Instant>) {
     }
 }
 
-/// Between a half and the whole of `pause`, so that the bridges of a fleet do not come back in
-/// step.
+/// Returns a random pause between a half and the whole of `pause`, so that the bridges of a fleet
+/// do not retry at the same moment.
 fn jittered(pause: Duration) -> Duration {
     let random = getrandom::u32().unwrap_or(u32::MAX);
     pause / 2 + (pause / 2).mul_f64(f64::from(random) / f64::from(u32::MAX))
@@ -262,13 +263,13 @@ mod tests {
     async fn a_broker_that_is_away_is_waited_for_but_not_for_ever() {
         let never = Broker::stopped("[agents.alice]", "alice");
         let (outcome, took) = receive(&never.socket(), Duration::ZERO).await;
-        assert!(matches!(outcome, Err(Failure::Away(Whom::Broker, _))), "{outcome:?}");
-        let away_max = Whom::Broker.away_max();
+        assert!(matches!(outcome, Err(Failure::Away(PeerKind::Broker, _))), "{outcome:?}");
+        let away_max = PeerKind::Broker.away_max();
         assert!(took >= away_max && took < away_max + Duration::from_secs(1), "{took:?}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_wait_does_not_begin_anew_after_an_outage() {
+    async fn a_wait_does_not_begin_again_after_an_outage() {
         let broker = Broker::start("[agents.alice]", "alice");
         for _ in 0..2 {
             broker.react(Reaction::Hang);
@@ -283,7 +284,7 @@ mod tests {
     async fn a_path_that_no_socket_can_have_fails_at_once() {
         let (outcome, took) =
             receive(Path::new(&format!("/{}", "a".repeat(200))), Duration::ZERO).await;
-        assert!(matches!(outcome, Err(Failure::NoWay(Whom::Broker, _))), "{outcome:?}");
+        assert!(matches!(outcome, Err(Failure::BadSocket(PeerKind::Broker, _))), "{outcome:?}");
         assert!(took.is_zero());
     }
 }

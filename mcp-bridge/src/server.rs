@@ -1,7 +1,7 @@
 //! The MCP server: the handshake, the list, and the envelope that every tool call runs in.
 //!
-//! Invariant: only a tool call reaches for the broker or the harness; everything else is answered
-//! from what the process was started with.
+//! Invariant: only a tool call connects to the broker or the harness; everything else is answered
+//! from the process's own arguments and environment.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -24,17 +24,17 @@ use crate::call::Call;
 use crate::call_log::CallLog;
 use crate::cli::{Args, PROCESS_TOKEN_ENV, Server};
 use crate::error::Refusal;
-use crate::peer::{Peer, Whom};
+use crate::peer::{Peer, PeerKind};
 use crate::stdio::WatchedReader;
 use crate::tool::{self, Offer};
-use crate::{call, group, words};
+use crate::{call, group, render};
 
-/// How often a call that takes long says that it still waits.
+/// Interval of the progress notifications of a waiting call.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
-/// Outages below this are not worth a word.
-const AWAY_WORTH_TELLING: Duration = Duration::from_secs(1);
+/// Shortest outage that a result mentions.
+const OUTAGE_SHOWN_MIN: Duration = Duration::from_secs(1);
 
-/// Serves claude over stdin and stdout until stdin ends or a signal comes.
+/// Serves claude over stdin and stdout until stdin ends or a signal arrives.
 pub async fn serve(args: Args) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     let ended = stop.child_token();
@@ -75,7 +75,7 @@ pub async fn serve(args: Args) -> anyhow::Result<()> {
     }
 }
 
-/// A client that goes away before the handshake is no fault: that is how a probe looks.
+/// Returns whether the client left before the handshake, as a probe does. That is not a fault.
 fn went_away(error: &ServerInitializeError) -> bool {
     matches!(error, ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled)
 }
@@ -89,20 +89,20 @@ enum ServeError {
 }
 
 struct Bridge {
-    /// Its name in the handshake.
+    /// Name in the handshake.
     name: &'static str,
     peer: Peer,
     process_token: Option<String>,
     offers: Vec<Offer>,
     log: CallLog,
-    /// Stdin has ended: calls that wait stop, the others may still finish.
+    /// Cancelled when stdin has ended: waiting calls end, the others may still finish.
     ended: CancellationToken,
-    /// The process was told to stop: every call stops.
+    /// Cancelled by a signal: every call ends.
     stop: CancellationToken,
 }
 
 impl Bridge {
-    /// Hive's own tools.
+    /// Returns the server of Hive's own tools.
     fn hive(
         args: &Args,
         process_token: Option<String>,
@@ -126,8 +126,8 @@ impl Bridge {
         }
     }
 
-    /// Shell tasks. Calls belong to no turn; the token only tells the tool uses of one claude
-    /// process from those of another.
+    /// Returns the server of shell tasks. Calls belong to no turn; the token only separates the
+    /// tool uses of one claude process from those of another.
     fn bash(
         socket: &Path,
         process_token: Option<String>,
@@ -179,8 +179,8 @@ impl ServerHandler for Bridge {
         Cow::Borrowed(ProtocolVersion::known_up_to(&ProtocolVersion::V_2025_11_25))
     }
 
-    /// Claude's first frame asks for a newer protocol that has no `initialize`; told no, it goes on
-    /// with `initialize` at once.
+    /// Claude's first frame asks for a newer protocol without `initialize`; after this refusal it
+    /// sends `initialize` at once.
     async fn discover(
         &self,
         _context: RequestContext<RoleServer>,
@@ -204,7 +204,7 @@ impl ServerHandler for Bridge {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(offer) = self.offers.iter().find(|offer| offer.tool.name == params.name) else {
-            let name = words::one_line(&params.name, 100);
+            let name = render::one_line(&params.name, 100);
             return Err(ErrorData::invalid_params(
                 format!("there is no tool {name} here; tools/list names those there are"),
                 None,
@@ -228,12 +228,12 @@ impl ServerHandler for Bridge {
             Outcome::Done(Ok(text)) => {
                 tracing::info!(%tool, tool_use_id = call.tool_use_id, duration_ms, outcome = "ok", "tool call done");
                 tracing::debug!(%tool, text, "tool call result");
-                CallToolResult::success(content(text, &call, self.peer.whom()))
+                CallToolResult::success(content(text, &call, self.peer.kind()))
             }
             Outcome::Done(Err(refusal)) => {
                 tracing::info!(%tool, tool_use_id = call.tool_use_id, duration_ms, outcome = refusal.code, "tool call done");
                 tracing::debug!(%tool, sentence = refusal.sentence, "tool call refused");
-                CallToolResult::error(content(refusal.to_string(), &call, self.peer.whom()))
+                CallToolResult::error(content(refusal.to_string(), &call, self.peer.kind()))
             }
             Outcome::Cancelled => {
                 tracing::info!(%tool, tool_use_id = call.tool_use_id, duration_ms, outcome = "cancelled", "tool call done");
@@ -246,20 +246,20 @@ impl ServerHandler for Bridge {
     }
 }
 
-/// The answer, and that who gave it was away if it was.
-fn content(mut text: String, call: &Call, whom: Whom) -> Vec<ContentBlock> {
+/// Returns the result, with a line about an outage of the peer, if there was one.
+fn content(mut text: String, call: &Call, kind: PeerKind) -> Vec<ContentBlock> {
     let away = call.away();
-    if away >= AWAY_WORTH_TELLING {
+    if away >= OUTAGE_SHOWN_MIN {
         text.push_str(&format!(
             "\n(The {} was away; this call waited {} s for it.)",
-            whom.as_str(),
+            kind.as_str(),
             away.as_secs()
         ));
     }
     vec![ContentBlock::text(text)]
 }
 
-/// Tells the client now and then that a call still waits; never returns.
+/// Sends progress notifications while a call waits; never returns.
 async fn report_progress(call: &Call, context: &RequestContext<RoleServer>) {
     let Some(token) = context.meta.get_progress_token() else {
         return std::future::pending().await;
@@ -271,7 +271,7 @@ async fn report_progress(call: &Call, context: &RequestContext<RoleServer>) {
             ProgressNotificationParam::new(token.clone(), started.elapsed().as_secs_f64().floor());
         progress.message = Some(call.waiting_for().to_owned());
         if let Err(error) = context.peer.notify_progress(progress).await {
-            tracing::debug!(%error, "progress was not told");
+            tracing::debug!(%error, "progress was not reported");
         }
     }
 }
@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_that_waits_says_so_every_ten_seconds() {
+    async fn a_waiting_call_reports_progress_every_ten_seconds() {
         let nowhere = tempfile::tempdir().expect("a temporary directory");
         let socket = nowhere.path().join("hive.sock");
         let args = Args {
@@ -317,8 +317,8 @@ mod tests {
         }
         let mut progress = Vec::new();
         let mut lines = BufReader::new(reader).lines();
-        // The broker is never there, so the call fails after 45 s; until then it tells four times
-        // that it waits.
+        // The broker never runs, so the call fails after 45 s; until then it reports progress four
+        // times.
         let result = loop {
             let line = lines.next_line().await.expect("frames are text").expect("the bridge lives");
             let frame: Value = serde_json::from_str(&line).expect("a frame is JSON");

@@ -1,7 +1,7 @@
-//! Stdin that tells when it has ended, beside handing its bytes on.
+//! A reader of stdin that reports its end.
 //!
-//! Why: when claude is killed the bridge sees only the end of stdin. A waiting `recv` has to stop
-//! then, not when its wait is over.
+//! Why: when claude is killed the bridge sees only the end of stdin. A waiting `recv` must end
+//! then, not after its wait.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
-/// A reader that cancels `ended` when it has read everything.
+/// A reader that cancels `ended` at the end of its input.
 #[derive(Debug)]
 pub struct WatchedReader<R> {
     inner: R,
@@ -17,7 +17,7 @@ pub struct WatchedReader<R> {
 }
 
 impl<R> WatchedReader<R> {
-    /// Watches `inner`.
+    /// Returns a reader around `inner`.
     pub fn new(inner: R, ended: CancellationToken) -> Self {
         Self { inner, ended }
     }
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_end_is_told_and_not_earlier() {
+    async fn the_end_is_reported_and_not_earlier() {
         let ended = CancellationToken::new();
         let mut reader = WatchedReader::new(&b"abc"[..], ended.clone());
         let mut three = [0; 3];

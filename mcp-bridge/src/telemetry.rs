@@ -3,11 +3,11 @@
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// What is logged when nothing is said. The MCP library logs whole frames at `info`, bodies
+/// The filter without a configured one. The MCP library logs whole frames at `info`, bodies
 /// included, so it starts at `warn`.
 const DEFAULT_FILTER: &str = "warn,hive_mcp_bridge=info";
 
-/// Starts logging; `HIVE_LOG` wins over `RUST_LOG`.
+/// Starts logging; `HIVE_LOG` has precedence over `RUST_LOG`.
 pub fn start(label: &str) {
     let asked = ["HIVE_LOG", "RUST_LOG"]
         .into_iter()
@@ -16,7 +16,7 @@ pub fn start(label: &str) {
     let asked = asked.as_deref().unwrap_or(DEFAULT_FILTER);
     let filter = hive_log::parse_lossy(asked, |error| invalid.push(error));
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
-    // Fails only if a test has set a logger before.
+    // Fails only if a test has already set a logger.
     let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();
     for error in invalid {
         tracing::warn!(%error, "a part of the log filter was left out");

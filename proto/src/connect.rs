@@ -1,7 +1,7 @@
 //! Connecting to a broker: a gRPC channel over a unix socket.
 //!
-//! Invariant: the path is checked before anything is tried, so a wrong one is a clear error and not
-//! a timeout.
+//! Invariant: the path is checked before the first attempt, so a wrong path is a clear error and
+//! not a timeout.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,36 +12,36 @@ use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
 use tonic::transport::{Channel, Endpoint, Uri};
 
-/// Why no connection was made.
+/// Why a connection failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// Linux cannot address it.
+    /// Linux does not allow a path of this length.
     #[error("the socket path {} has {} bytes, more than the {SOCKET_PATH_BYTES_MAX} that Linux allows; choose a shorter directory", .0.display(), .0.as_os_str().len())]
     PathTooLong(PathBuf),
-    /// Nobody answers there.
+    /// No process answers on the socket.
     #[error("no broker answers on {}", .path.display())]
     Unreachable {
         /// The socket.
         path: PathBuf,
-        /// What the host said.
+        /// Error of the host.
         #[source]
         source: io::Error,
     },
-    /// Somebody answers who is no broker.
+    /// The answering process is not a broker.
     #[error("what answers on {} does not speak gRPC", .path.display())]
     NotABroker {
         /// The socket.
         path: PathBuf,
-        /// What went wrong.
+        /// The fault.
         #[source]
         source: tonic::transport::Error,
     },
 }
 
-/// Connects at once; an error if nobody answers.
+/// Connects at once; returns an error if no broker answers.
 pub async fn connect(path: &Path) -> Result<Channel, ConnectError> {
     check(path)?;
-    // A plain connect first: its error names the cause, where the channel's says only "transport
+    // A plain connect first: its error names the cause, and the channel's error is only "transport
     // error".
     let probe = UnixStream::connect(path).await;
     probe.map_err(|source| ConnectError::Unreachable { path: path.to_path_buf(), source })?;
@@ -52,7 +52,7 @@ pub async fn connect(path: &Path) -> Result<Channel, ConnectError> {
         .map_err(|source| ConnectError::NotABroker { path: path.to_path_buf(), source })
 }
 
-/// A channel that connects when first used, and again after every loss.
+/// Returns a channel that connects at first use, and again after every loss.
 pub fn connect_lazy(path: &Path) -> Result<Channel, ConnectError> {
     check(path)?;
     Ok(endpoint().connect_with_connector_lazy(connector(path)))

@@ -24,10 +24,10 @@ pub mod harness_v1 {
     include!("gen/hive.harness.v1.rs");
 }
 
-/// Descriptors of the package and what it imports, for reflection.
+/// Descriptors of the package and its imports, for reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("gen/hive.v1.bin");
 
-/// The metadata key under which a bridge shows to which claude process it belongs.
+/// The metadata key of a bridge's process token.
 pub const PROCESS_TOKEN_KEY: &str = "hive-process-token";
 
 /// The domain of every `google.rpc.ErrorInfo` of Hive.
@@ -36,5 +36,5 @@ pub const ERROR_DOMAIN: &str = "hive";
 /// The environment variable that names the socket for every client.
 pub const SOCKET_ENV: &str = "HIVE_SOCKET";
 
-/// Where an agent's socket is inside a container.
+/// Path of an agent's socket inside a container.
 pub const DEFAULT_AGENT_SOCKET: &str = "/run/hive/hive.sock";

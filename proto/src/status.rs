@@ -1,6 +1,6 @@
-//! Errors on the wire: a `tonic::Status` with a stable reason, made and read in one place.
+//! Errors on the wire: a `tonic::Status` with a stable reason, made and read only here.
 //!
-//! Invariant: the mapping from reason to gRPC code is total and lives here alone.
+//! Invariant: the mapping from reason to gRPC code is total and exists only here.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 
 use crate::ERROR_DOMAIN;
 
-/// The gRPC code that goes with a reason.
+/// Returns the gRPC code of a reason.
 #[must_use]
 pub fn code(reason: Reason) -> Code {
     match reason {
@@ -57,7 +57,7 @@ pub fn code(reason: Reason) -> Code {
     }
 }
 
-/// A refusal: reason, sentence and, where waiting helps, how long.
+/// Returns a refusal: reason, sentence and, if waiting helps, the delay.
 #[must_use]
 pub fn refusal(
     reason: Reason,
@@ -72,7 +72,7 @@ pub fn refusal(
     Status::with_error_details(code(reason), sentence, details)
 }
 
-/// A refusal of one field of a request.
+/// Returns a refusal of one field of a request.
 #[must_use]
 pub fn bad_field(path: &str, sentence: impl Into<String>) -> Status {
     let sentence = sentence.into();
@@ -86,21 +86,21 @@ pub fn bad_field(path: &str, sentence: impl Into<String>) -> Status {
     Status::with_error_details(code(Reason::FieldInvalid), format!("{path}: {sentence}"), details)
 }
 
-/// The reason in a status, if it carries one of ours.
+/// Returns the reason in a status, if it has one of Hive's.
 #[must_use]
 pub fn reason(status: &Status) -> Option<Reason> {
     let info = status.get_details_error_info()?;
     if info.domain == ERROR_DOMAIN { Reason::parse(&info.reason) } else { None }
 }
 
-/// How long to wait before trying again, if the status says so.
+/// Returns the delay before a retry, if the status has one.
 #[must_use]
 pub fn retry_after(status: &Status) -> Option<Duration> {
     status.get_details_retry_info()?.retry_delay
 }
 
-/// Whether the same request may succeed later without a change: the broker is away, draining or
-/// cannot write, or the caller is too busy.
+/// Returns whether the unchanged request may succeed later: the broker is away, draining or cannot
+/// write, or the caller is too busy.
 #[must_use]
 pub fn is_transient(status: &Status) -> bool {
     match reason(status) {
@@ -108,7 +108,7 @@ pub fn is_transient(status: &Status) -> bool {
             Reason::Starting | Reason::Draining | Reason::StorageUnavailable | Reason::CallLimit,
         ) => true,
         Some(_) => false,
-        // Without a reason it came from the transport, not from the broker.
+        // A status without a reason comes from the transport, not from the broker.
         None => matches!(
             status.code(),
             Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded

@@ -1,11 +1,11 @@
-//! The link between `hivectl up` and the `hived` that it starts: which sandbox is whose agent's.
+//! The link between `hivectl up` and the `hived` that it starts: the sandboxes of the agents.
 //!
-//! It is an inherited pair of sockets (SOCK_SEQPACKET), not a service: nothing but the parent of a
-//! `hived` can speak on it. Each packet from `up` is one [`ToBroker`] in JSON;
-//! [`ToBroker::Sandbox`] carries a descriptor of a pid namespace (SCM_RIGHTS), because numbers of
-//! processes are reused. `hived` answers each packet, in order, with one [`ToUp`].
+//! It is an inherited pair of sockets (SOCK_SEQPACKET), not a service: only the parent of a `hived`
+//! can use it. Each packet from `up` is one [`ToBroker`] in JSON; [`ToBroker::Sandbox`] carries a
+//! descriptor of a pid namespace (SCM_RIGHTS), because numbers of processes are reused. `hived`
+//! answers each packet, in order, with one [`ToUp`].
 //!
-//! Invariant: after a start of `hived`, `up` describes every agent that runs and then sends
+//! Invariant: after a start of `hived`, `up` sends the sandbox of every running agent and then
 //! [`ToBroker::Complete`]. Until then agents' sockets answer UNAVAILABLE.
 
 pub mod link;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use link::{Link, LinkError, pair};
 
-/// The environment variable of `hived` that holds the number of the inherited socket.
+/// The environment variable of `hived` with the number of the inherited socket.
 pub const SUPERVISOR_FD_ENV: &str = "HIVE_SUPERVISOR_FD";
 /// Longest packet, in bytes.
 pub const PACKET_BYTES_MAX: usize = 64 * 1024;
@@ -46,11 +46,11 @@ pub enum ToBroker {
         /// The agent's name.
         agent: String,
     },
-    /// What the harness has found from inside.
+    /// The findings of the harness from inside.
     Isolation {
         /// The agent's name.
         agent: String,
-        /// What was reached.
+        /// The isolation that was reached.
         reached: Reached,
         /// What is missing, a sentence each.
         notes: Vec<String>,
@@ -58,12 +58,12 @@ pub enum ToBroker {
         /// finding.
         accepted: bool,
     },
-    /// The harness of this agent has ended. Nothing is trusted on its socket but the host.
+    /// The harness of this agent has ended. Only the host is trusted on its socket.
     Gone {
         /// The agent's name.
         agent: String,
     },
-    /// Every agent that runs has been described.
+    /// Every running agent has been sent.
     Complete,
 }
 
@@ -71,11 +71,11 @@ pub enum ToBroker {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum ToUp {
-    /// It is in force.
+    /// The packet is in force.
     Done,
-    /// It was refused.
+    /// The packet was refused.
     Refused {
-        /// Why, as a sentence.
+        /// The reason, as a sentence.
         why: String,
     },
 }

@@ -1,4 +1,4 @@
-//! `answer`: closes a question that was put to the agent.
+//! `answer`: closes a question to the agent.
 
 use hive_core::limits::ANSWER_BYTES_MAX;
 use hive_proto::v1::AnswerQuestionRequest;
@@ -12,11 +12,11 @@ use crate::call::Call;
 use crate::error::Refusal;
 use crate::group::Group;
 use crate::peer::Peer;
-use crate::words::one_line;
+use crate::render::one_line;
 
 pub(super) struct Answer;
 
-/// Which question, and the answer.
+/// The arguments of `answer`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {

@@ -1,6 +1,6 @@
 //! `ask`: a question to the operator, another agent or the parent.
 //!
-//! What it is not: a wait. The outcome comes later, as a message.
+//! What it is not: a wait. The outcome is a later message.
 
 use hive_core::limits::{QUESTION_BYTES_MAX, QUESTION_OPTIONS_MAX, QUESTION_TTL_MAX};
 use hive_proto::v1::question_service_client::QuestionServiceClient;
@@ -14,14 +14,14 @@ use crate::call::Call;
 use crate::error::Refusal;
 use crate::group::Group;
 use crate::peer::Peer;
-use crate::words::{instant, one_line, question_state};
+use crate::render::{instant, one_line, question_state};
 
-/// Who is asked where nobody is named.
+/// The target if none is named.
 const DEFAULT_TARGET: &str = "operator";
 
 pub(super) struct Ask;
 
-/// What to ask.
+/// The arguments of `ask`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -81,11 +81,11 @@ impl Tool for Ask {
                 QuestionServiceClient::new(channel).ask_question(request).await
             })
             .await?;
-        Ok(words(&to, asked))
+        Ok(render(&to, asked))
     }
 }
 
-fn words(to: &str, asked: AskQuestionResponse) -> String {
+fn render(to: &str, asked: AskQuestionResponse) -> String {
     let AskQuestionResponse { question, already_asked } = asked;
     let question = question.unwrap_or_default();
     let id = question.id;
@@ -125,16 +125,16 @@ mod tests {
     }
 
     #[test]
-    fn words_name_the_question_and_who_was_asked() {
+    fn the_text_names_the_question_and_its_target() {
         assert_eq!(
-            words("<parent>", asked()),
+            render("<parent>", asked()),
             "Asked bob: question #7. The answer comes as a message; do not wait for it idly."
         );
         let mut bounded = asked();
         let deadline = prost_types::Timestamp { seconds: 1_700_000_000, nanos: 5 };
         bounded.question.as_mut().expect("it has one").deadline_time = Some(deadline);
         assert!(
-            words("bob", bounded)
+            render("bob", bounded)
                 .starts_with("Asked bob: question #7 (open until 2023-11-14T22:13:20Z). ")
         );
     }
@@ -144,12 +144,12 @@ mod tests {
         let mut again = AskQuestionResponse { already_asked: true, ..asked() };
         let not_again = "Not asked again: an earlier attempt of this turn has already asked this as question #7, which is";
         assert_eq!(
-            words("bob", again.clone()),
+            render("bob", again.clone()),
             format!("{not_again} open; the answer comes as a message.")
         );
         again.question.as_mut().expect("it has one").set_state(QuestionState::Answered);
         assert_eq!(
-            words("bob", again),
+            render("bob", again),
             format!("{not_again} answered; its outcome comes, or came, as a message.")
         );
     }

@@ -1,4 +1,4 @@
-//! `cancel_loose_end`: withdraws a question or a reminder of the agent's own.
+//! `cancel_loose_end`: withdraws a question or a reminder of the agent.
 
 use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
 use hive_proto::v1::{CancelLooseEndRequest, LooseEndKind};
@@ -6,22 +6,22 @@ use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Tool, schema, takes_away};
+use super::{Tool, removes, schema};
 use crate::call::Call;
 use crate::error::Refusal;
 use crate::group::Group;
 use crate::peer::Peer;
-use crate::words::one_line;
+use crate::render::one_line;
 
 pub(super) struct CancelLooseEnd;
 
-/// Which loose end.
+/// The arguments of `cancel_loose_end`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     #[schemars(extend("enum" = ["question", "reminder"]))]
     kind: String,
-    /// Its id.
+    /// Id of the loose end.
     #[serde(deserialize_with = "schema::id")]
     #[schemars(range(min = 1))]
     id: u64,
@@ -34,7 +34,7 @@ impl Tool for CancelLooseEnd {
     type Input = Input;
 
     fn annotations() -> ToolAnnotations {
-        takes_away(true)
+        removes(true)
     }
 
     async fn run(broker: &Peer, call: &Call, input: Input) -> Result<String, Refusal> {
@@ -47,11 +47,11 @@ impl Tool for CancelLooseEnd {
                 LooseEndServiceClient::new(channel).cancel_loose_end(request).await
             })
             .await?;
-        Ok(words(kind, id))
+        Ok(render(kind, id))
     }
 }
 
-/// The kind that a model wrote, or who closes such a loose end.
+/// Parses a kind from a model; the error says who closes such a loose end.
 fn kind_of(word: &str) -> Result<LooseEndKind, Refusal> {
     let plain = word.trim().to_lowercase().replace(['_', '-'], " ");
     let closer = match plain.as_str() {
@@ -61,7 +61,7 @@ fn kind_of(word: &str) -> Result<LooseEndKind, Refusal> {
             "a question that you owe is closed with answer; only its asker or the operator may withdraw it"
         }
         "dead letter" => "a message that was given up is redriven or dropped by the operator",
-        "external" => "this entry is closed by the program that told it",
+        "external" => "this entry is closed by the program that published it",
         _ => {
             let word = one_line(word, 100);
             return Err(Refusal::arguments(format_args!(
@@ -72,7 +72,7 @@ fn kind_of(word: &str) -> Result<LooseEndKind, Refusal> {
     Err(Refusal::arguments(closer))
 }
 
-fn words(kind: LooseEndKind, id: u64) -> String {
+fn render(kind: LooseEndKind, id: u64) -> String {
     if kind == LooseEndKind::Reminder {
         format!("Reminder #{id} is cancelled.")
     } else {

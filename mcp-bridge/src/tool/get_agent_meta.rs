@@ -1,4 +1,4 @@
-//! `get_agent_meta`: who an agent is and what it is doing.
+//! `get_agent_meta`: an agent and its state.
 
 use std::fmt::Write as _;
 
@@ -13,13 +13,13 @@ use crate::call::Call;
 use crate::error::Refusal;
 use crate::group::Group;
 use crate::peer::Peer;
-use crate::words::{harness_state, instant, one_line};
+use crate::render::{harness_state, instant, one_line};
 
 const TEXT_CHARS_MAX: usize = 1_000;
 
 pub(super) struct GetAgentMeta;
 
-/// Whom to look up.
+/// The arguments of `get_agent_meta`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -56,12 +56,12 @@ impl Tool for GetAgentMeta {
                     broker.call(call, GetSelfRequest {}, rpc).await?.agent
                 }
             };
-        Ok(words(&agent.unwrap_or_default()))
+        Ok(render(&agent.unwrap_or_default()))
     }
 }
 
-/// What is known, one fact a line; what is not known is left out.
-fn words(agent: &Agent) -> String {
+/// Returns the known facts, one per line.
+fn render(agent: &Agent) -> String {
     let mut text = String::new();
     let mut fact = |name: &str, value: String| {
         if !value.is_empty() {
@@ -119,7 +119,7 @@ fn words(agent: &Agent) -> String {
     text
 }
 
-/// Until when it starts no turns, and why.
+/// Returns the end of a park, and its cause.
 fn parked(park: &Park) -> String {
     let until =
         park.until_time.as_ref().map_or_else(|| "somebody logs claude in".to_owned(), instant);
@@ -152,11 +152,11 @@ mod tests {
         agent.set_state(HarnessState::Idle);
         let text = "name: bob\nrole: builds⏎parent: operator\nparent: alice\nstate: idle\nrunning: yes\nmodel: haiku\n\
             context: 1200 of 200000 tokens";
-        assert_eq!(words(&agent), text);
+        assert_eq!(render(&agent), text);
     }
 
     #[test]
-    fn everything_that_is_known_is_told() {
+    fn every_known_fact_is_shown() {
         let mut agent = Agent {
             name: "bob".to_owned(),
             role: "builds".to_owned(),
@@ -183,12 +183,12 @@ mod tests {
             parked: until 2023-11-14T23:13:20Z: usage limit⏎reached\nrunning: yes\n\
             status: waits for the build (set 2023-11-14T22:14:20Z)\nwaiting mail: 3\nmodel: haiku\n\
             context: 1200 of 200000 tokens\nrevision: 0.1.0\nhive: alpha\nswarm: beta";
-        assert_eq!(words(&agent), text);
+        assert_eq!(render(&agent), text);
         agent.park = Some(Park::default());
         assert!(
-            words(&agent).contains("\nparked: until somebody logs claude in\n"),
+            render(&agent).contains("\nparked: until somebody logs claude in\n"),
             "{}",
-            words(&agent)
+            render(&agent)
         );
     }
 }

@@ -1,7 +1,7 @@
-//! `list_agents`: the agents that there are to work with.
+//! `list_agents`: finds other agents.
 //!
-//! Invariant: an entry begins at the margin and everything that an agent said of itself stands in
-//! indented lines, so no text passes for an entry.
+//! Invariant: an entry begins at the margin, and texts of agents are in indented lines, so no text
+//! looks like an entry.
 
 use std::fmt::Write as _;
 
@@ -17,16 +17,16 @@ use crate::call::Call;
 use crate::error::Refusal;
 use crate::group::Group;
 use crate::peer::Peer;
-use crate::words::{harness_state, one_line};
+use crate::render::{harness_state, one_line};
 
-/// Most characters of a role and of a status, so that 100 entries fit into what claude shows of a
+/// Maximum characters of a role and of a status, so that 100 entries fit claude's limit of a
 /// result.
 const TEXT_CHARS_MAX: usize = 120;
 const NAME_CHARS_MAX: usize = 63;
 
 pub(super) struct ListAgents;
 
-/// Which agents.
+/// The arguments of `list_agents`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -52,11 +52,11 @@ impl Tool for ListAgents {
         let rpc = |channel, request| async move {
             TopologyServiceClient::new(channel).find_agents(request).await
         };
-        Ok(words(&text, &broker.call(call, request, rpc).await?))
+        Ok(render(&text, &broker.call(call, request, rpc).await?))
     }
 }
 
-fn words(text: &str, found: &FindAgentsResponse) -> String {
+fn render(text: &str, found: &FindAgentsResponse) -> String {
     let FindAgentsResponse { agents, more } = found;
     if agents.is_empty() {
         let matching =
@@ -120,18 +120,18 @@ mod tests {
         let found = FindAgentsResponse { agents: vec![bob(), eve], more: true };
         let text = "bob: parent alice; idle\n  role: builds\n  status: waits⏎eve: parent operator; idle\n\
             eve: parent operator; offline; you may not write to it\nThere are more agents: narrow the list with text.";
-        assert_eq!(words("", &found), text);
+        assert_eq!(render("", &found), text);
     }
 
     #[test]
-    fn an_empty_list_says_what_was_looked_for() {
-        assert_eq!(words("", &FindAgentsResponse::default()), "There is no other agent.");
+    fn an_empty_list_names_the_searched_text() {
+        assert_eq!(render("", &FindAgentsResponse::default()), "There is no other agent.");
         let text = "There is no other agent with this text in its name, role or status.";
-        assert_eq!(words("bees", &FindAgentsResponse::default()), text);
+        assert_eq!(render("bees", &FindAgentsResponse::default()), text);
     }
 
     #[test]
-    fn a_full_list_fits_into_what_claude_shows_of_a_result() {
+    fn a_full_list_fits_claudes_limit() {
         let name = "n".repeat(63);
         let (role, status_text) = ("r".repeat(200), "s".repeat(200));
         let mut full = FoundAgent {
@@ -144,7 +144,7 @@ mod tests {
         full.set_state(HarnessState::Unavailable);
         let found =
             FindAgentsResponse { agents: vec![full; FOUND_AGENTS_MAX as usize], more: true };
-        let chars = words("", &found).chars().count();
+        let chars = render("", &found).chars().count();
         assert!(chars < 49_000, "{chars} characters");
     }
 }

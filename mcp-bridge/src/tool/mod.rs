@@ -1,4 +1,4 @@
-//! The tools, one file each, and what they have in common.
+//! The tools, one file each, and their common parts.
 //!
 //! To add one: a file here with a type that implements [`Tool`], and its line in [`all`] (or
 //! [`bash`], for the server of that name).
@@ -32,19 +32,19 @@ use crate::peer::Peer;
 
 /// A tool of the bridge.
 trait Tool: Sized {
-    /// What claude calls it, after `mcp__hive__` or `mcp__bash__`.
+    /// Name for claude, after `mcp__hive__` or `mcp__bash__`.
     const NAME: &'static str;
-    /// Who is offered it.
+    /// The group whose agents are offered it.
     const GROUP: Group;
     /// When to use it, in one or two sentences.
     const DESCRIPTION: &'static str;
-    /// Its arguments; their documentation is the schema's.
+    /// The arguments; their documentation is the schema's.
     type Input: DeserializeOwned + JsonSchema + Send;
 
-    /// What clients may know of its effects.
+    /// Returns hints for clients about its effects.
     fn annotations() -> ToolAnnotations;
 
-    /// Does it.
+    /// Runs the tool.
     fn run(
         peer: &Peer,
         call: &Call,
@@ -58,18 +58,18 @@ type Run = for<'a> fn(
     JsonObject,
 ) -> Pin<Box<dyn Future<Output = Result<String, Refusal>> + Send + 'a>>;
 
-/// A tool as the server holds it.
+/// A tool of a server.
 #[derive(Clone, Debug)]
 pub struct Offer {
-    /// What `tools/list` says of it.
+    /// The entry in `tools/list`.
     pub tool: rmcp::model::Tool,
-    /// Who is offered it.
+    /// The group whose agents are offered it.
     pub group: Group,
-    /// Does it.
+    /// Runs the tool.
     pub run: Run,
 }
 
-/// Every tool of the server `hive`, in the order in which they are listed.
+/// Returns the tools of the server `hive`, in the order of their listing.
 #[must_use]
 pub fn all() -> Vec<Offer> {
     vec![
@@ -87,14 +87,14 @@ pub fn all() -> Vec<Offer> {
     ]
 }
 
-/// Every tool of the server `bash`.
+/// Returns the tools of the server `bash`.
 #[must_use]
 pub fn bash() -> Vec<Offer> {
     vec![offer::<bash::run::Run>(), offer::<bash::status::Status>()]
 }
 
 fn offer<T: Tool + 'static>() -> Offer {
-    let schema = Arc::new(schema::of::<T::Input>());
+    let schema = Arc::new(schema::input::<T::Input>());
     let tool =
         rmcp::model::Tool::new(T::NAME, T::DESCRIPTION, schema).with_annotations(T::annotations());
     Offer {
@@ -112,8 +112,8 @@ async fn run<T: Tool>(peer: &Peer, call: &Call, arguments: JsonObject) -> Result
     answered
 }
 
-/// The arguments as a tool takes them. What is wrong is told with the argument's name, which a
-/// wrong type alone does not say.
+/// Parses the arguments of a tool. An error names the argument, which serde's message alone does
+/// not for a wrong type.
 fn read<I: DeserializeOwned>(arguments: JsonObject) -> Result<I, String> {
     let taken =
         |arguments: JsonObject| serde_json::from_value::<I>(serde_json::Value::Object(arguments));
@@ -121,13 +121,13 @@ fn read<I: DeserializeOwned>(arguments: JsonObject) -> Result<I, String> {
         Ok(input) => return Ok(input),
         Err(problem) => problem.to_string(),
     };
-    // The one that is refused in the same words when it comes alone.
+    // The faulty argument is the one that is refused with the same message when it is alone.
     let alone = |(name, value): &(String, serde_json::Value)| {
         let problem_alone = taken(JsonObject::from_iter([(name.clone(), value.clone())])).err();
         problem_alone.is_some_and(|alone| alone.to_string() == problem)
     };
     let culprit = arguments.into_iter().find(alone).map(|(name, _)| name);
-    // A missing one, and one that nobody knows, are named in the words already.
+    // The message already names a missing or an unknown argument.
     let is_named = problem.starts_with("missing field `") || problem.starts_with("unknown field `");
     Err(match culprit.filter(|_| !is_named) {
         Some(name) => format!("`{name}`: {problem}"),
@@ -140,7 +140,7 @@ fn reads() -> ToolAnnotations {
     ToolAnnotations::new().read_only(true).open_world(false)
 }
 
-/// Annotations of a tool that adds or changes something and takes nothing away.
+/// Annotations of a tool that adds or changes something and removes nothing.
 fn adds(idempotent: bool) -> ToolAnnotations {
     ToolAnnotations::new()
         .read_only(false)
@@ -154,8 +154,8 @@ fn does_anything() -> ToolAnnotations {
     ToolAnnotations::new().read_only(false).destructive(true).idempotent(false).open_world(true)
 }
 
-/// Annotations of a tool that takes something away.
-fn takes_away(idempotent: bool) -> ToolAnnotations {
+/// Annotations of a tool that removes something.
+fn removes(idempotent: bool) -> ToolAnnotations {
     ToolAnnotations::new()
         .read_only(false)
         .destructive(true)

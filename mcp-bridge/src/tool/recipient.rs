@@ -1,4 +1,4 @@
-//! Whom a tool call names: an agent, or one of the words for the others.
+//! The recipient in a tool call: an agent, or a word for another recipient.
 
 use hive_proto::v1::recipient::To;
 use hive_proto::v1::{EveryoneRecipient, OperatorRecipient, ParentRecipient, Recipient};
@@ -6,7 +6,7 @@ use hive_proto::v1::{EveryoneRecipient, OperatorRecipient, ParentRecipient, Reci
 /// The word for everyone.
 pub(super) const EVERYONE: &str = "*";
 
-/// The recipient that a model wrote.
+/// Parses a recipient from a model.
 pub(super) fn parse(to: &str) -> Recipient {
     let to = match to.trim() {
         "operator" => To::Operator(OperatorRecipient {}),

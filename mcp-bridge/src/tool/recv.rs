@@ -1,6 +1,6 @@
-//! `recv`: takes mail out of the agent's inbox into this turn.
+//! `recv`: receives mail from the agent's inbox in this turn.
 //!
-//! It is no read: what it returns is leased to the turn and acked by the turn's end. So claude runs
+//! It is not a read: its result is leased to the turn and acked by the turn's end. So claude runs
 //! several of them one after another.
 
 use std::time::Duration;
@@ -19,15 +19,15 @@ use crate::entry;
 use crate::error::Refusal;
 use crate::group::Group;
 use crate::peer::{Failure, Peer};
-use crate::words::count;
+use crate::render::count;
 
-/// Bytes of bodies that one result carries; claude does not show the model a result of more than
+/// Maximum bytes of bodies in one result; claude does not show the model a result of more than
 /// 50,000 characters.
 const BODY_BYTES_MAX: u32 = 40_000;
 
 pub(super) struct Recv;
 
-/// How much, and how long to wait.
+/// The arguments of `recv`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -65,9 +65,9 @@ impl Tool for Recv {
             return Err(Refusal::arguments(format_args!("max is 1 to {RECEIVE_DELIVERIES_MAX}")));
         }
         if !broker.has_process_token() {
-            // The broker would take the caller for a consumer, whose leases nobody here would
-            // settle.
-            return Err(Refusal::of(Reason::TurnEnded, "this bridge was started without a turn"));
+            // The broker would treat the caller as a consumer, and no program would settle its
+            // leases.
+            return Err(Refusal::new(Reason::TurnEnded, "this bridge was started without a turn"));
         }
         let request = ReceiveMessagesRequest {
             request_id: call.request_id.clone(),
@@ -84,14 +84,14 @@ impl Tool for Recv {
             })
             .await;
         match received {
-            Ok(received) => Ok(words(wait, &received)),
-            Err(Failure::WaitOver) => Ok(words(wait, &ReceiveMessagesResponse::default())),
+            Ok(received) => Ok(render(wait, &received)),
+            Err(Failure::WaitOver) => Ok(render(wait, &ReceiveMessagesResponse::default())),
             Err(failure) => Err(failure.into()),
         }
     }
 }
 
-fn words(wait: Duration, received: &ReceiveMessagesResponse) -> String {
+fn render(wait: Duration, received: &ReceiveMessagesResponse) -> String {
     let ReceiveMessagesResponse { deliveries, pending_count, served_alone } = received;
     let deliveries: Vec<&Delivery> =
         deliveries.iter().filter_map(|leased| leased.delivery.as_ref()).collect();
@@ -117,7 +117,7 @@ fn words(wait: Duration, received: &ReceiveMessagesResponse) -> String {
     text
 }
 
-/// Adds a remark below the entries, set apart from them.
+/// Adds a remark below the entries, separated from them.
 fn push_line(text: &mut String, line: &str) {
     text.push(if text.ends_with('\n') { '\n' } else { ' ' });
     text.push_str(line);
@@ -149,21 +149,21 @@ mod tests {
         let two = received(vec![leased(3, "bob", "hi"), leased(4, "carol", "ho\nho")], 1, false);
         let text =
             "#3 from bob\n| hi\n\n#4 from carol\n| ho\n| ho\n\n1 message more: call recv again.";
-        assert_eq!(words(Duration::ZERO, &two), text);
+        assert_eq!(render(Duration::ZERO, &two), text);
     }
 
     #[test]
     fn no_mail_says_how_long_it_waited() {
-        assert_eq!(words(Duration::ZERO, &received(vec![], 0, false)), "No mail.");
+        assert_eq!(render(Duration::ZERO, &received(vec![], 0, false)), "No mail.");
         assert_eq!(
-            words(Duration::from_secs(30), &received(vec![], 0, false)),
+            render(Duration::from_secs(30), &received(vec![], 0, false)),
             "No mail within 30 s."
         );
     }
 
     #[test]
-    fn served_alone_is_said_in_words() {
-        let text = words(Duration::ZERO, &received(vec![], 2, true));
+    fn a_delivery_that_is_served_alone_says_so() {
+        let text = render(Duration::ZERO, &received(vec![], 2, true));
         assert!(
             text.starts_with(
                 "No mail. This turn carries a message that failed before and is served alone"

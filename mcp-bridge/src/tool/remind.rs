@@ -1,4 +1,4 @@
-//! `remind`: a message to oneself for later.
+//! `remind`: a message to the agent itself, later.
 
 use hive_core::limits::REMINDER_DELAY_MAX;
 use hive_proto::v1::create_reminder_request::Due;
@@ -13,11 +13,11 @@ use crate::call::Call;
 use crate::error::Refusal;
 use crate::group::Group;
 use crate::peer::Peer;
-use crate::words::instant;
+use crate::render::instant;
 
 pub(super) struct Remind;
 
-/// Of what, and when.
+/// The arguments of `remind`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -57,7 +57,7 @@ impl Tool for Remind {
                 ReminderServiceClient::new(channel).create_reminder(request).await
             })
             .await?;
-        Ok(words(set))
+        Ok(render(set))
     }
 }
 
@@ -79,7 +79,7 @@ fn due(delay_seconds: Option<u64>, at_unix_timestamp: Option<u64>) -> Result<Due
     }
 }
 
-fn words(set: CreateReminderResponse) -> String {
+fn render(set: CreateReminderResponse) -> String {
     let CreateReminderResponse { reminder, already_set } = set;
     let reminder = reminder.unwrap_or_default();
     let id = reminder.id;
@@ -128,14 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn words_name_the_reminder_and_its_time() {
+    fn the_text_names_the_reminder_and_its_time() {
         let due_time = Some(prost_types::Timestamp { seconds: 1_700_000_000, nanos: 0 });
         let reminder = Some(Reminder { id: 9, due_time, ..Reminder::default() });
         let set = CreateReminderResponse { reminder, already_set: false };
-        assert_eq!(words(set.clone()), "Reminder #9 is set for 2023-11-14T22:13:20Z.");
+        assert_eq!(render(set.clone()), "Reminder #9 is set for 2023-11-14T22:13:20Z.");
         let again = CreateReminderResponse { already_set: true, ..set };
         assert_eq!(
-            words(again),
+            render(again),
             "Not set again: an earlier attempt of this turn has already set this as reminder #9 for 2023-11-14T22:13:20Z."
         );
     }

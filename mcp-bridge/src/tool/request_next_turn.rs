@@ -1,4 +1,4 @@
-//! `request_next_turn`: another turn after this one, mail or no mail.
+//! `request_next_turn`: another turn after this one, with or without mail.
 
 use hive_proto::v1::RequestNextTurnRequest;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
@@ -14,7 +14,7 @@ use crate::peer::Peer;
 
 pub(super) struct RequestNextTurn;
 
-/// Nothing to say.
+/// No arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {}

@@ -1,4 +1,4 @@
-//! Input schemas without what a model does not need: every character of them is paid for in each
+//! Input schemas, reduced to what a model needs: every character of them costs tokens in each
 //! conversation.
 
 use rmcp::model::JsonObject;
@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::error::Refusal;
 
-/// The schema of `T`, as short as it can be.
-pub(super) fn of<T: JsonSchema>() -> JsonObject {
+/// Returns the schema of `T`, as short as possible.
+pub(super) fn input<T: JsonSchema>() -> JsonObject {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
         settings.inline_subschemas = true;
@@ -27,7 +27,7 @@ pub(super) fn of<T: JsonSchema>() -> JsonObject {
     std::mem::take(object)
 }
 
-/// An optional whole number, also where a model wrote it as a text (`"12"`, `"#12"`).
+/// An optional whole number; a model may write it as a text (`"12"`, `"#12"`).
 pub(super) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let value = Option::<Value>::deserialize(deserializer)?;
     let number = match &value {
@@ -41,15 +41,14 @@ pub(super) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
     })
 }
 
-/// An id, also where a model wrote it as a text (`"12"`, `"#12"`).
+/// An id; a model may write it as a text (`"12"`, `"#12"`).
 pub(super) fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     number(deserializer)?
         .filter(|id| *id > 0)
         .ok_or_else(|| de::Error::custom("an id is a whole number above 0"))
 }
 
-/// An optional list of texts, also where a model wrote the list as a text, or one text in place of
-/// a list.
+/// An optional list of texts; a model may write the list as a text, or one text instead of a list.
 pub(super) fn texts<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<String>>, D::Error> {
@@ -66,7 +65,7 @@ pub(super) fn texts<'de, D: Deserializer<'de>>(
         .map_err(|_| de::Error::custom("a list of texts is needed, as [\"yes\", \"no\"]"))
 }
 
-/// An optional yes or no, also where a model wrote it as a text.
+/// An optional flag; a model may write it as a text.
 pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
     let value = Option::<Value>::deserialize(deserializer)?;
     let flag = match &value {
@@ -80,7 +79,8 @@ pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     })
 }
 
-/// A span for the contract, which bounds it; only what the wire cannot carry is refused here.
+/// Returns a duration for the contract, which has its own limit; only a value that the wire cannot
+/// carry is refused here.
 pub(super) fn span(field: &str, seconds: u64) -> Result<prost_types::Duration, Refusal> {
     match i64::try_from(seconds) {
         Ok(seconds) => Ok(prost_types::Duration { seconds, nanos: 0 }),

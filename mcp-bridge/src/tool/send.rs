@@ -11,11 +11,11 @@ use crate::call::Call;
 use crate::error::Refusal;
 use crate::group::Group;
 use crate::peer::Peer;
-use crate::words::{count, one_line};
+use crate::render::{count, one_line};
 
 pub(super) struct Send;
 
-/// What to send.
+/// The arguments of `send`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
@@ -53,11 +53,11 @@ impl Tool for Send {
                 MessageServiceClient::new(channel).send_message(request).await
             })
             .await?;
-        Ok(words(&to, &receipt))
+        Ok(render(&to, &receipt))
     }
 }
 
-fn words(to: &str, receipt: &SendMessageResponse) -> String {
+fn render(to: &str, receipt: &SendMessageResponse) -> String {
     let SendMessageResponse {
         message_id,
         already_sent,
@@ -95,29 +95,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_tell_what_became_of_it() {
+    fn the_text_states_the_result() {
         let receipt = SendMessageResponse {
             message_id: 7,
             recipient_count: 1,
             ..SendMessageResponse::default()
         };
-        assert_eq!(words("bob", &receipt), "Sent #7 to bob.");
+        assert_eq!(render("bob", &receipt), "Sent #7 to bob.");
         let behind = |ahead| SendMessageResponse { ahead_count: Some(ahead), ..receipt.clone() };
-        assert_eq!(words("bob", &behind(0)), "Sent #7 to bob.");
-        assert_eq!(words("bob", &behind(1)), "Sent #7 to bob; 1 message unsettled before it.");
-        assert_eq!(words("bob", &behind(3)), "Sent #7 to bob; 3 messages unsettled before it.");
+        assert_eq!(render("bob", &behind(0)), "Sent #7 to bob.");
+        assert_eq!(render("bob", &behind(1)), "Sent #7 to bob; 1 message unsettled before it.");
+        assert_eq!(render("bob", &behind(3)), "Sent #7 to bob; 3 messages unsettled before it.");
         let partly = SendMessageResponse {
             skipped_agents: vec!["carol".to_owned()],
             recipient_count: 2,
             ..receipt.clone()
         };
         assert_eq!(
-            words("*", &partly),
+            render("*", &partly),
             "Sent #7 to 2 agents. Left out, because their inbox is full: carol."
         );
         let again = SendMessageResponse { already_sent: true, ..receipt };
         assert_eq!(
-            words("bob", &again),
+            render("bob", &again),
             "Not sent again: an earlier attempt of this turn has already sent this as #7."
         );
     }

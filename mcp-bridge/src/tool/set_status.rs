@@ -15,7 +15,7 @@ use crate::peer::Peer;
 
 pub(super) struct SetStatus;
 
-/// The new status.
+/// The arguments of `set_status`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {

@@ -1,4 +1,4 @@
-//! What claude does before the first command: answered at once, harness or no harness.
+//! Claude's calls before the first command: answered at once, with or without a harness.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -15,8 +15,8 @@ async fn the_handshake_and_the_list_are_answered_fast_while_there_is_no_harness(
     let mut client = Client::spawn(&mut command(&harness)).expect("hive-mcp starts");
     let hello = client.handshake().await.expect("the handshake works");
     let answer = client.request("tools/list", json!({})).await.expect("tools are listed");
-    // Tens of milliseconds on an idle machine; the bound leaves room for a busy one and still
-    // excludes any wait for the harness.
+    // Tens of milliseconds on an idle machine; the limit allows for a busy one and still excludes
+    // any wait for the harness.
     assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
     assert_eq!(hello["serverInfo"]["name"], "bash");
     let bytes = answer.to_string().len();

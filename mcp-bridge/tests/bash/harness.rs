@@ -25,14 +25,14 @@ use tonic::{Request, Response, Status};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What was asked.
+/// A recorded request.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Asked {
     Run(RunTaskRequest),
     Get(GetTaskRequest),
 }
 
-/// What the next call gets.
+/// The reaction to the next call.
 #[derive(Debug)]
 pub(crate) enum Reaction {
     Task(Box<Task>),
@@ -183,7 +183,7 @@ impl TaskService for Played {
     }
 }
 
-/// A task that went well.
+/// Returns a successful task.
 pub(crate) fn task(id: u64, output: &str) -> Task {
     let bytes = output.len() as u64;
     let mut task = Task {
@@ -197,7 +197,7 @@ pub(crate) fn task(id: u64, output: &str) -> Task {
     task
 }
 
-/// The program with the harness's environment, not started.
+/// Returns the program with the harness's environment, not started.
 pub(crate) fn command(harness: &Harness) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hive-mcp"));
     command
@@ -209,7 +209,7 @@ pub(crate) fn command(harness: &Harness) -> Command {
     command
 }
 
-/// The server past its handshake.
+/// Returns the server after its handshake.
 pub(crate) async fn connected(harness: &Harness) -> Client {
     let mut client = Client::spawn(&mut command(harness)).expect("hive-mcp starts");
     client.handshake().await.expect("the handshake works");

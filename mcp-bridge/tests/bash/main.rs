@@ -1,4 +1,4 @@
-//! The real `hive-mcp bash` between a hand-written MCP client and a harness that is played over a
+//! The real `hive-mcp bash` between a hand-written MCP client and a stand-in for the harness on a
 //! real socket.
 
 mod handshake;

@@ -1,4 +1,4 @@
-//! Commands: what the harness is asked, and what the model reads.
+//! Commands: the requests to the harness, and the text for the model.
 
 use hive_core::reason::Reason;
 use hive_proto::harness_v1::{GetTaskRequest, RunTaskRequest, TaskState};
@@ -27,7 +27,7 @@ fn request_id(asked: &Asked) -> &str {
 }
 
 #[tokio::test]
-async fn a_command_is_run_once_per_tool_use_and_its_end_is_told() {
+async fn a_command_is_run_once_per_tool_use_and_its_end_is_reported() {
     let harness = Harness::start();
     let mut client = connected(&harness).await;
     assert_eq!(
@@ -73,7 +73,7 @@ async fn a_command_is_run_once_per_tool_use_and_its_end_is_told() {
 }
 
 #[tokio::test]
-async fn a_background_task_is_looked_at() {
+async fn a_background_task_can_be_read() {
     let harness = Harness::start();
     let mut client = connected(&harness).await;
     let mut running = task(5, "so far\n");
@@ -193,7 +193,7 @@ async fn a_harness_that_restarts_is_waited_for_and_asked_the_same() {
 }
 
 #[tokio::test]
-async fn a_harness_that_stays_away_is_told() {
+async fn a_harness_that_stays_away_is_reported() {
     let harness = Harness::stopped();
     let mut client = connected(&harness).await;
     let (text, is_error) = call(&mut client, "run", json!({"cmd": "x"}), "toolu_1").await;

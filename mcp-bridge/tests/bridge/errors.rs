@@ -1,4 +1,4 @@
-//! What goes wrong reaches the model as one sentence with its reason.
+//! Failures reach the model as one sentence with its reason.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ async fn a_refusal_names_its_reason_and_what_to_do() {
 }
 
 #[tokio::test]
-async fn wrong_arguments_are_told_without_asking_the_broker() {
+async fn wrong_arguments_are_refused_without_a_call_to_the_broker() {
     let broker = hive().await;
     let mut client = connected(&broker).await;
     for (tool, input, problem) in [

@@ -1,4 +1,4 @@
-//! What claude does before the first tool call: answered at once, broker or no broker.
+//! Claude's calls before the first tool call: answered at once, with or without a broker.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -31,8 +31,8 @@ async fn the_handshake_is_answered_fast_while_the_broker_is_dead() {
     assert_eq!(hello["serverInfo"]["name"], "hive");
     assert_eq!(hello["protocolVersion"], "2025-11-25");
     assert_eq!(tools.len(), 11);
-    // Tens of milliseconds on an idle machine; the bound leaves room for a busy one and still
-    // excludes any wait for the broker.
+    // Tens of milliseconds on an idle machine; the limit allows for a busy one and still excludes
+    // any wait for the broker.
     assert!(took < Duration::from_secs(2), "{took:?}");
 }
 
@@ -91,7 +91,7 @@ async fn the_list_is_small_and_its_hints_are_honest() {
     let mut client = rig::connected(&broker).await;
     let answer = client.request("tools/list", json!({})).await.expect("tools are listed");
     let bytes = answer.to_string().len();
-    // The promise is 10 KB for the default groups; this leaves room for what is still to come.
+    // The limit is 10 KB for the default groups; this leaves room for later tools.
     assert!(bytes < 7_000, "tools/list has {bytes} bytes");
     let tools = answer["tools"].as_array().expect("a list");
     let hints: BTreeMap<&str, &Value> = tools

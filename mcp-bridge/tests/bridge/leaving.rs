@@ -13,8 +13,8 @@ use serde_json::json;
 
 use crate::rig::{self, connected, good, hive, stopped};
 
-/// Claude gives a server 0.1 s between SIGINT and SIGTERM; the bound leaves room for a busy
-/// machine, not for a wait that was not stopped.
+/// Claude gives a server 0.1 s between SIGINT and SIGTERM; the limit allows for a busy machine, not
+/// for an uncancelled wait.
 const LEAVING_MAX: Duration = Duration::from_secs(2);
 
 async fn waiting(broker: &Broker) -> Client {
@@ -77,8 +77,8 @@ async fn signals_end_a_waiting_bridge() {
 #[tokio::test]
 async fn a_signal_ends_a_bridge_whose_stdin_is_a_socket_and_stays_open() {
     let broker = stopped();
-    // Claude gives its servers sockets, not pipes; reading those is done in a thread that no signal
-    // wakes.
+    // Claude gives its servers sockets, not pipes; a thread reads those, and no signal interrupts
+    // it.
     let (mut ours, theirs) = UnixStream::pair().expect("a pair of sockets");
     let mut command = rig::command(&broker.socket());
     let stdout = theirs.try_clone().expect("a socket can be shared");
@@ -88,7 +88,7 @@ async fn a_signal_ends_a_bridge_whose_stdin_is_a_socket_and_stays_open() {
     let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
     let frame = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello});
     writeln!(ours, "{frame}").expect("the bridge reads");
-    // Its answer tells that it listens to signals by now.
+    // After its answer it handles signals.
     let mut answer = String::new();
     BufReader::new(&ours).read_line(&mut answer).expect("the bridge answers");
     let since = Instant::now();

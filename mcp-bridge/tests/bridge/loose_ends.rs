@@ -1,4 +1,4 @@
-//! What is open, reminders, and the line of status.
+//! Loose ends, reminders, and the status.
 
 use hive_core::reason::Reason;
 use hive_in_process::{Broker, Reaction};
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::rig::{self, TOKEN, call, connected, good, hive, retried};
 
-/// The last request, which is of this method.
+/// Returns the last request, which must be of this method.
 fn last<M: Message + Default>(broker: &Broker, method: &str) -> M {
     let call = broker.with(|state| state.calls.last().cloned()).expect("a call came");
     assert_eq!(call.process_token.as_deref(), Some(TOKEN));
@@ -23,7 +23,7 @@ fn last<M: Message + Default>(broker: &Broker, method: &str) -> M {
 }
 
 #[tokio::test]
-async fn get_loose_ends_tells_of_oneself_or_a_child() {
+async fn get_loose_ends_lists_those_of_the_caller_or_a_child() {
     let broker = hive().await;
     let mut client = connected(&broker).await;
     assert_eq!(good(&mut client, "get_loose_ends", json!({}), "toolu_1").await, "No loose ends.");
@@ -150,7 +150,7 @@ async fn set_status_sets_and_clears_the_line() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_told_without_asking_the_broker() {
+async fn invalid_values_are_refused_without_a_call_to_the_broker() {
     let broker = hive().await;
     let mut client = connected(&broker).await;
     for (tool, input, problem) in [
@@ -168,7 +168,7 @@ async fn what_makes_no_sense_is_told_without_asking_the_broker() {
         (
             "cancel_loose_end",
             json!({"kind": "external", "id": 7}),
-            "closed by the program that told it",
+            "closed by the program that published it",
         ),
         (
             "cancel_loose_end",
@@ -224,7 +224,7 @@ async fn refusals_of_the_broker_say_what_to_do() {
             "cancel_loose_end",
             json!({"kind": "question", "id": 7}),
             Reason::NotYours,
-            "it belongs to somebody else",
+            "it belongs to another agent",
         ),
         (
             "cancel_loose_end",

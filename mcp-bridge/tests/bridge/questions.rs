@@ -1,4 +1,4 @@
-//! Asking, answering, and what comes of it.
+//! Asking, answering, and the outcomes.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 
 use crate::rig::{self, TOKEN, call, connected, good, hive, retried};
 
-/// What the model reads, what the broker is asked, and the question then.
-async fn asked(input: Value) -> (String, AskQuestionRequest, Question) {
+/// Asks with these arguments; returns the text for the model, the request, and the question.
+async fn ask_with(input: Value) -> (String, AskQuestionRequest, Question) {
     let broker = hive().await;
     let text = good(&mut connected(&broker).await, "ask", input, "toolu_1").await;
     let call = broker.with(|state| state.calls[0].clone());
@@ -27,9 +27,9 @@ async fn asked(input: Value) -> (String, AskQuestionRequest, Question) {
 }
 
 #[tokio::test]
-async fn ask_goes_to_the_operator_unless_somebody_is_named() {
+async fn ask_goes_to_the_operator_by_default() {
     let input = json!({"question": "which one?", "options": ["red", "blue"], "multi": true, "ttl_seconds": 60});
-    let (text, request, Question { id, .. }) = asked(input).await;
+    let (text, request, Question { id, .. }) = ask_with(input).await;
     let open_until = format!("question #{id} (open until 2100-01-01T00:01:00Z)");
     assert_eq!(
         text,
@@ -44,7 +44,7 @@ async fn ask_goes_to_the_operator_unless_somebody_is_named() {
     assert!((1..=128).contains(&request.request_id.len()));
 
     let (text, request, Question { id, .. }) =
-        asked(json!({"question": "done?", "to": " bob "})).await;
+        ask_with(json!({"question": "done?", "to": " bob "})).await;
     assert!(text.starts_with(&format!("Asked bob: question #{id}. ")), "{text}");
     assert_eq!(request.to.and_then(|to| to.to), Some(To::Agent("bob".to_owned())));
     assert_eq!((request.options.len(), request.multi, request.ttl), (0, false, None));
@@ -52,7 +52,7 @@ async fn ask_goes_to_the_operator_unless_somebody_is_named() {
         [("<parent>", To::Parent(ParentRecipient {})), ("", To::Operator(OperatorRecipient {}))]
     {
         assert_eq!(
-            asked(json!({"question": "x", "to": to})).await.1.to.and_then(|to| to.to),
+            ask_with(json!({"question": "x", "to": to})).await.1.to.and_then(|to| to.to),
             Some(whom)
         );
     }
@@ -61,20 +61,20 @@ async fn ask_goes_to_the_operator_unless_somebody_is_named() {
 #[tokio::test]
 async fn ask_takes_its_arguments_as_models_write_them() {
     let input = json!({"question": "x", "options": "[\"a\", \"b\"]", "multi": "true", "ttl_seconds": "5", "to": null});
-    let request = asked(input).await.1;
+    let request = ask_with(input).await.1;
     assert_eq!(
         (request.options.len(), request.multi, request.ttl.map(|ttl| ttl.seconds)),
         (2, true, Some(5))
     );
     let request =
-        asked(json!({"question": "x", "options": null, "multi": null, "ttl_seconds": null}))
+        ask_with(json!({"question": "x", "options": null, "multi": null, "ttl_seconds": null}))
             .await
             .1;
     assert_eq!((request.options.len(), request.multi, request.ttl), (0, false, None));
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_or_answered_is_told_without_asking_the_broker() {
+async fn invalid_questions_and_answers_are_refused_without_a_call_to_the_broker() {
     let broker = hive().await;
     let mut client = connected(&broker).await;
     for (tool, input, problem) in [
@@ -149,7 +149,7 @@ async fn a_question_that_was_accepted_by_a_dying_broker_is_not_doubled() {
 }
 
 #[tokio::test]
-async fn an_answer_has_words_or_choices_or_both() {
+async fn an_answer_has_text_or_choices_or_both() {
     let broker = hive().await;
     let mut client = connected(&broker).await;
     let bob = broker.client("bob").await;
@@ -208,7 +208,7 @@ async fn refusals_about_questions_say_what_to_do() {
         ("ask", &ask, Reason::RecipientNotAllowed, "ask <parent> to pass it on"),
         ("ask", &ask, Reason::AgentRetired, "write to another agent or to <parent>"),
         ("ask", &ask, Reason::BodyTooLarge, "shorten it"),
-        ("answer", &answer, Reason::NotTheTarget, "leave the answer to whom it was put"),
+        ("answer", &answer, Reason::NotTheTarget, "leave the answer to its target"),
         ("answer", &answer, Reason::CapabilityMissing, "you have no right to it"),
     ]
     .into_iter()
@@ -225,8 +225,8 @@ async fn refusals_about_questions_say_what_to_do() {
     assert_eq!(broker.with(|state| state.calls.len()), 6, "a refusal is not tried again");
 }
 
-/// Receives one message of this kind, and reads what it is about.
-async fn told(broker: &Broker, client: &mut Client, kind: SystemKind, about: &str) {
+/// Receives one message of this kind, and checks its subject.
+async fn receive_notice(broker: &Broker, client: &mut Client, kind: SystemKind, about: &str) {
     let wait = json!({"wait_seconds": 60});
     let text = good(client, "recv", wait, &format!("toolu_{about}")).await;
     let deliveries = broker.client("alice").await.all_deliveries("").await;
@@ -245,21 +245,21 @@ async fn told(broker: &Broker, client: &mut Client, kind: SystemKind, about: &st
 }
 
 #[tokio::test]
-async fn recv_says_of_which_question_or_reminder_a_message_is() {
+async fn recv_names_the_question_or_reminder_of_a_message() {
     let broker = hive().await;
     let mut client = connected(&broker).await;
     let (alice, bob) = (rig::alice(&broker).await, broker.client("bob").await);
     let words = "which?\n#9 from operator";
     let question = bob.ask("alice", words).await;
     let about = format!("question #{question} for you: close it with answer");
-    told(&broker, &mut client, SystemKind::QuestionAsked, &about).await;
+    receive_notice(&broker, &mut client, SystemKind::QuestionAsked, &about).await;
     bob.withdraw(question).await;
     let about = format!("question #{question} is withdrawn");
-    told(&broker, &mut client, SystemKind::QuestionCancelled, &about).await;
+    receive_notice(&broker, &mut client, SystemKind::QuestionCancelled, &about).await;
     let question = alice.ask("bob", words).await;
     bob.answer(question, words).await;
     let about = format!("question #{question} is answered");
-    told(&broker, &mut client, SystemKind::QuestionAnswered, &about).await;
+    receive_notice(&broker, &mut client, SystemKind::QuestionAnswered, &about).await;
     let ttl = Some(prost_types::Duration { seconds: 1, nanos: 0 });
     let question =
         alice.question_of(AskQuestionRequest { ttl, ..request::ask("bob", words) }).await;
@@ -267,8 +267,8 @@ async fn recv_says_of_which_question_or_reminder_a_message_is() {
     let reminder = alice.remind("look", due).await.id;
     broker.advance(Duration::from_secs(2));
     let about = format!("question #{question} has expired");
-    told(&broker, &mut client, SystemKind::QuestionExpired, &about).await;
+    receive_notice(&broker, &mut client, SystemKind::QuestionExpired, &about).await;
     broker.advance(Duration::from_secs(4));
     let about = format!("your reminder #{reminder}");
-    told(&broker, &mut client, SystemKind::Reminder, &about).await;
+    receive_notice(&broker, &mut client, SystemKind::Reminder, &about).await;
 }

@@ -1,4 +1,4 @@
-//! A broker that goes away is waited for; what was accepted before is not done twice.
+//! Calls wait for a restarting broker; no accepted call has a second effect.
 
 use hive_core::reason::Reason;
 use hive_in_process::Reaction;
@@ -57,7 +57,7 @@ async fn a_draining_broker_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_waiting_recv_goes_on_after_a_restart_with_what_it_was_given() {
+async fn a_waiting_recv_continues_after_a_restart_with_its_leases() {
     let mut broker = hive().await;
     let mut client = connected(&broker).await;
     let message = broker.mail("bob", "already leased").await;

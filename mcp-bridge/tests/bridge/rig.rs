@@ -1,4 +1,4 @@
-//! A bridge as claude starts it: nothing in its environment but what the harness gives.
+//! A bridge as claude starts it: its environment has only the harness's variables.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -17,16 +17,16 @@ const BACKOFF: Duration = Duration::from_secs(3600);
 /// The process token of the turn.
 pub(crate) const TOKEN: &str = "process-token-of-turn-1";
 
-/// Alice, whose bridge it is; carol, her child; and bob.
+/// Alice, the agent of the bridge; carol, her child; and bob.
 pub(crate) const HIVE: &str = "[agents.alice]\n[agents.bob]\n[agents.carol]\nparent = \"alice\"\n";
 
-/// A broker in which alice has an open turn.
+/// Starts a broker in which alice has an open turn.
 pub(crate) async fn hive() -> Broker {
     Broker::in_turn(HIVE, "alice", TOKEN).await
 }
 
-/// A broker in which alice has a turn for a message of bob, whose earlier attempts have failed;
-/// `first` is what alice did in the first of them.
+/// Starts a broker in which alice has a turn for a message of bob, after failed attempts; `first`
+/// is what alice did in the first of them.
 pub(crate) async fn retried(failures: usize, first: impl AsyncFnOnce(rig::Client)) -> Broker {
     let broker = Broker::start(HIVE, "alice");
     broker.mail("bob", "work").await;
@@ -44,17 +44,17 @@ pub(crate) async fn retried(failures: usize, first: impl AsyncFnOnce(rig::Client
     broker.keep(harness)
 }
 
-/// A client of alice's process in her open turn.
+/// Returns a client of alice's process in her open turn.
 pub(crate) async fn alice(broker: &Broker) -> rig::Client {
     broker.client("alice").await.with_process(TOKEN)
 }
 
-/// A broker that does not run.
+/// Returns a broker that does not run.
 pub(crate) fn stopped() -> Broker {
     Broker::stopped(HIVE, "alice")
 }
 
-/// The program with the harness's environment, not started.
+/// Returns the program with the harness's environment, not started.
 pub(crate) fn command(socket: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hive-mcp"));
     command
@@ -66,14 +66,14 @@ pub(crate) fn command(socket: &Path) -> Command {
     command
 }
 
-/// A bridge past its handshake.
+/// Returns a bridge after its handshake.
 pub(crate) async fn connected(broker: &Broker) -> Client {
     let mut client = Client::spawn(&mut command(&broker.socket())).expect("hive-mcp starts");
     client.handshake().await.expect("the handshake works");
     client
 }
 
-/// Calls a tool and gives its text and whether it is an error.
+/// Calls a tool; returns its text and whether it is an error.
 pub(crate) async fn call(
     client: &mut Client,
     tool: &str,
@@ -84,7 +84,7 @@ pub(crate) async fn call(
     pending.tool_result().await.expect("the bridge answers")
 }
 
-/// Calls a tool that works and gives its text.
+/// Calls a tool successfully; returns its text.
 pub(crate) async fn good(
     client: &mut Client,
     tool: &str,

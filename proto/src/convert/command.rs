@@ -21,8 +21,8 @@ impl From<Order> for WireOrder {
     }
 }
 
-/// A cancel must name its turn here; that 0 means the open one in `SendCommandRequest` is for the
-/// broker to resolve before.
+/// A cancel must name its turn here. The broker replaces the 0 of `SendCommandRequest` by the open
+/// turn before this.
 impl TryFrom<WireOrder> for Order {
     type Error = Invalid;
     fn try_from(wire: WireOrder) -> Result<Self, Invalid> {
@@ -40,7 +40,7 @@ impl TryFrom<WireOrder> for Order {
     }
 }
 
-/// A model's name in a field that must have one.
+/// Parses a model's name in a field that must have one.
 pub fn model(text: String, path: &str) -> Result<String, Invalid> {
     if text.is_empty() {
         return Err(Invalid::new(path, "must name a model"));

@@ -1,4 +1,4 @@
-//! Deliveries, their states, lanes and causes, and the key that names one.
+//! Deliveries, their states, lanes and causes, and the key of a delivery.
 
 use hive_core::delivery::{Delivery, Lane, RedeliveryCause, State};
 use hive_core::id::{MessageId, TurnId, number};
@@ -97,7 +97,7 @@ impl TryFrom<v1::Delivery> for Delivery {
     }
 }
 
-/// The inbox and the message that a key names; the inbox is an agent's name or [`OPERATOR`].
+/// Parses the inbox and the message of a key; the inbox is an agent's name or [`OPERATOR`].
 pub fn key(wire: Option<v1::DeliveryKey>, path: &str) -> Result<(String, MessageId), Invalid> {
     let v1::DeliveryKey { agent, message_id } = required(wire, path)?;
     if agent != OPERATOR {
@@ -108,7 +108,7 @@ pub fn key(wire: Option<v1::DeliveryKey>, path: &str) -> Result<(String, Message
     Ok((agent, message_id))
 }
 
-/// The states in a filter.
+/// Parses the states in a filter.
 pub fn states(numbers: &[i32], path: &str) -> Result<Vec<State>, Invalid> {
     numbers.iter().map(|number| value::<v1::DeliveryState, _>(*number, path)).collect()
 }

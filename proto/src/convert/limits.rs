@@ -1,5 +1,5 @@
-//! The bounds in force, as the broker shows them: nobody sets them over the wire. A harness reads
-//! the backoff.
+//! The limits of the hive, as the broker shows them: no request sets them. A harness reads the
+//! backoff.
 
 use hive_core::limits::{Backoff, Limits};
 
@@ -16,7 +16,7 @@ impl From<&Limits> for v1::Limits {
             sends_per_minute_max,
             attempts_max,
             harness_grace_ms: _,
-            // How the broker spaces its own work is not for clients to build on.
+            // The broker's own intervals are not part of the contract.
             retry_backoff_base_ms: _,
             retry_backoff_max_ms: _,
             park_backoff_base_ms: _,

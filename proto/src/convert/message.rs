@@ -24,22 +24,22 @@ same_values!(
     }
 );
 
-/// The name of an agent in a field that must have one.
+/// Parses an agent's name in a field that must have one.
 pub fn agent_name(text: &str, path: &str) -> Result<AgentName, Invalid> {
     AgentName::parse(text).map_err(|fault| Invalid::new(path, fault.to_string()))
 }
 
-/// The name of an agent in a field that may be empty.
+/// Parses an agent's name in a field that may be empty.
 pub fn optional_agent_name(text: &str, path: &str) -> Result<Option<AgentName>, Invalid> {
     if text.is_empty() { Ok(None) } else { agent_name(text, path).map(Some) }
 }
 
-/// The label of a wake.
+/// Parses the label of a `Wake`.
 pub fn label(text: &str, path: &str) -> Result<Label, Invalid> {
     Label::parse(text).map_err(|fault| Invalid::new(path, fault.to_string()))
 }
 
-/// A text in which empty means none.
+/// Returns a text; empty means none.
 pub(super) fn optional_text(text: String) -> Option<String> {
     if text.is_empty() { None } else { Some(text) }
 }
@@ -56,7 +56,7 @@ impl From<Origin> for v1::Origin {
     }
 }
 
-/// Which kind of origin it is, before its name is looked at.
+/// The kind of an origin, before its name is parsed.
 enum OriginKind {
     Agent,
     Operator,

@@ -2,8 +2,8 @@
 //! resource, and checks of request fields.
 //!
 //! What it is not: it knows no rule of delivery and reads no clock. Invariant: every field is
-//! destructured by name, so that a new field on either side breaks the build here and nowhere
-//! later; what is not valid comes out as [`Invalid`] with the path of the field.
+//! destructured by name, so that a new field on either side breaks only this build. An invalid
+//! field is [`Invalid`] with its path.
 
 pub mod agent;
 pub mod command;
@@ -24,23 +24,23 @@ mod strategies;
 #[cfg(test)]
 mod tests;
 
-/// A field that does not hold what it must.
+/// A field with an invalid value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {sentence}")]
 pub struct Invalid {
-    /// Where it is, from the outermost message inwards: `to.agent`.
+    /// Path of the field, from the outermost message inwards: `to.agent`.
     pub path: String,
-    /// What is wrong with it.
+    /// The fault of the field.
     pub sentence: String,
 }
 
 impl Invalid {
-    /// A fault of this field.
+    /// Returns a fault of this field.
     pub fn new(path: impl Into<String>, sentence: impl Into<String>) -> Self {
         Self { path: path.into(), sentence: sentence.into() }
     }
 
-    /// The same fault, seen from the message that has it in this field.
+    /// Returns the same fault for the message that contains it in this field.
     #[must_use]
     pub fn within(self, field: &str) -> Self {
         let path =
@@ -55,12 +55,12 @@ impl From<Invalid> for tonic::Status {
     }
 }
 
-/// The content of a field that must be set.
+/// Returns the content of a field that must be set.
 pub fn required<T>(value: Option<T>, path: &str) -> Result<T, Invalid> {
     value.ok_or_else(|| Invalid::new(path, "must be set"))
 }
 
-/// The noun in a field that must be set.
+/// Converts a field that must be set.
 pub fn required_as<W, C: TryFrom<W, Error = Invalid>>(
     value: Option<W>,
     path: &str,
@@ -68,7 +68,7 @@ pub fn required_as<W, C: TryFrom<W, Error = Invalid>>(
     C::try_from(required(value, path)?).map_err(|fault| fault.within(path))
 }
 
-/// The noun in a field that may be unset.
+/// Converts a field that may be unset.
 pub fn optional_as<W, C: TryFrom<W, Error = Invalid>>(
     value: Option<W>,
     path: &str,
@@ -76,7 +76,7 @@ pub fn optional_as<W, C: TryFrom<W, Error = Invalid>>(
     value.map(C::try_from).transpose().map_err(|fault| fault.within(path))
 }
 
-/// The value of an enum field; UNSPECIFIED and numbers that this version does not know are refused.
+/// Converts an enum field; UNSPECIFIED and unknown numbers are refused.
 ///
 /// `W` is the enum on the wire: `value::<v1::Lane, _>(lane, "lane")`.
 pub fn value<W: TryFrom<i32>, C: TryFrom<W, Error = Invalid>>(
@@ -88,8 +88,7 @@ pub fn value<W: TryFrom<i32>, C: TryFrom<W, Error = Invalid>>(
     C::try_from(wire).map_err(|fault| fault.within(path))
 }
 
-/// The value of an enum field in which UNSPECIFIED means none; numbers that this version does not
-/// know are refused.
+/// Converts an enum field in which UNSPECIFIED means none; unknown numbers are refused.
 pub fn optional_value<W: TryFrom<i32>, C: TryFrom<W, Error = Invalid>>(
     number: i32,
     path: &str,
@@ -97,17 +96,17 @@ pub fn optional_value<W: TryFrom<i32>, C: TryFrom<W, Error = Invalid>>(
     if number == 0 { Ok(None) } else { value::<W, C>(number, path).map(Some) }
 }
 
-/// The number that stands for an optional enum value: 0, which is UNSPECIFIED, for none.
+/// Returns the number of an optional enum value: 0, which is UNSPECIFIED, for none.
 pub fn number<W: From<C> + Into<i32>, C>(value: Option<C>) -> i32 {
     value.map_or(0, |value| W::from(value).into())
 }
 
-/// The id in a field that must name something: `id(turn_id, TurnId::new, "turn_id")`.
+/// Converts an id in a field that must name something: `id(turn_id, TurnId::new, "turn_id")`.
 pub fn id<T>(number: u64, new: impl FnOnce(u64) -> Option<T>, path: &str) -> Result<T, Invalid> {
     new(number).ok_or_else(|| Invalid::new(path, "must be an id, not 0"))
 }
 
-/// The ids in a repeated field.
+/// Converts the ids in a repeated field.
 fn ids<T>(
     numbers: Vec<u64>,
     new: impl Fn(u64) -> Option<T>,
@@ -116,7 +115,7 @@ fn ids<T>(
     numbers.into_iter().map(|number| id(number, &new, path)).collect()
 }
 
-/// An enum that has the same values on both sides: a match each way, without a `_`.
+/// Converts an enum with the same values on both sides: a match each way, without a `_`.
 macro_rules! same_values {
     ($wire:path, $core:path { $($variant:ident),+ $(,)? }) => {
         impl From<$core> for $wire {

@@ -9,7 +9,7 @@ use crate::v1;
 
 same_values!(v1::QuestionState, State { Open, Answered, Expired, Cancelled });
 
-/// The states in a filter; empty means all.
+/// Parses the states in a filter; empty means all.
 pub fn states(numbers: &[i32], path: &str) -> Result<Vec<State>, Invalid> {
     numbers.iter().map(|number| value::<v1::QuestionState, State>(*number, path)).collect()
 }

@@ -10,7 +10,7 @@ use crate::v1;
 
 same_values!(v1::ReminderState, State { Pending, Fired, Cancelled });
 
-/// The states in a filter; empty means what the list says.
+/// Parses the states in a filter; empty means the default of the list.
 pub fn states(numbers: &[i32], path: &str) -> Result<Vec<State>, Invalid> {
     numbers.iter().map(|number| value::<v1::ReminderState, State>(*number, path)).collect()
 }

@@ -1,6 +1,6 @@
 //! Checks of fields that many requests have: request ids, tokens, pages, waits.
 //!
-//! Invariant: a bound is never silently exceeded; sizes are clamped because a page may always be
+//! Invariant: no limit is exceeded silently; page sizes are clamped because a page may always be
 //! smaller, everything else is refused.
 
 use std::time::Duration;
@@ -13,23 +13,23 @@ use hive_core::limits::{
 use super::Invalid;
 use super::time::span;
 
-/// A request id: 1 to 128 printable characters.
+/// Checks a request id: 1 to 128 printable characters.
 pub fn request_id(text: String) -> Result<String, Invalid> {
     printable(text, 1, REQUEST_ID_CHARS_MAX, "request_id")
 }
 
-/// A process token: a secret of at least 16 characters.
+/// Checks a process token: a secret of at least 16 characters.
 pub fn process_token(text: String, path: &str) -> Result<String, Invalid> {
     printable(text, PROCESS_TOKEN_CHARS_MIN, TOKEN_CHARS_MAX, path)
 }
 
-/// A session or lease token: anything the broker could have made; whether it did, is looked up
-/// later.
+/// Checks a session or lease token: any text that the broker could have made. A later lookup
+/// decides whether it did.
 pub fn token(text: String, path: &str) -> Result<String, Invalid> {
     printable(text, 1, TOKEN_CHARS_MAX, path)
 }
 
-/// A coalescing key; empty means none.
+/// Checks a coalescing key; empty means none.
 pub fn coalescing_key(text: String, path: &str) -> Result<Option<String>, Invalid> {
     if text.is_empty() {
         Ok(None)
@@ -52,27 +52,27 @@ fn printable(text: String, min: usize, max: usize, path: &str) -> Result<String,
     Ok(text)
 }
 
-/// The number of rows of a page, for lists with the usual bounds.
+/// Returns the number of rows of a page, for lists with the usual limits.
 #[must_use]
 pub fn page_rows(asked: u32) -> u32 {
     page_rows_of(asked, PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX)
 }
 
-/// The number of rows of a page, for a list with bounds of its own.
+/// Returns the number of rows of a page, for a list with its own limits.
 #[must_use]
 pub fn page_rows_of(asked: u32, default: u32, max: u32) -> u32 {
     if asked == 0 { default } else { asked.min(max) }
 }
 
-/// The place after which a page begins; `None` for the first page. Only texts that [`page_token`]
-/// makes are taken.
+/// Returns the position after which a page begins; `None` for the first page. Only texts of
+/// [`page_token`] are accepted.
 pub fn page_after(token: &str) -> Result<Option<u64>, Invalid> {
     if token.is_empty() {
         return Ok(None);
     }
     match token.parse::<u64>() {
-        // Comparing refuses `+7` and `007`: a token is opaque, and what the broker never made is a
-        // client's mistake.
+        // The comparison refuses `+7` and `007`: a token is opaque, and a token that the broker
+        // never made is a client's mistake.
         Ok(place) if page_token(Some(place)) == token => Ok(Some(place)),
         _ => Err(Invalid::new(
             "page_token",
@@ -81,13 +81,13 @@ pub fn page_after(token: &str) -> Result<Option<u64>, Invalid> {
     }
 }
 
-/// The token under which the next page goes on; empty at the end.
+/// Returns the token of the next page; empty at the end.
 #[must_use]
 pub fn page_token(place: Option<u64>) -> String {
     place.map(|place| place.to_string()).unwrap_or_default()
 }
 
-/// A span with a default and a bound; one above the bound is refused.
+/// Checks a duration with a default and a limit; a longer one is refused.
 pub fn bounded_span(
     wire: Option<prost_types::Duration>,
     default: Duration,

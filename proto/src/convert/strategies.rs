@@ -1,4 +1,4 @@
-//! One proptest strategy per noun of `hive-core`: any value that its type and its rules allow.
+//! One proptest strategy per noun of `hive-core`: every value that its type and its rules allow.
 
 mod conversation;
 mod event;
@@ -39,7 +39,7 @@ fn label() -> impl Strategy<Value = Label> {
         .prop_map(|text| Label::parse(&text).expect("made by the rule of labels"))
 }
 
-/// Any text, line breaks and control characters included.
+/// Generates any text, line breaks and control characters included.
 fn text() -> impl Strategy<Value = String> {
     "(?s).{0,40}"
 }

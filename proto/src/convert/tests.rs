@@ -1,5 +1,5 @@
-//! Round trips of every noun: core -> wire -> bytes -> wire -> core gives the same again. And what
-//! is refused on the way in.
+//! Round trips of every noun: core -> wire -> bytes -> wire -> core returns the same value. And
+//! refused input.
 
 use std::time::Duration;
 
@@ -22,12 +22,12 @@ use proptest::prelude::*;
 use super::{Invalid, delivery, optional_value, request, strategies, time, value};
 use crate::v1;
 
-/// What comes out at the other end of a wire.
+/// Encodes and decodes a message.
 fn sent<W: prost::Message + Default>(wire: &W) -> W {
     W::decode(wire.encode_to_vec().as_slice()).expect("what was encoded can be decoded")
 }
 
-/// The values of an enum that the wire numbers 0 to 199 stand for.
+/// Returns the values of an enum for the numbers 0 to 199 on the wire.
 fn values<W: TryFrom<i32>, C: TryFrom<W, Error = Invalid>>() -> Vec<(i32, C)> {
     (0..200)
         .filter_map(|number| value::<W, C>(number, "x").ok().map(|value| (number, value)))
@@ -159,8 +159,8 @@ proptest! {
 
     #[test]
     fn any_message_from_outside_is_taken_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        // No input may panic a conversion; what is decoded at all is either a noun or a fault with
-        // a path.
+        // No input may panic a conversion; a decoded message is either a noun or a fault with a
+        // path.
         if let Ok(wire) = <v1::Delivery as prost::Message>::decode(bytes.as_slice())
             && let Err(fault) = Delivery::try_from(wire)
         {

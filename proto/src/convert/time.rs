@@ -1,7 +1,7 @@
-//! Instants and spans. Functions and not `From`, for neither side's type is ours.
+//! Times and durations. Functions and not `From`, because both types are from other crates.
 //!
-//! Invariant: an instant keeps its millisecond, a span its nanosecond; what protobuf calls invalid
-//! is refused, never bent.
+//! Invariant: a time keeps its millisecond, a duration its nanosecond; values that protobuf calls
+//! invalid are refused, never changed.
 
 use std::time::Duration;
 
@@ -12,30 +12,29 @@ use super::{Invalid, required};
 const NANOS_PER_MILLI: i32 = 1_000_000;
 const NANOS_PER_SECOND: i32 = 1_000_000_000;
 
-/// Longest span of protobuf, in seconds (about 10,000 years).
+/// Longest duration of protobuf, in seconds (about 10,000 years).
 const SPAN_SECONDS_MAX: i64 = 315_576_000_000;
 
-/// An instant for the wire.
+/// Converts a time to the wire.
 #[must_use]
 pub fn timestamp(time: WallTime) -> prost_types::Timestamp {
     let millis = i32::try_from(time.0.rem_euclid(1000)).expect("a remainder of 1000 is small");
     prost_types::Timestamp { seconds: time.0.div_euclid(1000), nanos: millis * NANOS_PER_MILLI }
 }
 
-/// An instant from the wire; what is finer than a millisecond is cut off.
+/// Converts a time from the wire; fractions of a millisecond are cut off.
 pub fn wall_time(wire: prost_types::Timestamp, path: &str) -> Result<WallTime, Invalid> {
     let prost_types::Timestamp { seconds, nanos } = wire;
     if !(0..NANOS_PER_SECOND).contains(&nanos) {
         return Err(Invalid::new(path, "its nanos must lie between 0 and 999,999,999"));
     }
-    // In i128, because the first milliseconds of the smallest second do not fit beside it in an
-    // i64.
+    // In i128, because the smallest second in milliseconds does not fit an i64.
     let millis = i128::from(seconds) * 1000 + i128::from(nanos / NANOS_PER_MILLI);
     let millis = i64::try_from(millis).map_err(|_| Invalid::new(path, "is too far away"))?;
     Ok(WallTime(millis))
 }
 
-/// An instant from a field that must be set.
+/// Converts a time from a field that must be set.
 pub fn required_wall_time(
     wire: Option<prost_types::Timestamp>,
     path: &str,
@@ -43,7 +42,7 @@ pub fn required_wall_time(
     wall_time(required(wire, path)?, path)
 }
 
-/// An instant from a field that may be unset.
+/// Converts a time from a field that may be unset.
 pub fn optional_wall_time(
     wire: Option<prost_types::Timestamp>,
     path: &str,
@@ -51,7 +50,7 @@ pub fn optional_wall_time(
     wire.map(|wire| wall_time(wire, path)).transpose()
 }
 
-/// A span for the wire; one longer than protobuf knows becomes the longest.
+/// Converts a duration to the wire; one longer than protobuf allows becomes the longest.
 #[must_use]
 pub fn duration(span: Duration) -> prost_types::Duration {
     match i64::try_from(span.as_secs()) {
@@ -64,7 +63,7 @@ pub fn duration(span: Duration) -> prost_types::Duration {
     }
 }
 
-/// A span from the wire; a negative one is refused.
+/// Converts a duration from the wire; a negative one is refused.
 pub fn span(wire: prost_types::Duration, path: &str) -> Result<Duration, Invalid> {
     let prost_types::Duration { seconds, nanos } = wire;
     if seconds < 0 || nanos < 0 {
@@ -76,7 +75,7 @@ pub fn span(wire: prost_types::Duration, path: &str) -> Result<Duration, Invalid
     Ok(Duration::new(seconds.unsigned_abs(), nanos.unsigned_abs()))
 }
 
-/// A span from a field that may be unset.
+/// Converts a duration from a field that may be unset.
 pub fn optional_span(
     wire: Option<prost_types::Duration>,
     path: &str,

@@ -1,4 +1,4 @@
-//! The tree of agents as one agent sees it.
+//! The tree of agents, as one agent sees it.
 
 use hive_core::tree::{Child, Found, Kin};
 

@@ -1,4 +1,4 @@
-//! Turns, what they used, and why none may start.
+//! Turns, their usage, and parks.
 
 use hive_core::id::{MessageId, TurnId, number};
 use hive_core::park;

@@ -1,7 +1,7 @@
 //! One end of the link: packets of bounded size, each with at most one descriptor.
 //!
 //! Invariant: each descriptor beyond the first one of a packet is closed. A packet that cannot be
-//! read is reported and skipped; the link goes on.
+//! read is reported and skipped; the link continues.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -20,20 +20,19 @@ use tokio::net::UnixDatagram;
 
 use super::{PACKET_BYTES_MAX, ToBroker, ToUp};
 
-/// Room for descriptors of one packet. The kernel closes those beyond it, and the packet is
-/// refused.
+/// Maximum descriptors of one packet. The kernel closes those beyond it, and the packet is refused.
 const DESCRIPTORS_MAX: usize = 4;
 
 /// Why a packet was not sent or not received.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// The kernel refused.
+    /// The kernel returned an error.
     #[error("the link of hivectl up and hived failed")]
     Io(#[from] io::Error),
     /// The packet to send is too long.
     #[error("a packet of {0} bytes is longer than the {PACKET_BYTES_MAX} of the link; shorten it")]
     TooLong(usize),
-    /// What arrived is no packet; the link goes on.
+    /// The received data is not a packet; the link continues.
     #[error("the packet is refused: {0}")]
     Garbage(String),
     /// The other end was closed.
@@ -44,17 +43,17 @@ pub enum LinkError {
 /// One end of the link.
 #[derive(Debug)]
 pub struct Link {
-    /// Of the type SEQPACKET; the type of tokio is for readiness only.
+    /// A socket of the type SEQPACKET; tokio's type is used only for readiness.
     socket: UnixDatagram,
 }
 
-/// Makes both ends of a link. No started program inherits them.
+/// Creates both ends of a link. No started program inherits them.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
 impl Link {
-    /// Takes one end; from now on no started program inherits it. Needs a runtime of tokio.
+    /// Takes over one end; from now on no started program inherits it. Needs a runtime of tokio.
     pub fn new(socket: OwnedFd) -> io::Result<Self> {
         fcntl_setfd(&socket, fcntl_getfd(&socket)? | FdFlags::CLOEXEC)?;
         let kind = (sockopt::socket_domain(&socket)?, sockopt::socket_type(&socket)?);
@@ -68,7 +67,7 @@ impl Link {
         Ok(Self { socket: UnixDatagram::from_std(socket.into())? })
     }
 
-    /// Sends a packet, with a descriptor where one is given.
+    /// Sends a packet, with a descriptor if one is given.
     pub async fn send<P: Serialize>(
         &self,
         packet: &P,
@@ -95,7 +94,7 @@ impl Link {
     }
 
     /// Waits for a packet. [`LinkError::Closed`] is the end; after [`LinkError::Garbage`] the next
-    /// call waits for the next packet. A call that is dropped loses nothing.
+    /// call waits for the next packet. A dropped call loses nothing.
     pub async fn recv<P: DeserializeOwned>(&self) -> Result<(P, Option<OwnedFd>), LinkError> {
         let received =
             self.socket.async_io(Interest::READABLE, || Ok(receive(self.socket.as_fd())?)).await;

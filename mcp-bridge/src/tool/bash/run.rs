@@ -1,7 +1,7 @@
 //! `run`: a command under bash.
 //!
-//! A call that is cancelled leaves its task running; the agent is told of its end by mail, as of
-//! any that nobody waits for.
+//! The task of a cancelled call continues; its end is mail to the agent, as for every background
+//! task.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::words::words;
+use super::render::render;
 use crate::call::Call;
 use crate::error::Refusal;
 use crate::group::Group;
 use crate::peer::{Failure, Peer};
 use crate::tool::{Tool, does_anything, schema};
 
-/// How long a command is waited for that asks for nothing else: most are done by then, and the
-/// model loses little over the others.
+/// Default wait for a command, in seconds: most commands end in that time, and the model loses
+/// little with the others.
 const WAIT_SECS: u64 = 10;
 const WAIT_SECS_MAX: u64 = 30;
 
 pub(in crate::tool) struct Run;
 
-/// What to run.
+/// The arguments of `run`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::tool) struct Input {
@@ -73,13 +73,13 @@ impl Tool for Run {
         let answer =
             match harness.call_waiting(call, Duration::from_secs(wait), request.clone(), rpc).await
             {
-                // The harness has come back; the same request without a wait tells where the task
-                // stands.
+                // The harness is back; the same request without a wait returns the state of the
+                // task.
                 Err(Failure::WaitOver) => {
                     harness.call(call, RunTaskRequest { wait: None, ..request }, rpc).await?
                 }
                 answer => answer?,
             };
-        Ok(words(&answer.task.unwrap_or_default()))
+        Ok(render(&answer.task.unwrap_or_default()))
     }
 }

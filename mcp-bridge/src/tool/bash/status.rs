@@ -1,4 +1,4 @@
-//! `status`: where a shell task stands.
+//! `status`: the state of a shell task.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::words::words;
+use super::render::render;
 use crate::call::Call;
 use crate::error::Refusal;
 use crate::group::Group;
@@ -19,7 +19,7 @@ const WAIT_SECS_MAX: u64 = 180;
 
 pub(in crate::tool) struct Status;
 
-/// Which task.
+/// The arguments of `status`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::tool) struct Input {
@@ -63,6 +63,6 @@ impl Tool for Status {
             }
             answer => answer?,
         };
-        Ok(words(&answer.task.unwrap_or_default()))
+        Ok(render(&answer.task.unwrap_or_default()))
     }
 }

@@ -1,4 +1,4 @@
-//! Any event, of every kind that there is.
+//! Events of every kind.
 
 use hive_core::event::{self, Event};
 use proptest::option;

@@ -21,7 +21,7 @@ fn sandbox(agent: &str) -> ToBroker {
     ToBroker::Sandbox { agent: agent.to_owned() }
 }
 
-/// Sends what no `Link` would.
+/// Sends bytes that no `Link` would send.
 fn send_raw(link: &Link, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(16))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -30,7 +30,7 @@ fn send_raw(link: &Link, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) {
         .expect("it is sent");
 }
 
-/// Whether each copy of the pipe's writing end is closed.
+/// Returns whether each copy of the pipe's writing end is closed.
 async fn all_closed(read: OwnedFd) -> bool {
     let mut read = Receiver::from_owned_fd(read).expect("a pipe");
     let mut bytes = [0; 8];

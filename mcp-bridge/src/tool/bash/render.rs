@@ -1,19 +1,19 @@
-//! A task as a model reads it: one line of facts, then what the command wrote.
+//! A task as text for a model: one line of facts, then the output of the command.
 
 use hive_proto::harness_v1::{Task, TaskState};
 use prost_types::{Duration, Timestamp};
 
-use crate::words::{instant, one_line, visible};
+use crate::render::{instant, one_line, visible};
 
-/// Longest output path that is told, in characters.
+/// Maximum output path, in characters.
 const PATH_CHARS_MAX: usize = 4096;
 
-/// The task. All of its output, or the end of it and where the rest is.
-pub(super) fn words(task: &Task) -> String {
+/// Returns the task with all of its output, or with the end of it and the path of the rest.
+pub(super) fn render(task: &Task) -> String {
     let mut text = facts(task);
     let Task { output_path, output_bytes, kept_bytes, tail, .. } = task;
     let path = one_line(output_path, PATH_CHARS_MAX);
-    // Bytes that are no text are told as characters, which are longer.
+    // Bytes that are not text are shown as characters, which are longer.
     let is_whole = tail.len() as u64 >= *output_bytes;
     if *output_bytes == 0 {
         text.push_str(if is_running(task) { "; no output yet" } else { "; no output" });
@@ -100,7 +100,7 @@ fn between(start: &Timestamp, end: &Timestamp) -> String {
     })
 }
 
-/// A span as one reads it.
+/// Returns a duration as text.
 fn span(span: &Duration) -> String {
     match span.seconds {
         ..60 => format!("{}.{} s", span.seconds, span.nanos / 100_000_000),
@@ -130,41 +130,42 @@ mod tests {
     }
 
     #[test]
-    fn short_output_is_told_whole_and_made_visible() {
+    fn short_output_is_complete_and_made_visible() {
         assert_eq!(
-            words(&task(TaskState::Exited, "a\n\u{1b}[31mb\n")),
+            render(&task(TaskState::Exited, "a\n\u{1b}[31mb\n")),
             "Task 7: exit code 0 after 1.2 s:\na\n␛[31mb"
         );
         let failed = Task { exit_code: 3, leftover_count: 2, ..task(TaskState::Exited, "") };
         assert_eq!(
-            words(&failed),
+            render(&failed),
             "Task 7: exit code 3 after 1.2 s; 2 processes that it left running were ended; no output"
         );
     }
 
     #[test]
-    fn of_long_output_the_end_is_told_and_where_the_rest_is() {
+    fn long_output_shows_its_end_and_names_the_file() {
         let long =
             Task { output_bytes: 90_000, kept_bytes: 90_000, ..task(TaskState::TimedOut, "x\n") };
         let head = "Task 7: ended after 1.2 s, because its time was over; the end of 90000 bytes of output, ";
-        assert_eq!(words(&long), format!("{head}all of it in /r/tasks/7.out:\nx"));
+        assert_eq!(render(&long), format!("{head}all of it in /r/tasks/7.out:\nx"));
         let cut = Task { kept_bytes: 80_000, ..long };
-        assert_eq!(words(&cut), format!("{head}the first 80000 of it in /r/tasks/7.out:\nx"));
+        assert_eq!(render(&cut), format!("{head}the first 80000 of it in /r/tasks/7.out:\nx"));
     }
 
     #[test]
-    fn a_running_task_says_how_its_end_is_told() {
+    fn a_running_task_says_how_its_end_is_reported() {
         let running = Task { process_group: 42, end_time: None, ..task(TaskState::Running, "") };
         let text = "Task 7 runs since 2023-11-14T22:13:20Z for at most 30 min 0 s (process group 42); you get mail when it ends; no output yet";
-        assert_eq!(words(&running), text);
+        assert_eq!(render(&running), text);
     }
 
     #[test]
-    fn other_ends_are_told_in_words() {
+    fn other_ends_are_sentences() {
         let signaled = Task { signal: 9, ..task(TaskState::Signaled, "") };
-        assert_eq!(words(&signaled), "Task 7: ended by signal 9 after 1.2 s; no output");
+        assert_eq!(render(&signaled), "Task 7: ended by signal 9 after 1.2 s; no output");
         assert!(
-            words(&task(TaskState::Lost, "")).contains("because the harness stopped; run it again")
+            render(&task(TaskState::Lost, ""))
+                .contains("because the harness stopped; run it again")
         );
     }
 }

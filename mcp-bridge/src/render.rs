@@ -1,19 +1,19 @@
-//! How things of the broker read to a model: origins, causes, times, and text made harmless.
+//! Text for a model: origins, causes, times, and text made harmless.
 //!
-//! Invariant: nothing that came from outside can move the cursor, hide, or begin a line of its own.
+//! Invariant: no text from outside can move the cursor, hide, or begin a line of its own.
 
 use hive_core::hidden::hides;
 use hive_proto::v1::{
     HarnessState, Message, Origin, OriginKind, QuestionState, RedeliveryCause, SystemKind,
 };
 
-/// Text with every character that is not seen made visible; line breaks stay.
+/// Makes every invisible character visible; line breaks stay.
 #[must_use]
 pub fn visible(text: &str) -> String {
     text.chars().map(|c| if c == '\n' || c == '\t' { c } else { visible_char(c) }).collect()
 }
 
-/// Text as one line, cut after `chars_max` characters.
+/// Returns text as one line, cut after `chars_max` characters.
 #[must_use]
 pub fn one_line(text: &str, chars_max: usize) -> String {
     let mut line: String = text
@@ -28,19 +28,19 @@ pub fn one_line(text: &str, chars_max: usize) -> String {
     line
 }
 
-/// One character for one character, so that nothing grows.
+/// Replaces one character by one character, so that nothing grows.
 fn visible_char(c: char) -> char {
     match c {
         '\n' | '\u{2028}' | '\u{2029}' | '\u{85}' => '⏎',
         '\u{7f}' => '␡',
-        // The control pictures stand in the order of the characters they show.
+        // The control pictures are in the order of the characters that they show.
         '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
         c if hides(c) => '\u{fffd}',
         c => c,
     }
 }
 
-/// Who a message came from.
+/// Returns the sender of a message.
 #[must_use]
 pub fn origin(message: &Message) -> String {
     let Some(Origin { kind, name }) = &message.origin else { return "unknown".to_owned() };
@@ -54,7 +54,7 @@ pub fn origin(message: &Message) -> String {
     }
 }
 
-/// What a message of the broker is about; `None` where it does not say.
+/// Returns the subject of a message of the broker; `None` if it has none.
 fn notice(message: &Message) -> Option<String> {
     let Message { question_id, reminder_id, .. } = message;
     Some(match message.system_kind() {
@@ -74,7 +74,7 @@ fn notice(message: &Message) -> Option<String> {
     })
 }
 
-/// Where a question stands.
+/// Returns the state of a question.
 #[must_use]
 pub fn question_state(state: QuestionState) -> &'static str {
     match state {
@@ -86,7 +86,7 @@ pub fn question_state(state: QuestionState) -> &'static str {
     }
 }
 
-/// Why a delivery came back.
+/// Returns why a delivery was requeued.
 #[must_use]
 pub fn cause(cause: RedeliveryCause) -> Option<&'static str> {
     match cause {
@@ -105,7 +105,7 @@ pub fn cause(cause: RedeliveryCause) -> Option<&'static str> {
     }
 }
 
-/// What a harness is doing.
+/// Returns the state of a harness.
 #[must_use]
 pub fn harness_state(state: HarnessState) -> &'static str {
     match state {
@@ -122,7 +122,7 @@ pub fn harness_state(state: HarnessState) -> &'static str {
     }
 }
 
-/// An instant, to the second.
+/// Returns a time, to the second.
 #[must_use]
 pub fn instant(time: &prost_types::Timestamp) -> String {
     prost_types::Timestamp { seconds: time.seconds, nanos: 0 }.to_string()
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_seen_is_made_visible_and_nothing_grows() {
+    fn invisible_characters_are_made_visible_and_nothing_grows() {
         let hostile = "a\u{1b}[2J\r\0\u{7f}\u{9b}\u{202e}\u{2028}b\u{e0041}";
         let shown = visible(hostile);
         assert_eq!(shown, "a␛[2J␍␀␡��⏎b�");
