@@ -180,7 +180,7 @@ fn advice(reason: Reason) -> &'static str {
             "nothing was sent: try again later, and write to <parent> if it stays so"
         }
         Reason::BodyTooLarge => {
-            "nothing was sent: shorten it, or write it to a file and send where that is"
+            "nothing was sent: shorten it, or write it to a file and send its path"
         }
         Reason::RateLimited => {
             "nothing was sent: wait, send less often, and put several things into one message"
