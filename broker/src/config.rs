@@ -13,7 +13,7 @@ use hive_core::limits::Limits;
 use hive_core::name::AgentName;
 
 use crate::engine::Identity;
-use crate::engine::declare::Declared;
+use crate::engine::declared::Declared;
 use crate::rpc::listen::Layout;
 
 /// Why the configuration could not be loaded.

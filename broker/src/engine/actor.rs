@@ -84,3 +84,25 @@ pub(crate) fn known(conn: &rusqlite::Connection, name: &str) -> Result<AgentRow,
         }
     }
 }
+
+/// Returns the caller's row, if the session is the present one.
+pub(crate) fn session(
+    conn: &rusqlite::Connection,
+    caller: &Caller,
+    session_token: &str,
+) -> Result<AgentRow, Refusal> {
+    let me = row(conn, caller)?;
+    if me.session_token.as_deref() != Some(session_token) && !hive_fault::planted!(SessionUnchecked)
+    {
+        return Err(Refusal::LeaseLost);
+    }
+    Ok(me)
+}
+
+/// Refuses work for a stopped agent.
+pub(crate) fn check_started(row: &AgentRow) -> Result<(), Refusal> {
+    if row.stopped && !hive_fault::planted!(StoppedRuns) {
+        return Err(Refusal::AgentStopped { agent: row.name.clone() });
+    }
+    Ok(())
+}

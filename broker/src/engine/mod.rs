@@ -4,53 +4,26 @@
 //! Invariant: every change of state happens in one `store.write`, and waiters are notified of it
 //! after the commit.
 
-pub mod agents;
-pub mod attach;
-pub mod attention;
 pub mod background;
-pub mod backup;
-pub mod commands;
-pub mod declare;
+pub mod declared;
 pub mod directories;
 pub mod error;
-pub mod events;
-pub mod history;
-pub mod login;
-pub mod loose_end;
+pub mod mail;
 pub mod memory;
-pub mod messages;
-pub mod operate;
+pub mod operator;
 pub mod permit;
-pub mod policy;
 pub mod presence;
-pub mod problem;
-pub mod purge;
-pub mod question;
 pub mod rate;
-pub mod receive;
-pub mod reminder;
 pub mod sandboxes;
-pub mod search;
-pub mod send;
-pub mod settle;
-pub mod stats;
-pub mod status;
-pub mod stop;
 pub mod sweep;
-pub mod tree;
 pub mod turn;
 pub mod wait;
-pub mod wake;
 
 mod actor;
-mod admission;
 mod keys;
-mod kick;
-mod notice;
 mod once;
 mod refused;
 mod token;
-mod tool_use;
 
 #[cfg(test)]
 mod tests;
@@ -68,13 +41,18 @@ use crate::store::turn_events::TurnEvents;
 use crate::store::{Effect, Store, agent};
 use crate::wake::Hints;
 pub use actor::Actor;
+use background::Background;
 use directories::Directories;
 pub use error::Refusal;
+use mail::search::Searching;
 use memory::Memory;
+use operator::backup::Checking;
+use operator::login::Logins;
 use presence::Presences;
 use rate::Buckets;
 use refused::Refusals;
 use sandboxes::Sandboxes;
+use turn::end::fence_turns_of_other_boots;
 
 /// The configuration of the hive as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -124,11 +102,11 @@ pub struct Engine {
     presences: Arc<Presences>,
     sandboxes: Arc<Sandboxes>,
     buckets: Arc<Buckets>,
-    logins: Arc<login::Logins>,
+    logins: Arc<Logins>,
     refusals: Refusals,
-    background: background::Background,
-    searching: search::Searching,
-    checking: backup::Checking,
+    background: Background,
+    searching: Searching,
+    checking: Checking,
     draining: CancellationToken,
     lines: tokio::sync::watch::Sender<u64>,
     /// The cursor at which the next step of retention begins.
@@ -149,9 +127,9 @@ impl Engine {
             buckets: Arc::default(),
             logins: Arc::default(),
             refusals: Refusals::default(),
-            background: background::Background::default(),
-            searching: search::Searching::new(Index::beside(store.path())),
-            checking: backup::Checking::default(),
+            background: Background::default(),
+            searching: Searching::new(Index::beside(store.path())),
+            checking: Checking::default(),
             limits: Arc::new(limits),
             draining: CancellationToken::new(),
             lines: tokio::sync::watch::Sender::new(0),
@@ -177,7 +155,7 @@ impl Engine {
                 for row in agent::active(tx)? {
                     let boot_id =
                         if hive_fault::planted!(RestartEndsTurns) { "" } else { &boot_id };
-                    settle::fence_turns_of_other_boots(tx, &limits, &row, boot_id)?;
+                    fence_turns_of_other_boots(tx, &limits, &row, boot_id)?;
                     if let Some(token) = row.session_token {
                         let since = if hive_fault::planted!(NoGrace) {
                             hive_core::time::BootTime(0)

@@ -9,7 +9,8 @@ use std::time::Duration;
 use hive_core::delivery::{RedeliveryCause, Settlement};
 use hive_core::time::BootTime;
 
-use super::{Engine, Refusal, settle};
+use crate::engine::mail::settle;
+use crate::engine::{Engine, Refusal};
 use crate::store::agent::AgentRow;
 use crate::store::retention::{Cutoffs, old_requests, prune};
 use crate::store::{AgentKey, Effect, agent, delivery, turn};

@@ -21,7 +21,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::process::{Child, ChildStdin};
 
 use super::{NotifyError, item};
-use crate::engine::attention::Item;
+use crate::engine::mail::outbox::Item;
 
 /// Time limit of a command.
 pub(super) const LIMIT: Duration = Duration::from_secs(30);

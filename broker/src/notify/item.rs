@@ -3,7 +3,7 @@
 use prost_types::Timestamp;
 use serde::Serialize;
 
-use crate::engine::attention::{Item, Kind};
+use crate::engine::mail::outbox::{Item, Kind};
 
 #[derive(Serialize)]
 struct Json<'a> {

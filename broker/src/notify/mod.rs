@@ -13,7 +13,7 @@ mod tests;
 
 use hive_core::config::Notify;
 
-use crate::engine::attention::Item;
+use crate::engine::mail::outbox::Item;
 use command::Command;
 use webhook::Webhook;
 

@@ -14,7 +14,7 @@ use tokio::net::unix::pipe::{OpenOptions, Receiver};
 use super::command::Command;
 use super::webhook::Webhook;
 use super::{Notifier, NotifyError, SetUpError, item};
-use crate::engine::attention::{Item, Kind};
+use crate::engine::mail::outbox::{Item, Kind};
 
 /// Longer than anything here takes.
 const GUARD: Duration = Duration::from_secs(20);

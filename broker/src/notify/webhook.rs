@@ -16,7 +16,7 @@ use hyper_util::rt::TokioExecutor;
 use rustls::{ClientConfig, RootCertStore};
 
 use super::{NotifyError, SetUpError, item};
-use crate::engine::attention::Item;
+use crate::engine::mail::outbox::Item;
 
 /// Time limit for the answer of a server.
 pub(super) const LIMIT: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! Drains the operator outbox of [`crate::engine::attention`] with the notifier.
+//! Drains the operator outbox of [`crate::engine::mail::outbox`] with the notifier.
 //!
 //! Invariant: an item leaves the outbox only after the operator was notified, or because it is
 //! settled. A broker that dies between the two steps notifies again. A few notifications run at
@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::RETRY_PAUSE;
 use crate::engine::Engine;
-use crate::engine::attention::Item;
 use crate::engine::background::OUTBOX;
+use crate::engine::mail::outbox::Item;
 use crate::notify::Notifier;
 
 /// Most notifications at once.

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hive_broker::clock::Clock;
-use hive_broker::engine::attach::Attached;
 use hive_broker::engine::directories::Directories;
 use hive_broker::engine::memory::Memory;
+use hive_broker::engine::turn::attach::Attached;
 use hive_broker::engine::{Engine, Identity, Parts};
 use hive_broker::store::turn_events::TurnEvents;
 use hive_broker::store::{OpenError, Step, SteppedStore, Store};

@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use hive_broker::engine::question::Which;
+use hive_broker::engine::mail::question::Which;
 use hive_broker::engine::{Engine, Refusal};
 use hive_core::delivery::State;
 use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId};

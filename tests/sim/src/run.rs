@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 
-use hive_broker::engine::declare::Declared;
+use hive_broker::engine::declared::Declared;
 use hive_broker::store::Step;
 use hive_core::agent::{KickOnStart, Policy};
 use tokio::time::Instant;

@@ -6,7 +6,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
-use hive_broker::engine::declare::Declared;
+use hive_broker::engine::declared::Declared;
 use hive_core::name::AgentName;
 use hive_history::{Event, History, Mark, Setting};
 use tokio::sync::{Notify, watch};

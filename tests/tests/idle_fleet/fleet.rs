@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hive_broker::clock::{Clock, ManualClock};
-use hive_broker::engine::agents::Create;
-use hive_broker::engine::attach::{Attach, Attached};
 use hive_broker::engine::directories::Directories;
+use hive_broker::engine::mail::send::Send;
 use hive_broker::engine::memory::Memory;
-use hive_broker::engine::send::Send;
-use hive_broker::engine::turn::{Begin, Begun, Ended, EndedAnswer};
+use hive_broker::engine::operator::agents::Create;
+use hive_broker::engine::turn::attach::{Attach, Attached};
+use hive_broker::engine::turn::begin::{Begin, Begun};
+use hive_broker::engine::turn::end::{Ended, EndedAnswer};
 use hive_broker::engine::{Actor, Engine, Identity, Parts, Refusal};
 use hive_broker::store::Store;
 use hive_broker::store::request::RequestKey;

@@ -100,6 +100,30 @@ const SUPERVISE_ORDER: [&str; 11] = [
     "mod",
 ];
 
+/// The rooms and the shared files of the broker's engine, in the same way.
+const ENGINE_ORDER: [&str; 20] = [
+    "error",
+    "background",
+    "declared",
+    "directories",
+    "keys",
+    "permit",
+    "presence",
+    "rate",
+    "sandboxes",
+    "token",
+    "actor",
+    "memory",
+    "once",
+    "refused",
+    "wait",
+    "mail",
+    "turn",
+    "operator",
+    "sweep",
+    "mod",
+];
+
 /// The rooms of the broker's wire, in the same way.
 const RPC_ORDER: [&str; 4] = ["edge", "mod", "service", "server"];
 
@@ -276,6 +300,7 @@ fn the_modules_of_hivectl_have_an_order() {
 #[test]
 fn the_rooms_of_the_broker_have_an_order() {
     let mut findings = against_order("broker/src/store/", "crate::store::", &STORE_ORDER);
+    findings.extend(against_order("broker/src/engine/", "crate::engine::", &ENGINE_ORDER));
     findings.extend(against_order("broker/src/rpc/", "crate::rpc::", &RPC_ORDER));
     findings.extend(against_order(
         "broker/src/store/write/",

@@ -4,8 +4,8 @@ use hive_core::agent::{HarnessState, Isolation, Policy};
 use hive_core::reason::Reason;
 use hive_core::turn::Outcome;
 
-use super::super::attach::Attach;
 use super::hive::{Hive, caller, name};
+use crate::engine::turn::attach::Attach;
 
 #[tokio::test]
 async fn an_agent_is_shown_with_what_its_harness_does() {

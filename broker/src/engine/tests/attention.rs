@@ -10,9 +10,9 @@ use hive_core::question::{Answer, Wording};
 use hive_core::turn::Outcome;
 
 use super::super::Refusal;
-use super::super::attention::{Item, Kind};
-use super::super::question::Ask;
 use super::hive::{Harness, Hive, actor, caller, recipient};
+use crate::engine::mail::outbox::{Item, Kind};
+use crate::engine::mail::question::Ask;
 
 /// Long enough for every backoff and park.
 const LONG: u64 = 3600;

@@ -8,9 +8,9 @@ use hive_core::reason::Reason;
 use tokio::io::AsyncReadExt as _;
 use tokio_util::sync::CancellationToken;
 
-use super::super::backup::Backup;
 use super::audit::audit;
 use super::hive::{Hive, directory, done};
+use crate::engine::operator::backup::Backup;
 use crate::store::check::check;
 
 async fn bytes(mut backup: Backup) -> Vec<u8> {

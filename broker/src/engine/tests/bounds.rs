@@ -11,8 +11,8 @@ use hive_core::reason::Reason;
 use hive_core::turn::Outcome;
 
 use super::super::Refusal;
-use super::super::wake::{Wake, Woken};
 use super::hive::{Hive, actor};
+use crate::engine::mail::wake::{Wake, Woken};
 
 async fn wake(hive: &Hive, agent: &str, body: &str) -> Result<Woken, Refusal> {
     let label = Label::parse("timer").expect("a label");

@@ -7,8 +7,8 @@ use hive_core::reason::Reason;
 use hive_core::turn::Outcome;
 
 use super::super::Refusal;
-use super::super::commands::Tell;
 use super::hive::{Hive, caller, name};
+use crate::engine::operator::commands::Tell;
 
 async fn tell(hive: &Hive, tell: Tell) -> Result<CommandId, Refusal> {
     hive.engine().tell(caller("operator"), hive.request("Tell"), name("bob"), tell).await

@@ -8,8 +8,8 @@ use hive_core::event::Kind as EventKind;
 use hive_core::reason::Reason;
 
 use super::super::Refusal;
-use super::super::receive::{Leased, Receive};
 use super::hive::{Hive, actor, bodies, done, ids, message, request, stop, up_to};
+use crate::engine::mail::receive::{Leased, Receive};
 
 /// Longer than any test waits; nothing here waits for its end.
 const WAIT: Duration = Duration::from_secs(180);

@@ -10,10 +10,10 @@ use hive_core::event::Kind as EventKind;
 use hive_core::reason::Reason;
 
 use super::super::Refusal;
-use super::super::agents::Create;
-use super::super::commands::Tell;
-use super::super::declare::Declared;
 use super::hive::{Hive, caller, name};
+use crate::engine::declared::Declared;
+use crate::engine::operator::agents::Create;
+use crate::engine::operator::commands::Tell;
 
 /// A file with these agents and their parents.
 fn file(agents: &[(&str, Option<&str>)]) -> BTreeMap<hive_core::name::AgentName, Declared> {

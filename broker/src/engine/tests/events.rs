@@ -165,7 +165,8 @@ async fn messages_are_seen_by_their_sender_and_recipients_only() {
 async fn a_thread_is_a_message_and_its_replies() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let first = hive.send("alice", "bob", "well?").await;
-    let reply = super::super::send::Send { in_reply_to: Some(first), ..mail("alice", "well.") };
+    let reply =
+        crate::engine::mail::send::Send { in_reply_to: Some(first), ..mail("alice", "well.") };
     hive.engine()
         .send(super::hive::actor("bob"), hive.request("SendMessage"), reply)
         .await

@@ -10,8 +10,8 @@ use hive_core::reason::Reason;
 use hive_core::turn::{Kind, Outcome};
 
 use super::super::Refusal;
-use super::super::attach::Attach;
 use super::hive::{Harness, Hive, Run, actor, caller, done, ended, mail, request};
+use crate::engine::turn::attach::Attach;
 use crate::store::Tx;
 use crate::store::agent::{self, AgentRow};
 use crate::store::turn::{self, NewTurn};

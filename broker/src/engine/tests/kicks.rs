@@ -8,8 +8,8 @@ use hive_core::delivery::{Decision, State};
 use hive_core::message::SystemKind;
 use hive_core::turn::{Kind, Outcome};
 
-use super::super::declare::Declared;
 use super::hive::{Harness, Hive, Run, name, stop};
+use crate::engine::declared::Declared;
 
 /// Longer than any backoff of a delivery or a park.
 const LONG: u64 = 1_000;

@@ -7,8 +7,8 @@ use hive_core::time::WallTime;
 use hive_core::turn::Outcome;
 
 use super::super::Refusal;
-use super::super::notice::{self, Notice};
 use super::hive::{Hive, bodies, ids};
+use crate::engine::mail::notice::{self, Notice};
 
 /// The broker tells an agent something.
 async fn tell(hive: &Hive, agent: &str, body: &str) {
@@ -114,7 +114,7 @@ async fn a_bound_on_bytes_is_kept_before_anything_is_leased() {
     for body in ["12345", "12345", "1", "1234567890123"] {
         hive.send("operator", "bob", body).await;
     }
-    let ask = |max_bytes| super::super::receive::Receive {
+    let ask = |max_bytes| crate::engine::mail::receive::Receive {
         max_bytes: Some(max_bytes),
         ..super::hive::up_to(10)
     };

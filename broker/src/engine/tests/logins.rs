@@ -8,8 +8,8 @@ use hive_core::reason::Reason;
 use hive_core::turn::Outcome;
 
 use super::super::Refusal;
-use super::super::login::{End, Login, Said, Serving, Terminal, Typed};
 use super::hive::{Harness, Hive, caller, done, name};
+use crate::engine::operator::login::{End, Login, Said, Serving, Terminal, Typed};
 
 /// Longer than anything here takes.
 const GUARD: Duration = Duration::from_secs(30);

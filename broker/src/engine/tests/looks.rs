@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::hive::{Hive, actor, bodies, done, up_to};
-use crate::engine::receive::Receive;
+use crate::engine::mail::receive::Receive;
 
 fn patient() -> Receive {
     Receive { wait: Duration::from_secs(60), ..up_to(1) }

@@ -9,9 +9,9 @@ use hive_core::question::State as QuestionState;
 use hive_core::reason::Reason;
 
 use super::super::Refusal;
-use super::super::reminder::Due;
 use super::hive::{Hive, actor, caller, name};
 use super::questions::plain;
+use crate::engine::mail::reminder::Due;
 
 impl Hive {
     async fn loose_ends(&self, who: &str, of: &str) -> Result<Vec<LooseEnd>, Refusal> {

@@ -6,9 +6,9 @@ use hive_core::message::SystemKind;
 use hive_core::reason::Reason;
 use hive_core::turn::Outcome;
 
-use super::super::settle::Settled;
-use super::super::turn::Ended;
 use super::hive::{Harness, Hive, Run, caller, ended, ids, request};
+use crate::engine::turn::end::Ended;
+use crate::engine::turn::end::Settled;
 
 /// A turn that carries the mail that woke it, one piece whose tool result will reach the model, and
 /// one whose result will not.

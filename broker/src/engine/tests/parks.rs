@@ -10,8 +10,8 @@ use hive_core::time::WallTime;
 use hive_core::turn::{Kind, Outcome};
 
 use super::super::Refusal;
-use super::super::turn::Ended;
 use super::hive::{Harness, Hive, caller, done, ended, name, stop};
+use crate::engine::turn::end::Ended;
 
 async fn waiting_hive() -> (Hive, Harness) {
     let hive = Hive::new(&["bob"]).await;

@@ -7,8 +7,8 @@ use hive_core::event::Kind as EventKind;
 use hive_core::message::SystemKind;
 use hive_core::turn::{Kind, Outcome};
 
-use super::super::turn::Ended;
 use super::hive::{Harness, Hive, Run, bodies, ended};
+use crate::engine::turn::end::Ended;
 
 /// Long enough for every backoff and park.
 const LONG: u64 = 3600;

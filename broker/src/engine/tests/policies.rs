@@ -8,10 +8,10 @@ use hive_core::event::Kind as EventKind;
 use hive_core::reason::Reason;
 
 use super::super::Refusal;
-use super::super::policy::Part;
-use super::super::reminder::Due;
 use super::hive::{Hive, actor, caller, name, up_to};
 use super::questions::{plain, text};
+use crate::engine::mail::reminder::Due;
+use crate::engine::operator::policy::Part;
 
 fn groups(groups: &[&str]) -> Policy {
     Policy {

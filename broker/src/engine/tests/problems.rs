@@ -12,10 +12,10 @@ use hive_core::reason::Reason;
 use hive_core::turn::Outcome;
 
 use super::super::Refusal;
-use super::super::attention::Kind as AttentionKind;
-use super::super::commands::Tell;
-use super::super::problem::Problem;
 use super::hive::{Harness, Hive, caller, name, request};
+use crate::engine::mail::outbox::Kind as AttentionKind;
+use crate::engine::operator::commands::Tell;
+use crate::engine::turn::problem::Problem;
 
 fn problem(harness: &Harness, subject: &str, text: &str) -> Problem {
     Problem {

@@ -8,8 +8,8 @@ use hive_core::reason::Reason;
 use hive_core::turn::Outcome;
 
 use super::super::Refusal;
-use super::super::purge::Purged;
 use super::hive::{Hive, actor, caller, mail, name};
+use crate::engine::operator::purge::Purged;
 use crate::store::request::RequestKey;
 
 async fn try_purge(hive: &Hive, agent: &str, request: RequestKey) -> Result<Purged, Refusal> {

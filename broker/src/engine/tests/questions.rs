@@ -12,9 +12,9 @@ use hive_core::question::{Answer, Question, State, Wording};
 use hive_core::reason::Reason;
 use hive_core::turn::Outcome;
 
-use super::super::question::{Ask, Which};
 use super::super::{Actor, Refusal};
 use super::hive::{Hive, Run, actor, caller, recipient};
+use crate::engine::mail::question::{Ask, Which};
 
 /// A question without options.
 pub(super) fn plain(to: &str, text: &str) -> Ask {
@@ -404,8 +404,10 @@ async fn an_ask_in_a_full_inbox_is_not_lost() {
 async fn a_reply_of_the_operator_marks_what_it_answers_as_read() {
     let hive = Hive::new(&["alice"]).await;
     let sent = hive.send("alice", "operator", "look at this").await;
-    let reply =
-        super::super::send::Send { in_reply_to: Some(sent), ..super::hive::mail("alice", "I did") };
+    let reply = crate::engine::mail::send::Send {
+        in_reply_to: Some(sent),
+        ..super::hive::mail("alice", "I did")
+    };
     hive.engine().send(actor("operator"), hive.request("SendMessage"), reply).await.expect("sent");
     let delivery = hive.delivery("operator", sent).await;
     assert_eq!(
@@ -414,7 +416,7 @@ async fn a_reply_of_the_operator_marks_what_it_answers_as_read() {
     );
     let dropped = hive.send("alice", "operator", "and this").await;
     hive.decide("operator", dropped, Decision::Drop).await.expect("dropped");
-    let reply = super::super::send::Send {
+    let reply = crate::engine::mail::send::Send {
         in_reply_to: Some(dropped),
         ..super::hive::mail("alice", "too late")
     };

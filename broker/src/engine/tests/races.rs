@@ -9,9 +9,9 @@ use hive_core::question::State;
 use hive_core::reason::Reason;
 use proptest::prelude::*;
 
-use super::super::question::Ask;
 use super::hive::Hive;
 use super::questions::{plain, text};
+use crate::engine::mail::question::Ask;
 
 const TTL: u64 = 100;
 

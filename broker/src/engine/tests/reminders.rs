@@ -12,10 +12,10 @@ use hive_core::reason::Reason;
 use hive_core::reminder::{Reminder, State};
 use hive_core::turn::Outcome;
 
-use super::super::reminder::Due;
 use super::super::{Actor, Refusal};
 use super::hive::{Hive, actor, caller};
 use crate::clock::Clock as _;
+use crate::engine::mail::reminder::Due;
 
 fn after(seconds: u64) -> Due {
     Due::In(Duration::from_secs(seconds))

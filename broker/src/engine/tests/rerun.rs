@@ -5,8 +5,8 @@ use hive_core::id::MessageId;
 use hive_core::turn::{Kind, Outcome};
 use proptest::prelude::*;
 
-use super::super::send::{Receipt, Send};
 use super::hive::{Harness, Hive, Run, mail};
+use crate::engine::mail::send::{Receipt, Send};
 
 const LONG: u64 = 3600;
 

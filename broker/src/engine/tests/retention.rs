@@ -8,8 +8,8 @@ use hive_core::reason::Reason;
 use hive_core::turn::{Outcome, ToolUse};
 
 use super::super::Refusal;
-use super::super::turn::Ended;
 use super::hive::{Hive, caller, ended};
+use crate::engine::turn::end::Ended;
 
 const MONTH: Duration = Duration::from_secs(30 * 86_400);
 const DAY: u64 = 86_400;
@@ -141,7 +141,7 @@ async fn a_thread_outlives_the_message_it_answers() {
     let question = hive.send("alice", "bob", "well?").await;
     hive.decide("bob", question, Decision::Ack).await.expect("acked");
     hive.pass(20 * DAY);
-    let reply = super::super::send::Send {
+    let reply = crate::engine::mail::send::Send {
         in_reply_to: Some(question),
         ..super::hive::mail("alice", "well.")
     };

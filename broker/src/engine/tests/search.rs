@@ -15,10 +15,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::super::Refusal;
-use super::super::agents::Create;
-use super::super::question::Ask;
-use super::super::search::{Hit, Search};
 use super::hive::{Hive, actor, caller, done, name, recipient};
+use crate::engine::mail::question::Ask;
+use crate::engine::mail::search::{Hit, Search};
+use crate::engine::operator::agents::Create;
 use crate::store::AgentKey;
 
 const DAY: u64 = 86_400;

@@ -232,8 +232,10 @@ async fn an_agent_writes_only_to_whom_its_policy_allows_and_to_its_parent() {
 async fn a_reply_answers_something_that_its_sender_sent_or_received() {
     let hive = Hive::new(&["alice", "bob", "carol"]).await;
     let question = hive.send("alice", "bob", "well?").await;
-    let reply =
-        |to: &str| super::super::send::Send { in_reply_to: Some(question), ..mail(to, "well.") };
+    let reply = |to: &str| crate::engine::mail::send::Send {
+        in_reply_to: Some(question),
+        ..mail(to, "well.")
+    };
     let sent = hive
         .engine()
         .send(actor("bob"), hive.request("SendMessage"), reply("alice"))
@@ -248,7 +250,7 @@ async fn a_reply_answers_something_that_its_sender_sent_or_received() {
         .await
         .expect("the operator knows all");
     let unknown =
-        super::super::send::Send { in_reply_to: Some(message(9999)), ..mail("alice", "?") };
+        crate::engine::mail::send::Send { in_reply_to: Some(message(9999)), ..mail("alice", "?") };
     let unknown = hive.engine().send(actor("operator"), hive.request("SendMessage"), unknown).await;
     assert_eq!(reason(unknown), Reason::MessageNotFound);
 }

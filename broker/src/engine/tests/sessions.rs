@@ -334,7 +334,7 @@ async fn a_harness_that_gives_up_while_it_attaches_leaves_no_session_behind() {
     hive.sweep().await;
     let hold = hive.hold().await;
     let engine = std::sync::Arc::clone(hive.engine());
-    let attach = super::super::attach::Attach {
+    let attach = crate::engine::turn::attach::Attach {
         session_token: String::new(),
         take_over: false,
         revision: String::new(),

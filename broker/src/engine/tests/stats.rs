@@ -10,13 +10,13 @@ use hive_core::reason::Reason;
 use hive_core::turn::{Kind, Outcome, ToolUse, Usage};
 
 use super::super::Refusal;
-use super::super::problem::Problem;
-use super::super::reminder::Due;
-use super::super::stats::{Open, Stats, TurnStats, Waker};
-use super::super::turn::Ended;
-use super::super::wake::Wake;
 use super::hive::{Harness, Hive, Run, actor, caller, ended, name, request};
 use super::questions::plain;
+use crate::engine::mail::reminder::Due;
+use crate::engine::mail::wake::Wake;
+use crate::engine::turn::end::Ended;
+use crate::engine::turn::problem::Problem;
+use crate::engine::turn::stats::{Open, Stats, TurnStats, Waker};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);

@@ -6,8 +6,8 @@ use hive_core::event::Kind as EventKind;
 use hive_core::reason::Reason;
 use hive_core::turn::{Kind, Outcome};
 
-use super::super::commands::Tell;
 use super::hive::{Hive, actor, caller, done, name, up_to};
+use crate::engine::operator::commands::Tell;
 
 async fn set(hive: &Hive, stopped: bool) -> bool {
     let request = hive.request(if stopped { "StopAgent" } else { "StartAgent" });

@@ -19,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::Engine;
 use super::super::background::LEASES;
-use super::super::receive::Receive;
 use super::hive::{Hive, Run, actor, caller, ended, up_to};
 use crate::clock::{Clock, ManualClock};
+use crate::engine::mail::receive::Receive;
 
 /// A clock that follows the runtime's.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ async fn a_parked_agent_goes_on_when_its_park_is_over() {
     let run = begin(&hive, &harness.token).await;
     assert_eq!(seconds(&hive, before), 10);
     let before = hive.engine().clock().now();
-    let limited = super::super::turn::Ended {
+    let limited = crate::engine::turn::end::Ended {
         retry_time: Some(before.wall.after(Duration::from_secs(1800))),
         ..ended(&run, Outcome::RateLimited)
     };

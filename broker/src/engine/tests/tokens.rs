@@ -120,7 +120,8 @@ async fn a_recv_repeated_in_its_turn_gives_the_same_mail_and_after_it_none() {
     hive.send("alice", "bob", "one").await;
     hive.send("alice", "bob", "two").await;
     let key = super::hive::request("ReceiveMessages", "turn-3:tool-1", 1);
-    let ask = super::super::receive::Receive { tool_use: Some("tool-1".to_owned()), ..up_to(1) };
+    let ask =
+        crate::engine::mail::receive::Receive { tool_use: Some("tool-1".to_owned()), ..up_to(1) };
     let first = hive.engine().receive(run.actor(), key.clone(), ask.clone()).await.expect("taken");
     let again =
         hive.engine().receive(run.actor(), key.clone(), ask.clone()).await.expect("answered again");

@@ -6,8 +6,8 @@ use hive_core::reason::Reason;
 use hive_core::tree::{FOUND_AGENTS_MAX, Found, KIN_CHILDREN_MAX};
 
 use super::super::Refusal;
-use super::super::agents::Create;
 use super::hive::{Hive, caller, name};
+use crate::engine::operator::agents::Create;
 
 async fn find(hive: &Hive, who: &str, text: &str) -> Result<(Vec<Found>, bool), Refusal> {
     hive.engine().find_agents(caller(who), text.to_owned()).await

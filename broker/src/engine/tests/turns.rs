@@ -184,7 +184,7 @@ async fn a_turn_keeps_what_the_harness_said_of_it() {
         tool_call_count: 2,
         ..Default::default()
     };
-    let ended = super::super::turn::Ended {
+    let ended = crate::engine::turn::end::Ended {
         usage,
         model: "large".to_owned(),
         context_tokens: 1000,

@@ -6,8 +6,8 @@ use std::time::Duration;
 use hive_core::reason::Reason;
 use hive_core::turn::{Kind, Outcome};
 
-use super::super::turn::Ended;
 use super::hive::{Harness, Hive, Run, ended, name};
+use crate::engine::turn::end::Ended;
 
 async fn waiting_hive() -> (Hive, Harness) {
     let hive = Hive::new(&["bob"]).await;

@@ -8,8 +8,8 @@ use hive_core::reason::Reason;
 use hive_core::turn::Outcome;
 
 use super::super::Refusal;
-use super::super::wake::{Wake, Woken};
 use super::hive::{Hive, Run, actor, bodies, done, request};
+use crate::engine::mail::wake::{Wake, Woken};
 
 fn word(label: &str, body: &str, key: Option<&str>) -> Wake {
     let label = Label::parse(label).expect("a label");

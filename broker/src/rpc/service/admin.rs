@@ -11,11 +11,11 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::inbox::{place_of, token_of};
-use crate::engine::agents::Create;
 use crate::engine::background::TaskStatus;
-use crate::engine::backup::Checked;
-use crate::engine::commands::Tell;
-use crate::engine::policy::Part;
+use crate::engine::operator::agents::Create;
+use crate::engine::operator::backup::Checked;
+use crate::engine::operator::commands::Tell;
+use crate::engine::operator::policy::Part;
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
 use crate::rpc::edge::request;
@@ -274,7 +274,7 @@ impl v1::admin_service_server::AdminService for Rpc {
                 if problem.is_empty() {
                     problem = refusal.to_string();
                 }
-                crate::engine::operate::Totals::default()
+                crate::engine::operator::operate::Totals::default()
             }
         };
         let path = self.engine.store().path().to_path_buf();

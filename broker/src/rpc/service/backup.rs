@@ -12,7 +12,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
 use crate::engine::Refusal;
-use crate::engine::backup::Backup;
+use crate::engine::operator::backup::Backup;
 use crate::rpc::Rpc;
 use crate::spawn::spawn;
 

@@ -10,8 +10,8 @@ use hive_proto::v1;
 use hive_proto::v1::ack_delivery_request::Target;
 use tonic::{Request, Response, Status};
 
-use crate::engine::operate::DeliveryPlace;
-use crate::engine::receive::{Leased, Receive, Received};
+use crate::engine::mail::receive::{Leased, Receive, Received};
+use crate::engine::operator::operate::DeliveryPlace;
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
 use crate::rpc::edge::request;

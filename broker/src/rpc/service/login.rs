@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::engine::login::{End, Login, Said, Serving, Terminal, Typed};
+use crate::engine::operator::login::{End, Login, Said, Serving, Terminal, Typed};
 use crate::engine::{Refusal, permit};
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;

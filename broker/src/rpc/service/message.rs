@@ -6,8 +6,8 @@ use hive_proto::convert::{self, request as fields, time};
 use hive_proto::v1;
 use tonic::{Request, Response, Status};
 
-use crate::engine::search::{Hit, Search};
-use crate::engine::send::{Receipt, Send};
+use crate::engine::mail::search::{Hit, Search};
+use crate::engine::mail::send::{Receipt, Send};
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
 use crate::rpc::edge::request;

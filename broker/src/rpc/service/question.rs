@@ -12,7 +12,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use crate::engine::Refusal;
-use crate::engine::question::{Ask, Which};
+use crate::engine::mail::question::{Ask, Which};
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
 use crate::rpc::edge::request;

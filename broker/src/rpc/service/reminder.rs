@@ -7,7 +7,7 @@ use hive_proto::v1;
 use hive_proto::v1::create_reminder_request::Due as WireDue;
 use tonic::{Request, Response, Status};
 
-use crate::engine::reminder::Due;
+use crate::engine::mail::reminder::Due;
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
 use crate::rpc::edge::request;

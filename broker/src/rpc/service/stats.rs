@@ -5,7 +5,7 @@ use hive_proto::convert::time;
 use hive_proto::v1;
 use tonic::{Request, Response, Status};
 
-use crate::engine::stats::{Open, Slice, Stats, TurnStats, Waker, Window};
+use crate::engine::turn::stats::{Open, Slice, Stats, TurnStats, Waker, Window};
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
 

@@ -12,9 +12,10 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::login;
-use crate::engine::attach::{Attach, Attached};
-use crate::engine::problem::Problem;
-use crate::engine::turn::{Begin, Begun, Ended, EndedAnswer};
+use crate::engine::turn::attach::{Attach, Attached};
+use crate::engine::turn::begin::{Begin, Begun};
+use crate::engine::turn::end::{Ended, EndedAnswer};
+use crate::engine::turn::problem::Problem;
 use crate::engine::{Refusal, permit};
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;

@@ -7,7 +7,7 @@ use hive_proto::status::refusal;
 use hive_proto::v1;
 use tonic::{Request, Response, Status};
 
-use crate::engine::wake::Wake;
+use crate::engine::mail::wake::Wake;
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
 use crate::rpc::edge::request;

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hive_broker::clock::ManualClock;
-use hive_broker::engine::agents::Create;
 use hive_broker::engine::directories::Directories;
+use hive_broker::engine::mail::receive::Receive;
+use hive_broker::engine::mail::send::Send;
 use hive_broker::engine::memory::Memory;
-use hive_broker::engine::receive::Receive;
-use hive_broker::engine::send::Send;
+use hive_broker::engine::operator::agents::Create;
 use hive_broker::engine::{Engine, Identity, Parts};
 use hive_broker::store::turn_events::TurnEvents;
 use hive_broker::store::{SteppedStore, Store};

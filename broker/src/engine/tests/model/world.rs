@@ -12,14 +12,14 @@ use hive_core::reason::Reason;
 use hive_core::turn::{Kind, Outcome};
 
 use super::super::super::Refusal;
-use super::super::super::notice::{self, Notice};
-use super::super::super::receive::Leased;
-use super::super::super::turn::Ended;
-use super::super::super::wake::Wake;
 use super::super::audit::Auditor;
 use super::super::hive::{Harness, Hive, Run, actor, caller, ended, stop};
 use super::plain::{At, Holder, Model};
 use super::{READER, Step, WORKER};
+use crate::engine::mail::notice::{self, Notice};
+use crate::engine::mail::receive::Leased;
+use crate::engine::mail::wake::Wake;
+use crate::engine::turn::end::Ended;
 
 /// The names of the model's agents.
 const NAMES: [&str; 2] = ["worker", "reader"];

@@ -1,0 +1,174 @@
+//! Admission: the checks before a message, a question, a reminder or a wake is accepted.
+//!
+//! An agent is bounded by its policy, and by the limits of the hive for what the policy does not
+//! state. The operator is bounded by the room in an inbox alone. Invariant: a check that fails
+//! changes nothing, and the rate is taken last, so a refused call costs no message of the minute.
+
+use std::sync::Arc;
+
+use hive_core::id::TurnId;
+use hive_core::limits::Limits;
+use hive_core::message::{OPERATOR, Recipient};
+
+use crate::engine::actor::{self, Actor};
+use crate::engine::rate::Buckets;
+use crate::engine::{Engine, Refusal};
+use crate::store::agent::{self, AgentRow};
+use crate::store::message::To;
+use crate::store::{AgentKey, Tx, inbox};
+
+/// The limits of the callers of a hive.
+#[derive(Clone)]
+pub(crate) struct Bounds {
+    limits: Arc<Limits>,
+    buckets: Arc<Buckets>,
+}
+
+impl Bounds {
+    /// Returns the admission of one command.
+    pub(crate) fn admission<'a, 'tx>(
+        &'a self,
+        tx: &'a Tx<'tx>,
+        actor: &'a Actor,
+        me: &'a AgentRow,
+    ) -> Admission<'a, 'tx> {
+        Admission { tx, limits: &self.limits, buckets: &self.buckets, actor, me }
+    }
+}
+
+impl Engine {
+    pub(crate) fn bounds(&self) -> Bounds {
+        Bounds { limits: Arc::clone(&self.limits), buckets: Arc::clone(&self.buckets) }
+    }
+}
+
+/// The admission of one command: its transaction, its caller, and the caller's limits.
+#[derive(Clone, Copy)]
+pub(crate) struct Admission<'a, 'tx> {
+    pub(crate) tx: &'a Tx<'tx>,
+    pub(crate) limits: &'a Limits,
+    buckets: &'a Buckets,
+    pub(crate) actor: &'a Actor,
+    pub(crate) me: &'a AgentRow,
+}
+
+impl Admission<'_, '_> {
+    /// Returns whether the caller is an agent.
+    pub(crate) fn is_agent(&self) -> bool {
+        self.actor.caller.agent().is_some()
+    }
+
+    /// Checks the tool group, and returns the turn that the call belongs to, if there is one.
+    pub(crate) fn turn(&self, group: &'static str) -> Result<Option<TurnId>, Refusal> {
+        actor::check_group(&self.actor.caller, self.me, group)?;
+        if !self.is_agent() {
+            return Ok(None);
+        }
+        Ok(self.actor.turn(self.tx, self.me)?.map(|turn| turn.id))
+    }
+
+    /// Checks that an inbox has room for one more message.
+    pub(crate) fn check_inbox(&self, to: &AgentRow) -> Result<(), Refusal> {
+        let (depth, max) = (inbox::get(self.tx, to.key)?.open_count, self.limits.inbox_depth_max);
+        if depth >= max {
+            return Err(Refusal::InboxFull { agent: to.name.clone(), depth, max });
+        }
+        Ok(())
+    }
+
+    /// Checks that the caller may ask one more question; it has this many open.
+    pub(crate) fn check_questions(&self, open: u32) -> Result<(), Refusal> {
+        let max = self.me.policy.questions_open_max.unwrap_or(self.limits.questions_open_max);
+        if open >= max { Err(Refusal::QuestionLimit { open, max }) } else { Ok(()) }
+    }
+
+    /// Checks that the caller may set one more reminder; it has this many pending.
+    pub(crate) fn check_reminders(&self, pending: u32) -> Result<(), Refusal> {
+        let policy = &self.me.policy;
+        let max = policy.reminders_pending_max.unwrap_or(self.limits.reminders_pending_max);
+        if pending >= max { Err(Refusal::ReminderLimit { pending, max }) } else { Ok(()) }
+    }
+
+    /// Checks that this many bytes may be stored in inboxes for the caller, and takes one message
+    /// of its minute.
+    pub(crate) fn take_send(&self, bytes: usize) -> Result<(), Refusal> {
+        let policy = &self.me.policy;
+        let max = policy.sender_stored_bytes_max.unwrap_or(self.limits.sender_stored_bytes_max);
+        let stored = inbox::get(self.tx, self.me.key)?.stored_bytes;
+        if stored + bytes as u64 > max {
+            return Err(Refusal::StorageFull { bytes: stored, max });
+        }
+        self.take_rate()
+    }
+
+    /// Takes one message of the caller's minute.
+    pub(crate) fn take_rate(&self) -> Result<(), Refusal> {
+        let policy = &self.me.policy;
+        let per_minute = policy.sends_per_minute_max.unwrap_or(self.limits.sends_per_minute_max);
+        self.buckets
+            .take(self.me.key, per_minute, self.tx.now.boot)
+            .map_err(|retry_after| Refusal::RateLimited { per_minute, retry_after })
+    }
+
+    /// Returns the recipients, if the caller may write to each of them.
+    pub(crate) fn recipients(&self, to: &Recipient) -> Result<(To, Vec<AgentRow>), Refusal> {
+        let (tx, me, is_agent) = (self.tx, self.me, self.is_agent());
+        let parent = me.parent.unwrap_or(AgentKey::OPERATOR);
+        let one = |row: AgentRow| {
+            if is_agent && !is_allowed(me, &row) {
+                return Err(not_allowed(me, &row.name));
+            }
+            Ok((To::One(row.key), vec![row]))
+        };
+        match to {
+            Recipient::Agent(name) => one(actor::active(tx, name.as_str())?),
+            Recipient::Operator if is_agent => one(agent::by_key(tx, AgentKey::OPERATOR)?),
+            Recipient::Parent if is_agent => one(agent::by_key(tx, parent)?),
+            Recipient::Operator | Recipient::Parent => Err(Refusal::Field {
+                field: "to",
+                problem: "the operator cannot write to themselves; name an agent".to_owned(),
+            }),
+            Recipient::Everyone => {
+                if is_agent && !is_named(me, "*") {
+                    return Err(not_allowed(me, "*"));
+                }
+                let mut everyone = agent::active(tx)?;
+                everyone.retain(|row| row.key != me.key);
+                Ok((To::Everyone, everyone))
+            }
+        }
+    }
+}
+
+/// Checks a body by itself.
+pub(crate) fn check_body(body: &str, limits: &Limits) -> Result<(), Refusal> {
+    if body.is_empty() {
+        return Err(Refusal::Field { field: "body", problem: "a message needs a text".to_owned() });
+    }
+    if body.len() > limits.body_bytes_max as usize {
+        return Err(Refusal::BodyTooLarge { bytes: body.len(), max: limits.body_bytes_max });
+    }
+    Ok(())
+}
+
+/// Returns whether an agent may send to another: it has the tools, and its policy allows this
+/// recipient.
+pub(crate) fn may_write(me: &AgentRow, to: &AgentRow) -> bool {
+    me.policy.has_group("messaging") && is_allowed(me, to)
+}
+
+/// Returns whether a policy allows this recipient; the parent is always allowed.
+fn is_allowed(me: &AgentRow, to: &AgentRow) -> bool {
+    to.key == me.parent.unwrap_or(AgentKey::OPERATOR) || is_named(me, &to.name)
+}
+
+fn is_named(me: &AgentRow, recipient: &str) -> bool {
+    let allowed = &me.policy.allowed_recipients;
+    allowed.is_empty() || allowed.iter().any(|name| name == recipient)
+}
+
+fn not_allowed(me: &AgentRow, recipient: &str) -> Refusal {
+    let mut allowed = me.policy.allowed_recipients.clone();
+    allowed.push(me.parent.map_or(OPERATOR, |_| "<parent>").to_owned());
+    Refusal::RecipientNotAllowed { recipient: recipient.to_owned(), allowed }
+}

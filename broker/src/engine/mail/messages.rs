@@ -1,0 +1,58 @@
+//! Messages: reading them. An agent reads what it sent or received; the operator reads all.
+
+use hive_core::caller::Caller;
+use hive_core::id::MessageId;
+use hive_core::message::{Message, OPERATOR};
+
+use crate::engine::{Engine, Refusal, actor};
+use crate::store::AgentKey;
+use crate::store::message::{self, Filter};
+
+impl Engine {
+    /// Returns one message.
+    pub async fn get_message(&self, caller: Caller, id: MessageId) -> Result<Message, Refusal> {
+        self.store
+            .read(move |conn, _| {
+                let me = actor::row(conn, &caller)?;
+                if caller.agent().is_some() && !message::concerns(conn, id, me.key)? {
+                    return Err(Refusal::MessageNotFound { id });
+                }
+                message::get(conn, id)?.ok_or(Refusal::MessageNotFound { id })
+            })
+            .await
+    }
+
+    /// Lists messages, newest first; also returns whether there are more.
+    pub async fn list_messages(
+        &self,
+        caller: Caller,
+        agent: String,
+        thread_of: Option<MessageId>,
+        before: Option<MessageId>,
+        rows: u32,
+    ) -> Result<(Vec<Message>, bool), Refusal> {
+        self.store
+            .read(move |conn, _| {
+                let scope = scope(conn, &caller, &agent)?;
+                Ok(message::page(conn, Filter { agent: scope, thread_of, before }, rows)?)
+            })
+            .await
+    }
+}
+
+/// Returns the agent whose mail a caller asks for; `None` for that of all. An agent may read its
+/// own only.
+pub(super) fn scope(
+    conn: &rusqlite::Connection,
+    caller: &Caller,
+    agent: &str,
+) -> Result<Option<AgentKey>, Refusal> {
+    let me = actor::row(conn, caller)?;
+    match caller {
+        Caller::Agent(own) if agent.is_empty() || agent == own.as_str() => Ok(Some(me.key)),
+        Caller::Agent(_) => Err(Refusal::NotYours { what: "that agent's mail" }),
+        Caller::Operator(_) if agent.is_empty() => Ok(None),
+        Caller::Operator(_) if agent == OPERATOR => Ok(Some(AgentKey::OPERATOR)),
+        Caller::Operator(_) => Ok(Some(actor::known(conn, agent)?.key)),
+    }
+}

@@ -1,0 +1,166 @@
+//! Closing: the one outcome of a question and its notices, in one transaction.
+//!
+//! Invariant: closing a question that is not open changes nothing; the refusal names the outcome
+//! that won.
+
+use hive_core::delivery::State as DeliveryState;
+use hive_core::event::Kind;
+use hive_core::limits::Limits;
+use hive_core::message::SystemKind;
+use hive_core::name::AgentName;
+use hive_core::question::{Answer, State};
+
+use super::texts::{self, End};
+use crate::engine::Refusal;
+use crate::engine::mail::notice::{self, Notice, supersede};
+use crate::engine::mail::send::settle_operators;
+use crate::store::event::{Fact, log};
+use crate::store::question::{self as questions, Close, QuestionRow};
+use crate::store::{AgentKey, Tx, delivery};
+
+/// What ends a question.
+#[derive(Clone, Debug)]
+pub(crate) enum Closer<'a> {
+    /// Its target, with an answer.
+    Target { name: &'a str, answer: &'a Answer },
+    /// The operator with an answer; in their own name, or in the target's place.
+    OperatorAnswer { who: &'a str, answer: &'a Answer },
+    /// The asker, by withdrawing it.
+    Asker { name: &'a str },
+    /// The operator, by withdrawing it.
+    OperatorCancel { who: &'a str },
+    /// The deadline of the question.
+    Deadline,
+    /// The retirement of one of the two.
+    Retired { agent: &'a str },
+}
+
+/// Ends an open question and notifies the others.
+pub(crate) fn close(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    row: &QuestionRow,
+    closer: &Closer<'_>,
+) -> Result<(), Refusal> {
+    let id = row.question.id;
+    let (state, answer, closed_by, why) = match closer {
+        Closer::Target { name, answer } => (State::Answered, Some(*answer), *name, String::new()),
+        Closer::OperatorAnswer { who, answer } => {
+            (State::Answered, Some(*answer), *who, String::new())
+        }
+        Closer::Asker { name } => {
+            (State::Cancelled, None, *name, format!("{name} does not need it any more"))
+        }
+        Closer::OperatorCancel { who } => {
+            (State::Cancelled, None, *who, "the operator withdrew it".to_owned())
+        }
+        Closer::Deadline => (State::Expired, None, "", String::new()),
+        Closer::Retired { agent } => {
+            (State::Cancelled, None, "", format!("agent {agent} was retired"))
+        }
+    };
+    let operator_override =
+        matches!(closer, Closer::OperatorAnswer { .. }) && row.target != AgentKey::OPERATOR;
+    let closed = questions::close(tx, id, &Close { state, answer, closed_by, operator_override })?;
+    if !closed {
+        return Err(already(tx, row)?);
+    }
+    let (event, kind) = match state {
+        State::Answered | State::Open => (Kind::QuestionAnswered, SystemKind::QuestionAnswered),
+        State::Expired => (Kind::QuestionExpired, SystemKind::QuestionExpired),
+        State::Cancelled => (Kind::QuestionCancelled, SystemKind::QuestionCancelled),
+    };
+    let detail = texts::closed(state, closed_by);
+    log(tx, Fact { question: Some(id), detail: &detail, ..Fact::about(event, row.asker) })?;
+    let said = answer.map(texts::answer).unwrap_or_default();
+    let end = End { state, operator_override, answer: &said, why: &why };
+    tell_target(tx, limits, row, kind, &end, closer)?;
+    tell_asker(tx, limits, row, kind, &end, closer)
+}
+
+/// Returns the refusal for a question that is over: its outcome.
+pub(super) fn already(tx: &Tx<'_>, row: &QuestionRow) -> Result<Refusal, Refusal> {
+    let id = row.question.id;
+    let now = questions::get(tx, id)?.ok_or(Refusal::QuestionNotFound { id })?;
+    // A model may read this: which account the operator used is in the event and in the question.
+    let closed_by = match now.closed_by.as_str() {
+        "" => "",
+        name if AgentName::parse(name).is_ok() => name,
+        _ => "the operator",
+    };
+    Ok(Refusal::QuestionClosed { id, outcome: texts::closed(now.state, closed_by) })
+}
+
+/// Notifies a target that has not answered that the question is over; the one that answered knows
+/// it.
+fn tell_target(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    row: &QuestionRow,
+    kind: SystemKind,
+    end: &End<'_>,
+    closer: &Closer<'_>,
+) -> Result<(), Refusal> {
+    match closer {
+        Closer::Target { .. } => drop_undelivered(tx, row),
+        Closer::OperatorAnswer { who, .. } | Closer::OperatorCancel { who }
+            if row.target == AgentKey::OPERATOR =>
+        {
+            row.question.message_id.map_or(Ok(()), |message| settle_operators(tx, message, who))
+        }
+        Closer::Retired { agent } if *agent == row.question.target => drop_undelivered(tx, row),
+        Closer::OperatorAnswer { .. }
+        | Closer::Asker { .. }
+        | Closer::OperatorCancel { .. }
+        | Closer::Deadline
+        | Closer::Retired { .. } => {
+            let body =
+                texts::over(row.question.id, &row.question.asker, &row.question.wording, end);
+            let notice = Notice {
+                question: Some(row.question.id),
+                in_reply_to: row.question.message_id,
+                ..Notice::about(&row.question.asker, row.target, kind, &body)
+            };
+            notice::send(tx, limits, notice).map(|_| ())
+        }
+    }
+}
+
+/// Drops the undelivered question, because it is answered already. A model would be confused by a
+/// question that it has answered.
+fn drop_undelivered(tx: &Tx<'_>, row: &QuestionRow) -> Result<(), Refusal> {
+    let Some(message) = row.question.message_id else { return Ok(()) };
+    match delivery::get(tx, row.target, message)? {
+        Some(delivery) if delivery.progress.state == DeliveryState::Ready => {
+            supersede(tx, row.target, message)
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Sends the outcome to the asker, unless the asker withdrew the question or is retired.
+fn tell_asker(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    row: &QuestionRow,
+    kind: SystemKind,
+    end: &End<'_>,
+    closer: &Closer<'_>,
+) -> Result<(), Refusal> {
+    match closer {
+        Closer::Asker { .. } => return Ok(()),
+        Closer::Retired { agent } if *agent == row.question.asker => return Ok(()),
+        Closer::OperatorCancel { .. } if row.asker == AgentKey::OPERATOR => return Ok(()),
+        Closer::Target { .. }
+        | Closer::OperatorAnswer { .. }
+        | Closer::OperatorCancel { .. }
+        | Closer::Deadline
+        | Closer::Retired { .. } => {}
+    }
+    let body = texts::outcome(row.question.id, &row.question.target, &row.question.wording, end);
+    let notice = Notice {
+        question: Some(row.question.id),
+        ..Notice::about(&row.question.target, row.asker, kind, &body)
+    };
+    notice::send(tx, limits, notice).map(|_| ())
+}

@@ -1,0 +1,321 @@
+//! Questions: asking, answering and withdrawing, with exactly one outcome each.
+//!
+//! `core::question` checks the wording of a question and of an answer. Invariant: a question and
+//! the message that delivers it are one transaction, and so are its outcome and the notices of it.
+
+mod close;
+mod read;
+mod texts;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hive_core::caller::Caller;
+use hive_core::event::Kind;
+use hive_core::id::QuestionId;
+use hive_core::limits::{DUE_SPAN_MIN, Limits, QUESTION_TTL_MAX};
+use hive_core::message::{Recipient, SystemKind};
+use hive_core::question::{Answer, Fault, Question, State, Wording};
+use hive_core::time::WallTime;
+use serde::{Deserialize, Serialize};
+
+use super::admission::Admission;
+use super::notice::{self, Notice};
+use super::outbox;
+use crate::engine::actor::{self, Actor};
+use crate::engine::once::once;
+use crate::engine::{Engine, Refusal};
+use crate::store::agent::AgentRow;
+use crate::store::event::{Fact, log};
+use crate::store::question::{self as questions, NewQuestion, QuestionRow};
+use crate::store::request::RequestKey;
+use crate::store::{AgentKey, Tx, message};
+pub(crate) use close::{Closer, close};
+pub use read::Which;
+
+/// Most questions that one sweep closes, so that it never stalls a send.
+const STEP_ROWS: u32 = 100;
+
+/// A question to ask.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// The agent or the operator that is asked.
+    pub to: Recipient,
+    /// The text and the options.
+    pub wording: Wording,
+    /// How long it stays open.
+    pub ttl: Option<Duration>,
+}
+
+/// The stored answer for a replay.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Asked {
+    id: QuestionId,
+    already: bool,
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::AnswerTooLong(bytes) => {
+                Self::BodyTooLarge { bytes, max: bound(hive_core::limits::ANSWER_BYTES_MAX) }
+            }
+            Fault::TextTooLong(bytes) => {
+                Self::BodyTooLarge { bytes, max: bound(hive_core::limits::QUESTION_BYTES_MAX) }
+            }
+            Fault::NoText
+            | Fault::TooManyOptions(_)
+            | Fault::BadOption(_)
+            | Fault::DoubleOption(_)
+            | Fault::MultiWithoutOptions
+            | Fault::EmptyAnswer
+            | Fault::NotOffered { .. }
+            | Fault::NothingOffered
+            | Fault::OneChoice(_) => {
+                Self::Field { field: fault.field(), problem: fault.to_string() }
+            }
+        }
+    }
+}
+
+fn bound(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+impl Engine {
+    /// Asks a question; returns it, and whether an earlier run of the same delivery had asked it
+    /// already.
+    pub async fn ask(
+        &self,
+        actor: Actor,
+        request: RequestKey,
+        ask: Ask,
+    ) -> Result<(Question, bool), Refusal> {
+        self.check_open()?;
+        ask.wording.check()?;
+        if let Some(ttl) = ask.ttl
+            && !(DUE_SPAN_MIN..=QUESTION_TTL_MAX).contains(&ttl)
+        {
+            let problem = format!("it must be between 1 s and {} s", QUESTION_TTL_MAX.as_secs());
+            return Err(Refusal::Field { field: "ttl", problem });
+        }
+        let (bounds, caller) = (self.bounds(), actor.caller.clone());
+        let asked = self
+            .store
+            .write(move |tx| {
+                let me = actor.row(tx)?;
+                let asked =
+                    once(tx, me.key, &request, || put(&bounds.admission(tx, &actor, &me), &ask))?;
+                let question = questions::get(tx, asked.id)?
+                    .ok_or(Refusal::QuestionNotFound { id: asked.id })?;
+                Ok((question, asked.already))
+            })
+            .await;
+        self.noting(&caller, "ask", asked).await
+    }
+
+    /// Answers an open question.
+    pub async fn answer(
+        &self,
+        actor: Actor,
+        request: RequestKey,
+        id: QuestionId,
+        answer: Answer,
+    ) -> Result<Question, Refusal> {
+        self.close_by(actor, request, id, "answer", move |tx, limits, actor, me, row| {
+            actor::check_group(&actor.caller, me, "messaging")?;
+            match &actor.caller {
+                Caller::Agent(name) => {
+                    if row.target != me.key {
+                        return Err(Refusal::NotTheTarget {
+                            id,
+                            target: row.question.target.clone(),
+                        });
+                    }
+                    actor.turn(tx, me)?;
+                    let answer = checked(tx, row, &answer)?;
+                    close(tx, limits, row, &Closer::Target { name: name.as_str(), answer: &answer })
+                }
+                Caller::Operator(who) => {
+                    let answer = checked(tx, row, &answer)?;
+                    close(
+                        tx,
+                        limits,
+                        row,
+                        &Closer::OperatorAnswer { who: who.as_str(), answer: &answer },
+                    )
+                }
+            }
+        })
+        .await
+    }
+
+    /// Withdraws an open question.
+    pub async fn cancel_question(
+        &self,
+        actor: Actor,
+        request: RequestKey,
+        id: QuestionId,
+    ) -> Result<Question, Refusal> {
+        self.close_by(actor, request, id, "cancel question", cancel).await
+    }
+
+    async fn close_by<F>(
+        &self,
+        actor: Actor,
+        request: RequestKey,
+        id: QuestionId,
+        call: &'static str,
+        close: F,
+    ) -> Result<Question, Refusal>
+    where
+        F: FnOnce(&Tx<'_>, &Limits, &Actor, &AgentRow, &QuestionRow) -> Result<(), Refusal>
+            + Send
+            + 'static,
+    {
+        self.check_open()?;
+        let (limits, caller) = (Arc::clone(&self.limits), actor.caller.clone());
+        let closed = self
+            .store
+            .write(move |tx| {
+                let me = actor.row(tx)?;
+                once(tx, me.key, &request, || {
+                    let row = questions::row(tx, id)?.ok_or(Refusal::QuestionNotFound { id })?;
+                    close(tx, &limits, &actor, &me, &row)
+                })?;
+                questions::get(tx, id)?.ok_or(Refusal::QuestionNotFound { id })
+            })
+            .await;
+        self.noting(&caller, call, closed).await
+    }
+
+    /// Ends questions whose deadline has passed; returns the next deadline.
+    pub async fn sweep_questions(&self) -> Result<Option<WallTime>, Refusal> {
+        let limits = Arc::clone(&self.limits);
+        self.store
+            .write(move |tx| {
+                for row in questions::expired(tx, tx.now.wall, STEP_ROWS)? {
+                    close(tx, &limits, &row, &Closer::Deadline)?;
+                }
+                Ok(questions::next_deadline(tx)?)
+            })
+            .await
+    }
+}
+
+/// Withdraws a question in the name of its asker, or of the operator.
+pub(crate) fn cancel(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    actor: &Actor,
+    me: &AgentRow,
+    row: &QuestionRow,
+) -> Result<(), Refusal> {
+    actor::check_group(&actor.caller, me, "inbox")?;
+    match &actor.caller {
+        Caller::Agent(name) => {
+            if row.asker != me.key {
+                return Err(Refusal::NotTheAsker {
+                    id: row.question.id,
+                    asker: row.question.asker.clone(),
+                });
+            }
+            actor.turn(tx, me)?;
+            close(tx, limits, row, &Closer::Asker { name: name.as_str() })
+        }
+        Caller::Operator(who) => {
+            close(tx, limits, row, &Closer::OperatorCancel { who: who.as_str() })
+        }
+    }
+}
+
+/// Returns the answer as it is stored. If the question is over, the refusal says so, whatever the
+/// answer.
+fn checked(tx: &Tx<'_>, row: &QuestionRow, answer: &Answer) -> Result<Answer, Refusal> {
+    let planted = [hive_fault::planted!(AnswerAfterExpiry), hive_fault::planted!(TwoOutcomes)]
+        .contains(&true);
+    if row.question.state != State::Open && !planted {
+        return Err(close::already(tx, row)?);
+    }
+    Ok(row.question.wording.take(answer)?)
+}
+
+fn put(admission: &Admission<'_, '_>, ask: &Ask) -> Result<Asked, Refusal> {
+    let &Admission { tx, limits, me, .. } = admission;
+    let turn = admission.turn("messaging")?;
+    let target = target(admission, &ask.to)?;
+    if let Some(turn) = turn
+        && let Some(id) = questions::equal_in_earlier_runs(tx, turn, target.key, &ask.wording)?
+    {
+        message::absorb(tx, turn, id.get())?;
+        return Ok(Asked { id, already: true });
+    }
+    if admission.is_agent() {
+        admission.check_questions(questions::open_asked(tx, me.key)?)?;
+        admission.take_rate()?;
+    }
+    let id = QuestionId::new(tx.next_id()).expect("the sequence begins with 1");
+    let deadline_time = ask.ttl.map(|ttl| tx.now.wall.after(ttl));
+    let body = texts::asked(id, &me.name, &ask.wording, deadline_time);
+    let notice = Notice {
+        turn,
+        question: Some(id),
+        ..Notice::about(&me.name, target.key, SystemKind::QuestionAsked, &body)
+    };
+    let message = notice::send(tx, limits, notice)?;
+    questions::insert(
+        tx,
+        &NewQuestion {
+            id,
+            asker: me.key,
+            target: target.key,
+            wording: &ask.wording,
+            deadline_time,
+            turn,
+            message,
+        },
+    )?;
+    if target.key == AgentKey::OPERATOR {
+        outbox::add(tx, outbox::Kind::Question, me.key, id.get(), &ask.wording.text)?;
+    }
+    let detail = format!("to {}", target.name);
+    let fact = Fact {
+        message: Some(message),
+        turn,
+        question: Some(id),
+        detail: &detail,
+        ..Fact::about(Kind::QuestionAsked, me.key)
+    };
+    log(tx, fact)?;
+    Ok(Asked { id, already: false })
+}
+
+/// Returns the target of a question: exactly one, and not the asker.
+fn target(admission: &Admission<'_, '_>, to: &Recipient) -> Result<AgentRow, Refusal> {
+    let refuse = |problem: &str| Err(Refusal::Field { field: "to", problem: problem.to_owned() });
+    match to {
+        Recipient::Everyone => {
+            return refuse("a question goes to one; name an agent, or ask the operator");
+        }
+        Recipient::Operator | Recipient::Parent if !admission.is_agent() => {
+            return refuse("the operator asks agents; name one");
+        }
+        Recipient::Agent(_) | Recipient::Operator | Recipient::Parent => {}
+    }
+    let (_, mut recipients) = admission.recipients(to)?;
+    match recipients.pop() {
+        Some(target) if target.key == admission.me.key => {
+            refuse("nobody asks themselves; remind yourself instead")
+        }
+        Some(target) => Ok(target),
+        None => refuse("a question goes to one; name an agent, or ask the operator"),
+    }
+}
+
+/// Ends the open questions that a retired agent asked or has to answer.
+pub(crate) fn retire(tx: &Tx<'_>, limits: &Limits, me: &AgentRow) -> Result<(), Refusal> {
+    for row in questions::open_of(tx, me.key)? {
+        close(tx, limits, &row, &Closer::Retired { agent: &me.name })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,384 @@
+//! Receiving: leasing mail of an inbox, for a turn or for a consumer without a harness.
+//!
+//! Invariant: `pick` is the only way to lease a delivery, so lanes, backoff and "served alone"
+//! apply to every receiver.
+
+use std::time::Duration;
+
+use hive_core::delivery::RedeliveryCause;
+use hive_core::delivery::{Delivery, Lane, Settlement, State, next_lane, system_run_after};
+use hive_core::event::Kind;
+use hive_core::id::{MessageId, TurnId};
+use hive_core::limits::{ALONE_FROM_ATTEMPT, ERROR_BYTES_MAX};
+use hive_core::time::WallTime;
+use serde::{Deserialize, Serialize};
+
+use super::settle;
+use crate::engine::actor::check_started;
+use crate::engine::actor::{Actor, check_group};
+use crate::engine::once::{keep, replay};
+use crate::engine::{Engine, Refusal, token};
+use crate::store::agent::AgentRow;
+use crate::store::delivery::{DeliveryRow, Lease};
+use crate::store::event::{Fact, log};
+use crate::store::request::RequestKey;
+use crate::store::waiter::Poll;
+use crate::store::{AgentKey, Effect, Tx, delivery, inbox, turn};
+
+/// The limits of a receive.
+#[derive(Clone, Debug)]
+pub struct Receive {
+    /// At most this many, at least 1.
+    pub max_deliveries: u32,
+    /// At most this many bytes of bodies; the first always fits.
+    pub max_bytes: Option<u64>,
+    /// How long to wait for the first delivery.
+    pub wait: Duration,
+    /// How long a consumer's lease lasts.
+    pub lease: Duration,
+    /// The id of the tool call that receives.
+    pub tool_use: Option<String>,
+}
+
+/// A delivery and its lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leased {
+    /// The leased delivery.
+    pub delivery: Delivery,
+    /// The token of a consumer's lease; `None` if the turn settles it.
+    pub token: Option<String>,
+    /// When a consumer's lease ends.
+    pub expire_time: Option<WallTime>,
+}
+
+/// The deliveries of one receive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// The leased deliveries, in serving order.
+    pub deliveries: Vec<Leased>,
+    /// The number of further ready deliveries.
+    pub pending: u32,
+    /// Whether this turn's delivery is served alone.
+    pub alone: bool,
+}
+
+/// The stored answer for a replay.
+#[derive(Debug, Serialize, Deserialize)]
+struct Answer {
+    leases: Vec<(MessageId, String)>,
+}
+
+/// Claims the next due delivery, in lane order. `failures_below` leaves out deliveries that are
+/// served alone.
+pub(crate) fn pick(
+    tx: &Tx<'_>,
+    agent: AgentKey,
+    failures_below: u32,
+) -> Result<Option<DeliveryRow>, Refusal> {
+    let run = inbox::get(tx, agent)?.system_run;
+    let first = if hive_fault::planted!(LanesMixed) { Lane::Normal } else { next_lane(run) };
+    let second = if first == Lane::System { Lane::Normal } else { Lane::System };
+    for lane in [first, second] {
+        if let Some(mut row) = delivery::due(tx, agent, lane, tx.now, failures_below, 1)?.pop() {
+            row.progress = row.progress.lease(tx.now).expect("what is due can be leased");
+            inbox::set_system_run(tx, agent, system_run_after(run, lane))?;
+            return Ok(Some(row));
+        }
+    }
+    Ok(None)
+}
+
+/// Writes a lease.
+pub(crate) fn claim(
+    tx: &Tx<'_>,
+    me: &AgentRow,
+    row: &mut DeliveryRow,
+    lease: Lease,
+) -> Result<(), Refusal> {
+    row.turn = lease.turn.or(row.turn);
+    row.lease = Some(lease);
+    delivery::save(tx, row, State::Ready)?;
+    let turn = row.lease.as_ref().and_then(|lease| lease.turn);
+    let detail = format!("attempt {}", row.progress.attempt(false));
+    log(
+        tx,
+        Fact {
+            message: Some(row.message),
+            turn,
+            detail: &detail,
+            ..Fact::about(Kind::DeliveryLeased, me.key)
+        },
+    )?;
+    Ok(())
+}
+
+impl Engine {
+    /// Leases mail, and waits for it if the request says so.
+    pub async fn receive(
+        &self,
+        actor: Actor,
+        request: RequestKey,
+        receive: Receive,
+    ) -> Result<Received, Refusal> {
+        if actor.caller.agent().is_none() {
+            return Err(Refusal::NotAnAgent);
+        }
+        let key = self.key_of(&actor.caller).await?;
+        self.check_open()?;
+        let deadline = Some(tokio::time::Instant::now() + receive.wait);
+        let waits = !receive.wait.is_zero();
+        let caller = actor.caller.clone();
+        let waiter = self.store.wait(key, move |tx| look(tx, &actor, &request, &receive)).await;
+        let received =
+            self.wait_for(waiter, deadline, |so_far: &Received| waits && !so_far.alone).await;
+        self.noting(&caller, "receive", received).await
+    }
+
+    /// Settles a consumer's delivery as done.
+    pub async fn ack(
+        &self,
+        actor: Actor,
+        request: RequestKey,
+        lease_token: String,
+    ) -> Result<(), Refusal> {
+        self.settle_lease(actor, request, lease_token, Settlement::Ack, String::new())
+            .await
+            .map(|_| ())
+    }
+
+    /// Requeues a consumer's delivery, or makes it a dead letter.
+    pub async fn nack(
+        &self,
+        actor: Actor,
+        request: RequestKey,
+        lease_token: String,
+        error: String,
+        permanent: bool,
+    ) -> Result<State, Refusal> {
+        if error.len() > ERROR_BYTES_MAX {
+            let problem =
+                format!("it has {} bytes; at most {ERROR_BYTES_MAX} are allowed", error.len());
+            return Err(Refusal::Field { field: "error", problem });
+        }
+        let cause = RedeliveryCause::Nacked;
+        let settlement =
+            if permanent { Settlement::FailForGood(cause) } else { Settlement::Fail(cause) };
+        self.settle_lease(actor, request, lease_token, settlement, error).await
+    }
+
+    async fn settle_lease(
+        &self,
+        actor: Actor,
+        request: RequestKey,
+        lease_token: String,
+        settlement: Settlement,
+        error: String,
+    ) -> Result<State, Refusal> {
+        self.check_open()?;
+        let limits = std::sync::Arc::clone(&self.limits);
+        self.store
+            .write(move |tx| {
+                let me = actor.row(tx)?;
+                crate::engine::once::once(tx, me.key, &request, || {
+                    let mut row = consumers(tx, &me, &lease_token)?;
+                    let repeated = if settlement == Settlement::Ack {
+                        row.progress.state == State::Acked
+                    } else {
+                        // The cause may be that of an earlier lease; a delivery that was acked
+                        // since was not requeued by this one.
+                        row.progress.cause == Some(RedeliveryCause::Nacked)
+                            && !matches!(row.progress.state, State::Leased | State::Acked)
+                    };
+                    // If the operator settled it, this lease did not.
+                    let repeated = repeated && row.settled_by.is_empty();
+                    if repeated {
+                        // The token stays in the row, so a repeated settlement is recognised as
+                        // done.
+                        return Ok(row.progress.state);
+                    }
+                    if row.progress.state != State::Leased {
+                        return Err(Refusal::LeaseLost);
+                    }
+                    row.last_error.clone_from(&error);
+                    settle::settle(tx, &limits, &me, row, settlement)
+                })
+            })
+            .await
+    }
+
+    /// Extends a consumer's lease to `lease` from now.
+    pub async fn extend(
+        &self,
+        actor: Actor,
+        lease_token: String,
+        lease: Duration,
+    ) -> Result<WallTime, Refusal> {
+        self.check_open()?;
+        self.store
+            .write(move |tx| {
+                let me = actor.row(tx)?;
+                let mut row = consumers(tx, &me, &lease_token)?;
+                if row.progress.state != State::Leased {
+                    return Err(Refusal::LeaseLost);
+                }
+                let until = tx.now.boot.after(lease);
+                if let Some(lease_row) = &mut row.lease {
+                    lease_row.until = Some(until);
+                    lease_row.length_ms =
+                        Some(u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
+                }
+                delivery::save(tx, &mut row, State::Leased)?;
+                tx.after_commit(Effect::Due);
+                Ok(tx.now.wall_at(until))
+            })
+            .await
+    }
+}
+
+/// Returns a consumer's delivery by its token.
+fn consumers(tx: &Tx<'_>, me: &AgentRow, lease_token: &str) -> Result<DeliveryRow, Refusal> {
+    let row = delivery::by_lease_token(tx, lease_token)?.filter(|row| row.agent == me.key);
+    let row = row.filter(|row| row.lease.as_ref().is_some_and(|lease| lease.turn.is_none()));
+    row.ok_or(Refusal::LeaseLost)
+}
+
+fn look(
+    tx: &Tx<'_>,
+    actor: &Actor,
+    request: &RequestKey,
+    receive: &Receive,
+) -> Result<Poll<Received>, Refusal> {
+    let me = actor.row(tx)?;
+    check_group(&actor.caller, &me, "messaging")?;
+    let turn = match (&actor.process_token, &me.session_token) {
+        (None, Some(_)) => return Err(Refusal::AlreadyAttached { agent: me.name }),
+        (None, None) => None,
+        (Some(_), _) => actor.turn(tx, &me)?,
+    };
+    if let Some(answer) = replay::<Answer>(tx, me.key, request)?
+        && let Some(received) = again(tx, &me, &answer)?
+    {
+        return Ok(Poll::Ready(received));
+    }
+    if turn.as_ref().is_some_and(|turn| turn.alone) {
+        let pending = delivery::count(tx, me.key, State::Ready)?;
+        return Ok(Poll::Pending {
+            so_far: Received { deliveries: Vec::new(), pending, alone: true },
+            next_due: None,
+        });
+    }
+    // Mail of a stopped agent waits, for a consumer as for a harness. A running turn may still
+    // finish its work.
+    if turn.is_none() && check_started(&me).is_err() {
+        let pending = delivery::count(tx, me.key, State::Ready)?;
+        return Ok(Poll::Pending {
+            so_far: Received { deliveries: Vec::new(), pending, alone: false },
+            next_due: None,
+        });
+    }
+    let taken = take(tx, &me, turn.map(|turn| turn.id), receive)?;
+    let pending = delivery::count(tx, me.key, State::Ready)?;
+    if taken.is_empty() {
+        let so_far = Received { deliveries: Vec::new(), pending, alone: false };
+        return Ok(Poll::Pending { so_far, next_due: delivery::next_due(tx, me.key, tx.now)? });
+    }
+    let leases = taken
+        .iter()
+        .filter_map(|row| row.lease.as_ref().map(|lease| (row.message, lease.token.clone())))
+        .collect();
+    keep(tx, me.key, request, &Answer { leases })?;
+    let deliveries = taken.iter().map(|row| leased(tx, row)).collect::<Result<_, _>>()?;
+    Ok(Poll::Ready(Received { deliveries, pending, alone: false }))
+}
+
+fn take(
+    tx: &Tx<'_>,
+    me: &AgentRow,
+    turn: Option<TurnId>,
+    receive: &Receive,
+) -> Result<Vec<DeliveryRow>, Refusal> {
+    let mut taken: Vec<DeliveryRow> = Vec::new();
+    let mut bytes = 0;
+    while taken.len() < receive.max_deliveries as usize {
+        // A turn takes no delivery that is served alone; a consumer takes one only as its first and
+        // then nothing else.
+        let first_of_consumer = turn.is_none() && taken.is_empty();
+        let failures_below = if first_of_consumer { u32::MAX } else { ALONE_FROM_ATTEMPT - 1 };
+        if let Some(max) = receive.max_bytes
+            && !taken.is_empty()
+            && let Some(next) = peek(tx, me.key, failures_below)?
+            && bytes + next.body_bytes > max
+        {
+            break;
+        }
+        let Some(mut row) = pick(tx, me.key, failures_below)? else { break };
+        let lease = if hive_fault::planted!(LeaseNeverEnds) {
+            Duration::from_secs(1 << 30)
+        } else {
+            receive.lease
+        };
+        let until = turn.is_none().then(|| tx.now.boot.after(lease));
+        let length_ms =
+            turn.is_none().then(|| u64::try_from(receive.lease.as_millis()).unwrap_or(u64::MAX));
+        let token = delivery::lease_token(me.key, row.message, &token::new());
+        claim(tx, me, &mut row, Lease { token, turn, until, length_ms })?;
+        if let Some(turn) = turn {
+            turn::carry(
+                tx,
+                turn,
+                me.key,
+                row.message,
+                Some(receive.tool_use.as_deref().unwrap_or("")),
+            )?;
+        }
+        bytes += row.body_bytes;
+        let alone = row.progress.is_alone();
+        taken.push(row);
+        if alone {
+            break;
+        }
+    }
+    Ok(taken)
+}
+
+/// Returns the delivery that `pick` would claim.
+fn peek(tx: &Tx<'_>, agent: AgentKey, failures_below: u32) -> Result<Option<DeliveryRow>, Refusal> {
+    let first = next_lane(inbox::get(tx, agent)?.system_run);
+    let second = if first == Lane::System { Lane::Normal } else { Lane::System };
+    for lane in [first, second] {
+        if let Some(row) = delivery::due(tx, agent, lane, tx.now, failures_below, 1)?.pop() {
+            return Ok(Some(row));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the same leases again, if all of them are still live.
+fn again(tx: &Tx<'_>, me: &AgentRow, answer: &Answer) -> Result<Option<Received>, Refusal> {
+    let mut deliveries = Vec::new();
+    for (message, token) in &answer.leases {
+        let row = delivery::get(tx, me.key, *message)?;
+        let alive = row.filter(|row| {
+            row.progress.state == State::Leased
+                && row.lease.as_ref().is_some_and(|lease| lease.token == *token)
+        });
+        match alive {
+            Some(row) => deliveries.push(leased(tx, &row)?),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(Received {
+        deliveries,
+        pending: delivery::count(tx, me.key, State::Ready)?,
+        alone: false,
+    }))
+}
+
+fn leased(tx: &Tx<'_>, row: &DeliveryRow) -> Result<Leased, Refusal> {
+    let lease = row.lease.as_ref().filter(|lease| lease.turn.is_none());
+    Ok(Leased {
+        delivery: delivery::view(tx, row, tx.now)?,
+        token: lease.map(|lease| lease.token.clone()),
+        expire_time: lease.and_then(|lease| lease.until).map(|until| tx.now.wall_at(until)),
+    })
+}

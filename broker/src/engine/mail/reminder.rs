@@ -1,0 +1,320 @@
+//! Reminders: setting, withdrawing and firing them.
+//!
+//! Invariant: a reminder and the message it becomes are one transaction. So it fires exactly once,
+//! whenever the broker was down and however the clock jumped. A long body is a file before its
+//! message is sent; if no file can be written, the message carries the body.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hive_core::caller::Caller;
+use hive_core::event::Kind;
+use hive_core::id::ReminderId;
+use hive_core::limits::{DUE_SPAN_MIN, Limits, REMINDER_DELAY_MAX, REMINDER_INLINE_BYTES_MAX};
+use hive_core::message::{OPERATOR, SystemKind};
+use hive_core::reminder::{Reminder, State};
+use hive_core::time::WallTime;
+use serde::{Deserialize, Serialize};
+
+use super::admission::{Admission, check_body};
+use super::notice::{self, Notice};
+use super::text::format_time;
+use crate::engine::actor::{self, Actor};
+use crate::engine::once::once;
+use crate::engine::{Engine, Refusal};
+use crate::store::agent::AgentRow;
+use crate::store::event::{Fact, log};
+use crate::store::reminder::{self as reminders, NewReminder, ReminderRow};
+use crate::store::request::RequestKey;
+use crate::store::{AgentKey, Tx, message};
+
+/// Most reminders that one sweep fires, so that it never stalls a send.
+const STEP_ROWS: u32 = 100;
+/// A reminder that fires later than this states when it was due.
+const LATE: Duration = Duration::from_secs(60);
+/// The part of a long body that its message shows, in characters.
+const EXCERPT_CHARS: usize = 500;
+
+/// When a reminder is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// After this time from now.
+    In(Duration),
+    /// At this time.
+    At(WallTime),
+}
+
+/// The stored answer for a replay.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Set {
+    id: ReminderId,
+    already: bool,
+}
+
+impl Engine {
+    /// Sets a reminder; returns it, and whether an earlier run of the same delivery had set it
+    /// already.
+    pub async fn set_reminder(
+        &self,
+        actor: Actor,
+        request: RequestKey,
+        body: String,
+        due: Due,
+    ) -> Result<(Reminder, bool), Refusal> {
+        self.check_open()?;
+        if actor.caller.agent().is_none() {
+            return Err(Refusal::NotAnAgent);
+        }
+        check_body(&body, &self.limits)?;
+        let (bounds, caller) = (self.bounds(), actor.caller.clone());
+        let set = self
+            .store
+            .write(move |tx| {
+                let me = actor.row(tx)?;
+                let admission = bounds.admission(tx, &actor, &me);
+                let set = once(tx, me.key, &request, || put(&admission, &body, due))?;
+                let row =
+                    reminders::row(tx, set.id)?.ok_or(Refusal::ReminderNotFound { id: set.id })?;
+                Ok((row.reminder, set.already))
+            })
+            .await;
+        self.noting(&caller, "remind", set).await
+    }
+
+    /// Withdraws a pending reminder.
+    pub async fn cancel_reminder(
+        &self,
+        actor: Actor,
+        request: RequestKey,
+        id: ReminderId,
+    ) -> Result<Reminder, Refusal> {
+        self.check_open()?;
+        let caller = actor.caller.clone();
+        let cancelled = self
+            .store
+            .write(move |tx| {
+                let me = actor.row(tx)?;
+                once(tx, me.key, &request, || {
+                    let row = reminders::row(tx, id)?.ok_or(Refusal::ReminderNotFound { id })?;
+                    cancel(tx, &actor, &me, &row)
+                })?;
+                Ok(reminders::row(tx, id)?.ok_or(Refusal::ReminderNotFound { id })?.reminder)
+            })
+            .await;
+        self.noting(&caller, "cancel reminder", cancelled).await
+    }
+
+    /// Lists reminders by id; also returns whether there are more.
+    pub async fn list_reminders(
+        &self,
+        caller: Caller,
+        agent: String,
+        mut states: Vec<State>,
+        after: Option<ReminderId>,
+        rows: u32,
+    ) -> Result<(Vec<Reminder>, bool), Refusal> {
+        if states.is_empty() {
+            states.push(State::Pending);
+        }
+        self.store
+            .read(move |conn, _| {
+                let me = actor::row(conn, &caller)?;
+                let of = match &caller {
+                    Caller::Agent(own) if agent.is_empty() || agent == own.as_str() => Some(me.key),
+                    Caller::Agent(_) => {
+                        return Err(Refusal::NotYours { what: "that agent's list of reminders" });
+                    }
+                    Caller::Operator(_) if agent.is_empty() => None,
+                    Caller::Operator(_) if agent == OPERATOR => Some(AgentKey::OPERATOR),
+                    Caller::Operator(_) => Some(actor::known(conn, &agent)?.key),
+                };
+                Ok(reminders::page(conn, of, &states, after, rows)?)
+            })
+            .await
+    }
+
+    /// Fires due reminders; returns when the next one is due.
+    pub async fn sweep_reminders(&self) -> Result<Option<WallTime>, Refusal> {
+        let due = self
+            .store
+            .read(|conn, now| Ok::<_, Refusal>(reminders::due(conn, now.wall, STEP_ROWS)?))
+            .await?;
+        let files = self.write_files(&due).await;
+        let limits = Arc::clone(&self.limits);
+        self.store
+            .write(move |tx| {
+                for row in due {
+                    // Read again: it may have been withdrawn since, or the clock may have been set
+                    // back.
+                    let row = reminders::row(tx, row.reminder.id)?;
+                    let still = row.filter(|row| {
+                        row.reminder.state == State::Pending && row.reminder.due_time <= tx.now.wall
+                    });
+                    if let Some(row) = still {
+                        fire(tx, &limits, &row, files.get(&row.reminder.id))?;
+                    }
+                }
+                Ok(reminders::next_due(tx)?)
+            })
+            .await
+    }
+
+    /// Writes the long bodies to files; returns the paths of those that could be written.
+    async fn write_files(&self, due: &[ReminderRow]) -> BTreeMap<ReminderId, PathBuf> {
+        let mut files = BTreeMap::new();
+        for ReminderRow { reminder, .. } in due {
+            if reminder.body.len() <= REMINDER_INLINE_BYTES_MAX {
+                continue;
+            }
+            let Some(dir) = self.directories.state_dir(&reminder.agent) else { continue };
+            let (id, body) = (reminder.id, reminder.body.clone());
+            let written = self.store.blocking(move || crate::spill::write(&dir, id, &body)).await;
+            match written {
+                Ok(Ok(path)) => {
+                    files.insert(id, path);
+                }
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, agent = %reminder.agent, reminder = %id, "no file could be written; the message carries the body");
+                }
+                Err(error) => {
+                    tracing::warn!(%error, reminder = %id, "writing a file panicked; the message carries the body");
+                }
+            }
+        }
+        files
+    }
+}
+
+fn put(admission: &Admission<'_, '_>, body: &str, due: Due) -> Result<Set, Refusal> {
+    let &Admission { tx, me, .. } = admission;
+    let turn = admission.turn("inbox")?;
+    let now = tx.now.wall;
+    let (due_time, delay) = match due {
+        Due::In(delay) if !(DUE_SPAN_MIN..=REMINDER_DELAY_MAX).contains(&delay) => {
+            let problem = format!("it must be between 1 s and {} s", REMINDER_DELAY_MAX.as_secs());
+            return Err(Refusal::Field { field: "delay", problem });
+        }
+        Due::In(delay) => (now.after(delay), Some(delay)),
+        Due::At(time) if time < now => {
+            let problem =
+                format!("{} is in the past; it is {} now", format_time(time), format_time(now));
+            return Err(Refusal::Field { field: "due_time", problem });
+        }
+        Due::At(time) if time.since(now) > REMINDER_DELAY_MAX => {
+            let problem = format!(
+                "it is more than {} days ahead",
+                REMINDER_DELAY_MAX.as_secs() / (24 * 3600)
+            );
+            return Err(Refusal::Field { field: "due_time", problem });
+        }
+        Due::At(time) => (time, None),
+    };
+    let id = ReminderId::new(tx.next_id()).expect("the sequence begins with 1");
+    let delay_ms = delay.map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
+    let new = NewReminder { id, agent: me.key, body, due_time, delay_ms, turn };
+    if let Some(turn) = turn
+        && let Some(earlier) = reminders::equal_in_earlier_runs(tx, turn, &new)?
+    {
+        message::absorb(tx, turn, earlier.get())?;
+        return Ok(Set { id: earlier, already: true });
+    }
+    admission.check_reminders(reminders::pending(tx, me.key)?)?;
+    admission.take_rate()?;
+    reminders::insert(tx, &new)?;
+    let detail = format!("due {}", format_time(due_time));
+    log(
+        tx,
+        Fact {
+            turn,
+            reminder: Some(id),
+            detail: &detail,
+            ..Fact::about(Kind::ReminderSet, me.key)
+        },
+    )?;
+    Ok(Set { id, already: false })
+}
+
+/// Withdraws a reminder in the name of its agent, or of the operator.
+pub(crate) fn cancel(
+    tx: &Tx<'_>,
+    actor: &Actor,
+    me: &AgentRow,
+    row: &ReminderRow,
+) -> Result<(), Refusal> {
+    actor::check_group(&actor.caller, me, "inbox")?;
+    if actor.caller.agent().is_some() {
+        if row.agent != me.key {
+            return Err(Refusal::NotYours { what: "that reminder" });
+        }
+        actor.turn(tx, me)?;
+    }
+    let who = match &actor.caller {
+        Caller::Agent(name) => name.as_str(),
+        Caller::Operator(who) => who.as_str(),
+    };
+    close(tx, row, who)
+}
+
+fn close(tx: &Tx<'_>, row: &ReminderRow, who: &str) -> Result<(), Refusal> {
+    let id = row.reminder.id;
+    if !reminders::close(tx, id, State::Cancelled, None)? {
+        return Err(Refusal::ReminderClosed { id, state: row.reminder.state });
+    }
+    let detail = format!("by {who}");
+    Ok(log(
+        tx,
+        Fact {
+            reminder: Some(id),
+            detail: &detail,
+            ..Fact::about(Kind::ReminderCancelled, row.agent)
+        },
+    )?)
+}
+
+/// Ends the reminders of a retired agent.
+pub(crate) fn retire(tx: &Tx<'_>, me: &AgentRow) -> Result<(), Refusal> {
+    for row in reminders::pending_of(tx, me.key)? {
+        close(tx, &row, "retiring")?;
+    }
+    Ok(())
+}
+
+fn fire(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    row: &ReminderRow,
+    file: Option<&PathBuf>,
+) -> Result<(), Refusal> {
+    let Reminder { id, agent, body, create_time, due_time, .. } = &row.reminder;
+    let mut text = format!("Reminder {id}, which you set at {}", format_time(*create_time));
+    if tx.now.wall.since(*due_time) > LATE {
+        text.push_str(&format!(" for {}", format_time(*due_time)));
+    }
+    match file {
+        None => text.push_str(&format!(":\n\n{body}")),
+        Some(path) => {
+            let excerpt: String = body.chars().take(EXCERPT_CHARS).collect();
+            text.push_str(&format!(
+                ". It has {} bytes and lies in your state directory as `{}`. It begins:\n\n{excerpt}",
+                body.len(),
+                path.display()
+            ));
+        }
+    }
+    let notice = Notice {
+        reminder: Some(*id),
+        ..Notice::about(agent.as_str(), row.agent, SystemKind::Reminder, &text)
+    };
+    let message = notice::send(tx, limits, notice)?;
+    if !(hive_fault::planted!(ReminderFiresTwice) && tx.now.wall.0 % 2 == 0) {
+        reminders::close(tx, *id, State::Fired, Some(message))?;
+    }
+    let fact = Fact {
+        message: Some(message),
+        reminder: Some(*id),
+        ..Fact::about(Kind::ReminderFired, row.agent)
+    };
+    Ok(log(tx, fact)?)
+}

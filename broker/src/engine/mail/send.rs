@@ -1,0 +1,238 @@
+//! Sending: accepting a message and adding it to every recipient's inbox, in one transaction.
+//!
+//! Invariant: a refused message leaves no trace; an accepted message is on disk before its receipt
+//! exists.
+
+use hive_core::caller::Caller;
+use hive_core::delivery::{Decision, Lane, State};
+use hive_core::event::Kind;
+use hive_core::id::{MessageId, TurnId};
+use hive_core::message::{Origin, Recipient};
+use hive_core::time::WallTime;
+use serde::{Deserialize, Serialize};
+
+use super::admission::{Admission, check_body};
+use super::notice::new_id;
+use super::outbox;
+use crate::engine::actor::Actor;
+use crate::engine::once::once;
+use crate::engine::{Engine, Refusal};
+use crate::store::agent::AgentRow;
+use crate::store::event::{Fact, log};
+use crate::store::message::{self, NewMessage, To};
+use crate::store::request::RequestKey;
+use crate::store::{AgentKey, Tx, delivery, inbox};
+
+/// A message to accept.
+#[derive(Clone, Debug)]
+pub struct Send {
+    /// The recipients.
+    pub to: Recipient,
+    /// The text.
+    pub body: String,
+    /// The message that it answers.
+    pub in_reply_to: Option<MessageId>,
+}
+
+impl Send {
+    /// Returns a message that answers no other.
+    pub fn new(to: Recipient, body: impl Into<String>) -> Self {
+        Self { to, body: body.into(), in_reply_to: None }
+    }
+}
+
+/// The receipt of a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// The id of the message.
+    pub message: MessageId,
+    /// Whether an earlier run had sent it already.
+    pub already_sent: bool,
+    /// Full inboxes that a broadcast left out.
+    pub skipped: Vec<String>,
+    /// The number of recipients.
+    pub recipients: u32,
+    /// When it was accepted.
+    pub accept_time: WallTime,
+    /// Unsettled deliveries that the one recipient had at that time.
+    #[serde(default)]
+    pub ahead: Option<u32>,
+}
+
+impl Engine {
+    /// Accepts a message.
+    pub async fn send(
+        &self,
+        actor: Actor,
+        request: RequestKey,
+        send: Send,
+    ) -> Result<Receipt, Refusal> {
+        self.check_open()?;
+        check_body(&send.body, &self.limits)?;
+        let bounds = self.bounds();
+        let sender = actor.caller.clone();
+        let sent = self
+            .store
+            .write(move |tx| {
+                let me = actor.row(tx)?;
+                once(tx, me.key, &request, || accept(&bounds.admission(tx, &actor, &me), &send))
+            })
+            .await;
+        self.noting(&sender, "send", sent).await
+    }
+}
+
+fn accept(admission: &Admission<'_, '_>, send: &Send) -> Result<Receipt, Refusal> {
+    let &Admission { tx, actor, me, .. } = admission;
+    let is_agent = admission.is_agent();
+    let turn = admission.turn("messaging")?;
+    if let Some(id) = send.in_reply_to {
+        let known = if is_agent {
+            message::concerns(tx, id, me.key)?
+        } else {
+            message::get(tx, id)?.is_some()
+        };
+        if !known {
+            return Err(Refusal::MessageNotFound { id });
+        }
+    }
+    let (to, recipients) = admission.recipients(&send.to)?;
+    if let Some(turn) = turn
+        && let Some((earlier, accept_time)) =
+            message::equal_in_earlier_runs(tx, turn, to, send.in_reply_to, &send.body)?
+    {
+        message::absorb(tx, turn, earlier.get())?;
+        // The receipt is that of the earlier message: recipients that it skipped, or that were
+        // created later, have not received it.
+        let (mut reached, mut skipped) = (0, Vec::new());
+        for recipient in recipients {
+            match delivery::get(tx, recipient.key, earlier)? {
+                Some(_) => reached += 1,
+                None => skipped.push(recipient.name),
+            }
+        }
+        return Ok(Receipt {
+            message: earlier,
+            already_sent: true,
+            skipped,
+            recipients: reached,
+            accept_time,
+            ahead: None,
+        });
+    }
+    let mut skipped = Vec::new();
+    let mut open = Vec::new();
+    for recipient in recipients {
+        match admission.check_inbox(&recipient) {
+            Ok(()) => open.push(recipient),
+            Err(Refusal::InboxFull { agent, .. }) if to == To::Everyone => skipped.push(agent),
+            Err(refusal) => return Err(refusal),
+        }
+    }
+    if is_agent {
+        // Each inbox stores it until it is settled there.
+        admission.take_send(send.body.len().saturating_mul(open.len()))?;
+    }
+    let origin = origin(&actor.caller);
+    let ahead = match to {
+        To::One(recipient) => Some(inbox::get(tx, recipient)?.open_count),
+        To::Everyone => None,
+    };
+    let id = write(tx, &origin, me, to, &open, send, turn)?;
+    if let (Caller::Operator(who), Some(replied)) = (&actor.caller, send.in_reply_to) {
+        settle_operators(tx, replied, who.as_str())?;
+    }
+    let recipients = u32::try_from(open.len()).unwrap_or(u32::MAX);
+    Ok(Receipt {
+        message: id,
+        already_sent: false,
+        skipped,
+        recipients,
+        accept_time: tx.now.wall,
+        ahead,
+    })
+}
+
+/// Marks a message in the operator's inbox as read, because they have reacted to it.
+pub(crate) fn settle_operators(tx: &Tx<'_>, message: MessageId, who: &str) -> Result<(), Refusal> {
+    let Some(mut row) = delivery::get(tx, AgentKey::OPERATOR, message)? else { return Ok(()) };
+    let before = row.progress.state;
+    if before != State::Ready {
+        return Ok(());
+    }
+    let Some(progress) = row.progress.decide(Decision::Ack) else { return Ok(()) };
+    row.progress = progress;
+    who.clone_into(&mut row.settled_by);
+    delivery::save(tx, &mut row, before)?;
+    let detail = format!("by {who}");
+    Ok(log(
+        tx,
+        Fact {
+            message: Some(message),
+            detail: &detail,
+            ..Fact::about(Kind::DeliveryAcked, AgentKey::OPERATOR)
+        },
+    )?)
+}
+
+fn origin(caller: &Caller) -> Origin {
+    match caller {
+        Caller::Agent(name) => Origin::Agent(name.clone()),
+        Caller::Operator(name) => Origin::Operator(name.as_str().to_owned()),
+    }
+}
+
+fn write(
+    tx: &Tx<'_>,
+    origin: &Origin,
+    me: &AgentRow,
+    to: To,
+    recipients: &[AgentRow],
+    send: &Send,
+    turn: Option<TurnId>,
+) -> Result<MessageId, Refusal> {
+    let id = new_id(tx);
+    let counted = (me.key != AgentKey::OPERATOR).then_some(me.key);
+    let new = NewMessage {
+        id,
+        origin,
+        origin_key: Some(me.key),
+        to,
+        body: &send.body,
+        in_reply_to: send.in_reply_to,
+        system_kind: None,
+        turn,
+        coalescing_key: None,
+        question: None,
+        reminder: None,
+    };
+    message::insert(tx, &new)?;
+    let detail = format!("from {origin}");
+    for recipient in recipients {
+        delivery::insert(tx, recipient.key, id, Lane::Normal, counted, send.body.len() as u64)?;
+        log(
+            tx,
+            Fact {
+                message: Some(id),
+                turn,
+                detail: &detail,
+                ..Fact::about(Kind::MessageAccepted, recipient.key)
+            },
+        )?;
+        if recipient.key == AgentKey::OPERATOR {
+            outbox::add(tx, outbox::Kind::Mail, me.key, id.get(), &send.body)?;
+        }
+    }
+    if recipients.is_empty() {
+        log(
+            tx,
+            Fact {
+                message: Some(id),
+                turn,
+                detail: "to nobody",
+                ..Fact::about(Kind::MessageAccepted, me.key)
+            },
+        )?;
+    }
+    Ok(id)
+}

@@ -1,0 +1,97 @@
+//! Settling: the end of the lease on a delivery.
+
+use hive_core::delivery::{Settlement, State};
+use hive_core::event::Kind;
+use hive_core::limits::Limits;
+use hive_core::message::SystemKind;
+
+use super::notice::{self, Notice, parent};
+use super::outbox;
+use super::text::quoted;
+use crate::engine::Refusal;
+use crate::store::agent::AgentRow;
+use crate::store::delivery::DeliveryRow;
+use crate::store::event::{Fact, log};
+use crate::store::{Tx, delivery};
+
+/// Settles one leased delivery; returns its new state.
+pub(crate) fn settle(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    mut row: DeliveryRow,
+    settlement: Settlement,
+) -> Result<State, Refusal> {
+    let settlement = planted(settlement, row.progress.failures, limits);
+    let progress = row.progress.settle(settlement, tx.now, limits).ok_or(Refusal::LeaseLost)?;
+    row.progress = progress;
+    delivery::save(tx, &mut row, State::Leased)?;
+    let (kind, detail) = match progress.state {
+        State::Acked => (Kind::DeliveryAcked, String::new()),
+        State::Dead => (
+            Kind::DeliveryDead,
+            format!("after {} failed attempts: {}", progress.failures, row.last_error),
+        ),
+        State::Held => (Kind::DeliveryHeld, String::new()),
+        State::Ready | State::Leased | State::Dropped | State::Superseded => (
+            Kind::DeliveryReturned,
+            progress.cause.map(|cause| cause.to_string()).unwrap_or_default(),
+        ),
+    };
+    let turn = row.lease.as_ref().and_then(|lease| lease.turn);
+    log(
+        tx,
+        Fact { message: Some(row.message), turn, detail: &detail, ..Fact::about(kind, me.key) },
+    )?;
+    if progress.state == State::Dead && !hive_fault::planted!(DeadLetterUntold) {
+        tell_parent_of_dead_letter(tx, limits, me, &row)?;
+    }
+    Ok(progress.state)
+}
+
+/// Returns the settlement that a planted bug makes of this one; without a bug, the same one.
+#[inline(always)]
+fn planted(settlement: Settlement, failures: u32, limits: &Limits) -> Settlement {
+    use hive_core::delivery::RedeliveryCause as Cause;
+    let last = matches!(settlement, Settlement::Fail(_)) && failures + 1 == limits.attempts_max;
+    if hive_fault::planted!(NeverDead) && last {
+        return Settlement::GiveBack(Cause::TurnFailed);
+    }
+    if hive_fault::planted!(RateLimitUsesAttempt)
+        && settlement == Settlement::GiveBack(Cause::RateLimited)
+    {
+        return Settlement::Fail(Cause::RateLimited);
+    }
+    if hive_fault::planted!(VanishedForgiven)
+        && settlement == Settlement::Fail(Cause::HarnessVanished)
+    {
+        return Settlement::GiveBack(Cause::HarnessVanished);
+    }
+    settlement
+}
+
+fn tell_parent_of_dead_letter(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    row: &DeliveryRow,
+) -> Result<(), Refusal> {
+    let body = format!(
+        "Message {} to {} is a dead letter after {} failed attempts:\n\n{}\n\nThe operator can look at it with \
+         `hivectl dead-letters show {} --agent {}`, and redrive or drop it.",
+        row.message,
+        me.name,
+        row.progress.failures,
+        quoted(&row.last_error),
+        row.message,
+        me.name
+    );
+    let notice = Notice {
+        in_reply_to: Some(row.message),
+        turn: row.turn,
+        ..Notice::about(&me.name, parent(me), SystemKind::DeadLetter, &body)
+    };
+    notice::put(tx, limits, notice)?;
+    // Regardless of its parent: only the operator can redrive or drop it.
+    outbox::add(tx, outbox::Kind::DeadLetter, me.key, row.message.get(), &body)
+}

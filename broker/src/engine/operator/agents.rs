@@ -1,0 +1,224 @@
+//! Creating, moving and retiring agents.
+//!
+//! Invariant: the tree has no circle, and a retired agent's mail is kept.
+
+use std::sync::Arc;
+
+use hive_core::agent::{Agent, Policy, Source, is_model_name};
+use hive_core::caller::Caller;
+use hive_core::delivery::{RedeliveryCause, Settlement};
+use hive_core::event::Kind;
+use hive_core::limits::{MODEL_CHARS_MAX, ROLE_CHARS_MAX};
+use hive_core::name::AgentName;
+use hive_core::turn::Outcome;
+
+use super::policy;
+use crate::engine::mail::settle;
+use crate::engine::mail::{question, reminder};
+use crate::engine::once::once;
+use crate::engine::turn::end::end_open_turns;
+use crate::engine::{Engine, Refusal, actor};
+use crate::store::PresenceChange;
+use crate::store::agent::{self as agents, AgentRow, NewAgent};
+use crate::store::event::{Fact, log};
+use crate::store::request::RequestKey;
+use crate::store::{AgentKey, Effect, Tx, delivery};
+
+/// An agent to be created.
+#[derive(Clone, Debug)]
+pub struct Create {
+    /// The name of the new agent.
+    pub name: AgentName,
+    /// Its parent; `None` for a root.
+    pub parent: Option<AgentName>,
+    /// The purpose of the agent, as others see it.
+    pub role: String,
+    /// The model; empty for the default.
+    pub model: String,
+    /// The rights and limits of the agent.
+    pub policy: Policy,
+    /// Whether to take over a retired agent's name and mail.
+    pub adopt: bool,
+}
+
+impl Engine {
+    /// Creates an agent at run time.
+    pub async fn create_agent(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        create: Create,
+    ) -> Result<Agent, Refusal> {
+        self.check_open()?;
+        check_create(&create)?;
+        let name = create.name.clone();
+        self.store
+            .write(move |tx| {
+                let me = actor::row(tx, &caller)?;
+                once(tx, me.key, &request, || insert(tx, &create))
+            })
+            .await?;
+        self.get_agent(name).await
+    }
+
+    /// Retires an agent; returns how many unsettled deliveries are kept.
+    pub async fn remove_agent(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        name: AgentName,
+    ) -> Result<u32, Refusal> {
+        self.check_open()?;
+        let limits = Arc::clone(&self.limits);
+        self.store
+            .write(move |tx| {
+                let me = actor::row(tx, &caller)?;
+                once(tx, me.key, &request, || {
+                    let row = actor::active(tx, name.as_str())?;
+                    retire(tx, &limits, &row)?;
+                    Ok(crate::store::inbox::get(tx, row.key)?.open_count)
+                })
+            })
+            .await
+    }
+
+    /// Moves an agent in the tree.
+    pub async fn set_parent(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        name: AgentName,
+        parent: Option<AgentName>,
+    ) -> Result<Agent, Refusal> {
+        self.check_open()?;
+        let wanted = name.clone();
+        self.store
+            .write(move |tx| {
+                let me = actor::row(tx, &caller)?;
+                once(tx, me.key, &request, || {
+                    let mut row = actor::active(tx, name.as_str())?;
+                    row.parent = match parent {
+                        Some(parent) => Some(actor::active(tx, parent.as_str())?.key),
+                        None => None,
+                    };
+                    check_tree(tx, &row)?;
+                    agents::update(tx, &row)?;
+                    Ok(log(
+                        tx,
+                        Fact { detail: "parent", ..Fact::about(Kind::AgentChanged, row.key) },
+                    )?)
+                })
+            })
+            .await?;
+        self.get_agent(wanted).await
+    }
+}
+
+/// Refuses fields with which no agent can run.
+fn check_create(create: &Create) -> Result<(), Refusal> {
+    let refuse = |field, problem| Err(Refusal::Field { field, problem });
+    if create.role.chars().count() > ROLE_CHARS_MAX {
+        return refuse("role", format!("it has more than {ROLE_CHARS_MAX} characters"));
+    }
+    if !create.model.is_empty() && !is_model_name(&create.model) {
+        return refuse(
+            "model",
+            format!(
+                "it has at most {MODEL_CHARS_MAX} printable characters and does not begin with `-`"
+            ),
+        );
+    }
+    policy::check(&create.policy)
+}
+
+fn insert(tx: &Tx<'_>, create: &Create) -> Result<(), Refusal> {
+    let parent = match &create.parent {
+        Some(parent) => Some(actor::active(tx, parent.as_str())?.key),
+        None => None,
+    };
+    let key = match agents::by_name(tx, create.name.as_str())? {
+        None => agents::insert(
+            tx,
+            &NewAgent {
+                name: create.name.as_str(),
+                source: Source::Runtime,
+                parent,
+                role: &create.role,
+                model: &create.model,
+                policy: &create.policy,
+                declared: None,
+            },
+        )?,
+        Some(row) if row.retired && create.adopt => {
+            let key = row.key;
+            let adopted = AgentRow {
+                source: Some(Source::Runtime),
+                parent,
+                role: create.role.clone(),
+                model: create.model.clone(),
+                policy: create.policy.clone(),
+                declared: None,
+                available_models: Vec::new(),
+                stopped: false,
+                retired: false,
+                ..row
+            };
+            check_tree(tx, &adopted)?;
+            agents::update(tx, &adopted)?;
+            key
+        }
+        Some(row) if row.retired => return Err(Refusal::AgentRetired { name: row.name }),
+        Some(row) => return Err(Refusal::AgentExists { name: row.name }),
+    };
+    tx.after_commit(Effect::Told(key));
+    log(tx, Fact { detail: "by the operator", ..Fact::about(Kind::AgentCreated, key) })?;
+    Ok(())
+}
+
+/// Retires an agent: turns and leases end without blame, and children move up to its parent.
+pub(crate) fn retire(
+    tx: &Tx<'_>,
+    limits: &hive_core::limits::Limits,
+    row: &AgentRow,
+) -> Result<(), Refusal> {
+    end_open_turns(tx, limits, row, Outcome::Fenced, "the agent was retired")?;
+    for leased in delivery::leased_of(tx, row.key)? {
+        settle::settle(tx, limits, row, leased, Settlement::GiveBack(RedeliveryCause::Drained))?;
+    }
+    for mut child in agents::children(tx, row.key)? {
+        child.parent = row.parent;
+        agents::update(tx, &child)?;
+    }
+    question::retire(tx, limits, row)?;
+    reminder::retire(tx, row)?;
+    crate::store::loose_end::clear(tx, row.key)?;
+    agents::clear_session(tx, row.key)?;
+    tx.after_commit(Effect::Presence(row.key, PresenceChange::Ended { epoch: row.session_epoch }));
+    // An agent that gets the name later must run.
+    agents::update(tx, &AgentRow { retired: true, stopped: false, ..row.clone() })?;
+    log(tx, Fact::about(Kind::AgentRetired, row.key))?;
+    Ok(())
+}
+
+/// Refuses a parent that is the agent itself or below it, and an agent below a circle of others.
+pub(crate) fn check_tree(tx: &Tx<'_>, row: &AgentRow) -> Result<(), Refusal> {
+    let (mut below, mut seen) = (row.clone(), vec![row.key]);
+    while let Some(key) = below.parent {
+        let above = agents::by_key(tx, key)?;
+        if seen.contains(&key) {
+            return Err(Refusal::TopologyCycle {
+                name: above.name,
+                parent: parent_of(tx, key, row)?,
+            });
+        }
+        seen.push(key);
+        below = above;
+    }
+    Ok(())
+}
+
+/// Returns the name of the parent that `key` has, or would have if it is `wanted`.
+fn parent_of(tx: &Tx<'_>, key: AgentKey, wanted: &AgentRow) -> Result<String, Refusal> {
+    let parent = if key == wanted.key { wanted.parent } else { agents::by_key(tx, key)?.parent };
+    Ok(parent.map(|parent| agents::name_of(tx, parent)).transpose()?.unwrap_or_default())
+}

@@ -1,0 +1,157 @@
+//! Commands of the operator to a harness. A command outlives streams and restarts until a harness
+//! has closed it.
+
+use hive_core::agent::is_model_name;
+use hive_core::caller::Caller;
+use hive_core::command::{Command, Order};
+use hive_core::event::Kind;
+use hive_core::id::CommandId;
+use hive_core::limits::{ERROR_BYTES_MAX, MODEL_CHARS_MAX};
+use hive_core::name::AgentName;
+use hive_core::turn::MAIN_CONVERSATION;
+
+use crate::engine::actor::session;
+use crate::engine::once::once;
+use crate::engine::turn::kick;
+use crate::engine::{Engine, Refusal, actor};
+use crate::store::agent::AgentRow;
+use crate::store::event::{Fact, log};
+use crate::store::request::RequestKey;
+use crate::store::{AgentKey, agent, command, turn};
+
+/// A command to a harness; a cancel without a turn means the open one.
+#[derive(Clone, Debug)]
+pub enum Tell {
+    /// An order.
+    Order(Order),
+    /// Cancels the open turn, whichever it is.
+    CancelOpenTurn,
+}
+
+impl Engine {
+    /// Creates a command for a harness.
+    pub async fn tell(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        name: AgentName,
+        tell: Tell,
+    ) -> Result<CommandId, Refusal> {
+        self.check_open()?;
+        if let Tell::Order(Order::SetModel(model)) = &tell
+            && !is_model_name(model)
+        {
+            let problem = format!(
+                "a model's name has 1 to {MODEL_CHARS_MAX} printable characters and does not begin with `-`"
+            );
+            return Err(Refusal::Field { field: "command.set_model.model", problem });
+        }
+        self.store
+            .write(move |tx| {
+                let me = actor::row(tx, &caller)?;
+                once(tx, me.key, &request, || {
+                    let mut row = actor::active(tx, name.as_str())?;
+                    let open = turn::open_of(tx, row.key, MAIN_CONVERSATION)?.map(|open| open.id);
+                    let order = match tell {
+                        Tell::CancelOpenTurn => Order::CancelTurn(
+                            open.ok_or_else(|| Refusal::NoOpenTurn { agent: row.name.clone() })?,
+                        ),
+                        Tell::Order(Order::CancelTurn(id)) if open != Some(id) => {
+                            return Err(Refusal::TurnNotFound { id });
+                        }
+                        Tell::Order(order) => order,
+                    };
+                    if order == Order::RestartHarness {
+                        actor::check_started(&row)?;
+                    }
+                    if let Order::SetModel(model) = &order {
+                        check_available(&row, model)?;
+                        row.model.clone_from(model);
+                        agent::update(tx, &row)?;
+                        log(
+                            tx,
+                            Fact { detail: "model", ..Fact::about(Kind::AgentChanged, row.key) },
+                        )?;
+                    }
+                    let id = CommandId::new(tx.next_id()).expect("the sequence begins with 1");
+                    let who = match &caller {
+                        Caller::Operator(who) => who.as_str(),
+                        Caller::Agent(name) => name.as_str(),
+                    };
+                    command::insert(tx, id, row.key, &order, who)?;
+                    let detail = format!("command {id}: {order}, by {who}");
+                    log(tx, Fact { detail: &detail, ..Fact::about(Kind::CommandGiven, row.key) })?;
+                    Ok(id)
+                })
+            })
+            .await
+    }
+
+    /// Returns the open commands of an agent after `after`.
+    pub async fn open_commands(
+        &self,
+        agent: AgentKey,
+        after: u64,
+    ) -> Result<Vec<Command>, Refusal> {
+        self.store.read(move |conn, _| Ok(command::open(conn, agent, after)?)).await
+    }
+
+    /// Closes a command. Its effects happen once, however often a harness closes it.
+    pub async fn ack_command(
+        &self,
+        caller: Caller,
+        session_token: String,
+        id: CommandId,
+        error: String,
+    ) -> Result<(), Refusal> {
+        self.check_open()?;
+        if error.len() > ERROR_BYTES_MAX {
+            let problem =
+                format!("it has {} bytes; at most {ERROR_BYTES_MAX} are allowed", error.len());
+            return Err(Refusal::Field { field: "error", problem });
+        }
+        let (limits, presences) =
+            (std::sync::Arc::clone(&self.limits), std::sync::Arc::clone(&self.presences));
+        self.store
+            .write(move |tx| {
+                let me = session(tx, &caller, &session_token)?;
+                presences.touch(me.key, &session_token, tx.now.boot);
+                match command::is_closed(tx, me.key, id)? {
+                    None => Err(Refusal::CommandNotFound { id }),
+                    Some(true) => Ok(()),
+                    Some(false) => {
+                        command::close(tx, id, &error)?;
+                        let detail = if error.is_empty() {
+                            format!("command {id}: done")
+                        } else {
+                            format!("command {id}: refused: {error}")
+                        };
+                        log(
+                            tx,
+                            Fact { detail: &detail, ..Fact::about(Kind::CommandClosed, me.key) },
+                        )?;
+                        if error.is_empty()
+                            && command::order(tx, me.key, id)? == Some(Order::RestartHarness)
+                        {
+                            kick::on_order(tx, &limits, &me)?;
+                        }
+                        Ok(())
+                    }
+                }
+            })
+            .await
+    }
+}
+
+/// Refuses a model that the configuration file does not name among those of the agent.
+fn check_available(row: &AgentRow, model: &str) -> Result<(), Refusal> {
+    let models = &row.available_models;
+    if models.is_empty() || models.iter().any(|known| known == model) {
+        return Ok(());
+    }
+    let (name, models) = (&row.name, models.join(", "));
+    let problem = format!(
+        "`{name}` may be switched to {models}; others are added under `available_models` in hive.toml"
+    );
+    Err(Refusal::Field { field: "command.set_model.model", problem })
+}

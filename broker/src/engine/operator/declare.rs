@@ -1,0 +1,144 @@
+//! Declaring: the agents of the configuration file.
+//!
+//! Invariant: only agents of the file are changed, and of them only the keys that the file changed
+//! since it was last applied. So what the operator changed at run time survives a restart.
+
+use std::collections::BTreeMap;
+
+use hive_core::agent::Source;
+use hive_core::event::Kind;
+use hive_core::name::AgentName;
+
+use super::agents::{check_tree, retire};
+use super::policy::Part;
+use crate::engine::declared::Declared;
+use crate::engine::{Engine, Refusal, actor};
+use crate::store::agent::{self as agents, AgentRow, NewAgent};
+use crate::store::event::{Fact, log};
+use crate::store::{Effect, Tx};
+
+impl Engine {
+    /// Updates the agents of the file to its present content.
+    pub async fn declare(&self, declared: BTreeMap<AgentName, Declared>) -> Result<(), Refusal> {
+        let limits = std::sync::Arc::clone(&self.limits);
+        self.store
+            .write(move |tx| {
+                for (name, wanted) in &declared {
+                    create_or_return(tx, name, wanted)?;
+                }
+                // Parents second: they may be declared after their children.
+                for (name, wanted) in &declared {
+                    apply(tx, name, wanted)?;
+                }
+                // The tree is checked once it is complete: two agents may have changed places.
+                for name in declared.keys() {
+                    check_tree(tx, &actor::active(tx, name.as_str())?)?;
+                }
+                for row in agents::active(tx)? {
+                    let named =
+                        AgentName::parse(&row.name).is_ok_and(|name| declared.contains_key(&name));
+                    if row.source == Some(Source::File) && !named {
+                        // Read again: its parent may just have been retired, and it moved up.
+                        retire(tx, &limits, &agents::by_key(tx, row.key)?)?;
+                    }
+                }
+                Ok(())
+            })
+            .await
+    }
+}
+
+fn create_or_return(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<(), Refusal> {
+    match agents::by_name(tx, name.as_str())? {
+        None => {
+            let new = NewAgent {
+                name: name.as_str(),
+                source: Source::File,
+                parent: None,
+                role: &wanted.role,
+                model: &wanted.model,
+                policy: &wanted.policy,
+                declared: None,
+            };
+            let key = agents::insert(tx, &new)?;
+            tx.after_commit(Effect::Told(key));
+            log(
+                tx,
+                Fact {
+                    detail: "by the configuration file",
+                    ..Fact::about(Kind::AgentCreated, key)
+                },
+            )?;
+        }
+        // The file is the declared state of the agents that it names, so it restores a name that
+        // it, or the operator, had retired.
+        Some(row) if row.retired || row.source != Some(Source::File) => {
+            let key = row.key;
+            agents::update(
+                tx,
+                &AgentRow { retired: false, source: Some(Source::File), declared: None, ..row },
+            )?;
+            log(
+                tx,
+                Fact {
+                    detail: "by the configuration file",
+                    ..Fact::about(Kind::AgentCreated, key)
+                },
+            )?;
+        }
+        Some(_) => {}
+    }
+    Ok(())
+}
+
+fn apply(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<(), Refusal> {
+    let mut row = actor::active(tx, name.as_str())?;
+    let before: Option<Declared> =
+        row.declared.as_deref().and_then(|json| serde_json::from_str(json).ok());
+    if before.as_ref() == Some(wanted) {
+        return Ok(());
+    }
+    let old = row.clone();
+    let changed = |unchanged: fn(&Declared, &Declared) -> bool| {
+        before.as_ref().is_none_or(|before| !unchanged(before, wanted))
+    };
+    if changed(|before, now| before.parent == now.parent) {
+        row.parent = match &wanted.parent {
+            Some(parent) => Some(actor::active(tx, parent.as_str())?.key),
+            None => None,
+        };
+    }
+    if changed(|before, now| before.role == now.role) {
+        row.role.clone_from(&wanted.role);
+    }
+    if changed(|before, now| before.model == now.model) {
+        row.model.clone_from(&wanted.model);
+    }
+    if changed(|before, now| before.available_models == now.available_models) {
+        row.available_models.clone_from(&wanted.available_models);
+        // If the operator chose a model at run time that the file no longer allows, the file
+        // overrides it. It overrides no other choice of the operator.
+        if !row.available_models.is_empty() && !row.available_models.contains(&row.model) {
+            row.model.clone_from(&wanted.model);
+        }
+    }
+    for part in Part::ALL {
+        if before.as_ref().is_none_or(|before| !part.same(&before.policy, &wanted.policy)) {
+            part.copy(&wanted.policy, &mut row.policy);
+        }
+    }
+    let visible = (row.parent, &row.role, &row.model, &row.policy, &row.available_models)
+        != (old.parent, &old.role, &old.model, &old.policy, &old.available_models);
+    row.declared = Some(serde_json::to_string(wanted).expect("a declaration is plain data"));
+    agents::update(tx, &row)?;
+    if visible && before.is_some() {
+        log(
+            tx,
+            Fact {
+                detail: "by the configuration file",
+                ..Fact::about(Kind::AgentChanged, row.key)
+            },
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,20 @@
+//! The operator's side: the agents of the hive, and what the operator orders and reads.
+//!
+//! - [`agents`] and [`declare`]: creating, moving and retiring agents, at run time and from the
+//!   configuration file; [`policy`]: their rights; [`purge`]: the end of their mail.
+//! - [`view`] and [`tree`]: agents as callers see them.
+//! - [`commands`], [`stop`] and [`login`]: orders to a harness.
+//! - [`operate`]: decisions about mail; [`events`] and [`backup`]: the log and the database.
+
+pub mod agents;
+pub mod backup;
+pub mod commands;
+pub mod declare;
+pub mod events;
+pub mod login;
+pub mod operate;
+pub mod policy;
+pub mod purge;
+pub mod stop;
+pub mod tree;
+pub mod view;

@@ -1,0 +1,49 @@
+//! Stopping agents and starting them again.
+//!
+//! Invariant: while an agent is stopped no turn of it begins, whichever harness asks and however
+//! often the broker restarts. If a turn runs when the agent is stopped, its harness ends the turn.
+
+use hive_core::agent::Agent;
+use hive_core::caller::Caller;
+use hive_core::event::Kind;
+use hive_core::name::AgentName;
+
+use crate::engine::once::once;
+use crate::engine::{Engine, Refusal, actor};
+use crate::store::agent;
+use crate::store::event::{Fact, log};
+use crate::store::request::RequestKey;
+
+impl Engine {
+    /// Stops an agent, or starts it again. No effect if it is in that state already.
+    pub async fn set_stopped(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        name: AgentName,
+        stopped: bool,
+    ) -> Result<Agent, Refusal> {
+        self.check_open()?;
+        let wanted = name.clone();
+        self.store
+            .write(move |tx| {
+                let me = actor::row(tx, &caller)?;
+                once(tx, me.key, &request, || {
+                    let row = actor::active(tx, name.as_str())?;
+                    if row.stopped == stopped {
+                        return Ok(());
+                    }
+                    agent::set_stopped(tx, row.key, stopped)?;
+                    let kind = if stopped { Kind::AgentStopped } else { Kind::AgentStarted };
+                    let detail = match &caller {
+                        Caller::Operator(who) => format!("by {}", who.as_str()),
+                        Caller::Agent(name) => format!("by {name}"),
+                    };
+                    log(tx, Fact { detail: &detail, ..Fact::about(kind, row.key) })?;
+                    Ok(())
+                })
+            })
+            .await?;
+        self.get_agent(wanted).await
+    }
+}

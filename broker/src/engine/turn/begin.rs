@@ -1,0 +1,247 @@
+//! The beginning of a turn: a harness gets work.
+//!
+//! Invariant: a turn and the lease on its delivery are one transaction. Only the present session
+//! may open one.
+
+use hive_core::agent::HarnessState;
+use hive_core::caller::Caller;
+use hive_core::command::Command;
+use hive_core::delivery::{Delivery, State};
+use hive_core::event::Kind as EventKind;
+use hive_core::id::TurnId;
+use hive_core::message::Message;
+use hive_core::question::Question;
+use hive_core::reminder::Reminder;
+use hive_core::time::Now;
+use hive_core::turn::{Kind, Turn};
+
+use crate::engine::actor::{self, Actor, check_started, session};
+use crate::engine::mail::receive::{claim, pick};
+use crate::engine::once::{keep, replay};
+use crate::engine::{Engine, Refusal, token};
+use crate::store::PresenceChange;
+use crate::store::agent::{self, AgentRow};
+use crate::store::delivery::Lease;
+use crate::store::event::{Fact, log};
+use crate::store::request::RequestKey;
+use crate::store::turn::{self, NewTurn, TurnRow};
+use crate::store::waiter::Poll;
+use crate::store::{AgentKey, Effect, Tx, command, delivery, message, question, reminder};
+
+/// The request of a harness for a turn.
+#[derive(Clone, Debug)]
+pub struct Begin {
+    /// The token of the session.
+    pub session_token: String,
+    /// The secret of the process that will run it.
+    pub process_token: String,
+    /// The conversation of the turn.
+    pub conversation: String,
+}
+
+/// A turn to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// The opened turn.
+    pub turn: Turn,
+    /// The delivery that triggered it.
+    pub delivery: Delivery,
+    /// The number of further ready deliveries.
+    pub pending: u32,
+    /// The messages that earlier runs of the delivery sent.
+    pub already_sent: Vec<Message>,
+    /// The questions that they asked.
+    pub already_asked: Vec<Question>,
+    /// The reminders that they set.
+    pub already_reminded: Vec<Reminder>,
+    /// Open commands of the operator.
+    pub commands: Vec<Command>,
+}
+
+impl Engine {
+    /// Waits for mail and opens a turn for it.
+    pub async fn begin_turn(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        begin: Begin,
+    ) -> Result<Begun, Refusal> {
+        let key = self.key_of(&caller).await?;
+        self.check_open()?;
+        self.presences.touch(key, &begin.session_token, self.clock.now().boot);
+        let boot_id = self.clock.boot_id().to_owned();
+        let waiter = self
+            .store
+            .wait(key, move |tx| {
+                let me = session(tx, &caller, &begin.session_token)?;
+                let seen = look(tx, &me, &request, &begin, &boot_id)?;
+                if matches!(seen, Poll::Ready(_)) {
+                    tx.after_commit(turn_open(me.key, true, tx.now));
+                }
+                Ok::<_, Refusal>(seen)
+            })
+            .await;
+        let begun = self.wait_for(waiter, None, |_| true).await?;
+        begun.map(|begun| *begun).ok_or(Refusal::Draining)
+    }
+
+    /// Opens a turn that carries no delivery. The operator may have a conversation compacted even
+    /// if the agent is parked.
+    pub async fn open_turn(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        begin: Begin,
+        kind: Kind,
+    ) -> Result<Turn, Refusal> {
+        self.check_open()?;
+        let boot_id = self.clock.boot_id().to_owned();
+        self.store
+            .write(move |tx| {
+                let me = session(tx, &caller, &begin.session_token)?;
+                if let Some(turn) = replay::<TurnId>(tx, me.key, &request)?
+                    && let Some(view) = turn::view(tx, turn, Some(me.key))?
+                    && view.outcome.is_none()
+                {
+                    return Ok(view);
+                }
+                check_no_open_turn(tx, &me, &begin)?;
+                check_started(&me)?;
+                if let Some(park) = me.parked(tx.now).filter(|_| kind != Kind::Compact) {
+                    let (error, retry_after) = (park.error.clone(), park.view(tx.now).remaining);
+                    return Err(Refusal::AgentParked { agent: me.name, error, retry_after });
+                }
+                let id = open(tx, &me, &begin, &boot_id, kind, None)?;
+                keep(tx, me.key, &request, &id)?;
+                tx.after_commit(turn_open(me.key, true, tx.now));
+                turn::view(tx, id, Some(me.key))?.ok_or(Refusal::TurnNotFound { id })
+            })
+            .await
+    }
+
+    /// Requests another turn after the open turn of the calling process.
+    pub async fn request_next_turn(&self, actor: Actor) -> Result<(), Refusal> {
+        self.check_open()?;
+        let caller = actor.caller.clone();
+        let requested = self
+            .store
+            .write(move |tx| {
+                let me = actor.row(tx)?;
+                actor::check_group(&actor.caller, &me, "inbox")?;
+                let open = actor.turn(tx, &me)?.ok_or(Refusal::TurnEnded)?;
+                Ok(turn::request_next(tx, open.id)?)
+            })
+            .await;
+        self.noting(&caller, "request next turn", requested).await
+    }
+}
+
+/// Returns the effect of a turn that was opened or ended.
+pub(super) fn turn_open(agent: AgentKey, open: bool, now: Now) -> Effect {
+    Effect::Presence(agent, PresenceChange::TurnOpen { open, now: now.boot })
+}
+
+fn check_no_open_turn(tx: &Tx<'_>, me: &AgentRow, begin: &Begin) -> Result<(), Refusal> {
+    match turn::open_of(tx, me.key, &begin.conversation)? {
+        Some(open) => Err(Refusal::TurnOpen { id: open.id }),
+        None => Ok(()),
+    }
+}
+
+fn look(
+    tx: &Tx<'_>,
+    me: &AgentRow,
+    request: &RequestKey,
+    begin: &Begin,
+    boot_id: &str,
+) -> Result<Poll<Option<Box<Begun>>>, Refusal> {
+    if let Some(id) = replay::<TurnId>(tx, me.key, request)?
+        && let Some(row) = turn::get(tx, id)?
+        && row.outcome.is_none()
+    {
+        return Ok(Poll::Ready(Some(Box::new(begun(tx, me, &row)?))));
+    }
+    check_no_open_turn(tx, me, begin)?;
+    // If the agent is started again, this call is polled.
+    if check_started(me).is_err() {
+        return Ok(Poll::Pending { so_far: None, next_due: None });
+    }
+    if let Some(parked) = me.parked(tx.now) {
+        return Ok(Poll::Pending { so_far: None, next_due: parked.park.due(tx.now) });
+    }
+    let Some(mut row) = pick(tx, me.key, u32::MAX)? else {
+        return Ok(Poll::Pending {
+            so_far: None,
+            next_due: delivery::next_due(tx, me.key, tx.now)?,
+        });
+    };
+    let id =
+        open(tx, me, begin, boot_id, Kind::Mail, Some((row.message, row.progress.attempt(false))))?;
+    claim(
+        tx,
+        me,
+        &mut row,
+        Lease { token: token::new(), turn: Some(id), until: None, length_ms: None },
+    )?;
+    turn::carry(tx, id, me.key, row.message, None)?;
+    keep(tx, me.key, request, &id)?;
+    let row = turn::get(tx, id)?.ok_or(Refusal::TurnNotFound { id })?;
+    Ok(Poll::Ready(Some(Box::new(begun(tx, me, &row)?))))
+}
+
+fn open(
+    tx: &Tx<'_>,
+    me: &AgentRow,
+    begin: &Begin,
+    boot_id: &str,
+    kind: Kind,
+    delivery: Option<(hive_core::id::MessageId, u32)>,
+) -> Result<TurnId, Refusal> {
+    let id = new_turn_id(tx);
+    let new = NewTurn {
+        id,
+        agent: me.key,
+        kind,
+        conversation: &begin.conversation,
+        session_epoch: me.session_epoch,
+        process_token: &begin.process_token,
+        boot_id,
+        delivery,
+        model: &me.model,
+    };
+    turn::insert(tx, &new)?;
+    let detail = kind.to_string();
+    let fact = Fact {
+        message: delivery.map(|(message, _)| message),
+        turn: Some(id),
+        detail: &detail,
+        ..Fact::about(EventKind::TurnBegun, me.key)
+    };
+    log(tx, fact)?;
+    agent::set_harness_state(tx, me.key, HarnessState::Thinking)?;
+    // From now on silence is a sign of death, so there is a due time for the sweep.
+    tx.after_commit(Effect::Due);
+    Ok(id)
+}
+
+fn begun(tx: &Tx<'_>, me: &AgentRow, row: &TurnRow) -> Result<Begun, Refusal> {
+    let view = turn::view(tx, row.id, Some(me.key))?.ok_or(Refusal::TurnNotFound { id: row.id })?;
+    let message = row.message.ok_or(Refusal::TurnNotFound { id: row.id })?;
+    let woken_by = delivery::get(tx, me.key, message)?;
+    let woken_by =
+        woken_by.ok_or_else(|| Refusal::DeliveryNotFound { agent: me.name.clone(), message })?;
+    Ok(Begun {
+        turn: view,
+        delivery: delivery::view(tx, &woken_by, tx.now)?,
+        pending: delivery::count(tx, me.key, State::Ready)?,
+        already_sent: message::sent_in_earlier_runs(tx, row.id)?,
+        already_asked: question::asked_in_earlier_runs(tx, row.id)?,
+        already_reminded: reminder::set_in_earlier_runs(tx, row.id)?,
+        commands: command::open(tx, me.key, 0)?,
+    })
+}
+
+/// Returns a fresh turn id.
+pub(crate) fn new_turn_id(tx: &Tx<'_>) -> TurnId {
+    TurnId::new(tx.next_id()).expect("the sequence begins with 1")
+}

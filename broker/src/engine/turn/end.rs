@@ -1,0 +1,357 @@
+//! The end of a turn: as its harness reports it, or as the broker decides it.
+//!
+//! Invariant: everything leased under a turn is settled in the transaction that ends the turn, by
+//! the outcome table of `core::turn`.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use hive_core::agent::HarnessState;
+use hive_core::caller::Caller;
+use hive_core::delivery::{Settlement, State};
+use hive_core::event::Kind;
+use hive_core::id::TurnId;
+use hive_core::limits::{ERROR_BYTES_MAX, Limits, MODEL_CHARS_MAX, OUTPUT_TAIL_BYTES_MAX};
+use hive_core::message::SystemKind;
+use hive_core::park;
+use hive_core::time::WallTime;
+use hive_core::turn::{Outcome, ToolUse, Usage};
+use serde::{Deserialize, Serialize};
+
+use super::begin::turn_open;
+use super::park::park_after;
+use super::tool_use;
+use crate::engine::actor::session;
+use crate::engine::mail::notice::{self, Notice, parent};
+use crate::engine::mail::settle::settle;
+use crate::engine::mail::text::quoted;
+use crate::engine::once::{keep, replay};
+use crate::engine::{Engine, Refusal};
+use crate::store::agent::AgentRow;
+use crate::store::event::{Fact, log};
+use crate::store::request::RequestKey;
+use crate::store::turn::{self, End, TurnRow};
+use crate::store::{Effect, Tx, agent, delivery, message, turn_tool};
+
+/// The end of a turn, as its harness reports it.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// The token of the session.
+    pub session_token: String,
+    /// The id of the turn.
+    pub turn: TurnId,
+    /// The outcome of the turn.
+    pub outcome: Outcome,
+    /// The error of a failed turn.
+    pub error: String,
+    /// The end of the output.
+    pub output_tail: String,
+    /// Tool calls whose result reached the model.
+    pub returned_tool_uses: HashSet<String>,
+    /// The tokens and the cost of the turn.
+    pub usage: Usage,
+    /// The model that ran.
+    pub model: String,
+    /// Size of the context in tokens.
+    pub context_tokens: u64,
+    /// Size of the model's window in tokens.
+    pub context_window_tokens: u64,
+    /// Whether a compaction ran.
+    pub compacted: bool,
+    /// When the rate limit ends.
+    pub retry_time: Option<WallTime>,
+    /// The tools that the turn called.
+    pub tool_uses: Vec<ToolUse>,
+}
+
+/// The outcome of a turn's deliveries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settled {
+    /// Acked deliveries.
+    pub acked: u32,
+    /// Requeued deliveries.
+    pub returned: u32,
+    /// New dead letters.
+    pub dead: u32,
+    /// Held deliveries.
+    pub held: u32,
+}
+
+/// The effects of the end of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedAnswer {
+    /// The outcome of its deliveries.
+    pub settled: Settled,
+    /// The number of ready deliveries.
+    pub pending: u32,
+    /// Whether the turn asked for a next one.
+    pub next_turn_requested: bool,
+    /// The park of the agent, if it is parked now.
+    pub park: Option<park::View>,
+}
+
+/// How a turn ended, and what it leaves behind.
+#[derive(Clone, Debug)]
+pub(crate) struct Ending<'a> {
+    pub(crate) outcome: Outcome,
+    pub(crate) returned_tool_uses: &'a HashSet<String>,
+    pub(crate) tool_uses: &'a [ToolUse],
+    pub(crate) end: End<'a>,
+    pub(crate) retry_time: Option<WallTime>,
+}
+
+impl Ending<'_> {
+    /// Returns an ending that the broker decides, with only its cause known.
+    pub(crate) fn by_broker<'a>(
+        outcome: Outcome,
+        error: &'a str,
+        none: &'a HashSet<String>,
+    ) -> Ending<'a> {
+        Ending {
+            outcome,
+            returned_tool_uses: none,
+            tool_uses: &[],
+            end: End { error, ..End::default() },
+            retry_time: None,
+        }
+    }
+}
+
+impl Engine {
+    /// Ends a turn and settles its mail.
+    pub async fn end_turn(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        mut ended: Ended,
+    ) -> Result<EndedAnswer, Refusal> {
+        self.check_open()?;
+        if !ended.outcome.is_reportable() {
+            let problem = format!("{} is the broker's to say", ended.outcome);
+            return Err(Refusal::Field { field: "outcome", problem });
+        }
+        tool_use::check(&ended.tool_uses)?;
+        cut_end(&mut ended.error, ERROR_BYTES_MAX);
+        cut_end(&mut ended.model, MODEL_CHARS_MAX);
+        cut_start(&mut ended.output_tail, OUTPUT_TAIL_BYTES_MAX);
+        let limits = Arc::clone(&self.limits);
+        self.store
+            .write(move |tx| {
+                let me = session(tx, &caller, &ended.session_token)?;
+                let row = turn::get(tx, ended.turn)?.filter(|row| row.agent == me.key);
+                let row = row.ok_or(Refusal::TurnNotFound { id: ended.turn })?;
+                if !is_of_session(&row, &me) {
+                    return Err(Refusal::LeaseLost);
+                }
+                let settled = match replay::<Settled>(tx, me.key, &request)? {
+                    Some(settled) => settled,
+                    None => {
+                        let settled = settle_end(tx, &limits, &me, &row, &ended)?;
+                        keep(tx, me.key, &request, &settled)?;
+                        settled
+                    }
+                };
+                tx.after_commit(turn_open(me.key, !turn::open_all(tx, me.key)?.is_empty(), tx.now));
+                let me = agent::by_key(tx, me.key)?;
+                Ok(EndedAnswer {
+                    settled,
+                    pending: delivery::count(tx, me.key, State::Ready)?,
+                    next_turn_requested: row.next_turn_requested,
+                    park: me.parked(tx.now).map(|park| park.view(tx.now)),
+                })
+            })
+            .await
+    }
+}
+
+fn settle_end(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    row: &TurnRow,
+    ended: &Ended,
+) -> Result<Settled, Refusal> {
+    if let Some(outcome) = row.outcome {
+        // The turn has ended. An earlier call of this session gets its answer again; an end by the
+        // broker stands.
+        let settled = row
+            .settled
+            .as_deref()
+            .filter(|_| outcome.is_reportable())
+            .and_then(|json| serde_json::from_str(json).ok());
+        return settled.ok_or(Refusal::LeaseLost);
+    }
+    let ending = Ending {
+        outcome: ended.outcome,
+        returned_tool_uses: &ended.returned_tool_uses,
+        tool_uses: &ended.tool_uses,
+        end: End {
+            error: &ended.error,
+            output_tail: &ended.output_tail,
+            usage: ended.usage,
+            model: &ended.model,
+            context_tokens: ended.context_tokens,
+            context_window_tokens: ended.context_window_tokens,
+            compacted: ended.compacted,
+        },
+        retry_time: ended.retry_time,
+    };
+    end_turn(tx, limits, me, row, &ending)
+}
+
+/// Ends a turn and settles its mail.
+pub(crate) fn end_turn(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    open: &TurnRow,
+    ending: &Ending<'_>,
+) -> Result<Settled, Refusal> {
+    let mut settled = Settled::default();
+    for mut row in delivery::leased_by(tx, open.id)? {
+        let tool_use = turn::tool_use_of(tx, open.id, row.message)?;
+        // Without the id of a tool call it is not known whether its result reached the model.
+        let reached_model =
+            tool_use.is_none_or(|id| !id.is_empty() && ending.returned_tool_uses.contains(&id));
+        if hive_fault::planted!(ReceivedKept) && !reached_model {
+            continue;
+        }
+        let settlement = ending.outcome.settlement(reached_model);
+        if !matches!(settlement, Settlement::Ack) {
+            ending.end.error.clone_into(&mut row.last_error);
+            ending.end.output_tail.clone_into(&mut row.output_tail);
+        }
+        match settle(tx, limits, me, row, settlement)? {
+            State::Acked => settled.acked += 1,
+            State::Dead => settled.dead += 1,
+            State::Held => settled.held += 1,
+            State::Ready | State::Leased | State::Dropped | State::Superseded => {
+                settled.returned += 1;
+            }
+        }
+    }
+    let json = serde_json::to_string(&settled).expect("four numbers");
+    turn::end(tx, open.id, ending.outcome, &ending.end, &json)?;
+    turn_tool::insert(tx, open.id, ending.tool_uses)?;
+    let detail = format!(
+        "{}: {} acked, {} returned, {} dead, {} held",
+        ending.outcome, settled.acked, settled.returned, settled.dead, settled.held
+    );
+    log(
+        tx,
+        Fact {
+            message: open.message,
+            turn: Some(open.id),
+            detail: &detail,
+            ..Fact::about(Kind::TurnEnded, me.key)
+        },
+    )?;
+    if ending.outcome == Outcome::Failed && !open.kind.is_upkeep() && !is_of_failures(tx, open)? {
+        tell_parent_of_failure(tx, limits, me, open, ending)?;
+    }
+    park_after(tx, limits, me, open, ending, settled)?;
+    // After a compaction without a new measurement, the earlier size is no longer true.
+    if ending.end.context_tokens > 0 || ending.end.compacted {
+        agent::set_context(
+            tx,
+            me.key,
+            ending.end.context_tokens,
+            ending.end.context_window_tokens,
+        )?;
+    }
+    tx.after_commit(Effect::Wake(me.key));
+    Ok(settled)
+}
+
+/// Returns whether a notice of a failure triggered the turn. Such a turn's own failures are
+/// reported by its dead letter alone, else each level of failing parents would multiply the
+/// notices.
+fn is_of_failures(tx: &Tx<'_>, open: &TurnRow) -> Result<bool, Refusal> {
+    let Some(message) = open.message else { return Ok(false) };
+    let kind = message::get(tx, message)?.and_then(|message| message.system_kind);
+    Ok(matches!(kind, Some(SystemKind::TurnFailed | SystemKind::DeadLetter)))
+}
+
+fn tell_parent_of_failure(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    open: &TurnRow,
+    ending: &Ending<'_>,
+) -> Result<(), Refusal> {
+    let mut body = format!("A turn of {} failed (turn {}", me.name, open.id);
+    if let Some(message) = open.message {
+        write!(body, ", message {message}").expect("writing to a string succeeds");
+    }
+    // The agent controls the report of its harness, so the broker quotes it.
+    write!(body, "):\n\n{}", quoted(ending.end.error)).expect("writing to a string succeeds");
+    if !ending.end.output_tail.is_empty() {
+        write!(body, "\n\nThe end of its output:\n\n{}", quoted(ending.end.output_tail))
+            .expect("writing to a string succeeds");
+    }
+    let notice = Notice {
+        turn: Some(open.id),
+        ..Notice::about(&me.name, parent(me), SystemKind::TurnFailed, &body)
+    };
+    notice::send(tx, limits, notice).map(|_| ())
+}
+
+/// Ends all open turns of an agent in the broker's own name.
+pub(crate) fn end_open_turns(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    outcome: Outcome,
+    error: &str,
+) -> Result<(), Refusal> {
+    let none = HashSet::new();
+    for open in turn::open_all(tx, me.key)? {
+        end_turn(tx, limits, me, &open, &Ending::by_broker(outcome, error, &none))?;
+    }
+    agent::set_harness_state(tx, me.key, HarnessState::Offline)?;
+    Ok(())
+}
+
+/// Ends the turns that were open when the host went down, without blame; their sessions cannot come
+/// back.
+pub(crate) fn fence_turns_of_other_boots(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    boot_id: &str,
+) -> Result<(), Refusal> {
+    let none = HashSet::new();
+    for open in turn::open_all(tx, me.key)? {
+        if open.boot_id != boot_id {
+            end_turn(
+                tx,
+                limits,
+                me,
+                &open,
+                &Ending::by_broker(Outcome::Fenced, "the host rebooted", &none),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether this turn belongs to the agent's present session.
+pub(crate) fn is_of_session(open: &TurnRow, me: &AgentRow) -> bool {
+    open.session_epoch == me.session_epoch
+}
+
+/// Cuts a text that is too long, and keeps its beginning.
+fn cut_end(text: &mut String, max: usize) {
+    if text.len() > max {
+        text.truncate(text.floor_char_boundary(max));
+    }
+}
+
+/// Cuts a text that is too long, and keeps its end.
+fn cut_start(text: &mut String, max: usize) {
+    if text.len() > max {
+        let start = text.ceil_char_boundary(text.len() - max);
+        *text = text.split_off(start);
+    }
+}

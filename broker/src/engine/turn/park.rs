@@ -1,0 +1,101 @@
+//! Parking an agent whose turns cannot run, and ending the park, as the rules of `core::park` say.
+
+use std::fmt::Write as _;
+
+use hive_core::event::Kind;
+use hive_core::id::TurnId;
+use hive_core::limits::Limits;
+use hive_core::message::SystemKind;
+use hive_core::park::{self, Change, Parked, TurnEnd};
+
+use super::end::{Ending, Settled};
+use crate::engine::Refusal;
+use crate::engine::mail::notice::{self, Notice};
+use crate::engine::mail::outbox;
+use crate::engine::mail::text::quoted;
+use crate::store::agent::AgentRow;
+use crate::store::event::{Fact, log};
+use crate::store::turn::TurnRow;
+use crate::store::{AgentKey, Tx, agent};
+
+/// Parks the agent if its turn could not run, so that it does not retry in a loop. If it runs
+/// again, the recovery is reported.
+pub(super) fn park_after(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    open: &TurnRow,
+    ending: &Ending<'_>,
+    settled: Settled,
+) -> Result<(), Refusal> {
+    let end = TurnEnd {
+        kind: open.kind,
+        outcome: ending.outcome,
+        compacted: ending.end.compacted,
+        has_dead_letter: settled.dead > 0,
+        retry_time: ending.retry_time,
+    };
+    match park::after_turn(&end, me.failures_in_a_row, limits, tx.now) {
+        Change::Nothing => Ok(()),
+        Change::Runs => {
+            agent::set_park(tx, me.key, None, 0, false)?;
+            recovered(tx, limits, me)
+        }
+        Change::Failed { failures, park: None } => {
+            Ok(agent::set_park(tx, me.key, None, failures, me.operator_told)?)
+        }
+        Change::Failed { failures, park: Some(park) } => {
+            let parked = Parked { cause: ending.outcome, park, error: ending.end.error.to_owned() };
+            park_for(tx, limits, me, &parked, failures, Some(open.id))
+        }
+    }
+}
+
+/// Parks the agent. If turns cannot run at all, the operator is notified, once until a turn has run
+/// well; `found_by` is the turn that showed it.
+pub(super) fn park_for(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    row: &Parked,
+    failures: u32,
+    found_by: Option<TurnId>,
+) -> Result<(), Refusal> {
+    let tell = row.stops_all_turns() && !me.operator_told;
+    agent::set_park(tx, me.key, Some(row), failures, me.operator_told || tell)?;
+    let detail = format!("{}: {}", row.cause, row.error);
+    log(tx, Fact { detail: &detail, ..Fact::about(Kind::AgentParked, me.key) })?;
+    let mut body =
+        format!("{} cannot run turns now ({}):\n\n{}", me.name, row.cause, quoted(&row.error));
+    let needs_login = park::ends_by_login(row.cause);
+    if needs_login {
+        write!(body, "\n\nLog in with `hivectl login {}`.", me.name)
+            .expect("writing to a string succeeds");
+    }
+    let notice = Notice::about(&me.name, AgentKey::OPERATOR, SystemKind::Unavailable, &body);
+    if needs_login {
+        let subject = found_by.map_or(0, TurnId::get);
+        outbox::add(tx, outbox::Kind::NeedsLogin, me.key, subject, &body)?;
+    }
+    match (tell, needs_login) {
+        (true, true) => notice::put(tx, limits, notice).map(|_| ()),
+        (true, false) => notice::send(tx, limits, notice).map(|_| ()),
+        (false, _) => Ok(()),
+    }
+}
+
+/// Notifies the operator that the trouble is over, if the trouble was reported. An unread notice of
+/// the trouble is superseded.
+pub(super) fn recovered(tx: &Tx<'_>, limits: &Limits, me: &AgentRow) -> Result<(), Refusal> {
+    if !me.operator_told {
+        return Ok(());
+    }
+    let body = format!("{} works again.", me.name);
+    // It needs no decision, so only the inbox shows it.
+    notice::put(
+        tx,
+        limits,
+        Notice::about(&me.name, AgentKey::OPERATOR, SystemKind::Unavailable, &body),
+    )
+    .map(|_| ())
+}
