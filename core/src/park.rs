@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::agent::HarnessState;
 use crate::limits::Limits;
 use crate::time::{BootTime, Now, WallTime};
-use crate::turn::{Kind, Outcome};
+use crate::turn::{Ended, Kind, Outcome};
 
 /// Maximum delay until a wall clock that was set forward is noticed.
 const WALL_CHECK_MAX: Duration = Duration::from_secs(60);
@@ -147,21 +147,6 @@ pub fn state_of(cause: Outcome) -> HarnessState {
     }
 }
 
-/// The facts of a turn's end that a park depends on.
-#[derive(Clone, Copy, Debug)]
-pub struct TurnEnd {
-    /// Kind of the turn.
-    pub kind: Kind,
-    /// Outcome of the turn.
-    pub outcome: Outcome,
-    /// Whether the conversation was compacted in it.
-    pub compacted: bool,
-    /// Whether a delivery of it became a dead letter.
-    pub has_dead_letter: bool,
-    /// When the model's limit ends, if the model stated it.
-    pub retry_time: Option<WallTime>,
-}
-
 /// The effect of a turn's end on the park.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -178,11 +163,18 @@ pub enum Change {
     },
 }
 
-/// Decides whether the end of a turn parks the agent, and how long; `failures` have been in a row
-/// before it.
+/// Decides whether the end of a turn parks the agent, and how long. `has_dead_letter` is whether a
+/// delivery of the turn became a dead letter; `failures` have been in a row before it.
 #[must_use]
-pub fn after_turn(end: &TurnEnd, failures: u32, limits: &Limits, now: Now) -> Change {
-    let TurnEnd { kind, outcome, compacted, has_dead_letter, retry_time } = *end;
+pub fn after_turn(
+    kind: Kind,
+    ended: &Ended,
+    has_dead_letter: bool,
+    failures: u32,
+    limits: &Limits,
+    now: Now,
+) -> Change {
+    let Ended { outcome, compacted, retry_time, .. } = *ended;
     let failures = failures.saturating_add(1);
     let backoff = |failures| Some(now.boot.after(limits.park_backoff().after(failures)));
     let (wall, boot) = match outcome {

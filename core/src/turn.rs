@@ -3,6 +3,8 @@
 //! Invariant: [`Outcome::settlement`] is the outcome table of the delivery contract; no other code
 //! decides how a turn's mail is settled.
 
+use std::collections::HashSet;
+
 use crate::delivery::{RedeliveryCause, Settlement};
 use crate::id::{MessageId, TurnId};
 use crate::name::AgentName;
@@ -125,6 +127,53 @@ pub struct ToolUse {
     pub name: String,
     /// Number of calls.
     pub count: u32,
+}
+
+/// The end of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Error of a turn that did not end well; empty for none.
+    pub error: String,
+    /// The end of its output.
+    pub output_tail: String,
+    /// Tool calls whose result reached the model.
+    pub returned_tool_uses: HashSet<String>,
+    /// Resources that it used.
+    pub usage: Usage,
+    /// The model that ran; empty if unknown.
+    pub model: String,
+    /// Context after the last inference, in tokens; 0 if unknown.
+    pub context_tokens: u64,
+    /// The model's window, in tokens; 0 if unknown.
+    pub context_window_tokens: u64,
+    /// Whether a compaction ran.
+    pub compacted: bool,
+    /// When the model's limit ends, if the model stated it.
+    pub retry_time: Option<WallTime>,
+    /// The tools that it called.
+    pub tool_uses: Vec<ToolUse>,
+}
+
+impl Ended {
+    /// Returns an end of which nothing but the outcome is known.
+    #[must_use]
+    pub fn new(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            error: String::new(),
+            output_tail: String::new(),
+            returned_tool_uses: HashSet::new(),
+            usage: Usage::default(),
+            model: String::new(),
+            context_tokens: 0,
+            context_window_tokens: 0,
+            compacted: false,
+            retry_time: None,
+            tool_uses: Vec::new(),
+        }
+    }
 }
 
 /// One run of the model, with its outcome and usage.

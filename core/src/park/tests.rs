@@ -4,16 +4,6 @@ use super::*;
 
 const NOW: Now = Now { wall: WallTime(1_000_000), boot: BootTime(5_000) };
 
-fn end(outcome: Outcome) -> TurnEnd {
-    TurnEnd {
-        kind: Kind::Mail,
-        outcome,
-        compacted: false,
-        has_dead_letter: false,
-        retry_time: None,
-    }
-}
-
 /// A boot time this many seconds from now.
 fn in_seconds(seconds: u64) -> Option<BootTime> {
     Some(NOW.boot.after(Duration::from_secs(seconds)))
@@ -28,36 +18,38 @@ fn each_end_of_a_turn_has_its_park() {
     let until = |wall, boot| Some(Park::Until { wall, boot });
     let login = Some(Park::Login { wall: None, boot: None });
     let limit = Some(WallTime(9_000_000));
-    let limited = TurnEnd { retry_time: limit, ..end(Outcome::RateLimited) };
-    let dead = |outcome| TurnEnd { has_dead_letter: true, ..end(outcome) };
-    let of = |kind, outcome, compacted| TurnEnd { kind, compacted, ..end(outcome) };
-    for (end, failures, wanted) in [
-        (end(Outcome::Ok), 7, Change::Runs),
+    let limited = Ended { retry_time: limit, ..Ended::new(Outcome::RateLimited) };
+    let mail = |outcome| (Kind::Mail, Ended::new(outcome), false);
+    let dead = |outcome| (Kind::Mail, Ended::new(outcome), true);
+    let of = |kind, outcome, compacted| (kind, Ended { compacted, ..Ended::new(outcome) }, false);
+    for ((kind, ended, has_dead_letter), failures, wanted) in [
+        (mail(Outcome::Ok), 7, Change::Runs),
         (of(Kind::Compact, Outcome::Ok, true), 7, Change::Runs),
         (of(Kind::Compact, Outcome::Ok, false), 7, Change::Nothing),
         (of(Kind::Checkpoint, Outcome::Ok, false), 7, Change::Runs),
-        (end(Outcome::Cancelled), 7, Change::Nothing),
-        (end(Outcome::Drained), 7, Change::Nothing),
-        (end(Outcome::Fenced), 7, Change::Nothing),
-        (end(Outcome::AuthFailed), 0, failed(1, login)),
+        (mail(Outcome::Cancelled), 7, Change::Nothing),
+        (mail(Outcome::Drained), 7, Change::Nothing),
+        (mail(Outcome::Fenced), 7, Change::Nothing),
+        (mail(Outcome::AuthFailed), 0, failed(1, login)),
         (of(Kind::Compact, Outcome::AuthFailed, false), 1, failed(2, login)),
-        (end(Outcome::Unavailable), 0, failed(1, until(None, in_seconds(10)))),
-        (end(Outcome::Unavailable), 2, failed(3, until(None, in_seconds(40)))),
-        (end(Outcome::Unavailable), u32::MAX, failed(u32::MAX, until(None, in_seconds(600)))),
+        (mail(Outcome::Unavailable), 0, failed(1, until(None, in_seconds(10)))),
+        (mail(Outcome::Unavailable), 2, failed(3, until(None, in_seconds(40)))),
+        (mail(Outcome::Unavailable), u32::MAX, failed(u32::MAX, until(None, in_seconds(600)))),
         (dead(Outcome::Unavailable), 2, failed(0, until(None, in_seconds(40)))),
-        (end(Outcome::RateLimited), 4, failed(5, until(None, in_seconds(300)))),
-        (limited, 0, failed(1, until(limit, None))),
-        (limited, 2, failed(3, until(limit, in_seconds(20)))),
-        (end(Outcome::Failed), 0, failed(1, None)),
-        (end(Outcome::Failed), 1, failed(2, None)),
-        (end(Outcome::Failed), 2, failed(3, until(None, in_seconds(10)))),
-        (end(Outcome::Vanished), 3, failed(4, until(None, in_seconds(20)))),
+        (mail(Outcome::RateLimited), 4, failed(5, until(None, in_seconds(300)))),
+        ((Kind::Mail, limited.clone(), false), 0, failed(1, until(limit, None))),
+        ((Kind::Mail, limited, false), 2, failed(3, until(limit, in_seconds(20)))),
+        (mail(Outcome::Failed), 0, failed(1, None)),
+        (mail(Outcome::Failed), 1, failed(2, None)),
+        (mail(Outcome::Failed), 2, failed(3, until(None, in_seconds(10)))),
+        (mail(Outcome::Vanished), 3, failed(4, until(None, in_seconds(20)))),
         (dead(Outcome::Failed), 5, failed(0, None)),
         (of(Kind::Checkpoint, Outcome::Failed, false), 5, Change::Nothing),
         (of(Kind::Compact, Outcome::Failed, false), 5, Change::Nothing),
         (of(Kind::Compact, Outcome::Vanished, false), 2, failed(3, until(None, in_seconds(10)))),
     ] {
-        assert_eq!(after_turn(&end, failures, &Limits::default(), NOW), wanted, "{end:?}");
+        let change = after_turn(kind, &ended, has_dead_letter, failures, &Limits::default(), NOW);
+        assert_eq!(change, wanted, "{kind:?} {has_dead_letter} {failures} {ended:?}");
     }
 }
 

@@ -1,6 +1,5 @@
 //! Serving: executes a call on the engine, as the RPC layer would.
 
-use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -13,7 +12,6 @@ use hive_broker::engine::operator::agents::Create;
 use hive_broker::engine::operator::commands::Tell;
 use hive_broker::engine::turn::attach::{Attach, Attached};
 use hive_broker::engine::turn::begin::Begin;
-use hive_broker::engine::turn::end::Ended;
 use hive_broker::engine::turn::problem::Problem;
 use hive_broker::engine::{Actor, Engine, Refusal};
 use hive_broker::store::request::RequestKey;
@@ -25,7 +23,7 @@ use hive_core::message::Recipient;
 use hive_core::name::{AgentName, Label};
 use hive_core::question::{Answer, Wording};
 use hive_core::time::WallTime;
-use hive_core::turn::{MAIN_CONVERSATION, Usage};
+use hive_core::turn::{Ended, MAIN_CONVERSATION};
 use hive_history::{Counts, Reply};
 use sha2::{Digest as _, Sha256};
 
@@ -188,26 +186,20 @@ pub(crate) async fn serve(
             }))
         }
         Call::End { session, turn, outcome, returned, retry_at, compacted } => {
+            let error = if outcome == hive_core::turn::Outcome::Ok {
+                String::new()
+            } else {
+                format!("it was {outcome:?}")
+            };
             let ended = Ended {
-                session_token: session,
-                turn: number(TurnId::new, turn)?,
-                outcome,
-                error: if outcome == hive_core::turn::Outcome::Ok {
-                    String::new()
-                } else {
-                    format!("it was {outcome:?}")
-                },
-                output_tail: String::new(),
-                returned_tool_uses: returned.into_iter().collect::<HashSet<_>>(),
-                usage: Usage::default(),
-                model: String::new(),
-                context_tokens: 0,
-                context_window_tokens: 0,
+                error,
+                returned_tool_uses: returned.into_iter().collect(),
                 compacted,
                 retry_time: retry_at.map(WallTime),
-                tool_uses: Vec::new(),
+                ..Ended::new(outcome)
             };
-            let answer = engine.end_turn(caller, request, ended).await?;
+            let turn = number(TurnId::new, turn)?;
+            let answer = engine.end_turn(caller, request, session, turn, ended).await?;
             let counts = answer.settled;
             let counts = Counts {
                 acked: counts.acked,

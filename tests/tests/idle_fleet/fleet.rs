@@ -1,7 +1,6 @@
 //! The fleet: machines whose outputs are carried out on the engine, with a claude that ends as it
 //! is told.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use hive_broker::engine::memory::Memory;
 use hive_broker::engine::operator::agents::Create;
 use hive_broker::engine::turn::attach::{Attach, Attached};
 use hive_broker::engine::turn::begin::{Begin, Begun};
-use hive_broker::engine::turn::end::{Ended, EndedAnswer};
+use hive_broker::engine::turn::end::EndedAnswer;
 use hive_broker::engine::{Actor, Engine, Identity, Parts, Refusal};
 use hive_broker::store::Store;
 use hive_broker::store::request::RequestKey;
@@ -23,7 +22,7 @@ use hive_core::id::TurnId;
 use hive_core::limits::Limits;
 use hive_core::message::Recipient;
 use hive_core::name::AgentName;
-use hive_core::turn::{MAIN_CONVERSATION, Outcome, Usage};
+use hive_core::turn::{Ended, MAIN_CONVERSATION, Outcome};
 use hive_harness::claude::event;
 use hive_harness::claude::outcome::Exit;
 use hive_harness::config::Spans;
@@ -373,23 +372,21 @@ impl Fleet {
     }
 
     async fn end(&mut self, place: usize, ending: Ending) {
+        let outcome = ending.outcome.expect("an outcome");
         let ended = Ended {
-            session_token: self.token(place),
-            turn: TurnId::new(ending.turn_id).expect("a turn"),
-            outcome: ending.outcome.expect("an outcome"),
             error: ending.error,
             output_tail: ending.output_tail,
-            returned_tool_uses: HashSet::new(),
-            usage: Usage::default(),
             model: ending.model,
             context_tokens: ending.context_tokens,
             context_window_tokens: ending.context_window_tokens,
             compacted: ending.compacted,
             retry_time: ending.retry_time,
-            tool_uses: Vec::new(),
+            ..Ended::new(outcome)
         };
-        let request = self.request("EndTurn");
-        let answer = self.engine.end_turn(self.caller(place), request, ended).await.expect("ended");
+        let turn = TurnId::new(ending.turn_id).expect("a turn");
+        let (caller, request) = (self.caller(place), self.request("EndTurn"));
+        let answer = self.engine.end_turn(caller, request, self.token(place), turn, ended).await;
+        let answer = answer.expect("ended");
         let EndedAnswer { pending: pending_count, next_turn_requested, park, .. } = answer;
         self.give(place, Input::Ended(Answer { pending_count, next_turn_requested, park }));
     }

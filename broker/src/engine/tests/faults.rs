@@ -10,7 +10,7 @@ use hive_core::reason::Reason;
 use hive_core::turn::{Kind, Outcome};
 
 use super::super::Refusal;
-use super::hive::{Harness, Hive, Run, actor, caller, done, ended, mail, request};
+use super::hive::{Harness, Hive, Run, actor, caller, done, end_turn, ended, mail, request};
 use crate::engine::turn::attach::Attach;
 use crate::store::Tx;
 use crate::store::agent::{self, AgentRow};
@@ -63,20 +63,17 @@ async fn a_void_send_is_no_send_and_its_retry_is_one() {
 async fn a_turn_whose_end_was_void_keeps_its_lease_and_its_grace_time() {
     let (hive, harness, run) = in_mid_turn().await;
     let (engine, end, key) =
-        (Arc::clone(hive.engine()), ended(&run, Outcome::Ok), request("EndTurn", "e1", 1));
+        (Arc::clone(hive.engine()), ended(Outcome::Ok), request("EndTurn", "e1", 1));
     let retried = key.clone();
-    unavailable(hive.voided(async move { engine.end_turn(caller("bob"), key, end).await }).await);
+    let ending = run.clone();
+    unavailable(hive.voided(async move { end_turn(&engine, &ending, key, end).await }).await);
     assert_eq!(outcome(&hive, &run).await, None);
     let token = harness.token.clone();
     drop(harness);
     hive.pass_and_sweep(59).await;
     assert_eq!(outcome(&hive, &run).await, None, "it is not given back before its time");
     hive.try_attach("bob", &token, false).await.expect("it comes back");
-    let answer = hive
-        .engine()
-        .end_turn(caller("bob"), retried, ended(&run, Outcome::Ok))
-        .await
-        .expect("it ends");
+    let answer = end_turn(hive.engine(), &run, retried, ended(Outcome::Ok)).await.expect("it ends");
     assert_eq!(answer.settled.acked, 1);
 }
 

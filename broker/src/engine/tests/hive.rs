@@ -4,7 +4,6 @@
 //! Nothing here sleeps. A test waits for a commit or for a task, and a guard of half a minute turns
 //! a wait that never ends into a failure.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +19,7 @@ use hive_core::message::{Origin, Recipient};
 use hive_core::name::AgentName;
 use hive_core::reason::Reason;
 use hive_core::time::BootTime;
-use hive_core::turn::{Kind, MAIN_CONVERSATION, Outcome, Turn, Usage};
+use hive_core::turn::{Ended, Kind, MAIN_CONVERSATION, Outcome, Turn};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -35,7 +34,7 @@ use crate::engine::mail::send::{Receipt, Send};
 use crate::engine::operator::agents::Create;
 use crate::engine::turn::attach::Attach;
 use crate::engine::turn::begin::{Begin, Begun};
-use crate::engine::turn::end::{Ended, EndedAnswer};
+use crate::engine::turn::end::EndedAnswer;
 use crate::store::request::RequestKey;
 use crate::store::turn_events::TurnEvents;
 use crate::store::{AgentKey, Committed, Effect, Health, Store, agent, inbox};
@@ -209,24 +208,21 @@ pub(super) fn up_to(max_deliveries: u32) -> Receive {
     }
 }
 
-/// How a turn of this run ended, with nothing else to say.
-pub(super) fn ended(run: &Run, outcome: Outcome) -> Ended {
+/// How a turn ended, with nothing else to say.
+pub(super) fn ended(outcome: Outcome) -> Ended {
     let error = if outcome == Outcome::Ok { String::new() } else { format!("it was {outcome:?}") };
-    Ended {
-        session_token: run.session_token.clone(),
-        turn: run.id,
-        outcome,
-        error,
-        output_tail: String::new(),
-        returned_tool_uses: HashSet::new(),
-        usage: Usage::default(),
-        model: String::new(),
-        context_tokens: 0,
-        context_window_tokens: 0,
-        compacted: false,
-        retry_time: None,
-        tool_uses: Vec::new(),
-    }
+    Ended { error, ..Ended::new(outcome) }
+}
+
+/// Ends a turn with this request.
+pub(super) async fn end_turn(
+    engine: &Engine,
+    run: &Run,
+    key: RequestKey,
+    ended: Ended,
+) -> Result<EndedAnswer, Refusal> {
+    let token = run.session_token.clone();
+    engine.end_turn(caller(&run.agent), key, token, run.id, ended).await
 }
 
 /// The ids of messages, in order.
@@ -632,12 +628,12 @@ impl Hive {
 
     /// Ends a turn with nothing to say but how.
     pub(super) async fn end(&self, run: &Run, outcome: Outcome) -> EndedAnswer {
-        self.try_end(run, ended(run, outcome)).await.expect("the turn ends")
+        self.try_end(run, ended(outcome)).await.expect("the turn ends")
     }
 
     /// Ends a turn.
     pub(super) async fn try_end(&self, run: &Run, ended: Ended) -> Result<EndedAnswer, Refusal> {
-        self.engine().end_turn(caller(&run.agent), self.request("EndTurn"), ended).await
+        end_turn(self.engine(), run, self.request("EndTurn"), ended).await
     }
 
     /// Takes mail inside a turn, by this tool call.

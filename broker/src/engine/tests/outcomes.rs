@@ -4,10 +4,9 @@ use hive_core::delivery::{Decision, RedeliveryCause, State};
 use hive_core::event::Kind as EventKind;
 use hive_core::message::SystemKind;
 use hive_core::reason::Reason;
-use hive_core::turn::Outcome;
+use hive_core::turn::{Ended, Outcome};
 
-use super::hive::{Harness, Hive, Run, caller, ended, ids, request};
-use crate::engine::turn::end::Ended;
+use super::hive::{Harness, Hive, Run, caller, end_turn, ended, ids, request};
 use crate::engine::turn::end::Settled;
 
 /// A turn that carries the mail that woke it, one piece whose tool result will reach the model, and
@@ -23,8 +22,8 @@ async fn three_carried(hive: &Hive) -> (Harness, Run) {
     (harness, run)
 }
 
-fn ending(run: &Run, outcome: Outcome) -> Ended {
-    Ended { returned_tool_uses: ["tool-returned".to_owned()].into(), ..ended(run, outcome) }
+fn ending(outcome: Outcome) -> Ended {
+    Ended { returned_tool_uses: ["tool-returned".to_owned()].into(), ..ended(outcome) }
 }
 
 /// State, attempt and cause of each of bob's deliveries.
@@ -37,7 +36,7 @@ async fn stand(hive: &Hive) -> Vec<(State, u32, Option<RedeliveryCause>)> {
 async fn a_good_end_acks_what_the_model_saw_and_returns_the_rest() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let (_harness, run) = three_carried(&hive).await;
-    let answer = hive.try_end(&run, ending(&run, Outcome::Ok)).await.expect("it ends");
+    let answer = hive.try_end(&run, ending(Outcome::Ok)).await.expect("it ends");
     assert_eq!(answer.settled, Settled { acked: 2, returned: 1, dead: 0, held: 0 });
     let acked = (State::Acked, 1, None);
     assert_eq!(
@@ -60,7 +59,7 @@ async fn mail_taken_without_a_tool_call_is_never_taken_as_seen() {
         .expect("taken");
     let end = Ended {
         returned_tool_uses: ["tool-returned".to_owned(), String::new()].into(),
-        ..ended(&run, Outcome::Ok)
+        ..ended(Outcome::Ok)
     };
     hive.try_end(&run, end).await.expect("it ends");
     assert_eq!(hive.state("bob", other).await, (State::Ready, 1));
@@ -71,7 +70,7 @@ async fn a_failed_turn_uses_an_attempt_of_all_it_carried_and_tells_the_parent() 
     let hive = Hive::new(&["alice"]).await;
     hive.create("bob", Some("alice"), hive_core::agent::Policy::default()).await;
     let (_harness, run) = three_carried(&hive).await;
-    let end = Ended { output_tail: "last words".to_owned(), ..ending(&run, Outcome::Failed) };
+    let end = Ended { output_tail: "last words".to_owned(), ..ending(Outcome::Failed) };
     let answer = hive.try_end(&run, end).await.expect("it ends");
     assert_eq!(answer.settled, Settled { returned: 3, ..Settled::default() });
     assert_eq!(stand(&hive).await, [(State::Ready, 1, Some(RedeliveryCause::TurnFailed)); 3]);
@@ -101,7 +100,7 @@ async fn weather_uses_no_attempt_however_often_it_blows() {
         let hive = Hive::new(&["alice", "bob"]).await;
         let (harness, mut run) = three_carried(&hive).await;
         for round in 0..10 {
-            let answer = hive.try_end(&run, ending(&run, outcome)).await.expect("it ends");
+            let answer = hive.try_end(&run, ending(outcome)).await.expect("it ends");
             let carried = if round == 0 { 3 } else { 1 };
             assert_eq!(
                 answer.settled,
@@ -129,7 +128,7 @@ async fn weather_uses_no_attempt_however_often_it_blows() {
 async fn a_cancelled_turn_holds_its_mail_until_the_operator_decides() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let (harness, run) = three_carried(&hive).await;
-    let answer = hive.try_end(&run, ending(&run, Outcome::Cancelled)).await.expect("it ends");
+    let answer = hive.try_end(&run, ending(Outcome::Cancelled)).await.expect("it ends");
     assert_eq!(answer.settled, Settled { held: 3, ..Settled::default() });
     assert!(answer.park.is_none());
     let waiting = hive.begin_waits(&harness).await;
@@ -151,7 +150,7 @@ async fn only_the_broker_says_vanished_or_fenced() {
     let (_harness, run) = three_carried(&hive).await;
     for outcome in [Outcome::Vanished, Outcome::Fenced] {
         let refusal =
-            hive.try_end(&run, ending(&run, outcome)).await.expect_err("not the harness's to say");
+            hive.try_end(&run, ending(outcome)).await.expect_err("not the harness's to say");
         assert_eq!(refusal.reason(), Reason::FieldInvalid);
     }
     hive.end(&run, Outcome::Drained).await;
@@ -162,28 +161,19 @@ async fn an_end_said_twice_is_one_end() {
     let mut hive = Hive::new(&["alice", "bob"]).await;
     let (_harness, run) = three_carried(&hive).await;
     let key = request("EndTurn", "e1", 1);
-    let first = hive
-        .engine()
-        .end_turn(caller("bob"), key.clone(), ending(&run, Outcome::Ok))
-        .await
-        .expect("it ends");
+    let end = async |hive: &Hive| {
+        end_turn(hive.engine(), &run, key.clone(), ending(Outcome::Ok)).await.expect("it ends")
+    };
+    let first = end(&hive).await;
     let events = hive.events().await.len();
-    let again = hive
-        .engine()
-        .end_turn(caller("bob"), key.clone(), ending(&run, Outcome::Ok))
-        .await
-        .expect("answered again");
+    let again = end(&hive).await;
     assert_eq!(first.settled, again.settled);
     // With another request id, and even with another outcome, it has ended as it has ended.
-    let other = hive.try_end(&run, ending(&run, Outcome::Failed)).await.expect("answered as then");
+    let other = hive.try_end(&run, ending(Outcome::Failed)).await.expect("answered as then");
     assert_eq!(first.settled, other.settled);
     assert_eq!(hive.events().await.len(), events);
     hive.crash().await;
-    let again = hive
-        .engine()
-        .end_turn(caller("bob"), key, ending(&run, Outcome::Ok))
-        .await
-        .expect("answered again");
+    let again = end(&hive).await;
     assert_eq!(first.settled, again.settled);
     assert_eq!(hive.events().await.len(), events);
 }
@@ -202,7 +192,7 @@ async fn what_the_operator_settled_in_mid_turn_is_not_settled_again() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let (_harness, run) = three_carried(&hive).await;
     hive.decide("bob", run.message(), Decision::Drop).await.expect("dropped");
-    let answer = hive.try_end(&run, ending(&run, Outcome::Ok)).await.expect("it ends");
+    let answer = hive.try_end(&run, ending(Outcome::Ok)).await.expect("it ends");
     assert_eq!(answer.settled, Settled { acked: 1, returned: 1, ..Settled::default() });
     assert_eq!(hive.state("bob", run.message()).await.0, State::Dropped);
 }
@@ -211,7 +201,7 @@ async fn what_the_operator_settled_in_mid_turn_is_not_settled_again() {
 async fn a_returned_delivery_says_which_attempt_it_is_and_why_it_came_back() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let (harness, run) = three_carried(&hive).await;
-    hive.try_end(&run, ending(&run, Outcome::Failed)).await.expect("it ends");
+    hive.try_end(&run, ending(Outcome::Failed)).await.expect("it ends");
     hive.pass(10);
     let run = hive.begin(&harness).await;
     assert_eq!(

@@ -7,11 +7,10 @@ use hive_core::agent::HarnessState;
 use hive_core::message::SystemKind;
 use hive_core::reason::Reason;
 use hive_core::time::WallTime;
-use hive_core::turn::{Kind, Outcome};
+use hive_core::turn::{Ended, Kind, Outcome};
 
 use super::super::Refusal;
 use super::hive::{Harness, Hive, caller, done, ended, name, stop};
-use crate::engine::turn::end::Ended;
 
 async fn waiting_hive() -> (Hive, Harness) {
     let hive = Hive::new(&["bob"]).await;
@@ -30,7 +29,7 @@ async fn parked(hive: &Hive) -> Option<Duration> {
 async fn rate_limited(hive: &Hive, harness: &Harness, until: Option<WallTime>) {
     let run = hive.begin(harness).await;
     let answer = hive
-        .try_end(&run, Ended { retry_time: until, ..ended(&run, Outcome::RateLimited) })
+        .try_end(&run, Ended { retry_time: until, ..ended(Outcome::RateLimited) })
         .await
         .expect("it ends");
     assert_eq!(answer.park.is_some(), parked(hive).await.is_some());

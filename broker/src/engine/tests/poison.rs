@@ -5,10 +5,9 @@ use hive_core::agent::Policy;
 use hive_core::delivery::{Decision, RedeliveryCause, State};
 use hive_core::event::Kind as EventKind;
 use hive_core::message::SystemKind;
-use hive_core::turn::{Kind, Outcome};
+use hive_core::turn::{Ended, Kind, Outcome};
 
 use super::hive::{Harness, Hive, Run, bodies, ended};
-use crate::engine::turn::end::Ended;
 
 /// Long enough for every backoff and park.
 const LONG: u64 = 3600;
@@ -19,8 +18,7 @@ async fn fail(hive: &Hive, harness: &Harness, times: u32) -> Run {
     for _ in 0..times {
         hive.pass(LONG);
         let run = hive.begin(harness).await;
-        let end =
-            Ended { output_tail: "its last words".to_owned(), ..ended(&run, Outcome::Failed) };
+        let end = Ended { output_tail: "its last words".to_owned(), ..ended(Outcome::Failed) };
         hive.try_end(&run, end).await.expect("it ends");
         last = Some(run);
     }
@@ -39,7 +37,7 @@ async fn after_five_failures_it_is_a_dead_letter_and_the_queue_moves_on_at_once(
     let good = hive.send("operator", "kid", "good").await;
     let run = hive.begin(&harness).await;
     assert_eq!((run.message(), run.woken().delivery.attempt), (poison, 5));
-    let end = Ended { output_tail: "its last words".to_owned(), ..ended(&run, Outcome::Failed) };
+    let end = Ended { output_tail: "its last words".to_owned(), ..ended(Outcome::Failed) };
     let answer = hive.try_end(&run, end).await.expect("it ends");
     assert_eq!((answer.settled.dead, answer.settled.returned), (1, 0));
     assert!(answer.park.is_none(), "the trouble has gone with the message");

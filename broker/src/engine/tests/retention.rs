@@ -5,11 +5,10 @@ use std::time::Duration;
 use hive_core::delivery::{Decision, State};
 use hive_core::id::MessageId;
 use hive_core::reason::Reason;
-use hive_core::turn::{Outcome, ToolUse};
+use hive_core::turn::{Ended, Outcome, ToolUse};
 
 use super::super::Refusal;
 use super::hive::{Hive, caller, ended};
-use crate::engine::turn::end::Ended;
 
 const MONTH: Duration = Duration::from_secs(30 * 86_400);
 const DAY: u64 = 86_400;
@@ -117,7 +116,7 @@ async fn old_turns_go_but_those_of_unsettled_mail_stay() {
     let harness = hive.attach("bob").await;
     let good = hive.begin(&harness).await;
     let tool_uses = vec![ToolUse { name: "Bash".to_owned(), count: 2 }];
-    hive.try_end(&good, Ended { tool_uses, ..ended(&good, Outcome::Ok) }).await.expect("it ends");
+    hive.try_end(&good, Ended { tool_uses, ..ended(Outcome::Ok) }).await.expect("it ends");
     let run = hive.begin(&harness).await;
     let sent = hive.send_in(&run, "alice", "done").await.expect("accepted").message;
     hive.end(&run, Outcome::Failed).await;

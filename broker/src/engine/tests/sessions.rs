@@ -59,7 +59,7 @@ async fn a_takeover_fences_the_older_harness_at_that_moment() {
     assert_eq!(outcome(&hive, &run).await, Some(Outcome::Fenced));
     assert_eq!(hive.state("bob", run.message()).await, (State::Ready, 1));
     let events = hive.events().await;
-    assert_eq!(reason(hive.try_end(&run, ended(&run, Outcome::Ok)).await), Reason::LeaseLost);
+    assert_eq!(reason(hive.try_end(&run, ended(Outcome::Ok)).await), Reason::LeaseLost);
     assert_eq!(
         reason(hive.engine().heartbeat(caller("bob"), older.token.clone()).await),
         Reason::LeaseLost
@@ -77,11 +77,7 @@ async fn a_takeover_fences_the_older_harness_at_that_moment() {
         (run.message(), Some(RedeliveryCause::Drained))
     );
     assert_eq!(
-        hive.try_end(&run, ended(&run, Outcome::Ok))
-            .await
-            .map(|_| ())
-            .expect_err("fenced")
-            .reason(),
+        hive.try_end(&run, ended(Outcome::Ok)).await.map(|_| ()).expect_err("fenced").reason(),
         Reason::LeaseLost
     );
     assert_eq!(hive.state("bob", run.message()).await, (State::Leased, 1));
@@ -93,7 +89,7 @@ async fn a_session_ends_its_own_turns_only() {
     hive.end(&run, Outcome::Ok).await;
     let newer = hive.try_attach("bob", "", true).await.expect("it takes over");
     let theirs = Run { session_token: newer.token.clone(), ..run };
-    assert_eq!(reason(hive.try_end(&theirs, ended(&theirs, Outcome::Ok)).await), Reason::LeaseLost);
+    assert_eq!(reason(hive.try_end(&theirs, ended(Outcome::Ok)).await), Reason::LeaseLost);
 }
 
 #[tokio::test]
@@ -147,7 +143,7 @@ async fn after_the_grace_time_the_turn_is_given_back() {
     assert_eq!(outcome(&hive, &run).await, Some(Outcome::Vanished));
     assert_eq!(hive.state("bob", run.message()).await, (State::Ready, 1));
     assert_eq!(hive.count_events(EventKind::HarnessLost).await, 1);
-    assert_eq!(reason(hive.try_end(&run, ended(&run, Outcome::Ok)).await), Reason::LeaseLost);
+    assert_eq!(reason(hive.try_end(&run, ended(Outcome::Ok)).await), Reason::LeaseLost);
     let late = hive.try_attach("bob", &token, false).await.expect("it may start afresh");
     assert!(!late.resumed && late.token != token);
 }
@@ -287,7 +283,7 @@ async fn a_reboot_ends_the_turn_without_blame() {
         assert_eq!(outcome(&hive, &run).await, Some(Outcome::Fenced));
         assert_eq!(hive.state("bob", run.message()).await, (State::Ready, 1));
     }
-    assert_eq!(reason(hive.try_end(&run, ended(&run, Outcome::Ok)).await), Reason::LeaseLost);
+    assert_eq!(reason(hive.try_end(&run, ended(Outcome::Ok)).await), Reason::LeaseLost);
     drop(harness);
     let fresh = hive.attach("bob").await;
     assert_eq!(hive.begin(&fresh).await.message(), run.message());

@@ -1,5 +1,6 @@
 //! Statistics: what turns called, and sums of the turns that ended in a window.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hive_core::caller::Caller;
@@ -7,14 +8,13 @@ use hive_core::limits::{STATS_SLICES, STATS_TOOLS_MAX, STATS_WINDOW_MAX};
 use hive_core::message::SystemKind;
 use hive_core::name::Label;
 use hive_core::reason::Reason;
-use hive_core::turn::{Kind, Outcome, ToolUse, Usage};
+use hive_core::turn::{Ended, Kind, Outcome, ToolUse, Usage};
 
 use super::super::Refusal;
-use super::hive::{Harness, Hive, Run, actor, caller, ended, name, request};
+use super::hive::{Harness, Hive, Run, actor, caller, end_turn, ended, name, request};
 use super::questions::plain;
 use crate::engine::mail::reminder::Due;
 use crate::engine::mail::wake::Wake;
-use crate::engine::turn::end::Ended;
 use crate::engine::turn::problem::Problem;
 use crate::engine::turn::stats::{Open, Stats, TurnStats, Waker};
 
@@ -46,7 +46,7 @@ async fn lasting(hive: &Hive, run: &Run, seconds: u64, end: Ended) {
 
 async fn open(hive: &Hive, harness: &Harness, kind: Kind, seconds: u64, outcome: Outcome) {
     let run = hive.open(harness, kind).await.expect("opened");
-    lasting(hive, &run, seconds, ended(&run, outcome)).await;
+    lasting(hive, &run, seconds, ended(outcome)).await;
 }
 
 #[tokio::test]
@@ -66,15 +66,14 @@ async fn counts_of_tools_that_no_turn_has_are_refused() {
         many,
     ];
     for tool_uses in bad {
-        let end = hive
-            .try_end(&run, Ended { tool_uses: tool_uses.clone(), ..ended(&run, Outcome::Ok) })
-            .await;
+        let end =
+            hive.try_end(&run, Ended { tool_uses: tool_uses.clone(), ..ended(Outcome::Ok) }).await;
         assert_eq!(end.expect_err("refused").reason(), Reason::FieldInvalid, "{tool_uses:?}");
     }
     let most: Vec<ToolUse> = (0..64)
         .map(|number| ToolUse { name: format!("{number:ä>128}"), count: u32::MAX })
         .collect();
-    hive.try_end(&run, Ended { tool_uses: most, ..ended(&run, Outcome::Ok) })
+    hive.try_end(&run, Ended { tool_uses: most, ..ended(Outcome::Ok) })
         .await
         .expect("as much as there may be");
     assert_eq!(total(&hive, "bob", DAY).await.tools.len(), STATS_TOOLS_MAX);
@@ -85,18 +84,13 @@ async fn an_end_that_is_said_twice_counts_its_tools_once() {
     let mut hive = Hive::new(&["bob"]).await;
     let bob = hive.attach("bob").await;
     let run = hive.open(&bob, Kind::Continue).await.expect("opened");
-    let end =
-        || Ended { tool_uses: tools(&[("Bash", 2), ("Read", 3)]), ..ended(&run, Outcome::Ok) };
+    let end = || Ended { tool_uses: tools(&[("Bash", 2), ("Read", 3)]), ..ended(Outcome::Ok) };
     let key = |id| request("EndTurn", id, 1);
-    let first = hive.engine().end_turn(caller("bob"), key("e1"), end()).await.expect("it ends");
+    let first = end_turn(hive.engine(), &run, key("e1"), end()).await.expect("it ends");
     hive.crash().await;
     // Again with its request id, and again with another one by a harness that forgot.
     for id in ["e1", "e2"] {
-        let again = hive
-            .engine()
-            .end_turn(caller("bob"), key(id), end())
-            .await
-            .expect("answered as before");
+        let again = end_turn(hive.engine(), &run, key(id), end()).await.expect("answered again");
         assert_eq!(again.settled, first.settled);
     }
     assert_eq!(total(&hive, "", DAY).await.tools, tools(&[("Read", 3), ("Bash", 2)]));
@@ -107,19 +101,13 @@ async fn a_commit_that_fails_leaves_no_tools_behind() {
     let hive = Hive::new(&["bob"]).await;
     let bob = hive.attach("bob").await;
     let run = hive.open(&bob, Kind::Continue).await.expect("opened");
-    let end = Ended { tool_uses: tools(&[("Bash", 2)]), ..ended(&run, Outcome::Ok) };
-    let (engine, again) = (std::sync::Arc::clone(hive.engine()), end.clone());
-    let voided = hive
-        .voided(
-            async move { engine.end_turn(caller("bob"), request("EndTurn", "e1", 1), end).await },
-        )
-        .await;
+    let end = Ended { tool_uses: tools(&[("Bash", 2)]), ..ended(Outcome::Ok) };
+    let key = || request("EndTurn", "e1", 1);
+    let (engine, ending, first) = (Arc::clone(hive.engine()), run.clone(), end.clone());
+    let voided = hive.voided(async move { end_turn(&engine, &ending, key(), first).await }).await;
     assert_eq!(voided.expect_err("not written").reason(), Reason::StorageUnavailable);
     assert!(total(&hive, "", DAY).await.tools.is_empty());
-    hive.engine()
-        .end_turn(caller("bob"), request("EndTurn", "e1", 1), again)
-        .await
-        .expect("it ends");
+    end_turn(hive.engine(), &run, key(), end).await.expect("it ends");
     assert_eq!(total(&hive, "", DAY).await.tools, tools(&[("Bash", 2)]));
 }
 
@@ -144,7 +132,7 @@ async fn turns_are_summed_up_for_each_agent_and_for_all() {
             usage,
             compacted: outcome == Outcome::Failed,
             tool_uses: tools(&[("Bash", 1), (&harness.agent, 2)]),
-            ..ended(&run, outcome)
+            ..ended(outcome)
         };
         lasting(&hive, &run, seconds, end).await;
     }
@@ -236,7 +224,7 @@ async fn a_window_has_a_beginning_an_end_and_slices() {
         let run = hive.open(&bob, Kind::Continue).await.expect("opened");
         let outcome = if hour % 2 == 0 { Outcome::Ok } else { Outcome::Cancelled };
         let usage = Usage { output_tokens: hour, cost_micro_usd: 100 * hour, ..Usage::default() };
-        lasting(&hive, &run, 3600, Ended { usage, ..ended(&run, outcome) }).await;
+        lasting(&hive, &run, 3600, Ended { usage, ..ended(outcome) }).await;
     }
     let day = stats(&hive, "operator", "bob", DAY).await.expect("summed up");
     assert_eq!(day.total.turns, 24);

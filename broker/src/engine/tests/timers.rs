@@ -13,7 +13,7 @@ use std::time::Duration;
 use hive_core::event::Kind as EventKind;
 use hive_core::limits::Limits;
 use hive_core::time::{BootTime, Now, WallTime};
-use hive_core::turn::{Kind, Outcome};
+use hive_core::turn::{Ended, Kind, Outcome};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -97,9 +97,9 @@ async fn a_parked_agent_goes_on_when_its_park_is_over() {
     let run = begin(&hive, &harness.token).await;
     assert_eq!(seconds(&hive, before), 10);
     let before = hive.engine().clock().now();
-    let limited = crate::engine::turn::end::Ended {
+    let limited = Ended {
         retry_time: Some(before.wall.after(Duration::from_secs(1800))),
-        ..ended(&run, Outcome::RateLimited)
+        ..ended(Outcome::RateLimited)
     };
     hive.try_end(&run, limited).await.expect("it ends");
     let commits = hive.commits();

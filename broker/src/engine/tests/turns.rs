@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hive_core::delivery::State;
 use hive_core::event::Kind as EventKind;
 use hive_core::reason::Reason;
-use hive_core::turn::{Kind, Outcome};
+use hive_core::turn::{Ended, Kind, Outcome};
 
 use super::super::Refusal;
 use super::hive::{Hive, caller, done, request, stop};
@@ -184,7 +184,7 @@ async fn a_turn_keeps_what_the_harness_said_of_it() {
         tool_call_count: 2,
         ..Default::default()
     };
-    let ended = crate::engine::turn::end::Ended {
+    let ended = Ended {
         usage,
         model: "large".to_owned(),
         context_tokens: 1000,
@@ -192,7 +192,7 @@ async fn a_turn_keeps_what_the_harness_said_of_it() {
         compacted: true,
         error: "e".repeat(10_000),
         output_tail: format!("{}the end", "ä".repeat(10_000)),
-        ..super::hive::ended(&run, Outcome::Ok)
+        ..super::hive::ended(Outcome::Ok)
     };
     hive.try_end(&run, ended).await.expect("it ends");
     let turn = hive.engine().get_turn(caller("bob"), run.id).await.expect("the turn is there");

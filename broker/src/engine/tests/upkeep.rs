@@ -4,10 +4,9 @@
 use std::time::Duration;
 
 use hive_core::reason::Reason;
-use hive_core::turn::{Kind, Outcome};
+use hive_core::turn::{Ended, Kind, Outcome};
 
 use super::hive::{Harness, Hive, Run, ended, name};
-use crate::engine::turn::end::Ended;
 
 async fn waiting_hive() -> (Hive, Harness) {
     let hive = Hive::new(&["bob"]).await;
@@ -26,7 +25,7 @@ async fn end_with(hive: &Hive, run: &Run, outcome: Outcome, compacted: bool, tok
         compacted,
         context_tokens: tokens,
         context_window_tokens: 200_000,
-        ..ended(run, outcome)
+        ..ended(outcome)
     };
     hive.try_end(run, end).await.expect("it ends");
 }
@@ -65,7 +64,7 @@ async fn an_upkeep_that_failed_is_told_nobody_and_counts_for_nothing() {
     for kind in [Kind::Checkpoint, Kind::Compact] {
         for _ in 0..5 {
             let run = hive.open(&harness, kind).await.expect("opened");
-            let answer = hive.try_end(&run, ended(&run, Outcome::Failed)).await.expect("it ends");
+            let answer = hive.try_end(&run, ended(Outcome::Failed)).await.expect("it ends");
             assert_eq!(answer.park, None, "{kind:?}");
         }
     }
@@ -85,8 +84,7 @@ async fn what_a_failed_upkeep_received_goes_back_as_from_any_turn() {
     let (hive, harness) = waiting_hive().await;
     let run = hive.open(&harness, Kind::Checkpoint).await.expect("opened");
     let taken = hive.recv(&run, "tool-1", 1).await.deliveries;
-    let end =
-        Ended { returned_tool_uses: ["tool-1".to_owned()].into(), ..ended(&run, Outcome::Failed) };
+    let end = Ended { returned_tool_uses: ["tool-1".to_owned()].into(), ..ended(Outcome::Failed) };
     hive.try_end(&run, end).await.expect("it ends");
     assert_eq!(hive.state("bob", taken[0].delivery.message.id).await.1, 1, "one attempt was used");
 }
@@ -97,7 +95,7 @@ async fn weather_parks_under_upkeep_as_ever() {
         for outcome in [Outcome::Unavailable, Outcome::RateLimited, Outcome::AuthFailed] {
             let (hive, harness) = waiting_hive().await;
             let run = hive.open(&harness, kind).await.expect("opened");
-            let answer = hive.try_end(&run, ended(&run, outcome)).await.expect("it ends");
+            let answer = hive.try_end(&run, ended(outcome)).await.expect("it ends");
             assert_eq!(answer.park.map(|park| park.cause), Some(outcome), "{kind:?}");
         }
     }
@@ -136,13 +134,12 @@ async fn the_size_of_a_context_is_told_with_the_time_at_which_it_was_measured() 
     assert_eq!(context().await, (30_000, 200_000, Some(measured.after(Duration::from_secs(3600)))));
     // A claude that was cut off tells its size, but not the window.
     let run = hive.open(&harness, Kind::Continue).await.expect("opened");
-    let end =
-        Ended { context_tokens: 40_000, context_window_tokens: 0, ..ended(&run, Outcome::Drained) };
+    let end = Ended { context_tokens: 40_000, context_window_tokens: 0, ..ended(Outcome::Drained) };
     hive.try_end(&run, end).await.expect("it ends");
     assert_eq!((context().await.0, context().await.1), (40_000, 200_000));
     // What was compacted and not measured is no longer of the size of before.
     let run = hive.open(&harness, Kind::Compact).await.expect("opened");
-    let end = Ended { compacted: true, ..ended(&run, Outcome::Ok) };
+    let end = Ended { compacted: true, ..ended(Outcome::Ok) };
     hive.try_end(&run, end).await.expect("it ends");
     assert_eq!(context().await, (0, 200_000, None));
 }

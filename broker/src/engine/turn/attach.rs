@@ -12,7 +12,7 @@ use hive_core::id::TurnId;
 use hive_core::tree::Kin;
 use hive_core::turn::{MAIN_CONVERSATION, Outcome, Turn};
 
-use super::end::end_open_turns;
+use super::end::{by_broker, end_open_turns, end_turn};
 use crate::engine::actor::{self, session};
 use crate::engine::presence::{Attachment, Begun};
 use crate::engine::{Engine, Refusal, token};
@@ -82,9 +82,7 @@ impl Engine {
                         } else {
                             (Outcome::Fenced, "another harness took over")
                         };
-                        let none = std::collections::HashSet::new();
-                        let ending = super::end::Ending::by_broker(outcome, error, &none);
-                        super::end::end_turn(tx, &limits, &me, &open, &ending)?;
+                        end_turn(tx, &limits, &me, &open, &by_broker(outcome, error))?;
                     }
                     if live {
                         log(

@@ -3,7 +3,6 @@
 //! Invariant: everything leased under a turn is settled in the transaction that ends the turn, by
 //! the outcome table of `core::turn`.
 
-use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -15,8 +14,7 @@ use hive_core::id::TurnId;
 use hive_core::limits::{ERROR_BYTES_MAX, Limits, MODEL_CHARS_MAX, OUTPUT_TAIL_BYTES_MAX};
 use hive_core::message::SystemKind;
 use hive_core::park;
-use hive_core::time::WallTime;
-use hive_core::turn::{Outcome, ToolUse, Usage};
+use hive_core::turn::{Ended, Outcome};
 use serde::{Deserialize, Serialize};
 
 use super::begin::turn_open;
@@ -31,39 +29,8 @@ use crate::engine::{Engine, Refusal};
 use crate::store::agent::AgentRow;
 use crate::store::event::{Fact, log};
 use crate::store::request::RequestKey;
-use crate::store::turn::{self, End, TurnRow};
+use crate::store::turn::{self as turns, TurnRow};
 use crate::store::{Effect, Tx, agent, delivery, message, turn_tool};
-
-/// The end of a turn, as its harness reports it.
-#[derive(Clone, Debug)]
-pub struct Ended {
-    /// The token of the session.
-    pub session_token: String,
-    /// The id of the turn.
-    pub turn: TurnId,
-    /// The outcome of the turn.
-    pub outcome: Outcome,
-    /// The error of a failed turn.
-    pub error: String,
-    /// The end of the output.
-    pub output_tail: String,
-    /// Tool calls whose result reached the model.
-    pub returned_tool_uses: HashSet<String>,
-    /// The tokens and the cost of the turn.
-    pub usage: Usage,
-    /// The model that ran.
-    pub model: String,
-    /// Size of the context in tokens.
-    pub context_tokens: u64,
-    /// Size of the model's window in tokens.
-    pub context_window_tokens: u64,
-    /// Whether a compaction ran.
-    pub compacted: bool,
-    /// When the rate limit ends.
-    pub retry_time: Option<WallTime>,
-    /// The tools that the turn called.
-    pub tool_uses: Vec<ToolUse>,
-}
 
 /// The outcome of a turn's deliveries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,39 +58,14 @@ pub struct EndedAnswer {
     pub park: Option<park::View>,
 }
 
-/// How a turn ended, and what it leaves behind.
-#[derive(Clone, Debug)]
-pub(crate) struct Ending<'a> {
-    pub(crate) outcome: Outcome,
-    pub(crate) returned_tool_uses: &'a HashSet<String>,
-    pub(crate) tool_uses: &'a [ToolUse],
-    pub(crate) end: End<'a>,
-    pub(crate) retry_time: Option<WallTime>,
-}
-
-impl Ending<'_> {
-    /// Returns an ending that the broker decides, with only its cause known.
-    pub(crate) fn by_broker<'a>(
-        outcome: Outcome,
-        error: &'a str,
-        none: &'a HashSet<String>,
-    ) -> Ending<'a> {
-        Ending {
-            outcome,
-            returned_tool_uses: none,
-            tool_uses: &[],
-            end: End { error, ..End::default() },
-            retry_time: None,
-        }
-    }
-}
-
 impl Engine {
     /// Ends a turn and settles its mail.
     pub async fn end_turn(
         &self,
         caller: Caller,
         request: RequestKey,
+        session_token: String,
+        turn: TurnId,
         mut ended: Ended,
     ) -> Result<EndedAnswer, Refusal> {
         self.check_open()?;
@@ -138,9 +80,9 @@ impl Engine {
         let limits = Arc::clone(&self.limits);
         self.store
             .write(move |tx| {
-                let me = session(tx, &caller, &ended.session_token)?;
-                let row = turn::get(tx, ended.turn)?.filter(|row| row.agent == me.key);
-                let row = row.ok_or(Refusal::TurnNotFound { id: ended.turn })?;
+                let me = session(tx, &caller, &session_token)?;
+                let row = turns::get(tx, turn)?.filter(|row| row.agent == me.key);
+                let row = row.ok_or(Refusal::TurnNotFound { id: turn })?;
                 if !is_of_session(&row, &me) {
                     return Err(Refusal::LeaseLost);
                 }
@@ -152,7 +94,11 @@ impl Engine {
                         settled
                     }
                 };
-                tx.after_commit(turn_open(me.key, !turn::open_all(tx, me.key)?.is_empty(), tx.now));
+                tx.after_commit(turn_open(
+                    me.key,
+                    !turns::open_all(tx, me.key)?.is_empty(),
+                    tx.now,
+                ));
                 let me = agent::by_key(tx, me.key)?;
                 Ok(EndedAnswer {
                     settled,
@@ -182,22 +128,7 @@ fn settle_end(
             .and_then(|json| serde_json::from_str(json).ok());
         return settled.ok_or(Refusal::LeaseLost);
     }
-    let ending = Ending {
-        outcome: ended.outcome,
-        returned_tool_uses: &ended.returned_tool_uses,
-        tool_uses: &ended.tool_uses,
-        end: End {
-            error: &ended.error,
-            output_tail: &ended.output_tail,
-            usage: ended.usage,
-            model: &ended.model,
-            context_tokens: ended.context_tokens,
-            context_window_tokens: ended.context_window_tokens,
-            compacted: ended.compacted,
-        },
-        retry_time: ended.retry_time,
-    };
-    end_turn(tx, limits, me, row, &ending)
+    end_turn(tx, limits, me, row, ended)
 }
 
 /// Ends a turn and settles its mail.
@@ -206,21 +137,21 @@ pub(crate) fn end_turn(
     limits: &Limits,
     me: &AgentRow,
     open: &TurnRow,
-    ending: &Ending<'_>,
+    ended: &Ended,
 ) -> Result<Settled, Refusal> {
     let mut settled = Settled::default();
     for mut row in delivery::leased_by(tx, open.id)? {
-        let tool_use = turn::tool_use_of(tx, open.id, row.message)?;
+        let tool_use = turns::tool_use_of(tx, open.id, row.message)?;
         // Without the id of a tool call it is not known whether its result reached the model.
         let reached_model =
-            tool_use.is_none_or(|id| !id.is_empty() && ending.returned_tool_uses.contains(&id));
+            tool_use.is_none_or(|id| !id.is_empty() && ended.returned_tool_uses.contains(&id));
         if hive_fault::planted!(ReceivedKept) && !reached_model {
             continue;
         }
-        let settlement = ending.outcome.settlement(reached_model);
+        let settlement = ended.outcome.settlement(reached_model);
         if !matches!(settlement, Settlement::Ack) {
-            ending.end.error.clone_into(&mut row.last_error);
-            ending.end.output_tail.clone_into(&mut row.output_tail);
+            ended.error.clone_into(&mut row.last_error);
+            ended.output_tail.clone_into(&mut row.output_tail);
         }
         match settle(tx, limits, me, row, settlement)? {
             State::Acked => settled.acked += 1,
@@ -232,11 +163,11 @@ pub(crate) fn end_turn(
         }
     }
     let json = serde_json::to_string(&settled).expect("four numbers");
-    turn::end(tx, open.id, ending.outcome, &ending.end, &json)?;
-    turn_tool::insert(tx, open.id, ending.tool_uses)?;
+    turns::end(tx, open.id, ended, &json)?;
+    turn_tool::insert(tx, open.id, &ended.tool_uses)?;
     let detail = format!(
         "{}: {} acked, {} returned, {} dead, {} held",
-        ending.outcome, settled.acked, settled.returned, settled.dead, settled.held
+        ended.outcome, settled.acked, settled.returned, settled.dead, settled.held
     );
     log(
         tx,
@@ -247,18 +178,13 @@ pub(crate) fn end_turn(
             ..Fact::about(Kind::TurnEnded, me.key)
         },
     )?;
-    if ending.outcome == Outcome::Failed && !open.kind.is_upkeep() && !is_of_failures(tx, open)? {
-        tell_parent_of_failure(tx, limits, me, open, ending)?;
+    if ended.outcome == Outcome::Failed && !open.kind.is_upkeep() && !is_of_failures(tx, open)? {
+        notify_parent_of_failure(tx, limits, me, open, ended)?;
     }
-    park_after(tx, limits, me, open, ending, settled)?;
+    park_after(tx, limits, me, open, ended, settled)?;
     // After a compaction without a new measurement, the earlier size is no longer true.
-    if ending.end.context_tokens > 0 || ending.end.compacted {
-        agent::set_context(
-            tx,
-            me.key,
-            ending.end.context_tokens,
-            ending.end.context_window_tokens,
-        )?;
+    if ended.context_tokens > 0 || ended.compacted {
+        agent::set_context(tx, me.key, ended.context_tokens, ended.context_window_tokens)?;
     }
     tx.after_commit(Effect::Wake(me.key));
     Ok(settled)
@@ -273,21 +199,21 @@ fn is_of_failures(tx: &Tx<'_>, open: &TurnRow) -> Result<bool, Refusal> {
     Ok(matches!(kind, Some(SystemKind::TurnFailed | SystemKind::DeadLetter)))
 }
 
-fn tell_parent_of_failure(
+fn notify_parent_of_failure(
     tx: &Tx<'_>,
     limits: &Limits,
     me: &AgentRow,
     open: &TurnRow,
-    ending: &Ending<'_>,
+    ended: &Ended,
 ) -> Result<(), Refusal> {
     let mut body = format!("A turn of {} failed (turn {}", me.name, open.id);
     if let Some(message) = open.message {
         write!(body, ", message {message}").expect("writing to a string succeeds");
     }
     // The agent controls the report of its harness, so the broker quotes it.
-    write!(body, "):\n\n{}", quoted(ending.end.error)).expect("writing to a string succeeds");
-    if !ending.end.output_tail.is_empty() {
-        write!(body, "\n\nThe end of its output:\n\n{}", quoted(ending.end.output_tail))
+    write!(body, "):\n\n{}", quoted(&ended.error)).expect("writing to a string succeeds");
+    if !ended.output_tail.is_empty() {
+        write!(body, "\n\nThe end of its output:\n\n{}", quoted(&ended.output_tail))
             .expect("writing to a string succeeds");
     }
     let notice = Notice {
@@ -295,6 +221,11 @@ fn tell_parent_of_failure(
         ..Notice::about(&me.name, parent(me), SystemKind::TurnFailed, &body)
     };
     notice::send(tx, limits, notice).map(|_| ())
+}
+
+/// Returns an end that the broker decides.
+pub(super) fn by_broker(outcome: Outcome, error: &str) -> Ended {
+    Ended { error: error.to_owned(), ..Ended::new(outcome) }
 }
 
 /// Ends all open turns of an agent in the broker's own name.
@@ -305,9 +236,8 @@ pub(crate) fn end_open_turns(
     outcome: Outcome,
     error: &str,
 ) -> Result<(), Refusal> {
-    let none = HashSet::new();
-    for open in turn::open_all(tx, me.key)? {
-        end_turn(tx, limits, me, &open, &Ending::by_broker(outcome, error, &none))?;
+    for open in turns::open_all(tx, me.key)? {
+        end_turn(tx, limits, me, &open, &by_broker(outcome, error))?;
     }
     agent::set_harness_state(tx, me.key, HarnessState::Offline)?;
     Ok(())
@@ -321,16 +251,9 @@ pub(crate) fn fence_turns_of_other_boots(
     me: &AgentRow,
     boot_id: &str,
 ) -> Result<(), Refusal> {
-    let none = HashSet::new();
-    for open in turn::open_all(tx, me.key)? {
+    for open in turns::open_all(tx, me.key)? {
         if open.boot_id != boot_id {
-            end_turn(
-                tx,
-                limits,
-                me,
-                &open,
-                &Ending::by_broker(Outcome::Fenced, "the host rebooted", &none),
-            )?;
+            end_turn(tx, limits, me, &open, &by_broker(Outcome::Fenced, "the host rebooted"))?;
         }
     }
     Ok(())

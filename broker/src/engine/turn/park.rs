@@ -6,9 +6,10 @@ use hive_core::event::Kind;
 use hive_core::id::TurnId;
 use hive_core::limits::Limits;
 use hive_core::message::SystemKind;
-use hive_core::park::{self, Change, Parked, TurnEnd};
+use hive_core::park::{self, Change, Parked};
+use hive_core::turn::Ended;
 
-use super::end::{Ending, Settled};
+use super::end::Settled;
 use crate::engine::Refusal;
 use crate::engine::mail::notice::{self, Notice};
 use crate::engine::mail::outbox;
@@ -25,17 +26,11 @@ pub(super) fn park_after(
     limits: &Limits,
     me: &AgentRow,
     open: &TurnRow,
-    ending: &Ending<'_>,
+    ended: &Ended,
     settled: Settled,
 ) -> Result<(), Refusal> {
-    let end = TurnEnd {
-        kind: open.kind,
-        outcome: ending.outcome,
-        compacted: ending.end.compacted,
-        has_dead_letter: settled.dead > 0,
-        retry_time: ending.retry_time,
-    };
-    match park::after_turn(&end, me.failures_in_a_row, limits, tx.now) {
+    let (kind, failures, has_dead_letter) = (open.kind, me.failures_in_a_row, settled.dead > 0);
+    match park::after_turn(kind, ended, has_dead_letter, failures, limits, tx.now) {
         Change::Nothing => Ok(()),
         Change::Runs => {
             agent::set_park(tx, me.key, None, 0, false)?;
@@ -45,7 +40,7 @@ pub(super) fn park_after(
             Ok(agent::set_park(tx, me.key, None, failures, me.operator_told)?)
         }
         Change::Failed { failures, park: Some(park) } => {
-            let parked = Parked { cause: ending.outcome, park, error: ending.end.error.to_owned() };
+            let parked = Parked { cause: ended.outcome, park, error: ended.error.clone() };
             park_for(tx, limits, me, &parked, failures, Some(open.id))
         }
     }

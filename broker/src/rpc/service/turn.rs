@@ -2,7 +2,7 @@
 
 use hive_core::id::{CommandId, TurnId};
 use hive_core::limits::TURN_EVENT_LINE_BYTES_MAX;
-use hive_core::turn::{Kind, MAIN_CONVERSATION};
+use hive_core::turn::{Ended, Kind, MAIN_CONVERSATION};
 use hive_proto::convert::{self, request as fields, time};
 use hive_proto::status::bad_field;
 use hive_proto::v1;
@@ -14,7 +14,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::login;
 use crate::engine::turn::attach::{Attach, Attached};
 use crate::engine::turn::begin::{Begin, Begun};
-use crate::engine::turn::end::{Ended, EndedAnswer};
+use crate::engine::turn::end::EndedAnswer;
 use crate::engine::turn::problem::Problem;
 use crate::engine::{Refusal, permit};
 use crate::rpc::Rpc;
@@ -318,9 +318,9 @@ impl v1::turn_service_server::TurnService for Rpc {
             retry_time,
             tool_uses,
         } = message;
+        let session_token = fields::token(session_token, "session_token")?;
+        let turn = convert::id(turn_id, TurnId::new, "turn_id")?;
         let ended = Ended {
-            session_token: fields::token(session_token, "session_token")?,
-            turn: convert::id(turn_id, TurnId::new, "turn_id")?,
             outcome: convert::value::<v1::TurnOutcome, _>(outcome, "outcome")?,
             error,
             output_tail,
@@ -334,7 +334,7 @@ impl v1::turn_service_server::TurnService for Rpc {
             tool_uses: tool_uses.into_iter().map(Into::into).collect(),
         };
         let EndedAnswer { settled, pending, next_turn_requested, park } =
-            self.engine.end_turn(caller, key, ended).await?;
+            self.engine.end_turn(caller, key, session_token, turn, ended).await?;
         Ok(Response::new(v1::EndTurnResponse {
             acked_count: settled.acked,
             returned_count: settled.returned,

@@ -7,7 +7,7 @@ use hive_core::id::{MessageId, TurnId};
 use hive_core::limits::ALONE_FROM_ATTEMPT;
 use hive_core::name::AgentName;
 use hive_core::time::WallTime;
-use hive_core::turn::{Kind, Outcome, Turn, Usage};
+use hive_core::turn::{Ended, Kind, Outcome, Turn, Usage};
 use rusqlite::{Connection, OptionalExtension as _, Result, Row};
 
 use crate::store::codec::{
@@ -185,33 +185,9 @@ pub fn request_next(tx: &Tx<'_>, turn: TurnId) -> Result<()> {
         .map(|_| ())
 }
 
-/// The columns that are written at a turn's end.
-#[derive(Clone, Debug, Default)]
-pub struct End<'a> {
-    /// The error of a failed turn.
-    pub error: &'a str,
-    /// The end of the output.
-    pub output_tail: &'a str,
-    /// The tokens and the cost of the turn.
-    pub usage: Usage,
-    /// The model that ran.
-    pub model: &'a str,
-    /// Size of the context in tokens.
-    pub context_tokens: u64,
-    /// Size of the model's window in tokens.
-    pub context_window_tokens: u64,
-    /// Whether a compaction ran.
-    pub compacted: bool,
-}
-
 /// Ends a turn.
-pub fn end(
-    tx: &Tx<'_>,
-    turn: TurnId,
-    outcome: Outcome,
-    end: &End<'_>,
-    settled: &str,
-) -> Result<()> {
+pub fn end(tx: &Tx<'_>, turn: TurnId, ended: &Ended, settled: &str) -> Result<()> {
+    let Ended { outcome, error, output_tail, usage, model, .. } = ended;
     tx.prepare_cached(
         "UPDATE turn SET outcome = ?2, end_time = ?3, settled = ?4, error = ?5, output_tail = ?6, input_tokens = ?7, \
          cache_read_tokens = ?8, cache_creation_tokens = ?9, output_tokens = ?10, cost_micro_usd = ?11, inference_count = ?12, \
@@ -223,19 +199,19 @@ pub fn end(
         outcome.code(),
         tx.now.wall.0,
         settled,
-        end.error,
-        end.output_tail,
-        integer(end.usage.input_tokens),
-        integer(end.usage.cache_read_tokens),
-        integer(end.usage.cache_creation_tokens),
-        integer(end.usage.output_tokens),
-        integer(end.usage.cost_micro_usd),
-        end.usage.inference_count,
-        end.usage.tool_call_count,
-        end.model,
-        integer(end.context_tokens),
-        integer(end.context_window_tokens),
-        end.compacted,
+        error,
+        output_tail,
+        integer(usage.input_tokens),
+        integer(usage.cache_read_tokens),
+        integer(usage.cache_creation_tokens),
+        integer(usage.output_tokens),
+        integer(usage.cost_micro_usd),
+        usage.inference_count,
+        usage.tool_call_count,
+        model,
+        integer(ended.context_tokens),
+        integer(ended.context_window_tokens),
+        ended.compacted,
     ])
     .map(|_| ())
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hive_core::id::{MessageId, TurnId};
 use hive_core::time::WallTime;
-use hive_core::turn::{Outcome, ToolUse};
+use hive_core::turn::{Ended, Outcome, ToolUse};
 use rusqlite::Connection;
 
 use super::super::turn_stats::Window;
@@ -109,7 +109,7 @@ async fn a_database_of_version_2_is_brought_forward_and_its_turns_can_be_summed_
     // What is new can be written in it.
     let written = store.write(move |tx| {
         let open = TurnId::new(12).expect("not 0");
-        turn::end(tx, open, Outcome::Ok, &turn::End::default(), "{}")?;
+        turn::end(tx, open, &Ended::new(Outcome::Ok), "{}")?;
         turn_tool::insert(tx, open, &[ToolUse { name: "Bash".to_owned(), count: 4 }])?;
         super::super::agent::set_context(tx, ada.key, 5, 10)?;
         let models = vec!["small".to_owned()];

@@ -9,7 +9,7 @@ use hive_core::id::MessageId;
 use hive_core::message::SystemKind;
 use hive_core::name::Label;
 use hive_core::reason::Reason;
-use hive_core::turn::{Kind, Outcome};
+use hive_core::turn::{Ended, Kind, Outcome};
 
 use super::super::super::Refusal;
 use super::super::audit::Auditor;
@@ -19,7 +19,6 @@ use super::{READER, Step, WORKER};
 use crate::engine::mail::notice::{self, Notice};
 use crate::engine::mail::receive::Leased;
 use crate::engine::mail::wake::Wake;
-use crate::engine::turn::end::Ended;
 
 /// The names of the model's agents.
 const NAMES: [&str; 2] = ["worker", "reader"];
@@ -102,7 +101,7 @@ impl World {
             }
             Step::ZombieEnds => {
                 for zombie in &self.zombies {
-                    let end = self.hive.try_end(zombie, ended(zombie, Outcome::Ok)).await;
+                    let end = self.hive.try_end(zombie, ended(Outcome::Ok)).await;
                     assert!(lease_lost(end), "a zombie settles nothing");
                     let sent = self.hive.send_in(zombie, "alice", BODY).await;
                     assert!(
@@ -298,7 +297,7 @@ impl World {
             returned_tool_uses: last_tool_use.clone(),
             retry_time: limit_ends.map(hive_core::time::WallTime),
             compacted: returned,
-            ..ended(&run, outcome)
+            ..ended(outcome)
         };
         let answer = self.hive.try_end(&run, ended.clone()).await.expect("it ends");
         self.model.agents[WORKER].end(outcome, &last_tool_use, returned, limit_ends, at);
