@@ -1,18 +1,11 @@
 //! The operator outbox: an item is reported once, only while it is open, and is not lost.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use hive_core::agent::{HarnessState, Policy};
-use hive_core::delivery::Decision;
-use hive_core::id::MessageId;
 use hive_core::question::{Answer, Wording};
-use hive_core::turn::Outcome;
 
-use super::super::Refusal;
-use super::hive::{Harness, Hive, actor, caller, recipient};
+use super::*;
 use crate::engine::mail::outbox::{Item, Kind};
-use crate::engine::mail::question::Ask;
 
 /// Long enough for every backoff and park.
 const LONG: u64 = 3600;
@@ -165,7 +158,7 @@ async fn a_missing_login_waits_once_per_park() {
     let hive = telling(&["bob"]).await;
     hive.send("operator", "bob", "hello").await;
     let harness = hive.attach("bob").await;
-    let login = |state| hive.engine().report_harness(caller("bob"), harness.token.clone(), state);
+    let login = |state| hive.report(&harness, state);
     let first = hive.turn(&harness, Outcome::AuthFailed).await;
     let wanted = (Kind::NeedsLogin, "bob".to_owned(), first.id.get());
     assert_eq!(waiting(&hive).await, [wanted], "its notice does not wait besides");

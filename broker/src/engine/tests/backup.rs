@@ -2,14 +2,12 @@
 //! started on it goes on from there.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use hive_core::reason::Reason;
 use tokio::io::AsyncReadExt as _;
 use tokio_util::sync::CancellationToken;
 
 use super::audit::audit;
-use super::hive::{Hive, directory, done};
+use super::*;
 use crate::engine::operator::backup::Backup;
 use crate::store::check::check;
 
@@ -79,11 +77,8 @@ async fn a_second_backup_is_refused_until_the_first_was_read() {
 async fn a_draining_broker_begins_no_long_work() {
     let hive = Hive::new(&[]).await;
     hive.engine().drain();
-    assert_eq!(hive.engine().backup().await.expect_err("draining").reason(), Reason::Draining);
-    assert_eq!(
-        hive.engine().check_integrity().await.expect_err("draining").reason(),
-        Reason::Draining
-    );
+    assert_eq!(reason(hive.engine().backup().await), Reason::Draining);
+    assert_eq!(reason(hive.engine().check_integrity().await), Reason::Draining);
 }
 
 #[tokio::test]

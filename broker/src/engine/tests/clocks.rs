@@ -1,12 +1,6 @@
 //! Clocks: a wall clock that jumps moves no lease, no grace time and no backoff.
 
-use std::time::Duration;
-
-use hive_core::delivery::State;
-use hive_core::time::WallTime;
-use hive_core::turn::Outcome;
-
-use super::hive::{Hive, caller, message};
+use super::*;
 
 /// Years, both ways.
 const JUMPS: [i64; 2] = [-10 * 365 * 86_400_000, 10 * 365 * 86_400_000];
@@ -62,7 +56,7 @@ async fn backoffs_of_deliveries_and_agents_are_what_they_were() {
         hive.still_waits(&waiting).await;
         hive.pass(1);
         hive.hint("bob").await;
-        let begun = super::hive::done(waiting).await.expect("a turn begins");
+        let begun = done(waiting).await.expect("a turn begins");
         hive.engine().heartbeat(caller("bob"), harness.token.clone()).await.expect("alive");
         assert_eq!(begun.delivery.attempt, 2);
     }
@@ -78,14 +72,14 @@ async fn backoffs_of_deliveries_and_agents_are_what_they_were() {
         hive.still_waits(&waiting).await;
         hive.clock.advance(Duration::from_millis(1));
         hive.hint("bob").await;
-        super::hive::done(waiting).await.expect("a turn begins");
+        done(waiting).await.expect("a turn begins");
     }
 }
 
 #[tokio::test]
 async fn rates_are_counted_by_the_boot_clock() {
     for by in JUMPS {
-        let limits = hive_core::limits::Limits { sends_per_minute_max: 1, ..Default::default() };
+        let limits = Limits { sends_per_minute_max: 1, ..Default::default() };
         let hive = Hive::bounded(&["alice", "bob"], limits).await;
         hive.send("alice", "bob", "hello").await;
         jump(&hive, by);

@@ -1,14 +1,8 @@
 //! Commands to a harness: rows, replayed until they are acknowledged.
 
-use hive_core::command::Order;
-use hive_core::event::Kind as EventKind;
 use hive_core::id::{CommandId, TurnId};
-use hive_core::reason::Reason;
-use hive_core::turn::Outcome;
 
-use super::super::Refusal;
-use super::hive::{Hive, caller, name};
-use crate::engine::operator::commands::Tell;
+use super::*;
 
 async fn tell(hive: &Hive, tell: Tell) -> Result<CommandId, Refusal> {
     hive.engine().tell(caller("operator"), hive.request("Tell"), name("bob"), tell).await
@@ -85,16 +79,13 @@ async fn only_the_present_session_of_the_right_agent_closes_a_command() {
 #[tokio::test]
 async fn a_cancel_names_the_open_turn() {
     let hive = Hive::new(&["alice", "bob"]).await;
-    assert_eq!(
-        tell(&hive, Tell::CancelOpenTurn).await.expect_err("none is open").reason(),
-        Reason::TurnNotFound
-    );
+    assert_eq!(reason(tell(&hive, Tell::CancelOpenTurn).await), Reason::TurnNotFound);
     hive.send("alice", "bob", "hello").await;
     let harness = hive.attach("bob").await;
     let run = hive.begin(&harness).await;
     let other = TurnId::new(run.id.get() + 1).expect("a number");
     let wrong = tell(&hive, Tell::Order(Order::CancelTurn(other))).await;
-    assert_eq!(wrong.expect_err("another turn").reason(), Reason::TurnNotFound);
+    assert_eq!(reason(wrong), Reason::TurnNotFound);
     let id = tell(&hive, Tell::CancelOpenTurn).await.expect("told");
     assert_eq!(open(&hive, 0).await, [(id, Order::CancelTurn(run.id))]);
     hive.end(&run, Outcome::Cancelled).await;
@@ -109,7 +100,7 @@ async fn the_attached_harness_hears_of_a_command_at_once() {
     tokio::pin!(told);
     told.as_mut().enable();
     tell(&hive, Tell::Order(Order::StartNewSession)).await.expect("told");
-    tokio::time::timeout(std::time::Duration::from_secs(30), told).await.expect("it is hinted");
+    tokio::time::timeout(Duration::from_secs(30), told).await.expect("it is hinted");
 }
 
 #[tokio::test]
@@ -117,16 +108,16 @@ async fn a_model_is_a_name_and_is_kept_with_the_agent() {
     let hive = Hive::new(&["bob"]).await;
     for model in ["", "--dangerous", "a\nb"] {
         let refusal = tell(&hive, Tell::Order(Order::SetModel(model.to_owned()))).await;
-        assert_eq!(refusal.expect_err("no name").reason(), Reason::FieldInvalid, "{model:?}");
+        assert_eq!(reason(refusal), Reason::FieldInvalid, "{model:?}");
     }
     tell(&hive, Tell::Order(Order::SetModel("large".to_owned()))).await.expect("told");
-    assert_eq!(hive.engine().get_agent(name("bob")).await.expect("bob").model, "large");
+    assert_eq!(hive.agent("bob").await.model, "large");
 }
 
 #[tokio::test]
 async fn a_command_said_twice_is_one_command() {
     let hive = Hive::new(&["bob"]).await;
-    let key = super::hive::request("Tell", "c1", 1);
+    let key = request("Tell", "c1", 1);
     let order = || Tell::Order(Order::RestartHarness);
     let first = hive
         .engine()

@@ -1,28 +1,13 @@
 //! Consumers without a harness: leases with a time, proven by a token, settled one by one.
 
-use std::sync::Arc;
-use std::time::Duration;
+use hive_core::delivery::RedeliveryCause;
 
-use hive_core::delivery::{RedeliveryCause, State};
-use hive_core::event::Kind as EventKind;
-use hive_core::reason::Reason;
-
-use super::super::Refusal;
-use super::hive::{Hive, actor, bodies, done, ids, message, request, stop, up_to};
-use crate::engine::mail::receive::{Leased, Receive};
+use super::*;
 
 /// Longer than any test waits; nothing here waits for its end.
 const WAIT: Duration = Duration::from_secs(180);
 
-fn reason<T>(answer: Result<T, Refusal>) -> Reason {
-    answer.map(|_| ()).expect_err("it is refused").reason()
-}
-
-async fn extend(
-    hive: &Hive,
-    leased: &Leased,
-    seconds: u64,
-) -> Result<hive_core::time::WallTime, Refusal> {
+async fn extend(hive: &Hive, leased: &Leased, seconds: u64) -> Result<WallTime, Refusal> {
     let token = leased.token.clone().expect("a consumer's lease");
     hive.engine().extend(actor("bob"), token, Duration::from_secs(seconds)).await
 }

@@ -3,17 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use hive_core::agent::{Agent, Policy, Source};
-use hive_core::command::Order;
-use hive_core::delivery::State;
-use hive_core::event::Kind as EventKind;
-use hive_core::reason::Reason;
+use hive_core::agent::{Agent, Source};
 
-use super::super::Refusal;
-use super::hive::{Hive, caller, name};
+use super::*;
 use crate::engine::declared::Declared;
-use crate::engine::operator::agents::Create;
-use crate::engine::operator::commands::Tell;
 
 /// A file with these agents and their parents.
 fn file(agents: &[(&str, Option<&str>)]) -> BTreeMap<hive_core::name::AgentName, Declared> {
@@ -32,12 +25,8 @@ async fn apply(hive: &Hive, agents: &[(&str, Option<&str>)]) {
     hive.engine().declare(file(agents)).await.expect("the file is applied");
 }
 
-async fn agent(hive: &Hive, who: &str) -> Agent {
-    hive.engine().get_agent(name(who)).await.expect("the agent is there")
-}
-
 async fn parent(hive: &Hive, who: &str) -> Option<String> {
-    agent(hive, who).await.parent.map(Into::into)
+    hive.agent(who).await.parent.map(Into::into)
 }
 
 async fn move_to(hive: &Hive, who: &str, below: Option<&str>) -> Result<Agent, Refusal> {
@@ -53,7 +42,7 @@ async fn agents_of_the_file_are_there_children_before_parents_or_not() {
     assert_eq!(parent(&hive, "kid").await.as_deref(), Some("root"));
     assert_eq!(parent(&hive, "grandkid").await.as_deref(), Some("kid"));
     assert_eq!(parent(&hive, "root").await, None);
-    assert_eq!(agent(&hive, "kid").await.source, Source::File);
+    assert_eq!(hive.agent("kid").await.source, Source::File);
     assert_eq!(hive.count_events(EventKind::AgentCreated).await, 3);
 }
 
@@ -84,7 +73,7 @@ async fn only_what_the_file_changed_is_changed() {
     // The file changes the role only.
     wanted.get_mut(&name("kid")).expect("kid").role = "reviewer".to_owned();
     hive.engine().declare(wanted.clone()).await.expect("applied");
-    let kid = agent(&hive, "kid").await;
+    let kid = hive.agent("kid").await;
     let parent = kid.parent.map(String::from);
     assert_eq!(
         (kid.role.as_str(), kid.model.as_str(), parent.as_deref()),
@@ -93,7 +82,7 @@ async fn only_what_the_file_changed_is_changed() {
     // Then the file says something new about the model: now it is the newer word.
     wanted.get_mut(&name("kid")).expect("kid").model = "small".to_owned();
     hive.engine().declare(wanted).await.expect("applied");
-    let kid = agent(&hive, "kid").await;
+    let kid = hive.agent("kid").await;
     assert_eq!(
         (kid.model.as_str(), kid.parent.map(String::from).as_deref()),
         ("small", Some("other"))
@@ -108,28 +97,25 @@ async fn who_is_no_longer_in_the_file_is_retired_with_mail_kept_and_run_time_age
     let harness = hive.attach("kid").await;
     let run = hive.begin(&harness).await;
     apply(&hive, &[("root", None)]).await;
-    assert!(agent(&hive, "kid").await.retired);
-    assert!(!agent(&hive, "runtime").await.retired);
+    assert!(hive.agent("kid").await.retired);
+    assert!(!hive.agent("runtime").await.retired);
     assert_eq!(hive.state("kid", sent).await, (State::Ready, 1), "its turn ended without blame");
     assert!(harness.attachment().ended().is_cancelled());
-    assert_eq!(
-        hive.send_in(&run, "root", "still here").await.expect_err("retired").reason(),
-        Reason::AgentRetired
-    );
+    assert_eq!(reason(hive.send_in(&run, "root", "still here").await), Reason::AgentRetired);
     // The file takes it back, with its mail.
     apply(&hive, &[("root", None), ("kid", Some("root"))]).await;
-    assert!(!agent(&hive, "kid").await.retired);
-    assert_eq!(super::hive::ids(&hive.receive("kid", 1).await), [sent]);
+    assert!(!hive.agent("kid").await.retired);
+    assert_eq!(ids(&hive.receive("kid", 1).await), [sent]);
 }
 
 #[tokio::test]
 async fn the_file_takes_over_an_agent_that_was_made_at_run_time() {
     let hive = Hive::new(&["bob"]).await;
     apply(&hive, &[("root", None), ("bob", Some("root"))]).await;
-    let bob = agent(&hive, "bob").await;
+    let bob = hive.agent("bob").await;
     assert_eq!((bob.source, bob.parent), (Source::File, Some(name("root"))));
     apply(&hive, &[("root", None)]).await;
-    assert!(agent(&hive, "bob").await.retired);
+    assert!(hive.agent("bob").await.retired);
 }
 
 #[tokio::test]
@@ -152,7 +138,7 @@ async fn the_models_of_the_file_are_those_that_an_agent_may_be_switched_to() {
         hive.engine().declare(file).await.expect("the file is applied");
     };
     let shown = async || {
-        let bob = hive.engine().get_agent(name("bob")).await.expect("bob");
+        let bob = hive.agent("bob").await;
         (bob.model, bob.available_models.join(" "))
     };
     let switch = async |model: &str| {
@@ -196,11 +182,7 @@ async fn a_declaration_of_an_older_version_is_understood() {
     })
     .await;
     apply(&hive, &[("bob", None)]).await;
-    assert_eq!(
-        hive.engine().get_agent(name("bob")).await.expect("bob").model,
-        "large",
-        "the operator's choice stays"
-    );
+    assert_eq!(hive.agent("bob").await.model, "large", "the operator's choice stays");
 }
 
 #[tokio::test]
@@ -212,7 +194,7 @@ async fn a_circle_is_refused_and_nothing_changes() {
         .engine()
         .declare(file(&[("one", Some("two")), ("two", Some("one")), ("new", None)]))
         .await;
-    assert_eq!(circle.expect_err("a circle").reason(), Reason::TopologyCycle);
+    assert_eq!(reason(circle), Reason::TopologyCycle);
     assert_eq!(hive.events().await, events);
     assert_eq!(parent(&hive, "one").await, None);
     assert!(hive.engine().get_agent(name("new")).await.is_err());
@@ -222,12 +204,9 @@ async fn a_circle_is_refused_and_nothing_changes() {
 async fn an_agent_below_a_circle_does_not_hang_the_broker() {
     let hive = Hive::new(&[]).await;
     let below = [("aa-below", Some("one")), ("one", Some("two")), ("two", Some("one"))];
-    let circle = tokio::time::timeout(
-        std::time::Duration::from_secs(30),
-        hive.engine().declare(file(&below)),
-    )
-    .await;
-    assert_eq!(circle.expect("it answers").expect_err("a circle").reason(), Reason::TopologyCycle);
+    let circle =
+        tokio::time::timeout(Duration::from_secs(30), hive.engine().declare(file(&below))).await;
+    assert_eq!(reason(circle.expect("it answers")), Reason::TopologyCycle);
     hive.create("bob", None, Policy::default()).await;
 }
 
@@ -247,7 +226,7 @@ async fn children_of_a_whole_retired_branch_move_up_to_somebody_who_is_there() {
 async fn a_parent_that_is_nowhere_is_refused() {
     let hive = Hive::new(&[]).await;
     let orphan = hive.engine().declare(file(&[("kid", Some("nobody"))])).await;
-    assert_eq!(orphan.expect_err("no such parent").reason(), Reason::AgentNotFound);
+    assert_eq!(reason(orphan), Reason::AgentNotFound);
 }
 
 #[tokio::test]
@@ -283,13 +262,13 @@ async fn a_retired_name_is_taken_only_by_who_says_so() {
     let engine = hive.engine();
     let refusal =
         engine.create_agent(caller("operator"), hive.request("CreateAgent"), create(false)).await;
-    assert_eq!(refusal.expect_err("retired").reason(), Reason::AgentRetired);
+    assert_eq!(reason(refusal), Reason::AgentRetired);
     engine
         .create_agent(caller("operator"), hive.request("CreateAgent"), create(true))
         .await
         .expect("adopted");
-    assert_eq!(super::hive::ids(&hive.receive("bob", 1).await), [sent]);
+    assert_eq!(ids(&hive.receive("bob", 1).await), [sent]);
     let refusal =
         engine.create_agent(caller("operator"), hive.request("CreateAgent"), create(true)).await;
-    assert_eq!(refusal.expect_err("active").reason(), Reason::AgentExists);
+    assert_eq!(reason(refusal), Reason::AgentExists);
 }

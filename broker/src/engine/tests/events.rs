@@ -1,16 +1,6 @@
 //! Events and messages: committed facts without a gap, seen only by the agents that they concern.
 
-use hive_core::event::Kind as EventKind;
-use hive_core::id::MessageId;
-use hive_core::reason::Reason;
-use hive_core::turn::Outcome;
-
-use super::super::Refusal;
-use super::hive::{Hive, caller, mail, message};
-
-fn reason<T>(answer: Result<T, Refusal>) -> Reason {
-    answer.map(|_| ()).expect_err("it is refused").reason()
-}
+use super::*;
 
 #[tokio::test]
 async fn events_are_numbered_without_gaps_also_where_commands_were_refused() {
@@ -18,9 +8,7 @@ async fn events_are_numbered_without_gaps_also_where_commands_were_refused() {
     for round in 0..20 {
         hive.send("alice", "bob", "hello").await;
         assert!(hive.try_send("alice", "nobody", "hello").await.is_err());
-        assert!(
-            hive.decide("bob", message(9999), hive_core::delivery::Decision::Ack).await.is_err()
-        );
+        assert!(hive.decide("bob", message(9999), Decision::Ack).await.is_err());
         if round % 7 == 0 {
             hive.crash().await;
         }
@@ -34,16 +22,16 @@ async fn commands_committed_together_take_back_only_what_failed() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let mut tasks = Vec::new();
     for number in 0..60 {
-        let engine = std::sync::Arc::clone(hive.engine());
+        let engine = Arc::clone(hive.engine());
         let key = hive.request("SendMessage");
         let to = if number % 3 == 0 { "nobody" } else { "bob" };
         tasks.push(tokio::spawn(async move {
-            engine.send(super::hive::actor("alice"), key, mail(to, "hello")).await
+            engine.send(actor("alice"), key, mail(to, "hello")).await
         }));
     }
     let mut accepted = Vec::new();
     for task in tasks {
-        match super::hive::done(task).await {
+        match done(task).await {
             Ok(receipt) => accepted.push(receipt.message),
             Err(refusal) => assert_eq!(refusal.reason(), Reason::AgentNotFound),
         }
@@ -165,12 +153,8 @@ async fn messages_are_seen_by_their_sender_and_recipients_only() {
 async fn a_thread_is_a_message_and_its_replies() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let first = hive.send("alice", "bob", "well?").await;
-    let reply =
-        crate::engine::mail::send::Send { in_reply_to: Some(first), ..mail("alice", "well.") };
-    hive.engine()
-        .send(super::hive::actor("bob"), hive.request("SendMessage"), reply)
-        .await
-        .expect("accepted");
+    let reply = Send { in_reply_to: Some(first), ..mail("alice", "well.") };
+    hive.send_as(actor("bob"), reply).await.expect("accepted");
     hive.send("alice", "bob", "something else").await;
     let (thread, more) = hive
         .engine()

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hive_core::agent::Policy;
+use hive_core::agent::{Agent, HarnessState, Policy};
 use hive_core::caller::{Caller, OperatorName};
 use hive_core::delivery::{Decision, Delivery, State};
 use hive_core::event::{Event, Kind as EventKind};
@@ -225,6 +225,11 @@ pub(super) async fn end_turn(
     engine.end_turn(caller(&run.agent), key, token, run.id, ended).await
 }
 
+/// The reason for which a call is refused.
+pub(super) fn reason<T>(answer: Result<T, Refusal>) -> Reason {
+    answer.err().expect("it is refused").reason()
+}
+
 /// The ids of messages, in order.
 pub(super) fn ids(taken: &[Leased]) -> Vec<MessageId> {
     taken.iter().map(|leased| leased.delivery.message.id).collect()
@@ -280,6 +285,23 @@ async fn open(
         directories,
     };
     (Arc::new(Engine::start(parts).await.expect("the engine starts")), commits)
+}
+
+/// A hive in which mail waits for bob, and bob's harness.
+pub(super) async fn waiting_hive() -> (Hive, Harness) {
+    let hive = Hive::new(&["bob"]).await;
+    hive.send("operator", "bob", "hello").await;
+    let harness = hive.attach("bob").await;
+    (hive, harness)
+}
+
+/// A hive in which bob's harness runs a turn for a message of alice's.
+pub(super) async fn in_mid_turn() -> (Hive, Harness, Run) {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    hive.send("alice", "bob", "hello").await;
+    let harness = hive.attach("bob").await;
+    let run = hive.begin(&harness).await;
+    (hive, harness, run)
 }
 
 impl Hive {
@@ -442,6 +464,11 @@ impl Hive {
             .expect("an agent is retired")
     }
 
+    /// An agent as callers see it.
+    pub(super) async fn agent(&self, who: &str) -> Agent {
+        self.engine().get_agent(name(who)).await.expect("the agent is there")
+    }
+
     /// The row of an agent, or of the operator.
     pub(super) async fn row(&self, who: &str) -> agent::AgentRow {
         let who = who.to_owned();
@@ -477,7 +504,12 @@ impl Hive {
         to: &str,
         body: &str,
     ) -> Result<Receipt, Refusal> {
-        self.engine().send(actor(from), self.request("SendMessage"), mail(to, body)).await
+        self.send_as(actor(from), mail(to, body)).await
+    }
+
+    /// Sends this message with these rights.
+    pub(super) async fn send_as(&self, from: Actor, send: Send) -> Result<Receipt, Refusal> {
+        self.engine().send(from, self.request("SendMessage"), send).await
     }
 
     /// Sends from inside a turn.
@@ -487,7 +519,7 @@ impl Hive {
         to: &str,
         body: &str,
     ) -> Result<Receipt, Refusal> {
-        self.engine().send(run.actor(), self.request("SendMessage"), mail(to, body)).await
+        self.send_as(run.actor(), mail(to, body)).await
     }
 
     /// All deliveries of an inbox, in order.
@@ -634,6 +666,21 @@ impl Hive {
     /// Ends a turn.
     pub(super) async fn try_end(&self, run: &Run, ended: Ended) -> Result<EndedAnswer, Refusal> {
         end_turn(self.engine(), run, self.request("EndTurn"), ended).await
+    }
+
+    /// The outcome of a turn; `None` while it is open.
+    pub(super) async fn outcome(&self, run: &Run) -> Option<Outcome> {
+        let turn = self.engine().get_turn(caller("operator"), run.id).await;
+        turn.expect("the turn is there").outcome
+    }
+
+    /// A harness reports its state.
+    pub(super) async fn report(
+        &self,
+        harness: &Harness,
+        state: HarnessState,
+    ) -> Result<(), Refusal> {
+        self.engine().report_harness(caller(&harness.agent), harness.token.clone(), state).await
     }
 
     /// Takes mail inside a turn, by this tool call.

@@ -3,12 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use hive_core::agent::{KickOnStart, Policy};
-use hive_core::delivery::{Decision, State};
-use hive_core::message::SystemKind;
-use hive_core::turn::{Kind, Outcome};
+use hive_core::agent::KickOnStart;
 
-use super::hive::{Harness, Hive, Run, name, stop};
+use super::*;
 use crate::engine::declared::Declared;
 
 /// Longer than any backoff of a delivery or a park.
@@ -185,10 +182,7 @@ async fn always_and_never_mean_it() {
     drop(harness);
     hive.attach("bob").await;
     assert_eq!(kicks(&hive).await, 0);
-    assert_eq!(
-        hive.engine().get_agent(name("bob")).await.expect("bob").kick_on_start,
-        KickOnStart::Never
-    );
+    assert_eq!(hive.agent("bob").await.kick_on_start, KickOnStart::Never);
 }
 
 /// Lets `bob` crash its harness at every turn, for as long as a turn begins. Answers how many

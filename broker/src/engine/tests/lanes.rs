@@ -1,14 +1,11 @@
 //! Order: first in, first out within a lane, by sequence; the system lane first, but eight in a row
 //! at most; a delivery in backoff blocks no other.
 
-use hive_core::delivery::{Lane, State};
-use hive_core::message::SystemKind;
-use hive_core::time::WallTime;
-use hive_core::turn::Outcome;
+use hive_core::delivery::Lane;
 
-use super::super::Refusal;
-use super::hive::{Hive, bodies, ids};
-use crate::engine::mail::notice::{self, Notice};
+use super::*;
+use crate::engine::mail::notice;
+use crate::engine::mail::notice::Notice;
 
 /// The broker tells an agent something.
 async fn tell(hive: &Hive, agent: &str, body: &str) {
@@ -114,10 +111,7 @@ async fn a_bound_on_bytes_is_kept_before_anything_is_leased() {
     for body in ["12345", "12345", "1", "1234567890123"] {
         hive.send("operator", "bob", body).await;
     }
-    let ask = |max_bytes| crate::engine::mail::receive::Receive {
-        max_bytes: Some(max_bytes),
-        ..super::hive::up_to(10)
-    };
+    let ask = |max_bytes| Receive { max_bytes: Some(max_bytes), ..up_to(10) };
     let received = hive.try_receive("bob", ask(10)).await.expect("taken");
     assert_eq!((bodies(&received.deliveries), received.pending), (vec!["12345", "12345"], 2));
     let states: Vec<State> =

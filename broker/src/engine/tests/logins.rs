@@ -1,14 +1,7 @@
 //! Logins: a dialogue between the operator and a harness, in memory: who may open and serve it, and
 //! how it ends.
 
-use std::time::Duration;
-
-use hive_core::event::Kind as EventKind;
-use hive_core::reason::Reason;
-use hive_core::turn::Outcome;
-
-use super::super::Refusal;
-use super::hive::{Harness, Hive, caller, done, name};
+use super::*;
 use crate::engine::operator::login::{End, Login, Said, Serving, Terminal, Typed};
 
 /// Longer than anything here takes.
@@ -29,13 +22,6 @@ async fn serve(hive: &Hive, harness: &Harness, id: u64) -> Result<Serving, Refus
 /// Returns the id of the login that the harness is asked to serve.
 fn wanted(hive: &Hive, harness: &Harness) -> Option<u64> {
     hive.engine().login_wanted(harness.attachment().agent()).map(|(id, _)| id)
-}
-
-async fn refused<T>(call: impl Future<Output = Result<T, Refusal>>) -> Reason {
-    match call.await {
-        Ok(_) => panic!("it is not refused"),
-        Err(refusal) => refusal.reason(),
-    }
 }
 
 async fn dialogue(hive: &Hive, harness: &Harness) -> (Login, Serving) {
@@ -122,14 +108,14 @@ async fn a_side_that_speaks_faster_than_the_other_listens_waits() {
 async fn nobody_opens_a_login_where_no_harness_is() {
     let hive = Hive::new(&["bob", "old"]).await;
     hive.retire("old").await;
-    assert_eq!(refused(begin(&hive, "nobody")).await, Reason::AgentNotFound);
-    assert_eq!(refused(begin(&hive, "old")).await, Reason::AgentRetired);
-    assert_eq!(refused(begin(&hive, "bob")).await, Reason::HarnessOffline);
+    assert_eq!(reason(begin(&hive, "nobody").await), Reason::AgentNotFound);
+    assert_eq!(reason(begin(&hive, "old").await), Reason::AgentRetired);
+    assert_eq!(reason(begin(&hive, "bob").await), Reason::HarnessOffline);
     let mut bob = hive.attach("bob").await;
     bob.vanish();
-    assert_eq!(refused(begin(&hive, "bob")).await, Reason::HarnessOffline);
+    assert_eq!(reason(begin(&hive, "bob").await), Reason::HarnessOffline);
     let by_agent = hive.engine().begin_login(caller("bob"), name("bob"), terminal());
-    assert_eq!(refused(by_agent).await, Reason::NotYours);
+    assert_eq!(reason(by_agent.await), Reason::NotYours);
     assert_eq!(hive.count_events(EventKind::CommandGiven).await, 0);
 }
 
@@ -140,10 +126,10 @@ async fn a_harness_that_does_not_answer_in_time_is_as_good_as_none() {
     let mut login = begin(&hive, "bob").await.expect("it opens");
     let id = wanted(&hive, &bob).expect("it is asked for");
     let answered = hive.engine().login_answered(&mut login, Duration::ZERO);
-    assert_eq!(refused(answered).await, Reason::HarnessOffline);
+    assert_eq!(reason(answered.await), Reason::HarnessOffline);
     hive.engine().end_login(login, "no answer").await;
     assert_eq!(wanted(&hive, &bob), None);
-    assert_eq!(refused(serve(&hive, &bob, id)).await, Reason::LoginNotFound, "too late");
+    assert_eq!(reason(serve(&hive, &bob, id).await), Reason::LoginNotFound, "too late");
     // The next try finds the place free.
     dialogue(&hive, &bob).await;
 }
@@ -153,10 +139,10 @@ async fn there_is_one_dialogue_with_an_agent_at_a_time() {
     let hive = Hive::new(&["bob", "eve"]).await;
     let (bob, eve) = (hive.attach("bob").await, hive.attach("eve").await);
     let first = begin(&hive, "bob").await.expect("it opens");
-    assert_eq!(refused(begin(&hive, "bob")).await, Reason::LoginOpen);
+    assert_eq!(reason(begin(&hive, "bob").await), Reason::LoginOpen);
     let id = wanted(&hive, &bob).expect("asked for");
     let serving = serve(&hive, &bob, id).await.expect("served");
-    assert_eq!(refused(begin(&hive, "bob")).await, Reason::LoginOpen);
+    assert_eq!(reason(begin(&hive, "bob").await), Reason::LoginOpen);
     let (_login, _serving) = dialogue(&hive, &eve).await;
     drop(first);
     assert!(serving.said.is_closed(), "the harness hears that the operator has gone");
@@ -170,15 +156,15 @@ async fn only_the_agents_own_harness_serves_a_dialogue_and_once() {
     let _login = begin(&hive, "bob").await.expect("it opens");
     let id = wanted(&hive, &bob).expect("asked for");
     assert_eq!(wanted(&hive, &eve), None);
-    assert_eq!(refused(serve(&hive, &eve, id)).await, Reason::LoginNotFound);
-    assert_eq!(refused(serve(&hive, &bob, id ^ 1)).await, Reason::LoginNotFound);
+    assert_eq!(reason(serve(&hive, &eve, id).await), Reason::LoginNotFound);
+    assert_eq!(reason(serve(&hive, &bob, id ^ 1).await), Reason::LoginNotFound);
     let forged = hive.engine().serve_login(caller("eve"), bob.token.clone(), id);
-    assert_eq!(refused(forged).await, Reason::LeaseLost);
+    assert_eq!(reason(forged.await), Reason::LeaseLost);
     let serving = serve(&hive, &bob, id).await.expect("served");
-    assert_eq!(refused(serve(&hive, &bob, id)).await, Reason::LoginNotFound);
+    assert_eq!(reason(serve(&hive, &bob, id).await), Reason::LoginNotFound);
     assert_eq!(wanted(&hive, &bob), None, "nobody asks twice");
     drop(serving);
-    assert_eq!(refused(serve(&hive, &bob, id)).await, Reason::LoginNotFound);
+    assert_eq!(reason(serve(&hive, &bob, id).await), Reason::LoginNotFound);
 }
 
 #[tokio::test]
@@ -200,7 +186,7 @@ async fn a_side_that_goes_away_ends_the_dialogue_for_the_other() {
 async fn a_session_that_is_over_serves_nothing_more() {
     let hive = Hive::new(&["bob"]).await;
     let bob = hive.attach("bob").await;
-    let (engine, token) = (std::sync::Arc::clone(hive.engine()), bob.token.clone());
+    let (engine, token) = (Arc::clone(hive.engine()), bob.token.clone());
     let over = tokio::spawn(async move { engine.session_over(caller("bob"), token).await });
     hive.send("operator", "bob", "hello").await;
     hive.turn(&bob, Outcome::Ok).await;
@@ -216,9 +202,9 @@ async fn a_broker_that_ends_opens_no_login_and_waits_for_no_answer() {
     let mut login = begin(&hive, "bob").await.expect("it opens");
     let id = wanted(&hive, &bob).expect("asked for");
     hive.engine().drain();
-    assert_eq!(refused(hive.engine().login_answered(&mut login, GUARD)).await, Reason::Draining);
-    assert_eq!(refused(serve(&hive, &bob, id)).await, Reason::Draining);
-    assert_eq!(refused(begin(&hive, "bob")).await, Reason::Draining);
+    assert_eq!(reason(hive.engine().login_answered(&mut login, GUARD).await), Reason::Draining);
+    assert_eq!(reason(serve(&hive, &bob, id).await), Reason::Draining);
+    assert_eq!(reason(begin(&hive, "bob").await), Reason::Draining);
 }
 
 #[tokio::test]

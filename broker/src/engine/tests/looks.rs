@@ -1,10 +1,6 @@
 //! Waiters: a call that waits for mail gets it in the commit that accepts it.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use super::hive::{Hive, actor, bodies, done, up_to};
-use crate::engine::mail::receive::Receive;
+use super::*;
 
 fn patient() -> Receive {
     Receive { wait: Duration::from_secs(60), ..up_to(1) }
@@ -42,7 +38,7 @@ async fn mail_is_not_given_to_somebody_who_no_longer_waits() {
     let (engine, request) = (Arc::clone(hive.engine()), hive.request("ReceiveMessages"));
     let gone =
         hive.waits(async move { engine.receive(actor("bob"), request, patient()).await }).await;
-    super::hive::stop(gone).await;
+    stop(gone).await;
     hive.send("alice", "bob", "hello").await;
     assert_eq!(bodies(&hive.receive("bob", 1).await), ["hello"]);
 }

@@ -1,17 +1,11 @@
 //! Loose ends: one list of everything an agent has open; who may read whose; closing one's own.
 
-use std::time::Duration;
-
-use hive_core::agent::{Policy, QUERY_AGENT_STATE};
+use hive_core::agent::QUERY_AGENT_STATE;
 use hive_core::loose_end::{Kind, LooseEnd};
-use hive_core::name::Label;
 use hive_core::question::State as QuestionState;
-use hive_core::reason::Reason;
 
-use super::super::Refusal;
-use super::hive::{Hive, actor, caller, name};
 use super::questions::plain;
-use crate::engine::mail::reminder::Due;
+use super::*;
 
 impl Hive {
     async fn loose_ends(&self, who: &str, of: &str) -> Result<Vec<LooseEnd>, Refusal> {
@@ -42,10 +36,6 @@ impl Hive {
 
 fn kinds(found: &[LooseEnd]) -> Vec<(Kind, &str, &str)> {
     found.iter().map(|one| (one.kind, one.peer.as_str(), one.text.as_str())).collect()
-}
-
-fn reason<T: std::fmt::Debug>(result: Result<T, Refusal>) -> Reason {
-    result.expect_err("it is refused").reason()
 }
 
 #[tokio::test]

@@ -48,3 +48,30 @@ mod tree;
 mod turns;
 mod upkeep;
 mod wakes;
+
+// What most chapters use; they import it with `use super::*`.
+use std::sync::Arc;
+use std::time::Duration;
+
+use hive_core::agent::{HarnessState, Policy};
+use hive_core::command::Order;
+use hive_core::delivery::{Decision, State};
+use hive_core::event::Kind as EventKind;
+use hive_core::id::MessageId;
+use hive_core::limits::Limits;
+use hive_core::message::SystemKind;
+use hive_core::name::Label;
+use hive_core::reason::Reason;
+use hive_core::time::WallTime;
+use hive_core::turn::{Ended, Kind, Outcome};
+
+use crate::engine::mail::question::Ask;
+use crate::engine::mail::receive::{Leased, Receive};
+use crate::engine::mail::reminder::Due;
+use crate::engine::mail::send::Send;
+use crate::engine::mail::wake::Wake;
+use crate::engine::operator::agents::Create;
+use crate::engine::operator::commands::Tell;
+use crate::engine::turn::attach::Attach;
+use crate::engine::{Actor, Refusal};
+use hive::*;

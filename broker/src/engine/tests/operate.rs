@@ -1,18 +1,7 @@
 //! The operator: decides about mail without holding it, reads their own inbox without changing it,
 //! and is recorded with what they do.
 
-use hive_core::delivery::{Decision, State};
-use hive_core::event::Kind as EventKind;
-use hive_core::id::MessageId;
-use hive_core::reason::Reason;
-use hive_core::turn::Outcome;
-
-use super::super::Refusal;
-use super::hive::{ALL_STATES, Hive, caller, message, up_to};
-
-fn reason<T>(answer: Result<T, Refusal>) -> Reason {
-    answer.map(|_| ()).expect_err("it is refused").reason()
-}
+use super::*;
 
 /// A delivery to bob in this state.
 async fn delivery_in(state: State) -> (Hive, MessageId) {
@@ -108,9 +97,9 @@ async fn what_an_operator_settles_loses_its_lease() {
             "{decision:?}"
         );
         let token = taken[0].token.clone().expect("a token");
-        let minute = std::time::Duration::from_secs(60);
+        let minute = Duration::from_secs(60);
         assert_eq!(
-            reason(hive.engine().extend(super::hive::actor("bob"), token, minute).await),
+            reason(hive.engine().extend(actor("bob"), token, minute).await),
             Reason::LeaseLost
         );
         hive.pass_and_sweep(3600).await;
@@ -121,7 +110,7 @@ async fn what_an_operator_settles_loses_its_lease() {
 #[tokio::test]
 async fn a_decision_said_twice_is_one_decision() {
     let (hive, sent) = delivery_in(State::Dead).await;
-    let key = super::hive::request("RedriveDeadLetter", "d1", 1);
+    let key = request("RedriveDeadLetter", "d1", 1);
     let decide = || {
         hive.engine().decide(
             caller("operator"),

@@ -1,12 +1,8 @@
 //! The outcome table: what the end of a turn does to the mail it carried, in one transaction, once.
 
-use hive_core::delivery::{Decision, RedeliveryCause, State};
-use hive_core::event::Kind as EventKind;
-use hive_core::message::SystemKind;
-use hive_core::reason::Reason;
-use hive_core::turn::{Ended, Outcome};
+use hive_core::delivery::RedeliveryCause;
 
-use super::hive::{Harness, Hive, Run, caller, end_turn, ended, ids, request};
+use super::*;
 use crate::engine::turn::end::Settled;
 
 /// A turn that carries the mail that woke it, one piece whose tool result will reach the model, and
@@ -54,7 +50,7 @@ async fn mail_taken_without_a_tool_call_is_never_taken_as_seen() {
     let harness = hive.attach("bob").await;
     let run = hive.begin(&harness).await;
     hive.engine()
-        .receive(run.actor(), hive.request("ReceiveMessages"), super::hive::up_to(1))
+        .receive(run.actor(), hive.request("ReceiveMessages"), up_to(1))
         .await
         .expect("taken");
     let end = Ended {
@@ -68,7 +64,7 @@ async fn mail_taken_without_a_tool_call_is_never_taken_as_seen() {
 #[tokio::test]
 async fn a_failed_turn_uses_an_attempt_of_all_it_carried_and_tells_the_parent() {
     let hive = Hive::new(&["alice"]).await;
-    hive.create("bob", Some("alice"), hive_core::agent::Policy::default()).await;
+    hive.create("bob", Some("alice"), Policy::default()).await;
     let (_harness, run) = three_carried(&hive).await;
     let end = Ended { output_tail: "last words".to_owned(), ..ending(Outcome::Failed) };
     let answer = hive.try_end(&run, end).await.expect("it ends");
@@ -109,11 +105,8 @@ async fn weather_uses_no_attempt_however_often_it_blows() {
             );
             hive.pass(3600);
             if outcome == Outcome::AuthFailed {
-                let idle = hive_core::agent::HarnessState::Idle;
-                hive.engine()
-                    .report_harness(caller("bob"), harness.token.clone(), idle)
-                    .await
-                    .expect("logged in");
+                let idle = HarnessState::Idle;
+                hive.report(&harness, idle).await.expect("logged in");
             }
             run = hive.begin(&harness).await;
         }
@@ -134,7 +127,7 @@ async fn a_cancelled_turn_holds_its_mail_until_the_operator_decides() {
     let waiting = hive.begin_waits(&harness).await;
     let held = hive.inbox("bob").await;
     hive.decide("bob", held[1].message.id, Decision::Release).await.expect("released");
-    let begun = super::hive::done(waiting).await.expect("a turn");
+    let begun = done(waiting).await.expect("a turn");
     assert_eq!((begun.delivery.message.id, begun.delivery.attempt), (held[1].message.id, 1));
     assert_eq!(begun.delivery.cause, Some(RedeliveryCause::Released));
     hive.decide("bob", held[0].message.id, Decision::Drop).await.expect("dropped");
@@ -149,9 +142,7 @@ async fn only_the_broker_says_vanished_or_fenced() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let (_harness, run) = three_carried(&hive).await;
     for outcome in [Outcome::Vanished, Outcome::Fenced] {
-        let refusal =
-            hive.try_end(&run, ending(outcome)).await.expect_err("not the harness's to say");
-        assert_eq!(refusal.reason(), Reason::FieldInvalid);
+        assert_eq!(reason(hive.try_end(&run, ending(outcome)).await), Reason::FieldInvalid);
     }
     hive.end(&run, Outcome::Drained).await;
 }

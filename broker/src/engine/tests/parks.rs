@@ -1,28 +1,12 @@
 //! Parks: an agent whose turns cannot run makes no model call until the limit ends, the operator
 //! logs in, or a backoff is over.
 
-use std::time::Duration;
-
-use hive_core::agent::HarnessState;
-use hive_core::message::SystemKind;
-use hive_core::reason::Reason;
-use hive_core::time::WallTime;
-use hive_core::turn::{Ended, Kind, Outcome};
-
-use super::super::Refusal;
-use super::hive::{Harness, Hive, caller, done, ended, name, stop};
-
-async fn waiting_hive() -> (Hive, Harness) {
-    let hive = Hive::new(&["bob"]).await;
-    hive.send("operator", "bob", "hello").await;
-    let harness = hive.attach("bob").await;
-    (hive, harness)
-}
+use super::*;
 
 /// How long the agent is parked from now; `None` if it is not.
 async fn parked(hive: &Hive) -> Option<Duration> {
     let now = hive.engine().clock().now().wall;
-    let park = hive.engine().get_agent(name("bob")).await.expect("bob").park?;
+    let park = hive.agent("bob").await.park?;
     Some(park.until.map_or(Duration::MAX, |until| until.since(now)))
 }
 
@@ -41,10 +25,7 @@ async fn a_rate_limited_agent_starts_no_turn_before_the_limit_ends() {
     let until = hive.engine().clock().now().wall.after(Duration::from_secs(1800));
     rate_limited(&hive, &harness, Some(until)).await;
     assert_eq!(parked(&hive).await, Some(Duration::from_secs(1800)));
-    assert_eq!(
-        hive.engine().get_agent(name("bob")).await.expect("bob").state,
-        HarnessState::RateLimited
-    );
+    assert_eq!(hive.agent("bob").await.state, HarnessState::RateLimited);
     let waiting = hive.begin_waits(&harness).await;
     hive.pass(1799);
     hive.hint("bob").await;
@@ -85,15 +66,12 @@ async fn a_missing_login_parks_until_the_harness_says_that_it_is_there() {
     let (hive, harness) = waiting_hive().await;
     hive.turn(&harness, Outcome::AuthFailed).await;
     assert_eq!(parked(&hive).await, Some(Duration::MAX));
-    assert_eq!(
-        hive.engine().get_agent(name("bob")).await.expect("bob").state,
-        HarnessState::NeedsLogin
-    );
+    assert_eq!(hive.agent("bob").await.state, HarnessState::NeedsLogin);
     let waiting = hive.begin_waits(&harness).await;
     hive.pass(100 * 86_400);
     hive.hint("bob").await;
     hive.still_waits(&waiting).await;
-    let report = |state| hive.engine().report_harness(caller("bob"), harness.token.clone(), state);
+    let report = |state| hive.report(&harness, state);
     // One that starts has not looked yet, and a compaction by order runs in spite of the park.
     for state in [
         HarnessState::NeedsLogin,
@@ -139,10 +117,7 @@ async fn the_operator_is_told_once_until_a_turn_ran_well() {
     }
     assert_eq!(told().await, ["bob cannot run turns now (unavailable):\n\n> it was Unavailable"]);
     let idle = HarnessState::Idle;
-    hive.engine()
-        .report_harness(caller("bob"), harness.token.clone(), idle)
-        .await
-        .expect("logged in");
+    hive.report(&harness, idle).await.expect("logged in");
     assert_eq!(told().await, ["bob works again."]);
     hive.turn(&harness, Outcome::Ok).await;
     hive.send("operator", "bob", "again").await;

@@ -1,13 +1,9 @@
 //! Attempts: a message that breaks its turns is a dead letter after five, alone from the third on,
 //! and the queue moves on.
 
-use hive_core::agent::Policy;
-use hive_core::delivery::{Decision, RedeliveryCause, State};
-use hive_core::event::Kind as EventKind;
-use hive_core::message::SystemKind;
-use hive_core::turn::{Ended, Kind, Outcome};
+use hive_core::delivery::RedeliveryCause;
 
-use super::hive::{Harness, Hive, Run, bodies, ended};
+use super::*;
 
 /// Long enough for every backoff and park.
 const LONG: u64 = 3600;
@@ -170,7 +166,7 @@ async fn a_redriven_dead_letter_starts_afresh() {
     fail(&hive, &harness, 5).await;
     let waiting = hive.begin_waits(&harness).await;
     hive.decide("bob", poison, Decision::Redrive).await.expect("redriven");
-    let begun = super::hive::done(waiting).await.expect("a turn");
+    let begun = done(waiting).await.expect("a turn");
     assert_eq!((begun.delivery.message.id, begun.delivery.attempt), (poison, 1));
     assert_eq!(begun.delivery.cause, Some(RedeliveryCause::Redriven));
 }

@@ -1,16 +1,8 @@
 //! Policies: what the broker lets an agent do, whatever client it uses, and how that is changed at
 //! run time.
 
-use std::time::Duration;
-
-use hive_core::agent::Policy;
-use hive_core::event::Kind as EventKind;
-use hive_core::reason::Reason;
-
-use super::super::Refusal;
-use super::hive::{Hive, actor, caller, name, up_to};
 use super::questions::{plain, text};
-use crate::engine::mail::reminder::Due;
+use super::*;
 use crate::engine::operator::policy::Part;
 
 fn groups(groups: &[&str]) -> Policy {
@@ -18,10 +10,6 @@ fn groups(groups: &[&str]) -> Policy {
         tool_groups: groups.iter().map(|group| (*group).to_owned()).collect(),
         ..Policy::default()
     }
-}
-
-fn reason<T: std::fmt::Debug>(result: Result<T, Refusal>) -> Reason {
-    result.expect_err("it is refused").reason()
 }
 
 impl Hive {

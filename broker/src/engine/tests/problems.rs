@@ -1,20 +1,11 @@
 //! Troubles around a harness that end no turn: what it reports, a login that is missing from the
 //! start, and a restart that was ordered.
 
-use hive_core::agent::{HarnessState, Policy};
-use hive_core::command::Order;
-use hive_core::delivery::{Delivery, State};
-use hive_core::event::Kind as EventKind;
-use hive_core::id::MessageId;
+use hive_core::delivery::Delivery;
 use hive_core::limits::PROBLEM_TEXT_BYTES_MAX;
-use hive_core::message::SystemKind;
-use hive_core::reason::Reason;
-use hive_core::turn::Outcome;
 
-use super::super::Refusal;
-use super::hive::{Harness, Hive, caller, name, request};
+use super::*;
 use crate::engine::mail::outbox::Kind as AttentionKind;
-use crate::engine::operator::commands::Tell;
 use crate::engine::turn::problem::Problem;
 
 fn problem(harness: &Harness, subject: &str, text: &str) -> Problem {
@@ -97,10 +88,7 @@ async fn a_problem_is_told_once_for_each_request() {
     assert_eq!(tell(&hive, 1).await.expect("answered as before"), first);
     hive.crash().await;
     assert_eq!(tell(&hive, 1).await.expect("answered as before"), first);
-    assert_eq!(
-        tell(&hive, 2).await.expect_err("another problem").reason(),
-        Reason::RequestIdReused
-    );
+    assert_eq!(reason(tell(&hive, 2).await), Reason::RequestIdReused);
     assert_eq!(hive.inbox("boss").await.len(), 1);
 }
 
@@ -110,7 +98,7 @@ async fn a_problem_is_told_once_for_each_cause() {
     let first = report(&hive, &kid, "plugins", "one is missing").await.expect("told");
     let kid = hive.try_attach("kid", "", true).await.expect("it starts again");
     assert_eq!(report(&hive, &kid, "plugins", "one is missing").await.expect("known"), first);
-    hive.decide("boss", first, hive_core::delivery::Decision::Ack).await.expect("read");
+    hive.decide("boss", first, Decision::Ack).await.expect("read");
     assert_eq!(report(&hive, &kid, "plugins", "one is missing").await.expect("known"), first);
     assert_ne!(
         report(&hive, &kid, "plugins", "another one is missing").await.expect("told"),
@@ -126,26 +114,22 @@ async fn a_problem_has_a_subject_and_words_and_comes_from_the_present_session() 
     for (subject, text) in
         [("", "a"), (long.as_str(), "a"), ("a\nb", "a"), ("a", ""), ("a", " \n\t")]
     {
-        let refusal = report(&hive, &kid, subject, text).await.expect_err("refused");
-        assert_eq!(refusal.reason(), Reason::FieldInvalid, "{subject:?} {text:?}");
+        assert_eq!(
+            reason(report(&hive, &kid, subject, text).await),
+            Reason::FieldInvalid,
+            "{subject:?} {text:?}"
+        );
     }
     let id = report(&hive, &kid, &"ä".repeat(64), &"ü".repeat(PROBLEM_TEXT_BYTES_MAX))
         .await
         .expect("told, and cut");
     assert!(hive.delivery("boss", id).await.message.body.len() < PROBLEM_TEXT_BYTES_MAX + 500);
     hive.try_attach("kid", "", true).await.expect("another takes over");
-    assert_eq!(
-        report(&hive, &kid, "a", "b").await.expect_err("fenced").reason(),
-        Reason::LeaseLost
-    );
+    assert_eq!(reason(report(&hive, &kid, "a", "b").await), Reason::LeaseLost);
 }
 
 async fn missing_login(hive: &Hive, harness: &Harness) {
-    let report = hive.engine().report_harness(
-        caller(&harness.agent),
-        harness.token.clone(),
-        HarnessState::NeedsLogin,
-    );
+    let report = hive.report(&harness, HarnessState::NeedsLogin);
     report.await.expect("noted");
 }
 
@@ -157,7 +141,7 @@ async fn a_harness_without_a_login_parks_its_agent_and_the_operator_is_told_once
     for _ in 0..3 {
         missing_login(&hive, &kid).await;
     }
-    let agent = hive.engine().get_agent(name("kid")).await.expect("kid");
+    let agent = hive.agent("kid").await;
     assert_eq!(agent.state, HarnessState::NeedsLogin);
     assert_eq!(agent.park.map(|park| (park.cause, park.until)), Some((Outcome::AuthFailed, None)));
     assert_eq!(hive.count_events(EventKind::AgentParked).await, 1);
@@ -167,15 +151,12 @@ async fn a_harness_without_a_login_parks_its_agent_and_the_operator_is_told_once
     assert_eq!(due, [(AttentionKind::NeedsLogin, "kid", 0)]);
     // A harness that comes again without a login says nothing new.
     let waiting = hive.begin_waits(&kid).await;
-    super::hive::stop(waiting).await;
+    stop(waiting).await;
     let kid = hive.try_attach("kid", "", true).await.expect("it starts anew");
     missing_login(&hive, &kid).await;
     assert_eq!(hive.count_events(EventKind::AgentParked).await, 1);
     // Any other report of the harness ends the park, and its item leaves the operator outbox.
-    hive.engine()
-        .report_harness(caller("kid"), kid.token.clone(), HarnessState::Idle)
-        .await
-        .expect("noted");
+    hive.report(&kid, HarnessState::Idle).await.expect("noted");
     assert!(
         hive.engine().due_attention(&Default::default(), 10).await.expect("read").items.is_empty()
     );
@@ -190,7 +171,7 @@ async fn a_missing_login_outweighs_every_other_park() {
     missing_login(&hive, &kid).await;
     hive.pass(86_400);
     let waiting = hive.begin_waits(&kid).await;
-    super::hive::stop(waiting).await;
+    stop(waiting).await;
     assert_eq!(
         of(SystemKind::Unavailable, hive.notices("operator").await).len(),
         1,

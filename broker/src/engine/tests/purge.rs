@@ -1,14 +1,7 @@
 //! Purged agents: their unsettled mail is dropped, their name is free, and nothing of theirs
 //! reaches a later agent of that name.
 
-use hive_core::agent::Policy;
-use hive_core::delivery::State;
-use hive_core::event::Kind as EventKind;
-use hive_core::reason::Reason;
-use hive_core::turn::Outcome;
-
-use super::super::Refusal;
-use super::hive::{Hive, actor, caller, mail, name};
+use super::*;
 use crate::engine::operator::purge::Purged;
 use crate::store::request::RequestKey;
 
@@ -92,10 +85,7 @@ async fn a_later_agent_of_the_name_inherits_nothing_and_what_was_sent_stays() {
     hive.send("alice", "bob", "for the first bob").await;
     let old = hive.attach("bob").await;
     purge(&hive, "bob").await;
-    assert_eq!(
-        hive.try_send("alice", "bob", "x").await.expect_err("free").reason(),
-        Reason::AgentNotFound
-    );
+    assert_eq!(reason(hive.try_send("alice", "bob", "x").await), Reason::AgentNotFound);
     finish(&hive).await;
     hive.create("bob", None, Policy::default()).await;
     hive.crash().await;
@@ -159,7 +149,7 @@ async fn a_retired_agent_is_purged_and_its_name_no_longer_listed() {
     let (listed, _) = hive.engine().list_agents(String::new(), true, 10).await.expect("listed");
     assert_eq!(listed.len(), 1);
     assert_eq!(
-        try_purge(&hive, "bob", hive.request("RemoveAgent")).await.expect_err("gone").reason(),
+        reason(try_purge(&hive, "bob", hive.request("RemoveAgent")).await),
         Reason::AgentNotFound
     );
     // What happened to it is still told under its name.
@@ -177,11 +167,11 @@ async fn a_call_of_an_agent_after_a_purge_is_that_of_the_new_one() {
     let harness = hive.attach("bob").await;
     let waiting = hive.begin_waits(&harness).await;
     purge(&hive, "bob").await;
-    assert!(super::hive::done(waiting).await.is_err());
+    assert!(done(waiting).await.is_err());
     finish(&hive).await;
     hive.create("bob", None, Policy::default()).await;
     let harness = hive.attach("bob").await;
     let waiting = hive.begin_waits(&harness).await;
     hive.send("alice", "bob", "hello").await;
-    assert_eq!(super::hive::done(waiting).await.expect("woken").delivery.message.body, "hello");
+    assert_eq!(done(waiting).await.expect("woken").delivery.message.body, "hello");
 }

@@ -1,20 +1,15 @@
 //! Questions: asked durably, answered by who may, and ended exactly once.
 
-use std::time::Duration;
-
-use hive_core::agent::Policy;
-use hive_core::delivery::{Decision, State as DeliveryState};
-use hive_core::event::Kind as EventKind;
+use hive_core::delivery::State as DeliveryState;
+use hive_core::delivery::State::{Acked, Dropped, Ready, Superseded};
 use hive_core::id::QuestionId;
-use hive_core::limits::Limits;
-use hive_core::message::SystemKind;
+use hive_core::message::SystemKind::{
+    QuestionAnswered, QuestionAsked, QuestionCancelled, QuestionExpired,
+};
 use hive_core::question::{Answer, Question, State, Wording};
-use hive_core::reason::Reason;
-use hive_core::turn::Outcome;
 
-use super::super::{Actor, Refusal};
-use super::hive::{Hive, Run, actor, caller, recipient};
-use crate::engine::mail::question::{Ask, Which};
+use super::*;
+use crate::engine::mail::question::Which;
 
 /// A question without options.
 pub(super) fn plain(to: &str, text: &str) -> Ask {
@@ -79,16 +74,12 @@ impl Hive {
     }
 }
 
-fn reason<T: std::fmt::Debug>(result: Result<T, Refusal>) -> Reason {
-    result.expect_err("it is refused").reason()
-}
-
 #[tokio::test]
 async fn a_question_reaches_its_target_and_its_answer_the_asker() {
     let mut hive = Hive::new(&["alice", "bob"]).await;
     let id = hive.asked("alice", plain("bob", "is the door shut?")).await;
     hive.crash().await;
-    assert_eq!(hive.told("bob", id).await, [(SystemKind::QuestionAsked, DeliveryState::Ready)]);
+    assert_eq!(hive.told("bob", id).await, [(QuestionAsked, Ready)]);
     let taken = hive.receive("bob", 1).await;
     let body = &taken[0].delivery.message.body;
     assert!(
@@ -101,10 +92,7 @@ async fn a_question_reaches_its_target_and_its_answer_the_asker() {
         (State::Answered, "bob", false)
     );
     hive.crash().await;
-    assert_eq!(
-        hive.told("alice", id).await,
-        [(SystemKind::QuestionAnswered, DeliveryState::Ready)]
-    );
+    assert_eq!(hive.told("alice", id).await, [(QuestionAnswered, Ready)]);
     let told = hive.receive("alice", 1).await;
     let body = &told[0].delivery.message.body;
     assert!(body.contains("it is") && body.contains("is the door shut?"), "{body}");
@@ -118,22 +106,13 @@ async fn a_question_reaches_its_target_and_its_answer_the_asker() {
 async fn the_operator_is_asked_like_anybody_and_the_answer_marks_the_mail_as_read() {
     let hive = Hive::new(&["alice"]).await;
     let id = hive.asked("alice", with_options("operator", &["yes", "no"], false)).await;
-    assert_eq!(
-        hive.told("operator", id).await,
-        [(SystemKind::QuestionAsked, DeliveryState::Ready)]
-    );
+    assert_eq!(hive.told("operator", id).await, [(QuestionAsked, Ready)]);
     let answer = Answer { choices: vec!["yes".to_owned()], text: "but hurry".to_owned() };
     let question = hive.answer("operator", id, answer.clone()).await.expect("answered");
     assert_eq!((question.answer, question.operator_override), (Some(answer), false));
     assert_eq!(question.closed_by, "uid 1000 (ada)");
-    assert_eq!(
-        hive.told("operator", id).await,
-        [(SystemKind::QuestionAsked, DeliveryState::Acked)]
-    );
-    assert_eq!(
-        hive.told("alice", id).await,
-        [(SystemKind::QuestionAnswered, DeliveryState::Ready)]
-    );
+    assert_eq!(hive.told("operator", id).await, [(QuestionAsked, Acked)]);
+    assert_eq!(hive.told("alice", id).await, [(QuestionAnswered, Ready)]);
 }
 
 #[tokio::test]
@@ -141,10 +120,7 @@ async fn the_operator_asks_an_agent_and_hears_of_it_in_the_inbox() {
     let hive = Hive::new(&["alice"]).await;
     let id = hive.asked("operator", plain("alice", "how far are you?")).await;
     hive.answer("alice", id, text("half way")).await.expect("answered");
-    assert_eq!(
-        hive.told("operator", id).await,
-        [(SystemKind::QuestionAnswered, DeliveryState::Ready)]
-    );
+    assert_eq!(hive.told("operator", id).await, [(QuestionAnswered, Ready)]);
     for to in ["operator", "<parent>", "*"] {
         assert_eq!(
             reason(hive.ask(actor("operator"), plain(to, "x")).await),
@@ -185,13 +161,7 @@ async fn the_operator_answers_in_anybodys_place_and_both_are_told() {
     let question = hive.question(undelivered).await;
     assert!(question.operator_override && question.closed_by == "uid 1000 (ada)");
     let told = hive.told("bob", undelivered).await;
-    assert_eq!(
-        told,
-        [
-            (SystemKind::QuestionAsked, DeliveryState::Superseded),
-            (SystemKind::QuestionAnswered, DeliveryState::Ready)
-        ]
-    );
+    assert_eq!(told, [(QuestionAsked, Superseded), (QuestionAnswered, Ready)]);
     assert_eq!(hive.told("alice", undelivered).await.len(), 1);
     assert_eq!(reason(hive.answer("bob", undelivered, text("no")).await), Reason::QuestionClosed);
 }
@@ -212,11 +182,8 @@ async fn a_deadline_passes_for_both_also_while_the_broker_is_down() {
     hive.crash().await;
     assert_eq!(hive.engine().sweep_questions().await.expect("swept"), None);
     assert_eq!(hive.question(id).await.state, State::Expired);
-    assert_eq!(hive.told("alice", id).await, [(SystemKind::QuestionExpired, DeliveryState::Ready)]);
-    assert_eq!(
-        hive.told("bob", id).await.last(),
-        Some(&(SystemKind::QuestionExpired, DeliveryState::Ready))
-    );
+    assert_eq!(hive.told("alice", id).await, [(QuestionExpired, Ready)]);
+    assert_eq!(hive.told("bob", id).await.last(), Some(&(QuestionExpired, Ready)));
     hive.engine().sweep_questions().await.expect("swept again");
     assert_eq!(hive.told("alice", id).await.len(), 1, "once");
     let late = hive.answer("bob", id, text("late")).await.expect_err("too late");
@@ -229,17 +196,11 @@ async fn who_withdraws_a_question_needs_not_be_told_but_the_others_are() {
     let own = hive.asked("alice", plain("bob", "one?")).await;
     hive.withdraw("alice", own).await.expect("withdrawn");
     assert_eq!(hive.told("alice", own).await, []);
-    let told = [
-        (SystemKind::QuestionAsked, DeliveryState::Superseded),
-        (SystemKind::QuestionCancelled, DeliveryState::Ready),
-    ];
+    let told = [(QuestionAsked, Superseded), (QuestionCancelled, Ready)];
     assert_eq!(hive.told("bob", own).await, told);
     let others = hive.asked("alice", plain("bob", "two?")).await;
     hive.withdraw("operator", others).await.expect("withdrawn");
-    assert_eq!(
-        hive.told("alice", others).await,
-        [(SystemKind::QuestionCancelled, DeliveryState::Ready)]
-    );
+    assert_eq!(hive.told("alice", others).await, [(QuestionCancelled, Ready)]);
     let lost = hive.withdraw("alice", others).await.expect_err("it is over");
     assert_eq!(lost.reason(), Reason::QuestionClosed);
     assert!(lost.to_string().ends_with("cancelled by the operator"), "{lost}");
@@ -315,14 +276,8 @@ async fn retiring_one_of_the_two_ends_the_question() {
     hive.retire("bob").await;
     let question = hive.question(to_bob).await;
     assert_eq!((question.state, question.closed_by.as_str()), (State::Cancelled, ""));
-    assert_eq!(
-        hive.told("alice", to_bob).await,
-        [(SystemKind::QuestionCancelled, DeliveryState::Ready)]
-    );
-    let told = [
-        (SystemKind::QuestionAsked, DeliveryState::Superseded),
-        (SystemKind::QuestionCancelled, DeliveryState::Ready),
-    ];
+    assert_eq!(hive.told("alice", to_bob).await, [(QuestionCancelled, Ready)]);
+    let told = [(QuestionAsked, Superseded), (QuestionCancelled, Ready)];
     assert_eq!(hive.told("alice", of_bob).await, told);
     assert_eq!(hive.told("bob", of_bob).await, []);
 }
@@ -396,30 +351,21 @@ async fn an_ask_in_a_full_inbox_is_not_lost() {
         hive.asked("alice", plain("bob", "one?")).await,
         hive.asked("alice", plain("bob", "two?")).await,
     ];
-    assert_eq!(hive.told("bob", one).await, [(SystemKind::QuestionAsked, DeliveryState::Ready)]);
-    assert_eq!(hive.told("bob", two).await, [(SystemKind::QuestionAsked, DeliveryState::Ready)]);
+    assert_eq!(hive.told("bob", one).await, [(QuestionAsked, Ready)]);
+    assert_eq!(hive.told("bob", two).await, [(QuestionAsked, Ready)]);
 }
 
 #[tokio::test]
 async fn a_reply_of_the_operator_marks_what_it_answers_as_read() {
     let hive = Hive::new(&["alice"]).await;
     let sent = hive.send("alice", "operator", "look at this").await;
-    let reply = crate::engine::mail::send::Send {
-        in_reply_to: Some(sent),
-        ..super::hive::mail("alice", "I did")
-    };
-    hive.engine().send(actor("operator"), hive.request("SendMessage"), reply).await.expect("sent");
+    let reply = Send { in_reply_to: Some(sent), ..mail("alice", "I did") };
+    hive.send_as(actor("operator"), reply).await.expect("sent");
     let delivery = hive.delivery("operator", sent).await;
-    assert_eq!(
-        (delivery.state, delivery.settled_by.as_str()),
-        (DeliveryState::Acked, "uid 1000 (ada)")
-    );
+    assert_eq!((delivery.state, delivery.settled_by.as_str()), (Acked, "uid 1000 (ada)"));
     let dropped = hive.send("alice", "operator", "and this").await;
     hive.decide("operator", dropped, Decision::Drop).await.expect("dropped");
-    let reply = crate::engine::mail::send::Send {
-        in_reply_to: Some(dropped),
-        ..super::hive::mail("alice", "too late")
-    };
-    hive.engine().send(actor("operator"), hive.request("SendMessage"), reply).await.expect("sent");
-    assert_eq!(hive.state("operator", dropped).await.0, DeliveryState::Dropped);
+    let reply = Send { in_reply_to: Some(dropped), ..mail("alice", "too late") };
+    hive.send_as(actor("operator"), reply).await.expect("sent");
+    assert_eq!(hive.state("operator", dropped).await.0, Dropped);
 }

@@ -2,16 +2,12 @@
 //! any point in between. A question ends once, all parties get the same end, and a late one gets
 //! the end that won.
 
-use std::time::Duration;
-
 use hive_core::id::QuestionId;
 use hive_core::question::State;
-use hive_core::reason::Reason;
 use proptest::prelude::*;
 
-use super::hive::Hive;
 use super::questions::{plain, text};
-use crate::engine::mail::question::Ask;
+use super::*;
 
 const TTL: u64 = 100;
 
@@ -87,7 +83,7 @@ impl World {
             Step::Answer => {
                 let given = self.hive.answer("bob", self.id, text("yes")).await;
                 if self.model.retired[1] {
-                    assert_eq!(given.expect_err("retired").reason(), Reason::AgentRetired);
+                    assert_eq!(reason(given), Reason::AgentRetired);
                     return;
                 }
                 let wins = self.model.close(State::Answered, "bob");
@@ -95,7 +91,7 @@ impl World {
             }
             Step::StrangerAnswers => {
                 let given = self.hive.answer("carol", self.id, text("me")).await;
-                assert_eq!(given.expect_err("never").reason(), Reason::NotTheTarget);
+                assert_eq!(reason(given), Reason::NotTheTarget);
             }
             Step::Override => {
                 let given = self.hive.answer("operator", self.id, text("so be it")).await;
@@ -105,7 +101,7 @@ impl World {
             Step::Withdraw => {
                 let given = self.hive.withdraw("alice", self.id).await;
                 if self.model.retired[0] {
-                    assert_eq!(given.expect_err("retired").reason(), Reason::AgentRetired);
+                    assert_eq!(reason(given), Reason::AgentRetired);
                     return;
                 }
                 let wins = self.model.close(State::Cancelled, "alice");
@@ -147,7 +143,7 @@ impl World {
     }
 
     /// Checks that the winner gets its answer, and that a loser gets the outcome that won.
-    fn check(&self, given: Result<(), super::super::Refusal>, wins: bool) {
+    fn check(&self, given: Result<(), Refusal>, wins: bool) {
         match given {
             Ok(()) => assert!(wins, "it had its outcome: {:?}", self.model),
             Err(refusal) => {

@@ -1,21 +1,13 @@
 //! Reminders: each fires exactly once, also when the broker was down at its time or the clock
 //! jumped.
 
-use std::time::Duration;
-
 use hive_core::delivery::State as DeliveryState;
-use hive_core::event::Kind as EventKind;
 use hive_core::id::ReminderId;
-use hive_core::limits::Limits;
-use hive_core::message::{Message, SystemKind};
-use hive_core::reason::Reason;
+use hive_core::message::Message;
 use hive_core::reminder::{Reminder, State};
-use hive_core::turn::Outcome;
 
-use super::super::{Actor, Refusal};
-use super::hive::{Hive, actor, caller};
+use super::*;
 use crate::clock::Clock as _;
-use crate::engine::mail::reminder::Due;
 
 fn after(seconds: u64) -> Due {
     Due::In(Duration::from_secs(seconds))
@@ -49,10 +41,6 @@ impl Hive {
         inbox.retain(|delivery| delivery.message.system_kind == Some(SystemKind::Reminder));
         inbox.into_iter().map(|delivery| delivery.message).collect()
     }
-}
-
-fn reason<T: std::fmt::Debug>(result: Result<T, Refusal>) -> Reason {
-    result.expect_err("it is refused").reason()
 }
 
 #[tokio::test]
@@ -216,10 +204,7 @@ async fn where_no_file_can_be_written_nothing_is_lost() {
 
 #[tokio::test]
 async fn a_re_run_turn_sets_a_reminder_once() {
-    let hive = Hive::new(&["alice", "bob"]).await;
-    hive.send("alice", "bob", "do it later").await;
-    let harness = hive.attach("bob").await;
-    let run = hive.begin(&harness).await;
+    let (hive, harness, run) = in_mid_turn().await;
     let (first, _) = hive.remind(run.actor(), "do it", after(86_400)).await.expect("set");
     hive.end(&run, Outcome::Failed).await;
     hive.pass(3600);
@@ -279,13 +264,13 @@ async fn what_two_sweeps_see_at_once_fires_once() {
     // Both read that it is due before either of them can write.
     let hold = hive.hold().await;
     let sweep = || {
-        let engine = std::sync::Arc::clone(hive.engine());
+        let engine = Arc::clone(hive.engine());
         async move { engine.sweep_reminders().await.expect("swept") }
     };
     let release = async {
         // Behind the reads of the two, which were handed to the same threads before.
         tokio::task::spawn_blocking(|| ()).await.expect("a thread");
-        super::hive::done(hold.release()).await.expect("the writer goes on");
+        done(hold.release()).await.expect("the writer goes on");
     };
     tokio::join!(sweep(), sweep(), release);
     assert_eq!(hive.fired("alice").await.len(), 1);

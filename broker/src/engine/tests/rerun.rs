@@ -1,12 +1,9 @@
 //! Re-run turns: identical mail is not doubled, and nothing that is not identical is swallowed.
 
-use hive_core::delivery::Decision;
-use hive_core::id::MessageId;
-use hive_core::turn::{Kind, Outcome};
 use proptest::prelude::*;
 
-use super::hive::{Harness, Hive, Run, mail};
-use crate::engine::mail::send::{Receipt, Send};
+use super::*;
+use crate::engine::mail::send::Receipt;
 
 const LONG: u64 = 3600;
 
@@ -39,7 +36,7 @@ async fn reply(
     to_message: Option<MessageId>,
 ) -> Receipt {
     let send = Send { in_reply_to: to_message, ..mail(to, body) };
-    hive.engine().send(run.actor(), hive.request("SendMessage"), send).await.expect("accepted")
+    hive.send_as(run.actor(), send).await.expect("accepted")
 }
 
 #[tokio::test]
@@ -235,11 +232,7 @@ async fn a_released_turn_knows_what_its_cancelled_run_sent() {
 
 #[tokio::test]
 async fn a_suppressed_message_costs_no_rate_and_no_room() {
-    let limits = hive_core::limits::Limits {
-        sends_per_minute_max: 1,
-        inbox_depth_max: 1,
-        ..Default::default()
-    };
+    let limits = Limits { sends_per_minute_max: 1, inbox_depth_max: 1, ..Default::default() };
     let hive = Hive::bounded(&["alice", "bob"], limits).await;
     hive.send("operator", "bob", "do it").await;
     let harness = hive.attach("bob").await;
@@ -252,7 +245,7 @@ async fn a_suppressed_message_costs_no_rate_and_no_room() {
 
 #[tokio::test]
 async fn the_receipt_of_a_suppressed_broadcast_names_those_who_never_got_it() {
-    let limits = hive_core::limits::Limits { inbox_depth_max: 1, ..Default::default() };
+    let limits = Limits { inbox_depth_max: 1, ..Default::default() };
     let hive = Hive::bounded(&["alice", "bob", "carol"], limits).await;
     hive.send("operator", "bob", "do it").await;
     let full = hive.send("operator", "carol", "carol's inbox is full").await;
@@ -295,7 +288,7 @@ fn story() -> impl Strategy<Value = Vec<(Vec<usize>, Break)>> {
 /// most of them sent.
 async fn tell(story: Vec<(Vec<usize>, Break)>) {
     const WORDS: [&str; 3] = ["yes", "no", "done"];
-    let limits = hive_core::limits::Limits { attempts_max: 1000, ..Default::default() };
+    let limits = Limits { attempts_max: 1000, ..Default::default() };
     let mut hive = Hive::bounded(&["alice", "bob"], limits).await;
     hive.send("operator", "bob", "do it").await;
     let mut harness = hive.attach("bob").await;

@@ -1,14 +1,8 @@
 //! Retention: what is settled and old goes, in small steps; what is not settled stays, however old.
 
-use std::time::Duration;
+use hive_core::turn::ToolUse;
 
-use hive_core::delivery::{Decision, State};
-use hive_core::id::MessageId;
-use hive_core::reason::Reason;
-use hive_core::turn::{Ended, Outcome, ToolUse};
-
-use super::super::Refusal;
-use super::hive::{Hive, caller, ended};
+use super::*;
 
 const MONTH: Duration = Duration::from_secs(30 * 86_400);
 const DAY: u64 = 86_400;
@@ -123,7 +117,7 @@ async fn old_turns_go_but_those_of_unsettled_mail_stay() {
     hive.pass(31 * DAY);
     prune(&hive).await;
     let gone = hive.engine().get_turn(caller("operator"), good.id).await;
-    assert_eq!(gone.expect_err("it went").reason(), Reason::TurnNotFound);
+    assert_eq!(reason(gone), Reason::TurnNotFound);
     let tools = |conn: &rusqlite::Connection| {
         conn.query_row("SELECT count(*) FROM turn_tool", [], |row| row.get::<_, i64>(0))
     };
@@ -140,15 +134,8 @@ async fn a_thread_outlives_the_message_it_answers() {
     let question = hive.send("alice", "bob", "well?").await;
     hive.decide("bob", question, Decision::Ack).await.expect("acked");
     hive.pass(20 * DAY);
-    let reply = crate::engine::mail::send::Send {
-        in_reply_to: Some(question),
-        ..super::hive::mail("alice", "well.")
-    };
-    let answer = hive
-        .engine()
-        .send(super::hive::actor("bob"), hive.request("SendMessage"), reply)
-        .await
-        .expect("accepted");
+    let reply = Send { in_reply_to: Some(question), ..mail("alice", "well.") };
+    let answer = hive.send_as(actor("bob"), reply).await.expect("accepted");
     hive.pass(20 * DAY);
     prune(&hive).await;
     assert!(!is_there(&hive, question).await);

@@ -2,23 +2,16 @@
 //! showing an agent the mail of others.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
 
-use hive_core::delivery::Decision;
 use hive_core::id::QuestionId;
-use hive_core::limits::{Limits, PAGE_BYTES_MAX};
+use hive_core::limits::PAGE_BYTES_MAX;
 use hive_core::question::{Answer, Wording};
-use hive_core::reason::Reason;
 use rusqlite::Connection;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::super::Refusal;
-use super::hive::{Hive, actor, caller, done, name, recipient};
-use crate::engine::mail::question::Ask;
+use super::*;
 use crate::engine::mail::search::{Hit, Search};
-use crate::engine::operator::agents::Create;
 use crate::store::AgentKey;
 
 const DAY: u64 = 86_400;
@@ -51,7 +44,7 @@ async fn found_of(hive: &Hive, who: &str, agent: &str, query: &str) -> Result<Ve
     Ok(found.0.iter().map(Hit::id).collect())
 }
 
-async fn reason(hive: &Hive, who: &str, query: &str) -> Reason {
+async fn reason_of(hive: &Hive, who: &str, query: &str) -> Reason {
     hits(hive, who, search_for(query)).await.expect_err("refused").reason()
 }
 
@@ -143,7 +136,7 @@ async fn a_search_without_a_word_is_refused_with_an_example() {
             "{refusal}"
         );
     }
-    assert_eq!(reason(&hive, "alice", &"x".repeat(257)).await, Reason::FieldInvalid);
+    assert_eq!(reason_of(&hive, "alice", &"x".repeat(257)).await, Reason::FieldInvalid);
     assert_eq!(found(&hive, "alice", &"x".repeat(256)).await, [0; 0]);
 }
 
@@ -226,7 +219,7 @@ async fn an_agent_finds_what_it_sent_or_received_and_nothing_else() {
 async fn a_broadcast_is_found_by_those_who_got_it() {
     let hive = Hive::new(&["alice", "bob", "carol"]).await;
     let all = send(&hive, "alice", "*", "all hands").await;
-    hive.create("dave", None, hive_core::agent::Policy::default()).await;
+    hive.create("dave", None, Policy::default()).await;
     index(&hive).await;
     for who in ["alice", "bob", "carol", "operator"] {
         assert_eq!(found(&hive, who, "hands").await, [all], "{who}");
@@ -330,14 +323,14 @@ async fn a_retired_agents_mail_is_the_operators_until_its_name_is_adopted() {
     let sent = send(&hive, "alice", "bob", "for bob alone").await;
     index(&hive).await;
     hive.retire("bob").await;
-    assert_eq!(reason(&hive, "bob", "alone").await, Reason::AgentRetired);
+    assert_eq!(reason_of(&hive, "bob", "alone").await, Reason::AgentRetired);
     assert_eq!(found_of(&hive, "operator", "bob", "alone").await, Ok(vec![sent]));
     let create = Create {
         name: name("bob"),
         parent: None,
         role: String::new(),
         model: String::new(),
-        policy: hive_core::agent::Policy::default(),
+        policy: Policy::default(),
         adopt: true,
     };
     hive.engine()
@@ -359,7 +352,7 @@ async fn a_search_before_the_index_is_filled_says_so() {
     assert!(refusal.retry_after().is_some(), "it is worth a retry");
     assert!(hive.engine().index_search().await.expect("a step"), "there is more");
     assert_eq!(
-        reason(&hive, "alice", "hello").await,
+        reason_of(&hive, "alice", "hello").await,
         Reason::StorageUnavailable,
         "half of it would look like all of it"
     );
@@ -408,7 +401,7 @@ async fn damage_found_by_a_search_wakes_the_reconciler() {
     let sent = send(&hive, "alice", "bob", "hello").await;
     index(&hive).await;
     meddle(&hive, "UPDATE words_data SET block = x'0102' WHERE id > 10");
-    assert_eq!(reason(&hive, "bob", "hello").await, Reason::StorageUnavailable);
+    assert_eq!(reason_of(&hive, "bob", "hello").await, Reason::StorageUnavailable);
     hive.engine().index_wanted().await;
     index(&hive).await;
     assert_eq!(found(&hive, "bob", "hello").await, [sent]);
@@ -431,7 +424,7 @@ fn backup(hive: &Hive, to: &Path) {
 async fn an_older_or_other_database_gets_an_index_of_its_own() {
     let mut hive = Hive::new(&["alice", "bob"]).await;
     let kept = send(&hive, "alice", "bob", "kept word").await;
-    let place = super::hive::directory();
+    let place = directory();
     let copy = place.path().join("copy.db");
     backup(&hive, &copy);
     for _ in 0..3 {
@@ -516,8 +509,7 @@ async fn an_index_that_cannot_be_written_keeps_nobody_from_sending() {
     })
     .await;
     let sent = send(&hive, "alice", "bob", "hello").await;
-    let refusal = hive.engine().index_search().await.expect_err("it cannot be opened");
-    assert_eq!(refusal.reason(), Reason::StorageUnavailable);
+    assert_eq!(reason(hive.engine().index_search().await), Reason::StorageUnavailable);
     let refusal = hits(&hive, "alice", search_for("hello")).await.expect_err("there is no index");
     assert_eq!(refusal.reason(), Reason::StorageUnavailable);
     assert!(

@@ -1,20 +1,9 @@
 //! Accepting: a receipt never lies, a repeated request is answered as the first time, and what is
 //! refused leaves nothing behind.
 
-use std::time::Duration;
-
-use hive_core::agent::Policy;
-use hive_core::delivery::State;
-use hive_core::event::Kind as EventKind;
 use hive_core::message::Origin;
-use hive_core::reason::Reason;
 
-use super::super::Refusal;
-use super::hive::{Hive, actor, caller, ids, mail, message, request};
-
-fn reason<T: std::fmt::Debug>(answer: Result<T, Refusal>) -> Reason {
-    answer.expect_err("it is refused").reason()
-}
+use super::*;
 
 #[tokio::test]
 async fn a_receipt_is_on_disk_before_it_is_given() {
@@ -23,7 +12,7 @@ async fn a_receipt_is_on_disk_before_it_is_given() {
     hive.crash().await;
     let delivery = hive.delivery("bob", sent).await;
     assert_eq!((delivery.state, delivery.message.body.as_str()), (State::Ready, "hello"));
-    assert_eq!(delivery.message.origin, Origin::Agent(super::hive::name("alice")));
+    assert_eq!(delivery.message.origin, Origin::Agent(name("alice")));
     assert_eq!(ids(&hive.receive("bob", 1).await), [sent]);
 }
 
@@ -232,26 +221,14 @@ async fn an_agent_writes_only_to_whom_its_policy_allows_and_to_its_parent() {
 async fn a_reply_answers_something_that_its_sender_sent_or_received() {
     let hive = Hive::new(&["alice", "bob", "carol"]).await;
     let question = hive.send("alice", "bob", "well?").await;
-    let reply = |to: &str| crate::engine::mail::send::Send {
-        in_reply_to: Some(question),
-        ..mail(to, "well.")
-    };
-    let sent = hive
-        .engine()
-        .send(actor("bob"), hive.request("SendMessage"), reply("alice"))
-        .await
-        .expect("accepted");
+    let reply = |to: &str| Send { in_reply_to: Some(question), ..mail(to, "well.") };
+    let sent = hive.send_as(actor("bob"), reply("alice")).await.expect("accepted");
     assert_eq!(hive.delivery("alice", sent.message).await.message.in_reply_to, Some(question));
-    let foreign =
-        hive.engine().send(actor("carol"), hive.request("SendMessage"), reply("alice")).await;
+    let foreign = hive.send_as(actor("carol"), reply("alice")).await;
     assert_eq!(reason(foreign), Reason::MessageNotFound);
-    hive.engine()
-        .send(actor("operator"), hive.request("SendMessage"), reply("alice"))
-        .await
-        .expect("the operator knows all");
-    let unknown =
-        crate::engine::mail::send::Send { in_reply_to: Some(message(9999)), ..mail("alice", "?") };
-    let unknown = hive.engine().send(actor("operator"), hive.request("SendMessage"), unknown).await;
+    hive.send_as(actor("operator"), reply("alice")).await.expect("the operator knows all");
+    let unknown = Send { in_reply_to: Some(message(9999)), ..mail("alice", "?") };
+    let unknown = hive.send_as(actor("operator"), unknown).await;
     assert_eq!(reason(unknown), Reason::MessageNotFound);
 }
 
@@ -276,7 +253,7 @@ async fn a_broker_that_drains_takes_no_more_work() {
     let harness = hive.attach("bob").await;
     let waiting = hive.begin_waits(&harness).await;
     hive.engine().drain();
-    assert_eq!(reason(super::hive::done(waiting).await), Reason::Draining);
+    assert_eq!(reason(done(waiting).await), Reason::Draining);
     assert_eq!(reason(hive.try_send("alice", "bob", "hello").await), Reason::Draining);
     assert_eq!(reason(hive.try_begin(&harness).await.map(|_| ())), Reason::Draining);
     assert_eq!(reason(hive.try_attach("alice", "", false).await.map(|_| ())), Reason::Draining);

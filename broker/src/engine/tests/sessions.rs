@@ -1,30 +1,9 @@
 //! Sessions: one harness per agent, fenced at the moment another takes over; a harness that comes
 //! back in time keeps everything.
 
-use hive_core::delivery::{RedeliveryCause, State};
-use hive_core::event::Kind as EventKind;
-use hive_core::reason::Reason;
-use hive_core::turn::Outcome;
+use hive_core::delivery::RedeliveryCause;
 
-use super::super::Refusal;
-use super::hive::{Harness, Hive, Run, caller, ended};
-
-/// bob's harness runs a turn for a message.
-async fn in_mid_turn() -> (Hive, Harness, Run) {
-    let hive = Hive::new(&["alice", "bob"]).await;
-    hive.send("alice", "bob", "hello").await;
-    let harness = hive.attach("bob").await;
-    let run = hive.begin(&harness).await;
-    (hive, harness, run)
-}
-
-fn reason<T>(answer: Result<T, Refusal>) -> Reason {
-    answer.map(|_| ()).expect_err("it is refused").reason()
-}
-
-async fn outcome(hive: &Hive, run: &Run) -> Option<Outcome> {
-    hive.engine().get_turn(caller("operator"), run.id).await.expect("the turn is there").outcome
-}
+use super::*;
 
 #[tokio::test]
 async fn a_second_harness_is_refused_while_the_first_lives() {
@@ -56,7 +35,7 @@ async fn a_takeover_fences_the_older_harness_at_that_moment() {
     assert_eq!((newer.epoch, newer.resumed), (older.epoch + 1, false));
     // Its mail went back without blame, and whatever the zombie says is refused and changes
     // nothing.
-    assert_eq!(outcome(&hive, &run).await, Some(Outcome::Fenced));
+    assert_eq!(hive.outcome(&run).await, Some(Outcome::Fenced));
     assert_eq!(hive.state("bob", run.message()).await, (State::Ready, 1));
     let events = hive.events().await;
     assert_eq!(reason(hive.try_end(&run, ended(Outcome::Ok)).await), Reason::LeaseLost);
@@ -66,7 +45,7 @@ async fn a_takeover_fences_the_older_harness_at_that_moment() {
     );
     assert_eq!(reason(hive.try_begin(&older).await), Reason::LeaseLost);
     assert_eq!(reason(hive.send_in(&run, "alice", "from the grave").await), Reason::TurnEnded);
-    assert_eq!(reason(hive.open(&older, hive_core::turn::Kind::Continue).await), Reason::LeaseLost);
+    assert_eq!(reason(hive.open(&older, Kind::Continue).await), Reason::LeaseLost);
     assert_eq!(hive.events().await, events);
     // The end of the older one's connection is no news for the newer one.
     drop(older);
@@ -76,10 +55,7 @@ async fn a_takeover_fences_the_older_harness_at_that_moment() {
         (again.message(), again.woken().delivery.cause),
         (run.message(), Some(RedeliveryCause::Drained))
     );
-    assert_eq!(
-        hive.try_end(&run, ended(Outcome::Ok)).await.map(|_| ()).expect_err("fenced").reason(),
-        Reason::LeaseLost
-    );
+    assert_eq!(reason(hive.try_end(&run, ended(Outcome::Ok)).await), Reason::LeaseLost);
     assert_eq!(hive.state("bob", run.message()).await, (State::Leased, 1));
 }
 
@@ -98,7 +74,7 @@ async fn a_fresh_start_after_a_vanished_harness_gives_its_turn_back_with_an_atte
     drop(harness);
     let fresh = hive.attach("bob").await;
     assert!(fresh.open_turn.is_none());
-    assert_eq!(outcome(&hive, &run).await, Some(Outcome::Vanished));
+    assert_eq!(hive.outcome(&run).await, Some(Outcome::Vanished));
     let delivery = hive.delivery("bob", run.message()).await;
     let back = (State::Ready, 1, Some(RedeliveryCause::HarnessVanished));
     assert_eq!((delivery.state, delivery.attempt, delivery.cause), back);
@@ -129,7 +105,7 @@ async fn a_session_may_be_taken_up_while_its_old_connection_still_looks_alive() 
         hive.engine().heartbeat(caller("bob"), back.token.clone()).await.expect("alive"),
         Some(run.id)
     );
-    assert_eq!(outcome(&hive, &run).await, None);
+    assert_eq!(hive.outcome(&run).await, None);
 }
 
 #[tokio::test]
@@ -138,9 +114,9 @@ async fn after_the_grace_time_the_turn_is_given_back() {
     let token = harness.token.clone();
     drop(harness);
     hive.pass_and_sweep(59).await;
-    assert_eq!(outcome(&hive, &run).await, None);
+    assert_eq!(hive.outcome(&run).await, None);
     hive.pass_and_sweep(1).await;
-    assert_eq!(outcome(&hive, &run).await, Some(Outcome::Vanished));
+    assert_eq!(hive.outcome(&run).await, Some(Outcome::Vanished));
     assert_eq!(hive.state("bob", run.message()).await, (State::Ready, 1));
     assert_eq!(hive.count_events(EventKind::HarnessLost).await, 1);
     assert_eq!(reason(hive.try_end(&run, ended(Outcome::Ok)).await), Reason::LeaseLost);
@@ -156,11 +132,8 @@ async fn grace_counts_from_the_last_contact_and_every_call_is_a_contact() {
     hive.pass_and_sweep(59).await;
     hive.engine().heartbeat(caller("bob"), harness.token.clone()).await.expect("alive");
     hive.pass_and_sweep(59).await;
-    let thinking = hive_core::agent::HarnessState::Thinking;
-    hive.engine()
-        .report_harness(caller("bob"), harness.token.clone(), thinking)
-        .await
-        .expect("noted");
+    let thinking = HarnessState::Thinking;
+    hive.report(&harness, thinking).await.expect("noted");
     hive.pass_and_sweep(59).await;
     hive.engine()
         .check_reporter(caller("bob"), harness.token.clone(), run.id)
@@ -174,9 +147,9 @@ async fn grace_counts_from_the_last_contact_and_every_call_is_a_contact() {
         .await;
     assert_eq!(reason(ack), Reason::CommandNotFound, "even a call that is refused");
     hive.pass_and_sweep(59).await;
-    assert_eq!(outcome(&hive, &run).await, None);
+    assert_eq!(hive.outcome(&run).await, None);
     hive.pass_and_sweep(1).await;
-    assert_eq!(outcome(&hive, &run).await, Some(Outcome::Vanished));
+    assert_eq!(hive.outcome(&run).await, Some(Outcome::Vanished));
     assert!(harness.attachment().ended().is_cancelled(), "it hears that it is too late");
 }
 
@@ -190,7 +163,7 @@ async fn a_harness_that_waits_for_mail_may_be_silent_for_ever() {
     }
     hive.still_waits(&waiting).await;
     hive.send("alice", "bob", "hello").await;
-    super::hive::done(waiting).await.expect("a turn begins");
+    done(waiting).await.expect("a turn begins");
 }
 
 #[tokio::test]
@@ -202,9 +175,7 @@ async fn the_sweeper_is_told_when_a_turn_makes_silence_a_sign_of_death() {
     let due = hive.engine().hints().due.notified();
     tokio::pin!(due);
     hive.begin(&harness).await;
-    tokio::time::timeout(std::time::Duration::from_secs(30), due)
-        .await
-        .expect("it is told to look again");
+    tokio::time::timeout(Duration::from_secs(30), due).await.expect("it is told to look again");
     let now = hive.engine().clock().now().boot;
     assert_eq!(hive.sweep().await.expect("a time").since(now), hive.limits.harness_grace());
 }
@@ -230,7 +201,7 @@ async fn a_broker_that_restarts_in_mid_turn_does_not_end_it_and_gives_the_whole_
     hive.pass(50);
     hive.crash().await;
     hive.pass_and_sweep(59).await;
-    assert_eq!(outcome(&hive, &run).await, None);
+    assert_eq!(hive.outcome(&run).await, None);
     hive.send_in(&run, "alice", "the process never noticed").await.expect("accepted");
     let back = hive.try_attach("bob", &token, false).await.expect("it comes back");
     assert_eq!(
@@ -246,7 +217,7 @@ async fn the_grace_time_begins_when_the_broker_serves_however_long_its_start_too
     let (mut hive, harness, run) = in_mid_turn().await;
     hive.restart_slowly(70).await;
     hive.pass_and_sweep(59).await;
-    assert_eq!(outcome(&hive, &run).await, None);
+    assert_eq!(hive.outcome(&run).await, None);
     let back = hive.try_attach("bob", &harness.token, false).await.expect("it comes back");
     assert!(back.resumed);
 }
@@ -259,9 +230,9 @@ async fn a_broker_that_restarts_often_still_gives_turns_back_in_the_end() {
         hive.pass_and_sweep(40).await;
     }
     drop(harness);
-    assert_eq!(outcome(&hive, &run).await, None);
+    assert_eq!(hive.outcome(&run).await, None);
     hive.pass_and_sweep(20).await;
-    assert_eq!(outcome(&hive, &run).await, Some(Outcome::Vanished));
+    assert_eq!(hive.outcome(&run).await, Some(Outcome::Vanished));
 }
 
 #[tokio::test]
@@ -280,7 +251,7 @@ async fn a_reboot_ends_the_turn_without_blame() {
     let (mut hive, harness, run) = in_mid_turn().await;
     for _ in 0..10 {
         hive.reboot().await;
-        assert_eq!(outcome(&hive, &run).await, Some(Outcome::Fenced));
+        assert_eq!(hive.outcome(&run).await, Some(Outcome::Fenced));
         assert_eq!(hive.state("bob", run.message()).await, (State::Ready, 1));
     }
     assert_eq!(reason(hive.try_end(&run, ended(Outcome::Ok)).await), Reason::LeaseLost);
@@ -329,8 +300,8 @@ async fn a_harness_that_gives_up_while_it_attaches_leaves_no_session_behind() {
     let hive = Hive::new(&["bob"]).await;
     hive.sweep().await;
     let hold = hive.hold().await;
-    let engine = std::sync::Arc::clone(hive.engine());
-    let attach = crate::engine::turn::attach::Attach {
+    let engine = Arc::clone(hive.engine());
+    let attach = Attach {
         session_token: String::new(),
         take_over: false,
         revision: String::new(),
@@ -338,12 +309,10 @@ async fn a_harness_that_gives_up_while_it_attaches_leaves_no_session_behind() {
     };
     let attaching = tokio::spawn(async move { engine.attach(caller("bob"), attach).await });
     tokio::task::yield_now().await;
-    super::hive::stop(attaching).await;
+    stop(attaching).await;
     let due = hive.engine().hints().due.notified();
-    super::hive::done(hold.release()).await.expect("committed");
-    tokio::time::timeout(std::time::Duration::from_secs(30), due)
-        .await
-        .expect("the sweeper is told to look");
+    done(hold.release()).await.expect("committed");
+    tokio::time::timeout(Duration::from_secs(30), due).await.expect("the sweeper is told to look");
     assert!(hive.row("bob").await.session_token.is_some(), "the attach itself was committed");
     hive.sweep().await;
     assert_eq!(hive.row("bob").await.session_token, None);

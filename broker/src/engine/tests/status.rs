@@ -1,11 +1,6 @@
 //! Status: one short line that an agent says of itself.
 
-use hive_core::agent::HarnessState;
-use hive_core::event::Kind as EventKind;
-use hive_core::reason::Reason;
-
-use super::super::Refusal;
-use super::hive::{Hive, actor, caller, name};
+use super::*;
 
 async fn say(hive: &Hive, text: &str) -> Result<(), Refusal> {
     hive.engine()
@@ -16,7 +11,7 @@ async fn say(hive: &Hive, text: &str) -> Result<(), Refusal> {
 #[tokio::test]
 async fn a_status_is_shown_with_its_time_and_can_be_cleared() {
     let hive = Hive::new(&["bob"]).await;
-    let show = async || hive.engine().get_agent(name("bob")).await.expect("bob");
+    let show = async || hive.agent("bob").await;
     hive.pass(10);
     say(&hive, "reading").await.expect("set");
     let now = hive.engine().clock().now().wall;
@@ -37,35 +32,23 @@ async fn a_status_is_one_short_line() {
     let refusal = say(&hive, &"x".repeat(201)).await.expect_err("too long");
     assert!(matches!(refusal, Refusal::StatusTooLong { chars: 201, max: 200 }));
     for text in ["two\nlines", "\u{1b}[31mred", "nul\0"] {
-        assert_eq!(
-            say(&hive, text).await.expect_err("control characters").reason(),
-            Reason::FieldInvalid,
-            "{text:?}"
-        );
+        assert_eq!(reason(say(&hive, text).await), Reason::FieldInvalid, "{text:?}");
     }
     let operator = hive
         .engine()
         .set_status_text(actor("operator"), hive.request("SetStatusText"), "hi".to_owned())
         .await;
-    assert_eq!(operator.expect_err("no agent").reason(), Reason::NotAnAgent);
+    assert_eq!(reason(operator), Reason::NotAnAgent);
 }
 
 #[tokio::test]
 async fn an_attached_harness_is_not_offline() {
     let hive = Hive::new(&["bob"]).await;
     let harness = hive.attach("bob").await;
-    let report = async |state| {
-        hive.engine().report_harness(caller("bob"), harness.token.clone(), state).await
-    };
-    assert_eq!(
-        report(HarnessState::Offline).await.expect_err("a lie").reason(),
-        Reason::FieldInvalid
-    );
+    let report = async |state| hive.report(&harness, state).await;
+    assert_eq!(reason(report(HarnessState::Offline).await), Reason::FieldInvalid);
     report(HarnessState::Compacting).await.expect("noted");
-    assert_eq!(
-        hive.engine().get_agent(name("bob")).await.expect("bob").state,
-        HarnessState::Compacting
-    );
+    assert_eq!(hive.agent("bob").await.state, HarnessState::Compacting);
     for state in [HarnessState::Compacting, HarnessState::Idle, HarnessState::Idle] {
         report(state).await.expect("noted");
     }
@@ -77,5 +60,5 @@ async fn an_attached_harness_is_not_offline() {
     );
     let stale =
         hive.engine().report_harness(caller("bob"), "old".to_owned(), HarnessState::Idle).await;
-    assert_eq!(stale.expect_err("stale").reason(), Reason::LeaseLost);
+    assert_eq!(reason(stale), Reason::LeaseLost);
 }

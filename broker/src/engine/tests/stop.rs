@@ -1,13 +1,6 @@
 //! Stopped agents: no turn begins, mail waits, and nothing but a start changes that.
 
-use hive_core::agent::HarnessState;
-use hive_core::command::Order;
-use hive_core::event::Kind as EventKind;
-use hive_core::reason::Reason;
-use hive_core::turn::{Kind, Outcome};
-
-use super::hive::{Hive, actor, caller, done, name, up_to};
-use crate::engine::operator::commands::Tell;
+use super::*;
 
 async fn set(hive: &Hive, stopped: bool) -> bool {
     let request = hive.request(if stopped { "StopAgent" } else { "StartAgent" });
@@ -19,7 +12,7 @@ async fn set(hive: &Hive, stopped: bool) -> bool {
 }
 
 async fn state(hive: &Hive) -> HarnessState {
-    hive.engine().get_agent(name("bob")).await.expect("bob").state
+    hive.agent("bob").await.state
 }
 
 #[tokio::test]
@@ -31,8 +24,7 @@ async fn no_turn_begins_while_an_agent_is_stopped_and_mail_waits() {
     hive.send("alice", "bob", "hello").await;
     let waiting = hive.begin_waits(&harness).await;
     for kind in [Kind::Continue, Kind::Checkpoint, Kind::Compact] {
-        let refusal = hive.open(&harness, kind).await.map(|_| ()).expect_err("stopped");
-        assert_eq!(refusal.reason(), Reason::AgentStopped, "{kind}");
+        assert_eq!(reason(hive.open(&harness, kind).await), Reason::AgentStopped, "{kind}");
     }
     assert!(!set(&hive, false).await);
     let begun = done(waiting).await.expect("it begins at once");
@@ -96,7 +88,7 @@ async fn stopping_twice_is_stopping_once_and_a_stopped_harness_is_not_restarted(
     let restart = Tell::Order(Order::RestartHarness);
     let refusal =
         hive.engine().tell(caller("operator"), hive.request("Tell"), name("bob"), restart).await;
-    assert_eq!(refusal.expect_err("stopped").reason(), Reason::AgentStopped);
+    assert_eq!(reason(refusal), Reason::AgentStopped);
     set(&hive, false).await;
     set(&hive, false).await;
     assert_eq!(hive.count_events(EventKind::AgentStarted).await, 1);
@@ -104,7 +96,7 @@ async fn stopping_twice_is_stopping_once_and_a_stopped_harness_is_not_restarted(
         .engine()
         .set_stopped(caller("operator"), hive.request("StopAgent"), name("bo"), true)
         .await;
-    assert_eq!(gone.expect_err("no such agent").reason(), Reason::AgentNotFound);
+    assert_eq!(reason(gone), Reason::AgentNotFound);
 }
 
 #[tokio::test]
@@ -116,6 +108,6 @@ async fn an_agent_that_is_taken_back_is_not_stopped() {
         .engine()
         .set_stopped(caller("operator"), hive.request("StartAgent"), name("bob"), false)
         .await;
-    assert_eq!(refusal.expect_err("retired").reason(), Reason::AgentRetired);
+    assert_eq!(reason(refusal), Reason::AgentRetired);
     assert!(!hive.row("bob").await.stopped);
 }

@@ -7,21 +7,14 @@
 //! So only one task of a test may have a timer: another one's would fire while it is being
 //! answered.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use hive_core::event::Kind as EventKind;
-use hive_core::limits::Limits;
-use hive_core::time::{BootTime, Now, WallTime};
-use hive_core::turn::{Ended, Kind, Outcome};
+use hive_core::time::{BootTime, Now};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::super::Engine;
 use super::super::background::LEASES;
-use super::hive::{Hive, Run, actor, caller, ended, up_to};
+use super::*;
 use crate::clock::{Clock, ManualClock};
-use crate::engine::mail::receive::Receive;
 
 /// A clock that follows the runtime's.
 #[derive(Debug)]

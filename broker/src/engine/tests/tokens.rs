@@ -1,23 +1,7 @@
 //! Process tokens: while a harness has a session, its agent acts only through a process of an open
 //! turn. A leaked bridge cannot send.
 
-use hive_core::reason::Reason;
-use hive_core::turn::Outcome;
-
-use super::super::{Actor, Refusal};
-use super::hive::{Hive, Run, actor, caller, mail, up_to};
-
-fn reason<T>(answer: Result<T, Refusal>) -> Reason {
-    answer.map(|_| ()).expect_err("it is refused").reason()
-}
-
-async fn running() -> (Hive, super::hive::Harness, Run) {
-    let hive = Hive::new(&["alice", "bob"]).await;
-    hive.send("alice", "bob", "hello").await;
-    let harness = hive.attach("bob").await;
-    let run = hive.begin(&harness).await;
-    (hive, harness, run)
-}
+use super::*;
 
 /// Everything that a bridge may do, and how it is answered.
 async fn attempts(hive: &Hive, actor: &Actor) -> Vec<Option<Reason>> {
@@ -40,7 +24,7 @@ async fn attempts(hive: &Hive, actor: &Actor) -> Vec<Option<Reason>> {
 
 #[tokio::test]
 async fn the_process_of_the_open_turn_may_act() {
-    let (hive, _harness, run) = running().await;
+    let (hive, _harness, run) = in_mid_turn().await;
     assert_eq!(attempts(&hive, &run.actor()).await, [None; 4]);
     let sent = hive.inbox("alice").await;
     assert_eq!(sent[0].message.turn_id, Some(run.id));
@@ -48,7 +32,7 @@ async fn the_process_of_the_open_turn_may_act() {
 
 #[tokio::test]
 async fn without_a_token_nothing_is_sent_or_taken_while_a_session_lives() {
-    let (hive, harness, run) = running().await;
+    let (hive, harness, run) = in_mid_turn().await;
     hive.end(&run, Outcome::Drained).await;
     let events = hive.events().await;
     let answers = attempts(&hive, &actor("bob")).await;
@@ -59,14 +43,7 @@ async fn without_a_token_nothing_is_sent_or_taken_while_a_session_lives() {
     let run = hive.begin(&harness).await;
     drop(harness);
     hive.pass_and_sweep(59).await;
-    assert_eq!(
-        reason(
-            hive.engine()
-                .send(actor("bob"), hive.request("SendMessage"), mail("alice", "hi"))
-                .await
-        ),
-        Reason::TurnEnded
-    );
+    assert_eq!(reason(hive.send_as(actor("bob"), mail("alice", "hi")).await), Reason::TurnEnded);
     hive.pass_and_sweep(1).await;
     hive.send("bob", "alice", "bob is a plain client again").await;
     assert_eq!(reason(hive.send_in(&run, "alice", "hi").await), Reason::TurnEnded);
@@ -74,7 +51,7 @@ async fn without_a_token_nothing_is_sent_or_taken_while_a_session_lives() {
 
 #[tokio::test]
 async fn a_wrong_token_is_worth_as_much_as_none() {
-    let (hive, _harness, run) = running().await;
+    let (hive, _harness, run) = in_mid_turn().await;
     let ended = Some(Reason::TurnEnded);
     for token in ["", "guess-guess-guess-guess", &run.session_token] {
         let forged = Actor { caller: caller("bob"), process_token: Some(token.to_owned()) };
@@ -84,14 +61,14 @@ async fn a_wrong_token_is_worth_as_much_as_none() {
 
 #[tokio::test]
 async fn a_token_works_on_its_own_agents_socket_only() {
-    let (hive, _harness, run) = running().await;
+    let (hive, _harness, run) = in_mid_turn().await;
     let stolen = Actor { caller: caller("alice"), process_token: Some(run.process_token.clone()) };
     assert_eq!(attempts(&hive, &stolen).await, [Some(Reason::TurnEnded); 4]);
 }
 
 #[tokio::test]
 async fn a_token_dies_with_its_turn() {
-    let (hive, harness, run) = running().await;
+    let (hive, harness, run) = in_mid_turn().await;
     hive.end(&run, Outcome::Ok).await;
     let ended = Some(Reason::TurnEnded);
     assert_eq!(attempts(&hive, &run.actor()).await, [ended; 4]);
@@ -103,8 +80,8 @@ async fn a_token_dies_with_its_turn() {
 
 #[tokio::test]
 async fn a_send_repeated_after_its_turn_is_still_answered_as_the_first_time() {
-    let (hive, _harness, run) = running().await;
-    let key = super::hive::request("SendMessage", "turn-3:tool-1", 1);
+    let (hive, _harness, run) = in_mid_turn().await;
+    let key = request("SendMessage", "turn-3:tool-1", 1);
     let first =
         hive.engine().send(run.actor(), key.clone(), mail("alice", "hi")).await.expect("accepted");
     hive.end(&run, Outcome::Ok).await;
@@ -116,16 +93,15 @@ async fn a_send_repeated_after_its_turn_is_still_answered_as_the_first_time() {
 
 #[tokio::test]
 async fn a_recv_repeated_in_its_turn_gives_the_same_mail_and_after_it_none() {
-    let (hive, harness, run) = running().await;
+    let (hive, harness, run) = in_mid_turn().await;
     hive.send("alice", "bob", "one").await;
     hive.send("alice", "bob", "two").await;
-    let key = super::hive::request("ReceiveMessages", "turn-3:tool-1", 1);
-    let ask =
-        crate::engine::mail::receive::Receive { tool_use: Some("tool-1".to_owned()), ..up_to(1) };
+    let key = request("ReceiveMessages", "turn-3:tool-1", 1);
+    let ask = Receive { tool_use: Some("tool-1".to_owned()), ..up_to(1) };
     let first = hive.engine().receive(run.actor(), key.clone(), ask.clone()).await.expect("taken");
     let again =
         hive.engine().receive(run.actor(), key.clone(), ask.clone()).await.expect("answered again");
-    assert_eq!(super::hive::ids(&first.deliveries), super::hive::ids(&again.deliveries));
+    assert_eq!(ids(&first.deliveries), ids(&again.deliveries));
     hive.end(&run, Outcome::Drained).await;
     assert_eq!(reason(hive.engine().receive(run.actor(), key, ask).await), Reason::TurnEnded);
     hive.begin(&harness).await;

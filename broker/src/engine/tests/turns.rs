@@ -1,15 +1,7 @@
 //! Turns: BeginTurn waits as long as it takes, returns the delivery that woke it, and is a row
 //! before the reply leaves.
 
-use std::sync::Arc;
-
-use hive_core::delivery::State;
-use hive_core::event::Kind as EventKind;
-use hive_core::reason::Reason;
-use hive_core::turn::{Ended, Kind, Outcome};
-
-use super::super::Refusal;
-use super::hive::{Hive, caller, done, request, stop};
+use super::*;
 
 #[tokio::test]
 async fn a_harness_waits_until_mail_comes_and_is_woken_by_it() {
@@ -103,8 +95,8 @@ async fn a_repeated_begin_returns_the_same_turn_while_it_is_open() {
     assert_eq!(hive.count_events(EventKind::TurnBegun).await, 1);
     let other =
         hive.engine().begin_turn(caller("bob"), request("BeginTurn", "b1", 2), wish.clone()).await;
-    assert_eq!(other.expect_err("another content").reason(), Reason::RequestIdReused);
-    let run = super::hive::Run {
+    assert_eq!(reason(other), Reason::RequestIdReused);
+    let run = Run {
         agent: "bob".to_owned(),
         session_token: harness.token.clone(),
         process_token: wish.process_token.clone(),
@@ -156,14 +148,11 @@ async fn turns_without_mail_are_opened_by_the_harness_and_tools_work_in_them() {
 
 #[tokio::test]
 async fn a_turn_may_ask_for_another_one() {
-    let hive = Hive::new(&["alice", "bob"]).await;
-    hive.send("alice", "bob", "hello").await;
-    let harness = hive.attach("bob").await;
-    let run = hive.begin(&harness).await;
+    let (hive, harness, run) = in_mid_turn().await;
     hive.engine().request_next_turn(run.actor()).await.expect("noted");
     assert!(hive.end(&run, Outcome::Ok).await.next_turn_requested);
     let late = hive.engine().request_next_turn(run.actor()).await;
-    assert_eq!(late.expect_err("the turn has ended").reason(), Reason::TurnEnded);
+    assert_eq!(reason(late), Reason::TurnEnded);
     let next = hive.open(&harness, Kind::Continue).await.expect("it opens");
     assert!(!hive.end(&next, Outcome::Ok).await.next_turn_requested);
 }
@@ -192,7 +181,7 @@ async fn a_turn_keeps_what_the_harness_said_of_it() {
         compacted: true,
         error: "e".repeat(10_000),
         output_tail: format!("{}the end", "ä".repeat(10_000)),
-        ..super::hive::ended(Outcome::Ok)
+        ..ended(Outcome::Ok)
     };
     hive.try_end(&run, ended).await.expect("it ends");
     let turn = hive.engine().get_turn(caller("bob"), run.id).await.expect("the turn is there");
@@ -200,18 +189,15 @@ async fn a_turn_keeps_what_the_harness_said_of_it() {
         (turn.outcome, turn.usage, turn.model.as_str(), turn.compacted),
         (Some(Outcome::Ok), usage, "large", true)
     );
-    assert_eq!(
-        (turn.received, turn.sent),
-        (super::hive::ids(&taken.deliveries), vec![sent.message])
-    );
+    assert_eq!((turn.received, turn.sent), (ids(&taken.deliveries), vec![sent.message]));
     assert_eq!(turn.end_time.expect("it has ended").since(turn.start_time).as_secs(), 7);
     assert_eq!(turn.error.len(), 4096);
     assert!(turn.output_tail.ends_with("the end") && turn.output_tail.len() <= 8192);
-    let agent = hive.engine().get_agent(super::hive::name("bob")).await.expect("bob");
+    let agent = hive.agent("bob").await;
     assert_eq!((agent.model.as_str(), agent.model_in_use.as_str()), ("", "large"));
     hive.send("alice", "bob", "once more").await;
     hive.turn(&harness, Outcome::Unavailable).await;
-    let agent = hive.engine().get_agent(super::hive::name("bob")).await.expect("bob");
+    let agent = hive.agent("bob").await;
     assert_eq!(agent.model_in_use, "large", "a turn in which no model ran changes nothing");
     assert_eq!(
         (agent.context_tokens, agent.context_window_tokens, agent.open_turn),
@@ -227,12 +213,12 @@ async fn histories_are_for_their_owner_and_the_operator() {
     let run = hive.turn(&harness, Outcome::Ok).await;
     hive.engine().get_turn(caller("operator"), run.id).await.expect("the operator sees all");
     let foreign = hive.engine().get_turn(caller("alice"), run.id).await;
-    assert_eq!(foreign.expect_err("not hers").reason(), Reason::TurnNotFound);
+    assert_eq!(reason(foreign), Reason::TurnNotFound);
     let (own, more) =
         hive.engine().list_turns(caller("bob"), String::new(), None, 10).await.expect("listed");
     assert_eq!((own.len(), more), (1, false));
     let foreign = hive.engine().list_turns(caller("alice"), "bob".to_owned(), None, 10).await;
-    assert_eq!(foreign.expect_err("not hers").reason(), Reason::NotYours);
+    assert_eq!(reason(foreign), Reason::NotYours);
 }
 
 #[tokio::test]
@@ -255,7 +241,7 @@ async fn a_waiting_harness_hears_that_its_session_is_over() {
     let harness = hive.attach("bob").await;
     let waiting = hive.begin_waits(&harness).await;
     let newer = hive.try_attach("bob", "", true).await.expect("it takes over");
-    assert_eq!(done(waiting).await.map(|_| ()).expect_err("fenced").reason(), Reason::LeaseLost);
+    assert_eq!(reason(done(waiting).await), Reason::LeaseLost);
     let waiting = hive.begin_waits(&newer).await;
     hive.retire("bob").await;
     let refusal = done(waiting).await.map(|_| ()).expect_err("retired");
@@ -277,7 +263,7 @@ async fn a_hint_between_looking_and_waiting_is_not_lost() {
         }
         hive.send("alice", "bob", "hello").await;
         let begun = done(task).await.expect("a turn");
-        let run = super::hive::Run {
+        let run = Run {
             agent: "bob".to_owned(),
             session_token: harness.token.clone(),
             process_token,
@@ -313,10 +299,9 @@ async fn the_lines_of_a_turn_are_reported_by_its_session_only_and_read_in_order(
     assert_eq!(read.iter().map(|line| line.text.as_str()).collect::<Vec<_>>(), ["two"]);
     let newer = hive.try_attach("bob", "", true).await.expect("it takes over");
     for token in [&older.token, &newer.token] {
-        let refusal = engine
-            .check_reporter(caller("bob"), token.clone(), run.id)
-            .await
-            .expect_err("another session's turn");
-        assert_eq!(refusal.reason(), Reason::LeaseLost);
+        assert_eq!(
+            reason(engine.check_reporter(caller("bob"), token.clone(), run.id).await),
+            Reason::LeaseLost
+        );
     }
 }

@@ -1,22 +1,10 @@
 //! Upkeep: turns that tend the conversation itself. They may fail without any trouble of their own,
 //! and one that ran shows that turns run.
 
-use std::time::Duration;
-
-use hive_core::reason::Reason;
-use hive_core::turn::{Ended, Kind, Outcome};
-
-use super::hive::{Harness, Hive, Run, ended, name};
-
-async fn waiting_hive() -> (Hive, Harness) {
-    let hive = Hive::new(&["bob"]).await;
-    hive.send("operator", "bob", "hello").await;
-    let harness = hive.attach("bob").await;
-    (hive, harness)
-}
+use super::*;
 
 async fn is_parked(hive: &Hive) -> bool {
-    hive.engine().get_agent(name("bob")).await.expect("bob").park.is_some()
+    hive.agent("bob").await.park.is_some()
 }
 
 /// Ends a turn with these sizes.
@@ -36,8 +24,7 @@ async fn a_conversation_is_compacted_also_while_its_agent_is_parked() {
         let (hive, harness) = waiting_hive().await;
         hive.turn(&harness, outcome).await;
         for kind in [Kind::Continue, Kind::Checkpoint] {
-            let refusal = hive.open(&harness, kind).await.map(|_| ()).expect_err("parked");
-            assert_eq!(refusal.reason(), Reason::AgentParked, "{kind:?}");
+            assert_eq!(reason(hive.open(&harness, kind).await), Reason::AgentParked, "{kind:?}");
         }
         let run = hive.open(&harness, Kind::Compact).await.expect("the operator may at any time");
         end_with(&hive, &run, Outcome::Ok, true, 20_000).await;
@@ -115,7 +102,7 @@ async fn an_upkeep_that_ran_ends_a_row_of_failures() {
 async fn the_size_of_a_context_is_told_with_the_time_at_which_it_was_measured() {
     let (hive, harness) = waiting_hive().await;
     let context = async || {
-        let bob = hive.engine().get_agent(name("bob")).await.expect("bob");
+        let bob = hive.agent("bob").await;
         (bob.context_tokens, bob.context_window_tokens, bob.context_time)
     };
     assert_eq!(context().await, (0, 0, None));
