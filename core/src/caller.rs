@@ -51,4 +51,13 @@ impl Caller {
             Self::Operator(_) => None,
         }
     }
+
+    /// Returns the name that records keep.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Agent(name) => name.as_str(),
+            Self::Operator(name) => name.as_str(),
+        }
+    }
 }

@@ -5,6 +5,7 @@
 //! can neither send nor take mail.
 
 use hive_core::caller::Caller;
+use hive_core::message::OPERATOR;
 use hive_core::name::nearest;
 
 use super::Refusal;
@@ -36,6 +37,11 @@ pub(crate) fn check_group(
 }
 
 impl Actor {
+    /// Refuses a call of the operator.
+    pub(crate) fn check_agent(&self) -> Result<(), Refusal> {
+        self.caller.agent().map(|_| ()).ok_or(Refusal::NotAnAgent)
+    }
+
     /// Returns the caller's row.
     pub(crate) fn row(&self, conn: &rusqlite::Connection) -> Result<AgentRow, Refusal> {
         row(conn, &self.caller)
@@ -105,4 +111,26 @@ pub(crate) fn check_started(row: &AgentRow) -> Result<(), Refusal> {
         return Err(Refusal::AgentStopped { agent: row.name.clone() });
     }
     Ok(())
+}
+
+/// Returns the agent of this name, or the operator.
+pub(crate) fn owner(conn: &rusqlite::Connection, name: &str) -> Result<AgentRow, Refusal> {
+    if name == OPERATOR { Ok(agent::by_key(conn, AgentKey::OPERATOR)?) } else { known(conn, name) }
+}
+
+/// Returns the owner of the `what` that a caller reads under this name; `None` for all owners. An
+/// agent reads its own only.
+pub(crate) fn scope(
+    conn: &rusqlite::Connection,
+    caller: &Caller,
+    name: &str,
+    what: &'static str,
+) -> Result<Option<AgentKey>, Refusal> {
+    let me = row(conn, caller)?;
+    match caller {
+        Caller::Agent(_) if name.is_empty() || name == me.name => Ok(Some(me.key)),
+        Caller::Agent(_) => Err(Refusal::NotYours { what }),
+        Caller::Operator(_) if name.is_empty() => Ok(None),
+        Caller::Operator(_) => Ok(Some(owner(conn, name)?.key)),
+    }
 }

@@ -71,7 +71,7 @@ pub enum Refusal {
     AgentExists { name: String },
     #[error("your policy does not allow you to send to `{recipient}`; allowed are: {}", .allowed.join(", "))]
     RecipientNotAllowed { recipient: String, allowed: Vec<String> },
-    #[error("{what} belongs to somebody else")]
+    #[error("{what} belongs to another caller")]
     NotYours { what: &'static str },
     #[error("this call is for agents; the operator's mail is not leased")]
     NotAnAgent,

@@ -2,10 +2,11 @@
 //!
 //! Invariant: the answer is written in the transaction of the work, so both exist or neither.
 
+use hive_core::caller::Caller;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::Refusal;
+use super::{Engine, Refusal, actor};
 use crate::store::request::{self, RequestKey};
 use crate::store::{AgentKey, Tx};
 
@@ -51,4 +52,24 @@ pub(crate) fn once<T: Serialize + DeserializeOwned>(
     let answer = work()?;
     keep(tx, caller, key, &answer)?;
     Ok(answer)
+}
+
+impl Engine {
+    /// Runs a command in one transaction, once for each request.
+    pub(crate) async fn command<T, F>(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        work: F,
+    ) -> Result<T, Refusal>
+    where
+        T: Serialize + DeserializeOwned + Send + 'static,
+        F: FnOnce(&Tx<'_>) -> Result<T, Refusal> + Send + 'static,
+    {
+        let write = self.store.write(move |tx| {
+            let me = actor::row(tx, &caller)?;
+            once(tx, me.key, &request, || work(tx))
+        });
+        write.await
+    }
 }

@@ -98,10 +98,7 @@ impl Engine {
                 let (caller, detail) = (caller.clone(), format!("{call}: {refusal}"));
                 let logged = self.store.write(move |tx| {
                     let me = actor::row(tx, &caller)?;
-                    Ok::<_, Refusal>(log(
-                        tx,
-                        Fact { detail: &detail, ..Fact::about(Kind::Refused, me.key) },
-                    )?)
+                    Ok::<_, Refusal>(log(tx, Fact::about(Kind::Refused, me.key).detail(&detail))?)
                 });
                 // The refusal holds, even if it could not be logged.
                 if let Err(error) = logged.await {

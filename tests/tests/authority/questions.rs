@@ -181,7 +181,7 @@ async fn a_reminder_is_its_agents_and_the_operators() {
     refused(&bob, "ReminderService/CancelReminder", &cancel(), Reason::NotYours).await;
     assert_eq!(
         events.kind("bob", EventKind::Refused).await.detail,
-        "cancel reminder: that reminder belongs to somebody else"
+        "cancel reminder: that reminder belongs to another caller"
     );
     // Bob has no loose end of this kind and number.
     refused(&bob, CLOSE, &close(LooseEndKind::Reminder, id), Reason::ReminderNotFound).await;

@@ -9,12 +9,16 @@ use std::sync::Arc;
 use hive_core::id::TurnId;
 use hive_core::limits::Limits;
 use hive_core::message::{OPERATOR, Recipient};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::engine::actor::{self, Actor};
+use crate::engine::once::once;
 use crate::engine::rate::Buckets;
 use crate::engine::{Engine, Refusal};
 use crate::store::agent::{self, AgentRow};
 use crate::store::message::To;
+use crate::store::request::RequestKey;
 use crate::store::{AgentKey, Tx, inbox};
 
 /// The limits of the callers of a hive.
@@ -39,6 +43,47 @@ impl Bounds {
 impl Engine {
     pub(crate) fn bounds(&self) -> Bounds {
         Bounds { limits: Arc::clone(&self.limits), buckets: Arc::clone(&self.buckets) }
+    }
+
+    /// Does work for an actor in one transaction, once for each request. The log notes under the
+    /// name of the `call` if the actor's policy refuses it.
+    pub(crate) async fn act<T, F>(
+        &self,
+        call: &'static str,
+        actor: Actor,
+        request: RequestKey,
+        work: F,
+    ) -> Result<T, Refusal>
+    where
+        T: Serialize + DeserializeOwned + Send + 'static,
+        F: FnOnce(Admission<'_, '_>) -> Result<T, Refusal> + Send + 'static,
+    {
+        self.act_and_read(call, actor, request, work, |_, answer| Ok(answer)).await
+    }
+
+    /// Does the same, and then reads the present state of what the answer names.
+    pub(crate) async fn act_and_read<T, F, R, G>(
+        &self,
+        call: &'static str,
+        actor: Actor,
+        request: RequestKey,
+        work: F,
+        read: G,
+    ) -> Result<R, Refusal>
+    where
+        T: Serialize + DeserializeOwned,
+        F: FnOnce(Admission<'_, '_>) -> Result<T, Refusal> + Send + 'static,
+        R: Send + 'static,
+        G: FnOnce(&Tx<'_>, T) -> Result<R, Refusal> + Send + 'static,
+    {
+        let (bounds, caller) = (self.bounds(), actor.caller.clone());
+        let write = self.store.write(move |tx| {
+            let me = actor.row(tx)?;
+            let answer = once(tx, me.key, &request, || work(bounds.admission(tx, &actor, &me)))?;
+            read(tx, answer)
+        });
+        let done = write.await;
+        self.noting(&caller, call, done).await
     }
 }
 

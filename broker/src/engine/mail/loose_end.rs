@@ -3,8 +3,6 @@
 //! Invariant: the tree and the capability `query_agent_state` alone decide which loose ends a
 //! caller may read. A caller can close only its own rows.
 
-use std::sync::Arc;
-
 use hive_core::agent::QUERY_AGENT_STATE;
 use hive_core::caller::Caller;
 use hive_core::id::{QuestionId, ReminderId};
@@ -13,14 +11,13 @@ use hive_core::limits::{
     PUBLISHED_LOOSE_ENDS_MAX,
 };
 use hive_core::loose_end::{Kind, LooseEnd};
-use hive_core::message::OPERATOR;
 use hive_core::name::Label;
 use rusqlite::Connection;
 
+use super::admission::Admission;
 use super::wake::label_of_nobody;
 use super::{question, reminder};
 use crate::engine::actor::{self, Actor, check_group};
-use crate::engine::once::once;
 use crate::engine::{Engine, Refusal};
 use crate::store::loose_end::{self as loose_ends, Entry};
 use crate::store::request::RequestKey;
@@ -31,9 +28,7 @@ use crate::store::{AgentKey, question as questions, reminder as reminders};
 fn whose(conn: &Connection, caller: &Caller, name: &str) -> Result<Option<AgentKey>, Refusal> {
     let me = actor::row(conn, caller)?;
     match caller {
-        Caller::Operator(_) if name.is_empty() => Ok(None),
-        Caller::Operator(_) if name == OPERATOR => Ok(Some(AgentKey::OPERATOR)),
-        Caller::Operator(_) => Ok(Some(actor::known(conn, name)?.key)),
+        Caller::Operator(_) => actor::scope(conn, caller, name, "that list of loose ends"),
         Caller::Agent(_) => {
             check_group(caller, &me, "inbox")?;
             if name.is_empty() || name == me.name {
@@ -89,38 +84,25 @@ impl Engine {
                 return refuse("what a co-process published is withdrawn by that co-process");
             }
         }
-        let (limits, caller) = (Arc::clone(&self.limits), actor.caller.clone());
-        let cancelled = self
-            .store
-            .write(move |tx| {
-                let me = actor.row(tx)?;
-                once(tx, me.key, &request, || {
-                    if kind == Kind::Reminder {
-                        let found = ReminderId::new(id)
-                            .map(|id| reminders::row(tx, id))
-                            .transpose()?
-                            .flatten();
-                        let row = found
-                            .filter(|row| row.agent == me.key)
-                            .ok_or(Refusal::LooseEndNotFound { kind, id })?;
-                        return reminder::cancel(tx, &actor, &me, &row);
-                    }
-                    let found =
-                        QuestionId::new(id).map(|id| questions::row(tx, id)).transpose()?.flatten();
-                    let row = found.ok_or(Refusal::LooseEndNotFound { kind, id })?;
-                    if row.asker != me.key {
-                        // For the operator too: questions of others are withdrawn by name, not as
-                        // the operator's own loose end.
-                        return Err(Refusal::NotTheAsker {
-                            id: row.question.id,
-                            asker: row.question.asker,
-                        });
-                    }
-                    question::cancel(tx, &limits, &actor, &me, &row)
-                })
-            })
-            .await;
-        self.noting(&caller, "cancel loose end", cancelled).await
+        self.act("cancel loose end", actor, request, move |admission| {
+            let Admission { tx, me, .. } = admission;
+            let not_found = Refusal::LooseEndNotFound { kind, id };
+            if kind == Kind::Reminder {
+                let row = ReminderId::new(id).map(|id| reminders::row(tx, id)).transpose()?;
+                let row = row.flatten().filter(|row| row.agent == me.key).ok_or(not_found)?;
+                return reminder::cancel(&admission, &row);
+            }
+            let row = QuestionId::new(id).map(|id| questions::row(tx, id)).transpose()?;
+            let row = row.flatten().ok_or(not_found)?;
+            if row.asker != me.key {
+                // For the operator too: questions of others are withdrawn by name, not as the
+                // operator's own loose end.
+                let (id, asker) = (row.question.id, row.question.asker);
+                return Err(Refusal::NotTheAsker { id, asker });
+            }
+            question::cancel(&admission, &row)
+        })
+        .await
     }
 
     /// Publishes a co-process's set of loose ends for the calling agent.
@@ -132,24 +114,20 @@ impl Engine {
         entries: Vec<Entry>,
     ) -> Result<(), Refusal> {
         self.check_open()?;
-        if actor.caller.agent().is_none() {
-            return Err(Refusal::NotAnAgent);
-        }
+        actor.check_agent()?;
         check_entries(&entries)?;
-        self.store
-            .write(move |tx| {
-                let me = actor.row(tx)?;
-                once(tx, me.key, &request, || {
-                    label_of_nobody(tx, &label)?;
-                    if !entries.is_empty() && loose_ends::other_labels(tx, me.key, label.as_str())? >= LOOSE_END_LABELS_MAX {
-                        let problem =
-                            format!("{LOOSE_END_LABELS_MAX} others publish for this agent already; clear one of their sets");
-                        return Err(Refusal::Field { field: "label", problem });
-                    }
-                    Ok(loose_ends::replace(tx, me.key, label.as_str(), &entries)?)
-                })
-            })
-            .await
+        self.act("replace loose ends", actor, request, move |Admission { tx, me, .. }| {
+            label_of_nobody(tx, &label)?;
+            let others = loose_ends::other_labels(tx, me.key, label.as_str())?;
+            if !entries.is_empty() && others >= LOOSE_END_LABELS_MAX {
+                let problem = format!(
+                    "{LOOSE_END_LABELS_MAX} others publish for this agent already; clear one of their sets"
+                );
+                return Err(Refusal::Field { field: "label", problem });
+            }
+            Ok(loose_ends::replace(tx, me.key, label.as_str(), &entries)?)
+        })
+        .await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use hive_core::caller::Caller;
 use hive_core::id::MessageId;
-use hive_core::message::{Message, OPERATOR};
+use hive_core::message::Message;
 
 use crate::engine::{Engine, Refusal, actor};
 use crate::store::AgentKey;
@@ -47,12 +47,5 @@ pub(super) fn scope(
     caller: &Caller,
     agent: &str,
 ) -> Result<Option<AgentKey>, Refusal> {
-    let me = actor::row(conn, caller)?;
-    match caller {
-        Caller::Agent(own) if agent.is_empty() || agent == own.as_str() => Ok(Some(me.key)),
-        Caller::Agent(_) => Err(Refusal::NotYours { what: "that agent's mail" }),
-        Caller::Operator(_) if agent.is_empty() => Ok(None),
-        Caller::Operator(_) if agent == OPERATOR => Ok(Some(AgentKey::OPERATOR)),
-        Caller::Operator(_) => Ok(Some(actor::known(conn, agent)?.key)),
-    }
+    actor::scope(conn, caller, agent, "that agent's mail")
 }

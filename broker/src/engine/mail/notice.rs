@@ -109,14 +109,12 @@ pub(crate) fn put(tx: &Tx<'_>, limits: &Limits, notice: Notice<'_>) -> Result<Me
         },
     )?;
     deliveries::insert(tx, notice.to, id, Lane::System, None, notice.body.len() as u64)?;
-    let fact = Fact {
-        message: Some(id),
-        turn: notice.turn,
-        detail: "from system",
-        question: notice.question,
-        reminder: notice.reminder,
-        ..Fact::about(Kind::MessageAccepted, notice.to)
-    };
+    let fact = Fact::about(Kind::MessageAccepted, notice.to)
+        .message(id)
+        .turn(notice.turn)
+        .detail("from system")
+        .question(notice.question)
+        .reminder(notice.reminder);
     log(tx, fact)?;
     Ok(id)
 }
@@ -140,6 +138,6 @@ pub(crate) fn supersede(tx: &Tx<'_>, agent: AgentKey, message: MessageId) -> Res
     let Some(progress) = row.progress.decide(Decision::Supersede) else { return Ok(()) };
     row.progress = progress;
     deliveries::save(tx, &mut row, State::Ready)?;
-    log(tx, Fact { message: Some(message), ..Fact::about(Kind::DeliverySuperseded, agent) })?;
+    log(tx, Fact::about(Kind::DeliverySuperseded, agent).message(message))?;
     Ok(())
 }

@@ -13,6 +13,7 @@ use hive_core::limits::{ALONE_FROM_ATTEMPT, ERROR_BYTES_MAX};
 use hive_core::time::WallTime;
 use serde::{Deserialize, Serialize};
 
+use super::admission::Admission;
 use super::settle;
 use crate::engine::actor::check_started;
 use crate::engine::actor::{Actor, check_group};
@@ -102,12 +103,7 @@ pub(crate) fn claim(
     let detail = format!("attempt {}", row.progress.attempt(false));
     log(
         tx,
-        Fact {
-            message: Some(row.message),
-            turn,
-            detail: &detail,
-            ..Fact::about(Kind::DeliveryLeased, me.key)
-        },
+        Fact::about(Kind::DeliveryLeased, me.key).message(row.message).turn(turn).detail(&detail),
     )?;
     Ok(())
 }
@@ -120,9 +116,7 @@ impl Engine {
         request: RequestKey,
         receive: Receive,
     ) -> Result<Received, Refusal> {
-        if actor.caller.agent().is_none() {
-            return Err(Refusal::NotAnAgent);
-        }
+        actor.check_agent()?;
         let key = self.key_of(&actor.caller).await?;
         self.check_open()?;
         let deadline = Some(tokio::time::Instant::now() + receive.wait);
@@ -175,35 +169,28 @@ impl Engine {
         error: String,
     ) -> Result<State, Refusal> {
         self.check_open()?;
-        let limits = std::sync::Arc::clone(&self.limits);
-        self.store
-            .write(move |tx| {
-                let me = actor.row(tx)?;
-                crate::engine::once::once(tx, me.key, &request, || {
-                    let mut row = consumers(tx, &me, &lease_token)?;
-                    let repeated = if settlement == Settlement::Ack {
-                        row.progress.state == State::Acked
-                    } else {
-                        // The cause may be that of an earlier lease; a delivery that was acked
-                        // since was not requeued by this one.
-                        row.progress.cause == Some(RedeliveryCause::Nacked)
-                            && !matches!(row.progress.state, State::Leased | State::Acked)
-                    };
-                    // If the operator settled it, this lease did not.
-                    let repeated = repeated && row.settled_by.is_empty();
-                    if repeated {
-                        // The token stays in the row, so a repeated settlement is recognised as
-                        // done.
-                        return Ok(row.progress.state);
-                    }
-                    if row.progress.state != State::Leased {
-                        return Err(Refusal::LeaseLost);
-                    }
-                    row.last_error.clone_from(&error);
-                    settle::settle(tx, &limits, &me, row, settlement)
-                })
-            })
-            .await
+        self.act("settle", actor, request, move |Admission { tx, limits, me, .. }| {
+            let mut row = consumers(tx, me, &lease_token)?;
+            let repeated = if settlement == Settlement::Ack {
+                row.progress.state == State::Acked
+            } else {
+                // The cause may be that of an earlier lease; a delivery that was acked since was
+                // not requeued by this one.
+                row.progress.cause == Some(RedeliveryCause::Nacked)
+                    && !matches!(row.progress.state, State::Leased | State::Acked)
+            };
+            // If the operator settled it, this lease did not.
+            if repeated && row.settled_by.is_empty() {
+                // The token stays in the row, so a repeated settlement is recognised as done.
+                return Ok(row.progress.state);
+            }
+            if row.progress.state != State::Leased {
+                return Err(Refusal::LeaseLost);
+            }
+            row.last_error.clone_from(&error);
+            settle::settle(tx, limits, me, row, settlement)
+        })
+        .await
     }
 
     /// Extends a consumer's lease to `lease` from now.

@@ -13,7 +13,7 @@ use hive_core::caller::Caller;
 use hive_core::event::Kind;
 use hive_core::id::ReminderId;
 use hive_core::limits::{DUE_SPAN_MIN, Limits, REMINDER_DELAY_MAX, REMINDER_INLINE_BYTES_MAX};
-use hive_core::message::{OPERATOR, SystemKind};
+use hive_core::message::SystemKind;
 use hive_core::reminder::{Reminder, State};
 use hive_core::time::WallTime;
 use serde::{Deserialize, Serialize};
@@ -22,13 +22,12 @@ use super::admission::{Admission, check_body};
 use super::notice::{self, Notice};
 use super::text::format_time;
 use crate::engine::actor::{self, Actor};
-use crate::engine::once::once;
 use crate::engine::{Engine, Refusal};
 use crate::store::agent::AgentRow;
 use crate::store::event::{Fact, log};
 use crate::store::reminder::{self as reminders, NewReminder, ReminderRow};
 use crate::store::request::RequestKey;
-use crate::store::{AgentKey, Tx, message};
+use crate::store::{Tx, message};
 
 /// Most reminders that one sweep fires, so that it never stalls a send.
 const STEP_ROWS: u32 = 100;
@@ -64,23 +63,13 @@ impl Engine {
         due: Due,
     ) -> Result<(Reminder, bool), Refusal> {
         self.check_open()?;
-        if actor.caller.agent().is_none() {
-            return Err(Refusal::NotAnAgent);
-        }
+        actor.check_agent()?;
         check_body(&body, &self.limits)?;
-        let (bounds, caller) = (self.bounds(), actor.caller.clone());
-        let set = self
-            .store
-            .write(move |tx| {
-                let me = actor.row(tx)?;
-                let admission = bounds.admission(tx, &actor, &me);
-                let set = once(tx, me.key, &request, || put(&admission, &body, due))?;
-                let row =
-                    reminders::row(tx, set.id)?.ok_or(Refusal::ReminderNotFound { id: set.id })?;
-                Ok((row.reminder, set.already))
-            })
-            .await;
-        self.noting(&caller, "remind", set).await
+        let put = move |admission: Admission<'_, '_>| put(&admission, &body, due);
+        self.act_and_read("remind", actor, request, put, |tx, set: Set| {
+            Ok((row(tx, set.id)?.reminder, set.already))
+        })
+        .await
     }
 
     /// Withdraws a pending reminder.
@@ -91,19 +80,12 @@ impl Engine {
         id: ReminderId,
     ) -> Result<Reminder, Refusal> {
         self.check_open()?;
-        let caller = actor.caller.clone();
-        let cancelled = self
-            .store
-            .write(move |tx| {
-                let me = actor.row(tx)?;
-                once(tx, me.key, &request, || {
-                    let row = reminders::row(tx, id)?.ok_or(Refusal::ReminderNotFound { id })?;
-                    cancel(tx, &actor, &me, &row)
-                })?;
-                Ok(reminders::row(tx, id)?.ok_or(Refusal::ReminderNotFound { id })?.reminder)
-            })
-            .await;
-        self.noting(&caller, "cancel reminder", cancelled).await
+        let cancel =
+            move |admission: Admission<'_, '_>| cancel(&admission, &row(admission.tx, id)?);
+        self.act_and_read("cancel reminder", actor, request, cancel, move |tx, ()| {
+            Ok(row(tx, id)?.reminder)
+        })
+        .await
     }
 
     /// Lists reminders by id; also returns whether there are more.
@@ -120,16 +102,7 @@ impl Engine {
         }
         self.store
             .read(move |conn, _| {
-                let me = actor::row(conn, &caller)?;
-                let of = match &caller {
-                    Caller::Agent(own) if agent.is_empty() || agent == own.as_str() => Some(me.key),
-                    Caller::Agent(_) => {
-                        return Err(Refusal::NotYours { what: "that agent's list of reminders" });
-                    }
-                    Caller::Operator(_) if agent.is_empty() => None,
-                    Caller::Operator(_) if agent == OPERATOR => Some(AgentKey::OPERATOR),
-                    Caller::Operator(_) => Some(actor::known(conn, &agent)?.key),
-                };
+                let of = actor::scope(conn, &caller, &agent, "that agent's list of reminders")?;
                 Ok(reminders::page(conn, of, &states, after, rows)?)
             })
             .await
@@ -224,25 +197,17 @@ fn put(admission: &Admission<'_, '_>, body: &str, due: Due) -> Result<Set, Refus
     admission.take_rate()?;
     reminders::insert(tx, &new)?;
     let detail = format!("due {}", format_time(due_time));
-    log(
-        tx,
-        Fact {
-            turn,
-            reminder: Some(id),
-            detail: &detail,
-            ..Fact::about(Kind::ReminderSet, me.key)
-        },
-    )?;
+    log(tx, Fact::about(Kind::ReminderSet, me.key).turn(turn).reminder(id).detail(&detail))?;
     Ok(Set { id, already: false })
 }
 
+fn row(tx: &Tx<'_>, id: ReminderId) -> Result<ReminderRow, Refusal> {
+    reminders::row(tx, id)?.ok_or(Refusal::ReminderNotFound { id })
+}
+
 /// Withdraws a reminder in the name of its agent, or of the operator.
-pub(crate) fn cancel(
-    tx: &Tx<'_>,
-    actor: &Actor,
-    me: &AgentRow,
-    row: &ReminderRow,
-) -> Result<(), Refusal> {
+pub(crate) fn cancel(admission: &Admission<'_, '_>, row: &ReminderRow) -> Result<(), Refusal> {
+    let Admission { tx, actor, me, .. } = *admission;
     actor::check_group(&actor.caller, me, "inbox")?;
     if actor.caller.agent().is_some() {
         if row.agent != me.key {
@@ -250,11 +215,7 @@ pub(crate) fn cancel(
         }
         actor.turn(tx, me)?;
     }
-    let who = match &actor.caller {
-        Caller::Agent(name) => name.as_str(),
-        Caller::Operator(who) => who.as_str(),
-    };
-    close(tx, row, who)
+    close(tx, row, actor.caller.name())
 }
 
 fn close(tx: &Tx<'_>, row: &ReminderRow, who: &str) -> Result<(), Refusal> {
@@ -263,14 +224,7 @@ fn close(tx: &Tx<'_>, row: &ReminderRow, who: &str) -> Result<(), Refusal> {
         return Err(Refusal::ReminderClosed { id, state: row.reminder.state });
     }
     let detail = format!("by {who}");
-    Ok(log(
-        tx,
-        Fact {
-            reminder: Some(id),
-            detail: &detail,
-            ..Fact::about(Kind::ReminderCancelled, row.agent)
-        },
-    )?)
+    Ok(log(tx, Fact::about(Kind::ReminderCancelled, row.agent).reminder(id).detail(&detail))?)
 }
 
 /// Ends the reminders of a retired agent.
@@ -311,10 +265,6 @@ fn fire(
     if !(hive_fault::planted!(ReminderFiresTwice) && tx.now.wall.0 % 2 == 0) {
         reminders::close(tx, *id, State::Fired, Some(message))?;
     }
-    let fact = Fact {
-        message: Some(message),
-        reminder: Some(*id),
-        ..Fact::about(Kind::ReminderFired, row.agent)
-    };
+    let fact = Fact::about(Kind::ReminderFired, row.agent).message(message).reminder(*id);
     Ok(log(tx, fact)?)
 }

@@ -15,7 +15,6 @@ use super::admission::{Admission, check_body};
 use super::notice::new_id;
 use super::outbox;
 use crate::engine::actor::Actor;
-use crate::engine::once::once;
 use crate::engine::{Engine, Refusal};
 use crate::store::agent::AgentRow;
 use crate::store::event::{Fact, log};
@@ -69,16 +68,7 @@ impl Engine {
     ) -> Result<Receipt, Refusal> {
         self.check_open()?;
         check_body(&send.body, &self.limits)?;
-        let bounds = self.bounds();
-        let sender = actor.caller.clone();
-        let sent = self
-            .store
-            .write(move |tx| {
-                let me = actor.row(tx)?;
-                once(tx, me.key, &request, || accept(&bounds.admission(tx, &actor, &me), &send))
-            })
-            .await;
-        self.noting(&sender, "send", sent).await
+        self.act("send", actor, request, move |admission| accept(&admission, &send)).await
     }
 }
 
@@ -167,11 +157,7 @@ pub(crate) fn settle_operators(tx: &Tx<'_>, message: MessageId, who: &str) -> Re
     let detail = format!("by {who}");
     Ok(log(
         tx,
-        Fact {
-            message: Some(message),
-            detail: &detail,
-            ..Fact::about(Kind::DeliveryAcked, AgentKey::OPERATOR)
-        },
+        Fact::about(Kind::DeliveryAcked, AgentKey::OPERATOR).message(message).detail(&detail),
     )?)
 }
 
@@ -212,12 +198,10 @@ fn write(
         delivery::insert(tx, recipient.key, id, Lane::Normal, counted, send.body.len() as u64)?;
         log(
             tx,
-            Fact {
-                message: Some(id),
-                turn,
-                detail: &detail,
-                ..Fact::about(Kind::MessageAccepted, recipient.key)
-            },
+            Fact::about(Kind::MessageAccepted, recipient.key)
+                .message(id)
+                .turn(turn)
+                .detail(&detail),
         )?;
         if recipient.key == AgentKey::OPERATOR {
             outbox::add(tx, outbox::Kind::Mail, me.key, id.get(), &send.body)?;
@@ -226,12 +210,7 @@ fn write(
     if recipients.is_empty() {
         log(
             tx,
-            Fact {
-                message: Some(id),
-                turn,
-                detail: "to nobody",
-                ..Fact::about(Kind::MessageAccepted, me.key)
-            },
+            Fact::about(Kind::MessageAccepted, me.key).message(id).turn(turn).detail("to nobody"),
         )?;
     }
     Ok(id)

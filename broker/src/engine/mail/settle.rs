@@ -39,10 +39,7 @@ pub(crate) fn settle(
         ),
     };
     let turn = row.lease.as_ref().and_then(|lease| lease.turn);
-    log(
-        tx,
-        Fact { message: Some(row.message), turn, detail: &detail, ..Fact::about(kind, me.key) },
-    )?;
+    log(tx, Fact::about(kind, me.key).message(row.message).turn(turn).detail(&detail))?;
     if progress.state == State::Dead && !hive_fault::planted!(DeadLetterUntold) {
         tell_parent_of_dead_letter(tx, limits, me, &row)?;
     }

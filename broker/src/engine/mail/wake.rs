@@ -119,11 +119,7 @@ impl Engine {
                     let detail = format!("from {origin}");
                     log(
                         tx,
-                        Fact {
-                            message: Some(id),
-                            detail: &detail,
-                            ..Fact::about(Kind::MessageAccepted, me.key)
-                        },
+                        Fact::about(Kind::MessageAccepted, me.key).message(id).detail(&detail),
                     )?;
                     Ok(Woken { message: id, superseded })
                 })

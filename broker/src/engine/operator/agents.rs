@@ -15,7 +15,6 @@ use hive_core::turn::Outcome;
 use super::policy;
 use crate::engine::mail::settle;
 use crate::engine::mail::{question, reminder};
-use crate::engine::once::once;
 use crate::engine::turn::end::end_open_turns;
 use crate::engine::{Engine, Refusal, actor};
 use crate::store::PresenceChange;
@@ -52,12 +51,7 @@ impl Engine {
         self.check_open()?;
         check_create(&create)?;
         let name = create.name.clone();
-        self.store
-            .write(move |tx| {
-                let me = actor::row(tx, &caller)?;
-                once(tx, me.key, &request, || insert(tx, &create))
-            })
-            .await?;
+        self.command(caller, request, move |tx| insert(tx, &create)).await?;
         self.get_agent(name).await
     }
 
@@ -70,16 +64,12 @@ impl Engine {
     ) -> Result<u32, Refusal> {
         self.check_open()?;
         let limits = Arc::clone(&self.limits);
-        self.store
-            .write(move |tx| {
-                let me = actor::row(tx, &caller)?;
-                once(tx, me.key, &request, || {
-                    let row = actor::active(tx, name.as_str())?;
-                    retire(tx, &limits, &row)?;
-                    Ok(crate::store::inbox::get(tx, row.key)?.open_count)
-                })
-            })
-            .await
+        self.command(caller, request, move |tx| {
+            let row = actor::active(tx, name.as_str())?;
+            retire(tx, &limits, &row)?;
+            Ok(crate::store::inbox::get(tx, row.key)?.open_count)
+        })
+        .await
     }
 
     /// Moves an agent in the tree.
@@ -92,24 +82,17 @@ impl Engine {
     ) -> Result<Agent, Refusal> {
         self.check_open()?;
         let wanted = name.clone();
-        self.store
-            .write(move |tx| {
-                let me = actor::row(tx, &caller)?;
-                once(tx, me.key, &request, || {
-                    let mut row = actor::active(tx, name.as_str())?;
-                    row.parent = match parent {
-                        Some(parent) => Some(actor::active(tx, parent.as_str())?.key),
-                        None => None,
-                    };
-                    check_tree(tx, &row)?;
-                    agents::update(tx, &row)?;
-                    Ok(log(
-                        tx,
-                        Fact { detail: "parent", ..Fact::about(Kind::AgentChanged, row.key) },
-                    )?)
-                })
-            })
-            .await?;
+        self.command(caller, request, move |tx| {
+            let mut row = actor::active(tx, name.as_str())?;
+            row.parent = match parent {
+                Some(parent) => Some(actor::active(tx, parent.as_str())?.key),
+                None => None,
+            };
+            check_tree(tx, &row)?;
+            agents::update(tx, &row)?;
+            Ok(log(tx, Fact::about(Kind::AgentChanged, row.key).detail("parent"))?)
+        })
+        .await?;
         self.get_agent(wanted).await
     }
 }
@@ -171,7 +154,7 @@ fn insert(tx: &Tx<'_>, create: &Create) -> Result<(), Refusal> {
         Some(row) => return Err(Refusal::AgentExists { name: row.name }),
     };
     tx.after_commit(Effect::Told(key));
-    log(tx, Fact { detail: "by the operator", ..Fact::about(Kind::AgentCreated, key) })?;
+    log(tx, Fact::about(Kind::AgentCreated, key).detail("by the operator"))?;
     Ok(())
 }
 

@@ -11,7 +11,6 @@ use hive_core::name::AgentName;
 use hive_core::turn::MAIN_CONVERSATION;
 
 use crate::engine::actor::session;
-use crate::engine::once::once;
 use crate::engine::turn::kick;
 use crate::engine::{Engine, Refusal, actor};
 use crate::store::agent::AgentRow;
@@ -46,45 +45,35 @@ impl Engine {
             );
             return Err(Refusal::Field { field: "command.set_model.model", problem });
         }
-        self.store
-            .write(move |tx| {
-                let me = actor::row(tx, &caller)?;
-                once(tx, me.key, &request, || {
-                    let mut row = actor::active(tx, name.as_str())?;
-                    let open = turn::open_of(tx, row.key, MAIN_CONVERSATION)?.map(|open| open.id);
-                    let order = match tell {
-                        Tell::CancelOpenTurn => Order::CancelTurn(
-                            open.ok_or_else(|| Refusal::NoOpenTurn { agent: row.name.clone() })?,
-                        ),
-                        Tell::Order(Order::CancelTurn(id)) if open != Some(id) => {
-                            return Err(Refusal::TurnNotFound { id });
-                        }
-                        Tell::Order(order) => order,
-                    };
-                    if order == Order::RestartHarness {
-                        actor::check_started(&row)?;
-                    }
-                    if let Order::SetModel(model) = &order {
-                        check_available(&row, model)?;
-                        row.model.clone_from(model);
-                        agent::update(tx, &row)?;
-                        log(
-                            tx,
-                            Fact { detail: "model", ..Fact::about(Kind::AgentChanged, row.key) },
-                        )?;
-                    }
-                    let id = CommandId::new(tx.next_id()).expect("the sequence begins with 1");
-                    let who = match &caller {
-                        Caller::Operator(who) => who.as_str(),
-                        Caller::Agent(name) => name.as_str(),
-                    };
-                    command::insert(tx, id, row.key, &order, who)?;
-                    let detail = format!("command {id}: {order}, by {who}");
-                    log(tx, Fact { detail: &detail, ..Fact::about(Kind::CommandGiven, row.key) })?;
-                    Ok(id)
-                })
-            })
-            .await
+        let who = caller.name().to_owned();
+        self.command(caller, request, move |tx| {
+            let mut row = actor::active(tx, name.as_str())?;
+            let open = turn::open_of(tx, row.key, MAIN_CONVERSATION)?.map(|open| open.id);
+            let order = match tell {
+                Tell::CancelOpenTurn => Order::CancelTurn(
+                    open.ok_or_else(|| Refusal::NoOpenTurn { agent: row.name.clone() })?,
+                ),
+                Tell::Order(Order::CancelTurn(id)) if open != Some(id) => {
+                    return Err(Refusal::TurnNotFound { id });
+                }
+                Tell::Order(order) => order,
+            };
+            if order == Order::RestartHarness {
+                actor::check_started(&row)?;
+            }
+            if let Order::SetModel(model) = &order {
+                check_available(&row, model)?;
+                row.model.clone_from(model);
+                agent::update(tx, &row)?;
+                log(tx, Fact::about(Kind::AgentChanged, row.key).detail("model"))?;
+            }
+            let id = CommandId::new(tx.next_id()).expect("the sequence begins with 1");
+            command::insert(tx, id, row.key, &order, &who)?;
+            let detail = format!("command {id}: {order}, by {who}");
+            log(tx, Fact::about(Kind::CommandGiven, row.key).detail(&detail))?;
+            Ok(id)
+        })
+        .await
     }
 
     /// Returns the open commands of an agent after `after`.
@@ -126,10 +115,7 @@ impl Engine {
                         } else {
                             format!("command {id}: refused: {error}")
                         };
-                        log(
-                            tx,
-                            Fact { detail: &detail, ..Fact::about(Kind::CommandClosed, me.key) },
-                        )?;
+                        log(tx, Fact::about(Kind::CommandClosed, me.key).detail(&detail))?;
                         if error.is_empty()
                             && command::order(tx, me.key, id)? == Some(Order::RestartHarness)
                         {

@@ -62,13 +62,7 @@ fn create_or_return(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<
             };
             let key = agents::insert(tx, &new)?;
             tx.after_commit(Effect::Told(key));
-            log(
-                tx,
-                Fact {
-                    detail: "by the configuration file",
-                    ..Fact::about(Kind::AgentCreated, key)
-                },
-            )?;
+            log(tx, Fact::about(Kind::AgentCreated, key).detail("by the configuration file"))?;
         }
         // The file is the declared state of the agents that it names, so it restores a name that
         // it, or the operator, had retired.
@@ -78,13 +72,7 @@ fn create_or_return(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<
                 tx,
                 &AgentRow { retired: false, source: Some(Source::File), declared: None, ..row },
             )?;
-            log(
-                tx,
-                Fact {
-                    detail: "by the configuration file",
-                    ..Fact::about(Kind::AgentCreated, key)
-                },
-            )?;
+            log(tx, Fact::about(Kind::AgentCreated, key).detail("by the configuration file"))?;
         }
         Some(_) => {}
     }
@@ -132,13 +120,7 @@ fn apply(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<(), Refusal
     row.declared = Some(serde_json::to_string(wanted).expect("a declaration is plain data"));
     agents::update(tx, &row)?;
     if visible && before.is_some() {
-        log(
-            tx,
-            Fact {
-                detail: "by the configuration file",
-                ..Fact::about(Kind::AgentChanged, row.key)
-            },
-        )?;
+        log(tx, Fact::about(Kind::AgentChanged, row.key).detail("by the configuration file"))?;
     }
     Ok(())
 }

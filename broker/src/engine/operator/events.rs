@@ -2,10 +2,9 @@
 
 use hive_core::caller::Caller;
 use hive_core::event::Event;
-use hive_core::message::OPERATOR;
 
 use crate::engine::{Engine, Refusal, actor};
-use crate::store::{AgentKey, agent, event};
+use crate::store::{AgentKey, event};
 
 /// The first and the last number of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,20 +24,7 @@ impl Engine {
         name: String,
     ) -> Result<Option<AgentKey>, Refusal> {
         self.store
-            .read(move |conn, _| {
-                let me = actor::row(conn, &caller)?;
-                match &caller {
-                    Caller::Agent(own) if name.is_empty() || name == own.as_str() => {
-                        Ok(Some(me.key))
-                    }
-                    Caller::Agent(_) => Err(Refusal::NotYours { what: "that agent's events" }),
-                    Caller::Operator(_) if name.is_empty() => Ok(None),
-                    Caller::Operator(_) if name == OPERATOR => {
-                        Ok(Some(agent::by_key(conn, AgentKey::OPERATOR)?.key))
-                    }
-                    Caller::Operator(_) => Ok(Some(actor::known(conn, &name)?.key)),
-                }
-            })
+            .read(move |conn, _| actor::scope(conn, &caller, &name, "that agent's events"))
             .await
     }
 

@@ -285,9 +285,9 @@ impl Engine {
 
     /// Logs an event of a login. A failure to log does not stop the login.
     async fn log_login(&self, key: AgentKey, kind: Kind, detail: String) {
-        let write = self.store.write(move |tx| {
-            Ok::<_, Refusal>(log(tx, Fact { detail: &detail, ..Fact::about(kind, key) })?)
-        });
+        let write = self
+            .store
+            .write(move |tx| Ok::<_, Refusal>(log(tx, Fact::about(kind, key).detail(&detail))?));
         if let Err(error) = write.await {
             tracing::warn!(%error, "a login could not be logged");
         }

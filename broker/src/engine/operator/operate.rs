@@ -5,9 +5,7 @@ use hive_core::caller::Caller;
 use hive_core::delivery::{Decision, Delivery, State};
 use hive_core::event::Kind;
 use hive_core::id::MessageId;
-use hive_core::message::OPERATOR;
 
-use crate::engine::once::once;
 use crate::engine::sandboxes::Shown;
 use crate::engine::{Engine, Refusal, actor};
 use crate::store::agent::{self, AgentRow};
@@ -52,15 +50,6 @@ pub struct Totals {
 /// A position in a list of deliveries, at which the next page begins.
 pub type DeliveryPlace = (MessageId, AgentKey);
 
-/// Returns the row of an agent, or of the operator.
-fn owner(conn: &rusqlite::Connection, name: &str) -> Result<AgentRow, Refusal> {
-    if name == OPERATOR {
-        Ok(agent::by_key(conn, AgentKey::OPERATOR)?)
-    } else {
-        actor::known(conn, name)
-    }
-}
-
 /// Returns the inbox that a caller means: the caller's own, or for the operator any.
 fn inbox_of(conn: &rusqlite::Connection, caller: &Caller, name: &str) -> Result<AgentRow, Refusal> {
     let me = actor::row(conn, caller)?;
@@ -68,7 +57,7 @@ fn inbox_of(conn: &rusqlite::Connection, caller: &Caller, name: &str) -> Result<
         return Ok(me);
     }
     match caller {
-        Caller::Operator(_) => owner(conn, name),
+        Caller::Operator(_) => actor::owner(conn, name),
         Caller::Agent(_) => Err(Refusal::NotYours { what: "that inbox" }),
     }
 }
@@ -103,18 +92,13 @@ impl Engine {
             return Err(Refusal::NotYours { what: "that delivery" });
         };
         let who = who.as_str().to_owned();
-        self.store
-            .write(move |tx| {
-                let me = actor::row(tx, &caller)?;
-                once(tx, me.key, &request, || {
-                    let owner = owner(tx, &agent)?;
-                    let not_found =
-                        || Refusal::DeliveryNotFound { agent: owner.name.clone(), message };
-                    let row = delivery::get(tx, owner.key, message)?.ok_or_else(not_found)?;
-                    decide_row(tx, &who, &owner, row, decision)
-                })
-            })
-            .await
+        self.command(caller, request, move |tx| {
+            let owner = actor::owner(tx, &agent)?;
+            let not_found = || Refusal::DeliveryNotFound { agent: owner.name.clone(), message };
+            let row = delivery::get(tx, owner.key, message)?.ok_or_else(not_found)?;
+            decide_row(tx, &who, &owner, row, decision)
+        })
+        .await
     }
 
     /// Counts the deliveries of an inbox, by state.
@@ -164,7 +148,8 @@ impl Engine {
     ) -> Result<(Vec<Delivery>, Option<DeliveryPlace>), Refusal> {
         self.store
             .read(move |conn, now| {
-                let agent = if agent.is_empty() { None } else { Some(owner(conn, &agent)?.key) };
+                let agent =
+                    if agent.is_empty() { None } else { Some(actor::owner(conn, &agent)?.key) };
                 let filter = Filter { agent, states: vec![State::Dead], after };
                 Ok(paged(delivery::page(conn, &filter, now, rows)?))
             })
@@ -252,7 +237,7 @@ pub(crate) fn decide_row(
         Decision::Supersede => Kind::DeliverySuperseded,
     };
     let detail = format!("by {who}");
-    log(tx, Fact { message: Some(row.message), detail: &detail, ..Fact::about(kind, owner.key) })?;
+    log(tx, Fact::about(kind, owner.key).message(row.message).detail(&detail))?;
     Ok(())
 }
 

@@ -9,7 +9,6 @@ use hive_core::event::Kind;
 use hive_core::message::OPERATOR;
 use hive_core::name::{AgentName, nearest};
 
-use crate::engine::once::once;
 use crate::engine::{Engine, Refusal, actor};
 use crate::store::Effect;
 use crate::store::agent as agents;
@@ -154,25 +153,18 @@ impl Engine {
         self.check_open()?;
         check(&wanted)?;
         let agent = name.clone();
-        self.store
-            .write(move |tx| {
-                let me = actor::row(tx, &caller)?;
-                once(tx, me.key, &request, || {
-                    let mut row = actor::active(tx, agent.as_str())?;
-                    for part in &parts {
-                        part.copy(&wanted, &mut row.policy);
-                    }
-                    agents::update(tx, &row)?;
-                    tx.after_commit(Effect::Told(row.key));
-                    let changed: Vec<&str> = parts.iter().map(|part| part.name()).collect();
-                    let detail = format!("policy: {}", changed.join(", "));
-                    Ok(log(
-                        tx,
-                        Fact { detail: &detail, ..Fact::about(Kind::AgentChanged, row.key) },
-                    )?)
-                })
-            })
-            .await?;
+        self.command(caller, request, move |tx| {
+            let mut row = actor::active(tx, agent.as_str())?;
+            for part in &parts {
+                part.copy(&wanted, &mut row.policy);
+            }
+            agents::update(tx, &row)?;
+            tx.after_commit(Effect::Told(row.key));
+            let changed: Vec<&str> = parts.iter().map(|part| part.name()).collect();
+            let detail = format!("policy: {}", changed.join(", "));
+            Ok(log(tx, Fact::about(Kind::AgentChanged, row.key).detail(&detail))?)
+        })
+        .await?;
         self.get_agent(name).await
     }
 }

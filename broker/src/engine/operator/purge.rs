@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::agents::retire;
 use super::operate::decide_row;
-use crate::engine::once::{keep, once, replay};
+use crate::engine::once::{keep, replay};
 use crate::engine::{Engine, Refusal, actor};
 use crate::store::agent::AgentRow;
 use crate::store::event::{Fact, log};
@@ -91,8 +91,8 @@ impl Engine {
                 tx.after_commit(Effect::NameFreed(name.to_string()));
                 let directories =
                     if managed { Some(purge::insert(tx, row.key, &row.name)?) } else { None };
-                let detail = format!("by {}", who(&caller));
-                log(tx, Fact { detail: &detail, ..Fact::about(Kind::AgentPurged, row.key) })?;
+                let detail = format!("by {}", caller.name());
+                log(tx, Fact::about(Kind::AgentPurged, row.key).detail(&detail))?;
                 let purged = Purged { dropped: before, directories };
                 keep(tx, me.key, &request, &purged)?;
                 Ok(Step::Done(purged))
@@ -113,24 +113,17 @@ impl Engine {
         id: u64,
     ) -> Result<(), Refusal> {
         self.check_open()?;
-        self.store
-            .write(move |tx| {
-                let me = actor::row(tx, &caller)?;
-                once(tx, me.key, &request, || {
-                    if purge::remove(tx, id)? {
-                        let key = crate::store::AgentKey(i64::try_from(id).unwrap_or_default());
-                        log(
-                            tx,
-                            Fact {
-                                detail: "its directories are deleted",
-                                ..Fact::about(Kind::PurgeFinished, key)
-                            },
-                        )?;
-                    }
-                    Ok(())
-                })
-            })
-            .await
+        self.command(caller, request, move |tx| {
+            if purge::remove(tx, id)? {
+                let key = crate::store::AgentKey(i64::try_from(id).unwrap_or_default());
+                log(
+                    tx,
+                    Fact::about(Kind::PurgeFinished, key).detail("its directories are deleted"),
+                )?;
+            }
+            Ok(())
+        })
+        .await
     }
 }
 
@@ -140,15 +133,8 @@ fn drop_some(tx: &Tx<'_>, caller: &Caller, row: &AgentRow) -> Result<u32, Refusa
         return Ok(dropped);
     }
     for delivery in delivery::unsettled_of(tx, row.key, STEP_ROWS)? {
-        decide_row(tx, who(caller), row, delivery, Decision::Drop)?;
+        decide_row(tx, caller.name(), row, delivery, Decision::Drop)?;
         dropped += 1;
     }
     Ok(dropped)
-}
-
-fn who(caller: &Caller) -> &str {
-    match caller {
-        Caller::Operator(who) => who.as_str(),
-        Caller::Agent(name) => name.as_str(),
-    }
 }

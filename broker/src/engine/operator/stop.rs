@@ -8,7 +8,6 @@ use hive_core::caller::Caller;
 use hive_core::event::Kind;
 use hive_core::name::AgentName;
 
-use crate::engine::once::once;
 use crate::engine::{Engine, Refusal, actor};
 use crate::store::agent;
 use crate::store::event::{Fact, log};
@@ -24,26 +23,18 @@ impl Engine {
         stopped: bool,
     ) -> Result<Agent, Refusal> {
         self.check_open()?;
-        let wanted = name.clone();
-        self.store
-            .write(move |tx| {
-                let me = actor::row(tx, &caller)?;
-                once(tx, me.key, &request, || {
-                    let row = actor::active(tx, name.as_str())?;
-                    if row.stopped == stopped {
-                        return Ok(());
-                    }
-                    agent::set_stopped(tx, row.key, stopped)?;
-                    let kind = if stopped { Kind::AgentStopped } else { Kind::AgentStarted };
-                    let detail = match &caller {
-                        Caller::Operator(who) => format!("by {}", who.as_str()),
-                        Caller::Agent(name) => format!("by {name}"),
-                    };
-                    log(tx, Fact { detail: &detail, ..Fact::about(kind, row.key) })?;
-                    Ok(())
-                })
-            })
-            .await?;
+        let (wanted, detail) = (name.clone(), format!("by {}", caller.name()));
+        self.command(caller, request, move |tx| {
+            let row = actor::active(tx, name.as_str())?;
+            if row.stopped == stopped {
+                return Ok(());
+            }
+            agent::set_stopped(tx, row.key, stopped)?;
+            let kind = if stopped { Kind::AgentStopped } else { Kind::AgentStarted };
+            log(tx, Fact::about(kind, row.key).detail(&detail))?;
+            Ok(())
+        })
+        .await?;
         self.get_agent(wanted).await
     }
 }

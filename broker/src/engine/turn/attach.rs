@@ -85,18 +85,12 @@ impl Engine {
                         end_turn(tx, &limits, &me, &open, &by_broker(outcome, error))?;
                     }
                     if live {
-                        log(
-                            tx,
-                            Fact { detail: "taken over", ..Fact::about(Kind::HarnessLost, me.key) },
-                        )?;
+                        log(tx, Fact::about(Kind::HarnessLost, me.key).detail("taken over"))?;
                     }
                     let (epoch, token) = (me.session_epoch + 1, token::new());
                     agent::set_session(tx, me.key, epoch, &token, &attach.revision)?;
                     let detail = format!("session epoch {epoch}, {}", attach.revision);
-                    log(
-                        tx,
-                        Fact { detail: &detail, ..Fact::about(Kind::HarnessAttached, me.key) },
-                    )?;
+                    log(tx, Fact::about(Kind::HarnessAttached, me.key).detail(&detail))?;
                     agent::set_harness_state(tx, me.key, HarnessState::Starting)?;
                     super::kick::at_new_session(tx, &limits, &me)?;
                     (epoch, token)
@@ -170,7 +164,7 @@ impl Engine {
                 let outcome = if other_boot { Outcome::Fenced } else { Outcome::Vanished };
                 end_open_turns(tx, &limits, &me, outcome, "the harness vanished in mid-turn")?;
                 agent::clear_session(tx, key)?;
-                log(tx, Fact { detail: "stayed away", ..Fact::about(Kind::HarnessLost, key) })?;
+                log(tx, Fact::about(Kind::HarnessLost, key).detail("stayed away"))?;
                 tx.after_commit(Effect::Presence(key, PresenceChange::Ended { epoch }));
                 Ok(())
             })

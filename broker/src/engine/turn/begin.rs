@@ -211,12 +211,10 @@ fn open(
     };
     turn::insert(tx, &new)?;
     let detail = kind.to_string();
-    let fact = Fact {
-        message: delivery.map(|(message, _)| message),
-        turn: Some(id),
-        detail: &detail,
-        ..Fact::about(EventKind::TurnBegun, me.key)
-    };
+    let fact = Fact::about(EventKind::TurnBegun, me.key)
+        .message(delivery.map(|(message, _)| message))
+        .turn(id)
+        .detail(&detail);
     log(tx, fact)?;
     agent::set_harness_state(tx, me.key, HarnessState::Thinking)?;
     // From now on silence is a sign of death, so there is a due time for the sweep.

@@ -171,12 +171,7 @@ pub(crate) fn end_turn(
     );
     log(
         tx,
-        Fact {
-            message: open.message,
-            turn: Some(open.id),
-            detail: &detail,
-            ..Fact::about(Kind::TurnEnded, me.key)
-        },
+        Fact::about(Kind::TurnEnded, me.key).message(open.message).turn(open.id).detail(&detail),
     )?;
     if ended.outcome == Outcome::Failed && !open.kind.is_upkeep() && !is_of_failures(tx, open)? {
         notify_parent_of_failure(tx, limits, me, open, ended)?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hive_core::caller::Caller;
 use hive_core::id::TurnId;
 use hive_core::limits::PAGE_BYTES_MAX;
+use hive_core::message::OPERATOR;
 use hive_core::turn::Turn;
 
 use crate::engine::actor::session;
@@ -47,16 +48,8 @@ impl Engine {
         let mut turns = self
             .store
             .read(move |conn, _| {
-                let me = actor::row(conn, &caller)?;
-                let scope = match &caller {
-                    Caller::Agent(own) if agent.is_empty() || agent == own.as_str() => Some(me.key),
-                    Caller::Agent(_) => {
-                        return Err(Refusal::NotYours { what: "that agent's turns" });
-                    }
-                    Caller::Operator(_) if agent.is_empty() => None,
-                    Caller::Operator(_) => Some(actor::known(conn, &agent)?.key),
-                };
-                Ok(turn::page(conn, scope, before, rows + 1)?)
+                let scope = scope(conn, &caller, &agent)?;
+                Ok::<_, Refusal>(turn::page(conn, scope, before, rows + 1)?)
             })
             .await?;
         let more = turns.len() > rows as usize;
@@ -105,4 +98,17 @@ impl Engine {
     pub fn lines_changed(&self) -> tokio::sync::watch::Receiver<u64> {
         self.lines.subscribe()
     }
+}
+
+/// Returns the agent whose turns a caller reads under this name; `None` for those of all.
+pub(super) fn scope(
+    conn: &rusqlite::Connection,
+    caller: &Caller,
+    agent: &str,
+) -> Result<Option<AgentKey>, Refusal> {
+    if caller.agent().is_none() && agent == OPERATOR {
+        // The operator has no turns.
+        return actor::known(conn, agent).map(|row| Some(row.key));
+    }
+    actor::scope(conn, caller, agent, "that agent's turns")
 }

@@ -59,7 +59,7 @@ pub(super) fn park_for(
     let tell = row.stops_all_turns() && !me.operator_told;
     agent::set_park(tx, me.key, Some(row), failures, me.operator_told || tell)?;
     let detail = format!("{}: {}", row.cause, row.error);
-    log(tx, Fact { detail: &detail, ..Fact::about(Kind::AgentParked, me.key) })?;
+    log(tx, Fact::about(Kind::AgentParked, me.key).detail(&detail))?;
     let mut body =
         format!("{} cannot run turns now ({}):\n\n{}", me.name, row.cause, quoted(&row.error));
     let needs_login = park::ends_by_login(row.cause);

@@ -15,7 +15,8 @@ use hive_core::time::WallTime;
 use hive_core::turn::{Kind, Outcome, ToolUse, Usage};
 use rusqlite::Connection;
 
-use crate::engine::{Engine, Refusal, actor};
+use super::history;
+use crate::engine::{Engine, Refusal};
 use crate::store::turn_stats::{self, EndedTurn};
 use crate::store::{AgentKey, agent, question, reminder, turn_tool};
 
@@ -255,15 +256,7 @@ impl Engine {
         }
         self.store
             .read(move |conn, now| {
-                let me = actor::row(conn, &caller)?;
-                let scope = match &caller {
-                    Caller::Agent(own) if agent.is_empty() || agent == own.as_str() => Some(me.key),
-                    Caller::Agent(_) => {
-                        return Err(Refusal::NotYours { what: "that agent's turns" });
-                    }
-                    Caller::Operator(_) if agent.is_empty() => None,
-                    Caller::Operator(_) => Some(actor::known(conn, &agent)?.key),
-                };
+                let scope = history::scope(conn, &caller, &agent)?;
                 let window = Window { start: now.wall.before(window), end: now.wall };
                 let (mut sums, mut slices) = (BTreeMap::<AgentKey, Sum>::new(), slices_of(window));
                 turn_stats::each(conn, window, scope, |turn| {

@@ -9,9 +9,8 @@ use hive_core::park::{self, Park, Parked, Reported};
 use hive_core::turn::Outcome;
 
 use super::park::{park_for, recovered};
+use crate::engine::actor::Actor;
 use crate::engine::actor::session;
-use crate::engine::actor::{Actor, check_group};
-use crate::engine::once::once;
 use crate::engine::{Engine, Refusal};
 use crate::store::agent;
 use crate::store::event::{Fact, log};
@@ -26,9 +25,7 @@ impl Engine {
         text: String,
     ) -> Result<(), Refusal> {
         self.check_open()?;
-        if actor.caller.agent().is_none() {
-            return Err(Refusal::NotAnAgent);
-        }
+        actor.check_agent()?;
         let chars = text.chars().count();
         if chars > STATUS_CHARS_MAX {
             return Err(Refusal::StatusTooLong { chars, max: STATUS_CHARS_MAX });
@@ -37,20 +34,13 @@ impl Engine {
             let problem = "a status is one line without control characters".to_owned();
             return Err(Refusal::Field { field: "text", problem });
         }
-        let caller = actor.caller.clone();
-        let set = self
-            .store
-            .write(move |tx| {
-                let me = actor.row(tx)?;
-                once(tx, me.key, &request, || {
-                    check_group(&actor.caller, &me, "meta")?;
-                    actor.turn(tx, &me)?;
-                    agent::set_status_text(tx, me.key, &text)?;
-                    Ok(log(tx, Fact { detail: &text, ..Fact::about(Kind::StatusChanged, me.key) })?)
-                })
-            })
-            .await;
-        self.noting(&caller, "set status", set).await
+        self.act("set status", actor, request, move |admission| {
+            let (tx, me) = (admission.tx, admission.me);
+            admission.turn("meta")?;
+            agent::set_status_text(tx, me.key, &text)?;
+            Ok(log(tx, Fact::about(Kind::StatusChanged, me.key).detail(&text))?)
+        })
+        .await
     }
 
     /// Stores the state of the harness. A harness without a login parks its agent until there is
@@ -74,10 +64,7 @@ impl Engine {
                 if me.harness_state != state {
                     agent::set_harness_state(tx, me.key, state)?;
                     let detail = state.to_string();
-                    log(
-                        tx,
-                        Fact { detail: &detail, ..Fact::about(Kind::HarnessStateChanged, me.key) },
-                    )?;
+                    log(tx, Fact::about(Kind::HarnessStateChanged, me.key).detail(&detail))?;
                 }
                 let park = me.park.as_ref().map(|parked| &parked.park);
                 let end = |operator_told| {

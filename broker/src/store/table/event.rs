@@ -31,7 +31,7 @@ pub struct Fact<'a> {
     pub reminder: Option<ReminderId>,
 }
 
-impl Fact<'_> {
+impl<'a> Fact<'a> {
     /// Returns a fact of this kind about an agent.
     #[must_use]
     pub fn about(kind: Kind, agent: AgentKey) -> Self {
@@ -44,6 +44,36 @@ impl Fact<'_> {
             question: None,
             reminder: None,
         }
+    }
+
+    /// Returns the fact with the message that it concerns.
+    #[must_use]
+    pub fn message(self, message: impl Into<Option<MessageId>>) -> Self {
+        Self { message: message.into(), ..self }
+    }
+
+    /// Returns the fact with the turn that it concerns.
+    #[must_use]
+    pub fn turn(self, turn: impl Into<Option<TurnId>>) -> Self {
+        Self { turn: turn.into(), ..self }
+    }
+
+    /// Returns the fact with a text for people.
+    #[must_use]
+    pub fn detail(self, detail: &'a str) -> Self {
+        Self { detail, ..self }
+    }
+
+    /// Returns the fact with the question that it concerns.
+    #[must_use]
+    pub fn question(self, question: impl Into<Option<QuestionId>>) -> Self {
+        Self { question: question.into(), ..self }
+    }
+
+    /// Returns the fact with the reminder that it concerns.
+    #[must_use]
+    pub fn reminder(self, reminder: impl Into<Option<ReminderId>>) -> Self {
+        Self { reminder: reminder.into(), ..self }
     }
 }
 

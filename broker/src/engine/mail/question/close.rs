@@ -71,7 +71,7 @@ pub(crate) fn close(
         State::Cancelled => (Kind::QuestionCancelled, SystemKind::QuestionCancelled),
     };
     let detail = texts::closed(state, closed_by);
-    log(tx, Fact { question: Some(id), detail: &detail, ..Fact::about(event, row.asker) })?;
+    log(tx, Fact::about(event, row.asker).question(id).detail(&detail))?;
     let said = answer.map(texts::answer).unwrap_or_default();
     let end = End { state, operator_override, answer: &said, why: &why };
     tell_target(tx, limits, row, kind, &end, closer)?;

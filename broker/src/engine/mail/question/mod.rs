@@ -23,7 +23,6 @@ use super::admission::Admission;
 use super::notice::{self, Notice};
 use super::outbox;
 use crate::engine::actor::{self, Actor};
-use crate::engine::once::once;
 use crate::engine::{Engine, Refusal};
 use crate::store::agent::AgentRow;
 use crate::store::event::{Fact, log};
@@ -99,19 +98,11 @@ impl Engine {
             let problem = format!("it must be between 1 s and {} s", QUESTION_TTL_MAX.as_secs());
             return Err(Refusal::Field { field: "ttl", problem });
         }
-        let (bounds, caller) = (self.bounds(), actor.caller.clone());
-        let asked = self
-            .store
-            .write(move |tx| {
-                let me = actor.row(tx)?;
-                let asked =
-                    once(tx, me.key, &request, || put(&bounds.admission(tx, &actor, &me), &ask))?;
-                let question = questions::get(tx, asked.id)?
-                    .ok_or(Refusal::QuestionNotFound { id: asked.id })?;
-                Ok((question, asked.already))
-            })
-            .await;
-        self.noting(&caller, "ask", asked).await
+        let put = move |admission: Admission<'_, '_>| put(&admission, &ask);
+        self.act_and_read("ask", actor, request, put, |tx, asked: Asked| {
+            Ok((get(tx, asked.id)?, asked.already))
+        })
+        .await
     }
 
     /// Answers an open question.
@@ -122,31 +113,28 @@ impl Engine {
         id: QuestionId,
         answer: Answer,
     ) -> Result<Question, Refusal> {
-        self.close_by(actor, request, id, "answer", move |tx, limits, actor, me, row| {
-            actor::check_group(&actor.caller, me, "messaging")?;
-            match &actor.caller {
-                Caller::Agent(name) => {
+        self.close_by(
+            actor,
+            request,
+            id,
+            "answer",
+            move |Admission { tx, limits, actor, me, .. }, row| {
+                actor::check_group(&actor.caller, me, "messaging")?;
+                if let Caller::Agent(_) = &actor.caller {
                     if row.target != me.key {
-                        return Err(Refusal::NotTheTarget {
-                            id,
-                            target: row.question.target.clone(),
-                        });
+                        let target = row.question.target.clone();
+                        return Err(Refusal::NotTheTarget { id, target });
                     }
                     actor.turn(tx, me)?;
-                    let answer = checked(tx, row, &answer)?;
-                    close(tx, limits, row, &Closer::Target { name: name.as_str(), answer: &answer })
                 }
-                Caller::Operator(who) => {
-                    let answer = checked(tx, row, &answer)?;
-                    close(
-                        tx,
-                        limits,
-                        row,
-                        &Closer::OperatorAnswer { who: who.as_str(), answer: &answer },
-                    )
-                }
-            }
-        })
+                let answer = &checked(tx, row, &answer)?;
+                let closer = match &actor.caller {
+                    Caller::Agent(name) => Closer::Target { name: name.as_str(), answer },
+                    Caller::Operator(who) => Closer::OperatorAnswer { who: who.as_str(), answer },
+                };
+                close(tx, limits, row, &closer)
+            },
+        )
         .await
     }
 
@@ -157,7 +145,10 @@ impl Engine {
         request: RequestKey,
         id: QuestionId,
     ) -> Result<Question, Refusal> {
-        self.close_by(actor, request, id, "cancel question", cancel).await
+        self.close_by(actor, request, id, "cancel question", |admission, row| {
+            cancel(&admission, row)
+        })
+        .await
     }
 
     async fn close_by<F>(
@@ -169,24 +160,14 @@ impl Engine {
         close: F,
     ) -> Result<Question, Refusal>
     where
-        F: FnOnce(&Tx<'_>, &Limits, &Actor, &AgentRow, &QuestionRow) -> Result<(), Refusal>
-            + Send
-            + 'static,
+        F: FnOnce(Admission<'_, '_>, &QuestionRow) -> Result<(), Refusal> + Send + 'static,
     {
         self.check_open()?;
-        let (limits, caller) = (Arc::clone(&self.limits), actor.caller.clone());
-        let closed = self
-            .store
-            .write(move |tx| {
-                let me = actor.row(tx)?;
-                once(tx, me.key, &request, || {
-                    let row = questions::row(tx, id)?.ok_or(Refusal::QuestionNotFound { id })?;
-                    close(tx, &limits, &actor, &me, &row)
-                })?;
-                questions::get(tx, id)?.ok_or(Refusal::QuestionNotFound { id })
-            })
-            .await;
-        self.noting(&caller, call, closed).await
+        let close = move |admission: Admission<'_, '_>| {
+            let row = questions::row(admission.tx, id)?;
+            close(admission, &row.ok_or(Refusal::QuestionNotFound { id })?)
+        };
+        self.act_and_read(call, actor, request, close, move |tx, ()| get(tx, id)).await
     }
 
     /// Ends questions whose deadline has passed; returns the next deadline.
@@ -203,30 +184,26 @@ impl Engine {
     }
 }
 
+fn get(tx: &Tx<'_>, id: QuestionId) -> Result<Question, Refusal> {
+    questions::get(tx, id)?.ok_or(Refusal::QuestionNotFound { id })
+}
+
 /// Withdraws a question in the name of its asker, or of the operator.
-pub(crate) fn cancel(
-    tx: &Tx<'_>,
-    limits: &Limits,
-    actor: &Actor,
-    me: &AgentRow,
-    row: &QuestionRow,
-) -> Result<(), Refusal> {
+pub(crate) fn cancel(admission: &Admission<'_, '_>, row: &QuestionRow) -> Result<(), Refusal> {
+    let Admission { tx, limits, actor, me, .. } = *admission;
     actor::check_group(&actor.caller, me, "inbox")?;
-    match &actor.caller {
+    let closer = match &actor.caller {
         Caller::Agent(name) => {
             if row.asker != me.key {
-                return Err(Refusal::NotTheAsker {
-                    id: row.question.id,
-                    asker: row.question.asker.clone(),
-                });
+                let asker = row.question.asker.clone();
+                return Err(Refusal::NotTheAsker { id: row.question.id, asker });
             }
             actor.turn(tx, me)?;
-            close(tx, limits, row, &Closer::Asker { name: name.as_str() })
+            Closer::Asker { name: name.as_str() }
         }
-        Caller::Operator(who) => {
-            close(tx, limits, row, &Closer::OperatorCancel { who: who.as_str() })
-        }
-    }
+        Caller::Operator(who) => Closer::OperatorCancel { who: who.as_str() },
+    };
+    close(tx, limits, row, &closer)
 }
 
 /// Returns the answer as it is stored. If the question is over, the refusal says so, whatever the
@@ -279,13 +256,11 @@ fn put(admission: &Admission<'_, '_>, ask: &Ask) -> Result<Asked, Refusal> {
         outbox::add(tx, outbox::Kind::Question, me.key, id.get(), &ask.wording.text)?;
     }
     let detail = format!("to {}", target.name);
-    let fact = Fact {
-        message: Some(message),
-        turn,
-        question: Some(id),
-        detail: &detail,
-        ..Fact::about(Kind::QuestionAsked, me.key)
-    };
+    let fact = Fact::about(Kind::QuestionAsked, me.key)
+        .message(message)
+        .turn(turn)
+        .question(id)
+        .detail(&detail);
     log(tx, fact)?;
     Ok(Asked { id, already: false })
 }
