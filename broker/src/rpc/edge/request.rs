@@ -1,25 +1,71 @@
-//! Request ids: the name and the digest that identify a repeated request.
+//! Requests that change something: their caller, and the name and the digest that identify a
+//! repeated one.
 
 use hive_proto::convert::request;
+use hive_proto::v1;
 use prost::Message;
 use sha2::{Digest as _, Sha256};
-use tonic::Status;
+use tonic::{Request, Status};
 
+use super::caller;
+use crate::engine::Actor;
 use crate::store::request::RequestKey;
+use hive_core::caller::Caller;
 
-/// Returns the key of a request. The id was removed from it, so that the digest covers the rest.
-pub(in crate::rpc) fn key<M: Message>(
-    rpc: &'static str,
-    request_id: String,
-    rest: &M,
-) -> Result<RequestKey, Status> {
-    named(rpc, request_id, &rest.encode_to_vec())
+/// A request with an id.
+pub(in crate::rpc) trait Identified: Message {
+    /// The name of its RPC.
+    const RPC: &'static str;
+
+    /// Removes the id, so that the digest covers the rest.
+    fn take_id(&mut self) -> String;
 }
 
-fn named(rpc: &'static str, request_id: String, rest: &[u8]) -> Result<RequestKey, Status> {
-    let id = request::request_id(request_id)?;
-    let digest = Sha256::digest(rest);
+macro_rules! identified {
+    ($($message:ident),+ $(,)?) => {$(
+        impl Identified for v1::$message {
+            const RPC: &'static str =
+                stringify!($message).split_at(stringify!($message).len() - "Request".len()).0;
+
+            fn take_id(&mut self) -> String {
+                std::mem::take(&mut self.request_id)
+            }
+        }
+    )+};
+}
+
+identified! {
+    AckDeliveryRequest, AnswerQuestionRequest, AskQuestionRequest, BeginTurnRequest, CancelLooseEndRequest,
+    CancelQuestionRequest, CancelReminderRequest, CreateAgentRequest, CreateReminderRequest, DropDeliveryRequest,
+    EndTurnRequest, FinishPurgeRequest, NackDeliveryRequest, OpenTurnRequest, ReceiveMessagesRequest,
+    RedriveDeliveryRequest, ReleaseDeliveryRequest, RemoveAgentRequest, ReplaceLooseEndsRequest, ReportProblemRequest,
+    SendCommandRequest, SendMessageRequest, SetParentRequest, SetPolicyRequest, SetStatusTextRequest, StartAgentRequest,
+    StopAgentRequest, WakeRequest,
+}
+
+/// Returns the caller of a command, its key, and its message without the id.
+pub(in crate::rpc) fn command<M: Identified>(
+    request: Request<M>,
+) -> Result<(Caller, RequestKey, M), Status> {
+    let caller = caller::of(&request)?;
+    let mut message = request.into_inner();
+    Ok((caller, key(&mut message)?, message))
+}
+
+/// Returns the actor of a command, its key, and its message without the id.
+pub(in crate::rpc) fn action<M: Identified>(
+    request: Request<M>,
+) -> Result<(Actor, RequestKey, M), Status> {
+    let actor = caller::actor(&request)?;
+    let mut message = request.into_inner();
+    Ok((actor, key(&mut message)?, message))
+}
+
+/// Returns the key of a request, and removes its id.
+pub(in crate::rpc) fn key<M: Identified>(message: &mut M) -> Result<RequestKey, Status> {
+    let id = request::request_id(message.take_id())?;
+    let digest = Sha256::digest(message.encode_to_vec());
     let mut fingerprint = [0u8; 16];
     fingerprint.copy_from_slice(&digest[..16]);
-    Ok(RequestKey { rpc, id, fingerprint })
+    Ok(RequestKey { rpc: M::RPC, id, fingerprint })
 }

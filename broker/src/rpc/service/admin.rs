@@ -17,7 +17,6 @@ use crate::engine::operator::backup::Checked;
 use crate::engine::operator::commands::Tell;
 use crate::engine::operator::policy::Part;
 use crate::rpc::Rpc;
-use crate::rpc::edge::caller;
 use crate::rpc::edge::request;
 use crate::store::Health;
 
@@ -68,9 +67,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         &self,
         request: Request<v1::CreateAgentRequest>,
     ) -> Result<Response<v1::CreateAgentResponse>, Status> {
-        let caller = caller::of(&request)?;
-        let mut create = request.into_inner();
-        let key = request::key("CreateAgent", std::mem::take(&mut create.request_id), &create)?;
+        let (caller, key, create) = request::command(request)?;
         let v1::CreateAgentRequest { request_id: _, name, parent, role, model, policy, adopt } =
             create;
         let name = message::agent_name(&name, "name")?;
@@ -92,9 +89,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         &self,
         request: Request<v1::RemoveAgentRequest>,
     ) -> Result<Response<v1::RemoveAgentResponse>, Status> {
-        let caller = caller::of(&request)?;
-        let mut remove = request.into_inner();
-        let key = request::key("RemoveAgent", std::mem::take(&mut remove.request_id), &remove)?;
+        let (caller, key, remove) = request::command(request)?;
         let v1::RemoveAgentRequest { request_id: _, name, purge } = remove;
         let name = message::agent_name(&name, "name")?;
         let response = if purge {
@@ -116,9 +111,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         &self,
         request: Request<v1::StopAgentRequest>,
     ) -> Result<Response<v1::StopAgentResponse>, Status> {
-        let caller = caller::of(&request)?;
-        let mut stop = request.into_inner();
-        let key = request::key("StopAgent", std::mem::take(&mut stop.request_id), &stop)?;
+        let (caller, key, stop) = request::command(request)?;
         let name = message::agent_name(&stop.name, "name")?;
         let agent = self.engine.set_stopped(caller, key, name, true).await?;
         Ok(Response::new(v1::StopAgentResponse { agent: Some(agent.into()) }))
@@ -128,9 +121,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         &self,
         request: Request<v1::StartAgentRequest>,
     ) -> Result<Response<v1::StartAgentResponse>, Status> {
-        let caller = caller::of(&request)?;
-        let mut start = request.into_inner();
-        let key = request::key("StartAgent", std::mem::take(&mut start.request_id), &start)?;
+        let (caller, key, start) = request::command(request)?;
         let name = message::agent_name(&start.name, "name")?;
         let agent = self.engine.set_stopped(caller, key, name, false).await?;
         Ok(Response::new(v1::StartAgentResponse { agent: Some(agent.into()) }))
@@ -153,9 +144,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         &self,
         request: Request<v1::FinishPurgeRequest>,
     ) -> Result<Response<v1::FinishPurgeResponse>, Status> {
-        let caller = caller::of(&request)?;
-        let mut finish = request.into_inner();
-        let key = request::key("FinishPurge", std::mem::take(&mut finish.request_id), &finish)?;
+        let (caller, key, finish) = request::command(request)?;
         self.engine.finish_purge(caller, key, finish.purge_id).await?;
         Ok(Response::new(v1::FinishPurgeResponse {}))
     }
@@ -164,9 +153,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         &self,
         request: Request<v1::SetPolicyRequest>,
     ) -> Result<Response<v1::SetPolicyResponse>, Status> {
-        let caller = caller::of(&request)?;
-        let mut set = request.into_inner();
-        let key = request::key("SetPolicy", std::mem::take(&mut set.request_id), &set)?;
+        let (caller, key, set) = request::command(request)?;
         let v1::SetPolicyRequest { request_id: _, name, policy, update_mask } = set;
         let name = message::agent_name(&name, "name")?;
         let policy = hive_proto::convert::required(policy, "policy")?;
@@ -180,9 +167,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         &self,
         request: Request<v1::SetParentRequest>,
     ) -> Result<Response<v1::SetParentResponse>, Status> {
-        let caller = caller::of(&request)?;
-        let mut set = request.into_inner();
-        let key = request::key("SetParent", std::mem::take(&mut set.request_id), &set)?;
+        let (caller, key, set) = request::command(request)?;
         let name = message::agent_name(&set.name, "name")?;
         let parent = message::optional_agent_name(&set.parent, "parent")?;
         let agent = self.engine.set_parent(caller, key, name, parent).await?;
@@ -207,10 +192,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         &self,
         request: Request<v1::RedriveDeliveryRequest>,
     ) -> Result<Response<v1::RedriveDeliveryResponse>, Status> {
-        let caller = caller::of(&request)?;
-        let mut redrive = request.into_inner();
-        let key =
-            request::key("RedriveDelivery", std::mem::take(&mut redrive.request_id), &redrive)?;
+        let (caller, key, redrive) = request::command(request)?;
         self.decided(caller, key, redrive.key, Decision::Redrive).await?;
         Ok(Response::new(v1::RedriveDeliveryResponse {}))
     }
@@ -219,9 +201,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         &self,
         request: Request<v1::DropDeliveryRequest>,
     ) -> Result<Response<v1::DropDeliveryResponse>, Status> {
-        let caller = caller::of(&request)?;
-        let mut dropped = request.into_inner();
-        let key = request::key("DropDelivery", std::mem::take(&mut dropped.request_id), &dropped)?;
+        let (caller, key, dropped) = request::command(request)?;
         self.decided(caller, key, dropped.key, Decision::Drop).await?;
         Ok(Response::new(v1::DropDeliveryResponse {}))
     }
@@ -230,10 +210,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         &self,
         request: Request<v1::ReleaseDeliveryRequest>,
     ) -> Result<Response<v1::ReleaseDeliveryResponse>, Status> {
-        let caller = caller::of(&request)?;
-        let mut release = request.into_inner();
-        let key =
-            request::key("ReleaseDelivery", std::mem::take(&mut release.request_id), &release)?;
+        let (caller, key, release) = request::command(request)?;
         self.decided(caller, key, release.key, Decision::Release).await?;
         Ok(Response::new(v1::ReleaseDeliveryResponse {}))
     }
@@ -242,9 +219,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         &self,
         request: Request<v1::SendCommandRequest>,
     ) -> Result<Response<v1::SendCommandResponse>, Status> {
-        let caller = caller::of(&request)?;
-        let mut send = request.into_inner();
-        let key = request::key("SendCommand", std::mem::take(&mut send.request_id), &send)?;
+        let (caller, key, send) = request::command(request)?;
         let v1::SendCommandRequest { request_id: _, agent, command } = send;
         let name = message::agent_name(&agent, "agent")?;
         let tell = match command.and_then(|command| command.command) {

@@ -42,10 +42,7 @@ impl v1::inbox_service_server::InboxService for Rpc {
         &self,
         request: Request<v1::ReceiveMessagesRequest>,
     ) -> Result<Response<v1::ReceiveMessagesResponse>, Status> {
-        let actor = caller::actor(&request)?;
-        let mut message = request.into_inner();
-        let key =
-            request::key("ReceiveMessages", std::mem::take(&mut message.request_id), &message)?;
+        let (actor, key, message) = request::action(request)?;
         let v1::ReceiveMessagesRequest {
             request_id: _,
             max_deliveries,
@@ -97,9 +94,7 @@ impl v1::inbox_service_server::InboxService for Rpc {
         &self,
         request: Request<v1::AckDeliveryRequest>,
     ) -> Result<Response<v1::AckDeliveryResponse>, Status> {
-        let actor = caller::actor(&request)?;
-        let mut message = request.into_inner();
-        let key = request::key("AckDelivery", std::mem::take(&mut message.request_id), &message)?;
+        let (actor, key, message) = request::action(request)?;
         match message.target {
             Some(Target::LeaseToken(token)) => {
                 self.engine.ack(actor, key, fields::token(token, "lease_token")?).await?;
@@ -119,9 +114,7 @@ impl v1::inbox_service_server::InboxService for Rpc {
         &self,
         request: Request<v1::NackDeliveryRequest>,
     ) -> Result<Response<v1::NackDeliveryResponse>, Status> {
-        let actor = caller::actor(&request)?;
-        let mut message = request.into_inner();
-        let key = request::key("NackDelivery", std::mem::take(&mut message.request_id), &message)?;
+        let (actor, key, message) = request::action(request)?;
         let v1::NackDeliveryRequest { request_id: _, lease_token, error, permanent } = message;
         let state = self
             .engine

@@ -32,9 +32,7 @@ impl v1::loose_end_service_server::LooseEndService for Rpc {
         &self,
         request: Request<v1::CancelLooseEndRequest>,
     ) -> Result<Response<v1::CancelLooseEndResponse>, Status> {
-        let actor = caller::actor(&request)?;
-        let mut cancel = request.into_inner();
-        let key = request::key("CancelLooseEnd", std::mem::take(&mut cancel.request_id), &cancel)?;
+        let (actor, key, cancel) = request::action(request)?;
         let v1::CancelLooseEndRequest { request_id: _, kind, id } = cancel;
         let kind = convert::value::<v1::LooseEndKind, Kind>(kind, "kind")?;
         if id == 0 {
@@ -48,10 +46,7 @@ impl v1::loose_end_service_server::LooseEndService for Rpc {
         &self,
         request: Request<v1::ReplaceLooseEndsRequest>,
     ) -> Result<Response<v1::ReplaceLooseEndsResponse>, Status> {
-        let actor = caller::actor(&request)?;
-        let mut replace = request.into_inner();
-        let key =
-            request::key("ReplaceLooseEnds", std::mem::take(&mut replace.request_id), &replace)?;
+        let (actor, key, replace) = request::action(request)?;
         let v1::ReplaceLooseEndsRequest { request_id: _, label, loose_ends } = replace;
         let label = message::label(&label, "label")?;
         let entries =

@@ -25,9 +25,7 @@ impl v1::message_service_server::MessageService for Rpc {
         &self,
         request: Request<v1::SendMessageRequest>,
     ) -> Result<Response<v1::SendMessageResponse>, Status> {
-        let actor = caller::actor(&request)?;
-        let mut message = request.into_inner();
-        let key = request::key("SendMessage", std::mem::take(&mut message.request_id), &message)?;
+        let (actor, key, message) = request::action(request)?;
         let v1::SendMessageRequest { request_id: _, to, body, in_reply_to } = message;
         let send = Send {
             to: convert::required_as(to, "to")?,

@@ -120,9 +120,7 @@ impl v1::question_service_server::QuestionService for Rpc {
         &self,
         request: Request<v1::AskQuestionRequest>,
     ) -> Result<Response<v1::AskQuestionResponse>, Status> {
-        let actor = caller::actor(&request)?;
-        let mut ask = request.into_inner();
-        let key = request::key("AskQuestion", std::mem::take(&mut ask.request_id), &ask)?;
+        let (actor, key, ask) = request::action(request)?;
         let v1::AskQuestionRequest { request_id: _, to, text, options, multi, ttl } = ask;
         let ttl = time::optional_span(ttl, "ttl")?;
         let ask = Ask {
@@ -141,9 +139,7 @@ impl v1::question_service_server::QuestionService for Rpc {
         &self,
         request: Request<v1::AnswerQuestionRequest>,
     ) -> Result<Response<v1::AnswerQuestionResponse>, Status> {
-        let actor = caller::actor(&request)?;
-        let mut answer = request.into_inner();
-        let key = request::key("AnswerQuestion", std::mem::take(&mut answer.request_id), &answer)?;
+        let (actor, key, answer) = request::action(request)?;
         let v1::AnswerQuestionRequest { request_id: _, question_id, choices, text } = answer;
         let id = convert::id(question_id, QuestionId::new, "question_id")?;
         let question = self.engine.answer(actor, key, id, Answer { choices, text }).await?;
@@ -154,9 +150,7 @@ impl v1::question_service_server::QuestionService for Rpc {
         &self,
         request: Request<v1::CancelQuestionRequest>,
     ) -> Result<Response<v1::CancelQuestionResponse>, Status> {
-        let actor = caller::actor(&request)?;
-        let mut cancel = request.into_inner();
-        let key = request::key("CancelQuestion", std::mem::take(&mut cancel.request_id), &cancel)?;
+        let (actor, key, cancel) = request::action(request)?;
         let id = convert::id(cancel.question_id, QuestionId::new, "question_id")?;
         let question = self.engine.cancel_question(actor, key, id).await?;
         Ok(Response::new(v1::CancelQuestionResponse { question: Some(question.into()) }))

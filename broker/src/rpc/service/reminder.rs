@@ -18,9 +18,7 @@ impl v1::reminder_service_server::ReminderService for Rpc {
         &self,
         request: Request<v1::CreateReminderRequest>,
     ) -> Result<Response<v1::CreateReminderResponse>, Status> {
-        let actor = caller::actor(&request)?;
-        let mut create = request.into_inner();
-        let key = request::key("CreateReminder", std::mem::take(&mut create.request_id), &create)?;
+        let (actor, key, create) = request::action(request)?;
         let v1::CreateReminderRequest { request_id: _, body, due } = create;
         let due = match due {
             Some(WireDue::Delay(delay)) => Due::In(time::span(delay, "delay")?),
@@ -38,9 +36,7 @@ impl v1::reminder_service_server::ReminderService for Rpc {
         &self,
         request: Request<v1::CancelReminderRequest>,
     ) -> Result<Response<v1::CancelReminderResponse>, Status> {
-        let actor = caller::actor(&request)?;
-        let mut cancel = request.into_inner();
-        let key = request::key("CancelReminder", std::mem::take(&mut cancel.request_id), &cancel)?;
+        let (actor, key, cancel) = request::action(request)?;
         let id = convert::id(cancel.reminder_id, ReminderId::new, "reminder_id")?;
         let reminder = self.engine.cancel_reminder(actor, key, id).await?;
         Ok(Response::new(v1::CancelReminderResponse { reminder: Some(reminder.into()) }))

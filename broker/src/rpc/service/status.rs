@@ -15,9 +15,7 @@ impl v1::status_service_server::StatusService for Rpc {
         &self,
         request: Request<v1::SetStatusTextRequest>,
     ) -> Result<Response<v1::SetStatusTextResponse>, Status> {
-        let actor = caller::actor(&request)?;
-        let mut status = request.into_inner();
-        let key = request::key("SetStatusText", std::mem::take(&mut status.request_id), &status)?;
+        let (actor, key, status) = request::action(request)?;
         self.engine.set_status_text(actor, key, status.text).await?;
         Ok(Response::new(v1::SetStatusTextResponse {}))
     }

@@ -187,9 +187,7 @@ impl v1::turn_service_server::TurnService for Rpc {
         &self,
         request: Request<v1::BeginTurnRequest>,
     ) -> Result<Response<v1::BeginTurnResponse>, Status> {
-        let caller = caller::of(&request)?;
-        let mut message = request.into_inner();
-        let key = request::key("BeginTurn", std::mem::take(&mut message.request_id), &message)?;
+        let (caller, key, message) = request::command(request)?;
         let v1::BeginTurnRequest { request_id: _, session_token, process_token, conversation } =
             message;
         let begin = begin(session_token, process_token, conversation)?;
@@ -217,9 +215,7 @@ impl v1::turn_service_server::TurnService for Rpc {
         &self,
         request: Request<v1::OpenTurnRequest>,
     ) -> Result<Response<v1::OpenTurnResponse>, Status> {
-        let caller = caller::of(&request)?;
-        let mut message = request.into_inner();
-        let key = request::key("OpenTurn", std::mem::take(&mut message.request_id), &message)?;
+        let (caller, key, message) = request::command(request)?;
         let v1::OpenTurnRequest { request_id: _, session_token, process_token, conversation, kind } =
             message;
         let kind = convert::value::<v1::TurnKind, Kind>(kind, "kind")?;
@@ -299,9 +295,7 @@ impl v1::turn_service_server::TurnService for Rpc {
         &self,
         request: Request<v1::EndTurnRequest>,
     ) -> Result<Response<v1::EndTurnResponse>, Status> {
-        let caller = caller::of(&request)?;
-        let mut message = request.into_inner();
-        let key = request::key("EndTurn", std::mem::take(&mut message.request_id), &message)?;
+        let (caller, key, message) = request::command(request)?;
         let v1::EndTurnRequest {
             request_id: _,
             session_token,
@@ -350,9 +344,7 @@ impl v1::turn_service_server::TurnService for Rpc {
         &self,
         request: Request<v1::ReportProblemRequest>,
     ) -> Result<Response<v1::ReportProblemResponse>, Status> {
-        let caller = caller::of(&request)?;
-        let mut message = request.into_inner();
-        let key = request::key("ReportProblem", std::mem::take(&mut message.request_id), &message)?;
+        let (caller, key, message) = request::command(request)?;
         let v1::ReportProblemRequest { request_id: _, session_token, subject, text } = message;
         let problem = Problem {
             session_token: fields::token(session_token, "session_token")?,

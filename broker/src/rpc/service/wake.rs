@@ -26,7 +26,7 @@ impl v1::wake_service_server::WakeService for Rpc {
             let sentence = "a session token counts only from the agent's own harness; leave `session_token` empty";
             return Err(refusal(Reason::PeerNotTrusted, sentence, None));
         }
-        let key = request::key("Wake", std::mem::take(&mut wake.request_id), &wake)?;
+        let key = request::key(&mut wake)?;
         let v1::WakeRequest { request_id: _, label, body, coalescing_key, session_token: _ } = wake;
         let wake = Wake {
             label: message::label(&label, "label")?,
