@@ -172,7 +172,7 @@ fn start_reconcilers(
     start.reconciler(background::DEADLINES, task::wall::wall_due);
     if let Some(notifier) = notifier.map(Arc::new) {
         start.reconciler(background::OUTBOX, move |engine, stop| {
-            task::attention(engine, Arc::clone(&notifier), stop)
+            task::outbox(engine, Arc::clone(&notifier), stop)
         });
     }
     start

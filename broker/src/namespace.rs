@@ -24,7 +24,7 @@ pub struct NamespaceId {
 }
 
 impl NamespaceId {
-    fn of(namespace: &OwnedFd) -> io::Result<Self> {
+    fn new(namespace: &OwnedFd) -> io::Result<Self> {
         let found = fstat(namespace)?;
         Ok(Self { device: found.st_dev, inode: found.st_ino })
     }
@@ -62,13 +62,13 @@ impl PidNamespace {
                 "the descriptor is of no pid namespace",
             ));
         }
-        let mut lineage = vec![NamespaceId::of(&descriptor)?];
+        let mut lineage = vec![NamespaceId::new(&descriptor)?];
         let mut above = parent_namespace(descriptor.as_fd());
         // The kernel refuses the first ancestor that does not contain this process.
         while let Ok(parent) = above
             && lineage.len() < DEPTH_MAX
         {
-            lineage.push(NamespaceId::of(&parent)?);
+            lineage.push(NamespaceId::new(&parent)?);
             above = parent_namespace(&parent);
         }
         Ok(Self { lineage, _descriptor: descriptor })

@@ -31,7 +31,7 @@ pub struct OperatorName(String);
 impl OperatorName {
     /// Returns the operator with this user id and, if the host knows it, this user name.
     #[must_use]
-    pub fn of(uid: u32, user: Option<&str>) -> Self {
+    pub fn new(uid: u32, user: Option<&str>) -> Self {
         Self(user.map_or_else(|| format!("uid {uid}"), |user| format!("uid {uid} ({user})")))
     }
 

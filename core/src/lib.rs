@@ -26,4 +26,4 @@ pub mod time_of_day;
 pub mod tree;
 pub mod turn;
 
-mod words;
+mod display;

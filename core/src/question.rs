@@ -175,7 +175,7 @@ impl Wording {
     }
 
     /// Returns the answer to store: choices in the order of the options, each once.
-    pub fn take(&self, answer: &Answer) -> Result<Answer, Fault> {
+    pub fn accept(&self, answer: &Answer) -> Result<Answer, Fault> {
         let Answer { choices, text } = answer;
         if choices.is_empty() && text.trim().is_empty() {
             return Err(Fault::EmptyAnswer);
@@ -221,9 +221,9 @@ mod tests {
     #[test]
     fn choices_are_kept_in_the_order_offered_and_once() {
         let asked = wording(&["a", "b", "c"], true);
-        assert_eq!(asked.take(&answer(&["c", "a", "c"], "")), Ok(answer(&["a", "c"], "")));
+        assert_eq!(asked.accept(&answer(&["c", "a", "c"], "")), Ok(answer(&["a", "c"], "")));
         assert_eq!(
-            wording(&["a"], false).take(&answer(&["a", "a"], "because")),
+            wording(&["a"], false).accept(&answer(&["a", "a"], "because")),
             Ok(answer(&["a"], "because"))
         );
     }
@@ -231,27 +231,27 @@ mod tests {
     #[test]
     fn free_text_is_always_allowed() {
         assert_eq!(
-            wording(&["a"], false).take(&answer(&[], "neither")),
+            wording(&["a"], false).accept(&answer(&[], "neither")),
             Ok(answer(&[], "neither"))
         );
-        assert_eq!(wording(&[], false).take(&answer(&[], "yes")), Ok(answer(&[], "yes")));
+        assert_eq!(wording(&[], false).accept(&answer(&[], "yes")), Ok(answer(&[], "yes")));
     }
 
     #[test]
     fn an_answer_that_the_question_does_not_allow_is_refused() {
         assert_eq!(
-            wording(&["a", "b"], false).take(&answer(&["a", "b"], "")),
+            wording(&["a", "b"], false).accept(&answer(&["a", "b"], "")),
             Err(Fault::OneChoice(2))
         );
         assert!(matches!(
-            wording(&["a"], true).take(&answer(&["z"], "")),
+            wording(&["a"], true).accept(&answer(&["z"], "")),
             Err(Fault::NotOffered { .. })
         ));
-        assert_eq!(wording(&[], false).take(&answer(&["a"], "")), Err(Fault::NothingOffered));
-        assert_eq!(wording(&["a"], false).take(&answer(&[], " \n")), Err(Fault::EmptyAnswer));
+        assert_eq!(wording(&[], false).accept(&answer(&["a"], "")), Err(Fault::NothingOffered));
+        assert_eq!(wording(&["a"], false).accept(&answer(&[], " \n")), Err(Fault::EmptyAnswer));
         let long = "x".repeat(ANSWER_BYTES_MAX + 1);
         assert_eq!(
-            wording(&[], false).take(&answer(&[], &long)),
+            wording(&[], false).accept(&answer(&[], &long)),
             Err(Fault::AnswerTooLong(long.len()))
         );
     }

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::keys::Keys;
 use super::presence::Presences;
+use crate::hints::Hints;
 use crate::store::{Committed, Effect};
-use crate::wake::Hints;
 
 /// The memory of the broker.
 #[derive(Debug, Default)]

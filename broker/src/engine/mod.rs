@@ -35,11 +35,11 @@ use hive_core::time::WallTime;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
+use crate::hints::Hints;
 use crate::store::PresenceChange;
 use crate::store::search::Index;
 use crate::store::turn_events::TurnEvents;
 use crate::store::{Effect, Store, agent};
-use crate::wake::Hints;
 pub use actor::Actor;
 use background::Background;
 use directories::Directories;

@@ -15,10 +15,10 @@ use hive_core::agent::Isolation;
 use hive_core::time::BootTime;
 use tokio_util::sync::CancellationToken;
 
+use crate::hints::Hints;
 use crate::store::agent::AgentRow;
 use crate::store::{AgentKey, Effect, Tx};
 use crate::store::{Live, PresenceChange};
-use crate::wake::Hints;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Presence {

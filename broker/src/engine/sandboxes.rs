@@ -148,7 +148,7 @@ impl Sandboxes {
         let mut table = self.write();
         let registration = table.agents.get_mut(agent.as_str());
         registration.ok_or_else(|| RegisterError::UnknownAgent(agent.clone()))?.report =
-            Some(report.bounded());
+            Some(report.truncated());
         Ok(())
     }
 

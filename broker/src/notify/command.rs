@@ -65,7 +65,7 @@ impl Command {
         let program = || self.words.first().cloned().unwrap_or_default();
         let (mut child, output) =
             self.start(item).map_err(|source| NotifyError::Start { program: program(), source })?;
-        let group = Group::of(&child);
+        let group = Group::new(&child);
         let (stdin, mut tail) = (child.stdin.take(), Tail { output, bytes: Vec::new() });
         let ended = tokio::select! {
             status = child.wait() => Some(status),
@@ -136,7 +136,7 @@ async fn feed(stdin: Option<ChildStdin>, json: String) {
 struct Group(Option<Pid>);
 
 impl Group {
-    fn of(leader: &Child) -> Self {
+    fn new(leader: &Child) -> Self {
         Self(leader.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw))
     }
 }

@@ -118,7 +118,7 @@ impl Notifier {
     }
 
     /// Notifies the operator of one item.
-    pub async fn tell(&self, item: &Item) -> Result<(), NotifyError> {
+    pub async fn notify(&self, item: &Item) -> Result<(), NotifyError> {
         match &self.0 {
             How::Command(command) => command.run(item).await,
             How::Webhook(webhook) => webhook.post(item).await,

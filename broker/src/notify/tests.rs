@@ -300,7 +300,7 @@ async fn a_webhook_is_posted_the_item() {
         "http://{host}/hook?token=secret"
     )));
     let notifier = notifier.expect("it is set up");
-    tokio::time::timeout(GUARD, notifier.tell(&an_item()))
+    tokio::time::timeout(GUARD, notifier.notify(&an_item()))
         .await
         .expect("it ends")
         .expect("it worked");

@@ -6,7 +6,7 @@
 
 pub mod wall;
 
-mod attention;
+mod outbox;
 mod search;
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use tonic_health::ServingStatus::{NotServing, Serving};
 
 use crate::engine::{Engine, Refusal};
 use crate::store::Health;
-pub use attention::attention;
+pub use outbox::outbox;
 pub use search::search;
 
 use crate::engine::background::{HEALTH, LEASES, RETENTION};

@@ -80,9 +80,9 @@ fn agent(
         }),
         role: bounded(&mut section, "role", ROLE_CHARS_MAX),
         model: super::models::chosen(&mut section),
-        tool_groups: words(&mut section, "tool_groups", "tool group", &TOOL_GROUPS),
+        tool_groups: word_list(&mut section, "tool_groups", "tool group", &TOOL_GROUPS),
         allowed_recipients: allowed_recipients(&mut section),
-        capabilities: words(&mut section, "capabilities", "capability", &CAPABILITIES),
+        capabilities: word_list(&mut section, "capabilities", "capability", &CAPABILITIES),
         limits: section
             .table("limits")
             .map(|limits| {
@@ -124,7 +124,7 @@ fn kick_on_start(section: &mut Section<'_, '_, '_>) -> KickOnStart {
 }
 
 /// Reads a list of words, each of which must be known.
-fn words(
+fn word_list(
     section: &mut Section<'_, '_, '_>,
     key: &'static str,
     noun: &str,

@@ -91,7 +91,7 @@ impl<'t> Findings<'t> {
         sentence: String,
         nearest: Option<&str>,
     ) -> Finding {
-        let (line, column) = place(self.text, span.start);
+        let (line, column) = line_and_column(self.text, span.start);
         Finding { line, column, key, sentence, nearest: nearest.map(str::to_owned) }
     }
 
@@ -111,7 +111,7 @@ impl<'t> Findings<'t> {
 }
 
 /// Returns line and column of a byte of the text.
-fn place(text: &str, byte: usize) -> (usize, usize) {
+fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
     let before = text.get(..byte).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)

@@ -140,7 +140,7 @@ impl Form {
             .filter(|(place, _)| self.chosen.contains(place))
             .map(|(_, option)| option.clone())
             .collect();
-        match self.wording.take(&Answer { choices, text: self.field.text().to_owned() }) {
+        match self.wording.accept(&Answer { choices, text: self.field.text().to_owned() }) {
             Ok(Answer { choices, text }) => {
                 Filled::Sent(Change::Answer { question: self.question, choices, text })
             }

@@ -9,9 +9,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use hive_broker::hints::Hints;
 use hive_broker::store::Store;
 use hive_broker::store::turn_events::TurnEvents;
-use hive_broker::wake::Hints;
 use hive_disk::{Action, Disk, Error, Kind, Op, Verdict};
 use tempfile::TempDir;
 

@@ -67,7 +67,7 @@ fn recipient(to: &To) -> Recipient {
 
 pub(crate) fn caller(who: &str) -> Caller {
     if who == "operator" {
-        Caller::Operator(OperatorName::of(1000, Some("ada")))
+        Caller::Operator(OperatorName::new(1000, Some("ada")))
     } else {
         Caller::Agent(name(who))
     }

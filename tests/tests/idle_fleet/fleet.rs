@@ -402,7 +402,7 @@ fn failure(kind: &str, status: u16) -> [serde_json::Value; 2] {
 }
 
 fn operator() -> Caller {
-    Caller::Operator(OperatorName::of(1000, Some("ada")))
+    Caller::Operator(OperatorName::new(1000, Some("ada")))
 }
 
 fn machine(label: &str) -> Machine {

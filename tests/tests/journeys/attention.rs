@@ -30,7 +30,7 @@ fn told_by(script: &str) -> Rig {
 /// Waits until the brokers of this hive have told this many items, and noted it: one that ends in
 /// between would have it told again.
 async fn told(rig: &mut Rig, items: usize) {
-    rig.broker().says_times("the operator was told", items).await;
+    rig.broker().says_times("the operator was notified", items).await;
 }
 
 /// What was told, in whatever order.

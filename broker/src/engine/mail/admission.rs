@@ -23,12 +23,12 @@ use crate::store::{AgentKey, Tx, inbox};
 
 /// The limits of the callers of a hive.
 #[derive(Clone)]
-pub(crate) struct Bounds {
+pub(crate) struct CallerLimits {
     limits: Arc<Limits>,
     buckets: Arc<Buckets>,
 }
 
-impl Bounds {
+impl CallerLimits {
     /// Returns the admission of one command.
     pub(crate) fn admission<'a, 'tx>(
         &'a self,
@@ -41,8 +41,8 @@ impl Bounds {
 }
 
 impl Engine {
-    pub(crate) fn bounds(&self) -> Bounds {
-        Bounds { limits: Arc::clone(&self.limits), buckets: Arc::clone(&self.buckets) }
+    pub(crate) fn caller_limits(&self) -> CallerLimits {
+        CallerLimits { limits: Arc::clone(&self.limits), buckets: Arc::clone(&self.buckets) }
     }
 
     /// Does work for an actor in one transaction, once for each request. The log notes under the
@@ -76,10 +76,11 @@ impl Engine {
         R: Send + 'static,
         G: FnOnce(&Tx<'_>, T) -> Result<R, Refusal> + Send + 'static,
     {
-        let (bounds, caller) = (self.bounds(), actor.caller.clone());
+        let (caller_limits, caller) = (self.caller_limits(), actor.caller.clone());
         let write = self.store.write(move |tx| {
             let me = actor.row(tx)?;
-            let answer = once(tx, me.key, &request, || work(bounds.admission(tx, &actor, &me)))?;
+            let answer =
+                once(tx, me.key, &request, || work(caller_limits.admission(tx, &actor, &me)))?;
             read(tx, answer)
         });
         let done = write.await;

@@ -79,16 +79,12 @@ pub(crate) fn add(
 impl Engine {
     /// Begins to drain the outbox: postponed items are retried now, because the cause of the
     /// failure may be repaired since.
-    pub async fn begin_attention(&self) -> Result<(), Refusal> {
+    pub async fn begin_outbox(&self) -> Result<(), Refusal> {
         self.store.write(|tx| attention::hurry(tx).map_err(Refusal::from)).await
     }
 
     /// Returns up to `items` due items, without those in `telling`. Deletes items that are settled.
-    pub async fn due_attention(
-        &self,
-        telling: &BTreeSet<i64>,
-        items: usize,
-    ) -> Result<Due, Refusal> {
+    pub async fn due_items(&self, telling: &BTreeSet<i64>, items: usize) -> Result<Due, Refusal> {
         let telling = telling.clone();
         let rows = u32::try_from(items + telling.len()).unwrap_or(u32::MAX);
         let (due, over, next) = self
@@ -119,13 +115,13 @@ impl Engine {
     }
 
     /// Deletes an item of which the operator was notified.
-    pub async fn told(&self, item: &Item) -> Result<(), Refusal> {
+    pub async fn remove_item(&self, item: &Item) -> Result<(), Refusal> {
         let row = item.row;
         self.store.write(move |tx| attention::delete(tx, row).map_err(Refusal::from)).await
     }
 
     /// Notes a failed notification; returns how long until the next attempt.
-    pub async fn not_told(&self, item: &Item) -> Result<Duration, Refusal> {
+    pub async fn postpone_item(&self, item: &Item) -> Result<Duration, Refusal> {
         let (row, pause) = (item.row, backoff(item.failures));
         self.store
             .write(move |tx| {

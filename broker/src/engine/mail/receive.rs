@@ -65,7 +65,7 @@ pub struct Received {
 
 /// The stored answer for a replay.
 #[derive(Debug, Serialize, Deserialize)]
-struct Answer {
+struct LeaseAnswer {
     leases: Vec<(MessageId, String)>,
 }
 
@@ -122,7 +122,8 @@ impl Engine {
         let deadline = Some(tokio::time::Instant::now() + receive.wait);
         let waits = !receive.wait.is_zero();
         let caller = actor.caller.clone();
-        let waiter = self.store.wait(key, move |tx| look(tx, &actor, &request, &receive)).await;
+        let waiter =
+            self.store.wait(key, move |tx| poll_receive(tx, &actor, &request, &receive)).await;
         let received =
             self.wait_for(waiter, deadline, |so_far: &Received| waits && !so_far.alone).await;
         self.noting(&caller, "receive", received).await
@@ -229,7 +230,7 @@ fn consumers(tx: &Tx<'_>, me: &AgentRow, lease_token: &str) -> Result<DeliveryRo
     row.ok_or(Refusal::LeaseLost)
 }
 
-fn look(
+fn poll_receive(
     tx: &Tx<'_>,
     actor: &Actor,
     request: &RequestKey,
@@ -242,8 +243,8 @@ fn look(
         (None, None) => None,
         (Some(_), _) => actor.turn(tx, &me)?,
     };
-    if let Some(answer) = replay::<Answer>(tx, me.key, request)?
-        && let Some(received) = again(tx, &me, &answer)?
+    if let Some(answer) = replay::<LeaseAnswer>(tx, me.key, request)?
+        && let Some(received) = leased_before(tx, &me, &answer)?
     {
         return Ok(Poll::Ready(received));
     }
@@ -263,36 +264,36 @@ fn look(
             next_due: None,
         });
     }
-    let taken = take(tx, &me, turn.map(|turn| turn.id), receive)?;
+    let rows = lease_due(tx, &me, turn.map(|turn| turn.id), receive)?;
     let pending = delivery::count(tx, me.key, State::Ready)?;
-    if taken.is_empty() {
+    if rows.is_empty() {
         let so_far = Received { deliveries: Vec::new(), pending, alone: false };
         return Ok(Poll::Pending { so_far, next_due: delivery::next_due(tx, me.key, tx.now)? });
     }
-    let leases = taken
+    let leases = rows
         .iter()
         .filter_map(|row| row.lease.as_ref().map(|lease| (row.message, lease.token.clone())))
         .collect();
-    keep(tx, me.key, request, &Answer { leases })?;
-    let deliveries = taken.iter().map(|row| leased(tx, row)).collect::<Result<_, _>>()?;
+    keep(tx, me.key, request, &LeaseAnswer { leases })?;
+    let deliveries = rows.iter().map(|row| leased(tx, row)).collect::<Result<_, _>>()?;
     Ok(Poll::Ready(Received { deliveries, pending, alone: false }))
 }
 
-fn take(
+fn lease_due(
     tx: &Tx<'_>,
     me: &AgentRow,
     turn: Option<TurnId>,
     receive: &Receive,
 ) -> Result<Vec<DeliveryRow>, Refusal> {
-    let mut taken: Vec<DeliveryRow> = Vec::new();
+    let mut rows: Vec<DeliveryRow> = Vec::new();
     let mut bytes = 0;
-    while taken.len() < receive.max_deliveries as usize {
+    while rows.len() < receive.max_deliveries as usize {
         // A turn takes no delivery that is served alone; a consumer takes one only as its first and
         // then nothing else.
-        let first_of_consumer = turn.is_none() && taken.is_empty();
+        let first_of_consumer = turn.is_none() && rows.is_empty();
         let failures_below = if first_of_consumer { u32::MAX } else { ALONE_FROM_ATTEMPT - 1 };
         if let Some(max) = receive.max_bytes
-            && !taken.is_empty()
+            && !rows.is_empty()
             && let Some(next) = peek(tx, me.key, failures_below)?
             && bytes + next.body_bytes > max
         {
@@ -320,12 +321,12 @@ fn take(
         }
         bytes += row.body_bytes;
         let alone = row.progress.is_alone();
-        taken.push(row);
+        rows.push(row);
         if alone {
             break;
         }
     }
-    Ok(taken)
+    Ok(rows)
 }
 
 /// Returns the delivery that `pick` would claim.
@@ -341,7 +342,11 @@ fn peek(tx: &Tx<'_>, agent: AgentKey, failures_below: u32) -> Result<Option<Deli
 }
 
 /// Returns the same leases again, if all of them are still live.
-fn again(tx: &Tx<'_>, me: &AgentRow, answer: &Answer) -> Result<Option<Received>, Refusal> {
+fn leased_before(
+    tx: &Tx<'_>,
+    me: &AgentRow,
+    answer: &LeaseAnswer,
+) -> Result<Option<Received>, Refusal> {
     let mut deliveries = Vec::new();
     for (message, token) in &answer.leases {
         let row = delivery::get(tx, me.key, *message)?;

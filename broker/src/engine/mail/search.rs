@@ -44,7 +44,7 @@ pub struct Search {
 #[derive(Debug)]
 pub(crate) struct Searching {
     index: Arc<Index>,
-    places: Semaphore,
+    slots: Semaphore,
     /// Held during a step.
     step: tokio::sync::Mutex<()>,
     /// The number at which the next removal step begins.
@@ -53,10 +53,10 @@ pub(crate) struct Searching {
 
 impl Searching {
     pub(crate) fn new(index: Index) -> Self {
-        let places = Semaphore::new(SEARCHES_MAX);
+        let slots = Semaphore::new(SEARCHES_MAX);
         Self {
             index: Arc::new(index),
-            places,
+            slots,
             step: tokio::sync::Mutex::default(),
             pruned: Mutex::default(),
         }
@@ -78,11 +78,11 @@ impl Engine {
         search: Search,
     ) -> Result<(Vec<Hit>, Option<u64>), Refusal> {
         let query = Query::parse(&search.query)?;
-        let place = self.searching.places.acquire().await;
+        let slot = self.searching.slots.acquire().await;
         let index = Arc::clone(&self.searching.index);
         let found =
             self.store.read(move |conn, _| page(conn, &index, &caller, &query, &search)).await;
-        drop(place);
+        drop(slot);
         found
     }
 

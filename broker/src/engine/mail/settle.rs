@@ -41,7 +41,7 @@ pub(crate) fn settle(
     let turn = row.lease.as_ref().and_then(|lease| lease.turn);
     log(tx, Fact::about(kind, me.key).message(row.message).turn(turn).detail(&detail))?;
     if progress.state == State::Dead && !hive_fault::planted!(DeadLetterUntold) {
-        tell_parent_of_dead_letter(tx, limits, me, &row)?;
+        notify_parent_of_dead_letter(tx, limits, me, &row)?;
     }
     Ok(progress.state)
 }
@@ -67,7 +67,7 @@ fn planted(settlement: Settlement, failures: u32, limits: &Limits) -> Settlement
     settlement
 }
 
-fn tell_parent_of_dead_letter(
+fn notify_parent_of_dead_letter(
     tx: &Tx<'_>,
     limits: &Limits,
     me: &AgentRow,

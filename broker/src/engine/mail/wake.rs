@@ -78,7 +78,7 @@ impl Engine {
                 format!("a coalescing key has at most {COALESCING_KEY_CHARS_MAX} characters");
             return Err(Refusal::Field { field: "coalescing_key", problem });
         }
-        let (bounds, caller) = (self.bounds(), actor.caller.clone());
+        let (caller_limits, caller) = (self.caller_limits(), actor.caller.clone());
         let woken = self
             .store
             .write(move |tx| {
@@ -97,7 +97,7 @@ impl Engine {
                     if let Some(older) = superseded {
                         supersede(tx, me.key, older)?;
                     }
-                    let admission = bounds.admission(tx, &actor, &me);
+                    let admission = caller_limits.admission(tx, &actor, &me);
                     admission.check_inbox(&me)?;
                     admission.take_send(wake.body.len())?;
                     let id = new_id(tx);

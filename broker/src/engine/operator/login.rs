@@ -153,7 +153,7 @@ impl Logins {
     }
 
     /// Takes the harness's side of an agent's dialogue.
-    fn take(&self, key: AgentKey, id: u64) -> Option<Serving> {
+    fn claim(&self, key: AgentKey, id: u64) -> Option<Serving> {
         let mut open = self.lock();
         let (serving, taken) =
             open.get_mut(&key).filter(|dialogue| dialogue.id == id)?.waiting.take()?;
@@ -213,7 +213,7 @@ impl Engine {
         let login =
             self.logins.open(key, agent.clone(), terminal).ok_or(Refusal::LoginOpen { agent })?;
         self.log_login(key, Kind::CommandGiven, format!("login, by {}", who.as_str())).await;
-        self.hints.of(key).told.notify_waiters();
+        self.hints.agent(key).changed.notify_waiters();
         Ok(login)
     }
 
@@ -251,7 +251,7 @@ impl Engine {
             .store
             .read(move |conn, _| Ok::<_, Refusal>(session(conn, &caller, &session_token)?.key))
             .await?;
-        self.logins.take(key, id).ok_or(Refusal::LoginNotFound { id })
+        self.logins.claim(key, id).ok_or(Refusal::LoginNotFound { id })
     }
 
     /// Waits until a session is over, and returns the refusal that reports it.
@@ -260,7 +260,7 @@ impl Engine {
             Ok(key) => key,
             Err(refusal) => return refusal,
         };
-        let hints = self.hints.of(key);
+        let hints = self.hints.agent(key);
         loop {
             let hint = hints.session.notified();
             tokio::pin!(hint);

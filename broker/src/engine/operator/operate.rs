@@ -48,7 +48,7 @@ pub struct Totals {
 }
 
 /// A position in a list of deliveries, at which the next page begins.
-pub type DeliveryPlace = (MessageId, AgentKey);
+pub type DeliveryCursor = (MessageId, AgentKey);
 
 /// Returns the inbox that a caller means: the caller's own, or for the operator any.
 fn inbox_of(conn: &rusqlite::Connection, caller: &Caller, name: &str) -> Result<AgentRow, Refusal> {
@@ -127,9 +127,9 @@ impl Engine {
         caller: Caller,
         agent: String,
         states: Vec<State>,
-        after: Option<DeliveryPlace>,
+        after: Option<DeliveryCursor>,
         rows: u32,
-    ) -> Result<(Vec<Delivery>, Option<DeliveryPlace>), Refusal> {
+    ) -> Result<(Vec<Delivery>, Option<DeliveryCursor>), Refusal> {
         self.store
             .read(move |conn, now| {
                 let key = inbox_of(conn, &caller, &agent)?.key;
@@ -143,9 +143,9 @@ impl Engine {
     pub async fn list_dead_letters(
         &self,
         agent: String,
-        after: Option<DeliveryPlace>,
+        after: Option<DeliveryCursor>,
         rows: u32,
-    ) -> Result<(Vec<Delivery>, Option<DeliveryPlace>), Refusal> {
+    ) -> Result<(Vec<Delivery>, Option<DeliveryCursor>), Refusal> {
         self.store
             .read(move |conn, now| {
                 let agent =
@@ -243,7 +243,7 @@ pub(crate) fn decide_row(
 
 fn paged(
     (found, more): (Vec<(AgentKey, Delivery)>, bool),
-) -> (Vec<Delivery>, Option<DeliveryPlace>) {
+) -> (Vec<Delivery>, Option<DeliveryCursor>) {
     let next = found.last().filter(|_| more).map(|(key, delivery)| (delivery.message.id, *key));
     (found.into_iter().map(|(_, delivery)| delivery).collect(), next)
 }

@@ -19,7 +19,7 @@ use crate::store::{AgentKey, delivery, turn};
 
 /// The state of an agent that is not in its row.
 #[derive(Clone, Debug)]
-struct Seen {
+struct Attached {
     live: bool,
     isolation: Shown,
 }
@@ -27,7 +27,7 @@ struct Seen {
 fn view(
     conn: &Connection,
     row: AgentRow,
-    seen: Seen,
+    attached: Attached,
     identity: &Identity,
     now: Now,
 ) -> Result<Agent, Refusal> {
@@ -37,7 +37,7 @@ fn view(
     };
     let park = row.parked(now).map(|park| park.view(now));
     let open_turn = turn::open_all(conn, row.key)?.first().map(|open| open.id);
-    let state = state_of(&row, seen.live, open_turn.is_some(), now);
+    let state = state_of(&row, attached.live, open_turn.is_some(), now);
     let kick_on_start = kick_on_start(&row);
     Ok(Agent {
         name: parse(&row.name)?,
@@ -46,7 +46,7 @@ fn view(
         source: row.source.unwrap_or(Source::Runtime),
         state,
         state_time: row.harness_state_time,
-        running: seen.live,
+        running: attached.live,
         status_text: row.status_text,
         status_time: row.status_time,
         model: row.model,
@@ -60,8 +60,8 @@ fn view(
         retired: row.retired,
         ready_count: delivery::count(conn, row.key, State::Ready)?,
         dead_count: delivery::count(conn, row.key, State::Dead)?,
-        isolation: seen.isolation.isolation,
-        isolation_notes: seen.isolation.notes,
+        isolation: attached.isolation.isolation,
+        isolation_notes: attached.isolation.notes,
         open_turn,
         context_time: row.context_time,
         kick_on_start,
@@ -123,8 +123,8 @@ impl Engine {
             .read(move |conn, now| {
                 let rows = query(conn)?.into_iter().map(|row| {
                     let isolation = sandboxes.shown(&row.name, presences.isolation(row.key));
-                    let seen = Seen { live: presences.is_live(row.key), isolation };
-                    view(conn, row, seen, &identity, now)
+                    let attached = Attached { live: presences.is_live(row.key), isolation };
+                    view(conn, row, attached, &identity, now)
                 });
                 rows.collect()
             })

@@ -28,7 +28,7 @@ pub struct Report {
 
 impl Report {
     /// Cuts a harness's notes to a length that can be shown.
-    pub(super) fn bounded(mut self) -> Self {
+    pub(super) fn truncated(mut self) -> Self {
         self.notes.truncate(ISOLATION_NOTES_MAX);
         for note in &mut self.notes {
             if let Some((end, _)) = note.char_indices().nth(ISOLATION_NOTE_CHARS_MAX) {

@@ -80,7 +80,7 @@ async fn backoffs_of_deliveries_and_agents_are_what_they_were() {
 async fn rates_are_counted_by_the_boot_clock() {
     for by in JUMPS {
         let limits = Limits { sends_per_minute_max: 1, ..Default::default() };
-        let hive = Hive::bounded(&["alice", "bob"], limits).await;
+        let hive = Hive::with_limits(&["alice", "bob"], limits).await;
         hive.send("alice", "bob", "hello").await;
         jump(&hive, by);
         assert!(hive.try_send("alice", "bob", "hello").await.is_err());

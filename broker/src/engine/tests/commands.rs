@@ -95,8 +95,8 @@ async fn a_cancel_names_the_open_turn() {
 async fn the_attached_harness_hears_of_a_command_at_once() {
     let hive = Hive::new(&["bob"]).await;
     let harness = hive.attach("bob").await;
-    let hints = hive.engine().hints().of(harness.attachment().agent());
-    let told = hints.told.notified();
+    let hints = hive.engine().hints().agent(harness.attachment().agent());
+    let told = hints.changed.notified();
     tokio::pin!(told);
     told.as_mut().enable();
     tell(&hive, Tell::Order(Order::StartNewSession)).await.expect("told");

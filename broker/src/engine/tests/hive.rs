@@ -156,7 +156,7 @@ impl Committed for Counting {
 /// The caller of this name; `operator` is the operator.
 pub(super) fn caller(who: &str) -> Caller {
     if who == "operator" {
-        Caller::Operator(OperatorName::of(1000, Some("ada")))
+        Caller::Operator(OperatorName::new(1000, Some("ada")))
     } else {
         Caller::Agent(name(who))
     }
@@ -307,11 +307,11 @@ pub(super) async fn in_mid_turn() -> (Hive, Harness, Run) {
 impl Hive {
     /// A hive with these agents, all of them roots.
     pub(super) async fn new(agents: &[&str]) -> Self {
-        Self::bounded(agents, Limits::default()).await
+        Self::with_limits(agents, Limits::default()).await
     }
 
     /// A hive with bounds of its own.
-    pub(super) async fn bounded(agents: &[&str], limits: Limits) -> Self {
+    pub(super) async fn with_limits(agents: &[&str], limits: Limits) -> Self {
         let clock = Arc::new(ManualClock::new("boot-0"));
         Self::on(agents, limits, Arc::clone(&clock), clock).await
     }

@@ -211,8 +211,8 @@ async fn a_broker_that_ends_opens_no_login_and_waits_for_no_answer() {
 async fn a_wish_for_a_login_is_hinted_to_the_attached_harness() {
     let hive = Hive::new(&["bob"]).await;
     let bob = hive.attach("bob").await;
-    let hints = hive.engine().hints().of(bob.attachment().agent());
-    let told = hints.told.notified();
+    let hints = hive.engine().hints().agent(bob.attachment().agent());
+    let told = hints.changed.notified();
     tokio::pin!(told);
     told.as_mut().enable();
     let _login = begin(&hive, "bob").await.expect("it opens");

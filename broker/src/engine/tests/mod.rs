@@ -9,9 +9,7 @@ mod audit;
 mod hive;
 
 mod agents;
-mod attention;
 mod backup;
-mod bounds;
 mod clocks;
 mod commands;
 mod consumers;
@@ -20,11 +18,12 @@ mod events;
 mod faults;
 mod kicks;
 mod lanes;
+mod limits;
 mod logins;
-mod looks;
 mod loose_ends;
 mod model;
 mod operate;
+mod outbox;
 mod outcomes;
 mod parks;
 mod poison;
@@ -47,6 +46,7 @@ mod tokens;
 mod tree;
 mod turns;
 mod upkeep;
+mod waiters;
 mod wakes;
 
 // What most chapters use; they import it with `use super::*`.

@@ -146,7 +146,7 @@ async fn a_harness_without_a_login_parks_its_agent_and_the_operator_is_told_once
     assert_eq!(agent.park.map(|park| (park.cause, park.until)), Some((Outcome::AuthFailed, None)));
     assert_eq!(hive.count_events(EventKind::AgentParked).await, 1);
     assert_eq!(of(SystemKind::Unavailable, hive.notices("operator").await).len(), 1);
-    let due = hive.engine().due_attention(&Default::default(), 10).await.expect("read").items;
+    let due = hive.engine().due_items(&Default::default(), 10).await.expect("read").items;
     let due: Vec<_> = due.iter().map(|item| (item.kind, item.agent.as_str(), item.id)).collect();
     assert_eq!(due, [(AttentionKind::NeedsLogin, "kid", 0)]);
     // A harness that comes again without a login says nothing new.
@@ -157,9 +157,7 @@ async fn a_harness_without_a_login_parks_its_agent_and_the_operator_is_told_once
     assert_eq!(hive.count_events(EventKind::AgentParked).await, 1);
     // Any other report of the harness ends the park, and its item leaves the operator outbox.
     hive.report(&kid, HarnessState::Idle).await.expect("noted");
-    assert!(
-        hive.engine().due_attention(&Default::default(), 10).await.expect("read").items.is_empty()
-    );
+    assert!(hive.engine().due_items(&Default::default(), 10).await.expect("read").items.is_empty());
     hive.turn(&kid, Outcome::Ok).await;
 }
 

@@ -235,7 +235,7 @@ async fn an_answer_must_fit_the_question() {
 #[tokio::test]
 async fn asking_is_bound_like_sending() {
     let limits = Limits { questions_open_max: 2, ..Limits::default() };
-    let hive = Hive::bounded(&["carol"], limits).await;
+    let hive = Hive::with_limits(&["carol"], limits).await;
     let only_carol = Policy { allowed_recipients: vec!["carol".to_owned()], ..Policy::default() };
     hive.create("alice", None, only_carol).await;
     hive.create("bob", None, Policy::default()).await;
@@ -346,7 +346,7 @@ async fn a_process_without_an_open_turn_neither_asks_nor_answers() {
 #[tokio::test]
 async fn an_ask_in_a_full_inbox_is_not_lost() {
     let limits = Limits { inbox_depth_max: 1, ..Limits::default() };
-    let hive = Hive::bounded(&["alice", "bob"], limits).await;
+    let hive = Hive::with_limits(&["alice", "bob"], limits).await;
     let [one, two] = [
         hive.asked("alice", plain("bob", "one?")).await,
         hive.asked("alice", plain("bob", "two?")).await,

@@ -131,7 +131,7 @@ async fn a_withdrawn_reminder_never_fires() {
 #[tokio::test]
 async fn bounds_hold_and_say_what_to_do() {
     let limits = Limits { reminders_pending_max: 2, ..Limits::default() };
-    let hive = Hive::bounded(&["alice"], limits).await;
+    let hive = Hive::with_limits(&["alice"], limits).await;
     let now = hive.clock.now().wall;
     for (due, field) in [
         (after(0), "delay"),

@@ -233,7 +233,7 @@ async fn a_released_turn_knows_what_its_cancelled_run_sent() {
 #[tokio::test]
 async fn a_suppressed_message_costs_no_rate_and_no_room() {
     let limits = Limits { sends_per_minute_max: 1, inbox_depth_max: 1, ..Default::default() };
-    let hive = Hive::bounded(&["alice", "bob"], limits).await;
+    let hive = Hive::with_limits(&["alice", "bob"], limits).await;
     hive.send("operator", "bob", "do it").await;
     let harness = hive.attach("bob").await;
     let run = hive.begin(&harness).await;
@@ -246,7 +246,7 @@ async fn a_suppressed_message_costs_no_rate_and_no_room() {
 #[tokio::test]
 async fn the_receipt_of_a_suppressed_broadcast_names_those_who_never_got_it() {
     let limits = Limits { inbox_depth_max: 1, ..Default::default() };
-    let hive = Hive::bounded(&["alice", "bob", "carol"], limits).await;
+    let hive = Hive::with_limits(&["alice", "bob", "carol"], limits).await;
     hive.send("operator", "bob", "do it").await;
     let full = hive.send("operator", "carol", "carol's inbox is full").await;
     let harness = hive.attach("bob").await;
@@ -289,7 +289,7 @@ fn story() -> impl Strategy<Value = Vec<(Vec<usize>, Break)>> {
 async fn tell(story: Vec<(Vec<usize>, Break)>) {
     const WORDS: [&str; 3] = ["yes", "no", "done"];
     let limits = Limits { attempts_max: 1000, ..Default::default() };
-    let mut hive = Hive::bounded(&["alice", "bob"], limits).await;
+    let mut hive = Hive::with_limits(&["alice", "bob"], limits).await;
     hive.send("operator", "bob", "do it").await;
     let mut harness = hive.attach("bob").await;
     let mut most = [0usize; 3];

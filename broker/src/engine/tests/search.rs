@@ -175,7 +175,7 @@ async fn a_page_fits_into_a_reply() {
         body_bytes_max: u32::try_from(PAGE_BYTES_MAX).expect("small"),
         ..Limits::default()
     };
-    let hive = Hive::bounded(&["alice", "bob"], limits).await;
+    let hive = Hive::with_limits(&["alice", "bob"], limits).await;
     let mut sent = Vec::new();
     for _ in 0..7 {
         sent.push(send(&hive, "alice", "bob", &format!("hello {}", ".".repeat(third - 6))).await);

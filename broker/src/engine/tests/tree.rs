@@ -142,8 +142,8 @@ async fn kin_are_the_parent_and_the_first_children() {
 
     // A harness is notified of a child that comes, goes or moves.
     for change in ["create", "move", "retire"] {
-        let hints = hive.engine().hints().of(key("root").await);
-        let told = hints.told.notified();
+        let hints = hive.engine().hints().agent(key("root").await);
+        let told = hints.changed.notified();
         tokio::pin!(told);
         told.as_mut().enable();
         match change {

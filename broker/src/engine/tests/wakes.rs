@@ -127,7 +127,7 @@ async fn keys_belong_to_a_label_and_an_agent() {
 #[tokio::test]
 async fn a_refused_wake_supersedes_nothing() {
     let limits = Limits { sends_per_minute_max: 1, ..Default::default() };
-    let hive = Hive::bounded(&["bob"], limits).await;
+    let hive = Hive::with_limits(&["bob"], limits).await;
     let first = wake(&hive, "timer", "tick 1", Some("tick")).await.expect("accepted");
     assert_eq!(reason(wake(&hive, "timer", "tick 2", Some("tick")).await), Reason::RateLimited);
     assert_eq!(hive.state("bob", first.message).await, (State::Ready, 0));
@@ -136,7 +136,7 @@ async fn a_refused_wake_supersedes_nothing() {
 #[tokio::test]
 async fn a_full_inbox_takes_a_wake_that_only_takes_a_place() {
     let limits = Limits { inbox_depth_max: 1, ..Default::default() };
-    let hive = Hive::bounded(&["bob"], limits).await;
+    let hive = Hive::with_limits(&["bob"], limits).await;
     wake(&hive, "timer", "tick 1", Some("tick")).await.expect("accepted");
     wake(&hive, "timer", "tick 2", Some("tick")).await.expect("accepted in its place");
     assert_eq!(reason(wake(&hive, "timer", "tick 3", None).await), Reason::InboxFull);

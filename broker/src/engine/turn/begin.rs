@@ -74,11 +74,11 @@ impl Engine {
             .store
             .wait(key, move |tx| {
                 let me = session(tx, &caller, &begin.session_token)?;
-                let seen = look(tx, &me, &request, &begin, &boot_id)?;
-                if matches!(seen, Poll::Ready(_)) {
+                let polled = poll_begin(tx, &me, &request, &begin, &boot_id)?;
+                if matches!(polled, Poll::Ready(_)) {
                     tx.after_commit(turn_open(me.key, true, tx.now));
                 }
-                Ok::<_, Refusal>(seen)
+                Ok::<_, Refusal>(polled)
             })
             .await;
         let begun = self.wait_for(waiter, None, |_| true).await?;
@@ -148,7 +148,7 @@ fn check_no_open_turn(tx: &Tx<'_>, me: &AgentRow, begin: &Begin) -> Result<(), R
     }
 }
 
-fn look(
+fn poll_begin(
     tx: &Tx<'_>,
     me: &AgentRow,
     request: &RequestKey,

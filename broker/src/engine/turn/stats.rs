@@ -87,7 +87,7 @@ pub struct Open {
 }
 
 impl Open {
-    fn of(conn: &Connection, agent: Option<AgentKey>) -> Result<Self, Refusal> {
+    fn read(conn: &Connection, agent: Option<AgentKey>) -> Result<Self, Refusal> {
         Ok(match agent {
             None => Self {
                 questions_asked: question::open_count(conn)?,
@@ -279,7 +279,7 @@ impl Engine {
                     }
                     agents.sort_by(|(one, _), (other, _)| one.cmp(other));
                 }
-                Ok(TurnStats { window, total, agents, open: Open::of(conn, scope)? })
+                Ok(TurnStats { window, total, agents, open: Open::read(conn, scope)? })
             })
             .await
     }

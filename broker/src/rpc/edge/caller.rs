@@ -23,7 +23,7 @@ use tower::{Layer, Service};
 use super::conn::{ConnInfo, Owner, Trust};
 use super::fair::fairly;
 use super::method;
-use super::size::Bound;
+use super::size::SizeLimit;
 use crate::engine::sandboxes::{Denied, Sandboxes, Scope};
 use crate::engine::{Actor, Refusal};
 
@@ -87,20 +87,20 @@ where
     fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
         let allowed = |info: &ConnInfo| {
             let (owner, method) = (&info.owner, method::of_path(request.uri().path()));
-            let size = Bound::new(owner, method.size, self.body_bytes_max);
+            let size = SizeLimit::new(owner, method.size, self.body_bytes_max);
             let caller = caller(info)?;
             let scope = scope(&self.sandboxes, info)?;
             if scope == Scope::Limited && method.scope == Scope::Everything {
                 return Err(refusal(Reason::PeerNotTrusted, beside(owner), None));
             }
-            Ok((caller, scope, info.bounds.clone(), size, method.class_on(owner)))
+            Ok((caller, scope, info.slots.clone(), size, method.class_on(owner)))
         };
         match request.extensions().get::<ConnInfo>().map(allowed) {
-            Some(Ok((caller, scope, bounds, size, class))) => {
+            Some(Ok((caller, scope, slots, size, class))) => {
                 request.extensions_mut().insert(caller);
                 request.extensions_mut().insert(scope);
-                let Ok(place) = Arc::clone(&bounds.calls).try_acquire_owned() else {
-                    let refused = Status::from(Refusal::CallLimit { max: bounds.calls_max });
+                let Ok(slot) = Arc::clone(&slots.calls).try_acquire_owned() else {
+                    let refused = Status::from(Refusal::CallLimit { max: slots.calls_max });
                     return Box::pin(std::future::ready(Ok(refused.into_http())));
                 };
                 // The service that was polled ready takes the call.
@@ -110,7 +110,7 @@ where
                 Box::pin(async move {
                     let (parts, body) = request.into_parts();
                     let request = http::Request::from_parts(parts, size.on(body).await);
-                    fairly(tasks, bounds, place, class, async move { inner.call(request).await })
+                    fairly(tasks, slots, slot, class, async move { inner.call(request).await })
                         .await
                 })
             }
@@ -133,7 +133,7 @@ fn caller(info: &ConnInfo) -> Result<Caller, Status> {
     }
     Ok(match &info.owner {
         Owner::Agent(name) => Caller::Agent(name.clone()),
-        Owner::Operator => Caller::Operator(OperatorName::of(uid, user_name(uid).as_deref())),
+        Owner::Operator => Caller::Operator(OperatorName::new(uid, user_name(uid).as_deref())),
     })
 }
 
@@ -189,7 +189,7 @@ fn look_up(uid: u32) -> Option<String> {
 }
 
 /// Returns the caller of a request.
-pub(in crate::rpc) fn of<T>(request: &Request<T>) -> Result<Caller, Status> {
+pub(in crate::rpc) fn identify<T>(request: &Request<T>) -> Result<Caller, Status> {
     caller_in(request.extensions())
 }
 

@@ -56,7 +56,7 @@ impl Trust {
 
 /// The limits of one socket, over all connections to it.
 #[derive(Clone, Debug)]
-pub struct Bounds {
+pub struct Slots {
     /// Slots of connections.
     pub connections: Arc<Semaphore>,
     /// Slots of calls; a call keeps its slot until its answer is read.
@@ -69,23 +69,23 @@ pub struct Bounds {
     pub pages: Arc<Semaphore>,
 }
 
-impl Bounds {
+impl Slots {
     /// Returns the limits of a socket.
     #[must_use]
-    pub fn of(owner: &Owner) -> Self {
+    pub fn new(owner: &Owner) -> Self {
         let (connections, calls_max, at_work) = match owner {
             Owner::Agent(_) => (AGENT_CONNECTIONS_MAX, AGENT_CALLS_MAX, AGENT_CALLS_AT_WORK_MAX),
             Owner::Operator => {
                 (OPERATOR_CONNECTIONS_MAX, OPERATOR_CALLS_MAX, OPERATOR_CALLS_AT_WORK_MAX)
             }
         };
-        let of = |places| Arc::new(Semaphore::new(places));
+        let slots = |count| Arc::new(Semaphore::new(count));
         Self {
-            connections: of(connections),
-            calls: of(calls_max),
+            connections: slots(connections),
+            calls: slots(calls_max),
             calls_max,
-            at_work: of(at_work),
-            pages: of(1),
+            at_work: slots(at_work),
+            pages: slots(1),
         }
     }
 }
@@ -100,7 +100,7 @@ pub struct ConnInfo {
     /// The users that may use the socket.
     pub trust: Arc<Trust>,
     /// The limits of the socket.
-    pub bounds: Bounds,
+    pub slots: Slots,
     /// The sandbox of the peer; `None` without a supervisor.
     pub place: Option<Arc<Place>>,
 }
@@ -113,7 +113,7 @@ pub struct Conn {
     close: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Ready when the sandbox that the agent had at that time is no longer trusted.
     cut: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
-    _place: OwnedSemaphorePermit,
+    _slot: OwnedSemaphorePermit,
 }
 
 impl Conn {
@@ -121,8 +121,8 @@ impl Conn {
     /// `close` is cancelled.
     pub fn new(
         stream: UnixStream,
-        place: OwnedSemaphorePermit,
-        (owner, trust, bounds): (Owner, Arc<Trust>, Bounds),
+        slot: OwnedSemaphorePermit,
+        (owner, trust, slots): (Owner, Arc<Trust>, Slots),
         sandboxes: &Sandboxes,
         close: CancellationToken,
     ) -> io::Result<Self> {
@@ -136,10 +136,10 @@ impl Conn {
         let seen = sandboxes.is_supervised().then(|| Arc::new(peer::place(&stream, peer.pid)));
         Ok(Self {
             stream,
-            info: ConnInfo { owner, peer, trust, bounds, place: seen },
+            info: ConnInfo { owner, peer, trust, slots, place: seen },
             close: Box::pin(close.cancelled_owned()),
             cut: registered.map(|token| Box::pin(token.cancelled_owned())),
-            _place: place,
+            _slot: slot,
         })
     }
 

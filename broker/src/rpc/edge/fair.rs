@@ -19,7 +19,7 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::answer;
-use super::conn::Bounds;
+use super::conn::Slots;
 use super::method::Class;
 use crate::engine::permit;
 use crate::spawn::spawn;
@@ -36,20 +36,20 @@ type Answered<E> = Result<http::Response<Body>, E>;
 /// Runs a call once it gets a permit, and releases the permit when the class of the call says so.
 pub(in crate::rpc) async fn fairly<E: Send + 'static>(
     tasks: TaskTracker,
-    bounds: Bounds,
-    place: OwnedSemaphorePermit,
+    slots: Slots,
+    slot: OwnedSemaphorePermit,
     class: Class,
     call: impl Future<Output = Answered<E>> + Send + 'static,
 ) -> Answered<E> {
     if !matches!(class, Class::Page | Class::Watch) {
-        return Ok(worked(tasks, bounds.at_work, class, call)
+        return Ok(worked(tasks, slots.at_work, class, call)
             .await?
-            .map(|body| answer::holding(place, body)));
+            .map(|body| answer::holding(slot, body)));
     }
     // The semaphore is never closed; a page without its permit would still be a page.
-    let pages = bounds.pages.acquire_owned().await;
+    let pages = slots.pages.acquire_owned().await;
     // A task of its own: the work continues without its caller, and keeps the next page waiting.
-    let reading = worked(tasks.clone(), bounds.at_work, class, call);
+    let reading = worked(tasks.clone(), slots.at_work, class, call);
     let read = tasks.spawn(async move { (reading.await, pages) });
     let Ok((answered, pages)) = read.await else {
         return Ok(
@@ -64,7 +64,7 @@ pub(in crate::rpc) async fn fairly<E: Send + 'static>(
         drop(tokio::time::timeout(WORK_MAX, until_gone).await);
         drop(pages);
     });
-    Ok(answer.map(|body| answer::holding((place, gone), body)))
+    Ok(answer.map(|body| answer::holding((slot, gone), body)))
 }
 
 /// Works on a call with a permit; the beginning of its answer is encoded under that permit, too.
@@ -158,25 +158,25 @@ mod tests {
 
     const HARDLY: Duration = Duration::from_millis(1);
 
-    fn bounds() -> Bounds {
-        let places = |count| Arc::new(Semaphore::new(count));
-        Bounds {
-            connections: places(9),
-            calls: places(9),
+    fn slots() -> Slots {
+        let semaphore = |count| Arc::new(Semaphore::new(count));
+        Slots {
+            connections: semaphore(9),
+            calls: semaphore(9),
             calls_max: 9,
-            at_work: places(1),
-            pages: places(1),
+            at_work: semaphore(1),
+            pages: semaphore(1),
         }
     }
 
     /// Runs a call that has this answer.
     async fn call(
-        bounds: &Bounds,
+        slots: &Slots,
         class: Class,
         answer: impl Future<Output = Answered<Infallible>> + Send + 'static,
     ) -> http::Response<Body> {
-        let place = Arc::clone(&bounds.calls).acquire_owned().await.expect("open");
-        fairly(TaskTracker::new(), bounds.clone(), place, class, answer)
+        let slot = Arc::clone(&slots.calls).acquire_owned().await.expect("open");
+        fairly(TaskTracker::new(), slots.clone(), slot, class, answer)
             .await
             .expect("it cannot fail")
     }
@@ -187,47 +187,47 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_refusal_comes_later_and_keeps_its_permit_until_then() {
-        let (bounds, start) = (bounds(), Instant::now());
-        drop(call(&bounds, Class::Short, ready(Ok(Status::not_found("no").into_http()))).await);
+        let (slots, start) = (slots(), Instant::now());
+        drop(call(&slots, Class::Short, ready(Ok(Status::not_found("no").into_http()))).await);
         assert_eq!(start.elapsed(), PAUSE);
-        drop(call(&bounds, Class::Short, ready(served())).await);
+        drop(call(&slots, Class::Short, ready(served())).await);
         assert_eq!(start.elapsed(), PAUSE, "and an answer at once");
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_goes_away_leaves_the_permit_behind_for_a_while() {
-        let (bounds, start) = (bounds(), Instant::now());
-        assert!(timeout(HARDLY, call(&bounds, Class::Short, pending())).await.is_err());
-        drop(call(&bounds, Class::Short, ready(served())).await);
+        let (slots, start) = (slots(), Instant::now());
+        assert!(timeout(HARDLY, call(&slots, Class::Short, pending())).await.is_err());
+        drop(call(&slots, Class::Short, ready(served())).await);
         assert_eq!(start.elapsed(), HARDLY + PAUSE);
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_waits_lets_the_next_one_in() {
-        let (bounds, start) = (bounds(), Instant::now());
+        let (slots, start) = (slots(), Instant::now());
         let waiting = tokio::spawn({
-            let bounds = bounds.clone();
-            async move { call(&bounds, Class::Short, pending()).await }
+            let slots = slots.clone();
+            async move { call(&slots, Class::Short, pending()).await }
         });
         tokio::task::yield_now().await;
-        drop(call(&bounds, Class::Short, ready(served())).await);
+        drop(call(&slots, Class::Short, ready(served())).await);
         assert_eq!(start.elapsed(), WORK_MAX);
         waiting.abort();
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_page_is_read_to_its_end_before_the_next_whether_its_caller_is_there_or_not() {
-        let (bounds, start, long) = (bounds(), Instant::now(), Duration::from_secs(1));
+        let (slots, start, long) = (slots(), Instant::now(), Duration::from_secs(1));
         let slow = async move {
             tokio::time::sleep(long).await;
             served()
         };
-        assert!(timeout(HARDLY, call(&bounds, Class::Page, slow)).await.is_err());
-        drop(call(&bounds, Class::Short, ready(served())).await);
+        assert!(timeout(HARDLY, call(&slots, Class::Page, slow)).await.is_err());
+        drop(call(&slots, Class::Short, ready(served())).await);
         assert!(start.elapsed() <= WORK_MAX + HARDLY, "others do not wait for it");
-        let unread = call(&bounds, Class::Page, ready(served())).await;
+        let unread = call(&slots, Class::Page, ready(served())).await;
         assert_eq!(start.elapsed(), long);
-        drop(call(&bounds, Class::Page, ready(served())).await);
+        drop(call(&slots, Class::Page, ready(served())).await);
         assert_eq!(
             start.elapsed(),
             long + WORK_MAX,
@@ -238,14 +238,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_page_that_is_read_without_its_caller_is_waited_for() {
-        let (tasks, bounds, start) = (TaskTracker::new(), bounds(), Instant::now());
+        let (tasks, slots, start) = (TaskTracker::new(), slots(), Instant::now());
         let long = Duration::from_secs(1);
         let slow = async move {
             tokio::time::sleep(long).await;
             served()
         };
-        let place = Arc::clone(&bounds.calls).acquire_owned().await.expect("open");
-        let call = fairly(tasks.clone(), bounds, place, Class::Page, slow);
+        let slot = Arc::clone(&slots.calls).acquire_owned().await.expect("open");
+        let call = fairly(tasks.clone(), slots, slot, Class::Page, slow);
         assert!(timeout(HARDLY, call).await.is_err(), "its caller has gone");
         tasks.close();
         tasks.wait().await;
@@ -254,13 +254,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_long_poll_that_is_dropped_at_once_costs_as_much_as_a_refusal() {
-        let (bounds, start) = (bounds(), Instant::now());
+        let (slots, start) = (slots(), Instant::now());
         let waiting = async {
             permit::release();
             pending().await
         };
-        assert!(timeout(HARDLY, call(&bounds, Class::LongPoll, waiting)).await.is_err());
-        drop(call(&bounds, Class::Short, ready(served())).await);
+        assert!(timeout(HARDLY, call(&slots, Class::LongPoll, waiting)).await.is_err());
+        drop(call(&slots, Class::Short, ready(served())).await);
         assert_eq!(start.elapsed(), HARDLY + PAUSE);
     }
 
@@ -277,9 +277,9 @@ mod tests {
             (Class::ClientStream, PAUSE),
             (Class::Job, PAUSE),
         ] {
-            let (bounds, start) = (bounds(), Instant::now());
-            let mut first = std::pin::pin!(call(&bounds, class, waiting()));
-            let second = call(&bounds, Class::Short, ready(served()));
+            let (slots, start) = (slots(), Instant::now());
+            let mut first = std::pin::pin!(call(&slots, class, waiting()));
+            let second = call(&slots, Class::Short, ready(served()));
             tokio::select! {
                 biased;
                 _ = &mut first => unreachable!("it is pending"),

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::conn::{Bounds, Conn, Owner, Trust};
+use super::conn::{Conn, Owner, Slots, Trust};
 use super::handed::{self, Handed};
 use super::socket_file::{bind, group_id, make_dir, remove, set_mode};
 use crate::engine::sandboxes::Sandboxes;
@@ -325,7 +325,7 @@ async fn accept(
     out: mpsc::Sender<io::Result<Conn>>,
     close: CancellationToken,
 ) {
-    let bounds = Bounds::of(&owner);
+    let slots = Slots::new(&owner);
     let mut complaints = Complaints::default();
     loop {
         let accepted = tokio::select! {
@@ -333,10 +333,10 @@ async fn accept(
             () = close.cancelled() => return,
         };
         let conn = accepted.and_then(|(stream, _)| {
-            match Arc::clone(&bounds.connections).try_acquire_owned() {
-                Ok(place) => {
-                    let of = (owner.clone(), Arc::clone(&trust), bounds.clone());
-                    Conn::new(stream, place, of, &sandboxes, close.clone()).map(Some)
+            match Arc::clone(&slots.connections).try_acquire_owned() {
+                Ok(slot) => {
+                    let owner = (owner.clone(), Arc::clone(&trust), slots.clone());
+                    Conn::new(stream, slot, owner, &sandboxes, close.clone()).map(Some)
                 }
                 Err(_) => {
                     // If a client does not read it, it sees the connection end.

@@ -47,7 +47,7 @@ identified! {
 pub(in crate::rpc) fn command<M: Identified>(
     request: Request<M>,
 ) -> Result<(Caller, RequestKey, M), Status> {
-    let caller = caller::of(&request)?;
+    let caller = caller::identify(&request)?;
     let mut message = request.into_inner();
     Ok((caller, key(&mut message)?, message))
 }

@@ -28,24 +28,24 @@ const PREFIX_BYTES: usize = 5;
 
 /// The limit of a call's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::rpc) struct Bound {
+pub(in crate::rpc) struct SizeLimit {
     /// Limit of the message in bytes.
     bytes: usize,
     /// The limit that the refusal names: a part of the message and its bytes.
-    told: (&'static str, usize),
+    stated: (&'static str, usize),
 }
 
-impl Bound {
+impl SizeLimit {
     /// Returns the limit of messages of this size on this owner's socket.
     pub(in crate::rpc) fn new(owner: &Owner, size: Size, body_bytes_max: u32) -> Self {
-        let whole = |bytes| Self { bytes, told: ("it", bytes) };
-        let part = |part, max| Self { bytes: REQUEST_BYTES_MAX, told: (part, max) };
+        let whole = |bytes| Self { bytes, stated: ("it", bytes) };
+        let part = |part, max| Self { bytes: REQUEST_BYTES_MAX, stated: (part, max) };
         let body = usize::try_from(body_bytes_max).unwrap_or(usize::MAX);
         match (owner, size) {
             (Owner::Operator, _) => whole(OPERATOR_REQUEST_BYTES_MAX),
             (Owner::Agent(_), Size::Body) => Self {
                 bytes: body.saturating_add(REQUEST_FIELDS_BYTES_MAX),
-                told: ("a body", body),
+                stated: ("a body", body),
             },
             (Owner::Agent(_), Size::Question) => part("a question", QUESTION_BYTES_MAX),
             (Owner::Agent(_), Size::Answer) => part("an answer", ANSWER_BYTES_MAX),
@@ -57,33 +57,33 @@ impl Bound {
     /// Returns the same body, up to the first message that is too long. It waits for the first
     /// message, because a client may send it late.
     pub(in crate::rpc) async fn on(self, body: Body) -> Body {
-        let mut bounded = Bounded {
+        let mut limited = LimitedBody {
             body,
-            bound: self,
+            limit: self,
             known: 0,
             length: 0,
             rest: 0,
             messages: 0,
             early: VecDeque::new(),
         };
-        while bounded.messages == 0 {
-            match std::future::poll_fn(|cx| bounded.poll_body(cx)).await {
-                Some(frame) => bounded.early.push_back(frame),
+        while limited.messages == 0 {
+            match std::future::poll_fn(|cx| limited.poll_body(cx)).await {
+                Some(frame) => limited.early.push_back(frame),
                 None => break,
             }
-            if matches!(bounded.early.back(), Some(Err(_))) {
+            if matches!(limited.early.back(), Some(Err(_))) {
                 break;
             }
         }
-        Body::new(bounded)
+        Body::new(limited)
     }
 }
 
 /// A request's body with the state of its present message.
 #[derive(Debug)]
-struct Bounded {
+struct LimitedBody {
     body: Body,
-    bound: Bound,
+    limit: SizeLimit,
     /// Received bytes of its prefix.
     known: usize,
     /// The length in the prefix; the flag has been shifted out.
@@ -96,7 +96,7 @@ struct Bounded {
     early: VecDeque<Result<Frame<Bytes>, Status>>,
 }
 
-impl Bounded {
+impl LimitedBody {
     fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         if let Some(data) = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref())
@@ -120,8 +120,8 @@ impl Bounded {
                 self.known = 0;
                 self.rest = usize::try_from(self.length).unwrap_or(usize::MAX);
                 self.messages += usize::from(self.rest == 0);
-                if self.rest > self.bound.bytes {
-                    let (part, max) = self.bound.told;
+                if self.rest > self.limit.bytes {
+                    let (part, max) = self.limit.stated;
                     return Err(Refusal::RequestTooLarge { bytes: self.length, part, max });
                 }
             }
@@ -129,7 +129,7 @@ impl Bounded {
     }
 }
 
-impl http_body::Body for Bounded {
+impl http_body::Body for LimitedBody {
     type Data = Bytes;
     type Error = Status;
 
@@ -152,18 +152,18 @@ impl http_body::Body for Bounded {
 mod tests {
     use super::*;
 
-    fn judged(bound: usize, pieces: &[&[u8]]) -> Result<(), Refusal> {
-        let bound = Bound { bytes: bound, told: ("it", bound) };
-        let mut bounded = Bounded {
+    fn judged(limit: usize, pieces: &[&[u8]]) -> Result<(), Refusal> {
+        let limit = SizeLimit { bytes: limit, stated: ("it", limit) };
+        let mut limited = LimitedBody {
             body: Body::empty(),
-            bound,
+            limit,
             known: 0,
             length: 0,
             rest: 0,
             messages: 0,
             early: VecDeque::new(),
         };
-        pieces.iter().try_for_each(|piece| bounded.judge(piece))
+        pieces.iter().try_for_each(|piece| limited.judge(piece))
     }
 
     #[test]
@@ -204,9 +204,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_begins_when_its_first_message_is_there() {
-        let bound = Bound { bytes: 9, told: ("it", 9) };
+        let limit = SizeLimit { bytes: 9, stated: ("it", 9) };
         let (say, said) = tokio::sync::mpsc::unbounded_channel();
-        let mut begun = tokio::spawn(bound.on(Body::new(Said(said))));
+        let mut begun = tokio::spawn(limit.on(Body::new(Said(said))));
         let pieces: [&[u8]; 3] = [b"\0\0\0", b"\0\x03ab", b"c\0\0"];
         for piece in pieces {
             tokio::task::yield_now().await;

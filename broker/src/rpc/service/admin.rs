@@ -10,7 +10,7 @@ use hive_proto::v1::command::Command as WireOrder;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::inbox::{place_of, token_of};
+use super::inbox::{cursor_of, token_of};
 use crate::engine::background::TaskStatus;
 use crate::engine::operator::agents::Create;
 use crate::engine::operator::backup::Checked;
@@ -179,7 +179,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         request: Request<v1::ListDeadLettersRequest>,
     ) -> Result<Response<v1::ListDeadLettersResponse>, Status> {
         let v1::ListDeadLettersRequest { page_size, page_token, agent } = request.into_inner();
-        let after = place_of(&page_token)?;
+        let after = cursor_of(&page_token)?;
         let (deliveries, next) =
             self.engine.list_dead_letters(agent, after, fields::page_rows(page_size)).await?;
         Ok(Response::new(v1::ListDeadLettersResponse {

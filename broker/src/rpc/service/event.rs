@@ -76,7 +76,7 @@ impl v1::event_service_server::EventService for Rpc {
         &self,
         request: Request<v1::ListEventsRequest>,
     ) -> Result<Response<v1::ListEventsResponse>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let v1::ListEventsRequest { after_sequence, page_size, agent } = request.into_inner();
         let scope = self.engine.event_scope(caller, agent).await?;
         let rows = fields::page_rows_of(page_size, EVENT_ROWS_DEFAULT, EVENT_ROWS_MAX);
@@ -94,7 +94,7 @@ impl v1::event_service_server::EventService for Rpc {
         &self,
         request: Request<v1::WatchEventsRequest>,
     ) -> Result<Response<Self::WatchEventsStream>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let v1::WatchEventsRequest { after_sequence, agent } = request.into_inner();
         let scope = self.engine.event_scope(caller, agent).await?;
         let after = after_sequence.map(|after| after.min(u64::MAX >> 1));

@@ -24,7 +24,7 @@ impl Rpc {
         out: &mpsc::Sender<Result<v1::WatchTurnResponse, Status>>,
     ) -> Result<(), Refusal> {
         let mut changed = self.engine.lines_changed();
-        let hints = self.engine.hints().of(self.engine.owner_of_turn(id).await?);
+        let hints = self.engine.hints().agent(self.engine.owner_of_turn(id).await?);
         loop {
             // Registered before the lines are read: so the last lines of a turn that ends now are
             // not missed.
@@ -79,7 +79,7 @@ impl v1::turn_history_service_server::TurnHistoryService for Rpc {
         &self,
         request: Request<v1::ListTurnsRequest>,
     ) -> Result<Response<v1::ListTurnsResponse>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let v1::ListTurnsRequest { page_size, page_token, agent } = request.into_inner();
         let before = fields::page_after(&page_token)?.and_then(TurnId::new);
         let (turns, more) =
@@ -95,7 +95,7 @@ impl v1::turn_history_service_server::TurnHistoryService for Rpc {
         &self,
         request: Request<v1::GetTurnRequest>,
     ) -> Result<Response<v1::GetTurnResponse>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let id = convert::id(request.into_inner().turn_id, TurnId::new, "turn_id")?;
         let turn = self.engine.get_turn(caller, id).await?;
         Ok(Response::new(v1::GetTurnResponse { turn: Some(turn.into()) }))
@@ -107,7 +107,7 @@ impl v1::turn_history_service_server::TurnHistoryService for Rpc {
         &self,
         request: Request<v1::WatchTurnRequest>,
     ) -> Result<Response<Self::WatchTurnStream>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let v1::WatchTurnRequest { turn_id, after_sequence, follow } = request.into_inner();
         let id = convert::id(turn_id, TurnId::new, "turn_id")?;
         self.engine.get_turn(caller.clone(), id).await?;

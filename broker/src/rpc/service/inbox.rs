@@ -11,29 +11,27 @@ use hive_proto::v1::ack_delivery_request::Target;
 use tonic::{Request, Response, Status};
 
 use crate::engine::mail::receive::{Leased, Receive, Received};
-use crate::engine::operator::operate::DeliveryPlace;
+use crate::engine::operator::operate::DeliveryCursor;
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
 use crate::rpc::edge::request;
 use crate::store::AgentKey;
 
 /// Factor of the message in a page token; agents' keys are far below it.
-const PLACE_AGENTS: u64 = 1 << 20;
+const CURSOR_AGENTS: u64 = 1 << 20;
 
 /// Returns a position in a list of deliveries as a page token.
-pub(in crate::rpc) fn token_of(place: Option<DeliveryPlace>) -> String {
-    fields::page_token(
-        place.map(|(message, agent)| {
-            message.get() * PLACE_AGENTS + u64::try_from(agent.0).unwrap_or(0)
-        }),
-    )
+pub(in crate::rpc) fn token_of(cursor: Option<DeliveryCursor>) -> String {
+    fields::page_token(cursor.map(|(message, agent)| {
+        message.get() * CURSOR_AGENTS + u64::try_from(agent.0).unwrap_or(0)
+    }))
 }
 
 /// Returns the position of a page token.
-pub(in crate::rpc) fn place_of(token: &str) -> Result<Option<DeliveryPlace>, Status> {
-    let Some(place) = fields::page_after(token)? else { return Ok(None) };
-    let agent = AgentKey(i64::try_from(place % PLACE_AGENTS).unwrap_or(0));
-    Ok(hive_core::id::MessageId::new(place / PLACE_AGENTS).map(|message| (message, agent)))
+pub(in crate::rpc) fn cursor_of(token: &str) -> Result<Option<DeliveryCursor>, Status> {
+    let Some(cursor) = fields::page_after(token)? else { return Ok(None) };
+    let agent = AgentKey(i64::try_from(cursor % CURSOR_AGENTS).unwrap_or(0));
+    Ok(hive_core::id::MessageId::new(cursor / CURSOR_AGENTS).map(|message| (message, agent)))
 }
 
 #[tonic::async_trait]
@@ -142,7 +140,7 @@ impl v1::inbox_service_server::InboxService for Rpc {
         &self,
         request: Request<v1::GetInboxStatusRequest>,
     ) -> Result<Response<v1::GetInboxStatusResponse>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let status = self.engine.inbox_status(caller, request.into_inner().agent).await?;
         Ok(Response::new(v1::GetInboxStatusResponse {
             ready_count: status.ready,
@@ -157,7 +155,7 @@ impl v1::inbox_service_server::InboxService for Rpc {
         &self,
         request: Request<v1::ListDeliveriesRequest>,
     ) -> Result<Response<v1::ListDeliveriesResponse>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let v1::ListDeliveriesRequest { page_size, page_token, agent, states } =
             request.into_inner();
         let states = if states.is_empty() {
@@ -165,7 +163,7 @@ impl v1::inbox_service_server::InboxService for Rpc {
         } else {
             delivery::states(&states, "states")?
         };
-        let after = place_of(&page_token)?;
+        let after = cursor_of(&page_token)?;
         let (deliveries, next) = self
             .engine
             .list_deliveries(caller, agent, states, after, fields::page_rows(page_size))

@@ -192,7 +192,7 @@ impl Rpc {
         &self,
         request: Request<Streaming<v1::LoginRequest>>,
     ) -> Result<Answers<v1::LoginResponse>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let mut stream = request.into_inner();
         let Some(v1::LoginRequest { step: Some(login_request::Step::Start(start)) }) =
             self.first(&mut stream).await?
@@ -271,7 +271,7 @@ impl Rpc {
         &self,
         request: Request<Streaming<v1::ServeLoginRequest>>,
     ) -> Result<Answers<v1::ServeLoginResponse>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let mut stream = request.into_inner();
         let first = self.first(&mut stream).await?;
         let Some(v1::ServeLoginRequest { step: Some(serve_login_request::Step::Start(start)) }) =

@@ -16,7 +16,7 @@ impl v1::loose_end_service_server::LooseEndService for Rpc {
         &self,
         request: Request<v1::ListLooseEndsRequest>,
     ) -> Result<Response<v1::ListLooseEndsResponse>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let v1::ListLooseEndsRequest { page_size, page_token, agent } = request.into_inner();
         let after = fields::page_after(&page_token)?.unwrap_or(0);
         let (found, more) =

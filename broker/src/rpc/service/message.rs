@@ -48,7 +48,7 @@ impl v1::message_service_server::MessageService for Rpc {
         &self,
         request: Request<v1::GetMessageRequest>,
     ) -> Result<Response<v1::GetMessageResponse>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let id = convert::id(request.into_inner().message_id, MessageId::new, "message_id")?;
         let message = self.engine.get_message(caller, id).await?;
         Ok(Response::new(v1::GetMessageResponse { message: Some(message.into()) }))
@@ -58,7 +58,7 @@ impl v1::message_service_server::MessageService for Rpc {
         &self,
         request: Request<v1::ListMessagesRequest>,
     ) -> Result<Response<v1::ListMessagesResponse>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let v1::ListMessagesRequest { page_size, page_token, agent, thread_of } =
             request.into_inner();
         let before = fields::page_after(&page_token)?.and_then(MessageId::new);
@@ -78,7 +78,7 @@ impl v1::message_service_server::MessageService for Rpc {
         &self,
         request: Request<v1::SearchMessagesRequest>,
     ) -> Result<Response<v1::SearchMessagesResponse>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let v1::SearchMessagesRequest { query, page_size, page_token, agent } =
             request.into_inner();
         let before = fields::page_after(&page_token)?;

@@ -35,7 +35,7 @@ struct Watch {
 /// The watcher has disconnected.
 struct Gone;
 
-async fn tell(out: &Out, question: Question) -> Result<(), Gone> {
+async fn send_step(out: &Out, question: Question) -> Result<(), Gone> {
     let step =
         v1::WatchQuestionsResponse { question: Some(question.into()), snapshot_complete: false };
     out.send(Ok(step)).await.map_err(|_| Gone)
@@ -54,7 +54,7 @@ impl Rpc {
             let (_, _, last) =
                 self.engine.questions_now(watch.caller.clone(), Which::default(), None, 1).await?;
             let question = self.engine.get_question(watch.caller.clone(), id).await?;
-            if tell(out, question).await.is_err() {
+            if send_step(out, question).await.is_err() {
                 return Ok(Err(Gone));
             }
             begin = Some(last);
@@ -67,7 +67,7 @@ impl Rpc {
             begin.get_or_insert(last);
             before = page.last().map(|question| question.id);
             for question in page {
-                if tell(out, question).await.is_err() {
+                if send_step(out, question).await.is_err() {
                     return Ok(Err(Gone));
                 }
             }
@@ -97,7 +97,7 @@ impl Rpc {
             after = changed.last_event;
             for question in changed.questions {
                 if watch.only.is_none_or(|only| only == question.id)
-                    && tell(out, question).await.is_err()
+                    && send_step(out, question).await.is_err()
                 {
                     return Ok(());
                 }
@@ -160,7 +160,7 @@ impl v1::question_service_server::QuestionService for Rpc {
         &self,
         request: Request<v1::GetQuestionRequest>,
     ) -> Result<Response<v1::GetQuestionResponse>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let id = convert::id(request.into_inner().question_id, QuestionId::new, "question_id")?;
         let question = self.engine.get_question(caller, id).await?;
         Ok(Response::new(v1::GetQuestionResponse { question: Some(question.into()) }))
@@ -170,7 +170,7 @@ impl v1::question_service_server::QuestionService for Rpc {
         &self,
         request: Request<v1::ListQuestionsRequest>,
     ) -> Result<Response<v1::ListQuestionsResponse>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let v1::ListQuestionsRequest { page_size, page_token, states, asker, target } =
             request.into_inner();
         let before = fields::page_after(&page_token)?.and_then(QuestionId::new);
@@ -190,7 +190,7 @@ impl v1::question_service_server::QuestionService for Rpc {
         &self,
         request: Request<v1::WatchQuestionsRequest>,
     ) -> Result<Response<Self::WatchQuestionsStream>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let v1::WatchQuestionsRequest { asker, target, question_id } = request.into_inner();
         let watch = Watch {
             caller,

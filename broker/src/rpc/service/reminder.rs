@@ -46,7 +46,7 @@ impl v1::reminder_service_server::ReminderService for Rpc {
         &self,
         request: Request<v1::ListRemindersRequest>,
     ) -> Result<Response<v1::ListRemindersResponse>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let v1::ListRemindersRequest { page_size, page_token, agent, states } =
             request.into_inner();
         let after = fields::page_after(&page_token)?.and_then(ReminderId::new);

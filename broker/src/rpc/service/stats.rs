@@ -70,7 +70,7 @@ impl Rpc {
         &self,
         request: Request<v1::GetTurnStatsRequest>,
     ) -> Result<Response<v1::GetTurnStatsResponse>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let v1::GetTurnStatsRequest { agent, window } = request.into_inner();
         let window = time::optional_span(window, "window")?.unwrap_or(STATS_WINDOW_DEFAULT);
         let TurnStats { window: Window { start, end }, total, agents, open } =

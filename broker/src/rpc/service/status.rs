@@ -24,7 +24,7 @@ impl v1::status_service_server::StatusService for Rpc {
         &self,
         request: Request<v1::ReportHarnessStatusRequest>,
     ) -> Result<Response<v1::ReportHarnessStatusResponse>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let v1::ReportHarnessStatusRequest { session_token, state, until_time } =
             request.into_inner();
         let state = convert::value::<v1::HarnessState, HarnessState>(state, "state")?;

@@ -18,7 +18,7 @@ impl v1::topology_service_server::TopologyService for Rpc {
         &self,
         request: Request<v1::GetSelfRequest>,
     ) -> Result<Response<v1::GetSelfResponse>, Status> {
-        let agent = self.engine.get_self(caller::of(&request)?).await?;
+        let agent = self.engine.get_self(caller::identify(&request)?).await?;
         Ok(Response::new(v1::GetSelfResponse { agent: Some(agent.into()) }))
     }
 
@@ -26,7 +26,7 @@ impl v1::topology_service_server::TopologyService for Rpc {
         &self,
         request: Request<v1::GetAgentRequest>,
     ) -> Result<Response<v1::GetAgentResponse>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let name = message::agent_name(&request.into_inner().name, "name")?;
         if caller.agent() != Some(&name) {
             self.engine.check_lookup(caller).await?;
@@ -39,7 +39,7 @@ impl v1::topology_service_server::TopologyService for Rpc {
         &self,
         request: Request<v1::ListAgentsRequest>,
     ) -> Result<Response<v1::ListAgentsResponse>, Status> {
-        self.engine.check_lookup(caller::of(&request)?).await?;
+        self.engine.check_lookup(caller::identify(&request)?).await?;
         let v1::ListAgentsRequest { page_size, page_token, include_retired } = request.into_inner();
         let after = message::optional_agent_name(&page_token, "page_token").map_err(|_| {
             bad_field("page_token", "is not a token of an earlier page; begin again without one")
@@ -57,7 +57,7 @@ impl v1::topology_service_server::TopologyService for Rpc {
         &self,
         request: Request<v1::ListChildrenRequest>,
     ) -> Result<Response<v1::ListChildrenResponse>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         self.engine.check_lookup(caller.clone()).await?;
         let name = message::optional_agent_name(&request.into_inner().name, "name")?;
         let agents = self.engine.list_children(caller, name).await?;
@@ -69,7 +69,7 @@ impl v1::topology_service_server::TopologyService for Rpc {
         &self,
         request: Request<v1::FindAgentsRequest>,
     ) -> Result<Response<v1::FindAgentsResponse>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let (agents, more) = self.engine.find_agents(caller, request.into_inner().text).await?;
         Ok(Response::new(v1::FindAgentsResponse {
             agents: agents.into_iter().map(Into::into).collect(),

@@ -54,7 +54,7 @@ impl Rpc {
     async fn feed(self, attached: Attached, out: Out<v1::AttachResponse>) {
         let Attached { attachment, session_token, resumed, agent, kin, open_turn } = attached;
         let (key, ended) = (attachment.agent(), attachment.ended().clone());
-        let hints = self.engine.hints().of(key);
+        let hints = self.engine.hints().agent(key);
         let identity = self.engine.identity();
         let mut shown = agent.clone();
         let mut shown_kin = kin.clone();
@@ -74,10 +74,10 @@ impl Rpc {
         }
         let (mut last_command, mut last_login) = (0, 0);
         loop {
-            let hint = hints.told.notified();
+            let hint = hints.changed.notified();
             tokio::pin!(hint);
             hint.as_mut().enable();
-            let told = async {
+            let step = async {
                 for command in self.engine.open_commands(key, last_command).await? {
                     last_command = command.id.get();
                     if out
@@ -131,17 +131,17 @@ impl Rpc {
                 }
                 Ok::<_, Refusal>(())
             };
-            if let Err(refusal) = told.await {
+            if let Err(refusal) = step.await {
                 drop(out.send(Err(refusal.into())).await);
                 return;
             }
-            let last_word = tokio::select! {
+            let refusal = tokio::select! {
                 () = hint => continue,
                 () = out.closed() => return,
                 () = ended.cancelled() => Refusal::LeaseLost,
                 () = self.engine.draining().cancelled() => Refusal::Draining,
             };
-            drop(out.send(Err(last_word.into())).await);
+            drop(out.send(Err(refusal.into())).await);
             return;
         }
     }
@@ -155,7 +155,7 @@ impl v1::turn_service_server::TurnService for Rpc {
         &self,
         request: Request<v1::AttachRequest>,
     ) -> Result<Response<Self::AttachStream>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let isolation = caller::isolation(&request);
         let v1::AttachRequest { session_token, take_over, revision } = request.into_inner();
         if revision.chars().count() > 100 || revision.contains(char::is_control) {
@@ -174,7 +174,7 @@ impl v1::turn_service_server::TurnService for Rpc {
         &self,
         request: Request<v1::AckCommandRequest>,
     ) -> Result<Response<v1::AckCommandResponse>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let v1::AckCommandRequest { session_token, command_id, error } = request.into_inner();
         let id = convert::id(command_id, CommandId::new, "command_id")?;
         self.engine
@@ -241,7 +241,7 @@ impl v1::turn_service_server::TurnService for Rpc {
         &self,
         request: Request<v1::HeartbeatRequest>,
     ) -> Result<Response<v1::HeartbeatResponse>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let token = fields::token(request.into_inner().session_token, "session_token")?;
         let open = self.engine.heartbeat(caller, token).await?;
         Ok(Response::new(v1::HeartbeatResponse { open_turn_id: open.map_or(0, TurnId::get) }))
@@ -251,7 +251,7 @@ impl v1::turn_service_server::TurnService for Rpc {
         &self,
         request: Request<Streaming<v1::ReportTurnEventsRequest>>,
     ) -> Result<Response<v1::ReportTurnEventsResponse>, Status> {
-        let caller = caller::of(&request)?;
+        let caller = caller::identify(&request)?;
         let mut stream = request.into_inner();
         let mut turn = None;
         let mut kept_count = 0;

@@ -20,7 +20,7 @@ pub(super) const STEPS_MAX: usize = 64;
 
 pub(super) fn caller(who: &str) -> Caller {
     if who == "operator" {
-        return Caller::Operator(OperatorName::of(1000, Some("ada")));
+        return Caller::Operator(OperatorName::new(1000, Some("ada")));
     }
     Caller::Agent(name(who))
 }

@@ -257,10 +257,10 @@ impl Life {
         engine: std::sync::Arc<hive_broker::engine::Engine>,
         key: hive_broker::store::AgentKey,
     ) {
-        let hints = engine.hints().of(key);
+        let hints = engine.hints().agent(key);
         let mut after = 0;
         loop {
-            let told = hints.told.notified();
+            let told = hints.changed.notified();
             for command in engine.open_commands(key, after).await.unwrap_or_default() {
                 after = command.id.get();
                 self.obey(command.id, &command.order);

@@ -57,10 +57,10 @@ impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::AnswerTooLong(bytes) => {
-                Self::BodyTooLarge { bytes, max: bound(hive_core::limits::ANSWER_BYTES_MAX) }
+                Self::BodyTooLarge { bytes, max: saturated(hive_core::limits::ANSWER_BYTES_MAX) }
             }
             Fault::TextTooLong(bytes) => {
-                Self::BodyTooLarge { bytes, max: bound(hive_core::limits::QUESTION_BYTES_MAX) }
+                Self::BodyTooLarge { bytes, max: saturated(hive_core::limits::QUESTION_BYTES_MAX) }
             }
             Fault::NoText
             | Fault::TooManyOptions(_)
@@ -77,7 +77,7 @@ impl From<Fault> for Refusal {
     }
 }
 
-fn bound(bytes: usize) -> u32 {
+fn saturated(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
@@ -214,7 +214,7 @@ fn checked(tx: &Tx<'_>, row: &QuestionRow, answer: &Answer) -> Result<Answer, Re
     if row.question.state != State::Open && !planted {
         return Err(close::already(tx, row)?);
     }
-    Ok(row.question.wording.take(answer)?)
+    Ok(row.question.wording.accept(answer)?)
 }
 
 fn put(admission: &Admission<'_, '_>, ask: &Ask) -> Result<Asked, Refusal> {

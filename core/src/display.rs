@@ -1,4 +1,4 @@
-//! Words: names of enum values in sentences for people, the same in the log, in errors and in
+//! Names of enum values in sentences for people, the same in the log, in errors and in
 //! notices.
 
 use std::fmt;
@@ -10,7 +10,7 @@ use crate::message::SystemKind;
 use crate::turn::{Kind, Outcome};
 use crate::{loose_end, question, reminder};
 
-macro_rules! words {
+macro_rules! display {
     ($($kind:ty { $($variant:ident = $text:literal),+ $(,)? })+) => {$(
         impl fmt::Display for $kind {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -20,7 +20,7 @@ macro_rules! words {
     )+};
 }
 
-words! {
+display! {
     HarnessState {
         Offline = "offline", Starting = "starting", Idle = "idle", Thinking = "thinking", Compacting = "compacting",
         RateLimited = "rate limited", NeedsLogin = "needs login", Unavailable = "unavailable", Stopped = "stopped",

@@ -38,7 +38,7 @@ async fn a_body_over_the_bound_is_refused_with_both_numbers() {
 
 #[tokio::test]
 async fn a_full_inbox_refuses_its_senders_until_something_is_settled() {
-    let hive = Hive::bounded(
+    let hive = Hive::with_limits(
         &["alice", "bob", "carol"],
         Limits { inbox_depth_max: 2, ..Limits::default() },
     )
@@ -63,7 +63,7 @@ async fn a_full_inbox_refuses_its_senders_until_something_is_settled() {
 
 #[tokio::test]
 async fn a_broadcast_leaves_full_inboxes_out_and_says_which() {
-    let hive = Hive::bounded(
+    let hive = Hive::with_limits(
         &["alice", "bob", "carol"],
         Limits { inbox_depth_max: 1, ..Limits::default() },
     )
@@ -81,7 +81,7 @@ async fn a_broadcast_leaves_full_inboxes_out_and_says_which() {
 
 #[tokio::test]
 async fn who_sends_too_fast_is_told_how_long_to_wait_and_others_are_not_slowed() {
-    let hive = Hive::bounded(
+    let hive = Hive::with_limits(
         &["alice", "bob", "carol"],
         Limits { sends_per_minute_max: 3, ..Limits::default() },
     )
@@ -106,9 +106,11 @@ async fn who_sends_too_fast_is_told_how_long_to_wait_and_others_are_not_slowed()
 
 #[tokio::test]
 async fn a_repeated_request_costs_no_rate() {
-    let hive =
-        Hive::bounded(&["alice", "bob"], Limits { sends_per_minute_max: 1, ..Limits::default() })
-            .await;
+    let hive = Hive::with_limits(
+        &["alice", "bob"],
+        Limits { sends_per_minute_max: 1, ..Limits::default() },
+    )
+    .await;
     let key = request("SendMessage", "r1", 1);
     for _ in 0..3 {
         let sent = hive.engine().send(actor("alice"), key.clone(), mail("bob", "hello")).await;
@@ -119,7 +121,7 @@ async fn a_repeated_request_costs_no_rate() {
 #[tokio::test]
 async fn bytes_waiting_unread_are_bounded_per_sender_and_freed_by_settling() {
     let limits = Limits { sender_stored_bytes_max: 10, ..Limits::default() };
-    let hive = Hive::bounded(&["alice", "bob", "carol"], limits).await;
+    let hive = Hive::with_limits(&["alice", "bob", "carol"], limits).await;
     let first = hive.send("alice", "bob", "123456").await;
     hive.send("alice", "carol", "1234").await;
     assert_eq!(hive.numbers("alice").await.stored_bytes, 10);
@@ -147,7 +149,7 @@ async fn a_broadcast_counts_once_for_each_inbox_it_waits_in() {
 #[tokio::test]
 async fn a_broadcast_that_would_wait_in_too_many_inboxes_is_refused() {
     let limits = Limits { sender_stored_bytes_max: 10, ..Limits::default() };
-    let hive = Hive::bounded(&["alice", "bob", "carol", "dave"], limits).await;
+    let hive = Hive::with_limits(&["alice", "bob", "carol", "dave"], limits).await;
     assert!(matches!(
         hive.try_send("alice", "*", "1234").await,
         Err(Refusal::StorageFull { bytes: 0, max: 10 })
@@ -159,7 +161,7 @@ async fn a_broadcast_that_would_wait_in_too_many_inboxes_is_refused() {
 #[tokio::test]
 async fn a_full_inbox_costs_its_senders_no_rate() {
     let limits = Limits { inbox_depth_max: 1, sends_per_minute_max: 2, ..Limits::default() };
-    let hive = Hive::bounded(&["alice", "bob", "carol"], limits).await;
+    let hive = Hive::with_limits(&["alice", "bob", "carol"], limits).await;
     hive.send("alice", "bob", "one").await;
     for _ in 0..5 {
         assert!(matches!(
@@ -178,7 +180,7 @@ async fn notices_are_never_refused_and_take_one_anothers_place_past_the_bound() 
         park_backoff_base_ms: 1,
         ..Limits::default()
     };
-    let hive = Hive::bounded(&["boss"], limits).await;
+    let hive = Hive::with_limits(&["boss"], limits).await;
     hive.create("kid", Some("boss"), Policy::default()).await;
     hive.send("operator", "boss", "one").await;
     hive.send("operator", "boss", "two").await;
@@ -227,7 +229,7 @@ async fn what_is_refused_leaves_nothing_behind() {
         body_bytes_max: 40,
         ..Limits::default()
     };
-    let hive = Hive::bounded(&["alice", "bob"], limits).await;
+    let hive = Hive::with_limits(&["alice", "bob"], limits).await;
     hive.send("alice", "bob", "one").await;
     let before = (
         hive.engine().totals().await.expect("totals"),

@@ -18,7 +18,7 @@ pub struct AgentHints {
     /// Its session was replaced or ended.
     pub session: Notify,
     /// It has a command, or was changed.
-    pub told: Notify,
+    pub changed: Notify,
 }
 
 /// The hints of all agents.
@@ -32,7 +32,7 @@ pub struct Hints {
     /// A deadline or a reminder may have come nearer.
     pub wall_due: Notify,
     /// The operator outbox may have a new item.
-    pub attention: Notify,
+    pub outbox: Notify,
 }
 
 impl Default for Hints {
@@ -43,7 +43,7 @@ impl Default for Hints {
             agents_changed: watch::channel(0).0,
             due: Notify::new(),
             wall_due: Notify::new(),
-            attention: Notify::new(),
+            outbox: Notify::new(),
         }
     }
 }
@@ -51,7 +51,7 @@ impl Default for Hints {
 impl Hints {
     /// Returns the hints of an agent.
     #[must_use]
-    pub fn of(&self, agent: AgentKey) -> Arc<AgentHints> {
+    pub fn agent(&self, agent: AgentKey) -> Arc<AgentHints> {
         let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(agents.entry(agent).or_default())
     }
@@ -78,21 +78,21 @@ impl Committed for Hints {
     fn committed(&self, effects: &[Effect], last_event: u64) {
         for effect in effects {
             match effect {
-                Effect::Wake(agent) => self.of(*agent).inbox.notify_waiters(),
+                Effect::Wake(agent) => self.agent(*agent).inbox.notify_waiters(),
                 Effect::Session(agent) => {
-                    let hints = self.of(*agent);
+                    let hints = self.agent(*agent);
                     hints.session.notify_waiters();
                     // A call that waits for mail on an old session is notified that the session
                     // ended.
                     hints.inbox.notify_waiters();
                 }
                 Effect::Told(agent) => {
-                    self.of(*agent).told.notify_waiters();
+                    self.agent(*agent).changed.notify_waiters();
                     self.agents_changed.send_modify(|changes| *changes += 1);
                 }
                 Effect::Due => self.due.notify_one(),
                 Effect::WallDue => self.wall_due.notify_one(),
-                Effect::Attention => self.attention.notify_one(),
+                Effect::Attention => self.outbox.notify_one(),
                 // No waiter depends on these.
                 Effect::Presence(..) | Effect::NameFreed(_) => {}
             }

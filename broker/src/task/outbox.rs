@@ -18,27 +18,27 @@ use crate::engine::mail::outbox::Item;
 use crate::notify::Notifier;
 
 /// Most notifications at once.
-const TELLINGS_MAX: usize = 4;
+const NOTIFICATIONS_MAX: usize = 4;
 
 /// Notifies the operator of due items until `stop`. A notification that runs then is cancelled, and
 /// its item stays in the outbox.
-pub async fn attention(engine: Arc<Engine>, notifier: Arc<Notifier>, stop: CancellationToken) {
-    let (mut tellings, mut telling) = (JoinSet::new(), BTreeSet::new());
-    while let Err(error) = engine.begin_attention().await {
+pub async fn outbox(engine: Arc<Engine>, notifier: Arc<Notifier>, stop: CancellationToken) {
+    let (mut notifications, mut under_way) = (JoinSet::new(), BTreeSet::new());
+    while let Err(error) = engine.begin_outbox().await {
         engine.task_failed(OUTBOX, &error);
         if stop.run_until_cancelled(tokio::time::sleep(RETRY_PAUSE)).await.is_none() {
             return;
         }
     }
     loop {
-        let signal = engine.hints().attention.notified();
-        let free = TELLINGS_MAX - telling.len();
-        let wait = match engine.due_attention(&telling, free).await {
+        let signal = engine.hints().outbox.notified();
+        let free = NOTIFICATIONS_MAX - under_way.len();
+        let wait = match engine.due_items(&under_way, free).await {
             Ok(due) => {
                 engine.task_succeeded(OUTBOX);
                 for item in due.items {
-                    telling.insert(item.row);
-                    tellings.spawn(tell(
+                    under_way.insert(item.row);
+                    notifications.spawn(notify(
                         Arc::clone(&engine),
                         Arc::clone(&notifier),
                         item,
@@ -46,7 +46,7 @@ pub async fn attention(engine: Arc<Engine>, notifier: Arc<Notifier>, stop: Cance
                     ));
                 }
                 // If all slots are taken, the next free one reads the outbox again.
-                due.next.filter(|_| telling.len() < TELLINGS_MAX)
+                due.next.filter(|_| under_way.len() < NOTIFICATIONS_MAX)
             }
             Err(error) => {
                 engine.task_failed(OUTBOX, &error);
@@ -56,23 +56,23 @@ pub async fn attention(engine: Arc<Engine>, notifier: Arc<Notifier>, stop: Cance
         tokio::select! {
             () = signal => {}
             () = timer(wait) => {}
-            Some(over) = tellings.join_next() => match over {
+            Some(over) = notifications.join_next() => match over {
                 Ok(row) => {
-                    telling.remove(&row);
+                    under_way.remove(&row);
                 }
                 // It is not known which one it was; the others end by themselves, and then the
                 // outbox is read again.
                 Err(error) => {
-                    tracing::error!(%error, "telling the operator panicked");
-                    while tellings.join_next().await.is_some() {}
-                    telling.clear();
+                    tracing::error!(%error, "a notification of the operator panicked");
+                    while notifications.join_next().await.is_some() {}
+                    under_way.clear();
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
             },
             () = stop.cancelled() => break,
         }
     }
-    while tellings.join_next().await.is_some() {}
+    while notifications.join_next().await.is_some() {}
 }
 
 async fn timer(wait: Option<Duration>) {
@@ -83,29 +83,31 @@ async fn timer(wait: Option<Duration>) {
 }
 
 /// Notifies the operator of one item and stores the result in the outbox; returns its row.
-async fn tell(
+async fn notify(
     engine: Arc<Engine>,
     notifier: Arc<Notifier>,
     item: Item,
     stop: CancellationToken,
 ) -> i64 {
-    let Some(told) = stop.run_until_cancelled(notifier.tell(&item)).await else { return item.row };
-    if let Err(error) = &told {
-        tracing::warn!(kind = ?item.kind, id = item.id, failures = item.failures + 1, "the operator could not be told: {error}");
+    let Some(sent) = stop.run_until_cancelled(notifier.notify(&item)).await else {
+        return item.row;
+    };
+    if let Err(error) = &sent {
+        tracing::warn!(kind = ?item.kind, id = item.id, failures = item.failures + 1, "the operator could not be notified: {error}");
     }
     loop {
-        let noted = match told {
-            Ok(()) => engine.told(&item).await.map(
-                |()| tracing::debug!(kind = ?item.kind, id = item.id, "the operator was told"),
+        let noted = match sent {
+            Ok(()) => engine.remove_item(&item).await.map(
+                |()| tracing::debug!(kind = ?item.kind, id = item.id, "the operator was notified"),
             ),
             Err(_) => engine
-                .not_told(&item)
+                .postpone_item(&item)
                 .await
-                .map(|pause| tracing::debug!(id = item.id, ?pause, "it is tried again")),
+                .map(|pause| tracing::debug!(id = item.id, ?pause, "it is retried")),
         };
         let Err(error) = noted else { return item.row };
         // Retried: an item that was reported and is still in the outbox would be reported again.
-        tracing::warn!(%error, id = item.id, "what became of telling the operator could not be noted; trying again");
+        tracing::warn!(%error, id = item.id, "the result of a notification could not be stored; it is retried");
         if stop.run_until_cancelled(tokio::time::sleep(RETRY_PAUSE)).await.is_none() {
             return item.row;
         }

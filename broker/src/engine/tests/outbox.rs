@@ -11,7 +11,7 @@ use crate::engine::mail::outbox::{Item, Kind};
 const LONG: u64 = 3600;
 
 /// Returns a hive with a notifier for its operator.
-async fn telling(agents: &[&str]) -> Hive {
+async fn with_notifier(agents: &[&str]) -> Hive {
     let hive = Hive::new(agents).await;
     hive.engine().store().use_attention();
     hive
@@ -19,7 +19,7 @@ async fn telling(agents: &[&str]) -> Hive {
 
 /// Returns the items to report now.
 async fn due(hive: &Hive) -> Vec<Item> {
-    hive.engine().due_attention(&BTreeSet::new(), 100).await.expect("the outbox is read").items
+    hive.engine().due_items(&BTreeSet::new(), 100).await.expect("the outbox is read").items
 }
 
 /// Returns the kinds, agents and ids of the items to report now.
@@ -27,7 +27,7 @@ async fn waiting(hive: &Hive) -> Vec<(Kind, String, u64)> {
     due(hive).await.into_iter().map(|item| (item.kind, item.agent, item.id)).collect()
 }
 
-fn of(kind: Kind, agent: &str, id: MessageId) -> (Kind, String, u64) {
+fn item(kind: Kind, agent: &str, id: MessageId) -> (Kind, String, u64) {
     (kind, agent.to_owned(), id.get())
 }
 
@@ -56,7 +56,7 @@ async fn kill(hive: &Hive, harness: &Harness) -> MessageId {
 
 #[tokio::test]
 async fn mail_to_the_operator_waits_once_until_it_is_told() {
-    let hive = telling(&["ada", "bob"]).await;
+    let hive = with_notifier(&["ada", "bob"]).await;
     hive.send("ada", "bob", "not for the operator").await;
     hive.send("ada", "*", "nor is this").await;
     assert_eq!(rows(&hive).await, 0);
@@ -69,16 +69,19 @@ async fn mail_to_the_operator_waits_once_until_it_is_told() {
         (items[0].text.as_str(), items[0].create_time, items[0].failures),
         ("hello", sent_at, 0)
     );
-    assert_eq!(waiting(&hive).await, [of(Kind::Mail, "ada", first), of(Kind::Mail, "bob", second)]);
-    hive.engine().told(&items[0]).await.expect("noted");
-    assert_eq!(waiting(&hive).await, [of(Kind::Mail, "bob", second)]);
-    hive.engine().told(&items[1]).await.expect("noted");
+    assert_eq!(
+        waiting(&hive).await,
+        [item(Kind::Mail, "ada", first), item(Kind::Mail, "bob", second)]
+    );
+    hive.engine().remove_item(&items[0]).await.expect("noted");
+    assert_eq!(waiting(&hive).await, [item(Kind::Mail, "bob", second)]);
+    hive.engine().remove_item(&items[1]).await.expect("noted");
     assert_eq!(rows(&hive).await, 0);
 }
 
 #[tokio::test]
 async fn a_question_to_the_operator_waits_and_the_message_that_brings_it_does_not_besides() {
-    let hive = telling(&["ada", "bob"]).await;
+    let hive = with_notifier(&["ada", "bob"]).await;
     let ask = |to: &str| {
         let wording = Wording {
             text: "Deploy?".to_owned(),
@@ -105,7 +108,7 @@ async fn a_question_to_the_operator_waits_and_the_message_that_brings_it_does_no
 
 #[tokio::test]
 async fn a_dead_letter_waits_whoever_its_parent_is_and_its_notice_does_not_wait_besides() {
-    let hive = telling(&["root"]).await;
+    let hive = with_notifier(&["root"]).await;
     hive.create("kid", Some("root"), Policy::default()).await;
     for agent in ["root", "kid"] {
         let harness = hive.attach(agent).await;
@@ -130,14 +133,14 @@ async fn a_dead_letter_waits_whoever_its_parent_is_and_its_notice_does_not_wait_
         assert_eq!(of_death.len(), usize::from(agent == "root"), "a root's parent is the operator");
         assert!(!items.iter().any(|item| of_death.contains(&item.id)), "{items:?}");
         for item in items {
-            hive.engine().told(&item).await.expect("noted");
+            hive.engine().remove_item(&item).await.expect("noted");
         }
     }
 }
 
 #[tokio::test]
 async fn notices_of_failed_and_impossible_turns_wait_as_mail_about_their_agent() {
-    let hive = telling(&["bob"]).await;
+    let hive = with_notifier(&["bob"]).await;
     hive.send("operator", "bob", "hello").await;
     let harness = hive.attach("bob").await;
     hive.turn(&harness, Outcome::Failed).await;
@@ -147,7 +150,7 @@ async fn notices_of_failed_and_impossible_turns_wait_as_mail_about_their_agent()
         .notices("operator")
         .await
         .iter()
-        .map(|notice| of(Kind::Mail, "bob", notice.message.id))
+        .map(|notice| item(Kind::Mail, "bob", notice.message.id))
         .collect();
     assert_eq!(notices.len(), 2);
     assert_eq!(waiting(&hive).await, notices);
@@ -155,7 +158,7 @@ async fn notices_of_failed_and_impossible_turns_wait_as_mail_about_their_agent()
 
 #[tokio::test]
 async fn a_missing_login_waits_once_per_park() {
-    let hive = telling(&["bob"]).await;
+    let hive = with_notifier(&["bob"]).await;
     hive.send("operator", "bob", "hello").await;
     let harness = hive.attach("bob").await;
     let login = |state| hive.report(&harness, state);
@@ -191,7 +194,7 @@ async fn without_anybody_who_tells_nothing_is_kept() {
 
 #[tokio::test]
 async fn what_waits_no_more_is_not_told() {
-    let hive = telling(&["bob"]).await;
+    let hive = with_notifier(&["bob"]).await;
     let mail = hive.send("bob", "operator", "hello").await;
     hive.decide("operator", mail, Decision::Ack).await.expect("acked");
     let dropped = hive.send("bob", "operator", "hello again").await;
@@ -203,29 +206,29 @@ async fn what_waits_no_more_is_not_told() {
     hive.send("operator", "bob", "poison").await;
     let dead = kill(&hive, &harness).await;
     for item in due(&hive).await.into_iter().filter(|item| item.kind == Kind::Mail) {
-        hive.engine().told(&item).await.expect("noted");
+        hive.engine().remove_item(&item).await.expect("noted");
     }
     hive.decide("bob", dead, Decision::Redrive).await.expect("redriven");
     assert_eq!((waiting(&hive).await, rows(&hive).await), (vec![], 0));
     kill(&hive, &harness).await;
     assert!(
-        waiting(&hive).await.contains(&of(Kind::DeadLetter, "bob", dead)),
+        waiting(&hive).await.contains(&item(Kind::DeadLetter, "bob", dead)),
         "it is dead once more"
     );
 }
 
 #[tokio::test]
 async fn what_could_not_be_told_is_tried_again_with_backoff_as_long_as_it_waits() {
-    let hive = telling(&["bob"]).await;
+    let hive = with_notifier(&["bob"]).await;
     let mail = hive.send("bob", "operator", "hello").await;
     for (failures, pause) in [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300].into_iter().enumerate() {
         let items = due(&hive).await;
         assert_eq!((items.len(), items[0].failures as usize), (1, failures));
-        let put_off = hive.engine().not_told(&items[0]).await.expect("noted");
+        let put_off = hive.engine().postpone_item(&items[0]).await.expect("noted");
         assert_eq!(put_off, Duration::from_secs(pause));
         hive.pass(pause - 1);
         let later =
-            hive.engine().due_attention(&BTreeSet::new(), 100).await.expect("the outbox is read");
+            hive.engine().due_items(&BTreeSet::new(), 100).await.expect("the outbox is read");
         assert_eq!((later.items.len(), later.next), (0, Some(Duration::from_secs(1))));
         hive.pass(1);
     }
@@ -235,24 +238,24 @@ async fn what_could_not_be_told_is_tried_again_with_backoff_as_long_as_it_waits(
 
 #[tokio::test]
 async fn a_clock_that_is_set_back_puts_nothing_off_for_longer() {
-    let hive = telling(&["bob"]).await;
+    let hive = with_notifier(&["bob"]).await;
     let mail = hive.send("bob", "operator", "hello").await;
-    hive.engine().not_told(&due(&hive).await[0]).await.expect("noted");
+    hive.engine().postpone_item(&due(&hive).await[0]).await.expect("noted");
     let wall = hive.engine().clock().now().wall;
     hive.clock.set_wall(wall.before(Duration::from_secs(LONG)));
-    assert_eq!(waiting(&hive).await, [of(Kind::Mail, "bob", mail)]);
+    assert_eq!(waiting(&hive).await, [item(Kind::Mail, "bob", mail)]);
 }
 
 #[tokio::test]
 async fn what_is_being_told_is_not_told_twice_and_only_as_much_as_there_are_hands() {
-    let hive = telling(&["bob"]).await;
+    let hive = with_notifier(&["bob"]).await;
     for number in 0..5 {
         hive.send("bob", "operator", &format!("letter {number}")).await;
     }
     let mut telling = BTreeSet::new();
     let mut told = Vec::new();
     for wanted in [2, 2, 1, 0] {
-        let due = hive.engine().due_attention(&telling, 2).await.expect("the outbox is read");
+        let due = hive.engine().due_items(&telling, 2).await.expect("the outbox is read");
         assert_eq!((due.items.len(), due.next), (wanted, None));
         telling.extend(due.items.iter().map(|item| item.row));
         told.extend(due.items.into_iter().map(|item| item.text));
@@ -262,7 +265,7 @@ async fn what_is_being_told_is_not_told_twice_and_only_as_much_as_there_are_hand
 
 #[tokio::test]
 async fn a_long_text_is_cut_where_a_character_ends() {
-    let hive = telling(&["bob"]).await;
+    let hive = with_notifier(&["bob"]).await;
     let fits = "x".repeat(4096);
     hive.send("bob", "operator", &fits).await;
     hive.send("bob", "operator", &"ä".repeat(2049)).await;
@@ -272,23 +275,23 @@ async fn a_long_text_is_cut_where_a_character_ends() {
 
 #[tokio::test]
 async fn the_outbox_survives_the_broker_and_a_new_one_tries_at_once() {
-    let mut hive = telling(&["bob"]).await;
+    let mut hive = with_notifier(&["bob"]).await;
     let told = hive.send("bob", "operator", "told").await;
     let failed = hive.send("bob", "operator", "failed").await;
     let items = due(&hive).await;
-    hive.engine().told(&items[0]).await.expect("noted");
-    hive.engine().not_told(&items[1]).await.expect("noted");
+    hive.engine().remove_item(&items[0]).await.expect("noted");
+    hive.engine().postpone_item(&items[1]).await.expect("noted");
     hive.crash().await;
     assert_eq!(waiting(&hive).await, []);
-    hive.engine().begin_attention().await.expect("it begins");
-    assert_eq!(waiting(&hive).await, [of(Kind::Mail, "bob", failed)]);
+    hive.engine().begin_outbox().await.expect("it begins");
+    assert_eq!(waiting(&hive).await, [item(Kind::Mail, "bob", failed)]);
     assert_ne!(told, failed);
 }
 
 #[tokio::test]
 async fn whoever_tells_is_woken_by_what_begins_to_wait() {
-    let hive = telling(&["bob"]).await;
-    let signal = hive.engine().hints().attention.notified();
+    let hive = with_notifier(&["bob"]).await;
+    let signal = hive.engine().hints().outbox.notified();
     hive.send("bob", "operator", "hello").await;
     tokio::time::timeout(Duration::from_secs(30), signal).await.expect("it is woken");
 }
