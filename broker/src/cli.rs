@@ -45,8 +45,8 @@ pub struct Cli {
     pub log_format: LogFormat,
 }
 
-/// Named by the variable, too: whoever set it has not written the option that the error begins
-/// with.
+/// Parses the limit. The error names the variable too, because the command line may not have the
+/// option.
 fn reminders_pending_max(text: &str) -> Result<u32, &'static str> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or("HIVE_REMIND_MAX_PENDING_PER_AGENT must be a whole number from 1 to 4294967295")

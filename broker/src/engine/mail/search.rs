@@ -94,7 +94,7 @@ impl Engine {
         let Some(batch) =
             self.store.read(move |conn, _| Ok::<_, Refusal>(after(conn, &behind)?)).await?
         else {
-            tracing::info!("the search index does not fit the mail and is made anew from it");
+            tracing::info!("the search index does not fit the mail and is rebuilt from it");
             self.on_index(|index| {
                 index.forget();
                 Ok(())
