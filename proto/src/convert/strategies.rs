@@ -2,8 +2,7 @@
 
 mod conversation;
 mod event;
-
-use std::time::Duration;
+mod turn;
 
 use hive_core::agent::{Agent, HarnessState, Isolation, KickOnStart, Policy, Source};
 use hive_core::command::{Command, Order};
@@ -11,10 +10,8 @@ use hive_core::delivery::{Delivery, Lane, RedeliveryCause, State};
 use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::message::{Message, Origin, Recipient, SystemKind};
 use hive_core::name::{AgentName, Label, RESERVED};
-use hive_core::park;
 use hive_core::time::WallTime;
 use hive_core::tree::{Child, Found, Kin};
-use hive_core::turn::{self, Outcome, ToolUse, Turn, Usage};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -22,6 +19,7 @@ use proptest::sample::select;
 
 pub(super) use conversation::{loose_end, question, reminder};
 pub(super) use event::event;
+pub(super) use turn::{park, tool_use, turn, usage};
 
 fn unreserved(pattern: &'static str) -> impl Strategy<Value = String> {
     pattern.prop_filter("a reserved word is no name", |text: &String| {
@@ -193,120 +191,6 @@ pub(super) fn delivery() -> impl Strategy<Value = Delivery> {
                 }
             },
         )
-}
-
-fn outcome() -> impl Strategy<Value = Outcome> {
-    use Outcome::{
-        AuthFailed, Cancelled, Drained, Failed, Fenced, Ok, RateLimited, Unavailable, Vanished,
-    };
-    select(vec![
-        Ok,
-        Failed,
-        RateLimited,
-        AuthFailed,
-        Unavailable,
-        Cancelled,
-        Drained,
-        Vanished,
-        Fenced,
-    ])
-}
-
-pub(super) fn usage() -> impl Strategy<Value = Usage> {
-    (any::<(u64, u64, u64, u64, u64)>(), any::<(u32, u32)>()).prop_map(
-        |(
-            (input_tokens, cache_read_tokens, cache_creation_tokens, output_tokens, cost_micro_usd),
-            (inference_count, tool_call_count),
-        )| Usage {
-            input_tokens,
-            cache_read_tokens,
-            cache_creation_tokens,
-            output_tokens,
-            cost_micro_usd,
-            inference_count,
-            tool_call_count,
-        },
-    )
-}
-
-pub(super) fn tool_use() -> impl Strategy<Value = ToolUse> {
-    (text(), any::<u32>()).prop_map(|(name, count)| ToolUse { name, count })
-}
-
-fn turn_kind() -> impl Strategy<Value = turn::Kind> {
-    select(vec![
-        turn::Kind::Mail,
-        turn::Kind::Continue,
-        turn::Kind::Checkpoint,
-        turn::Kind::Compact,
-    ])
-}
-
-pub(super) fn turn() -> impl Strategy<Value = Turn> {
-    (
-        (
-            turn_id(),
-            agent_name(),
-            turn_kind(),
-            text(),
-            any::<u64>(),
-            option::of(message_id()),
-            any::<u32>(),
-        ),
-        (
-            option::of(outcome()),
-            wall_time(),
-            option::of(wall_time()),
-            text(),
-            text(),
-            usage(),
-            text(),
-        ),
-        (
-            any::<u64>(),
-            any::<u64>(),
-            any::<bool>(),
-            vec(message_id(), 0..4),
-            vec(message_id(), 0..4),
-        ),
-    )
-        .prop_map(
-            |(
-                (id, agent, kind, conversation, session_epoch, message_id, attempt),
-                (outcome, start_time, end_time, error, output_tail, usage, model),
-                (context_tokens, context_window_tokens, compacted, received, sent),
-            )| Turn {
-                id,
-                agent,
-                kind,
-                conversation,
-                session_epoch,
-                message_id,
-                attempt,
-                outcome,
-                start_time,
-                end_time,
-                error,
-                output_tail,
-                usage,
-                model,
-                context_tokens,
-                context_window_tokens,
-                compacted,
-                received,
-                sent,
-            },
-        )
-}
-
-pub(super) fn park() -> impl Strategy<Value = park::View> {
-    let until = option::of((wall_time(), any::<u32>()));
-    (outcome(), until, text()).prop_map(|(cause, until, error)| park::View {
-        cause,
-        until: until.map(|(until, _)| until),
-        remaining: until.map(|(_, millis)| Duration::from_millis(millis.into())),
-        error,
-    })
 }
 
 pub(super) fn policy() -> impl Strategy<Value = Policy> {
