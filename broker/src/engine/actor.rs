@@ -4,6 +4,7 @@
 //! token of an open turn; so a bridge that outlived its turn, or a shell that dropped the token,
 //! can neither send nor take mail.
 
+use crate::engine::error::{AgentError, TurnError};
 use hive_core::caller::Caller;
 use hive_core::message::OPERATOR;
 use hive_core::name::nearest;
@@ -50,10 +51,10 @@ impl Actor {
     /// Returns the open turn of the call; `None` for an agent without a harness.
     pub(crate) fn turn(&self, tx: &Tx<'_>, me: &AgentRow) -> Result<Option<TurnRow>, Refusal> {
         match (&self.process_token, &me.session_token) {
-            (Some(token), _) => {
-                turn::open_of_process(tx, me.key, token)?.map(Some).ok_or(Refusal::TurnEnded)
-            }
-            (None, Some(_)) => Err(Refusal::TurnEnded),
+            (Some(token), _) => turn::open_of_process(tx, me.key, token)?
+                .map(Some)
+                .ok_or(Refusal::from(TurnError::Ended)),
+            (None, Some(_)) => Err(Refusal::from(TurnError::Ended)),
             (None, None) => Ok(None),
         }
     }
@@ -71,7 +72,7 @@ pub(crate) fn row(conn: &rusqlite::Connection, caller: &Caller) -> Result<AgentR
 pub(crate) fn active(conn: &rusqlite::Connection, name: &str) -> Result<AgentRow, Refusal> {
     let row = known(conn, name)?;
     if row.retired {
-        return Err(Refusal::AgentRetired { name: row.name });
+        return Err(Refusal::from(AgentError::Retired { name: row.name }));
     }
     Ok(row)
 }
@@ -86,7 +87,7 @@ pub(crate) fn known(conn: &rusqlite::Connection, name: &str) -> Result<AgentRow,
                 .into_iter()
                 .map(str::to_owned)
                 .collect();
-            Err(Refusal::AgentNotFound { name: name.to_owned(), nearest })
+            Err(Refusal::from(AgentError::NotFound { name: name.to_owned(), nearest }))
         }
     }
 }
@@ -108,7 +109,7 @@ pub(crate) fn session(
 /// Refuses work for a stopped agent.
 pub(crate) fn check_started(row: &AgentRow) -> Result<(), Refusal> {
     if row.stopped && !hive_fault::planted!(StoppedRuns) {
-        return Err(Refusal::AgentStopped { agent: row.name.clone() });
+        return Err(Refusal::from(AgentError::Stopped { agent: row.name.clone() }));
     }
     Ok(())
 }

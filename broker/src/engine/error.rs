@@ -1,8 +1,7 @@
-//! Refusals: every error of the engine. Each maps to one stable reason; the sentence says what to
-//! do next.
+//! Refusals: every error of the engine, by noun. The sentence says what to do next.
 //!
-//! Invariant: [`Refusal::reason`] is exhaustive, so a new refusal cannot reach the wire without a
-//! reason.
+//! Invariant: [`Refusal::on_wire`] is the one map to the wire, and exhaustive. So a new refusal
+//! cannot reach it without a stable reason and an advice on retries.
 
 use std::time::Duration;
 
@@ -17,26 +16,96 @@ use crate::store::check::CheckError;
 use crate::store::search::SearchError;
 use crate::store::{CommandError, StoreError};
 
-/// The reason for which the engine refused a call.
+/// A refusal about an agent.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the sentences say it")]
-pub enum Refusal {
-    #[error("{field}: {problem}")]
-    Field { field: &'static str, problem: String },
+pub enum AgentError {
     #[error("there is no agent `{name}`{}", nearest_text(.nearest))]
-    AgentNotFound { name: String, nearest: Vec<String> },
+    NotFound { name: String, nearest: Vec<String> },
     #[error("agent `{name}` was retired; its mail is kept, but it takes no more")]
-    AgentRetired { name: String },
+    Retired { name: String },
+    #[error("`{agent}` is not your direct child; for others you need the capability `{capability}`", capability = QUERY_AGENT_STATE)]
+    NotYourChild { agent: String },
+    #[error("there is an agent `{name}` already")]
+    Exists { name: String },
+    #[error("agent `{agent}` starts no turns for now: {error}")]
+    Parked { agent: String, error: String, retry_after: Option<Duration> },
+    #[error(
+        "agent `{agent}` is stopped; the operator starts it with `hivectl agent start {agent}`"
+    )]
+    Stopped { agent: String },
+    #[error(
+        "the directories of an earlier agent `{agent}` that was purged are still being deleted; try again"
+    )]
+    Purging { agent: String },
+    #[error("`{parent}` is `{name}` itself or one of its descendants; that would close a circle")]
+    Cycle { name: String, parent: String },
+    #[error("the status text has {chars} characters; at most {max} are allowed, on one line")]
+    StatusTooLong { chars: usize, max: usize },
+}
+
+/// A refusal about a turn.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the sentences say it")]
+pub enum TurnError {
+    #[error("there is no turn {id} that you may see")]
+    NotFound { id: TurnId },
+    #[error("agent `{agent}` has no open turn")]
+    NoneOpen { agent: String },
+    #[error("this process has no open turn; nothing was sent or taken")]
+    Ended,
+    #[error("turn {id} of this session is still open; end it first")]
+    Open { id: TurnId },
+}
+
+/// A refusal about a harness, its commands and its login.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the sentences say it")]
+pub enum HarnessError {
+    #[error("there is no command {id} for this agent")]
+    CommandNotFound { id: CommandId },
+    #[error("a harness is attached to agent `{agent}`")]
+    Attached { agent: String },
+    #[error("agent `{agent}` has no harness that answers; start it, or look at what it says")]
+    Offline { agent: String },
+    #[error("a login dialogue with agent `{agent}` is open already; end that one first")]
+    LoginOpen { agent: String },
+    #[error(
+        "there is no login dialogue {id} that waits for you; it is over, or it is another agent's"
+    )]
+    LoginNotFound { id: u64 },
+}
+
+/// A refusal about a message or its delivery.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the sentences say it")]
+pub enum MailError {
     #[error("there is no message {id} that you sent or received")]
     MessageNotFound { id: MessageId },
     #[error("there is no delivery of message {message} to `{agent}`")]
     DeliveryNotFound { agent: String, message: MessageId },
+    #[error("your policy does not allow you to send to `{recipient}`; allowed are: {}", .allowed.join(", "))]
+    RecipientNotAllowed { recipient: String, allowed: Vec<String> },
+    #[error("the delivery of message {message} to `{agent}` is {state}, which does not allow that")]
+    WrongState { agent: String, message: MessageId, state: State },
+    #[error("the inbox of `{agent}` is full: {depth} unsettled deliveries, {max} are allowed")]
+    InboxFull { agent: String, depth: u32, max: u32 },
+    #[error(
+        "the body has {bytes} bytes; at most {max} are allowed. Put the rest into a file and send its path"
+    )]
+    BodyTooLarge { bytes: usize, max: u32 },
+    #[error("you send too fast: at most {} a minute", counted(*per_minute, "message"))]
+    RateLimited { per_minute: u32, retry_after: Duration },
+    #[error("{bytes} bytes of your messages are waiting unread; at most {max} are allowed")]
+    StorageFull { bytes: u64, max: u64 },
+}
+
+/// A refusal about a question.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the sentences say it")]
+pub enum QuestionError {
     #[error("there is no question {id} that you asked or were asked")]
-    QuestionNotFound { id: QuestionId },
-    #[error("there is no reminder {id} of yours")]
-    ReminderNotFound { id: ReminderId },
-    #[error("you have no loose end of kind {kind} with id {id}")]
-    LooseEndNotFound { kind: loose_end::Kind, id: u64 },
+    NotFound { id: QuestionId },
     #[error("question {id} was put to `{target}`; only `{target}` and the operator may answer it")]
     NotTheTarget { id: QuestionId, target: String },
     #[error(
@@ -44,83 +113,61 @@ pub enum Refusal {
     )]
     NotTheAsker { id: QuestionId, asker: String },
     #[error("question {id} has its outcome already: {outcome}")]
-    QuestionClosed { id: QuestionId, outcome: String },
+    Closed { id: QuestionId, outcome: String },
+    #[error("you have {}; at most {max} may be open. Wait for an answer, or withdraw one", counted(*open, "open question"))]
+    Limit { open: u32, max: u32 },
+}
+
+/// A refusal about a reminder.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the sentences say it")]
+pub enum ReminderError {
+    #[error("there is no reminder {id} of yours")]
+    NotFound { id: ReminderId },
     #[error("reminder {id} is {state} already")]
-    ReminderClosed { id: ReminderId, state: reminder::State },
-    #[error("`{agent}` is not your direct child; for others you need the capability `{capability}`", capability = QUERY_AGENT_STATE)]
-    NotYourChild { agent: String },
+    Closed { id: ReminderId, state: reminder::State },
+    #[error("you have {}; at most {max} may be pending. Withdraw one first", counted(*pending, "pending reminder"))]
+    Limit { pending: u32, max: u32 },
+}
+
+/// The reason for which the engine refused a call.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the sentences say it")]
+pub enum Refusal {
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    #[error(transparent)]
+    Turn(#[from] TurnError),
+    #[error(transparent)]
+    Harness(#[from] HarnessError),
+    #[error(transparent)]
+    Mail(#[from] MailError),
+    #[error(transparent)]
+    Question(#[from] QuestionError),
+    #[error(transparent)]
+    Reminder(#[from] ReminderError),
+    #[error("{field}: {problem}")]
+    Field { field: &'static str, problem: String },
+    #[error("you have no loose end of kind {kind} with id {id}")]
+    LooseEndNotFound { kind: loose_end::Kind, id: u64 },
     #[error(
         "your policy does not have the tool group `{group}`; the operator can add it with `hivectl agent set-policy`"
     )]
     GroupMissing { group: &'static str },
-    #[error("you have {}; at most {max} may be open. Wait for an answer, or withdraw one", counted(*open, "open question"))]
-    QuestionLimit { open: u32, max: u32 },
-    #[error("you have {}; at most {max} may be pending. Withdraw one first", counted(*pending, "pending reminder"))]
-    ReminderLimit { pending: u32, max: u32 },
-    #[error("there is no turn {id} that you may see")]
-    TurnNotFound { id: TurnId },
-    #[error("agent `{agent}` has no open turn")]
-    NoOpenTurn { agent: String },
-    #[error("there is no command {id} for this agent")]
-    CommandNotFound { id: CommandId },
     #[error(
         "the request id `{id}` was used before for another request; make a new id for new content"
     )]
     RequestIdReused { id: String },
-    #[error("there is an agent `{name}` already")]
-    AgentExists { name: String },
-    #[error("your policy does not allow you to send to `{recipient}`; allowed are: {}", .allowed.join(", "))]
-    RecipientNotAllowed { recipient: String, allowed: Vec<String> },
     #[error("{what} belongs to another caller")]
     NotYours { what: &'static str },
     #[error("this call is for agents; the operator's mail is not leased")]
     NotAnAgent,
     #[error("the lease or session is no longer yours; what it held went back or was taken over")]
     LeaseLost,
-    #[error("this process has no open turn; nothing was sent or taken")]
-    TurnEnded,
-    #[error("turn {id} of this session is still open; end it first")]
-    TurnOpen { id: TurnId },
-    #[error("a harness is attached to agent `{agent}`")]
-    AlreadyAttached { agent: String },
-    #[error("agent `{agent}` has no harness that answers; start it, or look at what it says")]
-    HarnessOffline { agent: String },
-    #[error("a login dialogue with agent `{agent}` is open already; end that one first")]
-    LoginOpen { agent: String },
-    #[error(
-        "there is no login dialogue {id} that waits for you; it is over, or it is another agent's"
-    )]
-    LoginNotFound { id: u64 },
-    #[error("agent `{agent}` starts no turns for now: {error}")]
-    AgentParked { agent: String, error: String, retry_after: Option<Duration> },
-    #[error(
-        "agent `{agent}` is stopped; the operator starts it with `hivectl agent start {agent}`"
-    )]
-    AgentStopped { agent: String },
-    #[error(
-        "the directories of an earlier agent `{agent}` that was purged are still being deleted; try again"
-    )]
-    AgentPurging { agent: String },
-    #[error("the delivery of message {message} to `{agent}` is {state}, which does not allow that")]
-    WrongState { agent: String, message: MessageId, state: State },
-    #[error("`{parent}` is `{name}` itself or one of its descendants; that would close a circle")]
-    TopologyCycle { name: String, parent: String },
-    #[error("the status text has {chars} characters; at most {max} are allowed, on one line")]
-    StatusTooLong { chars: usize, max: usize },
-    #[error("the inbox of `{agent}` is full: {depth} unsettled deliveries, {max} are allowed")]
-    InboxFull { agent: String, depth: u32, max: u32 },
-    #[error(
-        "the body has {bytes} bytes; at most {max} are allowed. Put the rest into a file and send its path"
-    )]
-    BodyTooLarge { bytes: usize, max: u32 },
     #[error(
         "the request has {bytes} bytes, and {part} may have at most {max}. Put what is long into a file and send its path"
     )]
     RequestTooLarge { bytes: u32, part: &'static str, max: usize },
-    #[error("you send too fast: at most {} a minute", counted(*per_minute, "message"))]
-    RateLimited { per_minute: u32, retry_after: Duration },
-    #[error("{bytes} bytes of your messages are waiting unread; at most {max} are allowed")]
-    StorageFull { bytes: u64, max: u64 },
     #[error(
         "{max} calls are under way on this socket, as many as may be; read their answers or end them first"
     )]
@@ -183,94 +230,119 @@ impl CommandError for Refusal {
     }
 }
 
+/// A refusal as callers see it, besides its sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnWire {
+    /// The stable reason, which decides the gRPC code.
+    pub reason: Reason,
+    /// How long to wait before a retry, if a retry helps.
+    pub retry_after: Option<Duration>,
+}
+
 impl Refusal {
     /// Returns the stable reason.
     #[must_use]
     pub fn reason(&self) -> Reason {
-        match self {
-            Self::Field { .. } => Reason::FieldInvalid,
-            Self::AgentNotFound { .. } => Reason::AgentNotFound,
-            Self::AgentRetired { .. } => Reason::AgentRetired,
-            Self::MessageNotFound { .. } => Reason::MessageNotFound,
-            Self::DeliveryNotFound { .. } => Reason::DeliveryNotFound,
-            Self::QuestionNotFound { .. } => Reason::QuestionNotFound,
-            Self::ReminderNotFound { .. } => Reason::ReminderNotFound,
-            Self::LooseEndNotFound { kind: loose_end::Kind::Reminder, .. } => {
-                Reason::ReminderNotFound
-            }
-            Self::LooseEndNotFound { .. } => Reason::QuestionNotFound,
-            Self::NotTheTarget { .. } => Reason::NotTheTarget,
-            Self::NotTheAsker { .. } => Reason::NotYours,
-            Self::QuestionClosed { .. } => Reason::QuestionClosed,
-            Self::ReminderClosed { .. } => Reason::WrongState,
-            Self::NotYourChild { .. } => Reason::NotYourChild,
-            Self::GroupMissing { .. } => Reason::CapabilityMissing,
-            Self::QuestionLimit { .. } => Reason::QuestionLimit,
-            Self::ReminderLimit { .. } => Reason::ReminderLimit,
-            Self::TurnNotFound { .. } | Self::NoOpenTurn { .. } => Reason::TurnNotFound,
-            Self::CommandNotFound { .. } => Reason::CommandNotFound,
-            Self::RequestIdReused { .. } => Reason::RequestIdReused,
-            Self::AgentExists { .. } => Reason::AgentExists,
-            Self::RecipientNotAllowed { .. } => Reason::RecipientNotAllowed,
-            Self::NotYours { .. } => Reason::NotYours,
-            Self::NotAnAgent => Reason::NotAnAgent,
-            Self::LeaseLost => Reason::LeaseLost,
-            Self::TurnEnded => Reason::TurnEnded,
-            Self::TurnOpen { .. } => Reason::TurnOpen,
-            Self::AlreadyAttached { .. } => Reason::AlreadyAttached,
-            Self::HarnessOffline { .. } => Reason::HarnessOffline,
-            Self::LoginOpen { .. } => Reason::LoginOpen,
-            Self::LoginNotFound { .. } => Reason::LoginNotFound,
-            Self::AgentParked { .. } => Reason::AgentParked,
-            Self::AgentStopped { .. } => Reason::AgentStopped,
-            Self::AgentPurging { .. } => Reason::AgentPurging,
-            Self::WrongState { .. } => Reason::WrongState,
-            Self::TopologyCycle { .. } => Reason::TopologyCycle,
-            Self::StatusTooLong { .. } => Reason::StatusTooLong,
-            Self::InboxFull { .. } => Reason::InboxFull,
-            Self::BodyTooLarge { .. } | Self::RequestTooLarge { .. } => Reason::BodyTooLarge,
-            Self::RateLimited { .. } => Reason::RateLimited,
-            Self::StorageFull { .. } => Reason::StorageFull,
-            Self::CallLimit { .. } => Reason::CallLimit,
-            Self::Draining => Reason::Draining,
-            Self::Backup(_) => Reason::StorageUnavailable,
-            Self::Search(SearchError::Filling | SearchError::File { .. }) => {
-                Reason::StorageUnavailable
-            }
-            Self::Store(StoreError::Unavailable { .. } | StoreError::Closed) => {
-                Reason::StorageUnavailable
-            }
-            // A read that failed because of the disk. For a command with such an error the batch is
-            // aborted, and the store reports that.
-            Self::Store(StoreError::Sql(error)) if crate::store::is_fatal(error) => {
-                Reason::StorageUnavailable
-            }
-            Self::Store(StoreError::Sql(_) | StoreError::Panicked) => Reason::Internal,
-        }
+        self.on_wire().reason
     }
 
     /// Returns how long to wait before a retry, if a retry helps.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        if let Self::RateLimited { retry_after, .. } = self {
-            return Some(*retry_after);
+        self.on_wire().retry_after
+    }
+
+    /// Returns the refusal as callers see it.
+    #[must_use]
+    pub fn on_wire(&self) -> OnWire {
+        let no_retry = |reason| OnWire { reason, retry_after: None };
+        let retry =
+            |reason, seconds| OnWire { reason, retry_after: Some(Duration::from_secs(seconds)) };
+        match self {
+            Self::Agent(error) => match error {
+                AgentError::NotFound { .. } => no_retry(Reason::AgentNotFound),
+                AgentError::Retired { .. } => no_retry(Reason::AgentRetired),
+                AgentError::Exists { .. } => no_retry(Reason::AgentExists),
+                AgentError::NotYourChild { .. } => no_retry(Reason::NotYourChild),
+                AgentError::Cycle { .. } => no_retry(Reason::TopologyCycle),
+                AgentError::StatusTooLong { .. } => no_retry(Reason::StatusTooLong),
+                AgentError::Parked { retry_after, .. } => {
+                    OnWire { reason: Reason::AgentParked, retry_after: *retry_after }
+                }
+                AgentError::Stopped { .. } => no_retry(Reason::AgentStopped),
+                AgentError::Purging { .. } => retry(Reason::AgentPurging, 1),
+            },
+            Self::Turn(error) => match error {
+                TurnError::NotFound { .. } | TurnError::NoneOpen { .. } => {
+                    no_retry(Reason::TurnNotFound)
+                }
+                TurnError::Ended => no_retry(Reason::TurnEnded),
+                TurnError::Open { .. } => no_retry(Reason::TurnOpen),
+            },
+            Self::Harness(error) => match error {
+                HarnessError::CommandNotFound { .. } => no_retry(Reason::CommandNotFound),
+                HarnessError::Attached { .. } => no_retry(Reason::AlreadyAttached),
+                HarnessError::Offline { .. } => no_retry(Reason::HarnessOffline),
+                HarnessError::LoginOpen { .. } => no_retry(Reason::LoginOpen),
+                HarnessError::LoginNotFound { .. } => no_retry(Reason::LoginNotFound),
+            },
+            Self::Mail(error) => match error {
+                MailError::MessageNotFound { .. } => no_retry(Reason::MessageNotFound),
+                MailError::DeliveryNotFound { .. } => no_retry(Reason::DeliveryNotFound),
+                MailError::WrongState { .. } => no_retry(Reason::WrongState),
+                MailError::RecipientNotAllowed { .. } => no_retry(Reason::RecipientNotAllowed),
+                MailError::InboxFull { .. } => retry(Reason::InboxFull, 10),
+                MailError::StorageFull { .. } => retry(Reason::StorageFull, 10),
+                MailError::BodyTooLarge { .. } => no_retry(Reason::BodyTooLarge),
+                MailError::RateLimited { retry_after, .. } => {
+                    OnWire { reason: Reason::RateLimited, retry_after: Some(*retry_after) }
+                }
+            },
+            Self::Question(error) => match error {
+                QuestionError::NotFound { .. } => no_retry(Reason::QuestionNotFound),
+                QuestionError::NotTheTarget { .. } => no_retry(Reason::NotTheTarget),
+                QuestionError::NotTheAsker { .. } => no_retry(Reason::NotYours),
+                QuestionError::Closed { .. } => no_retry(Reason::QuestionClosed),
+                QuestionError::Limit { .. } => no_retry(Reason::QuestionLimit),
+            },
+            Self::Reminder(error) => match error {
+                ReminderError::NotFound { .. } => no_retry(Reason::ReminderNotFound),
+                ReminderError::Closed { .. } => no_retry(Reason::WrongState),
+                ReminderError::Limit { .. } => no_retry(Reason::ReminderLimit),
+            },
+            Self::Field { .. } => no_retry(Reason::FieldInvalid),
+            Self::LooseEndNotFound { kind: loose_end::Kind::Reminder, .. } => {
+                no_retry(Reason::ReminderNotFound)
+            }
+            Self::LooseEndNotFound { .. } => no_retry(Reason::QuestionNotFound),
+            Self::GroupMissing { .. } => no_retry(Reason::CapabilityMissing),
+            Self::RequestIdReused { .. } => no_retry(Reason::RequestIdReused),
+            Self::NotYours { .. } => no_retry(Reason::NotYours),
+            Self::NotAnAgent => no_retry(Reason::NotAnAgent),
+            Self::LeaseLost => no_retry(Reason::LeaseLost),
+            Self::RequestTooLarge { .. } => no_retry(Reason::BodyTooLarge),
+            Self::CallLimit { .. } => retry(Reason::CallLimit, 1),
+            Self::Draining => retry(Reason::Draining, 1),
+            Self::Backup(CopyError::UnderWay) => retry(Reason::StorageUnavailable, 10),
+            Self::Backup(
+                CopyError::NoRoom { .. }
+                | CopyError::Unwritable { .. }
+                | CopyError::Unreadable { .. }
+                | CopyError::Stopped
+                | CopyError::Store(_),
+            ) => no_retry(Reason::StorageUnavailable),
+            Self::Search(SearchError::Filling | SearchError::File { .. }) => {
+                retry(Reason::StorageUnavailable, 1)
+            }
+            Self::Store(StoreError::Unavailable { .. } | StoreError::Closed) => {
+                retry(Reason::StorageUnavailable, 1)
+            }
+            // A read that failed because of the disk. For a command with such an error the batch is
+            // aborted, and the store reports that.
+            Self::Store(StoreError::Sql(error)) if crate::store::is_fatal(error) => {
+                retry(Reason::StorageUnavailable, 1)
+            }
+            Self::Store(StoreError::Sql(_) | StoreError::Panicked) => no_retry(Reason::Internal),
         }
-        if let Self::AgentParked { retry_after, .. } = self {
-            return *retry_after;
-        }
-        if let Self::AgentPurging { .. } = self {
-            return Some(Duration::from_secs(1));
-        }
-        if let Self::Backup(error) = self {
-            return matches!(error, CopyError::UnderWay).then_some(Duration::from_secs(10));
-        }
-        if matches!(self, Self::InboxFull { .. } | Self::StorageFull { .. }) {
-            return Some(Duration::from_secs(10));
-        }
-        let away = matches!(
-            self.reason(),
-            Reason::CallLimit | Reason::Draining | Reason::StorageUnavailable
-        );
-        away.then_some(Duration::from_secs(1))
     }
 }

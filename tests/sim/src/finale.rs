@@ -3,6 +3,7 @@
 //!
 //! Invariant: nothing here reads mail in a way that could send a hint to a waiter.
 
+use hive_broker::engine::error::AgentError;
 use std::rc::Rc;
 
 use hive_broker::engine::mail::question::Which;
@@ -159,7 +160,7 @@ async fn deliveries_of(engine: &Engine, name: String) -> Result<Vec<history::Del
             .await;
         // This agent does not exist, because no request to create it ever arrived.
         let (page, next) = match listed {
-            Err(Refusal::AgentNotFound { .. }) => return Ok(Vec::new()),
+            Err(Refusal::Agent(AgentError::NotFound { .. })) => return Ok(Vec::new()),
             listed => listed?,
         };
         found.extend(page.iter().map(|delivery| history::Delivery {

@@ -4,6 +4,7 @@
 //! state. The operator is bounded by the room in an inbox alone. Invariant: a check that fails
 //! changes nothing, and the rate is taken last, so a refused call costs no message of the minute.
 
+use crate::engine::error::{MailError, QuestionError, ReminderError};
 use std::sync::Arc;
 
 use hive_core::id::TurnId;
@@ -117,7 +118,7 @@ impl Admission<'_, '_> {
     pub(crate) fn check_inbox(&self, to: &AgentRow) -> Result<(), Refusal> {
         let (depth, max) = (inbox::get(self.tx, to.key)?.open_count, self.limits.inbox_depth_max);
         if depth >= max {
-            return Err(Refusal::InboxFull { agent: to.name.clone(), depth, max });
+            return Err(Refusal::from(MailError::InboxFull { agent: to.name.clone(), depth, max }));
         }
         Ok(())
     }
@@ -125,14 +126,18 @@ impl Admission<'_, '_> {
     /// Checks that the caller may ask one more question; it has this many open.
     pub(crate) fn check_questions(&self, open: u32) -> Result<(), Refusal> {
         let max = self.me.policy.questions_open_max.unwrap_or(self.limits.questions_open_max);
-        if open >= max { Err(Refusal::QuestionLimit { open, max }) } else { Ok(()) }
+        if open >= max { Err(Refusal::from(QuestionError::Limit { open, max })) } else { Ok(()) }
     }
 
     /// Checks that the caller may set one more reminder; it has this many pending.
     pub(crate) fn check_reminders(&self, pending: u32) -> Result<(), Refusal> {
         let policy = &self.me.policy;
         let max = policy.reminders_pending_max.unwrap_or(self.limits.reminders_pending_max);
-        if pending >= max { Err(Refusal::ReminderLimit { pending, max }) } else { Ok(()) }
+        if pending >= max {
+            Err(Refusal::from(ReminderError::Limit { pending, max }))
+        } else {
+            Ok(())
+        }
     }
 
     /// Checks that this many bytes may be stored in inboxes for the caller, and takes one message
@@ -142,7 +147,7 @@ impl Admission<'_, '_> {
         let max = policy.sender_stored_bytes_max.unwrap_or(self.limits.sender_stored_bytes_max);
         let stored = inbox::get(self.tx, self.me.key)?.stored_bytes;
         if stored + bytes as u64 > max {
-            return Err(Refusal::StorageFull { bytes: stored, max });
+            return Err(Refusal::from(MailError::StorageFull { bytes: stored, max }));
         }
         self.take_rate()
     }
@@ -153,7 +158,7 @@ impl Admission<'_, '_> {
         let per_minute = policy.sends_per_minute_max.unwrap_or(self.limits.sends_per_minute_max);
         self.buckets
             .take(self.me.key, per_minute, self.tx.now.boot)
-            .map_err(|retry_after| Refusal::RateLimited { per_minute, retry_after })
+            .map_err(|retry_after| MailError::RateLimited { per_minute, retry_after }.into())
     }
 
     /// Returns the recipients, if the caller may write to each of them.
@@ -192,7 +197,10 @@ pub(crate) fn check_body(body: &str, limits: &Limits) -> Result<(), Refusal> {
         return Err(Refusal::Field { field: "body", problem: "a message needs a text".to_owned() });
     }
     if body.len() > limits.body_bytes_max as usize {
-        return Err(Refusal::BodyTooLarge { bytes: body.len(), max: limits.body_bytes_max });
+        return Err(Refusal::from(MailError::BodyTooLarge {
+            bytes: body.len(),
+            max: limits.body_bytes_max,
+        }));
     }
     Ok(())
 }
@@ -216,5 +224,5 @@ fn is_named(me: &AgentRow, recipient: &str) -> bool {
 fn not_allowed(me: &AgentRow, recipient: &str) -> Refusal {
     let mut allowed = me.policy.allowed_recipients.clone();
     allowed.push(me.parent.map_or(OPERATOR, |_| "<parent>").to_owned());
-    Refusal::RecipientNotAllowed { recipient: recipient.to_owned(), allowed }
+    MailError::RecipientNotAllowed { recipient: recipient.to_owned(), allowed }.into()
 }

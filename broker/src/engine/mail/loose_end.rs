@@ -3,6 +3,7 @@
 //! Invariant: the tree and the capability `query_agent_state` alone decide which loose ends a
 //! caller may read. A caller can close only its own rows.
 
+use crate::engine::error::{AgentError, QuestionError};
 use hive_core::agent::QUERY_AGENT_STATE;
 use hive_core::caller::Caller;
 use hive_core::id::{QuestionId, ReminderId};
@@ -36,7 +37,11 @@ fn whose(conn: &Connection, caller: &Caller, name: &str) -> Result<Option<AgentK
             }
             let other = actor::known(conn, name)?;
             let may = other.parent == Some(me.key) || me.policy.has_capability(QUERY_AGENT_STATE);
-            if may { Ok(Some(other.key)) } else { Err(Refusal::NotYourChild { agent: other.name }) }
+            if may {
+                Ok(Some(other.key))
+            } else {
+                Err(Refusal::from(AgentError::NotYourChild { agent: other.name }))
+            }
         }
     }
 }
@@ -98,7 +103,7 @@ impl Engine {
                 // For the operator too: questions of others are withdrawn by name, not as the
                 // operator's own loose end.
                 let (id, asker) = (row.question.id, row.question.asker);
-                return Err(Refusal::NotTheAsker { id, asker });
+                return Err(Refusal::from(QuestionError::NotTheAsker { id, asker }));
             }
             question::cancel(&admission, &row)
         })

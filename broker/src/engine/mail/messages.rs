@@ -1,5 +1,6 @@
 //! Messages: reading them. An agent reads what it sent or received; the operator reads all.
 
+use crate::engine::error::MailError;
 use hive_core::caller::Caller;
 use hive_core::id::MessageId;
 use hive_core::message::Message;
@@ -15,9 +16,9 @@ impl Engine {
             .read(move |conn, _| {
                 let me = actor::row(conn, &caller)?;
                 if caller.agent().is_some() && !message::concerns(conn, id, me.key)? {
-                    return Err(Refusal::MessageNotFound { id });
+                    return Err(Refusal::from(MailError::MessageNotFound { id }));
                 }
-                message::get(conn, id)?.ok_or(Refusal::MessageNotFound { id })
+                message::get(conn, id)?.ok_or(Refusal::from(MailError::MessageNotFound { id }))
             })
             .await
     }

@@ -3,6 +3,7 @@
 //! Invariant: `pick` is the only way to lease a delivery, so lanes, backoff and "served alone"
 //! apply to every receiver.
 
+use crate::engine::error::HarnessError;
 use std::time::Duration;
 
 use hive_core::delivery::RedeliveryCause;
@@ -239,7 +240,7 @@ fn poll_receive(
     let me = actor.row(tx)?;
     check_group(&actor.caller, &me, "messaging")?;
     let turn = match (&actor.process_token, &me.session_token) {
-        (None, Some(_)) => return Err(Refusal::AlreadyAttached { agent: me.name }),
+        (None, Some(_)) => return Err(Refusal::from(HarnessError::Attached { agent: me.name })),
         (None, None) => None,
         (Some(_), _) => actor.turn(tx, &me)?,
     };

@@ -4,6 +4,7 @@
 //! whenever the broker was down and however the clock jumped. A long body is a file before its
 //! message is sent; if no file can be written, the message carries the body.
 
+use crate::engine::error::ReminderError;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -202,7 +203,7 @@ fn put(admission: &Admission<'_, '_>, body: &str, due: Due) -> Result<Set, Refus
 }
 
 fn row(tx: &Tx<'_>, id: ReminderId) -> Result<ReminderRow, Refusal> {
-    reminders::row(tx, id)?.ok_or(Refusal::ReminderNotFound { id })
+    reminders::row(tx, id)?.ok_or(Refusal::from(ReminderError::NotFound { id }))
 }
 
 /// Withdraws a reminder in the name of its agent, or of the operator.
@@ -221,7 +222,7 @@ pub(crate) fn cancel(admission: &Admission<'_, '_>, row: &ReminderRow) -> Result
 fn close(tx: &Tx<'_>, row: &ReminderRow, who: &str) -> Result<(), Refusal> {
     let id = row.reminder.id;
     if !reminders::close(tx, id, State::Cancelled, None)? {
-        return Err(Refusal::ReminderClosed { id, state: row.reminder.state });
+        return Err(Refusal::from(ReminderError::Closed { id, state: row.reminder.state }));
     }
     let detail = format!("by {who}");
     Ok(log(tx, Fact::about(Kind::ReminderCancelled, row.agent).reminder(id).detail(&detail))?)

@@ -3,6 +3,7 @@
 //! Invariant: a refused message leaves no trace; an accepted message is on disk before its receipt
 //! exists.
 
+use crate::engine::error::MailError;
 use hive_core::caller::Caller;
 use hive_core::delivery::{Decision, Lane, State};
 use hive_core::event::Kind;
@@ -83,7 +84,7 @@ fn accept(admission: &Admission<'_, '_>, send: &Send) -> Result<Receipt, Refusal
             message::get(tx, id)?.is_some()
         };
         if !known {
-            return Err(Refusal::MessageNotFound { id });
+            return Err(Refusal::from(MailError::MessageNotFound { id }));
         }
     }
     let (to, recipients) = admission.recipients(&send.to)?;
@@ -115,7 +116,9 @@ fn accept(admission: &Admission<'_, '_>, send: &Send) -> Result<Receipt, Refusal
     for recipient in recipients {
         match admission.check_inbox(&recipient) {
             Ok(()) => open.push(recipient),
-            Err(Refusal::InboxFull { agent, .. }) if to == To::Everyone => skipped.push(agent),
+            Err(Refusal::Mail(MailError::InboxFull { agent, .. })) if to == To::Everyone => {
+                skipped.push(agent)
+            }
             Err(refusal) => return Err(refusal),
         }
     }

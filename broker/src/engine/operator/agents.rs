@@ -2,6 +2,7 @@
 //!
 //! Invariant: the tree has no circle, and a retired agent's mail is kept.
 
+use crate::engine::error::AgentError;
 use std::sync::Arc;
 
 use hive_core::agent::{Agent, Policy, Source, is_model_name};
@@ -150,8 +151,10 @@ fn insert(tx: &Tx<'_>, create: &Create) -> Result<(), Refusal> {
             agents::update(tx, &adopted)?;
             key
         }
-        Some(row) if row.retired => return Err(Refusal::AgentRetired { name: row.name }),
-        Some(row) => return Err(Refusal::AgentExists { name: row.name }),
+        Some(row) if row.retired => {
+            return Err(Refusal::from(AgentError::Retired { name: row.name }));
+        }
+        Some(row) => return Err(Refusal::from(AgentError::Exists { name: row.name })),
     };
     tx.after_commit(Effect::Told(key));
     log(tx, Fact::about(Kind::AgentCreated, key).detail("by the operator"))?;
@@ -189,10 +192,10 @@ pub(crate) fn check_tree(tx: &Tx<'_>, row: &AgentRow) -> Result<(), Refusal> {
     while let Some(key) = below.parent {
         let above = agents::by_key(tx, key)?;
         if seen.contains(&key) {
-            return Err(Refusal::TopologyCycle {
+            return Err(Refusal::from(AgentError::Cycle {
                 name: above.name,
                 parent: parent_of(tx, key, row)?,
-            });
+            }));
         }
         seen.push(key);
         below = above;

@@ -1,6 +1,7 @@
 //! Commands of the operator to a harness. A command outlives streams and restarts until a harness
 //! has closed it.
 
+use crate::engine::error::{HarnessError, TurnError};
 use hive_core::agent::is_model_name;
 use hive_core::caller::Caller;
 use hive_core::command::{Command, Order};
@@ -51,10 +52,10 @@ impl Engine {
             let open = turn::open_of(tx, row.key, MAIN_CONVERSATION)?.map(|open| open.id);
             let order = match tell {
                 Tell::CancelOpenTurn => Order::CancelTurn(
-                    open.ok_or_else(|| Refusal::NoOpenTurn { agent: row.name.clone() })?,
+                    open.ok_or_else(|| TurnError::NoneOpen { agent: row.name.clone() })?,
                 ),
                 Tell::Order(Order::CancelTurn(id)) if open != Some(id) => {
-                    return Err(Refusal::TurnNotFound { id });
+                    return Err(Refusal::from(TurnError::NotFound { id }));
                 }
                 Tell::Order(order) => order,
             };
@@ -106,7 +107,7 @@ impl Engine {
                 let me = session(tx, &caller, &session_token)?;
                 presences.touch(me.key, &session_token, tx.now.boot);
                 match command::is_closed(tx, me.key, id)? {
-                    None => Err(Refusal::CommandNotFound { id }),
+                    None => Err(Refusal::from(HarnessError::CommandNotFound { id })),
                     Some(true) => Ok(()),
                     Some(false) => {
                         command::close(tx, id, &error)?;

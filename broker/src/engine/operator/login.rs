@@ -10,6 +10,7 @@
 //! Invariant: an agent has at most one dialogue; only a harness of that agent can serve it, once;
 //! and when either side is dropped, the other side ends.
 
+use crate::engine::error::HarnessError;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -208,10 +209,12 @@ impl Engine {
             })
             .await?;
         if !self.presences.is_live(key) {
-            return Err(Refusal::HarnessOffline { agent });
+            return Err(Refusal::from(HarnessError::Offline { agent }));
         }
-        let login =
-            self.logins.open(key, agent.clone(), terminal).ok_or(Refusal::LoginOpen { agent })?;
+        let login = self
+            .logins
+            .open(key, agent.clone(), terminal)
+            .ok_or(HarnessError::LoginOpen { agent })?;
         self.log_login(key, Kind::CommandGiven, format!("login, by {}", who.as_str())).await;
         self.hints.agent(key).changed.notify_waiters();
         Ok(login)
@@ -223,7 +226,7 @@ impl Engine {
         login: &mut Login,
         patience: Duration,
     ) -> Result<(), Refusal> {
-        let offline = || Refusal::HarnessOffline { agent: login.agent.clone() };
+        let offline = || Refusal::from(HarnessError::Offline { agent: login.agent.clone() });
         tokio::select! {
             biased;
             answered = &mut login.answered => answered.map_err(|_| offline()),
@@ -251,7 +254,7 @@ impl Engine {
             .store
             .read(move |conn, _| Ok::<_, Refusal>(session(conn, &caller, &session_token)?.key))
             .await?;
-        self.logins.claim(key, id).ok_or(Refusal::LoginNotFound { id })
+        self.logins.claim(key, id).ok_or(Refusal::from(HarnessError::LoginNotFound { id }))
     }
 
     /// Waits until a session is over, and returns the refusal that reports it.

@@ -1,5 +1,6 @@
 //! Operating: the operator's decisions about mail without a lease, and the totals of the broker.
 
+use crate::engine::error::MailError;
 use hive_core::agent::Isolation;
 use hive_core::caller::Caller;
 use hive_core::delivery::{Decision, Delivery, State};
@@ -94,7 +95,9 @@ impl Engine {
         let who = who.as_str().to_owned();
         self.command(caller, request, move |tx| {
             let owner = actor::owner(tx, &agent)?;
-            let not_found = || Refusal::DeliveryNotFound { agent: owner.name.clone(), message };
+            let not_found = || {
+                Refusal::from(MailError::DeliveryNotFound { agent: owner.name.clone(), message })
+            };
             let row = delivery::get(tx, owner.key, message)?.ok_or_else(not_found)?;
             decide_row(tx, &who, &owner, row, decision)
         })
@@ -224,8 +227,13 @@ pub(crate) fn decide_row(
     if decision == Decision::Ack && before == State::Acked {
         return Ok(());
     }
-    let wrong =
-        || Refusal::WrongState { agent: owner.name.clone(), message: row.message, state: before };
+    let wrong = || {
+        Refusal::from(MailError::WrongState {
+            agent: owner.name.clone(),
+            message: row.message,
+            state: before,
+        })
+    };
     row.progress = row.progress.decide(decision).ok_or_else(wrong)?;
     row.settled_by = if row.progress.state.is_settled() { who.to_owned() } else { String::new() };
     delivery::save(tx, &mut row, before)?;

@@ -1,6 +1,7 @@
 //! Declaring: the agents of the file are updated to its present content, and changes by the
 //! operator stay.
 
+use crate::engine::error::AgentError;
 use std::collections::BTreeMap;
 
 use hive_core::agent::{Agent, Source};
@@ -237,7 +238,7 @@ async fn the_operator_moves_agents_but_closes_no_circle() {
     for (who, below) in [("one", "one"), ("one", "two"), ("one", "three"), ("two", "three")] {
         let refusal = move_to(&hive, who, Some(below)).await.map(|_| ()).expect_err("a circle");
         assert!(
-            matches!(&refusal, Refusal::TopologyCycle { name, parent } if name == who && parent == below),
+            matches!(&refusal, Refusal::Agent(AgentError::Cycle { name, parent }) if name == who && parent == below),
             "{refusal:?}"
         );
     }

@@ -2,6 +2,7 @@
 //! senders are not slowed down, and the broker's own mail is never refused.
 
 use super::*;
+use crate::engine::error::MailError;
 use crate::engine::mail::wake::Woken;
 
 async fn wake(hive: &Hive, agent: &str, body: &str) -> Result<Woken, Refusal> {
@@ -21,17 +22,19 @@ async fn a_body_over_the_bound_is_refused_with_both_numbers() {
     let max = hive.limits.body_bytes_max as usize;
     hive.send("alice", "bob", &"x".repeat(max)).await;
     let refusal = hive.try_send("alice", "bob", &"x".repeat(max + 1)).await.expect_err("too large");
-    assert!(matches!(refusal, Refusal::BodyTooLarge { bytes, max: 32_768 } if bytes == max + 1));
+    assert!(
+        matches!(refusal, Refusal::Mail(MailError::BodyTooLarge { bytes, max: 32_768 }) if bytes == max + 1)
+    );
     assert_eq!(refusal.retry_after(), None, "waiting does not help");
     assert!(matches!(
         wake(&hive, "bob", &"x".repeat(max + 1)).await,
-        Err(Refusal::BodyTooLarge { .. })
+        Err(Refusal::Mail(MailError::BodyTooLarge { .. }))
     ));
     // Bytes count, not characters.
     let umlauts = "ä".repeat(max / 2 + 1);
     assert!(matches!(
         hive.try_send("alice", "bob", &umlauts).await,
-        Err(Refusal::BodyTooLarge { .. })
+        Err(Refusal::Mail(MailError::BodyTooLarge { .. }))
     ));
     assert_eq!(hive.inbox("bob").await.len(), 1);
 }
@@ -46,17 +49,25 @@ async fn a_full_inbox_refuses_its_senders_until_something_is_settled() {
     hive.send("alice", "bob", "one").await;
     hive.send("alice", "bob", "two").await;
     let refusal = hive.try_send("alice", "bob", "three").await.expect_err("full");
-    assert!(matches!(&refusal, Refusal::InboxFull { agent, depth: 2, max: 2 } if agent == "bob"));
+    assert!(
+        matches!(&refusal, Refusal::Mail(MailError::InboxFull { agent, depth: 2, max: 2 }) if agent == "bob")
+    );
     assert!(refusal.retry_after().is_some());
     assert!(matches!(
         hive.try_send("operator", "bob", "three").await,
-        Err(Refusal::InboxFull { .. })
+        Err(Refusal::Mail(MailError::InboxFull { .. }))
     ));
-    assert!(matches!(wake(&hive, "bob", "three").await, Err(Refusal::InboxFull { .. })));
+    assert!(matches!(
+        wake(&hive, "bob", "three").await,
+        Err(Refusal::Mail(MailError::InboxFull { .. }))
+    ));
     hive.send("alice", "carol", "others are not concerned").await;
     // What is leased is not settled yet.
     let leased = hive.receive("bob", 1).await;
-    assert!(matches!(hive.try_send("alice", "bob", "three").await, Err(Refusal::InboxFull { .. })));
+    assert!(matches!(
+        hive.try_send("alice", "bob", "three").await,
+        Err(Refusal::Mail(MailError::InboxFull { .. }))
+    ));
     hive.ack("bob", &leased[0]).await.expect("acked");
     hive.send("alice", "bob", "three").await;
 }
@@ -90,7 +101,7 @@ async fn who_sends_too_fast_is_told_how_long_to_wait_and_others_are_not_slowed()
         hive.send("alice", "bob", "hello").await;
     }
     let refusal = hive.try_send("alice", "bob", "hello").await.expect_err("too fast");
-    assert!(matches!(refusal, Refusal::RateLimited { per_minute: 3, .. }));
+    assert!(matches!(refusal, Refusal::Mail(MailError::RateLimited { per_minute: 3, .. })));
     let wait = refusal.retry_after().expect("waiting helps");
     assert_eq!(wait, Duration::from_secs(20));
     assert_eq!(reason(wake(&hive, "alice", "hello").await), Reason::RateLimited);
@@ -126,9 +137,12 @@ async fn bytes_waiting_unread_are_bounded_per_sender_and_freed_by_settling() {
     hive.send("alice", "carol", "1234").await;
     assert_eq!(hive.numbers("alice").await.stored_bytes, 10);
     let refusal = hive.try_send("alice", "bob", "x").await.expect_err("full");
-    assert!(matches!(refusal, Refusal::StorageFull { bytes: 10, max: 10 }));
+    assert!(matches!(refusal, Refusal::Mail(MailError::StorageFull { bytes: 10, max: 10 })));
     assert!(refusal.retry_after().is_some());
-    assert!(matches!(wake(&hive, "alice", "x").await, Err(Refusal::StorageFull { .. })));
+    assert!(matches!(
+        wake(&hive, "alice", "x").await,
+        Err(Refusal::Mail(MailError::StorageFull { .. }))
+    ));
     hive.send("bob", "carol", "not slowed").await;
     hive.send("operator", "bob", "the operator's bytes are not counted").await;
     hive.decide("bob", first, Decision::Drop).await.expect("dropped");
@@ -152,7 +166,7 @@ async fn a_broadcast_that_would_wait_in_too_many_inboxes_is_refused() {
     let hive = Hive::with_limits(&["alice", "bob", "carol", "dave"], limits).await;
     assert!(matches!(
         hive.try_send("alice", "*", "1234").await,
-        Err(Refusal::StorageFull { bytes: 0, max: 10 })
+        Err(Refusal::Mail(MailError::StorageFull { bytes: 0, max: 10 }))
     ));
     hive.send("alice", "*", "123").await;
     assert_eq!(hive.numbers("alice").await.stored_bytes, 9);
@@ -166,7 +180,7 @@ async fn a_full_inbox_costs_its_senders_no_rate() {
     for _ in 0..5 {
         assert!(matches!(
             hive.try_send("alice", "bob", "two").await,
-            Err(Refusal::InboxFull { .. })
+            Err(Refusal::Mail(MailError::InboxFull { .. }))
         ));
     }
     hive.send("alice", "carol", "one").await;

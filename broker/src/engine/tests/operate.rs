@@ -2,6 +2,7 @@
 //! and is recorded with what they do.
 
 use super::*;
+use crate::engine::error::MailError;
 
 /// A delivery to bob in this state.
 async fn delivery_in(state: State) -> (Hive, MessageId) {
@@ -52,7 +53,7 @@ async fn each_decision_works_where_it_makes_sense_and_nowhere_else() {
             } else {
                 let refusal = answer.expect_err("it makes no sense");
                 assert!(
-                    matches!(refusal, Refusal::WrongState { state: told, .. } if told == state),
+                    matches!(refusal, Refusal::Mail(MailError::WrongState { state: told, .. }) if told == state),
                     "{decision:?} {state:?}"
                 );
                 assert_eq!(hive.events().await, events);

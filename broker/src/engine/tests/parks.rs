@@ -2,6 +2,7 @@
 //! logs in, or a backoff is over.
 
 use super::*;
+use crate::engine::error::AgentError;
 
 /// How long the agent is parked from now; `None` if it is not.
 async fn parked(hive: &Hive) -> Option<Duration> {
@@ -172,7 +173,7 @@ async fn a_parked_agent_opens_no_turn_of_its_own_either() {
     hive.end(&run, Outcome::AuthFailed).await;
     let refusal = hive.open(&harness, Kind::Continue).await.map(|_| ()).expect_err("parked");
     assert!(
-        matches!(refusal, Refusal::AgentParked { retry_after: None, .. }),
+        matches!(refusal, Refusal::Agent(AgentError::Parked { retry_after: None, .. })),
         "nobody knows when somebody will log in"
     );
 }

@@ -1,6 +1,7 @@
 //! Accepting: a receipt never lies, a repeated request is answered as the first time, and what is
 //! refused leaves nothing behind.
 
+use crate::engine::error::{AgentError, MailError};
 use hive_core::message::Origin;
 
 use super::*;
@@ -124,12 +125,16 @@ async fn an_unknown_recipient_offers_the_nearest_names_and_makes_no_phantom_inbo
     let hive = Hive::new(&["alice", "bob", "bobby"]).await;
     let before = hive.engine().totals().await.expect("totals");
     let refusal = hive.try_send("alice", "bobb", "hello").await.expect_err("nobody of that name");
-    let Refusal::AgentNotFound { name, mut nearest } = refusal else { panic!("{refusal:?}") };
+    let Refusal::Agent(AgentError::NotFound { name, mut nearest }) = refusal else {
+        panic!("{refusal:?}")
+    };
     nearest.sort();
     assert_eq!((name.as_str(), nearest), ("bobb", vec!["bob".to_owned(), "bobby".to_owned()]));
     assert_eq!(hive.engine().totals().await.expect("totals"), before);
     let refusal = hive.try_send("alice", "zzz", "hello").await.expect_err("nobody of that name");
-    assert!(matches!(refusal, Refusal::AgentNotFound { nearest, .. } if nearest.is_empty()));
+    assert!(
+        matches!(refusal, Refusal::Agent(AgentError::NotFound { nearest, .. }) if nearest.is_empty())
+    );
 }
 
 #[tokio::test]
@@ -204,7 +209,7 @@ async fn an_agent_writes_only_to_whom_its_policy_allows_and_to_its_parent() {
     hive.send("kid", "<parent>", "my parent").await;
     for to in ["alice", "*", "operator"] {
         let refusal = hive.try_send("kid", to, "hello").await.expect_err("not allowed");
-        let Refusal::RecipientNotAllowed { recipient, allowed } = refusal else {
+        let Refusal::Mail(MailError::RecipientNotAllowed { recipient, allowed }) = refusal else {
             panic!("{refusal:?}")
         };
         assert_eq!(

@@ -1,6 +1,7 @@
 //! Status: one short line that an agent says of itself.
 
 use super::*;
+use crate::engine::error::AgentError;
 
 async fn say(hive: &Hive, text: &str) -> Result<(), Refusal> {
     hive.engine()
@@ -30,7 +31,7 @@ async fn a_status_is_one_short_line() {
     let hive = Hive::new(&["bob"]).await;
     say(&hive, &"ä".repeat(200)).await.expect("characters count, not bytes");
     let refusal = say(&hive, &"x".repeat(201)).await.expect_err("too long");
-    assert!(matches!(refusal, Refusal::StatusTooLong { chars: 201, max: 200 }));
+    assert!(matches!(refusal, Refusal::Agent(AgentError::StatusTooLong { chars: 201, max: 200 })));
     for text in ["two\nlines", "\u{1b}[31mred", "nul\0"] {
         assert_eq!(reason(say(&hive, text).await), Reason::FieldInvalid, "{text:?}");
     }

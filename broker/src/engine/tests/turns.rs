@@ -2,6 +2,7 @@
 //! before the reply leaves.
 
 use super::*;
+use crate::engine::error::TurnError;
 
 #[tokio::test]
 async fn a_harness_waits_until_mail_comes_and_is_woken_by_it() {
@@ -117,9 +118,9 @@ async fn a_session_has_one_turn_at_a_time() {
     let harness = hive.attach("bob").await;
     let run = hive.begin(&harness).await;
     let second = hive.try_begin(&harness).await.map(|_| ()).expect_err("one is open");
-    assert!(matches!(second, Refusal::TurnOpen { id } if id == run.id));
+    assert!(matches!(second, Refusal::Turn(TurnError::Open { id }) if id == run.id));
     let opened = hive.open(&harness, Kind::Continue).await.map(|_| ()).expect_err("one is open");
-    assert!(matches!(opened, Refusal::TurnOpen { id } if id == run.id));
+    assert!(matches!(opened, Refusal::Turn(TurnError::Open { id }) if id == run.id));
 }
 
 #[tokio::test]
@@ -231,7 +232,7 @@ async fn one_piece_of_mail_begins_one_turn_however_many_ask() {
     let mut answers = [done(first).await, done(second).await];
     answers.sort_by_key(Result::is_err);
     assert!(answers[0].is_ok());
-    assert!(matches!(answers[1], Err(Refusal::TurnOpen { .. })));
+    assert!(matches!(answers[1], Err(Refusal::Turn(TurnError::Open { .. }))));
     assert_eq!(hive.count_events(EventKind::DeliveryLeased).await, 1);
 }
 

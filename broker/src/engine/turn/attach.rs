@@ -3,6 +3,7 @@
 //! Invariant: a fresh start fences everything older in the same transaction: no lease of an earlier
 //! session survives it.
 
+use crate::engine::error::{AgentError, HarnessError};
 use std::sync::Arc;
 
 use hive_core::agent::{Agent, HarnessState, Isolation};
@@ -69,7 +70,7 @@ impl Engine {
                 } else {
                     let live = presences.is_live_in(tx, me.key);
                     if live && !attach.take_over {
-                        return Err(Refusal::AlreadyAttached { agent: me.name });
+                        return Err(Refusal::from(HarnessError::Attached { agent: me.name }));
                     }
                     for open in turn::open_all(tx, me.key)? {
                         if hive_fault::planted!(TakeOverKeepsTurn) {
@@ -175,7 +176,7 @@ impl Engine {
 /// Refuses a harness of an agent that would work in the directories of a purged one.
 fn check_purged(conn: &rusqlite::Connection, row: &AgentRow) -> Result<(), Refusal> {
     if purge::is_pending(conn, &row.name)? {
-        return Err(Refusal::AgentPurging { agent: row.name.clone() });
+        return Err(Refusal::from(AgentError::Purging { agent: row.name.clone() }));
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 //! Invariant: a turn and the lease on its delivery are one transaction. Only the present session
 //! may open one.
 
+use crate::engine::error::{AgentError, MailError, TurnError};
 use hive_core::agent::HarnessState;
 use hive_core::caller::Caller;
 use hive_core::command::Command;
@@ -109,12 +110,16 @@ impl Engine {
                 check_started(&me)?;
                 if let Some(park) = me.parked(tx.now).filter(|_| kind != Kind::Compact) {
                     let (error, retry_after) = (park.error.clone(), park.view(tx.now).remaining);
-                    return Err(Refusal::AgentParked { agent: me.name, error, retry_after });
+                    return Err(Refusal::from(AgentError::Parked {
+                        agent: me.name,
+                        error,
+                        retry_after,
+                    }));
                 }
                 let id = open(tx, &me, &begin, &boot_id, kind, None)?;
                 keep(tx, me.key, &request, &id)?;
                 tx.after_commit(turn_open(me.key, true, tx.now));
-                turn::view(tx, id, Some(me.key))?.ok_or(Refusal::TurnNotFound { id })
+                turn::view(tx, id, Some(me.key))?.ok_or(Refusal::from(TurnError::NotFound { id }))
             })
             .await
     }
@@ -128,7 +133,7 @@ impl Engine {
             .write(move |tx| {
                 let me = actor.row(tx)?;
                 actor::check_group(&actor.caller, &me, "inbox")?;
-                let open = actor.turn(tx, &me)?.ok_or(Refusal::TurnEnded)?;
+                let open = actor.turn(tx, &me)?.ok_or(TurnError::Ended)?;
                 Ok(turn::request_next(tx, open.id)?)
             })
             .await;
@@ -143,7 +148,7 @@ pub(super) fn turn_open(agent: AgentKey, open: bool, now: Now) -> Effect {
 
 fn check_no_open_turn(tx: &Tx<'_>, me: &AgentRow, begin: &Begin) -> Result<(), Refusal> {
     match turn::open_of(tx, me.key, &begin.conversation)? {
-        Some(open) => Err(Refusal::TurnOpen { id: open.id }),
+        Some(open) => Err(Refusal::from(TurnError::Open { id: open.id })),
         None => Ok(()),
     }
 }
@@ -185,7 +190,7 @@ fn poll_begin(
     )?;
     turn::carry(tx, id, me.key, row.message, None)?;
     keep(tx, me.key, request, &id)?;
-    let row = turn::get(tx, id)?.ok_or(Refusal::TurnNotFound { id })?;
+    let row = turn::get(tx, id)?.ok_or(TurnError::NotFound { id })?;
     Ok(Poll::Ready(Some(Box::new(begun(tx, me, &row)?))))
 }
 
@@ -223,11 +228,11 @@ fn open(
 }
 
 fn begun(tx: &Tx<'_>, me: &AgentRow, row: &TurnRow) -> Result<Begun, Refusal> {
-    let view = turn::view(tx, row.id, Some(me.key))?.ok_or(Refusal::TurnNotFound { id: row.id })?;
-    let message = row.message.ok_or(Refusal::TurnNotFound { id: row.id })?;
+    let view = turn::view(tx, row.id, Some(me.key))?.ok_or(TurnError::NotFound { id: row.id })?;
+    let message = row.message.ok_or(TurnError::NotFound { id: row.id })?;
     let woken_by = delivery::get(tx, me.key, message)?;
     let woken_by =
-        woken_by.ok_or_else(|| Refusal::DeliveryNotFound { agent: me.name.clone(), message })?;
+        woken_by.ok_or_else(|| MailError::DeliveryNotFound { agent: me.name.clone(), message })?;
     Ok(Begun {
         turn: view,
         delivery: delivery::view(tx, &woken_by, tx.now)?,

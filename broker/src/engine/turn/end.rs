@@ -3,6 +3,7 @@
 //! Invariant: everything leased under a turn is settled in the transaction that ends the turn, by
 //! the outcome table of `core::turn`.
 
+use crate::engine::error::TurnError;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -82,7 +83,7 @@ impl Engine {
             .write(move |tx| {
                 let me = session(tx, &caller, &session_token)?;
                 let row = turns::get(tx, turn)?.filter(|row| row.agent == me.key);
-                let row = row.ok_or(Refusal::TurnNotFound { id: turn })?;
+                let row = row.ok_or(TurnError::NotFound { id: turn })?;
                 if !is_of_session(&row, &me) {
                     return Err(Refusal::LeaseLost);
                 }

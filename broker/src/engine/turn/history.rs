@@ -1,5 +1,6 @@
 //! History: ended turns, and the lines of running ones.
 
+use crate::engine::error::TurnError;
 use std::sync::Arc;
 
 use hive_core::caller::Caller;
@@ -23,7 +24,7 @@ impl Engine {
             .read(move |conn, _| {
                 let me = actor::row(conn, &caller)?;
                 let scope = caller.agent().map(|_| me.key);
-                turn::view(conn, id, scope)?.ok_or(Refusal::TurnNotFound { id })
+                turn::view(conn, id, scope)?.ok_or(Refusal::from(TurnError::NotFound { id }))
             })
             .await
     }
@@ -31,9 +32,7 @@ impl Engine {
     /// Returns the agent of a turn.
     pub(crate) async fn owner_of_turn(&self, id: TurnId) -> Result<AgentKey, Refusal> {
         self.store
-            .read(move |conn, _| {
-                Ok(turn::get(conn, id)?.ok_or(Refusal::TurnNotFound { id })?.agent)
-            })
+            .read(move |conn, _| Ok(turn::get(conn, id)?.ok_or(TurnError::NotFound { id })?.agent))
             .await
     }
 

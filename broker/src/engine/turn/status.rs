@@ -1,5 +1,6 @@
 //! Status: an agent's own text, and the state of its harness.
 
+use crate::engine::error::AgentError;
 use std::sync::Arc;
 
 use hive_core::agent::{HarnessState, STATUS_CHARS_MAX};
@@ -28,7 +29,7 @@ impl Engine {
         actor.check_agent()?;
         let chars = text.chars().count();
         if chars > STATUS_CHARS_MAX {
-            return Err(Refusal::StatusTooLong { chars, max: STATUS_CHARS_MAX });
+            return Err(Refusal::from(AgentError::StatusTooLong { chars, max: STATUS_CHARS_MAX }));
         }
         if text.contains(char::is_control) {
             let problem = "a status is one line without control characters".to_owned();

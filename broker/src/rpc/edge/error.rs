@@ -5,10 +5,11 @@ use hive_proto::status::refusal;
 use tonic::Status;
 
 use crate::engine::Refusal;
+use crate::engine::error::OnWire;
 
 impl From<Refusal> for Status {
     fn from(error: Refusal) -> Self {
-        let reason = error.reason();
+        let OnWire { reason, retry_after } = error.on_wire();
         if let Refusal::Field { field, problem } = &error {
             return hive_proto::status::bad_field(field, problem);
         }
@@ -16,7 +17,7 @@ impl From<Refusal> for Status {
             tracing::error!(error = %chain(&error), "the disk failed a call");
         }
         if reason != Reason::Internal {
-            return refusal(reason, error.to_string(), error.retry_after());
+            return refusal(reason, error.to_string(), retry_after);
         }
         let mut bytes = [0u8; 4];
         getrandom::fill(&mut bytes).expect("Linux has random numbers once it has booted");

@@ -3,6 +3,7 @@
 //! Invariant: closing a question that is not open changes nothing; the refusal names the outcome
 //! that won.
 
+use crate::engine::error::QuestionError;
 use hive_core::delivery::State as DeliveryState;
 use hive_core::event::Kind;
 use hive_core::limits::Limits;
@@ -81,14 +82,14 @@ pub(crate) fn close(
 /// Returns the refusal for a question that is over: its outcome.
 pub(super) fn already(tx: &Tx<'_>, row: &QuestionRow) -> Result<Refusal, Refusal> {
     let id = row.question.id;
-    let now = questions::get(tx, id)?.ok_or(Refusal::QuestionNotFound { id })?;
+    let now = questions::get(tx, id)?.ok_or(QuestionError::NotFound { id })?;
     // A model may read this: which account the operator used is in the event and in the question.
     let closed_by = match now.closed_by.as_str() {
         "" => "",
         name if AgentName::parse(name).is_ok() => name,
         _ => "the operator",
     };
-    Ok(Refusal::QuestionClosed { id, outcome: texts::closed(now.state, closed_by) })
+    Ok(QuestionError::Closed { id, outcome: texts::closed(now.state, closed_by) }.into())
 }
 
 /// Notifies a target that has not answered that the question is over; the one that answered knows

@@ -7,6 +7,7 @@ mod close;
 mod read;
 mod texts;
 
+use crate::engine::error::{MailError, QuestionError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,12 +57,16 @@ struct Asked {
 impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::AnswerTooLong(bytes) => {
-                Self::BodyTooLarge { bytes, max: saturated(hive_core::limits::ANSWER_BYTES_MAX) }
+            Fault::AnswerTooLong(bytes) => MailError::BodyTooLarge {
+                bytes,
+                max: saturated(hive_core::limits::ANSWER_BYTES_MAX),
             }
-            Fault::TextTooLong(bytes) => {
-                Self::BodyTooLarge { bytes, max: saturated(hive_core::limits::QUESTION_BYTES_MAX) }
+            .into(),
+            Fault::TextTooLong(bytes) => MailError::BodyTooLarge {
+                bytes,
+                max: saturated(hive_core::limits::QUESTION_BYTES_MAX),
             }
+            .into(),
             Fault::NoText
             | Fault::TooManyOptions(_)
             | Fault::BadOption(_)
@@ -123,7 +128,7 @@ impl Engine {
                 if let Caller::Agent(_) = &actor.caller {
                     if row.target != me.key {
                         let target = row.question.target.clone();
-                        return Err(Refusal::NotTheTarget { id, target });
+                        return Err(Refusal::from(QuestionError::NotTheTarget { id, target }));
                     }
                     actor.turn(tx, me)?;
                 }
@@ -165,7 +170,7 @@ impl Engine {
         self.check_open()?;
         let close = move |admission: Admission<'_, '_>| {
             let row = questions::row(admission.tx, id)?;
-            close(admission, &row.ok_or(Refusal::QuestionNotFound { id })?)
+            close(admission, &row.ok_or(QuestionError::NotFound { id })?)
         };
         self.act_and_read(call, actor, request, close, move |tx, ()| get(tx, id)).await
     }
@@ -185,7 +190,7 @@ impl Engine {
 }
 
 fn get(tx: &Tx<'_>, id: QuestionId) -> Result<Question, Refusal> {
-    questions::get(tx, id)?.ok_or(Refusal::QuestionNotFound { id })
+    questions::get(tx, id)?.ok_or(Refusal::from(QuestionError::NotFound { id }))
 }
 
 /// Withdraws a question in the name of its asker, or of the operator.
@@ -196,7 +201,10 @@ pub(crate) fn cancel(admission: &Admission<'_, '_>, row: &QuestionRow) -> Result
         Caller::Agent(name) => {
             if row.asker != me.key {
                 let asker = row.question.asker.clone();
-                return Err(Refusal::NotTheAsker { id: row.question.id, asker });
+                return Err(Refusal::from(QuestionError::NotTheAsker {
+                    id: row.question.id,
+                    asker,
+                }));
             }
             actor.turn(tx, me)?;
             Closer::Asker { name: name.as_str() }

@@ -1,5 +1,6 @@
 //! Reading questions: an agent sees those that it asked or was asked, the operator all.
 
+use crate::engine::error::QuestionError;
 use hive_core::caller::Caller;
 use hive_core::id::QuestionId;
 use hive_core::message::OPERATOR;
@@ -57,7 +58,7 @@ impl Engine {
             .read(move |conn, _| {
                 let filter = filter(conn, &caller, &Which::default())?;
                 let row = questions::row(conn, id)?.filter(|row| filter.shows(row));
-                Ok(row.ok_or(Refusal::QuestionNotFound { id })?.question)
+                Ok(row.ok_or(QuestionError::NotFound { id })?.question)
             })
             .await
     }

@@ -1,5 +1,6 @@
 //! The world: the broker and the model side by side, and what is compared.
 
+use crate::engine::error::MailError;
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -171,7 +172,9 @@ impl World {
                         .decide(NAMES[who], super::super::hive::message(message), decision)
                         .await;
                     assert_eq!(answer.is_ok(), works, "{answer:?}");
-                    assert!(works || matches!(answer, Err(Refusal::WrongState { .. })));
+                    assert!(
+                        works || matches!(answer, Err(Refusal::Mail(MailError::WrongState { .. })))
+                    );
                 }
             }
             Step::Pass { seconds } => {
