@@ -1,6 +1,6 @@
 //! Refusals: every error of the engine, by noun. The sentence says what to do next.
 //!
-//! Invariant: [`Refusal::on_wire`] is the one map to the wire, and exhaustive. So a new refusal
+//! Invariant: [`Refusal::on_wire`] is the one map to the wire, and exhaustive for each noun. So a new refusal
 //! cannot reach it without a stable reason and an advice on retries.
 
 use std::time::Duration;
@@ -239,6 +239,93 @@ pub struct OnWire {
     pub retry_after: Option<Duration>,
 }
 
+fn no_retry(reason: Reason) -> OnWire {
+    OnWire { reason, retry_after: None }
+}
+
+fn retry(reason: Reason, seconds: u64) -> OnWire {
+    OnWire { reason, retry_after: Some(Duration::from_secs(seconds)) }
+}
+
+impl AgentError {
+    fn on_wire(&self) -> OnWire {
+        match self {
+            Self::NotFound { .. } => no_retry(Reason::AgentNotFound),
+            Self::Retired { .. } => no_retry(Reason::AgentRetired),
+            Self::Exists { .. } => no_retry(Reason::AgentExists),
+            Self::NotYourChild { .. } => no_retry(Reason::NotYourChild),
+            Self::Cycle { .. } => no_retry(Reason::TopologyCycle),
+            Self::StatusTooLong { .. } => no_retry(Reason::StatusTooLong),
+            Self::Parked { retry_after, .. } => {
+                OnWire { reason: Reason::AgentParked, retry_after: *retry_after }
+            }
+            Self::Stopped { .. } => no_retry(Reason::AgentStopped),
+            Self::Purging { .. } => retry(Reason::AgentPurging, 1),
+        }
+    }
+}
+
+impl TurnError {
+    fn on_wire(&self) -> OnWire {
+        match self {
+            Self::NotFound { .. } | Self::NoneOpen { .. } => no_retry(Reason::TurnNotFound),
+            Self::Ended => no_retry(Reason::TurnEnded),
+            Self::Open { .. } => no_retry(Reason::TurnOpen),
+        }
+    }
+}
+
+impl HarnessError {
+    fn on_wire(&self) -> OnWire {
+        match self {
+            Self::CommandNotFound { .. } => no_retry(Reason::CommandNotFound),
+            Self::Attached { .. } => no_retry(Reason::AlreadyAttached),
+            Self::Offline { .. } => no_retry(Reason::HarnessOffline),
+            Self::LoginOpen { .. } => no_retry(Reason::LoginOpen),
+            Self::LoginNotFound { .. } => no_retry(Reason::LoginNotFound),
+        }
+    }
+}
+
+impl MailError {
+    fn on_wire(&self) -> OnWire {
+        match self {
+            Self::MessageNotFound { .. } => no_retry(Reason::MessageNotFound),
+            Self::DeliveryNotFound { .. } => no_retry(Reason::DeliveryNotFound),
+            Self::WrongState { .. } => no_retry(Reason::WrongState),
+            Self::RecipientNotAllowed { .. } => no_retry(Reason::RecipientNotAllowed),
+            Self::InboxFull { .. } => retry(Reason::InboxFull, 10),
+            Self::StorageFull { .. } => retry(Reason::StorageFull, 10),
+            Self::BodyTooLarge { .. } => no_retry(Reason::BodyTooLarge),
+            Self::RateLimited { retry_after, .. } => {
+                OnWire { reason: Reason::RateLimited, retry_after: Some(*retry_after) }
+            }
+        }
+    }
+}
+
+impl QuestionError {
+    fn on_wire(&self) -> OnWire {
+        match self {
+            Self::NotFound { .. } => no_retry(Reason::QuestionNotFound),
+            Self::NotTheTarget { .. } => no_retry(Reason::NotTheTarget),
+            Self::NotTheAsker { .. } => no_retry(Reason::NotYours),
+            Self::Closed { .. } => no_retry(Reason::QuestionClosed),
+            Self::Limit { .. } => no_retry(Reason::QuestionLimit),
+        }
+    }
+}
+
+impl ReminderError {
+    fn on_wire(&self) -> OnWire {
+        match self {
+            Self::NotFound { .. } => no_retry(Reason::ReminderNotFound),
+            Self::Closed { .. } => no_retry(Reason::WrongState),
+            Self::Limit { .. } => no_retry(Reason::ReminderLimit),
+        }
+    }
+}
+
 impl Refusal {
     /// Returns the stable reason.
     #[must_use]
@@ -255,61 +342,13 @@ impl Refusal {
     /// Returns the refusal as callers see it.
     #[must_use]
     pub fn on_wire(&self) -> OnWire {
-        let no_retry = |reason| OnWire { reason, retry_after: None };
-        let retry =
-            |reason, seconds| OnWire { reason, retry_after: Some(Duration::from_secs(seconds)) };
         match self {
-            Self::Agent(error) => match error {
-                AgentError::NotFound { .. } => no_retry(Reason::AgentNotFound),
-                AgentError::Retired { .. } => no_retry(Reason::AgentRetired),
-                AgentError::Exists { .. } => no_retry(Reason::AgentExists),
-                AgentError::NotYourChild { .. } => no_retry(Reason::NotYourChild),
-                AgentError::Cycle { .. } => no_retry(Reason::TopologyCycle),
-                AgentError::StatusTooLong { .. } => no_retry(Reason::StatusTooLong),
-                AgentError::Parked { retry_after, .. } => {
-                    OnWire { reason: Reason::AgentParked, retry_after: *retry_after }
-                }
-                AgentError::Stopped { .. } => no_retry(Reason::AgentStopped),
-                AgentError::Purging { .. } => retry(Reason::AgentPurging, 1),
-            },
-            Self::Turn(error) => match error {
-                TurnError::NotFound { .. } | TurnError::NoneOpen { .. } => {
-                    no_retry(Reason::TurnNotFound)
-                }
-                TurnError::Ended => no_retry(Reason::TurnEnded),
-                TurnError::Open { .. } => no_retry(Reason::TurnOpen),
-            },
-            Self::Harness(error) => match error {
-                HarnessError::CommandNotFound { .. } => no_retry(Reason::CommandNotFound),
-                HarnessError::Attached { .. } => no_retry(Reason::AlreadyAttached),
-                HarnessError::Offline { .. } => no_retry(Reason::HarnessOffline),
-                HarnessError::LoginOpen { .. } => no_retry(Reason::LoginOpen),
-                HarnessError::LoginNotFound { .. } => no_retry(Reason::LoginNotFound),
-            },
-            Self::Mail(error) => match error {
-                MailError::MessageNotFound { .. } => no_retry(Reason::MessageNotFound),
-                MailError::DeliveryNotFound { .. } => no_retry(Reason::DeliveryNotFound),
-                MailError::WrongState { .. } => no_retry(Reason::WrongState),
-                MailError::RecipientNotAllowed { .. } => no_retry(Reason::RecipientNotAllowed),
-                MailError::InboxFull { .. } => retry(Reason::InboxFull, 10),
-                MailError::StorageFull { .. } => retry(Reason::StorageFull, 10),
-                MailError::BodyTooLarge { .. } => no_retry(Reason::BodyTooLarge),
-                MailError::RateLimited { retry_after, .. } => {
-                    OnWire { reason: Reason::RateLimited, retry_after: Some(*retry_after) }
-                }
-            },
-            Self::Question(error) => match error {
-                QuestionError::NotFound { .. } => no_retry(Reason::QuestionNotFound),
-                QuestionError::NotTheTarget { .. } => no_retry(Reason::NotTheTarget),
-                QuestionError::NotTheAsker { .. } => no_retry(Reason::NotYours),
-                QuestionError::Closed { .. } => no_retry(Reason::QuestionClosed),
-                QuestionError::Limit { .. } => no_retry(Reason::QuestionLimit),
-            },
-            Self::Reminder(error) => match error {
-                ReminderError::NotFound { .. } => no_retry(Reason::ReminderNotFound),
-                ReminderError::Closed { .. } => no_retry(Reason::WrongState),
-                ReminderError::Limit { .. } => no_retry(Reason::ReminderLimit),
-            },
+            Self::Agent(error) => error.on_wire(),
+            Self::Turn(error) => error.on_wire(),
+            Self::Harness(error) => error.on_wire(),
+            Self::Mail(error) => error.on_wire(),
+            Self::Question(error) => error.on_wire(),
+            Self::Reminder(error) => error.on_wire(),
             Self::Field { .. } => no_retry(Reason::FieldInvalid),
             Self::LooseEndNotFound { kind: loose_end::Kind::Reminder, .. } => {
                 no_retry(Reason::ReminderNotFound)

@@ -5,6 +5,7 @@
 
 use hive_core::caller::Caller;
 use hive_core::event::Kind;
+use hive_core::reason::Reason;
 
 use super::rate::Buckets;
 use super::{Engine, Refusal, actor};
@@ -15,66 +16,23 @@ const RIGHTS_PER_MINUTE: u32 = 60;
 /// Logged refusals by a quota, per agent and minute.
 const QUOTAS_PER_MINUTE: u32 = 1;
 
+/// The reasons with which a policy denies a right.
+const RIGHTS: [Reason; 5] = [
+    Reason::RecipientNotAllowed,
+    Reason::CapabilityMissing,
+    Reason::NotTheTarget,
+    Reason::NotYourChild,
+    Reason::NotYours,
+];
+/// The reasons with which a policy limits an amount.
+const QUOTAS: [Reason; 4] =
+    [Reason::RateLimited, Reason::StorageFull, Reason::QuestionLimit, Reason::ReminderLimit];
+
 /// The buckets that limit logged refusals.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
     rights: Buckets,
     quotas: Buckets,
-}
-
-/// The part of an agent's policy that refused it.
-enum Ground {
-    Right,
-    Quota,
-}
-
-fn ground(refusal: &Refusal) -> Option<Ground> {
-    use hive_core::reason::Reason;
-    match refusal.reason() {
-        Reason::RecipientNotAllowed
-        | Reason::CapabilityMissing
-        | Reason::NotTheTarget
-        | Reason::NotYourChild
-        | Reason::NotYours => Some(Ground::Right),
-        Reason::RateLimited
-        | Reason::StorageFull
-        | Reason::QuestionLimit
-        | Reason::ReminderLimit => Some(Ground::Quota),
-        Reason::FieldInvalid
-        | Reason::AgentNotFound
-        | Reason::AgentRetired
-        | Reason::MessageNotFound
-        | Reason::DeliveryNotFound
-        | Reason::QuestionNotFound
-        | Reason::ReminderNotFound
-        | Reason::TurnNotFound
-        | Reason::CommandNotFound
-        | Reason::RequestIdReused
-        | Reason::AgentExists
-        | Reason::NotAnAgent
-        | Reason::PeerNotTrusted
-        | Reason::LeaseLost
-        | Reason::TurnEnded
-        | Reason::TurnOpen
-        | Reason::AlreadyAttached
-        | Reason::AgentParked
-        | Reason::AgentStopped
-        | Reason::AgentPurging
-        | Reason::HarnessOffline
-        | Reason::LoginOpen
-        | Reason::LoginNotFound
-        | Reason::WrongState
-        | Reason::QuestionClosed
-        | Reason::TopologyCycle
-        | Reason::StatusTooLong
-        | Reason::InboxFull
-        | Reason::BodyTooLarge
-        | Reason::CallLimit
-        | Reason::Starting
-        | Reason::Draining
-        | Reason::StorageUnavailable
-        | Reason::Internal => None,
-    }
 }
 
 impl Engine {
@@ -85,25 +43,28 @@ impl Engine {
         call: &'static str,
         given: Result<T, Refusal>,
     ) -> Result<T, Refusal> {
-        if let Err(refusal) = &given
-            && caller.agent().is_some()
-            && let Some(ground) = ground(refusal)
-        {
-            let (key, now) = (self.key_of(caller).await?, self.clock.now().boot);
-            let kept = match ground {
-                Ground::Right => self.refusals.rights.take(key, RIGHTS_PER_MINUTE, now),
-                Ground::Quota => self.refusals.quotas.take(key, QUOTAS_PER_MINUTE, now),
-            };
-            if kept.is_ok() {
-                let (caller, detail) = (caller.clone(), format!("{call}: {refusal}"));
-                let logged = self.store.write(move |tx| {
-                    let me = actor::row(tx, &caller)?;
-                    Ok::<_, Refusal>(log(tx, Fact::about(Kind::Refused, me.key).detail(&detail))?)
-                });
-                // The refusal holds, even if it could not be logged.
-                if let Err(error) = logged.await {
-                    tracing::warn!(%error, "a refusal could not be logged");
-                }
+        let Err(refusal) = &given else { return given };
+        let reason = refusal.reason();
+        let (buckets, per_minute) = if RIGHTS.contains(&reason) {
+            (&self.refusals.rights, RIGHTS_PER_MINUTE)
+        } else if QUOTAS.contains(&reason) {
+            (&self.refusals.quotas, QUOTAS_PER_MINUTE)
+        } else {
+            return given;
+        };
+        if caller.agent().is_none() {
+            return given;
+        }
+        let (key, now) = (self.key_of(caller).await?, self.clock.now().boot);
+        if buckets.take(key, per_minute, now).is_ok() {
+            let (caller, detail) = (caller.clone(), format!("{call}: {refusal}"));
+            let logged = self.store.write(move |tx| {
+                let me = actor::row(tx, &caller)?;
+                Ok::<_, Refusal>(log(tx, Fact::about(Kind::Refused, me.key).detail(&detail))?)
+            });
+            // The refusal holds, even if it could not be logged.
+            if let Err(error) = logged.await {
+                tracing::warn!(%error, "a refusal could not be logged");
             }
         }
         given

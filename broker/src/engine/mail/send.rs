@@ -89,27 +89,9 @@ fn accept(admission: &Admission<'_, '_>, send: &Send) -> Result<Receipt, Refusal
     }
     let (to, recipients) = admission.recipients(&send.to)?;
     if let Some(turn) = turn
-        && let Some((earlier, accept_time)) =
-            message::equal_in_earlier_runs(tx, turn, to, send.in_reply_to, &send.body)?
+        && let Some(receipt) = sent_before(tx, turn, to, send, &recipients)?
     {
-        message::absorb(tx, turn, earlier.get())?;
-        // The receipt is that of the earlier message: recipients that it skipped, or that were
-        // created later, have not received it.
-        let (mut reached, mut skipped) = (0, Vec::new());
-        for recipient in recipients {
-            match delivery::get(tx, recipient.key, earlier)? {
-                Some(_) => reached += 1,
-                None => skipped.push(recipient.name),
-            }
-        }
-        return Ok(Receipt {
-            message: earlier,
-            already_sent: true,
-            skipped,
-            recipients: reached,
-            accept_time,
-            ahead: None,
-        });
+        return Ok(receipt);
     }
     let mut skipped = Vec::new();
     let mut open = Vec::new();
@@ -144,6 +126,29 @@ fn accept(admission: &Admission<'_, '_>, send: &Send) -> Result<Receipt, Refusal
         accept_time: tx.now.wall,
         ahead,
     })
+}
+
+/// Returns the receipt of the equal message of an earlier run of the turn's delivery: recipients that
+/// the message skipped, or that were created later, have not received it.
+fn sent_before(
+    tx: &Tx<'_>,
+    turn: TurnId,
+    to: To,
+    send: &Send,
+    recipients: &[AgentRow],
+) -> Result<Option<Receipt>, Refusal> {
+    let earlier = message::equal_in_earlier_runs(tx, turn, to, send.in_reply_to, &send.body)?;
+    let Some((message, accept_time)) = earlier else { return Ok(None) };
+    message::absorb(tx, turn, message.get())?;
+    let (mut reached, mut skipped) = (0, Vec::new());
+    for recipient in recipients {
+        match delivery::get(tx, recipient.key, message)? {
+            Some(_) => reached += 1,
+            None => skipped.push(recipient.name.clone()),
+        }
+    }
+    let (already_sent, ahead) = (true, None);
+    Ok(Some(Receipt { message, already_sent, skipped, recipients: reached, accept_time, ahead }))
 }
 
 /// Marks a message in the operator's inbox as read, because they have reacted to it.

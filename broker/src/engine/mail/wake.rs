@@ -12,7 +12,7 @@ use hive_core::name::Label;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use super::admission::check_body;
+use super::admission::{Admission, check_body};
 use super::notice::{new_id, supersede};
 use crate::engine::actor::Actor;
 use crate::engine::actor::session;
@@ -86,45 +86,44 @@ impl Engine {
                     Some(token) => session(tx, &actor.caller, token)?,
                     None => actor.row(tx)?,
                 };
-                let lane = if wake.session_token.is_some() { Lane::System } else { Lane::Normal };
-                once(tx, me.key, &request, || {
-                    label_of_nobody(tx, &wake.label)?;
-                    let origin = Origin::External(wake.label.clone());
-                    let superseded = match &wake.coalescing_key {
-                        Some(key) => message::coalescable(tx, me.key, &origin, key)?,
-                        None => None,
-                    };
-                    if let Some(older) = superseded {
-                        supersede(tx, me.key, older)?;
-                    }
-                    let admission = caller_limits.admission(tx, &actor, &me);
-                    admission.check_inbox(&me)?;
-                    admission.take_send(wake.body.len())?;
-                    let id = new_id(tx);
-                    let new = NewMessage {
-                        id,
-                        origin: &origin,
-                        origin_key: Some(me.key),
-                        to: To::One(me.key),
-                        body: &wake.body,
-                        in_reply_to: None,
-                        system_kind: None,
-                        turn: None,
-                        coalescing_key: wake.coalescing_key.as_deref(),
-                        question: None,
-                        reminder: None,
-                    };
-                    message::insert(tx, &new)?;
-                    delivery::insert(tx, me.key, id, lane, Some(me.key), wake.body.len() as u64)?;
-                    let detail = format!("from {origin}");
-                    log(
-                        tx,
-                        Fact::about(Kind::MessageAccepted, me.key).message(id).detail(&detail),
-                    )?;
-                    Ok(Woken { message: id, superseded })
-                })
+                once(tx, me.key, &request, || put(&caller_limits.admission(tx, &actor, &me), &wake))
             })
             .await;
         self.noting(&caller, "wake", woken).await
     }
+}
+
+fn put(admission: &Admission<'_, '_>, wake: &Wake) -> Result<Woken, Refusal> {
+    let Admission { tx, me, .. } = *admission;
+    label_of_nobody(tx, &wake.label)?;
+    let origin = Origin::External(wake.label.clone());
+    let superseded = match &wake.coalescing_key {
+        Some(key) => message::coalescable(tx, me.key, &origin, key)?,
+        None => None,
+    };
+    if let Some(older) = superseded {
+        supersede(tx, me.key, older)?;
+    }
+    admission.check_inbox(me)?;
+    admission.take_send(wake.body.len())?;
+    let id = new_id(tx);
+    let new = NewMessage {
+        id,
+        origin: &origin,
+        origin_key: Some(me.key),
+        to: To::One(me.key),
+        body: &wake.body,
+        in_reply_to: None,
+        system_kind: None,
+        turn: None,
+        coalescing_key: wake.coalescing_key.as_deref(),
+        question: None,
+        reminder: None,
+    };
+    message::insert(tx, &new)?;
+    let lane = if wake.session_token.is_some() { Lane::System } else { Lane::Normal };
+    delivery::insert(tx, me.key, id, lane, Some(me.key), wake.body.len() as u64)?;
+    let detail = format!("from {origin}");
+    log(tx, Fact::about(Kind::MessageAccepted, me.key).message(id).detail(&detail))?;
+    Ok(Woken { message: id, superseded })
 }

@@ -1,7 +1,11 @@
 //! `TurnService`: the harness's side.
 
+use std::sync::Arc;
+
+use hive_core::agent::Agent;
 use hive_core::id::{CommandId, TurnId};
 use hive_core::limits::TURN_EVENT_LINE_BYTES_MAX;
+use hive_core::tree::Kin;
 use hive_core::turn::{Ended, Kind, MAIN_CONVERSATION};
 use hive_proto::convert::{self, request as fields, time};
 use hive_proto::status::bad_field;
@@ -21,6 +25,7 @@ use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
 use crate::rpc::edge::request;
 use crate::spawn::spawn;
+use crate::store::AgentKey;
 use crate::store::turn_events::Line;
 
 type Out<T> = mpsc::Sender<Result<T, Status>>;
@@ -49,101 +54,90 @@ fn cut(mut line: String) -> String {
     line
 }
 
-impl Rpc {
-    /// Sends steps to an attached harness until it disconnects, is fenced, or the broker ends.
-    async fn feed(self, attached: Attached, out: Out<v1::AttachResponse>) {
+/// Returns the parts of an agent whose changes its harness has to know.
+fn known(agent: &Agent) -> impl PartialEq {
+    let Agent { policy, parent, model, role, available_models, stopped, .. } = agent;
+    (policy, parent, model, role, available_models, stopped)
+}
+
+/// The stream to an attached harness.
+struct Feed {
+    rpc: Rpc,
+    key: AgentKey,
+    out: Out<v1::AttachResponse>,
+    /// The state that the harness knows.
+    agent: Agent,
+    kin: Kin,
+    last_command: u64,
+    last_login: u64,
+}
+
+impl Feed {
+    /// Sends steps until the harness disconnects, is fenced, or the broker ends.
+    async fn run(rpc: Rpc, attached: Attached, out: Out<v1::AttachResponse>) {
         let Attached { attachment, session_token, resumed, agent, kin, open_turn } = attached;
         let (key, ended) = (attachment.agent(), attachment.ended().clone());
-        let hints = self.engine.hints().agent(key);
-        let identity = self.engine.identity();
-        let mut shown = agent.clone();
-        let mut shown_kin = kin.clone();
+        let engine = Arc::clone(&rpc.engine);
+        let (hints, identity) = (engine.hints().agent(key), engine.identity());
         let first = v1::Attached {
             session_token,
             session_epoch: attachment.epoch(),
             resumed,
-            agent: Some(v1::Agent::from(agent)),
+            agent: Some(v1::Agent::from(agent.clone())),
             open_turn: open_turn.map(Into::into),
             operator_pronouns: identity.operator_pronouns.clone(),
             hive_domain: identity.hive_domain.clone(),
-            kin: Some(kin.into()),
-            park_backoff: Some(self.engine.limits().park_backoff().into()),
+            kin: Some(kin.clone().into()),
+            park_backoff: Some(engine.limits().park_backoff().into()),
         };
-        if out.send(Ok(v1::AttachResponse { step: Some(Step::Attached(first)) })).await.is_err() {
-            return;
-        }
-        let (mut last_command, mut last_login) = (0, 0);
+        let mut feed = Self { rpc, key, out, agent, kin, last_command: 0, last_login: 0 };
+        feed.send(Step::Attached(first)).await;
         loop {
             let hint = hints.changed.notified();
             tokio::pin!(hint);
             hint.as_mut().enable();
-            let step = async {
-                for command in self.engine.open_commands(key, last_command).await? {
-                    last_command = command.id.get();
-                    if out
-                        .send(Ok(v1::AttachResponse { step: Some(Step::Command(command.into())) }))
-                        .await
-                        .is_err()
-                    {
-                        return Ok(());
-                    }
-                }
-                if let Some(wish) =
-                    self.engine.login_wanted(key).filter(|(id, _)| *id != last_login)
-                {
-                    last_login = wish.0;
-                    let step = Some(Step::LoginWanted(login::wanted(wish)));
-                    drop(out.send(Ok(v1::AttachResponse { step })).await);
-                }
-                let agent = self.engine.agent_by_key(key).await?;
-                if (
-                    &agent.policy,
-                    &agent.parent,
-                    &agent.model,
-                    &agent.role,
-                    &agent.available_models,
-                    agent.stopped,
-                ) != (
-                    &shown.policy,
-                    &shown.parent,
-                    &shown.model,
-                    &shown.role,
-                    &shown.available_models,
-                    shown.stopped,
-                ) {
-                    shown = agent.clone();
-                    let agent = v1::Agent::from(agent);
-                    // If the harness has disconnected, that is noticed below.
-                    drop(
-                        out.send(Ok(v1::AttachResponse { step: Some(Step::AgentChanged(agent)) }))
-                            .await,
-                    );
-                }
-                let kin = self.engine.kin(key).await?;
-                if kin != shown_kin {
-                    shown_kin = kin.clone();
-                    drop(
-                        out.send(Ok(v1::AttachResponse {
-                            step: Some(Step::KinChanged(kin.into())),
-                        }))
-                        .await,
-                    );
-                }
-                Ok::<_, Refusal>(())
+            let refusal = match feed.send_changes().await {
+                Err(refusal) => refusal,
+                Ok(()) => tokio::select! {
+                    () = hint => continue,
+                    () = feed.out.closed() => return,
+                    () = ended.cancelled() => Refusal::LeaseLost,
+                    () = engine.draining().cancelled() => Refusal::Draining,
+                },
             };
-            if let Err(refusal) = step.await {
-                drop(out.send(Err(refusal.into())).await);
-                return;
-            }
-            let refusal = tokio::select! {
-                () = hint => continue,
-                () = out.closed() => return,
-                () = ended.cancelled() => Refusal::LeaseLost,
-                () = self.engine.draining().cancelled() => Refusal::Draining,
-            };
-            drop(out.send(Err(refusal.into())).await);
+            drop(feed.out.send(Err(refusal.into())).await);
             return;
         }
+    }
+
+    /// Sends what has changed since the last call.
+    async fn send_changes(&mut self) -> Result<(), Refusal> {
+        let engine = Arc::clone(&self.rpc.engine);
+        for command in engine.open_commands(self.key, self.last_command).await? {
+            self.last_command = command.id.get();
+            self.send(Step::Command(command.into())).await;
+        }
+        let wanted = engine.login_wanted(self.key).filter(|(id, _)| *id != self.last_login);
+        if let Some(wanted) = wanted {
+            self.last_login = wanted.0;
+            self.send(Step::LoginWanted(login::wanted(wanted))).await;
+        }
+        let agent = engine.agent_by_key(self.key).await?;
+        if known(&agent) != known(&self.agent) {
+            self.agent = agent.clone();
+            self.send(Step::AgentChanged(agent.into())).await;
+        }
+        let kin = engine.kin(self.key).await?;
+        if kin != self.kin {
+            self.kin = kin.clone();
+            self.send(Step::KinChanged(kin.into())).await;
+        }
+        Ok(())
+    }
+
+    /// Sends a step. If the harness has disconnected, the loop notices it.
+    async fn send(&self, step: Step) {
+        drop(self.out.send(Ok(v1::AttachResponse { step: Some(step) })).await);
     }
 }
 
@@ -166,7 +160,7 @@ impl v1::turn_service_server::TurnService for Rpc {
             .attach(caller, Attach { session_token, take_over, revision, isolation })
             .await?;
         let (out, stream) = mpsc::channel(8);
-        spawn(&self.streams, self.clone().feed(attached, out));
+        spawn(&self.streams, Feed::run(self.clone(), attached, out));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 
