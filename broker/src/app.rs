@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -82,28 +83,32 @@ pub struct Running {
     accepting: TaskTracker,
 }
 
+/// Opens the files of a broker.
+fn parts(settings: &Settings, clock: Arc<dyn Clock>) -> anyhow::Result<Parts> {
+    let memory = Arc::new(Memory::default());
+    let store = Store::open(&settings.state_dir, Arc::clone(&clock), Arc::clone(&memory) as _)?;
+    Ok(Parts {
+        store,
+        turn_events: TurnEvents::open(&settings.state_dir)?,
+        memory,
+        clock,
+        limits: settings.limits.clone(),
+        identity: settings.identity.clone(),
+        directories: Directories::new(settings.state_dirs.clone(), settings.agents_dir.clone()),
+    })
+}
+
 /// Starts a broker and returns once it serves calls.
 pub async fn start(
     settings: &Settings,
     clock: Arc<dyn Clock>,
     supervisor: Option<Supervisor>,
 ) -> anyhow::Result<Running> {
-    let memory = Arc::new(Memory::default());
-    let store = Store::open(&settings.state_dir, Arc::clone(&clock), Arc::clone(&memory) as _)?;
-    let turn_events = TurnEvents::open(&settings.state_dir)?;
+    let parts = parts(settings, clock)?;
     let notifier = settings.notify.as_ref().map(Notifier::new).transpose()?;
     if notifier.is_some() {
-        store.use_attention();
+        parts.store.use_attention();
     }
-    let parts = Parts {
-        store,
-        turn_events,
-        memory,
-        clock,
-        limits: settings.limits.clone(),
-        identity: settings.identity.clone(),
-        directories: Directories::new(settings.state_dirs.clone(), settings.agents_dir.clone()),
-    };
     let engine =
         Arc::new(Engine::start(parts).await.context("the database could not be prepared")?);
     if let Some(agents) = &settings.agents {
@@ -131,13 +136,8 @@ pub async fn start(
     engine.ready().await.context("the database could not be prepared")?;
     let health = tonic_health::server::HealthReporter::new();
     let serving = [
-        tokio_util::either::Either::Left(server::serve_agents(
-            rpc.clone(),
-            health.clone(),
-            agent_conns,
-            stop.clone(),
-        )),
-        tokio_util::either::Either::Right(server::serve_operator(
+        Either::Left(server::serve_agents(rpc.clone(), health.clone(), agent_conns, stop.clone())),
+        Either::Right(server::serve_operator(
             rpc.clone(),
             health.clone(),
             operator_conns,

@@ -54,35 +54,31 @@ pub(super) fn read(path: String, table: &DeTable<'_>, findings: &mut Findings<'_
     wide(&mut section, "turn_events_bytes_max", turn_events_bytes_max);
     narrow(&mut section, "questions_open_max", NARROW, questions_open_max);
     narrow(&mut section, "reminders_pending_max", NARROW, reminders_pending_max);
-    for (base_key, base, max_key, max) in [
-        (
-            "retry_backoff_base_ms",
-            limits.retry_backoff_base_ms,
-            "retry_backoff_max_ms",
-            limits.retry_backoff_max_ms,
-        ),
-        (
-            "park_backoff_base_ms",
-            limits.park_backoff_base_ms,
-            "park_backoff_max_ms",
-            limits.park_backoff_max_ms,
-        ),
-    ] {
-        if base > max {
-            let span = section
-                .value(base_key)
-                .or_else(|| section.value(max_key))
-                .map_or(0..0, toml::Spanned::span);
-            section.object(
-                span,
-                base_key,
-                format!("`{base_key}` ({base}) is greater than `{max_key}` ({max})"),
-                None,
-            );
-        }
-    }
+    let Limits { retry_backoff_base_ms, retry_backoff_max_ms, .. } = limits;
+    let Limits { park_backoff_base_ms, park_backoff_max_ms, .. } = limits;
+    order(
+        &mut section,
+        ["retry_backoff_base_ms", "retry_backoff_max_ms"],
+        [retry_backoff_base_ms, retry_backoff_max_ms],
+    );
+    order(
+        &mut section,
+        ["park_backoff_base_ms", "park_backoff_max_ms"],
+        [park_backoff_base_ms, park_backoff_max_ms],
+    );
     section.finish();
     limits
+}
+
+/// Refuses a backoff that begins above its maximum.
+fn order(section: &mut Section<'_, '_, '_>, keys: [&'static str; 2], [base, max]: [u64; 2]) {
+    if base > max {
+        let [base_key, max_key] = keys;
+        let value = section.value(base_key).or_else(|| section.value(max_key));
+        let span = value.map_or(0..0, toml::Spanned::span);
+        let problem = format!("`{base_key}` ({base}) is greater than `{max_key}` ({max})");
+        section.object(span, base_key, problem, None);
+    }
 }
 
 /// Reads the table of one agent. No limit may be zero here either: an agent that may not send lacks
