@@ -1,7 +1,7 @@
 //! Refusals: every error of the engine, by noun. The sentence says what to do next.
 //!
-//! Invariant: [`Refusal::on_wire`] is the one map to the wire, and exhaustive for each noun. So a new refusal
-//! cannot reach it without a stable reason and an advice on retries.
+//! Invariant: [`Refusal::on_wire`] is the one map to the wire, and exhaustive for each noun. So a
+//! new refusal cannot reach it without a stable reason and an advice on retries.
 
 use std::time::Duration;
 

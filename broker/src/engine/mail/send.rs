@@ -99,7 +99,7 @@ fn accept(admission: &Admission<'_, '_>, send: &Send) -> Result<Receipt, Refusal
         match admission.check_inbox(&recipient) {
             Ok(()) => open.push(recipient),
             Err(Refusal::Mail(MailError::InboxFull { agent, .. })) if to == To::Everyone => {
-                skipped.push(agent)
+                skipped.push(agent);
             }
             Err(refusal) => return Err(refusal),
         }
@@ -128,8 +128,8 @@ fn accept(admission: &Admission<'_, '_>, send: &Send) -> Result<Receipt, Refusal
     })
 }
 
-/// Returns the receipt of the equal message of an earlier run of the turn's delivery: recipients that
-/// the message skipped, or that were created later, have not received it.
+/// Returns the receipt of the equal message of an earlier run of the turn's delivery. Recipients
+/// that the message skipped, or that were created later, have not received it.
 fn sent_before(
     tx: &Tx<'_>,
     turn: TurnId,

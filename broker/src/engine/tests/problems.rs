@@ -129,7 +129,7 @@ async fn a_problem_has_a_subject_and_words_and_comes_from_the_present_session() 
 }
 
 async fn missing_login(hive: &Hive, harness: &Harness) {
-    let report = hive.report(&harness, HarnessState::NeedsLogin);
+    let report = hive.report(harness, HarnessState::NeedsLogin);
     report.await.expect("noted");
 }
 
