@@ -6,7 +6,7 @@ use super::*;
 const JUMPS: [i64; 2] = [-10 * 365 * 86_400_000, 10 * 365 * 86_400_000];
 
 fn jump(hive: &Hive, milliseconds: i64) {
-    let now = hive.engine().clock().now().wall;
+    let now = hive.now().wall;
     hive.clock.set_wall(WallTime(now.0 + milliseconds));
 }
 

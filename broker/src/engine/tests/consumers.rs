@@ -26,7 +26,7 @@ async fn a_consumer_takes_mail_for_a_time_and_acks_it() {
     let hive = hive_with(3).await;
     let received = hive.try_receive("bob", up_to(2)).await.expect("taken");
     assert_eq!((bodies(&received.deliveries), received.pending), (vec!["0", "1"], 1));
-    let now = hive.engine().clock().now().wall;
+    let now = hive.now().wall;
     let first = &received.deliveries[0];
     assert_eq!(first.expire_time.expect("a time").since(now), Duration::from_secs(60));
     assert_ne!(first.token, received.deliveries[1].token);
@@ -118,7 +118,7 @@ async fn the_sweeper_knows_when_the_next_lease_runs_out() {
     assert_eq!(hive.sweep().await, None);
     let due = hive.engine().hints().due.notified();
     tokio::pin!(due);
-    let now = hive.engine().clock().now().boot;
+    let now = hive.now().boot;
     hive.receive("bob", 1).await;
     tokio::time::timeout(Duration::from_secs(30), due).await.expect("it is told to look again");
     assert_eq!(hive.sweep().await.expect("a time").since(now), Duration::from_secs(60));
@@ -132,7 +132,7 @@ async fn a_lease_is_extended_as_often_as_its_holder_likes() {
         hive.pass_and_sweep(50).await;
         let until = extend(&hive, &taken[0], 60).await.expect("extended");
         assert_eq!(until, extend(&hive, &taken[0], 60).await.expect("said twice"));
-        assert_eq!(until.since(hive.engine().clock().now().wall), Duration::from_secs(60));
+        assert_eq!(until.since(hive.now().wall), Duration::from_secs(60));
     }
     hive.ack("bob", &taken[0]).await.expect("acked");
     assert_eq!(hive.state("bob", message(1)).await, (State::Acked, 1));
@@ -156,7 +156,7 @@ async fn tokens_are_not_guessed_and_not_anothers() {
 async fn a_delivery_tells_when_its_state_changed_and_not_when_it_was_asked_for() {
     let hive = hive_with(1).await;
     hive.pass(5);
-    let (key, taken) = (request("ReceiveMessages", "r1", 1), hive.engine().clock().now().wall);
+    let (key, taken) = (request("ReceiveMessages", "r1", 1), hive.now().wall);
     let first = hive.engine().receive(actor("bob"), key.clone(), up_to(1)).await.expect("taken");
     hive.pass(5);
     extend(&hive, &first.deliveries[0], 60).await.expect("extended");

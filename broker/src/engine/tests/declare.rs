@@ -260,16 +260,10 @@ async fn a_retired_name_is_taken_only_by_who_says_so() {
         policy: Policy::default(),
         adopt,
     };
-    let engine = hive.engine();
-    let refusal =
-        engine.create_agent(caller("operator"), hive.request("CreateAgent"), create(false)).await;
+    let refusal = hive.try_create(create(false)).await;
     assert_eq!(reason(refusal), Reason::AgentRetired);
-    engine
-        .create_agent(caller("operator"), hive.request("CreateAgent"), create(true))
-        .await
-        .expect("adopted");
+    hive.try_create(create(true)).await.expect("adopted");
     assert_eq!(ids(&hive.receive("bob", 1).await), [sent]);
-    let refusal =
-        engine.create_agent(caller("operator"), hive.request("CreateAgent"), create(true)).await;
+    let refusal = hive.try_create(create(true)).await;
     assert_eq!(reason(refusal), Reason::AgentExists);
 }

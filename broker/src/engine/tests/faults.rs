@@ -24,12 +24,7 @@ async fn a_void_send_is_no_send_and_its_retry_is_one() {
             .await,
     );
     assert!(hive.inbox("bob").await.is_empty());
-    let sent = hive
-        .engine()
-        .send(actor("alice"), retried, mail("bob", "hello"))
-        .await
-        .expect("accepted")
-        .message;
+    let sent = hive.send_with("alice", retried, "bob", "hello").await.expect("accepted").message;
     assert_eq!(sent, message(1), "the number of a message that never was is given to one that is");
     assert_eq!(hive.inbox("bob").await.len(), 1);
     assert_eq!(hive.events().await.len(), 3);
@@ -139,7 +134,7 @@ async fn a_session_that_is_on_disk_after_all_ends_if_nobody_comes_back_to_it() {
     left_on_disk(&hive, |tx, bob| agent::set_session(tx, bob.key, 1, "of the disk", "")).await;
     hive.sweep().await;
     let due = hive.sweep().await.expect("its grace time is looked out for");
-    assert!(due > hive.engine().clock().now().boot);
+    assert!(due > hive.now().boot);
     hive.pass_and_sweep(60).await;
     assert_eq!(hive.row("bob").await.session_token, None);
     assert_eq!(hive.sweep().await, None);

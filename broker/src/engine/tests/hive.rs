@@ -18,7 +18,7 @@ use hive_core::limits::Limits;
 use hive_core::message::{Origin, Recipient};
 use hive_core::name::AgentName;
 use hive_core::reason::Reason;
-use hive_core::time::BootTime;
+use hive_core::time::{BootTime, Now};
 use hive_core::turn::{Ended, Kind, MAIN_CONVERSATION, Outcome, Turn};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -413,6 +413,11 @@ impl Hive {
         (self.engine, self.commits) = (Some(engine), commits);
     }
 
+    /// The present time.
+    pub(super) fn now(&self) -> Now {
+        self.engine().clock().now()
+    }
+
     /// Time passes.
     pub(super) fn pass(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
@@ -449,10 +454,13 @@ impl Hive {
             policy,
             adopt: false,
         };
-        self.engine()
-            .create_agent(caller("operator"), self.request("CreateAgent"), create)
-            .await
-            .expect("an agent is created");
+        self.try_create(create).await.expect("an agent is created");
+    }
+
+    /// The operator makes this agent.
+    pub(super) async fn try_create(&self, create: Create) -> Result<Agent, Refusal> {
+        let request = self.request("CreateAgent");
+        self.engine().create_agent(caller("operator"), request, create).await
     }
 
     /// The operator retires an agent.
@@ -505,6 +513,17 @@ impl Hive {
         body: &str,
     ) -> Result<Receipt, Refusal> {
         self.send_as(actor(from), mail(to, body)).await
+    }
+
+    /// Sends with this request.
+    pub(super) async fn send_with(
+        &self,
+        from: &str,
+        key: RequestKey,
+        to: &str,
+        body: &str,
+    ) -> Result<Receipt, Refusal> {
+        self.engine().send(actor(from), key, mail(to, body)).await
     }
 
     /// Sends this message with these rights.

@@ -124,7 +124,7 @@ async fn a_repeated_request_costs_no_rate() {
     .await;
     let key = request("SendMessage", "r1", 1);
     for _ in 0..3 {
-        let sent = hive.engine().send(actor("alice"), key.clone(), mail("bob", "hello")).await;
+        let sent = hive.send_with("alice", key.clone(), "bob", "hello").await;
         sent.expect("answered");
     }
 }

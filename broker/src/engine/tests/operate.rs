@@ -237,7 +237,7 @@ async fn lists_are_paged_and_miss_nothing() {
 #[tokio::test]
 async fn an_inbox_in_numbers() {
     let hive = Hive::new(&["alice", "bob"]).await;
-    let oldest = hive.engine().clock().now().wall;
+    let oldest = hive.now().wall;
     for number in 0..4 {
         hive.send("alice", "bob", &number.to_string()).await;
         hive.pass(10);

@@ -60,7 +60,7 @@ async fn mail_to_the_operator_waits_once_until_it_is_told() {
     hive.send("ada", "bob", "not for the operator").await;
     hive.send("ada", "*", "nor is this").await;
     assert_eq!(rows(&hive).await, 0);
-    let sent_at = hive.engine().clock().now().wall;
+    let sent_at = hive.now().wall;
     let first = hive.send("ada", "operator", "hello").await;
     hive.pass(1);
     let second = hive.send("bob", "<parent>", "hi").await;
@@ -241,7 +241,7 @@ async fn a_clock_that_is_set_back_puts_nothing_off_for_longer() {
     let hive = with_notifier(&["bob"]).await;
     let mail = hive.send("bob", "operator", "hello").await;
     hive.engine().postpone_item(&due(&hive).await[0]).await.expect("noted");
-    let wall = hive.engine().clock().now().wall;
+    let wall = hive.now().wall;
     hive.clock.set_wall(wall.before(Duration::from_secs(LONG)));
     assert_eq!(waiting(&hive).await, [item(Kind::Mail, "bob", mail)]);
 }

@@ -6,7 +6,7 @@ use crate::engine::error::AgentError;
 
 /// How long the agent is parked from now; `None` if it is not.
 async fn parked(hive: &Hive) -> Option<Duration> {
-    let now = hive.engine().clock().now().wall;
+    let now = hive.now().wall;
     let park = hive.agent("bob").await.park?;
     Some(park.until.map_or(Duration::MAX, |until| until.since(now)))
 }
@@ -23,7 +23,7 @@ async fn rate_limited(hive: &Hive, harness: &Harness, until: Option<WallTime>) {
 #[tokio::test]
 async fn a_rate_limited_agent_starts_no_turn_before_the_limit_ends() {
     let (hive, harness) = waiting_hive().await;
-    let until = hive.engine().clock().now().wall.after(Duration::from_secs(1800));
+    let until = hive.now().wall.after(Duration::from_secs(1800));
     rate_limited(&hive, &harness, Some(until)).await;
     assert_eq!(parked(&hive).await, Some(Duration::from_secs(1800)));
     assert_eq!(hive.agent("bob").await.state, HarnessState::RateLimited);
@@ -49,7 +49,7 @@ async fn a_limit_without_an_end_parks_for_a_while() {
 #[tokio::test]
 async fn a_limit_whose_end_was_wrong_does_not_loop() {
     let (hive, harness) = waiting_hive().await;
-    let past = hive.engine().clock().now().wall;
+    let past = hive.now().wall;
     // The first time the model's own retry time counts; from then on the broker's backoff limits
     // the attempts.
     let mut parks = Vec::new();
@@ -200,7 +200,7 @@ async fn a_reboot_ends_backoffs_but_neither_limits_nor_missing_logins() {
     assert_eq!(parked(&hive).await, None);
 
     let (mut hive, harness) = waiting_hive().await;
-    let until = hive.engine().clock().now().wall.after(Duration::from_secs(1800));
+    let until = hive.now().wall.after(Duration::from_secs(1800));
     rate_limited(&hive, &harness, Some(until)).await;
     hive.reboot().await;
     assert_eq!(

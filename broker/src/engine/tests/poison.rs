@@ -84,10 +84,8 @@ async fn backoff_grows_with_each_failure() {
     let harness = hive.attach("bob").await;
     for seconds in [5, 10, 20, 40] {
         hive.turn(&harness, Outcome::Failed).await;
-        let (now, due) = (
-            hive.engine().clock().now().wall,
-            hive.delivery("bob", poison).await.not_before.expect("a backoff"),
-        );
+        let (now, due) =
+            (hive.now().wall, hive.delivery("bob", poison).await.not_before.expect("a backoff"));
         assert_eq!(due.since(now).as_secs(), seconds);
         hive.pass(LONG);
     }

@@ -77,8 +77,7 @@ async fn a_later_agent_of_the_name_inherits_nothing_and_what_was_sent_stays() {
     let mut hive = Hive::new(&["alice", "bob"]).await;
     let request = hive.request("SendMessage");
     let sent = hive
-        .engine()
-        .send(actor("bob"), request.clone(), mail("alice", "from the first bob"))
+        .send_with("bob", request.clone(), "alice", "from the first bob")
         .await
         .expect("sent")
         .message;
@@ -97,8 +96,7 @@ async fn a_later_agent_of_the_name_inherits_nothing_and_what_was_sent_stays() {
         1
     );
     // The id of a request of the first one is no id of the second one's.
-    let again =
-        hive.engine().send(actor("bob"), request, mail("alice", "from the second bob")).await;
+    let again = hive.send_with("bob", request, "alice", "from the second bob").await;
     assert!(
         again.is_err_and(|refusal| refusal.reason() == Reason::TurnEnded),
         "its harness is attached, and no request is replayed"

@@ -73,7 +73,7 @@ async fn what_is_ready_leased_held_or_dead_is_never_touched() {
 #[tokio::test]
 async fn a_wall_clock_that_was_far_ahead_does_not_stop_retention() {
     let hive = Hive::new(&["alice", "bob"]).await;
-    let now = hive.engine().clock().now().wall;
+    let now = hive.now().wall;
     hive.clock.set_wall(now.after(Duration::from_secs(10_000 * DAY)));
     let ahead = hive.send("alice", "bob", "from the future").await;
     hive.decide("bob", ahead, Decision::Ack).await.expect("acked");

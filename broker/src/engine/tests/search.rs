@@ -333,10 +333,7 @@ async fn a_retired_agents_mail_is_the_operators_until_its_name_is_adopted() {
         policy: Policy::default(),
         adopt: true,
     };
-    hive.engine()
-        .create_agent(caller("operator"), hive.request("CreateAgent"), create)
-        .await
-        .expect("adopted");
+    hive.try_create(create).await.expect("adopted");
     assert_eq!(found(&hive, "bob", "alone").await, [sent]);
 }
 

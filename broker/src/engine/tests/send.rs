@@ -21,22 +21,14 @@ async fn a_receipt_is_on_disk_before_it_is_given() {
 async fn a_repeated_request_gets_the_first_answer_and_the_work_is_not_done_twice() {
     let mut hive = Hive::new(&["alice", "bob"]).await;
     let key = request("SendMessage", "r1", 7);
-    let first = hive
-        .engine()
-        .send(actor("alice"), key.clone(), mail("bob", "hello"))
-        .await
-        .expect("accepted");
+    let first = hive.send_with("alice", key.clone(), "bob", "hello").await.expect("accepted");
     hive.pass(5);
-    let second = hive
-        .engine()
-        .send(actor("alice"), key.clone(), mail("bob", "hello"))
-        .await
-        .expect("answered again");
+    let second =
+        hive.send_with("alice", key.clone(), "bob", "hello").await.expect("answered again");
     assert_eq!(first, second);
     hive.crash().await;
     let third = hive
-        .engine()
-        .send(actor("alice"), key, mail("bob", "hello"))
+        .send_with("alice", key, "bob", "hello")
         .await
         .expect("answered by the next broker too");
     assert_eq!(first, third);
@@ -46,15 +38,9 @@ async fn a_repeated_request_gets_the_first_answer_and_the_work_is_not_done_twice
 #[tokio::test]
 async fn a_request_id_does_not_serve_two_contents() {
     let hive = Hive::new(&["alice", "bob"]).await;
-    let first = hive
-        .engine()
-        .send(actor("alice"), request("SendMessage", "r1", 1), mail("bob", "hello"))
-        .await;
+    let first = hive.send_with("alice", request("SendMessage", "r1", 1), "bob", "hello").await;
     first.expect("accepted");
-    let other = hive
-        .engine()
-        .send(actor("alice"), request("SendMessage", "r1", 2), mail("bob", "good bye"))
-        .await;
+    let other = hive.send_with("alice", request("SendMessage", "r1", 2), "bob", "good bye").await;
     assert_eq!(reason(other), Reason::RequestIdReused);
     assert_eq!(hive.inbox("bob").await.len(), 1);
 }
@@ -62,18 +48,10 @@ async fn a_request_id_does_not_serve_two_contents() {
 #[tokio::test]
 async fn request_ids_belong_to_a_caller_and_an_rpc() {
     let hive = Hive::new(&["alice", "bob"]).await;
-    let from_alice = hive
-        .engine()
-        .send(actor("alice"), request("SendMessage", "r1", 1), mail("bob", "hello"))
-        .await;
-    let from_bob = hive
-        .engine()
-        .send(actor("bob"), request("SendMessage", "r1", 2), mail("alice", "hi"))
-        .await;
-    let by_operator = hive
-        .engine()
-        .send(actor("operator"), request("SendMessage", "r1", 3), mail("bob", "you"))
-        .await;
+    let from_alice = hive.send_with("alice", request("SendMessage", "r1", 1), "bob", "hello").await;
+    let from_bob = hive.send_with("bob", request("SendMessage", "r1", 2), "alice", "hi").await;
+    let by_operator =
+        hive.send_with("operator", request("SendMessage", "r1", 3), "bob", "you").await;
     let status = hive
         .engine()
         .set_status_text(actor("alice"), request("SetStatusText", "r1", 4), "busy".to_owned())
@@ -86,37 +64,25 @@ async fn request_ids_belong_to_a_caller_and_an_rpc() {
 async fn a_refusal_is_not_remembered() {
     let hive = Hive::new(&["alice"]).await;
     let key = request("SendMessage", "r1", 1);
-    let refused = hive.engine().send(actor("alice"), key.clone(), mail("bob", "hello")).await;
+    let refused = hive.send_with("alice", key.clone(), "bob", "hello").await;
     assert_eq!(reason(refused), Reason::AgentNotFound);
     hive.create("bob", None, Policy::default()).await;
-    hive.engine().send(actor("alice"), key, mail("bob", "hello")).await.expect("bob is there now");
+    hive.send_with("alice", key, "bob", "hello").await.expect("bob is there now");
 }
 
 #[tokio::test]
 async fn request_ids_are_kept_seven_days_and_no_longer() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let key = request("SendMessage", "r1", 1);
-    let first = hive
-        .engine()
-        .send(actor("alice"), key.clone(), mail("bob", "hello"))
-        .await
-        .expect("accepted");
+    let first = hive.send_with("alice", key.clone(), "bob", "hello").await.expect("accepted");
     let (month, day) = (Duration::from_secs(30 * 86_400), 86_400);
     hive.pass(7 * day);
     while hive.engine().sweep_retention(month).await.expect("swept") {}
-    let again = hive
-        .engine()
-        .send(actor("alice"), key.clone(), mail("bob", "hello"))
-        .await
-        .expect("answered");
+    let again = hive.send_with("alice", key.clone(), "bob", "hello").await.expect("answered");
     assert_eq!(first, again);
     hive.pass(1);
     while hive.engine().sweep_retention(month).await.expect("swept") {}
-    let new = hive
-        .engine()
-        .send(actor("alice"), key, mail("bob", "hello"))
-        .await
-        .expect("accepted as a new one");
+    let new = hive.send_with("alice", key, "bob", "hello").await.expect("accepted as a new one");
     assert_ne!(first.message, new.message);
 }
 

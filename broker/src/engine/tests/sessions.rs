@@ -176,7 +176,7 @@ async fn the_sweeper_is_told_when_a_turn_makes_silence_a_sign_of_death() {
     tokio::pin!(due);
     hive.begin(&harness).await;
     tokio::time::timeout(Duration::from_secs(30), due).await.expect("it is told to look again");
-    let now = hive.engine().clock().now().boot;
+    let now = hive.now().boot;
     assert_eq!(hive.sweep().await.expect("a time").since(now), hive.limits.harness_grace());
 }
 

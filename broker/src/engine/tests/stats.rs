@@ -132,10 +132,7 @@ async fn turns_are_summed_up_for_each_agent_and_for_all() {
     hive.open(&alice, Kind::Continue).await.expect("one that runs is not counted");
     let TurnStats { window, total, agents, .. } =
         stats(&hive, "operator", "", HOUR).await.expect("summed up");
-    assert_eq!(
-        (window.end, window.end.since(window.start)),
-        (hive.engine().clock().now().wall, HOUR)
-    );
+    assert_eq!((window.end, window.end.since(window.start)), (hive.now().wall, HOUR));
     assert_eq!((total.turns, total.compactions), (3, 1));
     assert_eq!(total.kinds, [(Kind::Continue, 3)]);
     assert_eq!(total.outcomes, [(Outcome::Ok, 2), (Outcome::Failed, 1)]);
@@ -239,7 +236,7 @@ async fn a_wall_clock_that_is_set_makes_no_nonsense() {
     let hive = Hive::new(&["bob"]).await;
     let bob = hive.attach("bob").await;
     let run = hive.open(&bob, Kind::Continue).await.expect("opened");
-    let begun = hive.engine().clock().now().wall;
+    let begun = hive.now().wall;
     hive.clock.set_wall(begun.before(HOUR));
     hive.end(&run, Outcome::Ok).await;
     let sum = total(&hive, "bob", DAY).await;
@@ -322,7 +319,7 @@ const MANY: &str = "
 #[tokio::test]
 async fn a_hundred_thousand_turns_are_summed_up_at_once() {
     let hive = Hive::new(&["alice", "bob", "cyd", "dan"]).await;
-    let now = hive.engine().clock().now().wall.0;
+    let now = hive.now().wall.0;
     let written = hive.engine().store().write(move |tx| {
         for sql in MANY.split(';') {
             let mut insert = tx.prepare(sql)?;

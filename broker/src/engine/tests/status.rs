@@ -15,7 +15,7 @@ async fn a_status_is_shown_with_its_time_and_can_be_cleared() {
     let show = async || hive.agent("bob").await;
     hive.pass(10);
     say(&hive, "reading").await.expect("set");
-    let now = hive.engine().clock().now().wall;
+    let now = hive.now().wall;
     hive.pass(10);
     assert_eq!(
         (show().await.status_text.as_str(), show().await.status_time),

@@ -68,11 +68,7 @@ async fn a_consumer_of_a_stopped_agent_gets_nothing() {
     let hive = Hive::new(&["alice", "bob"]).await;
     set(&hive, true).await;
     hive.send("alice", "bob", "hello").await;
-    let received = hive
-        .engine()
-        .receive(actor("bob"), hive.request("ReceiveMessages"), up_to(5))
-        .await
-        .expect("answered");
+    let received = hive.try_receive("bob", up_to(5)).await.expect("answered");
     assert_eq!((received.deliveries.len(), received.pending), (0, 1));
     set(&hive, false).await;
     assert_eq!(hive.receive("bob", 5).await.len(), 1);

@@ -62,7 +62,7 @@ async fn begin(hive: &Hive, session_token: &str) -> Run {
 
 /// The time between two moments of the boot clock, in seconds.
 fn seconds(hive: &Hive, since: BootTime) -> u64 {
-    hive.engine().clock().now().boot.since(since).as_secs()
+    hive.now().boot.since(since).as_secs()
 }
 
 #[tokio::test(start_paused = true)]
@@ -71,7 +71,7 @@ async fn a_delivery_in_backoff_is_served_when_its_time_has_come() {
     hive.send("alice", "bob", "hello").await;
     let harness = hive.attach("bob").await;
     let run = begin(&hive, &harness.token).await;
-    let before = hive.engine().clock().now().boot;
+    let before = hive.now().boot;
     hive.end(&run, Outcome::Failed).await;
     let commits = hive.commits();
     assert_eq!(begin(&hive, &harness.token).await.woken().delivery.attempt, 2);
@@ -85,11 +85,11 @@ async fn a_parked_agent_goes_on_when_its_park_is_over() {
     hive.send("alice", "bob", "hello").await;
     let harness = hive.attach("bob").await;
     let run = begin(&hive, &harness.token).await;
-    let before = hive.engine().clock().now().boot;
+    let before = hive.now().boot;
     hive.end(&run, Outcome::Unavailable).await;
     let run = begin(&hive, &harness.token).await;
     assert_eq!(seconds(&hive, before), 10);
-    let before = hive.engine().clock().now();
+    let before = hive.now();
     let limited = Ended {
         retry_time: Some(before.wall.after(Duration::from_secs(1800))),
         ..ended(Outcome::RateLimited)
@@ -107,14 +107,10 @@ async fn a_parked_agent_goes_on_when_its_park_is_over() {
 #[tokio::test(start_paused = true)]
 async fn a_consumer_that_waits_in_vain_is_told_so_in_time() {
     let hive = hive().await;
-    let before = hive.engine().clock().now().boot;
+    let before = hive.now().boot;
     let commits = hive.commits();
     let ask = Receive { wait: Duration::from_secs(180), ..up_to(1) };
-    let received = hive
-        .engine()
-        .receive(actor("bob"), hive.request("ReceiveMessages"), ask)
-        .await
-        .expect("answered");
+    let received = hive.try_receive("bob", ask).await.expect("answered");
     assert!(received.deliveries.is_empty());
     assert_eq!(seconds(&hive, before), 180);
     assert_eq!(hive.commits() - commits, 1, "it looked at the beginning, and nothing woke it");
@@ -150,7 +146,7 @@ async fn the_reconciler_ends_what_is_due_by_itself() {
     let reconciler = tokio::spawn(crate::task::due(Arc::clone(hive.engine()), stop.clone()));
     // A consumer that forgets its lease.
     hive.send("alice", "alice", "for the consumer").await;
-    let before = hive.engine().clock().now().boot;
+    let before = hive.now().boot;
     hive.receive("alice", 1).await;
     let mut newest = hive.engine().hints().last_event();
     while hive.count_events(EventKind::DeliveryReturned).await == 0 {
@@ -160,7 +156,7 @@ async fn the_reconciler_ends_what_is_due_by_itself() {
     // A harness that stays attached in mid-turn and says nothing any more.
     hive.send("alice", "bob", "hello").await;
     let harness = hive.attach("bob").await;
-    let before = hive.engine().clock().now().boot;
+    let before = hive.now().boot;
     begin(&hive, &harness.token).await;
     harness.attachment().ended().cancelled().await;
     assert!((60..=61).contains(&seconds(&hive, before)), "{}", seconds(&hive, before));

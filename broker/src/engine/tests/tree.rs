@@ -24,10 +24,7 @@ async fn create(hive: &Hive, agent: &str, parent: Option<&str>, role: &str, poli
         policy,
         adopt: false,
     };
-    hive.engine()
-        .create_agent(caller("operator"), hive.request("CreateAgent"), create)
-        .await
-        .expect("created");
+    hive.try_create(create).await.expect("created");
 }
 
 #[tokio::test]

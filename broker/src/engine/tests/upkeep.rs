@@ -109,7 +109,7 @@ async fn the_size_of_a_context_is_told_with_the_time_at_which_it_was_measured() 
     let run = hive.begin(&harness).await;
     hive.pass(10);
     end_with(&hive, &run, Outcome::Ok, false, 150_000).await;
-    let measured = hive.engine().clock().now().wall;
+    let measured = hive.now().wall;
     assert_eq!(context().await, (150_000, 200_000, Some(measured)));
     hive.pass(3600);
     // A turn that measured nothing says nothing.

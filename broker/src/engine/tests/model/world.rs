@@ -63,7 +63,7 @@ impl World {
     }
 
     fn at(&self) -> At {
-        let now = self.hive.engine().clock().now();
+        let now = self.hive.now();
         At { wall: now.wall.0, boot: now.boot.0 }
     }
 
