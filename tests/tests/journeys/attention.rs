@@ -89,7 +89,7 @@ async fn what_could_not_be_told_is_told_after_a_kill() {
         told_by(&format!("test -e \"$dir/go\" || {{ echo 'no way' >&2; exit 7; }}\n{TELL}"));
     rig.start_broker().await;
     let sent = rig.agent("ada").await.send("operator", "hello").await;
-    rig.broker().says("the operator could not be told: `sh` ended with exit status: 7; the end of its output: \"no way\"").await;
+    rig.broker().says("the operator could not be notified: `sh` ended with exit status: 7; the end of its output: \"no way\"").await;
     rig.kill_broker().await;
     assert!(items(&rig).is_empty());
     rig.touch("go");
