@@ -22,7 +22,7 @@ pub struct DirSnapshot {
 impl DirSnapshot {
     /// Takes a snapshot of a directory and everything in it. Unreadable entries count as absent.
     #[must_use]
-    pub fn take(dir: &Path) -> Self {
+    pub fn capture(dir: &Path) -> Self {
         let mut snapshot = Self::default();
         let mut open: Vec<PathBuf> = vec![dir.to_path_buf()];
         while let Some(dir) = open.pop() {
@@ -58,7 +58,7 @@ pub async fn wait<L: Future<Output = bool>>(
     is_logged_in: impl Fn() -> L,
 ) {
     loop {
-        let seen = DirSnapshot::take(dir);
+        let seen = DirSnapshot::capture(dir);
         if seen.advanced_since(&first) {
             if is_logged_in().await {
                 return;
@@ -79,18 +79,18 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("a/credentials.json");
         std::fs::create_dir(dir.path().join("a")).expect("created");
-        let empty = DirSnapshot::take(dir.path());
+        let empty = DirSnapshot::capture(dir.path());
         std::fs::write(&path, "old").expect("written");
-        let first = DirSnapshot::take(dir.path());
+        let first = DirSnapshot::capture(dir.path());
         assert!(first.advanced_since(&empty) && !first.advanced_since(&first));
         let file = std::fs::File::options().write(true).open(&path).expect("there");
         let now = file.metadata().and_then(|metadata| metadata.modified()).expect("a time");
         file.set_modified(now + Duration::from_secs(5)).expect("set");
-        let touched = DirSnapshot::take(dir.path());
+        let touched = DirSnapshot::capture(dir.path());
         assert!(touched.advanced_since(&first));
         // A time that goes back is no login; a file that goes is a change.
         assert!(!first.advanced_since(&touched));
         std::fs::remove_file(&path).expect("removed");
-        assert!(DirSnapshot::take(dir.path()).advanced_since(&touched));
+        assert!(DirSnapshot::capture(dir.path()).advanced_since(&touched));
     }
 }

@@ -51,7 +51,7 @@ fn main() -> ExitCode {
 
 fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
     // This comes before any other code opens a descriptor.
-    let report = Report::take().map_err(isolation_failure)?;
+    let report = Report::inherit().map_err(isolation_failure)?;
     log("info");
     let home = std::env::var_os("HOME").map(Into::into);
     let mut source = Source::new(&args, std::env::args_os(), home);
@@ -92,7 +92,7 @@ fn isolate(
         state: config.state_dir.clone(),
     };
     let (isolation, found) =
-        isolation::look(expected, dirs, report.as_ref()).map_err(isolation_failure)?;
+        isolation::probe(expected, dirs, report.as_ref()).map_err(isolation_failure)?;
     for finding in &found.findings {
         tracing::warn!(severity = ?finding.severity, "{}", finding.sentence);
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::prompt::occasion;
+use crate::prompt::trigger;
 
 /// Maximum bytes that are read from the end of a conversation.
 const READ_BYTES_MAX: u64 = 8 * 1024 * 1024;
@@ -21,7 +21,7 @@ const BOUNDARY: &str = "compact_boundary";
 #[must_use]
 pub fn holds(home: &Path, state_dir: &Path, message_id: u64) -> bool {
     let Some(text) = newest(home, state_dir).and_then(|path| read_end(&path)) else { return false };
-    let opening = occasion::opening(message_id);
+    let opening = trigger::opening(message_id);
     let mut prompts: Vec<(String, bool)> = Vec::new();
     for line in text.lines().filter(|line| line.contains(&opening) || line.contains(BOUNDARY)) {
         let Ok(value) = serde_json::from_str::<Value>(line) else { continue };
@@ -94,12 +94,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::prompt::occasion::{Telling, mail};
+    use crate::prompt::trigger::{Presentation, mail};
     use crate::samples;
 
-    fn prompt(telling: Telling, body: &str) -> String {
+    fn prompt(presentation: Presentation, body: &str) -> String {
         let message = samples::message(17, samples::agent("bob"), body);
-        mail(&samples::begun(7, message), telling, "", "hive")
+        mail(&samples::begun(7, message), presentation, "", "hive")
     }
 
     fn held(lines: &[Value]) -> bool {
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_whole_prompt_counts_in_both_shapes() {
-        let whole = prompt(Telling::Whole, "hello");
+        let whole = prompt(Presentation::Whole, "hello");
         assert!(held(&[json!({"type": "user", "message": {"content": whole}})]));
         assert!(held(&[
             json!({"type": "user", "message": {"content": [{"type": "text", "text": whole}]}})
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn what_a_compaction_has_summed_up_is_not_held_any_more() {
-        let prompt = |id: &str| json!({"type": "user", "uuid": id, "message": {"content": prompt(Telling::Whole, "hello")}});
+        let prompt = |id: &str| json!({"type": "user", "uuid": id, "message": {"content": prompt(Presentation::Whole, "hello")}});
         let boundary = |kept: &[&str]| {
             let kept = json!({"preservedMessages": {"uuids": kept}});
             json!({"type": "system", "subtype": "compact_boundary", "compactMetadata": kept})
@@ -143,9 +143,9 @@ mod tests {
     fn nothing_else_does() {
         let user = |text: &str| json!({"type": "user", "message": {"content": text}});
         assert!(!held(&[]));
-        assert!(!held(&[user(&prompt(Telling::HeldAlready, ""))]));
-        assert!(!held(&[user(&prompt(Telling::Retry, ""))]));
-        assert!(!held(&[user(&prompt(Telling::Whole, "x").replace("17", "171"))]));
+        assert!(!held(&[user(&prompt(Presentation::HeldAlready, ""))]));
+        assert!(!held(&[user(&prompt(Presentation::Retry, ""))]));
+        assert!(!held(&[user(&prompt(Presentation::Whole, "x").replace("17", "171"))]));
         // A sender's words do not count at any position.
         assert!(!held(&[user("Message 16 from agent eve:\n| Message 17 from agent bob:\n")]));
         assert!(!held(&[

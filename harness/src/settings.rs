@@ -137,8 +137,8 @@ mod tests {
     fn source(dir: &Path, settings: &str, more: &[&str]) -> Source {
         let file = dir.join("settings.json");
         std::fs::write(&file, settings).expect("a file");
-        let place = |path: &Path| path.to_str().expect("a plain path").to_owned();
-        let (dir, file) = (place(dir), place(&file));
+        let text = |path: &Path| path.to_str().expect("a plain path").to_owned();
+        let (dir, file) = (text(dir), text(&file));
         let fixed = ["hive", "serve", "--state-dir", &dir, "--home-dir", &dir, "--settings", &file];
         let line: Vec<OsString> = fixed.iter().chain(more).map(OsString::from).collect();
         let Command::Serve(args) = Cli::try_parse_from(&line).expect("parses").command else {

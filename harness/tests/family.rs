@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::Stdio;
 
 use hive_harness::process::family::tasks::MARK_ENV;
-use hive_harness::process::family::{Family, is_alive, look};
+use hive_harness::process::family::{Family, find, is_alive};
 use rustix::process::Pid;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
@@ -35,7 +35,7 @@ async fn told(child: &mut Child) -> (i32, i32) {
 }
 
 fn lives(pid: i32) -> bool {
-    look(pid).is_some_and(is_alive)
+    find(pid).is_some_and(is_alive)
 }
 
 #[tokio::test]
@@ -46,7 +46,7 @@ async fn leftovers_of_a_turn_end_and_tasks_and_what_is_kept_go_on() {
         .tasks()
         .enter("n:1", || {
             let child = start(SCRIPT, Some("n:1"));
-            let root = look(pid(&child));
+            let root = find(pid(&child));
             Ok::<_, ()>((child, root))
         })
         .expect("started");

@@ -20,7 +20,7 @@ pub(super) const CLAUDE_DIR: &CStr = c".claude";
 /// Files in it that claude obeys.
 const SETTINGS: [&CStr; 2] = [c"settings.json", c"settings.local.json"];
 /// Maximum passes until one finds nothing. A writer that is faster than this is an attacker.
-pub(super) const LOOKS_MAX: usize = 5;
+pub(super) const PASSES_MAX: usize = 5;
 /// Maximum renamed files of one name. More of them are not a mistake.
 const KEPT_MAX: usize = 1000;
 
@@ -37,9 +37,9 @@ pub struct Aside {
 pub fn settings(dir: &Path) -> io::Result<Vec<Aside>> {
     let dir = openat(CWD, dir, DIRECTORY, Mode::empty())?;
     let mut found = Vec::new();
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..PASSES_MAX {
         let earlier = found.len();
-        look(dir.as_fd(), &mut found)?;
+        set_aside_once(dir.as_fd(), &mut found)?;
         if found.len() == earlier {
             return Ok(found);
         }
@@ -50,7 +50,7 @@ pub fn settings(dir: &Path) -> io::Result<Vec<Aside>> {
 pub(super) const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-fn look(dir: BorrowedFd<'_>, found: &mut Vec<Aside>) -> io::Result<()> {
+fn set_aside_once(dir: BorrowedFd<'_>, found: &mut Vec<Aside>) -> io::Result<()> {
     let inside: OwnedFd = match openat(dir, CLAUDE_DIR, DIRECTORY, Mode::empty()) {
         Ok(inside) => inside,
         Err(Errno::NOENT) => return Ok(()),

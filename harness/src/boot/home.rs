@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, mkdirat, openat, renameat
 use rustix::io::Errno;
 use serde_json::{Map, Value};
 
-use super::aside::{Aside, CLAUDE_DIR, DIRECTORY, LOOKS_MAX, below, link, put_aside};
+use super::aside::{Aside, CLAUDE_DIR, DIRECTORY, PASSES_MAX, below, link, put_aside};
 
 /// claude's settings, in its directory.
 const SETTINGS: [&CStr; 2] = [c"settings.json", c"settings.local.json"];
@@ -38,9 +38,9 @@ pub fn settings(home: &Path, plugins: &[String]) -> io::Result<Vec<Aside>> {
     let home =
         openat(CWD, home, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let mut found = Vec::new();
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..PASSES_MAX {
         let earlier = found.len();
-        look(home.as_fd(), plugins, &mut found)?;
+        set_aside_once(home.as_fd(), plugins, &mut found)?;
         if found.len() == earlier {
             return Ok(found);
         }
@@ -50,7 +50,11 @@ pub fn settings(home: &Path, plugins: &[String]) -> io::Result<Vec<Aside>> {
     ))
 }
 
-fn look(home: BorrowedFd<'_>, plugins: &[String], found: &mut Vec<Aside>) -> io::Result<()> {
+fn set_aside_once(
+    home: BorrowedFd<'_>,
+    plugins: &[String],
+    found: &mut Vec<Aside>,
+) -> io::Result<()> {
     if let Some(kept) = filter(home, STATE, has_no_environment)? {
         found.push(Aside { from: below(&[STATE]), to: below(&[&kept]) });
     }

@@ -65,10 +65,10 @@ pub fn servers(
 ) -> Vec<Server> {
     let with_bash = bridge.tool_groups.iter().any(|group| group == EXECUTION_GROUP);
     let ours =
-        [Some(Server::of_bridge(bridge)), with_bash.then(|| Server::of_bash(bridge, task_socket))];
+        [Some(Server::bridge(bridge)), with_bash.then(|| Server::shell(bridge, task_socket))];
     ours.into_iter()
         .flatten()
-        .chain(extras.iter().map(|(name, extra)| Server::of_extra(name, extra, confine)))
+        .chain(extras.iter().map(|(name, extra)| Server::extra(name, extra, confine)))
         .collect()
 }
 
@@ -101,7 +101,7 @@ fn value(servers: &[Server], hive: &Path) -> Value {
 }
 
 impl Server {
-    fn of_bridge(bridge: &Bridge<'_>) -> Self {
+    fn bridge(bridge: &Bridge<'_>) -> Self {
         let Bridge {
             server_name,
             program,
@@ -130,7 +130,7 @@ impl Server {
         }
     }
 
-    fn of_bash(bridge: &Bridge<'_>, task_socket: &Path) -> Self {
+    fn shell(bridge: &Bridge<'_>, task_socket: &Path) -> Self {
         let mut env = BTreeMap::from([(
             "HIVE_TASK_SOCKET".to_owned(),
             task_socket.to_string_lossy().into_owned(),
@@ -149,7 +149,7 @@ impl Server {
 
     /// Creates one of the agent's own servers. A tool that never answers must not block the turn:
     /// its call ends with an error, and the turn goes on.
-    fn of_extra(name: &str, extra: &ExtraMcpServer, confine: Option<&Path>) -> Self {
+    fn extra(name: &str, extra: &ExtraMcpServer, confine: Option<&Path>) -> Self {
         let ExtraMcpServer { command, args, env, allowed_tools, timeout_seconds } = extra.clone();
         let timeout_ms = timeout_seconds.saturating_mul(1000);
         let confine = confine.map(Path::to_path_buf);
@@ -271,7 +271,7 @@ mod tests {
     fn only_the_agents_own_servers_are_started_over_the_socket() {
         let mut servers = all(&["messaging", "execution"], &notes());
         let plain = value(&servers, Path::new("/bin/hive"));
-        let own = Server::of_extra("notes", &notes()["notes"], Some(Path::new("/h/confine.sock")));
+        let own = Server::extra("notes", &notes()["notes"], Some(Path::new("/h/confine.sock")));
         *servers.last_mut().expect("there are some") = own;
         let read = value(&servers, Path::new("/bin/hive"));
         for ours in ["hub", "bash"] {

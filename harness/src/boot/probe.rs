@@ -32,13 +32,13 @@ pub enum ProbeError {
     },
     /// It does not start inside the fence.
     #[error(
-        "claude cannot be started as `{program}`: {words}; install Claude Code, or name it with HIVE_CLAUDE"
+        "claude cannot be started as `{program}`: {reason}; install Claude Code, or name it with HIVE_CLAUDE"
     )]
     NotFenced {
         /// The command.
         program: String,
         /// Error of the fence.
-        words: String,
+        reason: String,
     },
     /// It does not end.
     #[error("`{program} --version` did not end within {} s", PATIENCE.as_secs())]
@@ -88,7 +88,7 @@ pub async fn run(
                 [fence::NOT_FOUND, fence::NOT_RUNNABLE].map(i32::from).contains(&code)
             });
         if is_of_fence {
-            return Err(ProbeError::NotFenced { program: shown(), words: stderr });
+            return Err(ProbeError::NotFenced { program: shown(), reason: stderr });
         }
         return Err(ProbeError::Fails { program: shown(), status: output.status, stderr });
     }

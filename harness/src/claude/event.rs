@@ -236,7 +236,7 @@ fn result(value: &Value) -> TurnResult {
         api_status: status(value),
         usage: Some(usage(&value["usage"]))
             .filter(|sum| *sum != Usage::default())
-            .unwrap_or_else(|| of_models(since_last)),
+            .unwrap_or_else(|| usage_of_models(since_last)),
         context_window: models().filter_map(|model| model["contextWindow"].as_u64()).max(),
         cost_of_turn: since_last
             .map(|models| models.values().filter_map(|model| model["costUSD"].as_f64()).sum()),
@@ -245,7 +245,7 @@ fn result(value: &Value) -> TurnResult {
 }
 
 /// Sums the usage by model: a command such as `/compact` reports no other.
-fn of_models(models: Option<&serde_json::Map<String, Value>>) -> Usage {
+fn usage_of_models(models: Option<&serde_json::Map<String, Value>>) -> Usage {
     let mut sum = Usage::default();
     for model in models.into_iter().flat_map(|models| models.values()) {
         let tokens = |name: &str| model[name].as_u64().unwrap_or(0);

@@ -55,14 +55,14 @@ pub enum Breach {
         tool: String,
     },
     /// The model answered before claude reported its setup.
-    #[error("claude began to work without telling its tools (no init event)")]
+    #[error("claude began to work without presentation its tools (no init event)")]
     NoInit,
 }
 
 impl Expected {
     /// Returns the servers and tools of an agent with these tool groups.
     #[must_use]
-    pub fn of(server: &str, tool_groups: &[String]) -> Self {
+    pub fn for_agent(server: &str, tool_groups: &[String]) -> Self {
         let has_bash = tool_groups.iter().any(|group| group == EXECUTION_GROUP);
         let servers = [server]
             .into_iter()
@@ -165,14 +165,14 @@ mod tests {
 
     #[test]
     fn a_sound_process_passes() {
-        let expected = Expected::of("hive", &groups(&["messaging", "meta", "execution"]));
+        let expected = Expected::for_agent("hive", &groups(&["messaging", "meta", "execution"]));
         assert_eq!(expected.check(&init(&GOOD, "connected")), Ok(()));
     }
 
     #[test]
     fn a_group_is_there_as_a_whole_or_not_at_all() {
         for group in hive_core::agent::TOOL_GROUPS {
-            let expected = Expected::of("hive", &groups(&[group]));
+            let expected = Expected::for_agent("hive", &groups(&[group]));
             for missing in &expected.tools {
                 let mut offered = init(&[], "connected");
                 offered.tools =
@@ -180,7 +180,7 @@ mod tests {
                 assert_eq!(expected.check(&offered), Err(Breach::NoTool { tool: missing.clone() }));
             }
         }
-        let all = Expected::of("hive", &groups(&hive_core::agent::DEFAULT_TOOL_GROUPS));
+        let all = Expected::for_agent("hive", &groups(&hive_core::agent::DEFAULT_TOOL_GROUPS));
         assert_eq!(all.tools.len(), 13);
     }
 
@@ -189,15 +189,16 @@ mod tests {
         let mut without = init(&GOOD, "connected");
         without.mcp_servers.pop();
         let server = || "bash".to_owned();
-        let breach =
-            |init: &Init| Expected::of("hive", &groups(&["messaging", "execution"])).check(init);
+        let breach = |init: &Init| {
+            Expected::for_agent("hive", &groups(&["messaging", "execution"])).check(init)
+        };
         assert_eq!(breach(&without), Err(Breach::NoServer { server: server() }));
         without.mcp_servers.push((server(), "failed".into()));
         assert_eq!(
             breach(&without),
             Err(Breach::NotConnected { server: server(), status: "failed".into() })
         );
-        assert_eq!(Expected::of("hive", &groups(&["messaging"])).check(&without), Ok(()));
+        assert_eq!(Expected::for_agent("hive", &groups(&["messaging"])).check(&without), Ok(()));
     }
 
     #[test]
@@ -207,12 +208,15 @@ mod tests {
         let keys = groups(&["a", "b", "c"]);
         let pair = |key: &str, status: &str| (key.to_owned(), status.to_owned());
         assert_eq!(missing_extras(&keys, &told), [pair("b", "failed"), pair("c", "not started")]);
-        assert_eq!(Expected::of("hive", &groups(&["messaging", "execution"])).check(&told), Ok(()));
+        assert_eq!(
+            Expected::for_agent("hive", &groups(&["messaging", "execution"])).check(&told),
+            Ok(())
+        );
     }
 
     #[test]
     fn each_breach_is_named() {
-        let expected = Expected::of("hive", &groups(&["messaging", "inbox"]));
+        let expected = Expected::for_agent("hive", &groups(&["messaging", "inbox"]));
         let breach = |init| expected.check(&init).expect_err("a breach");
         assert!(
             matches!(breach(init(&GOOD, "failed")), Breach::NotConnected { status, .. } if status == "failed")

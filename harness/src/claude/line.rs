@@ -32,7 +32,7 @@ impl Splitter {
         let mut lines = Vec::new();
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             self.keep(&bytes[..end]);
-            lines.push(self.take());
+            lines.push(self.end_line());
             bytes = &bytes[end + 1..];
         }
         self.keep(bytes);
@@ -41,7 +41,7 @@ impl Splitter {
 
     /// Returns the last line, if the stream ended without a line end.
     pub fn finish(&mut self) -> Option<Line> {
-        (!self.begun.is_empty() || self.cut).then(|| self.take())
+        (!self.begun.is_empty() || self.cut).then(|| self.end_line())
     }
 
     fn keep(&mut self, bytes: &[u8]) {
@@ -50,7 +50,7 @@ impl Splitter {
         self.begun.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    fn take(&mut self) -> Line {
+    fn end_line(&mut self) -> Line {
         let bytes = std::mem::take(&mut self.begun);
         let cut = std::mem::take(&mut self.cut);
         let text = String::from_utf8(bytes)

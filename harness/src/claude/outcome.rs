@@ -95,7 +95,7 @@ pub fn classify(evidence: &Evidence<'_>) -> Verdict {
     };
     verdict.retry_time = reset_time(evidence, verdict.outcome);
     if verdict.error.is_empty() {
-        verdict.error = words(result, transcript, *exit);
+        verdict.error = error_text(result, transcript, *exit);
     }
     verdict.error = line::beginning(&verdict.error, ERROR_BYTES_MAX).to_owned();
     verdict
@@ -287,7 +287,7 @@ fn without_result(exit: Exit) -> String {
     }
 }
 
-fn words(result: Option<&TurnResult>, transcript: &Transcript, exit: Exit) -> String {
+fn error_text(result: Option<&TurnResult>, transcript: &Transcript, exit: Exit) -> String {
     let Some(result) = result else {
         let stderr = transcript.stderr();
         return if stderr.is_empty() {

@@ -239,9 +239,9 @@ impl Transcript {
     /// cost is that of this turn alone.
     #[must_use]
     pub fn usage(&self, cost_before: Option<f64>) -> hive_core::turn::Usage {
-        let told =
+        let reported =
             self.result.as_ref().map(|result| result.usage).filter(|sum| *sum != Usage::default());
-        let spent = told.unwrap_or(self.spent);
+        let spent = reported.unwrap_or(self.spent);
         hive_core::turn::Usage {
             input_tokens: spent.input,
             cache_read_tokens: spent.cache_read,

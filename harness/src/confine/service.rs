@@ -79,7 +79,7 @@ impl Host {
             tokio::select! {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) if programs.len() < PROGRAMS_MAX => {
-                        programs.spawn(Arc::clone(&host).accompany(stream));
+                        programs.spawn(Arc::clone(&host).run_to_end(stream));
                     }
                     Ok(_) => tracing::warn!(max = PROGRAMS_MAX, "too many MCP servers run at a time; one is not started"),
                     Err(error) => {
@@ -93,8 +93,8 @@ impl Host {
     }
 
     /// Runs the program of one connection to its end.
-    async fn accompany(self: Arc<Self>, mut stream: UnixStream) {
-        let client = stream.peer_cred().ok().and_then(|client| client.pid()).and_then(family::look);
+    async fn run_to_end(self: Arc<Self>, mut stream: UnixStream) {
+        let client = stream.peer_cred().ok().and_then(|client| client.pid()).and_then(family::find);
         let request = timeout(REQUEST_PATIENCE, Request::receive(&mut stream)).await;
         let (Some(client), Ok(Ok((request, streams)))) = (client, request) else {
             tracing::warn!("a request for an MCP server is incomplete");
@@ -136,7 +136,7 @@ impl Host {
         command.stdin(stdin).stdout(stdout).stderr(stderr).process_group(0).kill_on_drop(true);
         self.servers.enter(client, || {
             let child = command.spawn()?;
-            let root = child.id().and_then(|pid| family::look(i32::try_from(pid).ok()?));
+            let root = child.id().and_then(|pid| family::find(i32::try_from(pid).ok()?));
             Ok((child, root.ok_or_else(|| io::Error::other("its process cannot be found"))?))
         })
     }

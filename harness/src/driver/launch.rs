@@ -14,12 +14,12 @@ use crate::claude::event;
 use crate::claude::outcome::Exit;
 use crate::cli::process::ProcessMode;
 use crate::config::Config;
-use crate::driver::Happened;
+use crate::driver::LoopEvent;
 use crate::driver::prepare::{self, Prepared};
 use crate::process::child::{self, Printed, RunError};
 use crate::process::family::Family;
 use crate::process::lock::{LockError, StateLock};
-use crate::process::resident::{Bounds, Resident, Turn};
+use crate::process::resident::{Resident, ResidentLimits, Turn};
 use crate::turn::input::Input;
 use crate::turn::output::{Launch, Signal};
 
@@ -100,7 +100,7 @@ impl Runner {
 
     /// Returns whether the plugins must still be installed, and marks them as installed.
     #[must_use]
-    pub fn takes_plugins(&self) -> bool {
+    pub fn claim_plugins(&self) -> bool {
         !self.plugins.swap(true, Ordering::Relaxed)
     }
 
@@ -123,17 +123,17 @@ impl Runner {
         launch: Launch,
         process_token: String,
         signals: mpsc::UnboundedReceiver<Signal>,
-        to: mpsc::Sender<Happened>,
+        to: mpsc::Sender<LoopEvent>,
     ) {
         let (printer, mut printed) = mpsc::channel(256);
         let forward = async {
             while let Some(line) = printed.recv().await {
-                let _ = to.send(Happened::Printed(line)).await;
+                let _ = to.send(LoopEvent::Printed(line)).await;
             }
         };
         let run = async {
             for remark in prepare::guard(&self.config, &launch)? {
-                let _ = to.send(Happened::Noted(remark)).await;
+                let _ = to.send(LoopEvent::Noted(remark)).await;
             }
             match self.config.process.mode {
                 ProcessMode::PerTurn => {
@@ -152,7 +152,7 @@ impl Runner {
             Err(error) => Input::NotStarted(error.to_string()),
         };
         // The loop is gone only when the program ends.
-        let _ = to.send(Happened::Local(input)).await;
+        let _ = to.send(LoopEvent::Local(input)).await;
     }
 
     async fn lock(
@@ -214,7 +214,7 @@ impl Runner {
                         spec,
                         lock,
                         family,
-                        self.bounds(),
+                        self.limits(),
                         fingerprint.clone(),
                         process_token.to_owned(),
                     )?
@@ -250,9 +250,9 @@ impl Runner {
         }
     }
 
-    fn bounds(&self) -> Bounds {
+    fn limits(&self) -> ResidentLimits {
         let process = &self.config.process;
-        Bounds {
+        ResidentLimits {
             idle: (process.resident_idle_secs > 0)
                 .then(|| Duration::from_secs(process.resident_idle_secs)),
             memory_bytes: (process.resident_memory_mib > 0)

@@ -13,20 +13,20 @@ use tokio::process::Child;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::config::Config;
+use crate::driver::check;
 use crate::driver::launch::Runner;
 use crate::driver::link::Link;
-use crate::driver::look;
 use crate::driver::prepare::{self, environment, private, temporary};
 use crate::exit::describe;
 use crate::process::child;
 use crate::turn::input::{LoginWanted, Terminal};
 use crate::turn::output::Signal;
-use crate::wire::login::{Act, Dialogue, End};
+use crate::wire::login::{Dialogue, End, OperatorAction};
 
 /// Maximum time for the dialogue to end when the operator has gone.
 const END_PATIENCE: Duration = Duration::from_secs(3);
 /// Maximum time for its last output when it has ended.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+const OUTPUT_PATIENCE: Duration = Duration::from_millis(200);
 /// Longest time without input: mail waits while the dialogue is open.
 const SILENCE_MAX: Duration = Duration::from_secs(15 * 60);
 /// Maximum bytes of input that wait for the dialogue.
@@ -143,11 +143,11 @@ async fn talk(
                 typed.drain(..count.unwrap_or(typed.len()));
             }
             act = dialogue.next(), if typed.len() < TYPED_MAX => match act {
-                Some(Act::Input(bytes)) => {
+                Some(OperatorAction::Input(bytes)) => {
                     silent_until = Instant::now() + SILENCE_MAX;
                     typed.extend_from_slice(&bytes);
                 }
-                Some(Act::Resize(terminal)) => {
+                Some(OperatorAction::Resize(terminal)) => {
                     let _ = write.resize(size(&terminal));
                 }
                 None => break (None, LEFT),
@@ -163,7 +163,7 @@ async fn talk(
         None => timeout(END_PATIENCE, child.wait()).await.ok().and_then(Result::ok),
     };
     // Its last output may still be in the terminal.
-    while let Ok(Ok(count @ 1..)) = timeout(LAST_WORDS, read.read(&mut buffer)).await {
+    while let Ok(Ok(count @ 1..)) = timeout(OUTPUT_PATIENCE, read.read(&mut buffer)).await {
         if !dialogue.show(&buffer[..count]).await {
             break;
         }
@@ -175,5 +175,5 @@ async fn talk(
     };
     runner.end_strays().await;
     let exit_code = status.and_then(|status| status.code()).unwrap_or(-1);
-    End { logged_in: look::is_logged_in(config).await, error: error.to_owned(), exit_code }
+    End { logged_in: check::is_logged_in(config).await, error: error.to_owned(), exit_code }
 }

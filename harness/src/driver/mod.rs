@@ -7,10 +7,10 @@
 pub mod backoff;
 pub mod call_log;
 pub mod calls;
+pub mod check;
 pub mod launch;
 pub mod link;
 pub mod login;
-pub mod look;
 pub mod perform;
 pub mod prepare;
 pub mod report;
@@ -29,7 +29,7 @@ use tokio::time::Instant;
 use crate::config::Config;
 use crate::confine;
 use crate::driver::perform::Performer;
-use crate::driver::session::News;
+use crate::driver::session::SessionEvent;
 use crate::exit::{self, Failure};
 use crate::process::child::Printed;
 use crate::process::family::Family;
@@ -43,9 +43,9 @@ const INBOX_MAX: usize = 1024;
 
 /// The result of a task.
 #[derive(Debug)]
-pub enum Happened {
+pub enum LoopEvent {
     /// News of the stream with this number.
-    Session(u64, News),
+    Session(u64, SessionEvent),
     /// A call of this session was answered.
     Call(u64, Input),
     /// claude printed a line.
@@ -83,7 +83,7 @@ pub async fn run(config: Config, source: Source) -> Result<Leaving, Failure> {
         let input = tokio::select! {
             biased;
             () = signals.recv() => Some(Input::Drain),
-            Some(happened) = inbox.recv() => match performer.sort(happened) {
+            Some(event) = inbox.recv() => match performer.to_input(event) {
                 Ok(input) => input,
                 Err(failure) => {
                     performer.finish().await;

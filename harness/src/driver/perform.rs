@@ -16,10 +16,10 @@ use crate::config::Config;
 use crate::driver::launch::{self, Runner};
 use crate::driver::link::Link;
 use crate::driver::report::Reporter;
-use crate::driver::session::News;
+use crate::driver::session::SessionEvent;
 use crate::driver::shell::Shell;
 use crate::driver::status::{self, Status};
-use crate::driver::{Happened, call_log, calls, look};
+use crate::driver::{LoopEvent, call_log, calls, check};
 use crate::exit::Failure;
 use crate::process::child::Printed;
 use crate::process::family::Family;
@@ -27,7 +27,7 @@ use crate::settings;
 use crate::turn::input::Input;
 use crate::turn::output::{Output, Signal};
 use crate::wire::output::Source;
-use crate::wire::session::Sent;
+use crate::wire::session::BrokerMessage;
 use crate::wire::state_name;
 
 /// Maximum time for pending calls at the end of the program.
@@ -39,11 +39,11 @@ pub struct Performer {
     config: Arc<Config>,
     source: settings::Source,
     link: Link,
-    to: mpsc::Sender<Happened>,
+    to: mpsc::Sender<LoopEvent>,
     token: watch::Sender<Option<String>>,
     status: watch::Sender<Option<Status>>,
     /// The status of this session that the broker knows.
-    told: watch::Sender<Option<Status>>,
+    reported: watch::Sender<Option<Status>>,
     running: watch::Sender<Option<u64>>,
     /// Number of the current stream; news of other streams is outdated.
     stream: u64,
@@ -59,7 +59,7 @@ pub struct Performer {
     /// Request id and process token of the current wait for a turn.
     waiting: Option<(String, String)>,
     /// Calls that should still complete when the program ends.
-    last_words: JoinSet<()>,
+    final_calls: JoinSet<()>,
     /// All other tasks; aborted at the end.
     tasks: JoinSet<()>,
     login: Option<AbortHandle>,
@@ -79,7 +79,7 @@ impl Performer {
         source: settings::Source,
         channel: Channel,
         family: Arc<Family>,
-        to: mpsc::Sender<Happened>,
+        to: mpsc::Sender<LoopEvent>,
     ) -> Self {
         let (token, token_seen) = watch::channel(None);
         let link = Link::new(channel.clone(), token_seen);
@@ -88,7 +88,7 @@ impl Performer {
             link,
             token,
             status: watch::Sender::new(None),
-            told: watch::Sender::new(None),
+            reported: watch::Sender::new(None),
             running: watch::Sender::new(None),
             stream: 0,
             stream_task: None,
@@ -98,7 +98,7 @@ impl Performer {
             begin: None,
             withdrawn: None,
             waiting: None,
-            last_words: JoinSet::new(),
+            final_calls: JoinSet::new(),
             tasks: JoinSet::new(),
             login: None,
             runner: Runner::new(Arc::clone(&config), family),
@@ -132,13 +132,13 @@ impl Performer {
         // Tasks that have ended are removed here.
         while self.calls.try_join_next().is_some() {}
         while self.tasks.try_join_next().is_some() {}
-        while self.last_words.try_join_next().is_some() {}
+        while self.final_calls.try_join_next().is_some() {}
         match output {
             Output::Attach => self.attach(),
             Output::Begin => self.begin(),
             Output::Open(kind) => self.open(kind),
             Output::Probe => {
-                let probe = look::probe(Arc::clone(&self.config), self.runner.clone());
+                let probe = check::probe(Arc::clone(&self.config), self.runner.clone());
                 self.local(probe);
             }
             Output::Start(launch) => self.start(*launch),
@@ -155,12 +155,12 @@ impl Performer {
             Output::End(ending) => self.end(*ending),
             Output::Ack(command_id, error) => {
                 tracing::info!(command = command_id, error, "command closed");
-                self.last_words.spawn(calls::ack(self.link.clone(), command_id, error));
+                self.final_calls.spawn(calls::ack(self.link.clone(), command_id, error));
             }
             Output::WatchLogin => self.watch_login(),
             Output::Login(wanted) => self.log_in(wanted),
             Output::RefuseLogin(login_id, words) => {
-                self.last_words.spawn(crate::driver::login::refuse(
+                self.final_calls.spawn(crate::driver::login::refuse(
                     self.link.clone(),
                     login_id,
                     words,
@@ -168,7 +168,7 @@ impl Performer {
             }
             Output::Problem(subject, words) => {
                 tracing::warn!(subject, "{words}");
-                self.last_words.spawn(calls::problem(self.link.clone(), subject, words));
+                self.final_calls.spawn(calls::problem(self.link.clone(), subject, words));
             }
             Output::Note(text) => {
                 tracing::warn!(turn = turn_id, "{text}");
@@ -181,18 +181,18 @@ impl Performer {
     }
 
     /// Returns the result of a task as an input for the machine; an error ends the program.
-    pub fn sort(&mut self, happened: Happened) -> Result<Option<Input>, Failure> {
-        Ok(match happened {
-            Happened::Session(stream, news) if stream == self.stream => match news {
-                News::Sent(sent) => Some(self.sent(sent)),
-                News::Fenced(why) => Some(Input::Fenced(why)),
-                News::Refused(failure) => return Err(failure),
-                News::Lost => {
+    pub fn to_input(&mut self, event: LoopEvent) -> Result<Option<Input>, Failure> {
+        Ok(match event {
+            LoopEvent::Session(stream, event) if stream == self.stream => match event {
+                SessionEvent::Message(message) => Some(self.translate(message)),
+                SessionEvent::Fenced(why) => Some(Input::Fenced(why)),
+                SessionEvent::Refused(failure) => return Err(failure),
+                SessionEvent::Lost => {
                     self.token.send_replace(None);
                     None
                 }
             },
-            Happened::Call(session, input) if session == self.session => {
+            LoopEvent::Call(session, input) if session == self.session => {
                 // The turn of a withdrawn wait has begun, or never will.
                 if let Input::Begun(begun) = &input {
                     (self.waiting, self.begin) = (None, None);
@@ -202,42 +202,42 @@ impl Performer {
                 }
                 Some(input)
             }
-            Happened::Session(..) | Happened::Call(..) => None,
-            Happened::Printed(printed) => {
+            LoopEvent::Session(..) | LoopEvent::Call(..) => None,
+            LoopEvent::Printed(printed) => {
                 match &printed {
                     Printed::Stdout(line) => self.line(Source::Stdout, &line.text),
                     Printed::Stderr(line) => self.line(Source::Stderr, &line.text),
                 }
                 launch::read(&printed)
             }
-            Happened::Noted(text) => {
+            LoopEvent::Noted(text) => {
                 tracing::warn!("{text}");
                 self.line(Source::Note, &text);
                 None
             }
-            Happened::Local(input) => Some(input),
+            LoopEvent::Local(input) => Some(input),
         })
     }
 
-    fn sent(&mut self, sent: Sent) -> Input {
-        match sent {
-            Sent::Attached(attached) => self.attached(*attached),
-            Sent::Command(command) => Input::Command(command),
-            Sent::UnknownCommand(id) => Input::UnknownCommand(id),
-            Sent::AgentChanged(mut agent) => {
+    fn translate(&mut self, message: BrokerMessage) -> Input {
+        match message {
+            BrokerMessage::Attached(attached) => self.attached(*attached),
+            BrokerMessage::Command(command) => Input::Command(command),
+            BrokerMessage::UnknownCommand(id) => Input::UnknownCommand(id),
+            BrokerMessage::AgentChanged(mut agent) => {
                 self.narrow(&mut agent);
                 Input::AgentChanged(agent)
             }
-            Sent::KinChanged(kin) => Input::KinChanged(kin),
-            Sent::LoginWanted(wanted) => Input::LoginWanted(wanted),
+            BrokerMessage::KinChanged(kin) => Input::KinChanged(kin),
+            BrokerMessage::LoginWanted(wanted) => Input::LoginWanted(wanted),
         }
     }
 
     /// Waits until the last calls have completed.
     pub async fn finish(&mut self) {
         self.reporter = None;
-        let last_words = async { while self.last_words.join_next().await.is_some() {} };
-        if timeout(FINISH_PATIENCE, last_words).await.is_err() {
+        let final_calls = async { while self.final_calls.join_next().await.is_some() {} };
+        if timeout(FINISH_PATIENCE, final_calls).await.is_err() {
             tracing::debug!("some last words did not get through");
         }
         tokio::join!(self.runner.end_resident(), self.shell.end());
@@ -249,14 +249,14 @@ impl Performer {
         let (to, session) = (self.to.clone(), self.session);
         self.calls.spawn(async move {
             // The loop is gone only when the program ends.
-            let _ = to.send(Happened::Call(session, call.await)).await;
+            let _ = to.send(LoopEvent::Call(session, call.await)).await;
         })
     }
 
     fn local(&mut self, work: impl Future<Output = Input> + Send + 'static) -> AbortHandle {
         let to = self.to.clone();
         self.tasks.spawn(async move {
-            let _ = to.send(Happened::Local(work.await)).await;
+            let _ = to.send(LoopEvent::Local(work.await)).await;
         })
     }
 }

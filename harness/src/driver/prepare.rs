@@ -22,10 +22,10 @@ use crate::driver::shell;
 use crate::guard;
 use crate::isolation;
 use crate::process::child::Spec;
-use crate::prompt::occasion::{self, Fate, Telling};
 use crate::prompt::system;
+use crate::prompt::trigger::{self, ConversationOutcome, Presentation};
 use crate::session;
-use crate::turn::job::{Occasion, Step};
+use crate::turn::job::{Step, Trigger};
 use crate::turn::output::Launch;
 
 /// The inputs of a process, before any file is written.
@@ -211,33 +211,33 @@ fn memory(config: &Config) -> String {
 #[must_use]
 pub fn prompt(config: &Config, launch: &Launch) -> String {
     match launch.step {
-        Step::Compact => return occasion::COMPACT.to_owned(),
+        Step::Compact => return trigger::COMPACT.to_owned(),
         Step::Checkpoint => {
-            let fate = if launch.occasion == Occasion::Checkpoint {
-                Fate::Compacted
+            let outcome = if launch.trigger == Trigger::Checkpoint {
+                ConversationOutcome::Compacted
             } else {
-                Fate::BegunAnew
+                ConversationOutcome::Replaced
             };
-            return occasion::checkpoint(fate);
+            return trigger::checkpoint(outcome);
         }
         Step::Work => {}
     }
-    let Occasion::Mail(begun) = &launch.occasion else { return occasion::self_continue() };
+    let Trigger::Mail(begun) = &launch.trigger else { return trigger::self_continue() };
     let message_id = begun.delivery.message.id.get();
     let came_back = begun.delivery.cause.is_some();
     let may_be_held = launch.continues && (launch.retry || launch.made_room || came_back);
     let is_held = may_be_held && session::holds(&config.home_dir, &config.state_dir, message_id);
-    let telling = match (is_held, launch.retry) {
-        (true, true) => Telling::Retry,
-        (true, false) => Telling::HeldAlready,
-        (false, _) => Telling::Whole,
+    let presentation = match (is_held, launch.retry) {
+        (true, true) => Presentation::Retry,
+        (true, false) => Presentation::HeldAlready,
+        (false, _) => Presentation::Whole,
     };
     let reset = if launch.resets {
-        occasion::reset(session::newest(&config.home_dir, &config.state_dir).as_deref())
+        trigger::reset(session::newest(&config.home_dir, &config.state_dir).as_deref())
     } else {
         String::new()
     };
-    occasion::mail(begun, telling, &reset, &config.mcp_server_name)
+    trigger::mail(begun, presentation, &reset, &config.mcp_server_name)
 }
 
 /// Returns claude's directory for temporary files. It is below HOME, because no other user may own

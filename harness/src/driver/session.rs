@@ -11,19 +11,19 @@ use tokio::time::Instant;
 use tonic::Status;
 use tonic::transport::Channel;
 
-use crate::driver::Happened;
+use crate::driver::LoopEvent;
 use crate::driver::backoff::Backoff;
 use crate::exit::{self, Failure, describe};
-use crate::wire::session::{self, Sent, Stream};
+use crate::wire::session::{self, BrokerMessage, Stream};
 
 /// Maximum time in which the broker notices that an earlier harness is gone.
 const ATTACHED_PATIENCE: Duration = Duration::from_secs(5);
 
 /// News of a session.
 #[derive(Debug)]
-pub enum News {
+pub enum SessionEvent {
     /// The broker sent something over its stream.
-    Sent(Sent),
+    Message(BrokerMessage),
     /// The stream broke; it is opened again.
     Lost,
     /// Another session has replaced ours.
@@ -35,14 +35,14 @@ pub enum News {
 /// The end of one attempt to attach.
 enum End {
     Again(Status),
-    Over(News),
+    Over(SessionEvent),
 }
 
 /// Keeps a session attached until it is over or the task is aborted.
-pub async fn keep(channel: Channel, take_over: bool, number: u64, to: mpsc::Sender<Happened>) {
+pub async fn keep(channel: Channel, take_over: bool, number: u64, to: mpsc::Sender<LoopEvent>) {
     let mut session = Session { token: String::new(), take_over, number, to, refused_since: None };
     let mut backoff = Backoff::default();
-    let mut told = false;
+    let mut was_logged = false;
     loop {
         let attach = session::attach(channel.clone(), session.token.clone(), session.take_over);
         let end = match attach.await {
@@ -51,12 +51,12 @@ pub async fn keep(channel: Channel, take_over: bool, number: u64, to: mpsc::Send
         };
         match end {
             End::Again(status) => {
-                if !std::mem::replace(&mut told, true) || !session.token.is_empty() {
+                if !std::mem::replace(&mut was_logged, true) || !session.token.is_empty() {
                     tracing::warn!(reason = %describe(&status), "not attached to the broker, trying again");
                 }
-                session.tell(News::Lost).await;
+                session.send(SessionEvent::Lost).await;
             }
-            End::Over(news) => return session.tell(news).await,
+            End::Over(event) => return session.send(event).await,
         }
         backoff.rest().await;
     }
@@ -66,27 +66,27 @@ struct Session {
     token: String,
     take_over: bool,
     number: u64,
-    to: mpsc::Sender<Happened>,
+    to: mpsc::Sender<LoopEvent>,
     refused_since: Option<Instant>,
 }
 
 impl Session {
-    async fn tell(&self, news: News) {
+    async fn send(&self, event: SessionEvent) {
         // The loop is gone only when the program ends.
-        let _ = self.to.send(Happened::Session(self.number, news)).await;
+        let _ = self.to.send(LoopEvent::Session(self.number, event)).await;
     }
 
     async fn follow(&mut self, mut stream: Stream, backoff: &mut Backoff) -> End {
         loop {
             match stream.next().await {
                 Ok(Some(sent)) => {
-                    if let Sent::Attached(attached) = &sent {
+                    if let BrokerMessage::Attached(attached) = &sent {
                         backoff.reset();
                         self.refused_since = None;
                         self.take_over = false;
                         self.token.clone_from(&attached.session_token);
                     }
-                    self.tell(News::Sent(sent)).await;
+                    self.send(SessionEvent::Message(sent)).await;
                 }
                 Ok(None) => return End::Again(Status::unavailable("the broker closed the stream")),
                 Err(status) => return self.refused(status),
@@ -101,7 +101,7 @@ impl Session {
         let reason = hive_proto::status::reason(&status);
         if !self.token.is_empty() {
             // We had a session: everything that runs in it must end first.
-            return End::Over(News::Fenced(describe(&status)));
+            return End::Over(SessionEvent::Fenced(describe(&status)));
         }
         if reason == Some(Reason::AgentPurging) {
             return End::Again(status);
@@ -112,14 +112,14 @@ impl Session {
                 return End::Again(status);
             }
             let next = "stop the other harness, or take over from it with --take-over";
-            return End::Over(News::Refused(Failure::new(
+            return End::Over(SessionEvent::Refused(Failure::new(
                 exit::FAILURE,
                 "this agent has a harness already",
                 describe(&status),
                 next,
             )));
         }
-        End::Over(News::Refused(Failure::refused(
+        End::Over(SessionEvent::Refused(Failure::refused(
             "the broker does not take this harness in",
             &status,
         )))

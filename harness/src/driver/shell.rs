@@ -32,7 +32,7 @@ pub const SOCKET: &str = "tasks.sock";
 enum Order {
     Configured(Box<TaskConfig>),
     Allowed(bool),
-    Told,
+    Reported,
     End(oneshot::Sender<()>),
 }
 
@@ -68,7 +68,7 @@ impl Shell {
     pub fn begun(&self, begun: &Begun) {
         let origin = &begun.delivery.message.origin;
         if matches!(origin, Origin::External(label) if label.as_str() == LABEL) {
-            self.order(Order::Told);
+            self.order(Order::Reported);
         }
     }
 
@@ -138,7 +138,7 @@ async fn supervise(
             order = inbox.recv() => match order {
                 Some(Order::Allowed(is_allowed)) => allowed = is_allowed,
                 Some(Order::Configured(config)) => configured = Some(config),
-                Some(Order::Told) => {}
+                Some(Order::Reported) => {}
                 Some(Order::End(_)) | None => return,
             },
         }
@@ -151,7 +151,7 @@ async fn supervise(
         match order {
             Order::Allowed(is_allowed) => supervisor.set_allowed(is_allowed),
             Order::Configured(config) => supervisor.configure(*config),
-            Order::Told => supervisor.told(),
+            Order::Reported => supervisor.mark_announced_reported(),
             Order::End(over) => {
                 supervisor.shutdown().await;
                 let _ = over.send(());

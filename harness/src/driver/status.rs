@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::driver::link::Link;
-use crate::driver::{Happened, calls};
+use crate::driver::{LoopEvent, calls};
 use crate::turn::input::Input;
 
 /// The state of the harness, and its end if it is known.
@@ -18,11 +18,11 @@ pub type Status = (HarnessState, Option<WallTime>);
 
 /// Reports the newest status of a session after each change; `told` contains the status that the
 /// broker knows.
-pub async fn tell(
+pub async fn report(
     mut link: Link,
     mut status: watch::Receiver<Option<Status>>,
-    told: watch::Sender<Option<Status>>,
-    to: mpsc::Sender<Happened>,
+    reported: watch::Sender<Option<Status>>,
+    to: mpsc::Sender<LoopEvent>,
     session: u64,
 ) {
     status.mark_changed();
@@ -30,10 +30,10 @@ pub async fn tell(
         let now = *status.borrow_and_update();
         let Some((state, until)) = now else { continue };
         if let Err(Input::Fenced(why)) = calls::report(&mut link, state, until).await {
-            let _ = to.send(Happened::Call(session, Input::Fenced(why))).await;
+            let _ = to.send(LoopEvent::Call(session, Input::Fenced(why))).await;
             return;
         }
-        told.send_replace(now);
+        reported.send_replace(now);
     }
 }
 
@@ -41,17 +41,17 @@ pub async fn tell(
 /// that cannot run.
 pub async fn parked(
     mut status: watch::Receiver<Option<Status>>,
-    mut told: watch::Receiver<Option<Status>>,
+    mut reported: watch::Receiver<Option<Status>>,
 ) {
     loop {
         let wanted = *status.borrow_and_update();
         let needs_login = wanted.is_some_and(|(state, _)| state == HarnessState::NeedsLogin);
-        if !needs_login || *told.borrow_and_update() == wanted {
+        if !needs_login || *reported.borrow_and_update() == wanted {
             return;
         }
         let changed = tokio::select! {
             changed = status.changed() => changed,
-            changed = told.changed() => changed,
+            changed = reported.changed() => changed,
         };
         if changed.is_err() {
             return;
@@ -64,7 +64,7 @@ pub async fn beat(
     mut link: Link,
     every: Duration,
     running: watch::Receiver<Option<u64>>,
-    to: mpsc::Sender<Happened>,
+    to: mpsc::Sender<LoopEvent>,
 ) {
     let mut beats = interval(every);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -80,7 +80,7 @@ pub async fn beat(
             }
         };
         if let Some(input) = input {
-            let _ = to.send(Happened::Local(input)).await;
+            let _ = to.send(LoopEvent::Local(input)).await;
         }
     }
 }

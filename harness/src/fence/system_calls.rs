@@ -68,18 +68,18 @@ pub fn apply(user_namespaces: bool) -> Result<(), FenceError> {
 fn programs(user_namespaces: bool) -> Result<Vec<BpfProgram>, seccompiler::Error> {
     let mut refused = Rules::new();
     for number in REFUSED {
-        put(&mut refused, number, &[]);
+        add_rule(&mut refused, number, &[]);
     }
     let typing =
         matching(1, SeccompCmpArgLen::Dword, TYPING.map(|request| (SeccompCmpOp::Eq, request)))?;
-    put(&mut refused, libc::SYS_ioctl, &typing);
+    add_rule(&mut refused, libc::SYS_ioctl, &typing);
     #[cfg(target_arch = "x86_64")]
     refused.insert(X32_IOCTL, typing);
     if user_namespaces {
         return Ok(vec![program(refused, libc::EPERM)?]);
     }
     for number in OF_NAMESPACES {
-        put(&mut refused, number, &[]);
+        add_rule(&mut refused, number, &[]);
     }
     let flags = NEW_NAMESPACES.map(|flag| u64::from(flag.cast_unsigned()));
     let flags = matching(
@@ -87,10 +87,10 @@ fn programs(user_namespaces: bool) -> Result<Vec<BpfProgram>, seccompiler::Error
         SeccompCmpArgLen::Qword,
         flags.map(|flag| (SeccompCmpOp::MaskedEq(flag), flag)),
     )?;
-    put(&mut refused, libc::SYS_clone, &flags);
+    add_rule(&mut refused, libc::SYS_clone, &flags);
     // Its flags are in memory, which a filter cannot read. Without it programs use `clone`.
     let mut absent = Rules::new();
-    put(&mut absent, libc::SYS_clone3, &[]);
+    add_rule(&mut absent, libc::SYS_clone3, &[]);
     Ok(vec![program(refused, libc::EPERM)?, program(absent, libc::ENOSYS)?])
 }
 
@@ -107,7 +107,7 @@ fn matching<const N: usize>(
     pairs.into_iter().map(rule).collect()
 }
 
-fn put(rules: &mut Rules, number: c_long, when: &[SeccompRule]) {
+fn add_rule(rules: &mut Rules, number: c_long, when: &[SeccompRule]) {
     rules.insert(number, when.to_vec());
     #[cfg(target_arch = "x86_64")]
     rules.insert(number | X32_BIT, when.to_vec());

@@ -12,13 +12,13 @@ use crate::fence::domain::Domain;
 use crate::fence::{self, FenceError};
 
 /// Probes from inside the fence.
-pub(super) fn look(user_namespaces: bool, with_sockets: bool) -> Vec<Finding> {
-    let look = move || inside(user_namespaces, with_sockets);
-    let looked = std::thread::Builder::new()
+pub(super) fn probe(user_namespaces: bool, with_sockets: bool) -> Vec<Finding> {
+    let probe = move || inside(user_namespaces, with_sockets);
+    let probed = std::thread::Builder::new()
         .name("fenced".to_owned())
-        .spawn(look)
+        .spawn(probe)
         .map(std::thread::JoinHandle::join);
-    match looked {
+    match probed {
         Ok(Ok(Ok(findings))) => findings,
         Ok(Ok(Err(error))) => {
             vec![super::broken(format!("the fence fails: {}", one_line(&error.to_string())))]
@@ -30,7 +30,7 @@ pub(super) fn look(user_namespaces: bool, with_sockets: bool) -> Vec<Finding> {
 
 fn inside(user_namespaces: bool, with_sockets: bool) -> Result<Vec<Finding>, FenceError> {
     let domain = fence::apply(user_namespaces)?;
-    let mut findings: Vec<Finding> = of_domain(domain, user_namespaces).into_iter().collect();
+    let mut findings: Vec<Finding> = domain_finding(domain, user_namespaces).into_iter().collect();
     let attempts =
         Attempt::ALL.iter().filter(|attempt| !user_namespaces || attempt.is_always_refused());
     findings.extend(attempts.filter(|attempt| !is_refused(**attempt)).map(|attempt| {
@@ -48,7 +48,7 @@ fn inside(user_namespaces: bool, with_sockets: bool) -> Result<Vec<Finding>, Fen
     Ok(findings)
 }
 
-fn of_domain(domain: Domain, user_namespaces: bool) -> Option<Finding> {
+fn domain_finding(domain: Domain, user_namespaces: bool) -> Option<Finding> {
     let words = match domain {
         Domain::Scoped => return None,
         Domain::Untraced => {
@@ -79,7 +79,7 @@ mod tests {
             found.into_iter().map(|f| f.sentence).filter(|s| s.contains("lets")).collect::<Vec<_>>()
         };
         for user_namespaces in [false, true] {
-            assert_eq!(lets_pass(look(user_namespaces, false)), [""; 0]);
+            assert_eq!(lets_pass(probe(user_namespaces, false)), [""; 0]);
         }
         assert!(
             !is_refused(Attempt::Clone3) && !is_refused(Attempt::Setns),

@@ -107,7 +107,7 @@ pub struct Report {
 impl Report {
     /// Takes the descriptor; `None` if there is none. Call it before any other code opens a
     /// descriptor.
-    pub fn take() -> Result<Option<Self>, IsolationError> {
+    pub fn inherit() -> Result<Option<Self>, IsolationError> {
         let Some(number) = std::env::var_os(REPORT_FD_ENV) else { return Ok(None) };
         let number = number.to_string_lossy().into_owned();
         let parsed =
@@ -144,7 +144,7 @@ pub fn expected() -> Result<Option<Expected>, IsolationError> {
 
 /// Runs all probes. Call it before any code opens a descriptor; that of the report is not a
 /// finding.
-pub fn look(
+pub fn probe(
     expected: Expected,
     dirs: Dirs,
     report: Option<&Report>,
@@ -161,13 +161,13 @@ pub fn look(
         Level::Sandbox => {
             findings.extend(files::read_only(&expected.read_only));
             findings.extend(surroundings::devices(&expected.devices));
-            findings.extend(sockets::of_the_session());
+            findings.extend(sockets::session_sockets());
         }
         Level::SharedFiles | Level::None => {
             findings.push(finding(Severity::Partly, "shares the files of its user".to_owned()));
         }
     }
-    findings.extend(fenced::look(expected.user_namespaces, expected.level == Level::Sandbox));
+    findings.extend(fenced::probe(expected.user_namespaces, expected.level == Level::Sandbox));
     let sandbox = Sandbox {
         bwrap: expected.bwrap.clone(),
         hive: boot::own_program()?,
@@ -191,7 +191,7 @@ pub fn look(
 
 /// Runs `hive probe`; returns the exit code.
 pub fn run(args: &ProbeArgs) -> Result<u8, IsolationError> {
-    let report = Report::take()?;
+    let report = Report::inherit()?;
     let expected = expected()?.ok_or(IsolationError::NotSet)?;
     if let Some(claude) = &args.claude
         && let Err(why) = version(claude, expected.user_namespaces)
@@ -204,7 +204,7 @@ pub fn run(args: &ProbeArgs) -> Result<u8, IsolationError> {
     let state = path("HIVE_STATE_DIR").unwrap_or_else(|| home.clone());
     let dirs =
         Dirs { run: path("HIVE_RUN_DIR").unwrap_or_else(|| home.join(".hive")), home, state };
-    let (_, found) = look(expected, dirs, report.as_ref())?;
+    let (_, found) = probe(expected, dirs, report.as_ref())?;
     match report {
         Some(report) => report.send(&found)?,
         None => {

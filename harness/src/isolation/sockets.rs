@@ -19,7 +19,7 @@ const TRIED_MAX: usize = 500;
 
 /// Finds sockets at known paths. A program that reaches a terminal multiplexer, a session bus or a
 /// container engine can run programs as the operator.
-pub(super) fn of_the_session() -> Vec<Finding> {
+pub(super) fn session_sockets() -> Vec<Finding> {
     let uid = rustix::process::getuid().as_raw();
     let runtime = PathBuf::from(format!("/run/user/{uid}"));
     let mut found = Vec::new();

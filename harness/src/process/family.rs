@@ -100,7 +100,7 @@ impl Family {
         is_patient: bool,
         end: impl Fn(&Entry, &Serving),
     ) -> usize {
-        let look = |running: &Running, serving: &Serving| {
+        let search = |running: &Running, serving: &Serving| {
             let unclear = Cell::new(0);
             let left = below(self.own, &snapshot(), |entry| {
                 self.is_spared(entry, keep, running, serving).unwrap_or_else(|| {
@@ -111,7 +111,7 @@ impl Family {
             left.iter().for_each(|entry| end(entry, serving));
             left.len() + unclear.get()
         };
-        self.tasks.look(|running| self.servers.look(|serving| look(running, serving)))
+        self.tasks.inspect(|running| self.servers.inspect(|serving| search(running, serving)))
     }
 
     /// Returns whether the process has another owner; `None` if that cannot be determined now.
@@ -148,7 +148,7 @@ impl Family {
 /// Returns this process.
 #[must_use]
 pub fn this() -> Option<Process> {
-    look(rustix::process::getpid().as_raw_pid())
+    find(rustix::process::getpid().as_raw_pid())
 }
 
 /// Returns whether this exact process lives.
@@ -159,7 +159,7 @@ pub fn is_alive(process: Process) -> bool {
 
 /// Returns the process that has this number now.
 #[must_use]
-pub fn look(pid: i32) -> Option<Process> {
+pub fn find(pid: i32) -> Option<Process> {
     read(pid).map(|entry| entry.process)
 }
 
@@ -179,7 +179,7 @@ mod tests {
 
     fn left(family: &Family, entries: &[Entry], keep: &[i32]) -> Vec<i32> {
         let keep = keep.iter().copied().collect();
-        let mut pids: Vec<i32> = family.tasks.look(|running| {
+        let mut pids: Vec<i32> = family.tasks.inspect(|running| {
             let left = below(family.own, entries, |entry| {
                 family.is_spared(entry, &keep, running, &Serving::default()) == Some(true)
             });

@@ -146,7 +146,7 @@ fn holders(state_dir: &Path) -> Vec<Process> {
                 fs::read_to_string(info).is_ok_and(|info| info.contains("FLOCK"))
             })
     };
-    family::all().filter(|pid| *pid != own).filter(holds).filter_map(family::look).collect()
+    family::all().filter(|pid| *pid != own).filter(holds).filter_map(family::find).collect()
 }
 
 #[cfg(test)]
@@ -163,7 +163,7 @@ mod tests {
         assert!(is_left_behind(&record));
         fs::write(&record, format!("{} {}\n", this.pid, this.start + 1)).expect("written");
         assert!(is_left_behind(&record));
-        let other = family::look(1).expect("process 1 lives");
+        let other = family::find(1).expect("process 1 lives");
         fs::write(&record, format!("{} {}\n", other.pid, other.start)).expect("written");
         assert!(!is_left_behind(&record));
     }

@@ -28,7 +28,7 @@ const END_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Conditions under which a resident claude is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub struct ResidentLimits {
     /// Maximum time without a turn; `None`: no limit.
     pub idle: Option<Duration>,
     /// Maximum bytes of memory between turns; `None`: no limit.
@@ -69,7 +69,7 @@ impl Resident {
         spec: Spec,
         lock: StateLock,
         family: Arc<Family>,
-        bounds: Bounds,
+        limits: ResidentLimits,
         fingerprint: String,
         process_token: String,
     ) -> Result<Self, RunError> {
@@ -78,7 +78,7 @@ impl Resident {
         let feed = child.stdin.take().map(feed);
         let (orders, inbox) = mpsc::channel(1);
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
-        let claude = Claude { child, pid, feed, lines, pipes, family, bounds };
+        let claude = Claude { child, pid, feed, lines, pipes, family, limits };
         let task = spawn("resident claude", claude.live(inbox));
         Ok(Self { orders, task, fingerprint, process_token })
     }
@@ -116,13 +116,13 @@ struct Claude {
     lines: mpsc::Receiver<Printed>,
     pipes: Vec<JoinHandle<()>>,
     family: Arc<Family>,
-    bounds: Bounds,
+    limits: ResidentLimits,
 }
 
 impl Claude {
     async fn live(mut self, mut inbox: mpsc::Receiver<Order>) {
         loop {
-            let due = self.bounds.idle.map(|idle| Instant::now() + idle);
+            let due = self.limits.idle.map(|idle| Instant::now() + idle);
             let order = loop {
                 tokio::select! {
                     order = inbox.recv() => break order,
@@ -180,17 +180,17 @@ impl Claude {
             tokio::select! {
                 line = self.lines.recv() => {
                     let line = line?;
-                    let told = told(&line);
+                    let meaning = meaning(&line);
                     // The driver's loop takes every line, or the program ends.
                     let _ = printed.send(line).await;
-                    match told {
-                        Told::Over if well => {
+                    match meaning {
+                        LineMeaning::TurnSucceeded if well => {
                             self.family.end_strays(child::group(&self.child).as_slice()).await;
                             return Some(Exit::Code(0));
                         }
-                        Told::Over | Told::OverBadly => return None,
-                        Told::WentWrong => well = false,
-                        Told::Nothing => {}
+                        LineMeaning::TurnSucceeded | LineMeaning::TurnFailed => return None,
+                        LineMeaning::StepFailed => well = false,
+                        LineMeaning::Other => {}
                     }
                 }
                 // The caller ends the process and reads its last output. The pipes alone do not
@@ -285,12 +285,12 @@ impl Claude {
     }
 
     fn has_grown(&self) -> bool {
-        let Some((pid, bound)) = self.pid.zip(self.bounds.memory_bytes) else { return false };
+        let Some((pid, limit)) = self.pid.zip(self.limits.memory_bytes) else { return false };
         let used = memory_of(pid);
-        if used > bound {
-            tracing::info!(used, bound, "the resident claude has grown too large and is replaced");
+        if used > limit {
+            tracing::info!(used, limit, "the resident claude has grown too large and is replaced");
         }
-        used > bound
+        used > limit
     }
 }
 
@@ -316,27 +316,27 @@ fn memory_of(pid: i32) -> u64 {
 }
 
 /// The meaning of a line for the turn.
-enum Told {
-    Nothing,
+enum LineMeaning {
+    Other,
     /// A step failed, although the end will report success.
-    WentWrong,
-    Over,
-    OverBadly,
+    StepFailed,
+    TurnSucceeded,
+    TurnFailed,
 }
 
-fn told(line: &Printed) -> Told {
-    let Printed::Stdout(line) = line else { return Told::Nothing };
+fn meaning(line: &Printed) -> LineMeaning {
+    let Printed::Stdout(line) = line else { return LineMeaning::Other };
     // This check precedes the full parse, because most lines are of other kinds. The text is in
     // `result` and in `compact_result`.
     if line.cut || !line.text.contains("result\"") {
-        return Told::Nothing;
+        return LineMeaning::Other;
     }
     match event::parse(&line.text) {
         Some(Event::Result(result)) if !result.is_error && result.subtype == "success" => {
-            Told::Over
+            LineMeaning::TurnSucceeded
         }
-        Some(Event::Result(_)) => Told::OverBadly,
-        Some(Event::CompactResult(Err(_))) => Told::WentWrong,
+        Some(Event::Result(_)) => LineMeaning::TurnFailed,
+        Some(Event::CompactResult(Err(_))) => LineMeaning::StepFailed,
         Some(
             Event::Init(_)
             | Event::Assistant(_)
@@ -348,7 +348,7 @@ fn told(line: &Printed) -> Told {
             | Event::ToolHeartbeat
             | Event::Other,
         )
-        | None => Told::Nothing,
+        | None => LineMeaning::Other,
     }
 }
 

@@ -21,7 +21,7 @@ const TEXT_CHARS_MAX: usize = 300;
 const LISTED_MAX: usize = 20;
 
 /// Lists what was sent, asked and set; empty if nothing was.
-pub(super) fn words(begun: &Begun) -> String {
+pub(super) fn render(begun: &Begun) -> String {
     let mut words = String::new();
     list(&mut words, "Earlier attempts sent this already:", begun.already_sent.iter().map(message));
     list(

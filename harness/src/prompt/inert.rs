@@ -46,7 +46,7 @@ fn disarm(line: &str, out: &mut String) {
     // The character before the current run of backslashes.
     let mut before: Option<char> = None;
     for c in line.chars() {
-        if c == '@' && !before.is_some_and(goes_on_before_at) {
+        if c == '@' && !before.is_some_and(is_inside_word) {
             out.push('\\');
         }
         out.push(c);
@@ -59,7 +59,7 @@ fn disarm(line: &str, out: &mut String) {
 /// Returns whether an `@` after this character is inside a word, as in a mail address. This is
 /// narrower than the CLI's own rule (any character but white space), so that another version of it
 /// finds no attachment either.
-fn goes_on_before_at(c: char) -> bool {
+fn is_inside_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '%')
 }
 

@@ -22,7 +22,7 @@ fn read_back(line: &str) -> String {
     let mut before = None;
     let mut run = 0;
     for c in line.chars() {
-        if c == '@' && !before.is_some_and(goes_on_before_at) {
+        if c == '@' && !before.is_some_and(is_inside_word) {
             assert!(run > 0, "a word-initial @ without its backslash: {line:?}");
             read.pop();
         }

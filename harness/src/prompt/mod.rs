@@ -7,6 +7,6 @@ mod earlier;
 pub mod inert;
 pub mod kin;
 pub mod markers;
-pub mod occasion;
 pub mod placeholders;
 pub mod system;
+pub mod trigger;

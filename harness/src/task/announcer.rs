@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use crate::driver::backoff::Backoff;
 use crate::exit::describe;
-use crate::task::news;
+use crate::task::notice;
 use crate::task::supervisor::Inner;
 use crate::task::wake::Waker;
 use crate::token;
@@ -33,7 +33,7 @@ pub(super) async fn run(inner: Arc<Inner>, waker: Arc<dyn Waker>) {
     let mut last: Option<Message> = None;
     let mut backoff = Backoff::default();
     loop {
-        inner.news.notified().await;
+        inner.ended_hint.notified().await;
         sleep(GATHER).await;
         while let Some(message) = next(&inner, last.take()) {
             match waker.wake(message.request_id.clone(), message.body.clone()).await {
@@ -58,7 +58,7 @@ pub(super) async fn run(inner: Arc<Inner>, waker: Arc<dyn Waker>) {
 
 /// Returns the message about all unreported ends; the last one if its content is the same.
 fn next(inner: &Inner, last: Option<Message>) -> Option<Message> {
-    let records = inner.table().untold()?;
+    let records = inner.table().unreported()?;
     let ids: Vec<u64> = records.iter().map(|record| record.id).collect();
     if let Some(last) = last.filter(|last| last.ids == ids) {
         return Some(last);
@@ -66,6 +66,6 @@ fn next(inner: &Inner, last: Option<Message>) -> Option<Message> {
     Some(Message {
         request_id: token::random(),
         ids,
-        body: news::body(&records, inner.store.dir()),
+        body: notice::body(&records, inner.store.dir()),
     })
 }

@@ -19,7 +19,7 @@ pub mod announcer;
 pub mod config;
 pub mod environment;
 pub mod init;
-pub mod news;
+pub mod notice;
 pub mod output;
 pub mod record;
 pub mod run;

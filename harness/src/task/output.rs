@@ -17,10 +17,10 @@ const CHUNK_BYTES: usize = 64 * 1024;
 
 /// The output of a running task so far.
 #[derive(Debug, Default)]
-pub struct Output(Mutex<Seen>);
+pub struct Output(Mutex<Received>);
 
 #[derive(Debug, Default)]
-struct Seen {
+struct Received {
     bytes: u64,
     kept_bytes: u64,
     tail: VecDeque<u8>,
@@ -41,19 +41,23 @@ impl Output {
     /// Returns the output so far.
     #[must_use]
     pub fn summary(&self) -> Summary {
-        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes: Vec<u8> = seen.tail.iter().copied().collect();
-        let is_whole = u64::try_from(bytes.len()).is_ok_and(|length| length == seen.bytes);
-        Summary { bytes: seen.bytes, kept_bytes: seen.kept_bytes, tail: text(&bytes, is_whole) }
+        let received = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<u8> = received.tail.iter().copied().collect();
+        let is_whole = u64::try_from(bytes.len()).is_ok_and(|length| length == received.bytes);
+        Summary {
+            bytes: received.bytes,
+            kept_bytes: received.kept_bytes,
+            tail: text(&bytes, is_whole),
+        }
     }
 
-    fn came(&self, chunk: &[u8]) {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.bytes += chunk.len() as u64;
+    fn receive(&self, chunk: &[u8]) {
+        let mut received = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        received.bytes += chunk.len() as u64;
         let chunk = &chunk[chunk.len().saturating_sub(TAIL_BYTES_MAX)..];
-        let too_many = (seen.tail.len() + chunk.len()).saturating_sub(TAIL_BYTES_MAX);
-        seen.tail.drain(..too_many);
-        seen.tail.extend(chunk);
+        let too_many = (received.tail.len() + chunk.len()).saturating_sub(TAIL_BYTES_MAX);
+        received.tail.drain(..too_many);
+        received.tail.extend(chunk);
     }
 
     fn kept(&self, count: u64) {
@@ -83,7 +87,7 @@ pub async fn pump(mut pipe: Receiver, mut file: File, output: Arc<Output>, bytes
     // An error other than the end leaves nothing to read either.
     while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
         let chunk = &buffer[..count];
-        output.came(chunk);
+        output.receive(chunk);
         let kept = chunk.len().min(usize::try_from(room).unwrap_or(usize::MAX));
         if kept == 0 {
             continue;
@@ -126,12 +130,12 @@ mod tests {
     #[test]
     fn the_tail_is_the_end_in_whole_characters() {
         let output = Output::default();
-        output.came(&[b'x'; 10]);
+        output.receive(&[b'x'; 10]);
         assert_eq!(output.summary().tail, "xxxxxxxxxx");
         for _ in 0..3 {
-            output.came("ü".repeat(TAIL_BYTES_MAX / 2).as_bytes());
+            output.receive("ü".repeat(TAIL_BYTES_MAX / 2).as_bytes());
         }
-        output.came(b"y");
+        output.receive(b"y");
         let Summary { bytes, tail, .. } = output.summary();
         assert_eq!(bytes, 10 + 3 * TAIL_BYTES_MAX as u64 + 1);
         assert_eq!(tail, format!("{}y", "ü".repeat(TAIL_BYTES_MAX / 2 - 1)));
@@ -140,9 +144,9 @@ mod tests {
     #[test]
     fn wrong_bytes_are_shown_and_do_not_make_it_longer() {
         let output = Output::default();
-        output.came(b"a\xffb\x80");
+        output.receive(b"a\xffb\x80");
         assert_eq!(output.summary().tail, "a\u{fffd}b\u{fffd}");
-        output.came(&[0xff; TAIL_BYTES_MAX]);
+        output.receive(&[0xff; TAIL_BYTES_MAX]);
         let tail = output.summary().tail;
         assert!(tail.len() <= TAIL_BYTES_MAX && tail.chars().all(|c| c == '\u{fffd}'));
     }

@@ -39,7 +39,7 @@ pub struct Record {
     /// The end; `None` while it runs.
     pub end: Option<End>,
     /// Whether the agent was notified of the end.
-    pub told: bool,
+    pub is_reported: bool,
 }
 
 /// The end of a task.
@@ -84,8 +84,18 @@ impl Record {
     /// Returns the text of the record.
     #[must_use]
     pub fn text(&self) -> String {
-        let Self { id, request_id, command, mark, boot_id, root, start_time, timeout, end, told } =
-            self;
+        let Self {
+            id,
+            request_id,
+            command,
+            mark,
+            boot_id,
+            root,
+            start_time,
+            timeout,
+            end,
+            is_reported,
+        } = self;
         let end = end.as_ref().map(|end| {
             let End { time, how, leftover_count, output: Summary { bytes, kept_bytes, tail } } = end;
             let (state, exit_code, signal) = how.parts();
@@ -97,7 +107,7 @@ impl Record {
         let value = json!({
             "id": id, "request_id": request_id, "command": command, "mark": mark, "boot_id": boot_id,
             "pid": root.map(|root| root.pid), "pid_start": root.map(|root| root.start),
-            "start_time": start_time.0, "timeout_secs": timeout.as_secs(), "end": end, "told": told,
+            "start_time": start_time.0, "timeout_secs": timeout.as_secs(), "end": end, "told": is_reported,
         });
         format!("{value:#}\n")
     }
@@ -122,7 +132,7 @@ impl Record {
             start_time: WallTime(value["start_time"].as_i64()?),
             timeout: Duration::from_secs(value["timeout_secs"].as_u64()?),
             end: if end.is_null() { None } else { Some(parse_end(end)?) },
-            told: value["told"].as_bool()?,
+            is_reported: value["told"].as_bool()?,
         })
     }
 }
@@ -163,7 +173,7 @@ pub(super) mod tests {
             start_time: WallTime(1000),
             timeout: Duration::from_secs(60),
             end: None,
-            told: false,
+            is_reported: false,
         }
     }
 
@@ -180,7 +190,7 @@ pub(super) mod tests {
     fn records_come_back_as_they_were_written() {
         let all = [
             running(1),
-            Record { root: None, told: true, ..running(2) },
+            Record { root: None, is_reported: true, ..running(2) },
             ended(3, How::Exited(3), "a\nü"),
             ended(4, How::Signaled(9), ""),
             ended(5, How::TimedOut, ""),

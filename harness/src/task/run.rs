@@ -24,7 +24,7 @@ use crate::task::config::TaskConfig;
 use crate::task::init;
 use crate::task::output::{self, Output};
 use crate::task::record::How;
-use crate::task::sweep::Hunted;
+use crate::task::sweep::TaskProcesses;
 
 /// Maximum time for a task to end by itself after its timeout.
 pub const END_GRACE: Duration = Duration::from_secs(5);
@@ -89,7 +89,7 @@ pub fn start(config: &TaskConfig, tasks: &Tasks, mark: &str, command: &str) -> i
     let changes = signal(SignalKind::child())?;
     let (entered, (child, root)) = tasks.enter(mark, || {
         let child = bash.spawn()?;
-        let root = child.id().and_then(|pid| family::look(i32::try_from(pid).ok()?));
+        let root = child.id().and_then(|pid| family::find(i32::try_from(pid).ok()?));
         Ok::<_, io::Error>(((child, root), root))
     })?;
     // This drops our ends of the pipe, or its end would never be detected.
@@ -120,8 +120,9 @@ pub async fn to_end(
         () = tokio::time::sleep(timeout) => Some(How::TimedOut),
     };
     let grace = if interrupted.is_some() { END_GRACE } else { LEFTOVER_GRACE };
-    let hunted = Hunted { mark: &mark, root, is_held: true, is_sandboxed: report.is_some() };
-    let mut leftover_count = hunted.end(grace).await;
+    let processes =
+        TaskProcesses { mark: &mark, root, is_held: true, is_sandboxed: report.is_some() };
+    let mut leftover_count = processes.end(grace).await;
     if report.is_some() {
         // In a sandbox the command is not the first process, and was counted if it had not ended.
         leftover_count = leftover_count.saturating_sub(u32::from(interrupted.is_some()));

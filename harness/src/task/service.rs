@@ -22,14 +22,14 @@ use tonic::{Request, Response, Status};
 use crate::exit;
 use crate::task::output::Summary;
 use crate::task::record::{How, Record};
-use crate::task::supervisor::{Asked, Inner, Refused, Seen};
+use crate::task::supervisor::{Inner, TaskRefusal, TaskRequest, TaskSnapshot};
 
 /// Longest command, in bytes; with its end it must be shorter than Linux's limit for one argument.
 pub const COMMAND_BYTES_MAX: usize = 128 * 1024 - 1;
 /// Longest wait for the end of a task that is started.
 pub const RUN_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Longest wait for the end of a task in a status call.
-pub const LOOK_WAIT_MAX: Duration = Duration::from_secs(180);
+pub const STATUS_WAIT_MAX: Duration = Duration::from_secs(180);
 
 /// Binds the socket. Its previous owner is gone, because we have the lock on the store.
 pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
@@ -106,8 +106,9 @@ impl TaskService for Service {
             return Err(bad_field("timeout", "must be at least 1 s"));
         }
         let wait = wait_for(wait, RUN_WAIT_MAX)?;
-        let waiting = self.inner.begin(Asked { request_id, command, timeout }).map_err(status)?;
-        Ok(Response::new(wire::RunTaskResponse { task: waiting.look(wait).await.map(task) }))
+        let waiter =
+            self.inner.begin(TaskRequest { request_id, command, timeout }).map_err(status)?;
+        Ok(Response::new(wire::RunTaskResponse { task: waiter.snapshot(wait).await.map(task) }))
     }
 
     async fn get_task(
@@ -115,9 +116,9 @@ impl TaskService for Service {
         request: Request<wire::GetTaskRequest>,
     ) -> Result<Response<wire::GetTaskResponse>, Status> {
         let wire::GetTaskRequest { id, wait } = request.into_inner();
-        let wait = wait_for(wait, LOOK_WAIT_MAX)?;
-        let waiting = self.inner.find(id).map_err(status)?;
-        Ok(Response::new(wire::GetTaskResponse { task: waiting.look(wait).await.map(task) }))
+        let wait = wait_for(wait, STATUS_WAIT_MAX)?;
+        let waiter = self.inner.find(id).map_err(status)?;
+        Ok(Response::new(wire::GetTaskResponse { task: waiter.snapshot(wait).await.map(task) }))
     }
 }
 
@@ -131,23 +132,24 @@ fn span(field: &str, span: prost_types::Duration, max: Duration) -> Result<Durat
 }
 
 /// Converts a refusal for the wire.
-fn status(refused: Refused) -> Status {
-    let chain = exit::chain(&refused);
-    let sentence =
-        if chain.is_empty() { refused.to_string() } else { format!("{refused}: {chain}") };
-    match refused {
-        Refused::NotAllowed => refusal(Reason::CapabilityMissing, sentence, None),
-        Refused::RequestIdReused(_) => refusal(Reason::RequestIdReused, sentence, None),
-        Refused::Closing => Status::unavailable(sentence),
-        Refused::TooMany { .. } => Status::resource_exhausted(sentence),
-        Refused::NotFound(_) => Status::not_found(sentence),
-        Refused::Bash { .. } | Refused::Disk { .. } => Status::failed_precondition(sentence),
+fn status(cause: TaskRefusal) -> Status {
+    let chain = exit::chain(&cause);
+    let sentence = if chain.is_empty() { cause.to_string() } else { format!("{cause}: {chain}") };
+    match cause {
+        TaskRefusal::NotAllowed => refusal(Reason::CapabilityMissing, sentence, None),
+        TaskRefusal::RequestIdReused(_) => refusal(Reason::RequestIdReused, sentence, None),
+        TaskRefusal::Closing => Status::unavailable(sentence),
+        TaskRefusal::TooMany { .. } => Status::resource_exhausted(sentence),
+        TaskRefusal::NotFound(_) => Status::not_found(sentence),
+        TaskRefusal::Bash { .. } | TaskRefusal::Disk { .. } => {
+            Status::failed_precondition(sentence)
+        }
     }
 }
 
 /// Converts a task for the wire.
-fn task(seen: Seen) -> wire::Task {
-    let Seen { record, running_output, output_path, is_sandboxed } = seen;
+fn task(snapshot: TaskSnapshot) -> wire::Task {
+    let TaskSnapshot { record, running_output, output_path, is_sandboxed } = snapshot;
     let Record {
         id,
         request_id: _,
@@ -158,7 +160,7 @@ fn task(seen: Seen) -> wire::Task {
         start_time,
         timeout,
         end,
-        told: _,
+        is_reported: _,
     } = record;
     let (state, exit_code, signal) = match end.as_ref().map(|end| end.how) {
         None => (wire::TaskState::Running, 0, 0),

@@ -20,7 +20,7 @@ use crate::task::output::{self, Output, Summary};
 use crate::task::record::{End, How, Record};
 use crate::task::run::{self, END_GRACE, Ended, Run};
 use crate::task::store::{OpenError, Store};
-use crate::task::sweep::Hunted;
+use crate::task::sweep::TaskProcesses;
 use crate::task::table::{self, Table};
 use crate::task::wake::Waker;
 use crate::task::{announcer, environment, service};
@@ -91,11 +91,11 @@ impl Supervisor {
             store,
             nonce: token::random(),
             boot_id,
-            table: Mutex::new(Table::of(records)),
+            table: Mutex::new(Table::from_records(records)),
             stop: watch::Sender::new(false),
-            news: Notify::new(),
+            ended_hint: Notify::new(),
         });
-        inner.news.notify_one();
+        inner.ended_hint.notify_one();
         let server = spawn("task service", service::serve(listener, Arc::clone(&inner)));
         let announcer = spawn("task announcer", announcer::run(Arc::clone(&inner), waker));
         Ok(Self { inner, server, announcer })
@@ -116,8 +116,8 @@ impl Supervisor {
     }
 
     /// Notes that the agent received a message with the origin external `bash`.
-    pub fn told(&self) {
-        self.inner.table().told_announced(&self.inner.store);
+    pub fn mark_announced_reported(&self) {
+        self.inner.table().mark_announced_reported(&self.inner.store);
     }
 
     /// Ends all tasks and refuses further requests. The next harness reports the ends that the
@@ -168,12 +168,12 @@ pub(super) struct Inner {
     /// Becomes true when all tasks must end.
     pub(super) stop: watch::Sender<bool>,
     /// Notifies the announcer that there may be an end to report.
-    pub(super) news: Notify,
+    pub(super) ended_hint: Notify,
 }
 
 /// A request for a task.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct TaskRequest {
     pub(super) request_id: String,
     pub(super) command: String,
     pub(super) timeout: Duration,
@@ -181,7 +181,7 @@ pub(super) struct Asked {
 
 /// Why a task is not started, or not shown.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refused {
+pub(super) enum TaskRefusal {
     #[error("the policy of this agent does not have the group execution")]
     NotAllowed,
     #[error("the harness is shutting down")]
@@ -209,36 +209,41 @@ impl Inner {
     }
 
     /// Starts a task, or finds the one that this request has started.
-    pub(super) fn begin(self: &Arc<Self>, asked: Asked) -> Result<Waiting, Refused> {
+    pub(super) fn begin(self: &Arc<Self>, request: TaskRequest) -> Result<TaskWaiter, TaskRefusal> {
         let mut table = self.table();
         if !table.is_allowed {
-            return Err(Refused::NotAllowed);
+            return Err(TaskRefusal::NotAllowed);
         }
-        if let Some(entry) = table.requested(&asked.request_id) {
+        if let Some(entry) = table.requested(&request.request_id) {
             let id = entry.record.id;
-            return if entry.record.command == asked.command {
-                self.waiting(&mut table, id)
+            return if entry.record.command == request.command {
+                self.waiter(&mut table, id)
             } else {
-                Err(Refused::RequestIdReused(id))
+                Err(TaskRefusal::RequestIdReused(id))
             };
         }
         if table.is_closing {
-            return Err(Refused::Closing);
+            return Err(TaskRefusal::Closing);
         }
         let running = table.running();
         if running.len() >= self.config().settings.running_max {
-            return Err(Refused::TooMany { running });
+            return Err(TaskRefusal::TooMany { running });
         }
         let id = table.fresh_id();
-        self.start(&mut table, id, asked).inspect_err(|_| self.store.remove(id))?;
+        self.start(&mut table, id, request).inspect_err(|_| self.store.remove(id))?;
         table.prune(&self.store, self.config().settings.output_bytes_max);
-        self.waiting(&mut table, id)
+        self.waiter(&mut table, id)
     }
 
-    fn start(self: &Arc<Self>, table: &mut Table, id: u64, asked: Asked) -> Result<(), Refused> {
+    fn start(
+        self: &Arc<Self>,
+        table: &mut Table,
+        id: u64,
+        request: TaskRequest,
+    ) -> Result<(), TaskRefusal> {
         let config = self.config();
-        let disk = |source| Refused::Disk { dir: config.run_dir.clone(), source };
-        let Asked { request_id, command, timeout } = asked;
+        let disk = |source| TaskRefusal::Disk { dir: config.run_dir.clone(), source };
+        let TaskRequest { request_id, command, timeout } = request;
         let mut record = Record {
             id,
             request_id,
@@ -249,12 +254,12 @@ impl Inner {
             start_time: wall_now(),
             timeout,
             end: None,
-            told: false,
+            is_reported: false,
         };
         let file = self.store.create_output(id).map_err(disk)?;
         self.store.write(&record).map_err(disk)?;
         let run = run::start(&config, &self.tasks, &record.mark, &record.command)
-            .map_err(|source| Refused::Bash { dir: config.state_dir.clone(), source })?;
+            .map_err(|source| TaskRefusal::Bash { dir: config.state_dir.clone(), source })?;
         record.root = run.root;
         if let Err(error) = self.store.write(&record) {
             // The mark still identifies the process.
@@ -264,11 +269,11 @@ impl Inner {
         let output = Arc::new(Output::default());
         table.insert(record, Some(Arc::clone(&output)));
         let file = tokio::fs::File::from_std(file);
-        spawn("shell task", Arc::clone(self).accompany(id, run, file, output, timeout));
+        spawn("shell task", Arc::clone(self).run_to_end(id, run, file, output, timeout));
         Ok(())
     }
 
-    async fn accompany(
+    async fn run_to_end(
         self: Arc<Self>,
         id: u64,
         run: Run,
@@ -287,28 +292,28 @@ impl Inner {
         tracing::info!(task = id, ?how, leftover_count, "task ended");
         let end = End { time: wall_now(), how, leftover_count, output: output.summary() };
         self.table().end(id, end, &self.store);
-        self.news.notify_one();
+        self.ended_hint.notify_one();
     }
 
     /// Finds a task.
-    pub(super) fn find(self: &Arc<Self>, id: u64) -> Result<Waiting, Refused> {
+    pub(super) fn find(self: &Arc<Self>, id: u64) -> Result<TaskWaiter, TaskRefusal> {
         let mut table = self.table();
         if !table.is_allowed {
-            return Err(Refused::NotAllowed);
+            return Err(TaskRefusal::NotAllowed);
         }
-        self.waiting(&mut table, id)
+        self.waiter(&mut table, id)
     }
 
-    fn waiting(self: &Arc<Self>, table: &mut Table, id: u64) -> Result<Waiting, Refused> {
-        let entry = table.entries.get_mut(&id).ok_or(Refused::NotFound(id))?;
+    fn waiter(self: &Arc<Self>, table: &mut Table, id: u64) -> Result<TaskWaiter, TaskRefusal> {
+        let entry = table.entries.get_mut(&id).ok_or(TaskRefusal::NotFound(id))?;
         entry.waiters += 1;
-        Ok(Waiting { inner: Arc::clone(self), id, ended: entry.ended.subscribe() })
+        Ok(TaskWaiter { inner: Arc::clone(self), id, ended: entry.ended.subscribe() })
     }
 }
 
 /// A call that will report a task; while there is one, no mail does.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct TaskWaiter {
     inner: Arc<Inner>,
     id: u64,
     ended: watch::Receiver<bool>,
@@ -316,7 +321,7 @@ pub(super) struct Waiting {
 
 /// A snapshot of a task.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct TaskSnapshot {
     pub(super) record: Record,
     /// Its output so far, while it runs.
     pub(super) running_output: Summary,
@@ -324,35 +329,35 @@ pub(super) struct Seen {
     pub(super) is_sandboxed: bool,
 }
 
-impl Waiting {
+impl TaskWaiter {
     /// Returns the task at its end, or at the end of the wait.
-    pub(super) async fn look(mut self, wait: Duration) -> Option<Seen> {
+    pub(super) async fn snapshot(mut self, wait: Duration) -> Option<TaskSnapshot> {
         // The snapshot is taken in both cases.
         let _ = tokio::time::timeout(wait, self.ended.wait_for(|ended| *ended)).await;
         let is_sandboxed = self.inner.config().confinement.is_sandbox();
         let mut table = self.inner.table();
         let entry = table.entries.get(&self.id)?;
         let output = entry.output.as_ref().map(|output| output.summary());
-        let seen = Seen {
+        let snapshot = TaskSnapshot {
             record: entry.record.clone(),
             running_output: output.unwrap_or_default(),
             output_path: self.inner.store.output_path(self.id),
             is_sandboxed,
         };
         if entry.record.end.is_some() {
-            table.told(self.id, &self.inner.store);
+            table.mark_reported(self.id, &self.inner.store);
         }
-        Some(seen)
+        Some(snapshot)
     }
 }
 
-impl Drop for Waiting {
+impl Drop for TaskWaiter {
     fn drop(&mut self) {
         if let Some(entry) = self.inner.table().entries.get_mut(&self.id) {
             entry.waiters -= 1;
         }
         // The waiter may have gone without the answer.
-        self.inner.news.notify_one();
+        self.inner.ended_hint.notify_one();
     }
 }
 
@@ -363,7 +368,9 @@ async fn end_lost(records: impl Iterator<Item = &mut Record>, store: &Store, boo
     for record in &lost {
         let (mark, root) = (record.mark.clone(), record.root.filter(|_| record.boot_id == boot_id));
         ending.spawn(async move {
-            Hunted { mark: &mark, root, is_held: false, is_sandboxed: false }.end(END_GRACE).await
+            TaskProcesses { mark: &mark, root, is_held: false, is_sandboxed: false }
+                .end(END_GRACE)
+                .await
         });
     }
     ending.join_all().await;

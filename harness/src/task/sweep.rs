@@ -19,7 +19,7 @@ const KILL_ROUNDS_MAX: u32 = 300;
 
 /// A task whose processes are searched.
 #[derive(Clone, Copy, Debug)]
-pub struct Hunted<'a> {
+pub struct TaskProcesses<'a> {
     /// The mark of its processes.
     pub mark: &'a str,
     /// Its first process, if that is known for this boot of the host.
@@ -31,7 +31,7 @@ pub struct Hunted<'a> {
     pub is_sandboxed: bool,
 }
 
-impl Hunted<'_> {
+impl TaskProcesses<'_> {
     /// Ends all processes of the task: sends SIGTERM first, and kills those that remain after
     /// `grace`. Returns the number of processes besides the first, and besides those of a sandbox.
     pub async fn end(&self, grace: Duration) -> u32 {
@@ -146,7 +146,7 @@ mod tests {
         Entry { process: Process { pid, start: 10 }, parent, group, is_zombie: false }
     }
 
-    fn pids(hunted: &Hunted<'_>, entries: &[Entry], marked: &[i32]) -> Vec<i32> {
+    fn pids(processes: &TaskProcesses<'_>, entries: &[Entry], marked: &[i32]) -> Vec<i32> {
         let environment = |process: Process| {
             if marked.contains(&process.pid) {
                 b"HIVE_TASK=n:1\0".to_vec()
@@ -155,7 +155,7 @@ mod tests {
             }
         };
         let mut pids: Vec<i32> =
-            hunted.living(entries, environment).iter().map(|entry| entry.process.pid).collect();
+            processes.living(entries, environment).iter().map(|entry| entry.process.pid).collect();
         pids.sort_unstable();
         pids
     }
@@ -173,37 +173,38 @@ mod tests {
             entry(A + 3, A + 2, A + 3),
             entry(A + 4, 1, A + 4),
         ];
-        let hunted = Hunted { mark: "n:1", root: Some(root), is_held: true, is_sandboxed: false };
-        assert_eq!(pids(&hunted, &entries, &[A + 2]), [A, A + 1, A + 2, A + 3]);
-        assert_eq!(pids(&hunted, &entries, &[]), [A, A + 1]);
+        let processes =
+            TaskProcesses { mark: "n:1", root: Some(root), is_held: true, is_sandboxed: false };
+        assert_eq!(pids(&processes, &entries, &[A + 2]), [A, A + 1, A + 2, A + 3]);
+        assert_eq!(pids(&processes, &entries, &[]), [A, A + 1]);
     }
 
     #[test]
     fn a_number_that_was_given_to_another_is_left_alone() {
         let later = Entry { process: Process { pid: A, start: 11 }, ..entry(A, 1, A) };
         let entries = [later, entry(A + 1, A, A)];
-        let hunted = Hunted {
+        let processes = TaskProcesses {
             mark: "n:1",
             root: Some(Process { pid: A, start: 10 }),
             is_held: false,
             is_sandboxed: false,
         };
-        assert!(pids(&hunted, &entries, &[]).is_empty());
+        assert!(pids(&processes, &entries, &[]).is_empty());
         // Another group would have another number while this process is in it.
-        assert_eq!(pids(&hunted, &entries, &[A + 1]), [A, A + 1]);
-        let unknown = Hunted { root: None, ..hunted };
+        assert_eq!(pids(&processes, &entries, &[A + 1]), [A, A + 1]);
+        let unknown = TaskProcesses { root: None, ..processes };
         assert!(pids(&unknown, &entries, &[]).is_empty());
     }
 
     #[test]
     fn what_was_started_before_the_task_is_not_asked_for_its_mark() {
         let early = Entry { process: Process { pid: A + 1, start: 9 }, ..entry(A + 1, 1, A + 1) };
-        let hunted = Hunted {
+        let processes = TaskProcesses {
             mark: "n:1",
             root: Some(Process { pid: A, start: 10 }),
             is_held: false,
             is_sandboxed: false,
         };
-        assert!(pids(&hunted, &[early], &[A + 1]).is_empty());
+        assert!(pids(&processes, &[early], &[A + 1]).is_empty());
     }
 }

@@ -43,7 +43,7 @@ pub(super) struct Table {
 
 impl Table {
     /// Creates the table from the records of an earlier harness.
-    pub(super) fn of(records: Records) -> Self {
+    pub(super) fn from_records(records: Records) -> Self {
         let mut table = Self { last_id: records.last_id, ..Self::default() };
         for record in records.by_id.into_values() {
             table.insert(record, None);
@@ -88,28 +88,28 @@ impl Table {
     }
 
     /// Records that the agent knows of a task's end.
-    pub(super) fn told(&mut self, id: u64, store: &Store) {
+    pub(super) fn mark_reported(&mut self, id: u64, store: &Store) {
         self.announced.remove(&id);
-        if let Some(entry) = self.entries.get_mut(&id).filter(|entry| !entry.record.told) {
-            entry.record.told = true;
+        if let Some(entry) = self.entries.get_mut(&id).filter(|entry| !entry.record.is_reported) {
+            entry.record.is_reported = true;
             save(&entry.record, store);
         }
     }
 
     /// Records that the agent received the newest message.
-    pub(super) fn told_announced(&mut self, store: &Store) {
+    pub(super) fn mark_announced_reported(&mut self, store: &Store) {
         for id in std::mem::take(&mut self.announced) {
-            self.told(id, store);
+            self.mark_reported(id, store);
         }
     }
 
     /// Returns the unreported records, if the newest message lacks one of them.
-    pub(super) fn untold(&self) -> Option<Vec<Record>> {
-        let untold = self.entries.values().filter(|entry| {
-            let Record { end, told, .. } = &entry.record;
-            end.is_some() && !told && entry.waiters == 0
+    pub(super) fn unreported(&self) -> Option<Vec<Record>> {
+        let unreported = self.entries.values().filter(|entry| {
+            let Record { end, is_reported, .. } = &entry.record;
+            end.is_some() && !is_reported && entry.waiters == 0
         });
-        let records: Vec<Record> = untold.map(|entry| entry.record.clone()).collect();
+        let records: Vec<Record> = unreported.map(|entry| entry.record.clone()).collect();
         records.iter().any(|record| !self.announced.contains(&record.id)).then_some(records)
     }
 
@@ -117,10 +117,11 @@ impl Table {
     /// previous one, the agent has received that one.
     pub(super) fn announced(&mut self, ids: &[u64], has_superseded: bool, store: &Store) {
         if !has_superseded {
-            self.told_announced(store);
+            self.mark_announced_reported(store);
         }
-        let is_untold = |id: &&u64| self.entries.get(id).is_some_and(|entry| !entry.record.told);
-        self.announced = ids.iter().filter(is_untold).copied().collect();
+        let is_unreported =
+            |id: &&u64| self.entries.get(id).is_some_and(|entry| !entry.record.is_reported);
+        self.announced = ids.iter().filter(is_unreported).copied().collect();
     }
 
     /// Removes the oldest ended tasks while there are too many, or too much of their output.
@@ -166,39 +167,43 @@ mod tests {
 
     fn table(ids: std::ops::RangeInclusive<u64>) -> Table {
         let by_id = ids.map(|id| (id, ended(id, How::Exited(0), ""))).collect();
-        Table::of(Records { by_id, last_id: 0 })
+        Table::from_records(Records { by_id, last_id: 0 })
     }
 
-    fn untold(table: &Table) -> Option<Vec<u64>> {
-        Some(table.untold()?.iter().map(|record| record.id).collect())
+    fn unreported(table: &Table) -> Option<Vec<u64>> {
+        Some(table.unreported()?.iter().map(|record| record.id).collect())
     }
 
     #[tokio::test]
     async fn an_end_is_told_until_the_message_with_it_was_handed_out() {
         let (_dir, store) = store().await;
         let mut table = table(1..=2);
-        assert_eq!(untold(&table), Some(vec![1, 2]));
+        assert_eq!(unreported(&table), Some(vec![1, 2]));
         table.announced(&[1, 2], false, &store);
-        assert_eq!(untold(&table), None, "it is on its way");
+        assert_eq!(unreported(&table), None, "it is on its way");
         table.insert(ended(3, How::Exited(0), ""), None);
-        assert_eq!(untold(&table), Some(vec![1, 2, 3]), "the newer message has to say all");
+        assert_eq!(unreported(&table), Some(vec![1, 2, 3]), "the newer message has to say all");
         table.announced(&[1, 2, 3], true, &store);
-        table.told_announced(&store);
+        table.mark_announced_reported(&store);
         table.insert(ended(4, How::Exited(0), ""), None);
-        assert_eq!(untold(&table), Some(vec![4]));
+        assert_eq!(unreported(&table), Some(vec![4]));
         table.announced(&[4], false, &store);
         table.insert(ended(5, How::Exited(0), ""), None);
-        assert_eq!(untold(&table), Some(vec![4, 5]));
+        assert_eq!(unreported(&table), Some(vec![4, 5]));
         table.announced(&[4, 5], false, &store);
-        assert!(table.entries[&4].record.told, "the message with 4 was not there to be superseded");
-        table.told(5, &store);
-        assert_eq!(untold(&table), None);
+        assert!(
+            table.entries[&4].record.is_reported,
+            "the message with 4 was not there to be superseded"
+        );
+        table.mark_reported(5, &store);
+        assert_eq!(unreported(&table), None);
     }
 
     #[tokio::test]
     async fn the_oldest_ended_tasks_are_forgotten_and_their_ids_are_not_given_again() {
         let (_dir, store) = store().await;
-        let mut table = Table::of(Records { by_id: BTreeMap::from([(1, running(1))]), last_id: 0 });
+        let mut table =
+            Table::from_records(Records { by_id: BTreeMap::from([(1, running(1))]), last_id: 0 });
         for id in 2..=203 {
             table.insert(ended(id, How::Exited(0), ""), None);
         }

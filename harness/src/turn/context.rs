@@ -83,7 +83,7 @@ impl Context {
     }
 
     /// Records that a new conversation began.
-    pub(crate) fn begun_anew(&mut self) {
+    pub(crate) fn replaced(&mut self) {
         (self.tokens, self.time, self.floor) = (0, None, None);
     }
 
@@ -184,7 +184,7 @@ mod tests {
         assert!(context.is_due_for_compaction(&marks, "haiku"));
         context.compacted(Some(760), WallTime(0));
         assert!(!context.is_due_for_compaction(&marks, "haiku"));
-        context.begun_anew();
+        context.replaced();
         context.measured(760, 0, WallTime(0));
         assert!(context.is_due_for_compaction(&marks, "haiku"));
     }

@@ -43,7 +43,7 @@ pub enum Input {
     /// A call was refused with an unexpected reason.
     Refused(String),
     /// The broker settled the turn.
-    Ended(Answer),
+    Ended(EndTurnAnswer),
     /// The broker reports that this turn is not open any more.
     TurnGone(u64),
     /// The CLI was probed: it can be used, or the reason why not.
@@ -150,7 +150,7 @@ pub struct Terminal {
 
 /// The broker's answer to the end of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct EndTurnAnswer {
     /// Number of deliveries that are ready now.
     pub pending_count: u32,
     /// Whether the agent asked for another turn.

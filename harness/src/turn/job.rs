@@ -9,7 +9,7 @@ use crate::turn::input::Begun;
 
 /// The trigger of a turn.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Occasion {
+pub enum Trigger {
     /// A message.
     Mail(Arc<Begun>),
     /// The agent requested another turn.
@@ -20,7 +20,7 @@ pub enum Occasion {
     Compact,
 }
 
-impl Occasion {
+impl Trigger {
     /// Returns the turn's kind.
     #[must_use]
     pub fn kind(&self) -> Kind {
@@ -44,7 +44,7 @@ impl Occasion {
 
     /// Returns the message and the number of the attempt, as text.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn summary(&self) -> String {
         match self {
             Self::Mail(begun) => {
                 let Delivery { message, attempt, .. } = &begun.delivery;
@@ -74,5 +74,5 @@ pub struct Job {
     /// The turn.
     pub turn_id: u64,
     /// Trigger of the turn.
-    pub occasion: Occasion,
+    pub trigger: Trigger,
 }

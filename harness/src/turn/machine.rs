@@ -157,7 +157,7 @@ impl Machine {
     #[must_use]
     pub fn running_turn_id(&self) -> Option<u64> {
         match &self.phase {
-            Phase::Running(run) => Some(run.course.job.turn_id),
+            Phase::Running(run) => Some(run.plan.job.turn_id),
             Phase::Probing(job) => Some(job.turn_id),
             Phase::Detached
             | Phase::Starting
@@ -172,24 +172,24 @@ impl Machine {
         }
     }
 
-    fn put(&mut self, output: Output) {
+    fn emit(&mut self, output: Output) {
         self.outbox.push_back(output);
     }
 
     fn note(&mut self, text: impl Into<String>) {
-        self.put(Output::Note(text.into()));
+        self.emit(Output::Note(text.into()));
     }
 
     /// Reports the state of the harness to the broker, if it differs from the last report.
     fn report(&mut self, state: HarnessState, until: Option<WallTime>) {
         if self.status != Some((state, until)) {
             self.status = Some((state, until));
-            self.put(Output::Report(state, until));
+            self.emit(Output::Report(state, until));
         }
     }
 
     /// Forgets the last report: the broker shows the state of a turn that it opened by itself.
-    fn is_shown_thinking(&mut self) {
+    fn forget_status(&mut self) {
         self.status = None;
     }
 
@@ -199,9 +199,9 @@ impl Machine {
     }
 
     /// Ends the program, or waits for the next turn. No turn may be open.
-    fn rest(&mut self, now: Now) {
+    fn await_turn(&mut self, now: Now) {
         if self.is_leaving() {
-            self.go();
+            self.end_program();
             return;
         }
         if self.orders.wants_compaction() && !self.begin_first {
@@ -210,12 +210,12 @@ impl Machine {
         }
         self.begin_first = false;
         self.phase = Phase::Beginning;
-        self.report_resting(now);
-        self.put(Output::Begin);
+        self.report_idle(now);
+        self.emit(Output::Begin);
     }
 
     /// Ends the program. No turn may be open.
-    fn go(&mut self) {
+    fn end_program(&mut self) {
         if let Some(command_id) = self.orders.restart() {
             self.close(command_id, String::new());
         }
@@ -224,7 +224,7 @@ impl Machine {
 
     /// Ends the program without the broker's answer. The broker requeues the deliveries of an open
     /// turn by itself.
-    fn go_unanswered(&mut self) {
+    fn end_unanswered(&mut self) {
         if self.orders.is_halting() {
             self.leave(Leaving::Restart);
             return;
@@ -242,11 +242,11 @@ impl Machine {
 
     fn leave(&mut self, leaving: Leaving) {
         self.phase = Phase::Gone;
-        self.put(Output::Exit(leaving));
+        self.emit(Output::Exit(leaving));
     }
 
     /// Reports the state of an agent without a turn.
-    fn report_resting(&mut self, now: Now) {
+    fn report_idle(&mut self, now: Now) {
         let broken_until = match &self.cli {
             Cli::Broken { next_at, .. } => Some(now.wall_at(*next_at)),
             Cli::Unknown | Cli::Ready => None,

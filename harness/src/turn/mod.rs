@@ -22,8 +22,8 @@ pub mod output;
 pub mod reset_rule;
 pub mod windows;
 
-mod course;
 mod phase;
+mod plan;
 
 #[cfg(test)]
 mod tests;

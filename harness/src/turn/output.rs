@@ -6,7 +6,7 @@ use hive_core::turn::{Kind, Outcome, ToolUse, Usage};
 
 use crate::prompt::system::Identity;
 use crate::turn::input::LoginWanted;
-use crate::turn::job::{Occasion, Step};
+use crate::turn::job::{Step, Trigger};
 
 /// A task for the driver. The machine never waits for it; the result is an input.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,7 +81,7 @@ pub struct Launch {
     /// The agent's tool groups.
     pub tool_groups: Vec<String>,
     /// Trigger of the turn.
-    pub occasion: Occasion,
+    pub trigger: Trigger,
     /// The step of the turn that this run executes.
     pub step: Step,
     /// Whether it is the retry after a failed login.

@@ -7,9 +7,9 @@ use hive_core::turn::{Kind, Outcome};
 use crate::claude::fences::Expected;
 use crate::claude::outcome::StopCause;
 use crate::claude::transcript::Transcript;
-use crate::turn::course::Course;
 use crate::turn::job::{Job, Step};
 use crate::turn::output::Signal;
+use crate::turn::plan::TurnPlan;
 
 /// A phase of the machine.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ pub(crate) enum After {
 /// A running claude.
 #[derive(Debug)]
 pub(crate) struct Run {
-    pub(crate) course: Course,
+    pub(crate) plan: TurnPlan,
     pub(crate) step: Step,
     pub(crate) model: String,
     /// Whether it begins a new conversation, and has not reported it yet.

@@ -17,7 +17,7 @@ use crate::claude::outcome::Exit;
 use crate::config::Spans;
 use crate::samples;
 use crate::turn::context::Watermarks;
-use crate::turn::input::{Answer, Attachment, Begun, Configured, Found, Input};
+use crate::turn::input::{Attachment, Begun, Configured, EndTurnAnswer, Found, Input};
 use crate::turn::job::Step;
 use crate::turn::machine::{Defaults, Machine};
 use crate::turn::output::{Ending, Launch, Leaving, Output, Signal};
@@ -45,9 +45,9 @@ impl Rig {
     fn waiting() -> Self {
         let mut rig = Self::new();
         assert_eq!(rig.drain(), [Output::Attach]);
-        rig.give(Input::Attached(Box::new(facts())));
+        rig.feed(Input::Attached(Box::new(facts())));
         assert_eq!(rig.drain(), [Output::Report(State::Starting, None), Output::Probe]);
-        rig.give(found(true));
+        rig.feed(found(true));
         assert_eq!(rig.drain(), [Output::Report(State::Idle, None), Output::Begin]);
         rig
     }
@@ -55,7 +55,7 @@ impl Rig {
     /// Claude runs turn 7.
     fn running() -> Self {
         let mut rig = Self::waiting();
-        rig.give(begun(7));
+        rig.feed(begun(7));
         let launch = rig.launch();
         assert!(launch.continues && !launch.retry);
         rig.line(GOOD_INIT);
@@ -73,15 +73,15 @@ impl Rig {
     fn configure(&mut self, differ: impl FnOnce(&mut Configured)) {
         let mut settings = settings();
         differ(&mut settings);
-        self.give(Input::Configured(Box::new(settings)));
+        self.feed(Input::Configured(Box::new(settings)));
     }
 
-    fn give(&mut self, input: Input) {
+    fn feed(&mut self, input: Input) {
         self.machine.handle(input, self.now);
     }
 
     fn line(&mut self, line: &str) {
-        self.give(Input::Event(Box::new(event::parse(line).expect("a JSON object"))));
+        self.feed(Input::Event(Box::new(event::parse(line).expect("a JSON object"))));
     }
 
     /// What the machine wants, remarks left out.
@@ -118,7 +118,7 @@ impl Rig {
 
     fn pass(&mut self, span: Duration) {
         self.now = Now { wall: self.now.wall.after(span), boot: self.now.boot.after(span) };
-        self.give(Input::Tick);
+        self.feed(Input::Tick);
     }
 
     /// claude answers with this many tokens in its context, and ends well.
@@ -130,14 +130,14 @@ impl Rig {
         self.line(
             r#"{"type":"result","subtype":"success","is_error":false,"modelUsage":{"claude-x":{"contextWindow":1000}},"usage":{"input_tokens":1}}"#,
         );
-        self.give(Input::Exited(Exit::Code(0)));
+        self.feed(Input::Exited(Exit::Code(0)));
     }
 
     /// claude refuses the prompt, because the conversation is too long.
     fn overflow(&mut self) {
         self.line(GOOD_INIT);
         self.line(r#"{"type":"result","subtype":"success","is_error":true,"result":"Prompt is too long","terminal_reason":"blocking_limit"}"#);
-        self.give(Input::Exited(Exit::Code(1)));
+        self.feed(Input::Exited(Exit::Code(1)));
     }
 
     /// `/compact` ends: with this size, or with this complaint.
@@ -160,13 +160,13 @@ impl Rig {
         self.line(
             r#"{"type":"result","subtype":"success","is_error":false,"result":"","num_turns":0,"local_command":"compact"}"#,
         );
-        self.give(Input::Exited(Exit::Code(0)));
+        self.feed(Input::Exited(Exit::Code(0)));
     }
 
     /// The turn ends OK, and the broker has nothing more.
     fn settle(&mut self) {
         assert_eq!(self.ending().outcome, Some(Outcome::Ok));
-        self.give(Input::Ended(Answer::default()));
+        self.feed(Input::Ended(EndTurnAnswer::default()));
     }
 
     /// claude fails the API call in this way and exits.
@@ -177,7 +177,7 @@ impl Rig {
         self.line(&format!(
             r#"{{"type":"result","subtype":"success","is_error":true,"result":"words","terminal_reason":"api_error","api_error_status":{status}}}"#
         ));
-        self.give(Input::Exited(Exit::Code(1)));
+        self.feed(Input::Exited(Exit::Code(1)));
     }
 }
 
@@ -250,5 +250,5 @@ fn parked(cause: Outcome, secs: Option<u64>, now: Now) -> Input {
     let remaining = secs.map(Duration::from_secs);
     let until = remaining.map(|span| now.wall.after(span));
     let park = park::View { cause, until, remaining, error: String::new() };
-    Input::Ended(Answer { park: Some(park), ..Answer::default() })
+    Input::Ended(EndTurnAnswer { park: Some(park), ..EndTurnAnswer::default() })
 }

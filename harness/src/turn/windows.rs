@@ -37,7 +37,7 @@ impl Parts {
         Self(parts)
     }
 
-    fn of(&self, model: &str) -> Option<u64> {
+    fn window_of(&self, model: &str) -> Option<u64> {
         self.0.iter().find(|(part, _)| model.contains(part)).map(|(_, tokens)| *tokens)
     }
 }
@@ -56,9 +56,9 @@ impl Windows {
 
     fn set(&self, model: &str) -> Option<u64> {
         self.of_agent
-            .or_else(|| self.by_key.of(model))
+            .or_else(|| self.by_key.window_of(model))
             .or(self.of_harness)
-            .or_else(|| self.by_model.of(model))
+            .or_else(|| self.by_model.window_of(model))
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hive_proto::v1;
 use hive_proto::v1::serve_login_request::Step;
-use hive_proto::v1::serve_login_response::Step as Said;
+use hive_proto::v1::serve_login_response::Step as ResponseStep;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -30,7 +30,7 @@ pub struct End {
 
 /// An action of the operator.
 #[derive(Clone, Debug)]
-pub enum Act {
+pub enum OperatorAction {
     /// Input of the terminal.
     Input(Vec<u8>),
     /// A new size of the terminal.
@@ -67,10 +67,10 @@ impl Dialogue {
 
     /// Waits for an action of the operator; `None`: the operator is gone, or the action is unknown
     /// to this version.
-    pub async fn next(&mut self) -> Option<Act> {
+    pub async fn next(&mut self) -> Option<OperatorAction> {
         Some(match self.from_operator.message().await.ok().flatten()?.step? {
-            Said::Input(bytes) => Act::Input(bytes),
-            Said::Terminal(size) => Act::Resize(terminal(size)),
+            ResponseStep::Input(bytes) => OperatorAction::Input(bytes),
+            ResponseStep::Terminal(size) => OperatorAction::Resize(terminal(size)),
         })
     }
 

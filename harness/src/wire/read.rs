@@ -21,10 +21,10 @@ const UNKNOWN: &str = "unknown";
 
 /// Reads the agent of a session.
 pub fn agent(mut wire: v1::Agent) -> Result<Agent, Invalid> {
-    known(&mut wire.source, v1::AgentSource::Runtime);
-    known(&mut wire.state, v1::HarnessState::Offline);
-    known(&mut wire.isolation, v1::Isolation::Unspecified);
-    known(&mut wire.kick_on_start, v1::KickOnStart::Never);
+    replace_unknown(&mut wire.source, v1::AgentSource::Runtime);
+    replace_unknown(&mut wire.state, v1::HarnessState::Offline);
+    replace_unknown(&mut wire.isolation, v1::Isolation::Unspecified);
+    replace_unknown(&mut wire.kick_on_start, v1::KickOnStart::Never);
     wire.state_time.get_or_insert_default();
     // One without a policy may use no tool.
     wire.policy.get_or_insert_default();
@@ -35,18 +35,18 @@ pub fn agent(mut wire: v1::Agent) -> Result<Agent, Invalid> {
 /// Reads a park. One with an unknown cause is a park all along: the agent starts no turns.
 pub(super) fn park(wire: Option<v1::Park>) -> Option<park::View> {
     let mut wire = wire?;
-    known(&mut wire.cause, v1::TurnOutcome::Unavailable);
+    replace_unknown(&mut wire.cause, v1::TurnOutcome::Unavailable);
     if optional_span(wire.remaining, "remaining").is_err() {
         wire.remaining = None;
     }
-    passable(wire.try_into(), "the agent's park")
+    log_unreadable(wire.try_into(), "the agent's park")
 }
 
 /// Reads the parent and the children of an agent, without children that cannot be read.
 pub(super) fn kin(wire: Option<v1::Kin>) -> Kin {
     let mut wire = wire.unwrap_or_default();
     wire.children.retain(|child| AgentName::parse(&child.name).is_ok());
-    passable(wire.try_into(), "the agent's kin").unwrap_or_default()
+    log_unreadable(wire.try_into(), "the agent's kin").unwrap_or_default()
 }
 
 /// Reads a command; the error is the number of one that this version does not know.
@@ -72,9 +72,9 @@ pub fn begun(wire: v1::BeginTurnResponse) -> Result<Begun, Invalid> {
         turn_id: turn_id(turn)?,
         delivery: delivery.try_into().map_err(|fault: Invalid| fault.within("delivery"))?,
         pending_count,
-        already_sent: each(already_sent, amend_message, "a message of an earlier attempt"),
-        already_asked: each(already_asked, amend_question, "a question of an earlier attempt"),
-        already_reminded: each(
+        already_sent: read_each(already_sent, amend_message, "a message of an earlier attempt"),
+        already_asked: read_each(already_asked, amend_question, "a question of an earlier attempt"),
+        already_reminded: read_each(
             already_reminded,
             amend_reminder,
             "a reminder of an earlier attempt",
@@ -90,29 +90,33 @@ pub(super) fn turn_id(turn: Option<v1::Turn>) -> Result<u64, Invalid> {
 }
 
 /// Returns what was read; none, with a line in the log, if it has a fault.
-pub(super) fn passable<T>(read: Result<T, Invalid>, what: &str) -> Option<T> {
+pub(super) fn log_unreadable<T>(read: Result<T, Invalid>, what: &str) -> Option<T> {
     read.inspect_err(|fault| tracing::warn!(%fault, "{what} cannot be read and is passed over"))
         .ok()
 }
 
 /// Reads those of the values that can be read.
-fn each<W, C: TryFrom<W, Error = Invalid>>(wires: Vec<W>, amend: fn(&mut W), what: &str) -> Vec<C> {
+fn read_each<W, C: TryFrom<W, Error = Invalid>>(
+    wires: Vec<W>,
+    amend: fn(&mut W),
+    what: &str,
+) -> Vec<C> {
     let read = |mut wire| {
         amend(&mut wire);
-        passable(C::try_from(wire), what)
+        log_unreadable(C::try_from(wire), what)
     };
     wires.into_iter().filter_map(read).collect()
 }
 
 /// Replaces an enum value that is not set or not known.
-fn known<W: TryFrom<i32> + Into<i32>>(number: &mut i32, otherwise: W) {
+fn replace_unknown<W: TryFrom<i32> + Into<i32>>(number: &mut i32, otherwise: W) {
     if *number == 0 || W::try_from(*number).is_err() {
         *number = otherwise.into();
     }
 }
 
 fn amend_message(wire: &mut v1::Message) {
-    known(&mut wire.system_kind, v1::SystemKind::Unspecified);
+    replace_unknown(&mut wire.system_kind, v1::SystemKind::Unspecified);
     wire.accept_time.get_or_insert_default();
     if wire.origin.clone().is_none_or(|origin| Origin::try_from(origin).is_err()) {
         // Of all origins this one is trusted least.
@@ -122,9 +126,9 @@ fn amend_message(wire: &mut v1::Message) {
 }
 
 fn amend_delivery(wire: &mut v1::Delivery) {
-    known(&mut wire.lane, v1::Lane::Normal);
-    known(&mut wire.state, v1::DeliveryState::Leased);
-    known(&mut wire.redelivery_cause, v1::RedeliveryCause::Unspecified);
+    replace_unknown(&mut wire.lane, v1::Lane::Normal);
+    replace_unknown(&mut wire.state, v1::DeliveryState::Leased);
+    replace_unknown(&mut wire.redelivery_cause, v1::RedeliveryCause::Unspecified);
     wire.state_time.get_or_insert_default();
     if let Some(message) = &mut wire.message {
         amend_message(message);
@@ -132,12 +136,12 @@ fn amend_delivery(wire: &mut v1::Delivery) {
 }
 
 fn amend_question(wire: &mut v1::Question) {
-    known(&mut wire.state, v1::QuestionState::Open);
+    replace_unknown(&mut wire.state, v1::QuestionState::Open);
     wire.create_time.get_or_insert_default();
 }
 
 fn amend_reminder(wire: &mut v1::Reminder) {
-    known(&mut wire.state, v1::ReminderState::Pending);
+    replace_unknown(&mut wire.state, v1::ReminderState::Pending);
     wire.create_time.get_or_insert_default();
 }
 

@@ -26,7 +26,7 @@ pub struct Attached {
 
 /// A message of the broker over the stream.
 #[derive(Debug)]
-pub enum Sent {
+pub enum BrokerMessage {
     /// The session began, or goes on.
     Attached(Box<Attached>),
     /// A command of the operator.
@@ -58,12 +58,12 @@ pub async fn attach(
 
 impl Stream {
     /// Waits for the next step that this version knows; `None`: the broker closed the stream.
-    pub async fn next(&mut self) -> Result<Option<Sent>, Status> {
+    pub async fn next(&mut self) -> Result<Option<BrokerMessage>, Status> {
         while let Some(v1::AttachResponse { step }) = self.0.message().await? {
             // A step that this version does not know.
             let Some(step) = step else { continue };
             let is_first = matches!(step, Step::Attached(_));
-            match sent(step) {
+            match read_step(step) {
                 Ok(sent) => return Ok(Some(sent)),
                 // Worth another try: the broker may be about to be replaced.
                 Err(fault) if is_first => {
@@ -78,14 +78,16 @@ impl Stream {
     }
 }
 
-fn sent(step: Step) -> Result<Sent, Invalid> {
+fn read_step(step: Step) -> Result<BrokerMessage, Invalid> {
     Ok(match step {
-        Step::Attached(wire) => Sent::Attached(Box::new(attached(wire)?)),
-        Step::Command(wire) => read::command(wire).map_or_else(Sent::UnknownCommand, Sent::Command),
-        Step::AgentChanged(wire) => Sent::AgentChanged(Box::new(read::agent(wire)?)),
-        Step::KinChanged(wire) => Sent::KinChanged(read::kin(Some(wire))),
+        Step::Attached(wire) => BrokerMessage::Attached(Box::new(attached(wire)?)),
+        Step::Command(wire) => {
+            read::command(wire).map_or_else(BrokerMessage::UnknownCommand, BrokerMessage::Command)
+        }
+        Step::AgentChanged(wire) => BrokerMessage::AgentChanged(Box::new(read::agent(wire)?)),
+        Step::KinChanged(wire) => BrokerMessage::KinChanged(read::kin(Some(wire))),
         Step::LoginWanted(v1::LoginWanted { login_id, terminal: size }) => {
-            Sent::LoginWanted(LoginWanted {
+            BrokerMessage::LoginWanted(LoginWanted {
                 login_id,
                 terminal: terminal(size.unwrap_or_default()),
             })
@@ -115,7 +117,7 @@ fn attached(wire: v1::Attached) -> Result<Attached, Invalid> {
         hive_domain,
         // Brokers before this field have no other than the default.
         park_backoff: park_backoff
-            .and_then(|wire| read::passable(wire.try_into(), "the backoff"))
+            .and_then(|wire| read::log_unreadable(wire.try_into(), "the backoff"))
             .unwrap_or_default(),
     };
     Ok(Attached { session_token, session_epoch, facts })

@@ -12,7 +12,7 @@ use tonic::Status;
 use tonic::transport::Channel;
 
 use super::{read, unreadable};
-use crate::turn::input::{Answer, Begun};
+use crate::turn::input::{Begun, EndTurnAnswer};
 use crate::turn::output::Ending;
 
 /// Waits for a turn. A repeated call has the same request id.
@@ -57,7 +57,7 @@ pub async fn end(
     session_token: String,
     request_id: &str,
     ending: Ending,
-) -> Result<Answer, Status> {
+) -> Result<EndTurnAnswer, Status> {
     let request = end_request(session_token, request_id, ending);
     let turn = request.turn_id;
     let v1::EndTurnResponse {
@@ -78,7 +78,7 @@ pub async fn end(
         pending = pending_count,
         "turn settled"
     );
-    Ok(Answer { pending_count, next_turn_requested, park: read::park(park) })
+    Ok(EndTurnAnswer { pending_count, next_turn_requested, park: read::park(park) })
 }
 
 fn end_request(session_token: String, request_id: &str, ending: Ending) -> v1::EndTurnRequest {

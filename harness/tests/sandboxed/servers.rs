@@ -193,7 +193,7 @@ async fn all_of_a_server_ends_with_its_client_with_itself_and_with_the_service()
 async fn a_server_is_on_the_list_until_it_has_ended() {
     let Some(stage) = Stage::new() else { return };
     let (mut child, [shell, _]) = stage.start("sleep 1000").await;
-    let client = family::look(process(&child).as_raw_nonzero().get()).expect("it runs");
+    let client = family::find(process(&child).as_raw_nonzero().get()).expect("it runs");
     let entries = family::table::snapshot();
     let entry = |pid: i32| entries.iter().find(|entry| entry.process.pid == pid).expect("it runs");
     let own = i32::try_from(std::process::id()).expect("a number");
@@ -202,14 +202,16 @@ async fn a_server_is_on_the_list_until_it_has_ended() {
         root = entry(root.parent);
     }
     let is_spared = |lives: fn(Process, Process) -> bool| {
-        stage.servers.look(|serving| serving.spares(root, |asked| lives(asked, client)))
+        stage.servers.inspect(|serving| serving.spares(root, |asked| lives(asked, client)))
     };
     assert!(
         is_spared(|asked, client| asked == client) && !is_spared(|asked, client| asked != client)
     );
     child.kill().await.expect("it runs");
-    wait_until("it is off the list", || !stage.servers.look(|serving| serving.has(root.process)))
-        .await;
+    wait_until("it is off the list", || {
+        !stage.servers.inspect(|serving| serving.has(root.process))
+    })
+    .await;
     assert!(!lives(root.process.pid));
 }
 

@@ -78,7 +78,7 @@ async fn a_number_that_belongs_to_another_process_by_now_is_left_alone() {
     let mut stage = Stage::new().await;
     stage.done("true").await;
     let mut other = Command::new("sleep").arg("1000").spawn().expect("sleep starts");
-    let process = hive_harness::process::family::look(i32::try_from(other.id()).expect("a number"))
+    let process = hive_harness::process::family::find(i32::try_from(other.id()).expect("a number"))
         .expect("it lives");
     let dir = Arc::clone(&stage.dir);
     stage.supervisor.shutdown().await;
@@ -87,7 +87,7 @@ async fn a_number_that_belongs_to_another_process_by_now_is_left_alone() {
     let mut record =
         hive_harness::task::record::Record::parse(&std::fs::read_to_string(&path).expect("there"))
             .expect("a record");
-    (record.end, record.told) = (None, false);
+    (record.end, record.is_reported) = (None, false);
     record.root =
         Some(hive_harness::process::family::Process { start: process.start - 1, ..process });
     std::fs::write(&path, record.text()).expect("written");

@@ -56,7 +56,7 @@ async fn what_was_told_is_not_told_again_and_what_was_not_is() {
     let body = stage.mail.body(2).await;
     assert!(body.contains("| one") && body.contains("| two"), "{body}");
     wait_until("the answer is in", || {
-        stage.supervisor.told();
+        stage.supervisor.mark_announced_reported();
         std::fs::read_to_string(stage.dir.path().join("run/tasks/2.json"))
             .is_ok_and(|text| text.contains("\"told\": true"))
     })

@@ -266,5 +266,5 @@ pub(crate) async fn pid(path: &Path) -> i32 {
 
 /// Whether a process runs.
 pub(crate) fn lives(pid: i32) -> bool {
-    hive_harness::process::family::look(pid).is_some_and(hive_harness::process::family::is_alive)
+    hive_harness::process::family::find(pid).is_some_and(hive_harness::process::family::is_alive)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Performer;
-use crate::driver::{login, look};
+use crate::driver::{check, login};
 use crate::login::DirSnapshot;
 use crate::turn::input::{Input, LoginWanted};
 
@@ -16,8 +16,8 @@ impl Performer {
         let (config, runner) = (Arc::clone(&self.config), self.runner.clone());
         let wait = async move {
             runner.end_resident().await;
-            let first = DirSnapshot::take(&dir);
-            crate::login::wait(&dir, first, || look::is_logged_in(&config)).await;
+            let first = DirSnapshot::capture(&dir);
+            crate::login::wait(&dir, first, || check::is_logged_in(&config)).await;
             Input::LoggedIn
         };
         self.login = Some(self.local(wait));

@@ -19,7 +19,7 @@ impl Performer {
         self.forget_session();
         // A claude of the old session must not delay a harness that has taken over.
         let runner = self.runner.clone();
-        self.last_words.spawn(async move { runner.end_resident().await });
+        self.final_calls.spawn(async move { runner.end_resident().await });
         self.stream += 1;
         // Only the first session may take over: a session that was lost to another harness stays
         // lost.
@@ -32,7 +32,7 @@ impl Performer {
     /// Discards the calls of the session; their answers are outdated.
     pub(super) fn forget_session(&mut self) {
         self.token.send_replace(None);
-        self.told.send_replace(None);
+        self.reported.send_replace(None);
         self.session_token.clear();
         self.session += 1;
         self.calls.abort_all();
@@ -54,14 +54,14 @@ impl Performer {
         self.session_token.clone_from(&session_token);
         self.token.send_replace(Some(session_token));
         if !resumed {
-            let tell = status::tell(
+            let report = status::report(
                 self.link.clone(),
                 self.status.subscribe(),
-                self.told.clone(),
+                self.reported.clone(),
                 self.to.clone(),
                 self.session,
             );
-            self.calls.spawn(tell);
+            self.calls.spawn(report);
         }
         Input::Attached(Box::new(facts))
     }
@@ -78,7 +78,7 @@ impl Performer {
         self.process_token.clone_from(&process_token);
         let begin = calls::begin(self.link.clone(), request_id.clone(), process_token.clone());
         self.waiting = Some((request_id, process_token));
-        let parked = status::parked(self.status.subscribe(), self.told.subscribe());
+        let parked = status::parked(self.status.subscribe(), self.reported.subscribe());
         self.begin = Some(self.call(async move {
             parked.await;
             begin.await

@@ -13,7 +13,7 @@ impl Performer {
         hive_fault::point("harness.claude.starting");
         tracing::info!(
             turn = launch.turn_id,
-            occasion = launch.occasion.words(),
+            trigger = launch.trigger.summary(),
             model = launch.model,
             retry = launch.retry,
             "turn started"
@@ -27,9 +27,9 @@ impl Performer {
         if self.reporter.as_ref().is_none_or(|(turn_id, _)| *turn_id != launch.turn_id) {
             let (reporter, task) = Reporter::new(self.link.clone(), launch.turn_id);
             self.reporter = Some((launch.turn_id, reporter));
-            self.last_words.spawn(task);
+            self.final_calls.spawn(task);
         }
-        self.line(Source::Note, &format!("started: {}", launch.occasion.words()));
+        self.line(Source::Note, &format!("started: {}", launch.trigger.summary()));
         let run =
             self.runner.clone().run(launch, self.process_token.clone(), received, self.to.clone());
         self.tasks.spawn(run);

@@ -36,8 +36,8 @@ impl Servers {
     }
 
     /// Calls `look` on the list while no server can start.
-    pub fn look<T>(&self, look: impl FnOnce(&Serving) -> T) -> T {
-        look(&self.lock())
+    pub fn inspect<T>(&self, inspect: impl FnOnce(&Serving) -> T) -> T {
+        inspect(&self.lock())
     }
 
     fn lock(&self) -> MutexGuard<'_, Serving> {
@@ -95,12 +95,12 @@ mod tests {
         let ((), entered) =
             servers.enter(process(4), || Ok::<_, ()>(((), process(7)))).expect("entered");
         let spares = |entry: &Entry, clients: &[i32]| {
-            servers.look(|serving| serving.spares(entry, |client| clients.contains(&client.pid)))
+            servers.inspect(|serving| serving.spares(entry, |client| clients.contains(&client.pid)))
         };
         for (entry, spared) in [(entry(7, 7), true), (entry(8, 7), true), (entry(9, 9), false)] {
             assert_eq!((spares(&entry, &[4]), spares(&entry, &[5])), (spared, false));
         }
-        assert!(servers.look(|serving| serving.has(process(7)) && !serving.has(process(8))));
+        assert!(servers.inspect(|serving| serving.has(process(7)) && !serving.has(process(8))));
         drop(entered);
         assert!(!spares(&entry(7, 7), &[4]));
     }

@@ -56,9 +56,9 @@ pub fn read(pid: i32) -> Option<Entry> {
 /// has removed the old one and does not show the new one yet.
 #[must_use]
 pub fn environment(process: Process) -> Option<Vec<u8>> {
-    let look = || fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
-    let environment = look();
-    let is_whole = environment.ends_with(&[0]) && environment == look();
+    let read = || fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
+    let environment = read();
+    let is_whole = environment.ends_with(&[0]) && environment == read();
     (is_whole || !lives(process)).then_some(environment)
 }
 

@@ -38,8 +38,8 @@ impl Tasks {
     }
 
     /// Calls `look` on the list while no task can start.
-    pub fn look<T>(&self, look: impl FnOnce(&Running) -> T) -> T {
-        look(&self.lock())
+    pub fn inspect<T>(&self, inspect: impl FnOnce(&Running) -> T) -> T {
+        inspect(&self.lock())
     }
 
     fn lock(&self) -> MutexGuard<'_, Running> {
@@ -99,7 +99,7 @@ mod tests {
         let stray =
             Entry { process: Process { pid: 9, start: 5 }, parent: 1, group: 9, is_zombie: false };
         let owned = |environment: Option<&[u8]>| {
-            tasks.look(|running| running.owns(&stray, |_| environment.map(<[u8]>::to_vec)))
+            tasks.inspect(|running| running.owns(&stray, |_| environment.map(<[u8]>::to_vec)))
         };
         let owns = |environment: &[u8]| owned(Some(environment)) == Some(true);
         assert!(!owns(b"HIVE_TASK=n:1\0"));
@@ -128,6 +128,6 @@ mod tests {
             tasks.enter("n:1", || Err::<((), Option<Process>), _>("no bash")).err(),
             Some("no bash")
         );
-        assert!(tasks.look(|running| running.0.is_empty()));
+        assert!(tasks.inspect(|running| running.0.is_empty()));
     }
 }

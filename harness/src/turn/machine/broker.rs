@@ -8,8 +8,8 @@ use hive_core::park;
 use hive_core::time::Now;
 use hive_core::turn::{Kind, Outcome};
 
-use crate::turn::input::{Answer, Attachment, Begun};
-use crate::turn::job::{Job, Occasion};
+use crate::turn::input::{Attachment, Begun, EndTurnAnswer};
+use crate::turn::job::{Job, Trigger};
 use crate::turn::machine::{LEAVE_PATIENCE, Machine};
 use crate::turn::output::{Ending, Output, Signal};
 use crate::turn::phase::{After, Cli, Parked, Phase};
@@ -26,7 +26,7 @@ impl Machine {
         match &self.phase {
             Phase::Detached | Phase::Recovering(_) | Phase::Stopped => self.begin_session(now),
             Phase::Starting | Phase::Discarding(_) | Phase::Gone => {}
-            Phase::Running(run) if !resumed || open_turn != Some(run.course.job.turn_id) => {
+            Phase::Running(run) if !resumed || open_turn != Some(run.plan.job.turn_id) => {
                 self.lose_turn(now);
             }
             Phase::Probing(job) if !resumed || open_turn != Some(job.turn_id) => {
@@ -36,7 +36,7 @@ impl Machine {
             Phase::Beginning | Phase::Opening(_) | Phase::Ending { .. } | Phase::Leaving
                 if !resumed =>
             {
-                self.rest(now);
+                self.await_turn(now);
             }
             Phase::Running(_)
             | Phase::Probing(_)
@@ -75,14 +75,14 @@ impl Machine {
             self.report(HarnessState::Starting, None);
             self.probe();
         } else {
-            self.rest(now);
+            self.await_turn(now);
         }
     }
 
     pub(super) fn probe(&mut self) {
         if !self.probing {
             self.probing = true;
-            self.put(Output::Probe);
+            self.emit(Output::Probe);
         }
     }
 
@@ -108,7 +108,7 @@ impl Machine {
         self.orders.forget_cancels();
         match self.phase {
             Phase::Running(_) => {
-                self.put(Output::Signal(Signal::Kill));
+                self.emit(Output::Signal(Signal::Kill));
                 self.phase = Phase::Discarding(After::Attach);
             }
             Phase::Discarding(_) => self.phase = Phase::Discarding(After::Attach),
@@ -121,16 +121,16 @@ impl Machine {
             | Phase::Probing(_)
             | Phase::Ending { .. }
             | Phase::Recovering(_)
-            | Phase::Leaving => self.attach_anew(),
+            | Phase::Leaving => self.attach_again(),
         }
     }
 
-    pub(super) fn attach_anew(&mut self) {
+    pub(super) fn attach_again(&mut self) {
         if self.is_leaving() {
-            self.go();
+            self.end_program();
         } else {
             self.phase = Phase::Detached;
-            self.put(Output::Attach);
+            self.emit(Output::Attach);
         }
     }
 
@@ -138,10 +138,10 @@ impl Machine {
     fn lose_turn(&mut self, now: Now) {
         self.note("the turn is no longer ours");
         if matches!(self.phase, Phase::Running(_)) {
-            self.put(Output::Signal(Signal::Kill));
+            self.emit(Output::Signal(Signal::Kill));
             self.phase = Phase::Discarding(After::Rest);
         } else {
-            self.rest(now);
+            self.await_turn(now);
         }
     }
 
@@ -156,9 +156,9 @@ impl Machine {
         if !matches!(self.phase, Phase::Beginning | Phase::Leaving) {
             return;
         }
-        let job = Job { turn_id, occasion: Occasion::Mail(Arc::clone(&begun)) };
+        let job = Job { turn_id, trigger: Trigger::Mail(Arc::clone(&begun)) };
         self.highest_turn_id = self.highest_turn_id.max(turn_id);
-        self.is_shown_thinking();
+        self.forget_status();
         self.phase = Phase::Probing(job.clone());
         // They were given before the turn began, so they apply to it, although their stream may be
         // slower.
@@ -166,15 +166,15 @@ impl Machine {
             self.command(command.clone(), now);
         }
         if matches!(self.phase, Phase::Probing(_)) {
-            self.take(job, now);
+            self.accept(job, now);
         }
     }
 
     pub(super) fn opened(&mut self, turn_id: u64, now: Now) {
-        let occasion = match self.phase {
-            Phase::Opening(Kind::Checkpoint) => Occasion::Checkpoint,
-            Phase::Opening(Kind::Compact) => Occasion::Compact,
-            Phase::Opening(Kind::Mail | Kind::Continue) => Occasion::Continue,
+        let trigger = match self.phase {
+            Phase::Opening(Kind::Checkpoint) => Trigger::Checkpoint,
+            Phase::Opening(Kind::Compact) => Trigger::Compact,
+            Phase::Opening(Kind::Mail | Kind::Continue) => Trigger::Continue,
             Phase::Detached
             | Phase::Starting
             | Phase::Stopped
@@ -187,7 +187,7 @@ impl Machine {
             | Phase::Leaving
             | Phase::Gone => return,
         };
-        self.take(Job { turn_id, occasion }, now);
+        self.accept(Job { turn_id, trigger }, now);
     }
 
     pub(super) fn not_opened(&mut self, now: Now) {
@@ -196,19 +196,19 @@ impl Machine {
             if self.is_leaving() {
                 self.phase = Phase::Leaving;
                 self.leave_by = Some(now.boot.after(LEAVE_PATIENCE));
-                self.put(Output::Leave);
+                self.emit(Output::Leave);
                 return;
             }
             self.begin_first = true;
-            self.rest(now);
+            self.await_turn(now);
         }
     }
 
     /// Processes an open turn: ends it at once if it must not run, probes the CLI if that is in
     /// doubt, else starts claude.
-    fn take(&mut self, job: Job, now: Now) {
+    fn accept(&mut self, job: Job, now: Now) {
         self.highest_turn_id = self.highest_turn_id.max(job.turn_id);
-        self.is_shown_thinking();
+        self.forget_status();
         self.parked = None;
         if self.is_leaving() {
             self.end_unrun(&job, Outcome::Drained, "the harness was shut down".to_owned(), now);
@@ -229,24 +229,24 @@ impl Machine {
     pub(super) fn end_unrun(&mut self, job: &Job, outcome: Outcome, error: String, now: Now) {
         let ending =
             Ending { turn_id: job.turn_id, error, model: self.next_model(), ..Ending::default() };
-        self.end(ending, job.occasion.kind(), outcome, now);
+        self.end(ending, job.trigger.kind(), outcome, now);
     }
 
     pub(super) fn end(&mut self, ending: Ending, kind: Kind, outcome: Outcome, now: Now) {
         self.login.turn_ends();
         if outcome == Outcome::AuthFailed {
             // The failed claude is dead now, so only a login changes the files.
-            self.put(Output::WatchLogin);
+            self.emit(Output::WatchLogin);
         }
         self.phase =
             Phase::Ending { turn_id: ending.turn_id, kind, outcome, error: ending.error.clone() };
         if self.is_leaving() {
             self.leave_by = Some(now.boot.after(LEAVE_PATIENCE));
         }
-        self.put(Output::End(Box::new(Ending { outcome: Some(outcome), ..ending })));
+        self.emit(Output::End(Box::new(Ending { outcome: Some(outcome), ..ending })));
     }
 
-    pub(super) fn ended(&mut self, answer: Answer, now: Now) {
+    pub(super) fn ended(&mut self, answer: EndTurnAnswer, now: Now) {
         let Phase::Ending { turn_id, kind, outcome, error } = &self.phase else { return };
         let (turn_id, kind, outcome, error) = (*turn_id, *kind, *outcome, error.clone());
         self.recoveries = 0;
@@ -259,7 +259,7 @@ impl Machine {
         if outcome != Outcome::AuthFailed && self.waits_for_login() {
             // A compaction by order ran in the meantime, and its claude wrote to the same files as
             // a login.
-            self.put(Output::WatchLogin);
+            self.emit(Output::WatchLogin);
         }
         self.after_turn(kind, outcome, &error, &answer, now);
     }
@@ -268,7 +268,7 @@ impl Machine {
     pub(super) fn refused(&mut self, why: &str, now: Now) {
         self.note(format!("the broker refused: {why}"));
         if self.is_leaving() {
-            self.go();
+            self.end_program();
             return;
         }
         let rest =
@@ -290,7 +290,7 @@ impl Machine {
                 };
                 self.end(ending, Kind::Mail, Outcome::Drained, now);
             }
-            None => self.go(),
+            None => self.end_program(),
         }
     }
 }

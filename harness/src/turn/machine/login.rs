@@ -18,7 +18,7 @@ pub(super) struct Login {
     /// The dialogue in which an operator logs claude in.
     dialogue: Option<u64>,
     /// Whether the running probe of the CLI is outdated.
-    look_again: bool,
+    is_probe_outdated: bool,
     /// Whether a login was made since the last turn.
     is_made: bool,
 }
@@ -30,8 +30,8 @@ impl Login {
     }
 
     /// Returns whether the finished probe was outdated; once.
-    pub(super) fn looks_again(&mut self) -> bool {
-        std::mem::take(&mut self.look_again)
+    pub(super) fn take_outdated_probe(&mut self) -> bool {
+        std::mem::take(&mut self.is_probe_outdated)
     }
 
     /// Returns whether a login was made since the last turn.
@@ -65,10 +65,10 @@ impl Machine {
             Phase::Detached | Phase::Starting | Phase::Beginning | Phase::Recovering(_) => None,
         };
         match refusal {
-            Some(words) => self.put(Output::RefuseLogin(wanted.login_id, words.to_owned())),
+            Some(text) => self.emit(Output::RefuseLogin(wanted.login_id, text.to_owned())),
             None => {
                 self.login.dialogue = Some(wanted.login_id);
-                self.put(Output::Login(wanted));
+                self.emit(Output::Login(wanted));
             }
         }
     }
@@ -78,10 +78,10 @@ impl Machine {
     pub(super) fn login_ended(&mut self, went_well: bool) {
         self.login.dialogue = None;
         if !went_well && self.waits_for_login() {
-            self.put(Output::WatchLogin);
+            self.emit(Output::WatchLogin);
             return;
         }
-        self.login.look_again = self.probing;
+        self.login.is_probe_outdated = self.probing;
         self.probe();
     }
 
@@ -91,7 +91,7 @@ impl Machine {
         if self.waits_for_login() {
             self.parked = None;
             if matches!(self.phase, Phase::Beginning) {
-                self.report_resting(now);
+                self.report_idle(now);
             }
         }
     }
@@ -106,7 +106,7 @@ impl Machine {
             error: String::new(),
         };
         self.parked = Some(Parked::new(park, now));
-        self.put(Output::WatchLogin);
+        self.emit(Output::WatchLogin);
     }
 
     pub(super) fn waits_for_login(&self) -> bool {

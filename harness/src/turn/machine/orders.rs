@@ -151,7 +151,7 @@ impl Machine {
             return false;
         };
         let error = error.clone();
-        self.put(Output::Ack(id, error));
+        self.emit(Output::Ack(id, error));
         true
     }
 
@@ -162,7 +162,7 @@ impl Machine {
         if closed.len() > CLOSED_MAX {
             closed.pop_front();
         }
-        self.put(Output::Ack(command_id, error));
+        self.emit(Output::Ack(command_id, error));
     }
 
     fn cancel(&mut self, command_id: u64, turn_id: u64, now: Now) {
@@ -171,7 +171,7 @@ impl Machine {
         }
         let not_running = || format!("turn {turn_id} is not running");
         match &self.phase {
-            Phase::Running(run) if run.course.job.turn_id == turn_id => {
+            Phase::Running(run) if run.plan.job.turn_id == turn_id => {
                 self.orders.cancels.push((command_id, turn_id));
                 self.stop(StopCause::Cancelled, Signal::Interrupt, now);
             }
@@ -224,7 +224,7 @@ impl Machine {
     fn restart(&mut self, command_id: u64, now: Now) {
         if self.orders.restart.is_none() {
             self.orders.restart = Some(command_id);
-            self.hand_back(now);
+            self.begin_leaving(now);
             self.stop(StopCause::Drained, Signal::Interrupt, now);
         }
     }
@@ -237,7 +237,7 @@ impl Machine {
         }
         self.orders.halting = true;
         self.orders.drain = Some(now.boot.after(self.spans.drain_grace));
-        self.hand_back(now);
+        self.begin_leaving(now);
     }
 
     pub(super) fn drain(&mut self, now: Now) {
@@ -250,18 +250,20 @@ impl Machine {
             return;
         }
         self.orders.drain = Some(now.boot.after(self.spans.drain_grace));
-        self.hand_back(now);
+        self.begin_leaving(now);
     }
 
     /// Starts the end if no claude runs; a running one has its grace.
-    fn hand_back(&mut self, now: Now) {
+    fn begin_leaving(&mut self, now: Now) {
         let patience = Some(now.boot.after(LEAVE_PATIENCE));
         match &self.phase {
-            Phase::Detached | Phase::Starting | Phase::Stopped | Phase::Recovering(_) => self.go(),
+            Phase::Detached | Phase::Starting | Phase::Stopped | Phase::Recovering(_) => {
+                self.end_program()
+            }
             Phase::Beginning => {
                 self.phase = Phase::Leaving;
                 self.leave_by = Some(now.boot.after(IDLE_LEAVE_PATIENCE));
-                self.put(Output::Leave);
+                self.emit(Output::Leave);
             }
             Phase::Opening(_) | Phase::Ending { .. } => self.leave_by = patience,
             Phase::Probing(job) => {
@@ -285,7 +287,7 @@ impl Machine {
             | Phase::Ending { .. }
             | Phase::Recovering(_)
             | Phase::Leaving
-            | Phase::Gone => self.go_unanswered(),
+            | Phase::Gone => self.end_unanswered(),
         }
     }
 }

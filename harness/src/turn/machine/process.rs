@@ -8,46 +8,46 @@ use crate::claude::event::{Event, Init};
 use crate::claude::fences::{Breach, Expected, missing_extras};
 use crate::claude::outcome::{Exit, StopCause};
 use crate::claude::transcript::Transcript;
-use crate::turn::course::Course;
 use crate::turn::input::Found;
 use crate::turn::job::Step;
 use crate::turn::machine::Machine;
 use crate::turn::output::{Ending, Launch, Output, Signal};
 use crate::turn::phase::{After, Cli, Phase, Run, Stop};
+use crate::turn::plan::TurnPlan;
 
 impl Machine {
     /// Starts claude for a step of a turn.
-    pub(super) fn launch(&mut self, course: Course, step: Step, now: Now) {
+    pub(super) fn launch(&mut self, plan: TurnPlan, step: Step, now: Now) {
         // Notes and a summary concern the current conversation.
-        let continues = step != Step::Work || !(self.orders.wants_new_session() || course.resets);
+        let continues = step != Step::Work || !(self.orders.wants_new_session() || plan.resets);
         let launch = Launch {
-            turn_id: course.job.turn_id,
+            turn_id: plan.job.turn_id,
             model: self.next_model(),
             continues,
             identity: self.identity(),
-            occasion: course.job.occasion.clone(),
+            trigger: plan.job.trigger.clone(),
             step,
             tool_groups: self.tool_groups(),
-            retry: course.login_retried,
-            made_room: course.made_room,
-            resets: course.resets && step == Step::Work,
+            retry: plan.login_retried,
+            made_room: plan.made_room,
+            resets: plan.resets && step == Step::Work,
         };
         self.report(
             if step == Step::Compact { HarnessState::Compacting } else { HarnessState::Thinking },
             None,
         );
         self.phase = Phase::Running(Box::new(Run {
-            course,
+            plan,
             step,
             model: launch.model.clone(),
             fresh: !continues,
             was_fresh: !continues,
-            expected: Expected::of(&self.defaults.mcp_server_name, &launch.tool_groups),
+            expected: Expected::for_agent(&self.defaults.mcp_server_name, &launch.tool_groups),
             transcript: Transcript::default(),
             stop: None,
             idle_at: self.spans.turn_idle.map(|span| now.boot.after(span)),
         }));
-        self.put(Output::Start(Box::new(launch)));
+        self.emit(Output::Start(Box::new(launch)));
     }
 
     pub(super) fn event(&mut self, event: &Event, now: Now) {
@@ -64,17 +64,17 @@ impl Machine {
         } else {
             unannounced.then_some(Breach::NoInit)
         };
-        let begun_anew = matches!(event, Event::Init(_)) && std::mem::take(&mut run.fresh);
-        if begun_anew {
-            run.course.resets = false;
-            self.upkeep.context().begun_anew();
+        let is_replaced = matches!(event, Event::Init(_)) && std::mem::take(&mut run.fresh);
+        if is_replaced {
+            run.plan.resets = false;
+            self.upkeep.context().replaced();
             // The conversation is new from here on, for any outcome of the turn.
             for command_id in self.orders.take_new_session() {
                 self.close(command_id, String::new());
             }
         }
         if let (Event::Init(init), None) = (event, &breach) {
-            self.look_at_extra_servers(init);
+            self.report_broken_servers(init);
         }
         if let Some(breach) = breach {
             self.note(format!("stopped: {breach}"));
@@ -84,16 +84,16 @@ impl Machine {
 
     /// Reports own servers of the agent that do not work to its parent, once per server and state.
     /// The turn continues without them.
-    fn look_at_extra_servers(&mut self, init: &Init) {
+    fn report_broken_servers(&mut self, init: &Init) {
         for server in missing_extras(&self.defaults.extra_servers, init) {
             let (name, state) = &server;
             // A server that still starts may be ready in a moment.
             if state == "pending" || self.missing.contains(&server) {
                 continue;
             }
-            let words =
+            let text =
                 format!("The MCP server `{name}` is {state}; turns go on without its tools.");
-            self.put(Output::Problem(format!("mcp:{name}"), words));
+            self.emit(Output::Problem(format!("mcp:{name}"), text));
             self.missing.push(server);
         }
     }
@@ -122,7 +122,7 @@ impl Machine {
             }
             None => run.stop = Some(Stop { cause, sent: signal, next_at }),
         }
-        self.put(Output::Signal(signal));
+        self.emit(Output::Signal(signal));
     }
 
     pub(super) fn probed(&mut self, found: Result<Found, String>, now: Now) {
@@ -139,10 +139,10 @@ impl Machine {
                 Cli::Broken { error: error.clone(), next_at: now.boot.after(pause), failures }
             }
         };
-        for (subject, words) in found.iter().flat_map(|found| &found.problems) {
-            self.put(Output::Problem(subject.clone(), words.clone()));
+        for (subject, text) in found.iter().flat_map(|found| &found.problems) {
+            self.emit(Output::Problem(subject.clone(), text.clone()));
         }
-        if self.login.looks_again() {
+        if self.login.take_outdated_probe() {
             self.probe();
             return;
         }
@@ -171,9 +171,9 @@ impl Machine {
             self.logged_in(now);
         }
         if matches!(self.phase, Phase::Starting) {
-            self.rest(now);
+            self.await_turn(now);
         } else if matches!(self.phase, Phase::Beginning) {
-            self.report_resting(now);
+            self.report_idle(now);
         }
     }
 
@@ -187,8 +187,8 @@ impl Machine {
                 Some(StopCause::Idle { .. } | StopCause::Overlong(_) | StopCause::Unfenced(_))
                 | None => Outcome::Unavailable,
             };
-            let kind = run.course.job.occasion.kind();
-            let ending = Ending { error: why, model: run.model, ..run.course.ending() };
+            let kind = run.plan.job.trigger.kind();
+            let ending = Ending { error: why, model: run.model, ..run.plan.ending() };
             self.end(ending, kind, outcome, now);
         }
     }
@@ -212,8 +212,8 @@ impl Machine {
 
     fn discarded(&mut self, after: After, now: Now) {
         match after {
-            After::Attach => self.attach_anew(),
-            After::Rest => self.rest(now),
+            After::Attach => self.attach_again(),
+            After::Rest => self.await_turn(now),
         }
     }
 }

@@ -10,36 +10,36 @@ use crate::claude::outcome::{
     Evidence, Exit, Verdict, classify, classify_compaction, is_nothing_to_compact, stopped,
 };
 use crate::claude::transcript::Transcript;
-use crate::turn::course::Course;
-use crate::turn::job::{Job, Occasion, Step};
+use crate::turn::job::{Job, Step, Trigger};
 use crate::turn::machine::Machine;
 use crate::turn::output::Ending;
 use crate::turn::phase::Run;
+use crate::turn::plan::TurnPlan;
 
 impl Machine {
     /// Begins the first step of a turn.
     pub(super) fn start(&mut self, job: Job, now: Now) {
-        let mut course = Course::new(job, self.spans.turn_max.map(|span| now.boot.after(span)));
-        let mut step = course.job.occasion.step();
-        if matches!(course.job.occasion, Occasion::Mail(_)) {
+        let mut plan = TurnPlan::new(job, self.spans.turn_max.map(|span| now.boot.after(span)));
+        let mut step = plan.job.trigger.step();
+        if matches!(plan.job.trigger, Trigger::Mail(_)) {
             let reset = self.upkeep.reset_reason(&self.next_model(), now.wall);
             if !self.orders.wants_new_session()
                 && let Some((why, with_notes)) = reset
             {
                 self.note(format!("a new conversation is started: {why}"));
-                course.resets = true;
+                plan.resets = true;
                 if with_notes {
                     step = Step::Checkpoint;
                 }
             }
             self.upkeep.context().turn_begins(now.wall);
         }
-        self.launch(course, step, now);
+        self.launch(plan, step, now);
     }
 
     /// Judges a run that is over.
     pub(super) fn judge(&mut self, run: Run, exit: Exit, now: Now) {
-        let Run { mut course, step, model, was_fresh, transcript, stop, .. } = run;
+        let Run { mut plan, step, model, was_fresh, transcript, stop, .. } = run;
         let retry_fallback = self.spans.rate_limit_sleep.map(|span| now.wall.after(span));
         let evidence = Evidence {
             exit,
@@ -52,22 +52,22 @@ impl Machine {
         } else {
             classify(&evidence)
         };
-        course.absorb(&transcript, self.cost_before);
+        plan.absorb(&transcript, self.cost_before);
         if let Some(result) = &transcript.result {
             self.cost_before = result.cost_of_session.or(self.cost_before);
         }
         self.measure(&transcript, step, now);
-        if verdict.outcome == Outcome::AuthFailed && !course.login_retried && !self.is_leaving() {
+        if verdict.outcome == Outcome::AuthFailed && !plan.login_retried && !self.is_leaving() {
             // One immediate retry: a token that was refreshed a moment ago works now.
             self.note("the login failed, trying once more");
-            course.login_retried = true;
-            self.launch(course, step, now);
+            plan.login_retried = true;
+            self.launch(plan, step, now);
             return;
         }
-        let is_work = course.job.occasion.step() == Step::Work;
+        let is_work = plan.job.trigger.step() == Step::Work;
         let after = match step {
-            Step::Work if verdict.too_long => self.outgrown(&course, was_fresh, verdict),
-            Step::Compact if is_work => self.after_making_room(&mut course, verdict),
+            Step::Work if verdict.too_long => self.outgrown(&plan, was_fresh, verdict),
+            Step::Compact if is_work => self.after_making_room(&mut plan, verdict),
             Step::Checkpoint if is_work => self.after_last_notes(verdict),
             // Notes that do not fit any more must not delay the step that makes room.
             Step::Checkpoint if verdict.too_long => {
@@ -81,8 +81,8 @@ impl Machine {
             (after, _) => after,
         };
         match after {
-            After::Run(step) => self.launch(course, step, now),
-            After::End(verdict) => self.finish(course, verdict, &transcript, model, now),
+            After::Run(step) => self.launch(plan, step, now),
+            After::End(verdict) => self.finish(plan, verdict, &transcript, model, now),
         }
     }
 
@@ -96,11 +96,11 @@ impl Machine {
     }
 
     /// Decides the next step if the conversation exceeds the window.
-    fn outgrown(&mut self, course: &Course, was_fresh: bool, verdict: Verdict) -> After {
+    fn outgrown(&mut self, plan: &TurnPlan, was_fresh: bool, verdict: Verdict) -> After {
         if self.is_leaving() {
             return After::drained();
         }
-        if was_fresh || course.made_room {
+        if was_fresh || plan.made_room {
             // No other content is left in it that could take up room.
             return too_large(if was_fresh { "a new" } else { "a compacted" }, verdict);
         }
@@ -108,11 +108,11 @@ impl Machine {
         After::Run(Step::Compact)
     }
 
-    fn after_making_room(&mut self, course: &mut Course, verdict: Verdict) -> After {
+    fn after_making_room(&mut self, plan: &mut TurnPlan, verdict: Verdict) -> After {
         match verdict.outcome {
             Outcome::Ok if self.is_leaving() => After::drained(),
             Outcome::Ok => {
-                course.made_room = true;
+                plan.made_room = true;
                 After::Run(Step::Work)
             }
             Outcome::Failed if is_nothing_to_compact(&verdict.error) => {
@@ -164,14 +164,14 @@ impl Machine {
 
     fn finish(
         &mut self,
-        course: Course,
+        plan: TurnPlan,
         verdict: Verdict,
         transcript: &Transcript,
         model: String,
         now: Now,
     ) {
         let Verdict { outcome, error, retry_time, too_long: _ } = verdict;
-        let (turn_id, kind) = (course.job.turn_id, course.job.occasion.kind());
+        let (turn_id, kind) = (plan.job.turn_id, plan.job.trigger.kind());
         let reported = transcript
             .result
             .as_ref()
@@ -190,7 +190,7 @@ impl Machine {
                 .filter(|m| !m.is_empty())
                 .unwrap_or(model),
             retry_time: retry_time.map(|time| spread(time, turn_id)),
-            ..course.ending()
+            ..plan.ending()
         };
         self.end(ending, kind, outcome, now);
     }

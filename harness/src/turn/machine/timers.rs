@@ -18,7 +18,7 @@ impl Machine {
         let phase = match &self.phase {
             Phase::Running(run) => match &run.stop {
                 Some(stop) => stop.next_at,
-                None => [run.idle_at, run.course.overlong_at, self.orders.grace_at()]
+                None => [run.idle_at, run.plan.overlong_at, self.orders.grace_at()]
                     .into_iter()
                     .flatten()
                     .min(),
@@ -46,16 +46,16 @@ impl Machine {
     pub(super) fn tick(&mut self, now: Now) {
         let is_due = |at: Option<BootTime>| at.is_some_and(|at| at <= now.boot);
         if is_due(self.leave_by) {
-            self.go_unanswered();
+            self.end_unanswered();
             return;
         }
         match &self.phase {
             Phase::Running(_) => self.watch(now),
-            Phase::Recovering(at) if is_due(Some(*at)) => self.attach_anew(),
+            Phase::Recovering(at) if is_due(Some(*at)) => self.attach_again(),
             Phase::Beginning => {
                 if is_due(self.parked.as_ref().and_then(|parked| parked.ends_at)) {
                     self.parked = None;
-                    self.report_resting(now);
+                    self.report_idle(now);
                 }
                 if self.may_probe()
                     && matches!(&self.cli, Cli::Broken { next_at, .. } if *next_at <= now.boot)
@@ -87,7 +87,7 @@ impl Machine {
                 stop.next_at =
                     (stop.sent < Signal::Kill).then(|| now.boot.after(self.spans.kill_grace));
                 let signal = stop.sent;
-                self.put(Output::Signal(signal));
+                self.emit(Output::Signal(signal));
             }
             return;
         }
@@ -97,7 +97,7 @@ impl Machine {
                 seconds: seconds(self.spans.turn_idle),
                 in_tool: run.transcript.waits_for_a_tool(),
             }
-        } else if is_due(run.course.overlong_at) {
+        } else if is_due(run.plan.overlong_at) {
             StopCause::Overlong(seconds(self.spans.turn_max))
         } else if is_due(self.orders.grace_at()) {
             StopCause::Drained

@@ -7,7 +7,7 @@ use hive_core::time::{Now, WallTime};
 use hive_core::turn::{Kind, Outcome};
 
 use crate::turn::context::{Context, Watermarks};
-use crate::turn::input::Answer;
+use crate::turn::input::EndTurnAnswer;
 use crate::turn::machine::Machine;
 use crate::turn::output::Output;
 use crate::turn::phase::Phase;
@@ -62,7 +62,7 @@ impl Machine {
         kind: Kind,
         outcome: Outcome,
         error: &str,
-        answer: &Answer,
+        answer: &EndTurnAnswer,
         now: Now,
     ) {
         let is_work = matches!(kind, Kind::Mail | Kind::Continue);
@@ -73,7 +73,7 @@ impl Machine {
             self.close_compacts(outcome, error);
         }
         if self.is_leaving() {
-            self.rest(now);
+            self.await_turn(now);
             return;
         }
         let may_run = answer.park.is_none();
@@ -96,13 +96,13 @@ impl Machine {
             self.upkeep.wants_next = false;
             self.open(Kind::Continue);
         } else {
-            self.rest(now);
+            self.await_turn(now);
         }
     }
 
     pub(super) fn open(&mut self, kind: Kind) {
         self.phase = Phase::Opening(kind);
-        self.put(Output::Open(kind));
+        self.emit(Output::Open(kind));
     }
 
     /// Compacts the conversation by the operator's order: now, if no turn runs, else after the
@@ -115,18 +115,18 @@ impl Machine {
     }
 
     fn close_compacts(&mut self, outcome: Outcome, error: &str) {
-        let words = match (outcome, error) {
+        let text = match (outcome, error) {
             (Outcome::Ok, _) => String::new(),
             (outcome, "") => format!("the compaction ended {outcome}"),
             (_, error) => format!("the conversation was not compacted: {error}"),
         };
         if outcome == Outcome::Failed {
-            self.note(words.clone());
+            self.note(text.clone());
         }
         for command_id in self.orders.take_compactions() {
             // After a shutdown the next harness finds the orders open.
             if outcome != Outcome::Drained {
-                self.close(command_id, words.clone());
+                self.close(command_id, text.clone());
             }
         }
     }
@@ -134,6 +134,6 @@ impl Machine {
 
 /// Returns whether the agent's requested turn is next: the requesting turn succeeded, no ready mail
 /// starts a turn anyway, and no park prevents it.
-fn should_continue(wanted: bool, answer: &Answer) -> bool {
+fn should_continue(wanted: bool, answer: &EndTurnAnswer) -> bool {
     wanted && answer.pending_count == 0 && answer.park.is_none()
 }

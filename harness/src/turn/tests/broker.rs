@@ -8,36 +8,36 @@ use super::*;
 #[test]
 fn a_broker_that_is_away_in_mid_turn_changes_nothing() {
     let mut rig = Rig::running();
-    rig.give(resumed(Some(7)));
+    rig.feed(resumed(Some(7)));
     assert_eq!(rig.drain(), []);
     rig.line(DONE);
-    rig.give(Input::Exited(Exit::Code(0)));
+    rig.feed(Input::Exited(Exit::Code(0)));
     assert_eq!(rig.ending().outcome, Some(Outcome::Ok));
     // It comes back again while the end is on its way: the driver repeats the same call.
-    rig.give(resumed(Some(7)));
-    rig.give(resumed(None));
+    rig.feed(resumed(Some(7)));
+    rig.feed(resumed(None));
     assert_eq!(rig.drain(), []);
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert_eq!(rig.drain(), [Output::Report(State::Idle, None), Output::Begin]);
 }
 
 #[test]
 fn a_lost_lease_kills_claude_and_only_then_attaches_anew() {
     let mut rig = Rig::running();
-    rig.give(Input::Fenced("LEASE_LOST".into()));
+    rig.feed(Input::Fenced("LEASE_LOST".into()));
     assert_eq!(rig.drain(), [Output::Signal(Signal::Kill)]);
     rig.line(DONE);
     assert_eq!(rig.drain(), []);
-    rig.give(Input::Exited(Exit::Signal(9)));
+    rig.feed(Input::Exited(Exit::Signal(9)));
     assert_eq!(rig.drain(), [Output::Attach]);
 }
 
 #[test]
 fn a_session_that_did_not_survive_takes_its_turn_along() {
     let mut rig = Rig::running();
-    rig.give(Input::Attached(Box::new(facts())));
+    rig.feed(Input::Attached(Box::new(facts())));
     assert_eq!(rig.drain(), [Output::Signal(Signal::Kill)]);
-    rig.give(Input::Exited(Exit::Signal(9)));
+    rig.feed(Input::Exited(Exit::Signal(9)));
     assert_eq!(rig.drain(), [Output::Report(State::Idle, None), Output::Begin]);
 }
 
@@ -45,11 +45,11 @@ fn a_session_that_did_not_survive_takes_its_turn_along() {
 fn a_turn_that_the_broker_does_not_know_is_thrown_away() {
     for gone in [Input::TurnGone(7), resumed(None), resumed(Some(9))] {
         let mut rig = Rig::running();
-        rig.give(Input::TurnGone(6));
+        rig.feed(Input::TurnGone(6));
         assert_eq!(rig.drain(), []);
-        rig.give(gone);
+        rig.feed(gone);
         assert_eq!(rig.drain(), [Output::Signal(Signal::Kill)]);
-        rig.give(Input::Exited(Exit::Signal(9)));
+        rig.feed(Input::Exited(Exit::Signal(9)));
         assert!(rig.drain().contains(&Output::Begin));
     }
 }
@@ -57,9 +57,9 @@ fn a_turn_that_the_broker_does_not_know_is_thrown_away() {
 #[test]
 fn calls_of_a_session_that_ended_are_made_anew() {
     let mut rig = Rig::waiting();
-    rig.give(resumed(None));
+    rig.feed(resumed(None));
     assert_eq!(rig.drain(), []);
-    rig.give(Input::Attached(Box::new(facts())));
+    rig.feed(Input::Attached(Box::new(facts())));
     assert_eq!(rig.drain(), [Output::Begin]);
 }
 
@@ -68,24 +68,24 @@ fn an_unexpected_refusal_begins_a_new_session_later_each_time() {
     let mut rig = Rig::waiting();
     let mut rests = Vec::new();
     for _ in 0..3 {
-        rig.give(Input::Refused("TURN_OPEN".into()));
+        rig.feed(Input::Refused("TURN_OPEN".into()));
         let before = rig.now.boot;
         rig.sleep();
         rests.push(rig.now.boot.since(before).as_secs());
         assert_eq!(rig.drain(), [Output::Attach]);
-        rig.give(Input::Attached(Box::new(facts())));
+        rig.feed(Input::Attached(Box::new(facts())));
         assert_eq!(rig.drain(), [Output::Begin]);
     }
     assert_eq!(rests, [1, 2, 4]);
 }
 
-fn asked(pending_count: u32) -> Answer {
-    Answer { pending_count, next_turn_requested: true, park: None }
+fn asked(pending_count: u32) -> EndTurnAnswer {
+    EndTurnAnswer { pending_count, next_turn_requested: true, park: None }
 }
 
 fn end_well(rig: &mut Rig) {
     rig.line(DONE);
-    rig.give(Input::Exited(Exit::Code(0)));
+    rig.feed(Input::Exited(Exit::Code(0)));
     rig.drain();
 }
 
@@ -93,18 +93,18 @@ fn end_well(rig: &mut Rig) {
 fn an_agent_that_asks_for_it_gets_another_turn() {
     let mut rig = Rig::running();
     end_well(&mut rig);
-    rig.give(Input::Ended(asked(0)));
+    rig.feed(Input::Ended(asked(0)));
     assert_eq!(rig.drain(), [Output::Open(Kind::Continue)]);
-    rig.give(Input::Opened(8));
+    rig.feed(Input::Opened(8));
     let launch = rig.launch();
-    assert_eq!((launch.turn_id, launch.occasion.kind()), (8, Kind::Continue));
+    assert_eq!((launch.turn_id, launch.trigger.kind()), (8, Kind::Continue));
 }
 
 #[test]
 fn mail_a_park_or_a_failure_come_before_a_turn_that_was_asked_for() {
     let mut rig = Rig::running();
     end_well(&mut rig);
-    rig.give(Input::Ended(asked(1)));
+    rig.feed(Input::Ended(asked(1)));
     assert!(rig.drain().contains(&Output::Begin));
 
     let mut rig = Rig::running();
@@ -115,20 +115,20 @@ fn mail_a_park_or_a_failure_come_before_a_turn_that_was_asked_for() {
         remaining: None,
         error: String::new(),
     });
-    rig.give(Input::Ended(Answer { park, ..asked(0) }));
+    rig.feed(Input::Ended(EndTurnAnswer { park, ..asked(0) }));
     assert!(rig.drain().contains(&Output::Begin));
 
     let mut rig = Rig::running();
-    rig.give(Input::Exited(Exit::Code(1)));
+    rig.feed(Input::Exited(Exit::Code(1)));
     rig.drain();
-    rig.give(Input::Ended(asked(0)));
+    rig.feed(Input::Ended(asked(0)));
     assert!(rig.drain().contains(&Output::Begin));
 
     let mut rig = Rig::running();
     end_well(&mut rig);
-    rig.give(Input::Ended(asked(0)));
+    rig.feed(Input::Ended(asked(0)));
     rig.drain();
-    rig.give(Input::NotOpened);
+    rig.feed(Input::NotOpened);
     assert!(rig.drain().contains(&Output::Begin));
 }
 
@@ -138,17 +138,17 @@ fn a_changed_agent_takes_effect_at_the_next_turn() {
     let mut agent = bob();
     agent.parent = AgentName::parse("alice").ok();
     agent.model = "opus".into();
-    rig.give(Input::AgentChanged(Box::new(agent)));
+    rig.feed(Input::AgentChanged(Box::new(agent)));
     let child = Child { name: AgentName::parse("carol").expect("a name"), role: "builds".into() };
-    rig.give(Input::KinChanged(Kin {
+    rig.feed(Input::KinChanged(Kin {
         children: vec![child.clone()],
         children_count: 1,
         ..Kin::default()
     }));
     end_well(&mut rig);
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     rig.drain();
-    rig.give(begun(8));
+    rig.feed(begun(8));
     let launch = rig.launch();
     assert_eq!(
         (launch.model.as_str(), launch.identity.parent.as_str(), launch.identity.label.as_str()),

@@ -9,62 +9,62 @@ fn cancel(id: u64, turn_id: u64) -> Input {
 #[test]
 fn a_cancel_ends_exactly_its_turn_and_is_closed_after_the_end() {
     let mut rig = Rig::running();
-    rig.give(cancel(30, 6));
+    rig.feed(cancel(30, 6));
     assert_eq!(rig.drain(), [Output::Ack(30, "turn 6 is not running".into())]);
-    rig.give(cancel(31, 7));
-    rig.give(cancel(31, 7));
+    rig.feed(cancel(31, 7));
+    rig.feed(cancel(31, 7));
     assert_eq!(rig.drain(), [Output::Signal(Signal::Interrupt)]);
-    rig.give(Input::Exited(Exit::Code(0)));
+    rig.feed(Input::Exited(Exit::Code(0)));
     assert_eq!(rig.ending().outcome, Some(Outcome::Cancelled));
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert_eq!(
         rig.drain(),
         [Output::Ack(31, String::new()), Output::Report(State::Idle, None), Output::Begin]
     );
     // A lost stream shows it again.
-    rig.give(cancel(31, 7));
+    rig.feed(cancel(31, 7));
     assert_eq!(rig.drain(), [Output::Ack(31, String::new())]);
 }
 
 #[test]
 fn a_cancel_that_comes_too_late_says_so() {
     let mut rig = Rig::running();
-    rig.give(cancel(31, 7));
+    rig.feed(cancel(31, 7));
     rig.line(DONE);
-    rig.give(Input::Exited(Exit::Code(0)));
+    rig.feed(Input::Exited(Exit::Code(0)));
     rig.drain();
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert_eq!(rig.drain()[0], Output::Ack(31, "turn 7 had ended already".into()));
 }
 
 #[test]
 fn a_cancel_may_overtake_its_turn() {
     let mut rig = Rig::waiting();
-    rig.give(cancel(31, 7));
+    rig.feed(cancel(31, 7));
     assert_eq!(rig.drain(), []);
-    rig.give(begun(7));
+    rig.feed(begun(7));
     assert_eq!(rig.ending().outcome, Some(Outcome::Cancelled));
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert!(rig.drain().contains(&Output::Ack(31, String::new())));
 }
 
 #[test]
 fn a_new_session_drops_continue_for_one_turn_and_is_closed_when_it_has_begun() {
     let mut rig = Rig::running();
-    rig.give(command(30, Order::StartNewSession));
+    rig.feed(command(30, Order::StartNewSession));
     rig.line(DONE);
-    rig.give(Input::Exited(Exit::Code(0)));
+    rig.feed(Input::Exited(Exit::Code(0)));
     rig.drain();
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert!(!rig.drain().iter().any(|output| matches!(output, Output::Ack(..))));
-    rig.give(begun(8));
+    rig.feed(begun(8));
     assert!(!rig.launch().continues);
     // It did not get as far as a new conversation: the next one tries again.
-    rig.give(Input::Exited(Exit::Code(1)));
+    rig.feed(Input::Exited(Exit::Code(1)));
     rig.drain();
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     rig.drain();
-    rig.give(begun(9));
+    rig.feed(begun(9));
     assert!(!rig.launch().continues);
     rig.line(GOOD_INIT);
     assert_eq!(rig.drain(), [Output::Ack(30, String::new())]);
@@ -76,85 +76,85 @@ fn a_new_session_drops_continue_for_one_turn_and_is_closed_when_it_has_begun() {
 #[test]
 fn another_model_is_used_from_the_next_turn_on() {
     let mut rig = Rig::waiting();
-    rig.give(command(30, Order::SetModel("opus".into())));
+    rig.feed(command(30, Order::SetModel("opus".into())));
     assert_eq!(rig.drain(), [Output::Ack(30, String::new())]);
-    rig.give(begun(7));
+    rig.feed(begun(7));
     assert_eq!(rig.launch().model, "opus");
 }
 
 #[test]
 fn a_restart_hands_the_turn_back_and_begins_anew() {
     let mut rig = Rig::running();
-    rig.give(command(30, Order::RestartHarness));
+    rig.feed(command(30, Order::RestartHarness));
     assert_eq!(rig.drain(), [Output::Signal(Signal::Interrupt)]);
-    rig.give(Input::Exited(Exit::Code(0)));
+    rig.feed(Input::Exited(Exit::Code(0)));
     assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert_eq!(rig.drain(), [Output::Ack(30, String::new()), Output::Exit(Leaving::Restart)]);
 }
 
 #[test]
 fn a_restart_of_an_idle_harness_leaves_first() {
     let mut rig = Rig::waiting();
-    rig.give(command(30, Order::RestartHarness));
+    rig.feed(command(30, Order::RestartHarness));
     assert_eq!(rig.drain(), [Output::Leave]);
-    rig.give(Input::Left(None));
+    rig.feed(Input::Left(None));
     assert_eq!(rig.drain(), [Output::Ack(30, String::new()), Output::Exit(Leaving::Restart)]);
 }
 
 #[test]
 fn a_drain_lets_a_turn_end_within_its_grace() {
     let mut rig = Rig::running();
-    rig.give(Input::Drain);
+    rig.feed(Input::Drain);
     assert_eq!(rig.drain(), []);
     rig.line(DONE);
-    rig.give(Input::Exited(Exit::Code(0)));
+    rig.feed(Input::Exited(Exit::Code(0)));
     assert_eq!(rig.ending().outcome, Some(Outcome::Ok));
-    rig.give(Input::Ended(Answer { next_turn_requested: true, ..Answer::default() }));
+    rig.feed(Input::Ended(EndTurnAnswer { next_turn_requested: true, ..EndTurnAnswer::default() }));
     assert_eq!(rig.drain(), [Output::Exit(Leaving::Drained)]);
 }
 
 #[test]
 fn a_drain_ends_a_turn_after_its_grace() {
     let mut rig = Rig::running();
-    rig.give(Input::Drain);
+    rig.feed(Input::Drain);
     rig.pass(Duration::from_secs(19));
     assert_eq!(rig.drain(), []);
     rig.sleep();
     assert_eq!(rig.drain(), [Output::Signal(Signal::Interrupt)]);
-    rig.give(Input::Exited(Exit::Code(0)));
+    rig.feed(Input::Exited(Exit::Code(0)));
     assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert_eq!(rig.drain(), [Output::Exit(Leaving::Drained)]);
 }
 
 #[test]
 fn a_second_signal_ends_it_at_once() {
     let mut rig = Rig::running();
-    rig.give(Input::Drain);
-    rig.give(Input::Drain);
+    rig.feed(Input::Drain);
+    rig.feed(Input::Drain);
     assert_eq!(rig.drain(), [Output::Signal(Signal::Kill)]);
-    rig.give(Input::Exited(Exit::Signal(9)));
+    rig.feed(Input::Exited(Exit::Signal(9)));
     assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
 }
 
 #[test]
 fn an_idle_harness_leaves_without_a_turn_behind_it() {
     let mut rig = Rig::waiting();
-    rig.give(Input::Drain);
+    rig.feed(Input::Drain);
     assert_eq!(rig.drain(), [Output::Leave]);
-    rig.give(Input::Left(Some(9)));
+    rig.feed(Input::Left(Some(9)));
     let ending = rig.ending();
     assert_eq!((ending.turn_id, ending.outcome), (9, Some(Outcome::Drained)));
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert_eq!(rig.drain(), [Output::Exit(Leaving::Drained)]);
 }
 
 #[test]
 fn a_turn_that_begins_while_leaving_is_handed_back_unrun() {
     let mut rig = Rig::waiting();
-    rig.give(Input::Drain);
-    rig.give(begun(7));
+    rig.feed(Input::Drain);
+    rig.feed(begun(7));
     let ending = rig.ending();
     assert_eq!((ending.turn_id, ending.outcome), (7, Some(Outcome::Drained)));
 }
@@ -162,14 +162,14 @@ fn a_turn_that_begins_while_leaving_is_handed_back_unrun() {
 #[test]
 fn a_broker_that_does_not_answer_holds_nobody_up() {
     let mut rig = Rig::waiting();
-    rig.give(Input::Drain);
+    rig.feed(Input::Drain);
     rig.drain();
     rig.sleep();
     assert_eq!(rig.drain(), [Output::Exit(Leaving::Drained)]);
 
     let mut rig = Rig::running();
-    rig.give(Input::Drain);
-    rig.give(Input::Exited(Exit::Code(0)));
+    rig.feed(Input::Drain);
+    rig.feed(Input::Exited(Exit::Code(0)));
     rig.drain();
     rig.sleep();
     assert_eq!(rig.drain(), [Output::Exit(Leaving::Unanswered)]);
@@ -179,10 +179,10 @@ fn a_broker_that_does_not_answer_holds_nobody_up() {
 fn a_turn_that_was_not_run_does_not_stay_on_show() {
     // The broker shows a turn as soon as it opens one.
     let mut rig = Rig::waiting();
-    rig.give(cancel(31, 7));
-    rig.give(begun(7));
+    rig.feed(cancel(31, 7));
+    rig.feed(begun(7));
     rig.drain();
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert!(rig.drain().contains(&Output::Report(State::Idle, None)));
 }
 
@@ -190,32 +190,32 @@ fn a_turn_that_was_not_run_does_not_stay_on_show() {
 fn a_command_that_was_given_before_a_turn_holds_for_it_although_its_stream_is_slower() {
     let with = |order: Order| begun_with(7, vec![ordered(30, order)]);
     let mut rig = Rig::waiting();
-    rig.give(with(Order::StartNewSession));
+    rig.feed(with(Order::StartNewSession));
     assert!(!rig.launch().continues);
     // Then it comes by the stream, too.
-    rig.give(command(30, Order::StartNewSession));
+    rig.feed(command(30, Order::StartNewSession));
     rig.line(GOOD_INIT);
     assert_eq!(rig.drain(), [Output::Ack(30, String::new())]);
 
     let mut rig = Rig::waiting();
-    rig.give(with(Order::SetModel("opus".into())));
+    rig.feed(with(Order::SetModel("opus".into())));
     assert_eq!(rig.launch().model, "opus");
 
     let mut rig = Rig::waiting();
-    rig.give(with(Order::CompactSession));
+    rig.feed(with(Order::CompactSession));
     rig.launch();
     rig.succeed(1);
     rig.settle();
     assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
 
     let mut rig = Rig::waiting();
-    rig.give(with(cancel_turn(7)));
+    rig.feed(with(cancel_turn(7)));
     assert_eq!(rig.ending().outcome, Some(Outcome::Cancelled));
 
     let mut rig = Rig::waiting();
-    rig.give(with(Order::RestartHarness));
+    rig.feed(with(Order::RestartHarness));
     assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert_eq!(rig.drain(), [Output::Ack(30, String::new()), Output::Exit(Leaving::Restart)]);
 }
 
@@ -228,44 +228,44 @@ fn stopped(stopped: bool) -> Input {
 fn a_stopped_agent_waits_without_looking_at_the_cli_and_starts_when_it_is_started() {
     let mut rig = Rig::new();
     assert_eq!(rig.drain(), [Output::Attach]);
-    rig.give(attached(|agent| agent.stopped = true));
+    rig.feed(attached(|agent| agent.stopped = true));
     assert_eq!(rig.drain(), []);
     assert_eq!(rig.machine.deadline(), None);
-    rig.give(stopped(false));
+    rig.feed(stopped(false));
     assert_eq!(rig.drain(), [Output::Report(State::Starting, None), Output::Probe]);
 }
 
 #[test]
 fn stopping_an_idle_agent_restarts_its_harness_at_once() {
     let mut rig = Rig::waiting();
-    rig.give(stopped(true));
+    rig.feed(stopped(true));
     assert_eq!(rig.drain(), [Output::Leave]);
-    rig.give(Input::Left(None));
+    rig.feed(Input::Left(None));
     assert_eq!(rig.drain(), [Output::Exit(Leaving::Restart)]);
 }
 
 #[test]
 fn stopping_hands_the_running_turn_back_after_its_grace() {
     let mut rig = Rig::running();
-    rig.give(stopped(true));
+    rig.feed(stopped(true));
     assert_eq!(rig.drain(), []);
     rig.pass(Duration::from_secs(20));
     assert_eq!(rig.drain(), [Output::Signal(Signal::Interrupt)]);
-    rig.give(Input::Exited(Exit::Code(0)));
+    rig.feed(Input::Exited(Exit::Code(0)));
     assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert!(rig.drain().contains(&Output::Exit(Leaving::Restart)));
 }
 
 #[test]
 fn a_shutdown_of_a_harness_that_stops_ends_it_for_good() {
     let mut rig = Rig::running();
-    rig.give(stopped(true));
-    rig.give(Input::Drain);
+    rig.feed(stopped(true));
+    rig.feed(Input::Drain);
     rig.line(DONE);
-    rig.give(Input::Exited(Exit::Code(0)));
+    rig.feed(Input::Exited(Exit::Code(0)));
     rig.drain();
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert!(rig.drain().contains(&Output::Exit(Leaving::Drained)));
 }
 
@@ -277,8 +277,8 @@ fn a_stopped_harness_ends_on_a_shutdown_and_attaches_again_after_a_lost_session(
     ] {
         let mut rig = Rig::new();
         rig.drain();
-        rig.give(attached(|agent| agent.stopped = true));
-        rig.give(input);
+        rig.feed(attached(|agent| agent.stopped = true));
+        rig.feed(input);
         assert_eq!(rig.drain(), [wanted]);
     }
 }

@@ -71,8 +71,8 @@ fn room_is_made_once_and_what_does_not_fit_then_is_the_messages_fault() {
 #[test]
 fn in_a_new_conversation_there_is_nothing_to_compact() {
     let mut rig = Rig::waiting();
-    rig.give(command(30, Order::StartNewSession));
-    rig.give(begun(7));
+    rig.feed(command(30, Order::StartNewSession));
+    rig.feed(begun(7));
     assert!(!rig.launch().continues);
     rig.overflow();
     assert_eq!(rig.ending().outcome, Some(Outcome::Failed));
@@ -118,12 +118,12 @@ fn a_full_conversation_is_compacted_after_its_turn_with_notes_before() {
     rig.succeed(750);
     rig.settle();
     assert_eq!(rig.drain(), [Output::Open(Kind::Checkpoint)]);
-    rig.give(Input::Opened(8));
+    rig.feed(Input::Opened(8));
     assert_eq!(rig.launch().step, Step::Checkpoint);
     rig.succeed(760);
     rig.settle();
     assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
-    rig.give(Input::Opened(9));
+    rig.feed(Input::Opened(9));
     assert_eq!(rig.launch().step, Step::Compact);
     rig.compacted(Ok(10));
     let ending = rig.ending();
@@ -131,7 +131,7 @@ fn a_full_conversation_is_compacted_after_its_turn_with_notes_before() {
         (ending.turn_id, ending.outcome, ending.compacted, ending.context_tokens),
         (9, Some(Outcome::Ok), true, 10)
     );
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert_eq!(rig.drain(), [Output::Report(State::Idle, None), Output::Begin]);
 }
 
@@ -142,28 +142,28 @@ fn failing_notes_do_not_keep_it_from_being_compacted_but_a_cancel_does() {
         rig.succeed(800);
         rig.settle();
         rig.drain();
-        rig.give(Input::Opened(8));
+        rig.feed(Input::Opened(8));
         rig.launch();
         rig
     };
     let mut rig = checkpoint();
-    rig.give(Input::Exited(Exit::Code(3)));
+    rig.feed(Input::Exited(Exit::Code(3)));
     assert_eq!(rig.ending().outcome, Some(Outcome::Unavailable));
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
 
     let mut rig = checkpoint();
-    rig.give(command(30, cancel_turn(8)));
-    rig.give(Input::Exited(Exit::Code(0)));
+    rig.feed(command(30, cancel_turn(8)));
+    rig.feed(Input::Exited(Exit::Code(0)));
     assert_eq!(rig.ending().outcome, Some(Outcome::Cancelled));
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert!(rig.drain().contains(&Output::Begin));
 
     // A limit that is hit has to be waited out first.
     let mut rig = checkpoint();
     rig.fail("rate_limit", 429);
     assert_eq!(rig.ending().outcome, Some(Outcome::RateLimited));
-    rig.give(parked(Outcome::RateLimited, Some(60), rig.now));
+    rig.feed(parked(Outcome::RateLimited, Some(60), rig.now));
     assert!(rig.drain().contains(&Output::Begin));
 }
 
@@ -173,23 +173,23 @@ fn a_compaction_that_failed_is_not_tried_again_after_each_turn() {
     rig.succeed(800);
     rig.settle();
     rig.drain();
-    rig.give(Input::Opened(8));
+    rig.feed(Input::Opened(8));
     rig.launch();
     rig.succeed(801);
     rig.settle();
     rig.drain();
-    rig.give(Input::Opened(9));
+    rig.feed(Input::Opened(9));
     rig.launch();
     rig.compacted(Err("Compaction failed"));
     assert_eq!(rig.ending().outcome, Some(Outcome::Failed));
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     rig.drain();
-    rig.give(begun(10));
+    rig.feed(begun(10));
     rig.launch();
     rig.succeed(820);
     rig.settle();
     assert!(rig.drain().contains(&Output::Begin));
-    rig.give(begun(11));
+    rig.feed(begun(11));
     rig.launch();
     rig.succeed(860);
     rig.settle();
@@ -199,10 +199,10 @@ fn a_compaction_that_failed_is_not_tried_again_after_each_turn() {
 #[test]
 fn the_operators_compaction_runs_at_once_or_after_the_turn_and_is_closed_with_its_result() {
     let mut rig = Rig::waiting();
-    rig.give(compact(30));
+    rig.feed(compact(30));
     assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
-    rig.give(compact(31));
-    rig.give(Input::Opened(8));
+    rig.feed(compact(31));
+    rig.feed(Input::Opened(8));
     rig.launch();
     rig.compacted(Ok(10));
     rig.settle();
@@ -215,16 +215,16 @@ fn the_operators_compaction_runs_at_once_or_after_the_turn_and_is_closed_with_it
     assert_eq!(rig.drain(), expected);
 
     let mut rig = Rig::running();
-    rig.give(compact(30));
+    rig.feed(compact(30));
     assert_eq!(rig.drain(), []);
     rig.succeed(1);
     rig.settle();
     assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
-    rig.give(Input::Opened(8));
+    rig.feed(Input::Opened(8));
     rig.launch();
     rig.compacted(Err("Compaction failed"));
     assert_eq!(rig.ending().outcome, Some(Outcome::Failed));
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert_eq!(
         rig.drain()[0],
         Output::Ack(30, "the conversation was not compacted: Compaction failed".into())
@@ -234,25 +234,25 @@ fn the_operators_compaction_runs_at_once_or_after_the_turn_and_is_closed_with_it
 #[test]
 fn nothing_to_compact_is_told() {
     let mut rig = Rig::waiting();
-    rig.give(compact(30));
+    rig.feed(compact(30));
     rig.drain();
-    rig.give(Input::Opened(8));
+    rig.feed(Input::Opened(8));
     rig.launch();
     rig.line(GOOD_INIT);
     rig.line(r#"{"type":"result","subtype":"success","is_error":false,"result":"","num_turns":0,"local_command":"compact"}"#);
-    rig.give(Input::Exited(Exit::Code(0)));
+    rig.feed(Input::Exited(Exit::Code(0)));
     assert_eq!(rig.ending().outcome, Some(Outcome::Failed));
 }
 
 #[test]
 fn mail_that_comes_before_the_operators_compaction_is_done_first() {
     let mut rig = Rig::waiting();
-    rig.give(compact(30));
+    rig.feed(compact(30));
     assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
     // The broker had opened a turn already.
-    rig.give(Input::NotOpened);
+    rig.feed(Input::NotOpened);
     assert_eq!(rig.drain(), [Output::Begin]);
-    rig.give(begun(7));
+    rig.feed(begun(7));
     rig.launch();
     rig.succeed(1);
     rig.settle();
@@ -264,14 +264,14 @@ fn another_turn_that_was_asked_for_comes_after_the_compaction() {
     let mut rig = Rig::running();
     rig.succeed(800);
     rig.ending();
-    rig.give(Input::Ended(Answer { next_turn_requested: true, ..Answer::default() }));
+    rig.feed(Input::Ended(EndTurnAnswer { next_turn_requested: true, ..EndTurnAnswer::default() }));
     assert_eq!(rig.drain(), [Output::Open(Kind::Checkpoint)]);
-    rig.give(Input::Opened(8));
+    rig.feed(Input::Opened(8));
     rig.launch();
     rig.succeed(801);
     rig.settle();
     rig.drain();
-    rig.give(Input::Opened(9));
+    rig.feed(Input::Opened(9));
     rig.launch();
     rig.compacted(Ok(1));
     rig.settle();
@@ -289,7 +289,7 @@ fn what_a_turn_used_is_the_sum_over_its_runs() {
     rig.launch();
     rig.line(r#"{"type":"assistant","message":{"id":"b","content":[{"type":"tool_use","id":"u","name":"Read"}],"usage":{"input_tokens":5}}}"#);
     rig.line(DONE);
-    rig.give(Input::Exited(Exit::Code(0)));
+    rig.feed(Input::Exited(Exit::Code(0)));
     let ending = rig.ending();
     assert_eq!(
         (ending.usage.input_tokens, ending.usage.inference_count, ending.usage.tool_call_count),
@@ -310,7 +310,7 @@ fn what_was_used_before_claude_could_not_be_started_counts_too() {
     rig.launch();
     rig.compacted(Ok(10));
     rig.launch();
-    rig.give(Input::NotStarted("no such file".into()));
+    rig.feed(Input::NotStarted("no such file".into()));
     let ending = rig.ending();
     assert_eq!(
         (ending.outcome, ending.compacted, ending.usage.input_tokens),
@@ -336,7 +336,7 @@ fn the_tools_of_all_runs_together_are_as_many_as_the_broker_takes() {
     rig.launch();
     call(&mut rig, "B");
     rig.line(DONE);
-    rig.give(Input::Exited(Exit::Code(0)));
+    rig.feed(Input::Exited(Exit::Code(0)));
     let tools = rig.ending().tool_uses;
     assert_eq!(tools.len(), 64);
     assert!(tools.iter().all(|tool| tool.name.starts_with(['A', 'B'])), "{tools:?}");
@@ -348,11 +348,11 @@ fn a_cancel_while_room_is_made_cancels_the_turn() {
         let mut rig = Rig::running();
         rig.overflow();
         rig.launch();
-        rig.give(command(30, cancel_turn(7)));
+        rig.feed(command(30, cancel_turn(7)));
         assert_eq!(rig.drain(), [Output::Signal(Signal::Interrupt)]);
         rig.compacted(result);
         assert_eq!(rig.ending().outcome, Some(Outcome::Cancelled), "{result:?}");
-        rig.give(Input::Ended(Answer::default()));
+        rig.feed(Input::Ended(EndTurnAnswer::default()));
         assert!(rig.drain().contains(&Output::Ack(30, String::new())));
     }
 }
@@ -360,15 +360,15 @@ fn a_cancel_while_room_is_made_cancels_the_turn() {
 #[test]
 fn an_order_that_a_restart_cut_off_stays_open_for_the_next_harness() {
     let mut rig = Rig::waiting();
-    rig.give(compact(30));
+    rig.feed(compact(30));
     rig.drain();
-    rig.give(Input::Opened(8));
+    rig.feed(Input::Opened(8));
     rig.launch();
-    rig.give(command(31, Order::RestartHarness));
+    rig.feed(command(31, Order::RestartHarness));
     rig.drain();
     rig.compacted(Err("Compaction canceled."));
     assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert!(!rig.drain().iter().any(|output| matches!(output, Output::Ack(30, _))));
 }
 
@@ -378,19 +378,19 @@ fn notes_that_do_not_fit_any_more_do_not_put_off_the_compaction() {
     rig.succeed(900);
     rig.settle();
     rig.drain();
-    rig.give(Input::Opened(8));
+    rig.feed(Input::Opened(8));
     rig.launch();
     rig.overflow();
     // FAILED upkeep parks nothing.
     assert_eq!(rig.ending().outcome, Some(Outcome::Failed));
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
 }
 
 #[test]
 fn a_conversation_that_is_to_be_left_is_not_tidied_up() {
     let mut rig = Rig::running();
-    rig.give(command(30, Order::StartNewSession));
+    rig.feed(command(30, Order::StartNewSession));
     rig.succeed(900);
     rig.settle();
     assert!(rig.drain().contains(&Output::Begin));
@@ -399,12 +399,12 @@ fn a_conversation_that_is_to_be_left_is_not_tidied_up() {
 #[test]
 fn a_shutdown_hands_back_the_turn_that_came_before_the_compaction() {
     let mut rig = Rig::waiting();
-    rig.give(compact(30));
+    rig.feed(compact(30));
     rig.drain();
-    rig.give(Input::Drain);
-    rig.give(Input::NotOpened);
+    rig.feed(Input::Drain);
+    rig.feed(Input::NotOpened);
     assert_eq!(rig.drain(), [Output::Leave]);
-    rig.give(Input::Left(Some(7)));
+    rig.feed(Input::Left(Some(7)));
     let ending = rig.ending();
     assert_eq!((ending.turn_id, ending.outcome), (7, Some(Outcome::Drained)));
 }
@@ -412,13 +412,13 @@ fn a_shutdown_hands_back_the_turn_that_came_before_the_compaction() {
 #[test]
 fn words_that_are_too_long_for_the_broker_are_cut() {
     let mut rig = Rig::waiting();
-    rig.give(compact(30));
+    rig.feed(compact(30));
     rig.drain();
-    rig.give(Input::Opened(8));
+    rig.feed(Input::Opened(8));
     rig.launch();
     rig.compacted(Err(&"x".repeat(5000)));
     rig.drain();
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     let outputs = rig.drain();
     let words = outputs
         .iter()
@@ -429,14 +429,14 @@ fn words_that_are_too_long_for_the_broker_are_cut() {
 #[test]
 fn a_shutdown_does_not_wait_for_upkeep() {
     let mut rig = Rig::running();
-    rig.give(Input::Drain);
+    rig.feed(Input::Drain);
     rig.overflow();
     assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert_eq!(rig.drain(), [Output::Exit(Leaving::Drained)]);
 
     let mut rig = Rig::running();
-    rig.give(Input::Drain);
+    rig.feed(Input::Drain);
     rig.succeed(900);
     rig.settle();
     assert_eq!(rig.drain(), [Output::Exit(Leaving::Drained)]);

@@ -23,7 +23,7 @@ fn refused() -> Rig {
     rig.launch();
     rig.fail("authentication_failed", 401);
     rig.drain();
-    rig.give(parked(Outcome::AuthFailed, None, rig.now));
+    rig.feed(parked(Outcome::AuthFailed, None, rig.now));
     assert!(rig.drain().contains(&Output::Report(State::NeedsLogin, None)));
     rig
 }
@@ -31,9 +31,9 @@ fn refused() -> Rig {
 fn without_login() -> Rig {
     let mut rig = Rig::new();
     rig.drain();
-    rig.give(Input::Attached(Box::new(facts())));
+    rig.feed(Input::Attached(Box::new(facts())));
     rig.drain();
-    rig.give(found(false));
+    rig.feed(found(false));
     assert_eq!(
         rig.drain(),
         [Output::WatchLogin, Output::Report(State::NeedsLogin, None), Output::Begin]
@@ -44,9 +44,9 @@ fn without_login() -> Rig {
 #[test]
 fn a_harness_that_starts_without_a_login_says_so_and_waits() {
     let mut rig = without_login();
-    rig.give(Input::LoggedIn);
+    rig.feed(Input::LoggedIn);
     assert_eq!(rig.drain(), [Output::Report(State::Idle, None)]);
-    rig.give(begun(7));
+    rig.feed(begun(7));
     rig.launch();
 }
 
@@ -54,57 +54,57 @@ fn a_harness_that_starts_without_a_login_says_so_and_waits() {
 fn a_login_that_was_made_while_no_harness_ran_ends_the_wait() {
     let mut rig = Rig::new();
     rig.drain();
-    rig.give(attached(|agent| agent.park = Some(park_until_login())));
-    rig.give(found(true));
+    rig.feed(attached(|agent| agent.park = Some(park_until_login())));
+    rig.feed(found(true));
     assert!(rig.drain().contains(&Output::Report(State::Idle, None)));
 }
 
 #[test]
 fn the_operators_dialogue_is_followed_by_a_look() {
     let mut rig = without_login();
-    rig.give(Input::LoginWanted(wanted()));
+    rig.feed(Input::LoginWanted(wanted()));
     assert_eq!(rig.drain(), [Output::Login(wanted())]);
     // A stream that was opened again shows it again.
-    rig.give(Input::LoginWanted(wanted()));
+    rig.feed(Input::LoginWanted(wanted()));
     assert_eq!(rig.drain(), []);
-    rig.give(Input::LoginWanted(wanted_as(6)));
+    rig.feed(Input::LoginWanted(wanted_as(6)));
     assert!(
         matches!(&rig.drain()[..], [Output::RefuseLogin(_, words)] if words.contains("another"))
     );
-    rig.give(Input::LoginEnded(true));
+    rig.feed(Input::LoginEnded(true));
     assert_eq!(rig.drain(), [Output::Probe]);
-    rig.give(found(true));
+    rig.feed(found(true));
     assert_eq!(rig.drain(), [Output::Report(State::Idle, None)]);
 }
 
 #[test]
 fn a_dialogue_without_a_login_goes_on_waiting_from_what_it_left_behind() {
     let mut rig = without_login();
-    rig.give(Input::LoginWanted(wanted()));
+    rig.feed(Input::LoginWanted(wanted()));
     rig.drain();
-    rig.give(Input::LoginEnded(true));
+    rig.feed(Input::LoginEnded(true));
     rig.drain();
-    rig.give(found(false));
+    rig.feed(found(false));
     assert_eq!(rig.drain(), [Output::WatchLogin]);
 }
 
 #[test]
 fn a_turn_that_comes_during_the_dialogue_waits_for_it() {
     let mut rig = Rig::waiting();
-    rig.give(Input::LoginWanted(wanted()));
+    rig.feed(Input::LoginWanted(wanted()));
     rig.drain();
-    rig.give(begun(7));
+    rig.feed(begun(7));
     assert_eq!(rig.drain(), []);
-    rig.give(Input::LoginEnded(true));
+    rig.feed(Input::LoginEnded(true));
     rig.drain();
-    rig.give(found(true));
+    rig.feed(found(true));
     assert_eq!(rig.launch().turn_id, 7);
 }
 
 #[test]
 fn no_dialogue_while_a_turn_runs() {
     let mut rig = Rig::running();
-    rig.give(Input::LoginWanted(wanted()));
+    rig.feed(Input::LoginWanted(wanted()));
     assert!(
         matches!(&rig.drain()[..], [Output::RefuseLogin(_, words)] if words.contains("turn runs"))
     );
@@ -113,15 +113,15 @@ fn no_dialogue_while_a_turn_runs() {
 #[test]
 fn a_login_that_went_away_is_seen_before_a_turn_costs_anything() {
     let mut rig = Rig::waiting();
-    rig.give(begun(7));
+    rig.feed(begun(7));
     rig.launch();
-    rig.give(Input::NotStarted("no such file".into()));
+    rig.feed(Input::NotStarted("no such file".into()));
     rig.drain();
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     rig.drain();
-    rig.give(begun(8));
+    rig.feed(begun(8));
     rig.drain();
-    rig.give(found(false));
+    rig.feed(found(false));
     let ending = rig.ending();
     assert_eq!((ending.turn_id, ending.outcome), (8, Some(Outcome::AuthFailed)));
 }
@@ -129,9 +129,9 @@ fn a_login_that_went_away_is_seen_before_a_turn_costs_anything() {
 #[test]
 fn a_dialogue_that_is_broken_off_proves_no_login() {
     let mut rig = refused();
-    rig.give(Input::LoginWanted(wanted()));
+    rig.feed(Input::LoginWanted(wanted()));
     rig.drain();
-    rig.give(Input::LoginEnded(false));
+    rig.feed(Input::LoginEnded(false));
     // claude would say that it has one: the one that was refused.
     assert_eq!(rig.drain(), [Output::WatchLogin]);
 }
@@ -139,22 +139,22 @@ fn a_dialogue_that_is_broken_off_proves_no_login() {
 #[test]
 fn a_new_session_does_not_forget_that_a_login_is_waited_for() {
     let mut rig = refused();
-    rig.give(Input::Fenced("taken over".into()));
+    rig.feed(Input::Fenced("taken over".into()));
     rig.drain();
-    rig.give(attached(|agent| agent.park = Some(park_until_login())));
+    rig.feed(attached(|agent| agent.park = Some(park_until_login())));
     assert!(!rig.drain().contains(&Output::Report(State::Idle, None)));
 }
 
 #[test]
 fn after_a_compaction_by_order_the_login_is_waited_for_as_before() {
     let mut rig = refused();
-    rig.give(command(30, Order::CompactSession));
+    rig.feed(command(30, Order::CompactSession));
     rig.drain();
-    rig.give(Input::Opened(8));
+    rig.feed(Input::Opened(8));
     rig.launch();
     rig.compacted(Err("Not enough messages to compact."));
     rig.drain();
-    rig.give(parked(Outcome::AuthFailed, None, rig.now));
+    rig.feed(parked(Outcome::AuthFailed, None, rig.now));
     let outputs = rig.drain();
     assert!(
         outputs.contains(&Output::WatchLogin)
@@ -167,38 +167,38 @@ fn after_a_compaction_by_order_the_login_is_waited_for_as_before() {
 fn a_look_from_before_the_dialogue_is_not_believed() {
     let mut rig = Rig::new();
     rig.drain();
-    rig.give(Input::Attached(Box::new(facts())));
+    rig.feed(Input::Attached(Box::new(facts())));
     rig.drain();
-    rig.give(Input::LoginWanted(wanted()));
-    rig.give(Input::LoginEnded(true));
+    rig.feed(Input::LoginWanted(wanted()));
+    rig.feed(Input::LoginEnded(true));
     rig.drain();
-    rig.give(found(false));
+    rig.feed(found(false));
     assert_eq!(rig.drain(), [Output::Probe]);
-    rig.give(found(true));
+    rig.feed(found(true));
     assert_eq!(rig.drain(), [Output::Report(State::Idle, None), Output::Begin]);
 }
 
 #[test]
 fn no_turn_starts_while_a_dialogue_is_open_or_a_look_is_under_way() {
     let mut rig = Rig::waiting();
-    rig.give(Input::LoginWanted(wanted()));
-    rig.give(Input::LoginEnded(true));
+    rig.feed(Input::LoginWanted(wanted()));
+    rig.feed(Input::LoginEnded(true));
     rig.drain();
-    rig.give(begun(7));
+    rig.feed(begun(7));
     assert_eq!(rig.drain(), []);
-    rig.give(found(true));
+    rig.feed(found(true));
     assert_eq!(rig.launch().turn_id, 7);
 
     let mut rig = Rig::waiting();
-    rig.give(Input::LoginWanted(wanted()));
-    rig.give(Input::LoginEnded(true));
-    rig.give(Input::LoginWanted(wanted_as(6)));
-    rig.give(begun(7));
+    rig.feed(Input::LoginWanted(wanted()));
+    rig.feed(Input::LoginEnded(true));
+    rig.feed(Input::LoginWanted(wanted_as(6)));
+    rig.feed(begun(7));
     rig.drain();
-    rig.give(found(true));
+    rig.feed(found(true));
     assert_eq!(rig.drain(), []);
-    rig.give(Input::LoginEnded(true));
+    rig.feed(Input::LoginEnded(true));
     rig.drain();
-    rig.give(found(true));
+    rig.feed(found(true));
     assert_eq!(rig.launch().turn_id, 7);
 }

@@ -10,14 +10,14 @@ fn a_turn_that_goes_well_is_ended_ok_and_the_next_is_waited_for() {
         r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]}}"#,
     );
     rig.line(DONE);
-    rig.give(Input::Exited(Exit::Code(0)));
+    rig.feed(Input::Exited(Exit::Code(0)));
     let ending = rig.ending();
     assert_eq!((ending.turn_id, ending.outcome, ending.error.as_str()), (7, Some(Outcome::Ok), ""));
     assert_eq!(
         (ending.returned_tool_use_ids, ending.model.as_str(), ending.context_tokens),
         (vec!["t1".to_owned()], "claude-x", 5)
     );
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert_eq!(rig.drain(), [Output::Report(State::Idle, None), Output::Begin]);
 }
 
@@ -32,7 +32,7 @@ fn a_turn_of_more_calls_than_can_be_told_can_still_be_ended() {
         rig.line(&format!(r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"{id}"}}]}}}}"#));
     }
     rig.line(DONE);
-    rig.give(Input::Exited(Exit::Code(0)));
+    rig.feed(Input::Exited(Exit::Code(0)));
     let told: Vec<char> =
         rig.ending().returned_tool_use_ids.iter().filter_map(|id| id.chars().next()).collect();
     assert_eq!(told, ['a', 'b', 'c'], "as many as there is room for");
@@ -41,8 +41,8 @@ fn a_turn_of_more_calls_than_can_be_told_can_still_be_ended() {
 #[test]
 fn a_crash_in_mid_turn_is_failed_with_the_tail_of_the_output() {
     let mut rig = Rig::running();
-    rig.give(Input::Stderr("boom".into()));
-    rig.give(Input::Exited(Exit::Signal(9)));
+    rig.feed(Input::Stderr("boom".into()));
+    rig.feed(Input::Exited(Exit::Signal(9)));
     let ending = rig.ending();
     assert_eq!(ending.outcome, Some(Outcome::Failed));
     assert!(ending.output_tail.contains("boom") && ending.error.contains("signal 9"), "{ending:?}");
@@ -59,7 +59,7 @@ fn a_rate_limit_parks_until_it_ends() {
     assert_eq!(ending.outcome, Some(Outcome::RateLimited));
     let retry = ending.retry_time.expect("it was told").0;
     assert!((2_000_000..2_010_000).contains(&retry), "{retry}");
-    rig.give(parked(Outcome::RateLimited, Some(60), rig.now));
+    rig.feed(parked(Outcome::RateLimited, Some(60), rig.now));
     assert_eq!(
         rig.drain(),
         [
@@ -93,7 +93,7 @@ fn a_failed_login_is_tried_once_more_and_may_work() {
     assert!(launch.retry && launch.continues && launch.turn_id == 7);
     rig.line(GOOD_INIT);
     rig.line(DONE);
-    rig.give(Input::Exited(Exit::Code(0)));
+    rig.feed(Input::Exited(Exit::Code(0)));
     assert_eq!(rig.ending().outcome, Some(Outcome::Ok));
 }
 
@@ -108,12 +108,12 @@ fn a_login_that_fails_twice_is_waited_for() {
         matches!(&outputs[..], [Output::WatchLogin, Output::End(ending)] if ending.outcome == Some(Outcome::AuthFailed)),
         "{outputs:?}"
     );
-    rig.give(parked(Outcome::AuthFailed, None, rig.now));
+    rig.feed(parked(Outcome::AuthFailed, None, rig.now));
     assert_eq!(rig.drain(), [Output::Report(State::NeedsLogin, None), Output::Begin]);
-    rig.give(Input::LoggedIn);
+    rig.feed(Input::LoggedIn);
     // The report is what ends the park.
     assert_eq!(rig.drain(), [Output::Report(State::Idle, None)]);
-    rig.give(begun(8));
+    rig.feed(begun(8));
     assert_eq!(rig.launch().turn_id, 8);
 }
 
@@ -124,8 +124,8 @@ fn a_login_that_comes_before_the_answer_is_not_missed() {
     rig.launch();
     rig.fail("authentication_failed", 401);
     rig.drain();
-    rig.give(Input::LoggedIn);
-    rig.give(parked(Outcome::AuthFailed, None, rig.now));
+    rig.feed(Input::LoggedIn);
+    rig.feed(parked(Outcome::AuthFailed, None, rig.now));
     assert_eq!(rig.drain(), [Output::Report(State::Idle, None), Output::Begin]);
 }
 
@@ -134,7 +134,7 @@ fn an_unavailable_api_parks() {
     let mut rig = Rig::running();
     rig.fail("server_error", 529);
     assert_eq!(rig.ending().outcome, Some(Outcome::Unavailable));
-    rig.give(parked(Outcome::Unavailable, Some(10), rig.now));
+    rig.feed(parked(Outcome::Unavailable, Some(10), rig.now));
     assert!(matches!(
         rig.drain()[..],
         [Output::Report(State::Unavailable, Some(_)), Output::Begin]
@@ -154,7 +154,7 @@ fn a_silent_turn_is_interrupted_then_terminated_then_killed() {
         assert_eq!(rig.drain(), [Output::Signal(signal)]);
     }
     assert_eq!(rig.machine.deadline(), None);
-    rig.give(Input::Exited(Exit::Signal(9)));
+    rig.feed(Input::Exited(Exit::Signal(9)));
     let ending = rig.ending();
     assert_eq!(ending.outcome, Some(Outcome::Unavailable));
     assert!(ending.error.contains("HIVE_TURN_IDLE_TIMEOUT_SECS"), "{ending:?}");
@@ -170,7 +170,7 @@ fn a_turn_that_is_busy_for_too_long_is_ended() {
     assert_eq!(rig.drain(), []);
     rig.pass(Duration::from_secs(50));
     assert_eq!(rig.drain(), [Output::Signal(Signal::Interrupt)]);
-    rig.give(Input::Exited(Exit::Code(0)));
+    rig.feed(Input::Exited(Exit::Code(0)));
     let ending = rig.ending();
     assert_eq!(ending.outcome, Some(Outcome::Failed));
     assert!(ending.error.contains("1000 s"), "{ending:?}");
@@ -185,12 +185,12 @@ fn a_turn_without_its_fences_is_killed_before_it_does_harm() {
     ];
     for line in inits {
         let mut rig = Rig::waiting();
-        rig.give(begun(7));
+        rig.feed(begun(7));
         rig.launch();
         rig.line(line);
         assert_eq!(rig.drain(), [Output::Signal(Signal::Kill)], "{line}");
         rig.line(DONE);
-        rig.give(Input::Exited(Exit::Signal(9)));
+        rig.feed(Input::Exited(Exit::Signal(9)));
         assert_eq!(rig.ending().outcome, Some(Outcome::Unavailable), "{line}");
     }
 }
@@ -198,17 +198,17 @@ fn a_turn_without_its_fences_is_killed_before_it_does_harm() {
 #[test]
 fn a_claude_that_does_not_start_is_unavailable_and_looked_at_again() {
     let mut rig = Rig::waiting();
-    rig.give(begun(7));
+    rig.feed(begun(7));
     rig.launch();
-    rig.give(Input::NotStarted("no such file".into()));
+    rig.feed(Input::NotStarted("no such file".into()));
     let ending = rig.ending();
     assert_eq!(
         (ending.outcome, ending.error.as_str()),
         (Some(Outcome::Unavailable), "no such file")
     );
-    rig.give(Input::Ended(Answer::default()));
+    rig.feed(Input::Ended(EndTurnAnswer::default()));
     rig.drain();
-    rig.give(begun(8));
+    rig.feed(begun(8));
     assert_eq!(rig.drain(), [Output::Probe]);
 }
 
@@ -224,23 +224,23 @@ fn an_agent_without_a_cli_tells_it_and_does_not_spin() {
 /// The pauses between looks for a CLI that is not there, in seconds; at last it is there.
 fn pauses_without_a_cli(park_backoff: Backoff) -> Vec<u64> {
     let mut rig = Rig::new();
-    rig.give(Input::Attached(Box::new(Attachment { park_backoff, ..facts() })));
+    rig.feed(Input::Attached(Box::new(Attachment { park_backoff, ..facts() })));
     rig.drain();
-    rig.give(Input::Probed(Err("claude is not installed".into())));
+    rig.feed(Input::Probed(Err("claude is not installed".into())));
     assert!(matches!(
         rig.drain()[..],
         [Output::Report(State::Unavailable, Some(_)), Output::Begin]
     ));
     // A turn begins anyway, so that the broker learns the cause and parks the agent.
-    rig.give(begun(7));
+    rig.feed(begun(7));
     assert_eq!(rig.drain(), [Output::Probe]);
-    rig.give(Input::Probed(Err("claude is not installed".into())));
+    rig.feed(Input::Probed(Err("claude is not installed".into())));
     let ending = rig.ending();
     assert_eq!(
         (ending.outcome, ending.error.as_str()),
         (Some(Outcome::Unavailable), "claude is not installed")
     );
-    rig.give(parked(Outcome::Unavailable, Some(3600), rig.now));
+    rig.feed(parked(Outcome::Unavailable, Some(3600), rig.now));
     rig.drain();
     // In the background it is looked at again, later each time, until it is there.
     let mut rests = Vec::new();
@@ -249,12 +249,12 @@ fn pauses_without_a_cli(park_backoff: Backoff) -> Vec<u64> {
         rig.sleep();
         rests.push(rig.now.boot.since(before).as_secs());
         assert_eq!(rig.drain(), [Output::Probe]);
-        rig.give(Input::Probed(Err("claude is not installed".into())));
+        rig.feed(Input::Probed(Err("claude is not installed".into())));
     }
     rig.sleep();
     rig.drain();
-    rig.give(found(true));
-    rig.give(begun(8));
+    rig.feed(found(true));
+    rig.feed(begun(8));
     assert_eq!(rig.launch().turn_id, 8);
     rests
 }
@@ -265,7 +265,7 @@ fn a_server_of_the_agents_own_that_does_not_work_ends_no_turn_and_is_told_once()
         GOOD_INIT.replace(r#""extra","status":"connected""#, r#""extra","status":"failed""#);
     let mut rig = Rig::waiting();
     for turn_id in [7, 8] {
-        rig.give(begun(turn_id));
+        rig.feed(begun(turn_id));
         rig.launch();
         rig.line(&without);
         let told: Vec<_> = rig
@@ -281,7 +281,7 @@ fn a_server_of_the_agents_own_that_does_not_work_ends_no_turn_and_is_told_once()
             assert_eq!(told, []);
         }
         rig.line(DONE);
-        rig.give(Input::Exited(Exit::Code(0)));
+        rig.feed(Input::Exited(Exit::Code(0)));
         rig.settle();
         rig.drain();
     }

@@ -9,13 +9,13 @@ use crate::turn::reset_rule::ResetRule;
 fn cold(checkpoint: bool) -> Rig {
     let mut rig = Rig::waiting();
     rig.configure(|settings| settings.defaults.watermarks.reset_checkpoint = checkpoint);
-    rig.give(begun(7));
+    rig.feed(begun(7));
     rig.launch();
     rig.succeed(600);
     rig.settle();
     rig.drain();
     rig.pass(Duration::from_secs(3601));
-    rig.give(begun(8));
+    rig.feed(begun(8));
     rig
 }
 
@@ -27,7 +27,7 @@ fn it_begins_anew_without_reading_the_old_one() {
     rig.succeed(10);
     rig.settle();
     rig.drain();
-    rig.give(begun(9));
+    rig.feed(begun(9));
     let launch = rig.launch();
     assert!(launch.continues && !launch.resets);
 }
@@ -40,7 +40,7 @@ fn a_warm_or_a_small_one_goes_on() {
         rig.settle();
         rig.drain();
         rig.pass(Duration::from_secs(secs));
-        rig.give(begun(8));
+        rig.feed(begun(8));
         assert!(rig.launch().continues, "{tokens} tokens after {secs} s");
     }
 }
@@ -50,12 +50,12 @@ fn the_broker_remembers_what_a_new_harness_does_not_know() {
     let mut rig = Rig::new();
     rig.drain();
     rig.now.wall = WallTime(4_000_000);
-    rig.give(attached(|agent| {
+    rig.feed(attached(|agent| {
         (agent.context_tokens, agent.context_time) = (150_000, Some(WallTime(1000)));
     }));
-    rig.give(found(true));
+    rig.feed(found(true));
     rig.drain();
-    rig.give(begun(7));
+    rig.feed(begun(7));
     assert!(!rig.launch().continues);
 }
 
@@ -104,8 +104,8 @@ fn a_new_session_by_the_operator_is_no_reset() {
     rig.settle();
     rig.drain();
     rig.pass(Duration::from_secs(3601));
-    rig.give(command(30, Order::StartNewSession));
-    rig.give(begun(8));
+    rig.feed(command(30, Order::StartNewSession));
+    rig.feed(begun(8));
     let launch = rig.launch();
     assert!(!launch.continues && !launch.resets);
 }
@@ -114,7 +114,7 @@ fn a_new_session_by_the_operator_is_no_reset() {
 fn notes_that_do_not_fit_while_shutting_down_start_no_work() {
     let mut rig = cold(true);
     rig.launch();
-    rig.give(Input::Drain);
+    rig.feed(Input::Drain);
     rig.overflow();
     assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
 }
@@ -126,7 +126,7 @@ fn ruled(daily_at: Option<&str>, idle_secs: Option<u64>, notes: bool) -> Rig {
     let idle = idle_secs.map(Duration::from_secs);
     let rule = ResetRule { daily_at, idle, notes, ..ResetRule::default() };
     rig.configure(|settings| settings.defaults.watermarks.reset_rule = rule);
-    rig.give(begun(7));
+    rig.feed(begun(7));
     rig.launch();
     rig.succeed(10);
     rig.settle();
@@ -138,21 +138,21 @@ fn ruled(daily_at: Option<&str>, idle_secs: Option<u64>, notes: bool) -> Rig {
 fn a_rest_ends_a_small_conversation_when_the_next_mail_comes_and_not_before() {
     let mut rig = ruled(None, Some(3600), false);
     rig.pass(Duration::from_secs(3599));
-    rig.give(begun(8));
+    rig.feed(begun(8));
     assert!(rig.launch().continues);
     rig.succeed(10);
     rig.settle();
     rig.drain();
     rig.pass(Duration::from_secs(7200));
-    rig.give(Input::Tick);
+    rig.feed(Input::Tick);
     assert_eq!(rig.drain(), [], "an agent without mail is left alone");
-    rig.give(begun(9));
+    rig.feed(begun(9));
     let launch = rig.launch();
     assert_eq!((launch.step, launch.continues, launch.resets), (Step::Work, false, true));
     rig.succeed(10);
     rig.settle();
     rig.drain();
-    rig.give(begun(10));
+    rig.feed(begun(10));
     assert!(rig.launch().continues, "the new conversation goes on");
 }
 
@@ -161,13 +161,13 @@ fn a_daily_reset_may_ask_for_notes_first() {
     let mut rig = ruled(Some("04:00"), None, true);
     // The clock of the rig began at 00:16:40.
     rig.pass(Duration::from_secs(3 * 3600));
-    rig.give(begun(8));
+    rig.feed(begun(8));
     assert!(rig.launch().continues);
     rig.succeed(10);
     rig.settle();
     rig.drain();
     rig.pass(Duration::from_secs(3600));
-    rig.give(begun(9));
+    rig.feed(begun(9));
     let launch = rig.launch();
     assert_eq!((launch.step, launch.continues, launch.resets), (Step::Checkpoint, true, false));
     rig.succeed(20);

@@ -18,7 +18,7 @@ use hive_harness::claude::outcome::{self, Evidence, Exit, StopCause};
 use hive_harness::claude::transcript::{TOOL_NAMES_MAX, Transcript};
 use hive_harness::config::Spans;
 use hive_harness::turn::context::Watermarks;
-use hive_harness::turn::input::{Answer, Attachment, Found, Input};
+use hive_harness::turn::input::{EndTurnAnswer, Attachment, Found, Input};
 use hive_harness::turn::machine::{Defaults, Machine};
 use hive_harness::turn::output::{Ending, Output};
 use hive_harness::wire::read;
@@ -182,7 +182,7 @@ fn in_a_machine(lines: &[String], events: &[Option<Event>], first: u8) {
     }
     assert_eq!(endings, 1, "a turn that began is ended once");
     assert!((1..=8).contains(&launches), "{launches} runs of claude in one turn");
-    machine.handle(Input::Ended(Answer::default()), now);
+    machine.handle(Input::Ended(EndTurnAnswer::default()), now);
     take(&mut machine, &mut endings, &mut launches);
     assert_eq!(endings, 1, "no turn was begun, and one was ended");
 }

@@ -11,7 +11,7 @@ use hive_core::name::AgentName;
 use hive_core::tree::{Child, Kin};
 use hive_harness::prompt::inert::{self, FRAME};
 use hive_harness::prompt::kin::KIN_BYTES_MAX;
-use hive_harness::prompt::occasion::{self, Telling};
+use hive_harness::prompt::trigger::{self, Presentation};
 use hive_harness::prompt::system::{self, Identity};
 use hive_harness::prompt::{markers, placeholders};
 use hive_harness::wire::read;
@@ -34,17 +34,17 @@ const RESULT_BODIES_MAX: usize = 40_000;
 /// Checks the bytes: the first chooses what they are and how they are told.
 pub fn check(bytes: &[u8]) {
     let Some((first, rest)) = bytes.split_first() else { return };
-    let telling = match first & 3 {
-        0 | 1 => Telling::Whole,
-        2 => Telling::HeldAlready,
-        _ => Telling::Retry,
+    let presentation = match first & 3 {
+        0 | 1 => Presentation::Whole,
+        2 => Presentation::HeldAlready,
+        _ => Presentation::Retry,
     };
     if first & 4 == 0 {
         let text = String::from_utf8_lossy(rest);
-        everywhere(&text, telling, *first);
+        everywhere(&text, presentation, *first);
         templates(&text);
     } else if let Ok(begun) = v1::BeginTurnResponse::decode(rest) {
-        anything(&begun, telling);
+        anything(&begun, presentation);
     }
 }
 
@@ -115,11 +115,11 @@ fn of_hive(prompt: &str) -> Vec<&str> {
     prompt.lines().filter(|line| !line.starts_with(FRAME)).collect()
 }
 
-fn everywhere(text: &str, telling: Telling, first: u8) {
+fn everywhere(text: &str, presentation: Presentation, first: u8) {
     let hostile = begun(text, first);
-    let told = |begun| prompt(begun, telling).expect("the turn of a fuzzed text is readable");
+    let told = |begun| prompt(begun, presentation).expect("the turn of a fuzzed text is readable");
     let prompt = told(&hostile);
-    anything(&hostile, telling);
+    anything(&hostile, presentation);
     // An error without words is not told, so that a blank text is compared with none.
     let plain = if text.trim().is_empty() { "" } else { "x" };
     let harmless = told(&begun(plain, first));
@@ -128,31 +128,31 @@ fn everywhere(text: &str, telling: Telling, first: u8) {
     assert_eq!(ours[1..], models[1..], "a sender changed a line of Hive's:\n{prompt}");
     // In the first line stands a name, and nothing of it in front or behind.
     let (head, model) = (ours[0], models[0]);
-    assert!(head.starts_with(&occasion::opening(17)), "{head:?}");
+    assert!(head.starts_with(&trigger::opening(17)), "{head:?}");
     let after = model.rsplit_once('x').map_or("", |(_, after)| after);
     assert!(head.ends_with(after), "{head:?}");
     // A path comes from this host, but directories have names too.
-    let reset = occasion::reset(Some(Path::new(&text.replace('\0', "\u{1}"))));
+    let reset = trigger::reset(Some(Path::new(&text.replace('\0', "\u{1}"))));
     assert_eq!(reset.trim_end().lines().count(), 1, "{reset:?}");
     assert_eq!(seen::offender(reset.trim_end()), None, "{reset:?}");
 }
 
 /// The prompt of a turn; `None` if the harness cannot read how it begins.
-fn prompt(begun: &v1::BeginTurnResponse, telling: Telling) -> Option<String> {
+fn prompt(begun: &v1::BeginTurnResponse, presentation: Presentation) -> Option<String> {
     let begun = read::begun(begun.clone()).ok()?;
-    Some(occasion::mail(&begun, telling, "", "hive"))
+    Some(trigger::mail(&begun, presentation, "", "hive"))
 }
 
 /// What holds of every prompt.
-fn anything(begun: &v1::BeginTurnResponse, telling: Telling) {
+fn anything(begun: &v1::BeginTurnResponse, presentation: Presentation) {
     received(begun);
-    let Some(prompt) = prompt(begun, telling) else { return };
+    let Some(prompt) = prompt(begun, presentation) else { return };
     let id = begun
         .delivery
         .as_ref()
         .and_then(|delivery| delivery.message.as_ref())
         .map_or(0, |message| message.id);
-    assert!(prompt.starts_with(&occasion::opening(id)), "{prompt:?}");
+    assert!(prompt.starts_with(&trigger::opening(id)), "{prompt:?}");
     assert!(!attaches(&prompt), "claude would attach a file: {prompt:?}");
     assert_eq!(seen::offender(&prompt), None, "{prompt:?}");
     assert!(
@@ -168,7 +168,7 @@ fn anything(begun: &v1::BeginTurnResponse, telling: Telling) {
     let framed = inert::frame(body);
     assert!(framed.lines().all(|line| line.starts_with(FRAME)), "{framed:?}");
     assert!(
-        telling != Telling::Whole || prompt.contains(&framed),
+        presentation != Presentation::Whole || prompt.contains(&framed),
         "the body stands in it as a whole"
     );
 }

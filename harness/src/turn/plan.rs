@@ -17,7 +17,7 @@ const ID_FIELDS_BYTES_MAX: usize = 8;
 
 /// The plan of a turn.
 #[derive(Debug)]
-pub(crate) struct Course {
+pub(crate) struct TurnPlan {
     pub(crate) job: Job,
     /// Whether the login was retried.
     pub(crate) login_retried: bool,
@@ -36,7 +36,7 @@ pub(crate) struct Course {
     compacted: bool,
 }
 
-impl Course {
+impl TurnPlan {
     pub(crate) fn new(job: Job, overlong_at: Option<BootTime>) -> Self {
         Self {
             job,

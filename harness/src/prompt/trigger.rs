@@ -29,7 +29,7 @@ const PATH_CHARS_MAX: usize = 1000;
 
 /// How a prompt presents its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Telling {
+pub enum Presentation {
     /// With its text.
     Whole,
     /// The conversation holds the text from an earlier attempt.
@@ -43,21 +43,21 @@ pub const COMPACT: &str = "/compact";
 
 /// The outcome for the conversation after its notes were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum ConversationOutcome {
     /// A summary replaces it.
     Compacted,
     /// A new one begins.
-    BegunAnew,
+    Replaced,
 }
 
 /// Returns the prompt that asks the agent for its notes.
 #[must_use]
-pub fn checkpoint(fate: Fate) -> String {
-    let fate = match fate {
-        Fate::Compacted => "cut down to a short summary",
-        Fate::BegunAnew => "left behind, and a new one begins",
+pub fn checkpoint(outcome: ConversationOutcome) -> String {
+    let outcome = match outcome {
+        ConversationOutcome::Compacted => "cut down to a short summary",
+        ConversationOutcome::Replaced => "left behind, and a new one begins",
     };
-    tidy(&placeholders::fill(CHECKPOINT, &[("fate", fate)]))
+    tidy(&placeholders::fill(CHECKPOINT, &[("fate", outcome)]))
 }
 
 /// Returns the note about a conversation that was replaced without the agent's action: it names the
@@ -74,12 +74,17 @@ pub fn reset(transcript: Option<&Path>) -> String {
 /// Returns the prompt of a turn that a message started; `reset` is empty, or says that the
 /// conversation is new.
 #[must_use]
-pub fn mail(begun: &Begun, telling: Telling, reset: &str, mcp_server_name: &str) -> String {
+pub fn mail(
+    begun: &Begun,
+    presentation: Presentation,
+    reset: &str,
+    mcp_server_name: &str,
+) -> String {
     let message = &begun.delivery.message;
-    let template = match telling {
-        Telling::Whole => WAKE,
-        Telling::HeldAlready => AGAIN,
-        Telling::Retry => RETRY,
+    let template = match presentation {
+        Presentation::Whole => WAKE,
+        Presentation::HeldAlready => AGAIN,
+        Presentation::Retry => RETRY,
     };
     let filled = placeholders::fill(
         template,
@@ -189,15 +194,15 @@ fn redelivery(begun: &Begun) -> String {
         REDELIVERY,
         &[
             ("attempt", &format!("{attempt}{again}")),
-            ("cause", words(cause)),
+            ("cause", cause_text(cause)),
             ("error", &error),
-            ("sent", &earlier::words(begun)),
+            ("sent", &earlier::render(begun)),
         ],
     )
 }
 
 /// Returns the cause of a redelivery as text.
-fn words(cause: RedeliveryCause) -> &'static str {
+fn cause_text(cause: RedeliveryCause) -> &'static str {
     use RedeliveryCause as Cause;
     match cause {
         Cause::TurnFailed => "the last turn failed",
@@ -215,5 +220,5 @@ fn words(cause: RedeliveryCause) -> &'static str {
 }
 
 #[cfg(test)]
-#[path = "occasion_tests.rs"]
+#[path = "trigger_tests.rs"]
 mod tests;

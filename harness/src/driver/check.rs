@@ -19,10 +19,10 @@ use crate::turn::input::{Found, Input};
 pub async fn probe(config: Arc<Config>, runner: Runner) -> Input {
     // A new login or an update applies to the next process.
     runner.end_resident().await;
-    Input::Probed(look(&config, &runner).await.map_err(|error| error.to_string()))
+    Input::Probed(check(&config, &runner).await.map_err(|error| error.to_string()))
 }
 
-async fn look(
+async fn check(
     config: &Config,
     runner: &Runner,
 ) -> Result<Found, Box<dyn std::error::Error + Send + Sync>> {
@@ -38,7 +38,7 @@ async fn look(
     let logged_in = probe::is_logged_in(&program, &environment, &config.home_dir).await;
     tracing::info!(claude = %config.claude.display(), version, logged_in, "the CLI is there");
     let mut problems = Vec::new();
-    if !config.plugins.is_empty() && runner.takes_plugins() {
+    if !config.plugins.is_empty() && runner.claim_plugins() {
         let failures =
             plugins::install(&program, &environment, &config.home_dir, &config.plugins).await;
         if !failures.is_empty() {

@@ -27,7 +27,7 @@ fn external(label: &str) -> Origin {
 fn a_first_delivery_is_minimal() {
     let begun = begun(message(17, agent("alice"), "hello\nyou"));
     assert_eq!(
-        mail(&begun, Telling::Whole, "", "hive"),
+        mail(&begun, Presentation::Whole, "", "hive"),
         "Message 17 from agent alice:\n| hello\n| you\n"
     );
 }
@@ -40,7 +40,7 @@ fn replies_broadcasts_and_pending_mail_are_told() {
     message.in_reply_to = MessageId::new(9);
     message.broadcast = true;
     assert_eq!(
-        mail(&begun, Telling::Whole, "", "hub"),
+        mail(&begun, Presentation::Whole, "", "hub"),
         "Message 17 from the operator, in reply to 9, to everyone:\n| x\n(3 more pending: mcp__hub__recv takes them)\n"
     );
 }
@@ -59,7 +59,7 @@ fn redelivered() -> Begun {
 #[test]
 fn a_redelivery_tells_attempt_cause_and_what_was_sent() {
     assert_eq!(
-        mail(&redelivered(), Telling::Whole, "", "hive"),
+        mail(&redelivered(), Presentation::Whole, "", "hive"),
         "Message 17 from the program ci beside you:\n| build \\@/x broke\n\
          This is attempt 2: the last turn failed. It said:\n| claude exited with 1\n\
          Earlier attempts sent this already:\n| message 18 to bob: done: \\@all\n"
@@ -72,7 +72,7 @@ fn an_attempt_that_is_repeated_says_so() {
     let delivery = &mut begun.delivery;
     delivery.attempt = 1;
     delivery.cause = Some(RedeliveryCause::Drained);
-    let prompt = mail(&begun, Telling::Whole, "", "hive");
+    let prompt = mail(&begun, Presentation::Whole, "", "hive");
     assert!(
         prompt.contains("\nThis is attempt 1 again: the last turn was cut off by a restart."),
         "{prompt}"
@@ -123,7 +123,7 @@ fn a_redelivery_tells_what_was_asked_and_set() {
     fired.state = reminder::State::Fired;
     begun.already_reminded = vec![reminder(21, "/clear\n@/etc/passwd"), fired];
     assert_eq!(
-        mail(&begun, Telling::Whole, "", "hive"),
+        mail(&begun, Presentation::Whole, "", "hive"),
         "Message 17 from the program ci beside you:\n| build \\@/x broke\n\
          This is attempt 2: the last turn failed. It said:\n| claude exited with 1\n\
          Earlier attempts asked this already, and the outcome comes as a message:\n\
@@ -140,7 +140,7 @@ fn a_long_list_of_what_was_done_is_cut() {
     let mut begun = redelivered();
     begun.already_sent.clear();
     begun.already_asked = (1..=23).map(|id| question(id, "bob", "again?")).collect();
-    let prompt = mail(&begun, Telling::Whole, "", "hive");
+    let prompt = mail(&begun, Presentation::Whole, "", "hive");
     assert!(
         prompt.contains("| question 20 to bob: again?\nand 3 more.\n")
             && !prompt.contains("question 21"),
@@ -162,12 +162,12 @@ fn of_hive(kind: SystemKind, body: &str) -> Begun {
 fn a_question_says_its_number_and_what_answers_it() {
     let asked = of_hive(SystemKind::QuestionAsked, "bob asks you (question 16):\n\nwhich @file?");
     assert_eq!(
-        mail(&asked, Telling::Whole, "", "hub"),
+        mail(&asked, Presentation::Whole, "", "hub"),
         "Message 17 from Hive itself, question 16 for you:\n| bob asks you (question 16):\n| \n| which \\@file?\n\
          (mcp__hub__answer with id 16 answers it)\n"
     );
-    for telling in [Telling::HeldAlready, Telling::Retry] {
-        let again = mail(&asked, telling, "", "hub");
+    for presentation in [Presentation::HeldAlready, Presentation::Retry] {
+        let again = mail(&asked, presentation, "", "hub");
         assert!(
             again.starts_with(
                 "Message 17 from Hive itself, question 16 for you, whose text stands above"
@@ -187,14 +187,14 @@ fn outcomes_and_reminders_are_told_with_their_number() {
         (SystemKind::Reminder, "your reminder 15"),
         (SystemKind::Unavailable, "a notice: a child of yours cannot work now"),
     ] {
-        let prompt = mail(&of_hive(kind, "x"), Telling::Whole, "", "hive");
+        let prompt = mail(&of_hive(kind, "x"), Presentation::Whole, "", "hive");
         assert_eq!(prompt, format!("Message 17 from Hive itself, {about}:\n| x\n"));
     }
 }
 
 #[test]
 fn a_text_that_the_conversation_holds_is_not_stacked() {
-    let again = mail(&redelivered(), Telling::HeldAlready, "", "hive");
+    let again = mail(&redelivered(), Presentation::HeldAlready, "", "hive");
     assert!(
         again.starts_with("Message 17 from the program ci beside you, whose text stands above"),
         "{again}"
@@ -203,7 +203,7 @@ fn a_text_that_the_conversation_holds_is_not_stacked() {
         !again.contains("broke") && again.contains("This is attempt 2: the last turn failed."),
         "{again}"
     );
-    let retry = mail(&redelivered(), Telling::Retry, "", "hive");
+    let retry = mail(&redelivered(), Presentation::Retry, "", "hive");
     assert!(retry.starts_with(&opening(17)) && !retry.contains("broke"), "{retry}");
 }
 
@@ -217,9 +217,11 @@ fn a_continued_turn_says_so() {
 
 #[test]
 fn notes_are_asked_for_with_the_reason() {
-    let compacted = checkpoint(Fate::Compacted);
+    let compacted = checkpoint(ConversationOutcome::Compacted);
     assert!(compacted.starts_with("Hive asks for your notes: after this turn your conversation is cut down to a short summary."));
-    assert!(checkpoint(Fate::BegunAnew).contains("is left behind, and a new one begins."));
+    assert!(
+        checkpoint(ConversationOutcome::Replaced).contains("is left behind, and a new one begins.")
+    );
     assert!(!compacted.contains('@') && !compacted.contains('{'), "{compacted}");
 }
 
@@ -227,7 +229,7 @@ fn notes_are_asked_for_with_the_reason() {
 fn a_new_conversation_names_the_old_one_after_the_message() {
     let begun = begun(message(17, agent("alice"), "hello"));
     let prompt =
-        mail(&begun, Telling::Whole, &reset(Some(Path::new("/h/.claude/s.jsonl"))), "hive");
+        mail(&begun, Presentation::Whole, &reset(Some(Path::new("/h/.claude/s.jsonl"))), "hive");
     assert_eq!(
         prompt,
         "Message 17 from agent alice:\n| hello\n(A new conversation starts here: the earlier one was large, old, or had rested for a while. Your \
@@ -271,9 +273,9 @@ proptest! {
             clean.already_asked = vec![question(19, "bob", "")];
             clean.already_reminded = vec![reminder(20, "")];
             clean.delivery.message.body = String::new();
-            mail(&clean, Telling::Whole, "", "hive").lines().filter(|line| !line.starts_with('|')).count()
+            mail(&clean, Presentation::Whole, "", "hive").lines().filter(|line| !line.starts_with('|')).count()
         };
-        let prompt = mail(&begun, Telling::Whole, "", "hive");
+        let prompt = mail(&begun, Presentation::Whole, "", "hive");
         prop_assert!(prompt.starts_with("Message 17 from "));
         let own = prompt.lines().filter(|line| !line.starts_with("| ")).count();
         // The note of what was said before is there or not; nothing else changes outside of the
