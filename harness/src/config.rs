@@ -25,7 +25,6 @@ use crate::turn::windows::{Parts, Windows};
 /// Settings of `hive serve`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// The agent's socket.
     pub socket: PathBuf,
     /// claude's working directory; absolute.
     pub state_dir: PathBuf,
@@ -37,7 +36,6 @@ pub struct Config {
     pub claude: PathBuf,
     /// The bridge, if one was named.
     pub mcp: Option<PathBuf>,
-    /// Name of our MCP server.
     pub mcp_server_name: String,
     /// The agent's name until the broker reports it.
     pub label: String,
@@ -63,11 +61,9 @@ pub struct Config {
     pub process: ProcessArgs,
     /// The tool groups to which the policy's are narrowed.
     pub tool_groups: Narrowing,
-    /// The agent's own MCP servers.
     pub extra_servers: BTreeMap<String, ExtraMcpServer>,
     /// Plugins to install at the start.
     pub plugins: Plan,
-    /// Settings of shell tasks.
     pub tasks: Settings,
     /// The isolation of the agent; `None`: it has none.
     pub isolation: Option<Arc<Isolation>>,
@@ -91,53 +87,34 @@ pub struct Spans {
 /// Why the settings are not usable.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidConfig {
-    /// A directory does not exist.
     #[error("{what} {} is no directory: create it, or name another with {variable}", .path.display())]
-    NoDirectory {
-        /// Purpose of the directory.
-        what: &'static str,
-        /// Its expected path.
-        path: PathBuf,
-        /// The variable that names another.
-        variable: &'static str,
-    },
-    /// No variable names claude's HOME.
+    NoDirectory { what: &'static str, path: PathBuf, variable: &'static str },
     #[error(
         "neither HIVE_HOME_DIR nor HOME is set: one of them has to name claude's home directory"
     )]
     NoHome,
-    /// The MCP server's name is invalid in tool names.
     #[error(
         "HIVE_MCP_SERVER_NAME `{0}` must be 1 to 32 letters, digits, `-` or single `_`, and not `bash`"
     )]
     ServerName(String),
-    /// The additional environment is not an object of strings.
     #[error("HIVE_CLAUDE_ENV must be a JSON object whose values are strings: {0}")]
     ClaudeEnv(String),
-    /// A variable for claude has an effect on Hive only.
     #[error(
         "HIVE_CLAUDE_ENV names {0}, which has no effect on claude: set it in the environment of `hive serve`"
     )]
     OwnVariable(String),
-    /// A window by a part of the model's name is invalid.
     #[error("{0} must be a whole number of tokens")]
     Window(String),
-    /// The windows by model are invalid.
     #[error("HIVE_CONTEXT_WINDOWS must be a JSON object whose values are whole numbers: {0}")]
     Windows(String),
-    /// A tool group is unknown.
     #[error(transparent)]
     ToolGroups(#[from] UnknownGroup),
-    /// The agent's own MCP servers are invalid.
     #[error(transparent)]
     ExtraServers(#[from] InvalidExtraServers),
-    /// The plugins or marketplaces are invalid.
     #[error(transparent)]
     Plugins(#[from] InvalidList),
-    /// The settings of shell tasks are invalid.
     #[error(transparent)]
     Tasks(#[from] InvalidSettings),
-    /// The interval of signs of life is not from 1 to 30 seconds.
     #[error("HIVE_HEARTBEAT_SECS must be 1 to 30: the broker gives a silent harness's turn back")]
     Heartbeat,
 }

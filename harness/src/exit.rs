@@ -25,7 +25,6 @@ pub struct Failure {
 
 impl Failure {
     /// Creates a failure with this code: what failed, why, and what to do next.
-    #[must_use]
     pub fn new(
         code: u8,
         what: impl Into<String>,
@@ -36,7 +35,6 @@ impl Failure {
     }
 
     /// Creates a failure for a socket that does not answer, or that Linux cannot address.
-    #[must_use]
     pub fn unreachable(error: &hive_proto::connect::ConnectError) -> Self {
         Self::new(
             UNREACHABLE,
@@ -47,7 +45,6 @@ impl Failure {
     }
 
     /// Creates a failure for a call that the broker refused.
-    #[must_use]
     pub fn refused(what: impl Into<String>, status: &tonic::Status) -> Self {
         let next = match hive_proto::status::reason(status) {
             Some(reason) => format!("see docs/errors/{reason}.md"),
@@ -58,7 +55,6 @@ impl Failure {
     }
 
     /// Returns the exit code.
-    #[must_use]
     pub fn code(&self) -> u8 {
         self.code
     }
@@ -86,7 +82,6 @@ impl From<Failure> for ExitCode {
 }
 
 /// Returns the sources of an error, outermost first, without the error itself.
-#[must_use]
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut words = Vec::new();
     let mut source = error.source();
@@ -98,7 +93,6 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// Formats a status, with its reason if it has one.
-#[must_use]
 pub fn describe(status: &tonic::Status) -> String {
     match hive_proto::status::reason(status) {
         Some(reason) => format!("{} ({reason})", status.message()),

@@ -42,7 +42,6 @@ pub struct Dirs {
 }
 
 /// Returns the hook as a command of claude's shell.
-#[must_use]
 pub fn command(hive: &Path, dirs: &Dirs) -> String {
     let Dirs { run, private } = dirs;
     let quoted = |path: &Path| format!("'{}'", path.to_string_lossy().replace('\'', r"'\''"));

@@ -21,7 +21,6 @@ pub struct DirSnapshot {
 
 impl DirSnapshot {
     /// Takes a snapshot of a directory and everything in it. Unreadable entries count as absent.
-    #[must_use]
     pub fn capture(dir: &Path) -> Self {
         let mut snapshot = Self::default();
         let mut open: Vec<PathBuf> = vec![dir.to_path_buf()];
@@ -44,7 +43,6 @@ impl DirSnapshot {
 
     /// Returns whether something was written since `earlier`. The number of files helps if times
     /// cannot be read.
-    #[must_use]
     pub fn advanced_since(&self, earlier: &Self) -> bool {
         self.newest > earlier.newest || self.files != earlier.files
     }

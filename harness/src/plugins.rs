@@ -35,7 +35,6 @@ const FAILURES_MAX: usize = 20;
 pub struct Plan {
     /// Marketplaces to add to those that claude knows.
     pub marketplaces: Vec<String>,
-    /// The plugins.
     pub plugins: Vec<String>,
     /// Whether the marketplaces are refreshed.
     pub auto_update: bool,
@@ -63,7 +62,6 @@ impl Plan {
     }
 
     /// Returns whether there is nothing to do.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.marketplaces.is_empty() && self.plugins.is_empty()
     }

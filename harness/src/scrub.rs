@@ -45,7 +45,6 @@ pub struct NotRun {
 
 impl NotRun {
     /// Returns the exit code.
-    #[must_use]
     pub fn code(&self) -> u8 {
         if self.source.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUNNABLE }
     }
@@ -78,7 +77,6 @@ fn passes(name: &OsStr, keep: &[OsString]) -> bool {
 }
 
 /// Returns the arguments with which `hive` becomes `program`, with these variables passing.
-#[must_use]
 pub fn arguments<'a>(
     keep: impl IntoIterator<Item = &'a str>,
     program: &str,

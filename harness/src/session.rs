@@ -18,7 +18,6 @@ const BOUNDARY: &str = "compact_boundary";
 
 /// Returns whether the model still sees the text of the message in the conversation that claude
 /// would continue in this directory.
-#[must_use]
 pub fn holds(home: &Path, state_dir: &Path, message_id: u64) -> bool {
     let Some(text) = newest(home, state_dir).and_then(|path| read_end(&path)) else { return false };
     let opening = trigger::opening(message_id);
@@ -42,7 +41,6 @@ pub fn holds(home: &Path, state_dir: &Path, message_id: u64) -> bool {
 }
 
 /// Returns the file of the conversation that claude would continue in this directory.
-#[must_use]
 pub fn newest(home: &Path, state_dir: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(project_dir(home, state_dir)).ok()?.flatten();
     let conversations =

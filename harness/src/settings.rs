@@ -19,34 +19,14 @@ use crate::isolation::Isolation;
 /// Why the settings are not usable.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidSettings {
-    /// The file cannot be read.
     #[error("the settings file {} cannot be read: {source}", .path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Error of the host.
-        source: std::io::Error,
-    },
-    /// It is not a JSON object of strings.
+    Unreadable { path: PathBuf, source: std::io::Error },
     #[error("the settings file {} must be a JSON object of strings: {source}", .path.display())]
-    NotAnObject {
-        /// The file.
-        path: PathBuf,
-        /// Error of the parser.
-        source: serde_json::Error,
-    },
-    /// It names a variable that is not a setting.
+    NotAnObject { path: PathBuf, source: serde_json::Error },
     #[error("the settings file {} names {name}, which is no variable of `hive serve`", .path.display())]
-    Unknown {
-        /// The file.
-        path: PathBuf,
-        /// The name.
-        name: String,
-    },
-    /// A value is not valid.
+    Unknown { path: PathBuf, name: String },
     #[error(transparent)]
     Argument(#[from] clap::Error),
-    /// The values are not consistent.
     #[error(transparent)]
     Config(#[from] InvalidConfig),
 }
@@ -65,7 +45,6 @@ pub struct Source {
 impl Source {
     /// Creates a source from the command line of this process, and the settings file that it or the
     /// environment names.
-    #[must_use]
     pub fn new(
         args: &ServeArgs,
         command_line: impl IntoIterator<Item = OsString>,
@@ -90,7 +69,6 @@ impl Source {
         if self.file.is_some() { self.load().map(Some) } else { Ok(None) }
     }
 
-    /// Returns the settings.
     pub fn load(&self) -> Result<Config, InvalidSettings> {
         let command =
             Cli::command().mut_subcommand("serve", |serve| serve.args_override_self(true));

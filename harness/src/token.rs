@@ -9,7 +9,6 @@ use std::fmt::Write as _;
 ///
 /// # Panics
 /// If the operating system has no random numbers: there is no safe way to continue.
-#[must_use]
 pub fn random() -> String {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).expect("the operating system gives random numbers");
@@ -21,7 +20,6 @@ pub fn random() -> String {
 }
 
 /// Returns a random fraction from 0 to 1, for jitter.
-#[must_use]
 pub fn fraction() -> f64 {
     let number = getrandom::u32().unwrap_or(u32::MAX / 2);
     f64::from(number) / f64::from(u32::MAX)

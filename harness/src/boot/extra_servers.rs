@@ -20,34 +20,12 @@ use serde_json::{Map, Value};
 /// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidExtraServers {
-    /// The file does not exist or is not readable.
     #[error("HIVE_EXTRA_MCP names {}, which cannot be read: {source}", .path.display())]
-    Unreadable {
-        /// The path.
-        path: PathBuf,
-        /// Error of the host.
-        source: io::Error,
-    },
-    /// The file is not JSON.
+    Unreadable { path: PathBuf, source: io::Error },
     #[error("{} (HIVE_EXTRA_MCP) is no JSON object: line {line}, column {column}", .path.display())]
-    Json {
-        /// The path.
-        path: PathBuf,
-        /// Line of the first error.
-        line: usize,
-        /// Column of the first error.
-        column: usize,
-    },
-    /// A server is invalid.
+    Json { path: PathBuf, line: usize, column: usize },
     #[error("{} (HIVE_EXTRA_MCP), server `{server}`: {problem}", .path.display())]
-    Server {
-        /// The path.
-        path: PathBuf,
-        /// Name of the server.
-        server: String,
-        /// The error, and what to do.
-        problem: String,
-    },
+    Server { path: PathBuf, server: String, problem: String },
 }
 
 /// Reads the file; `own` is the name of Hive's own server.

@@ -25,15 +25,11 @@ pub const BASH_TOOLS: [&str; 2] = ["run", "status"];
 pub struct Bridge<'a> {
     /// Its name as an MCP server.
     pub server_name: &'a str,
-    /// The program.
     pub program: &'a Path,
-    /// The agent's socket.
     pub socket: &'a Path,
     /// The process token of the turn.
     pub process_token: &'a str,
-    /// The agent's tool groups.
     pub tool_groups: &'a [String],
-    /// The agent's name.
     pub label: &'a str,
     /// Its log filter; empty: its default.
     pub log: &'a str,
@@ -56,7 +52,6 @@ pub struct Server {
 
 /// Returns all servers of an agent: the bridge; the shell tools, if it has their group; and its
 /// own, which are started over the socket `confine` if there is one.
-#[must_use]
 pub fn servers(
     bridge: &Bridge<'_>,
     task_socket: &Path,
@@ -73,7 +68,6 @@ pub fn servers(
 }
 
 /// Returns the values of `--allowedTools` for the servers.
-#[must_use]
 pub fn allowed_tools(servers: &[Server]) -> Vec<String> {
     servers
         .iter()
@@ -83,13 +77,11 @@ pub fn allowed_tools(servers: &[Server]) -> Vec<String> {
 
 /// Returns the configuration file; `hive` is the program that scrubs the environment of each
 /// server.
-#[must_use]
 pub fn text(servers: &[Server], hive: &Path) -> String {
     format!("{:#}\n", value(servers, hive))
 }
 
 /// Returns whether a file contains exactly these servers.
-#[must_use]
 pub fn is_sound(text: &str, servers: &[Server], hive: &Path) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|read| read == value(servers, hive))
 }
@@ -194,7 +186,6 @@ fn insert_log(env: &mut BTreeMap<String, String>, log: &str, call_log: &Path) {
 }
 
 /// Finds the bridge: the named program, else the one beside us, else the one on PATH.
-#[must_use]
 pub fn find(named: Option<&Path>, own: Option<&Path>, path: &std::ffi::OsStr) -> Option<PathBuf> {
     if let Some(named) = named.filter(|named| named.components().count() > 1) {
         return std::path::absolute(named).ok().filter(|program| program.is_file());

@@ -20,29 +20,18 @@ use crate::boot::mcp::Server;
 /// The paths of the three files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
-    /// The settings.
     pub settings: PathBuf,
-    /// The system prompt.
     pub system_prompt: PathBuf,
-    /// The MCP configuration.
     pub mcp_config: PathBuf,
 }
 
 /// Why the files could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The disk or its permissions.
     #[error("cannot write {}: {source}; check HIVE_RUN_DIR and the room on its disk", .path.display())]
-    Io {
-        /// The path.
-        path: PathBuf,
-        /// Error of the host.
-        source: io::Error,
-    },
-    /// A file differs from what was written.
+    Io { path: PathBuf, source: io::Error },
     #[error("{} does not hold what was written to it", .0.display())]
     Changed(PathBuf),
-    /// The path of this program, which starts MCP servers, is unknown.
     #[error("cannot tell where the program hive lies: {0}; check that /proc is mounted")]
     OwnProgram(io::Error),
 }

@@ -20,43 +20,18 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Why the CLI cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// It does not start.
     #[error(
         "claude cannot be started as `{program}`: {source}; install Claude Code, or name it with HIVE_CLAUDE"
     )]
-    NotStarted {
-        /// The command.
-        program: String,
-        /// Error of the host.
-        source: std::io::Error,
-    },
-    /// It does not start inside the fence.
+    NotStarted { program: String, source: std::io::Error },
     #[error(
         "claude cannot be started as `{program}`: {reason}; install Claude Code, or name it with HIVE_CLAUDE"
     )]
-    NotFenced {
-        /// The command.
-        program: String,
-        /// Error of the fence.
-        reason: String,
-    },
-    /// It does not end.
+    NotFenced { program: String, reason: String },
     #[error("`{program} --version` did not end within {} s", PATIENCE.as_secs())]
-    Hangs {
-        /// The command.
-        program: String,
-    },
-    /// It fails.
+    Hangs { program: String },
     #[error("`{program} --version` failed ({status}): {stderr}")]
-    Fails {
-        /// The command.
-        program: String,
-        /// Its exit status.
-        status: std::process::ExitStatus,
-        /// Text on stderr.
-        stderr: String,
-    },
-    /// It is too old.
+    Fails { program: String, status: std::process::ExitStatus, stderr: String },
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
 }

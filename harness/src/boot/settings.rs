@@ -10,7 +10,6 @@ use crate::guard;
 
 /// Returns the settings: compaction and memory are Hive's, and the denied tools stay denied;
 /// `guard` runs before claude reads files.
-#[must_use]
 pub fn value(guard: Option<&str>) -> Value {
     let mut value = json!({
         "autoCompactEnabled": false,
@@ -27,13 +26,11 @@ pub fn value(guard: Option<&str>) -> Value {
 }
 
 /// Returns the text of the settings file.
-#[must_use]
 pub fn text(guard: Option<&str>) -> String {
     format!("{:#}\n", value(guard))
 }
 
 /// Returns whether a file contains exactly the settings.
-#[must_use]
 pub fn is_sound(text: &str, guard: Option<&str>) -> bool {
     serde_json::from_str::<Value>(text).is_ok_and(|read| read == value(guard))
 }

@@ -21,28 +21,22 @@ pub const EXECUTION_GROUP: &str = "execution";
 /// The parameters of one claude process.
 #[derive(Debug)]
 pub struct Invocation<'a> {
-    /// The model's name or alias.
     pub model: &'a str,
     /// Whether it continues the conversation of the working directory.
     pub continues: bool,
     /// Whether the process stays and reads a line of JSON per turn, instead of one prompt.
     pub resident: bool,
-    /// The settings file.
     pub settings: &'a Path,
-    /// The system prompt file.
     pub system_prompt: &'a Path,
-    /// The MCP configuration file.
     pub mcp_config: &'a Path,
     /// Tools of MCP servers that need no further permission.
     pub mcp_tools: &'a [String],
     /// Directories besides the working directory that the agent may write to.
     pub further_dirs: &'a [PathBuf],
-    /// The agent's tool groups.
     pub tool_groups: &'a [String],
 }
 
 /// Returns the arguments, without the program.
-#[must_use]
 pub fn arguments(invocation: &Invocation<'_>) -> Vec<OsString> {
     let Invocation {
         model,
@@ -83,7 +77,6 @@ pub fn arguments(invocation: &Invocation<'_>) -> Vec<OsString> {
 }
 
 /// Returns the built-in tools of an agent with these groups.
-#[must_use]
 pub fn builtin_tools(tool_groups: &[String]) -> Vec<&'static str> {
     let web = tool_groups.iter().any(|group| group == WEB_GROUP);
     BUILTIN_TOOLS.into_iter().chain(WEB_TOOLS.into_iter().filter(|_| web)).collect()

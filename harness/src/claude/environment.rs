@@ -49,9 +49,7 @@ const DROPPED: [&str; 8] = [
 /// The directories of claude.
 #[derive(Clone, Copy, Debug)]
 pub struct Home<'a> {
-    /// The value of HOME.
     pub dir: &'a Path,
-    /// Directory for temporary files.
     pub temporary: &'a Path,
     /// Whether the agent is isolated: claude's state is then below `.claude`, which shell tasks do
     /// not see.
@@ -59,7 +57,6 @@ pub struct Home<'a> {
 }
 
 /// Returns the whole environment of one claude process.
-#[must_use]
 pub fn build(
     inherited: impl IntoIterator<Item = (OsString, OsString)>,
     further: &BTreeMap<String, String>,

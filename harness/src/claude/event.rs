@@ -41,9 +41,7 @@ pub struct Init {
     pub tools: Vec<String>,
     /// MCP servers and their states.
     pub mcp_servers: Vec<(String, String)>,
-    /// The model.
     pub model: String,
-    /// The conversation.
     pub session_id: String,
 }
 
@@ -54,7 +52,6 @@ pub struct Assistant {
     pub message_id: String,
     /// Tokens of the inference.
     pub usage: Usage,
-    /// Text in it.
     pub text: String,
     /// Tool calls in it: id and name.
     pub tool_uses: Vec<(String, String)>,
@@ -71,17 +68,14 @@ pub struct Assistant {
 pub struct Usage {
     /// Sent uncached.
     pub input: u64,
-    /// Read from the cache.
     pub cache_read: u64,
     /// Written to the cache.
     pub cache_creation: u64,
-    /// Produced.
     pub output: u64,
 }
 
 impl Usage {
     /// Returns the size of the context that was sent.
-    #[must_use]
     pub fn context_tokens(&self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_creation)
     }
@@ -104,7 +98,6 @@ impl Usage {
 /// The result of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolResult {
-    /// The call.
     pub tool_use_id: String,
     /// Whether the model got an error.
     pub is_error: bool,
@@ -122,11 +115,8 @@ pub struct RateLimit {
 /// The end of a turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TurnResult {
-    /// Kind of the end.
     pub subtype: String,
-    /// Whether it is an error.
     pub is_error: bool,
-    /// Last text.
     pub text: String,
     /// Why the turn ended.
     pub terminal_reason: String,
@@ -143,7 +133,6 @@ pub struct TurnResult {
 }
 
 /// Parses a line; `None` if it is not a JSON object.
-#[must_use]
 pub fn parse(line: &str) -> Option<Event> {
     let value: Value = serde_json::from_str(line).ok()?;
     value.is_object().then(|| read(&value, line))

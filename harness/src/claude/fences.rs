@@ -22,46 +22,26 @@ pub struct Expected {
 /// A failed check of the fences.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Breach {
-    /// A server of Hive is missing.
     #[error(
         "claude did not start the MCP server `{server}`: check HIVE_MCP and that hive-mcp is installed"
     )]
-    NoServer {
-        /// Name of the server.
-        server: String,
-    },
-    /// A server of Hive does not work.
+    NoServer { server: String },
     #[error(
         "the MCP server `{server}` is {status}, not connected: check that hive-mcp starts and reaches its socket"
     )]
-    NotConnected {
-        /// Name of the server.
-        server: String,
-        /// Its state as claude reports it.
-        status: String,
-    },
-    /// A tool is missing.
+    NotConnected { server: String, status: String },
     #[error(
         "the tool {tool} of this agent's groups is missing: hive-mcp and hive must be of the same version"
     )]
-    NoTool {
-        /// Full name of the tool.
-        tool: String,
-    },
-    /// A denied tool is present.
+    NoTool { tool: String },
     #[error("claude offers the denied tool {tool}: its settings were not obeyed")]
-    DeniedTool {
-        /// Full name of the tool.
-        tool: String,
-    },
-    /// The model answered before claude reported its setup.
-    #[error("claude began to work without presentation its tools (no init event)")]
+    DeniedTool { tool: String },
+    #[error("claude began to work without reporting its tools (no init event)")]
     NoInit,
 }
 
 impl Expected {
     /// Returns the servers and tools of an agent with these tool groups.
-    #[must_use]
     pub fn for_agent(server: &str, tool_groups: &[String]) -> Self {
         let has_bash = tool_groups.iter().any(|group| group == EXECUTION_GROUP);
         let servers = [server]
@@ -107,7 +87,6 @@ impl Expected {
 
 /// Returns which of the agent's own servers do not work, with the state that claude reports. They
 /// are not a fence: a turn goes on without them.
-#[must_use]
 pub fn missing_extras<'a>(
     keys: impl IntoIterator<Item = &'a String>,
     init: &Init,

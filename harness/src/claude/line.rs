@@ -22,7 +22,6 @@ pub struct Splitter {
 
 impl Splitter {
     /// Creates a splitter for lines of at most `bytes_max` bytes.
-    #[must_use]
     pub fn new(bytes_max: usize) -> Self {
         Self { bytes_max, begun: Vec::new(), cut: false }
     }
@@ -60,13 +59,11 @@ impl Splitter {
 }
 
 /// Returns the longest beginning of a text that has at most `bytes_max` bytes.
-#[must_use]
 pub fn beginning(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }
 
 /// Returns the longest end of a text that has at most `bytes_max` bytes.
-#[must_use]
 pub fn ending(text: &str, bytes_max: usize) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(bytes_max))..]
 }

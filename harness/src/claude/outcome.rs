@@ -19,7 +19,6 @@ use crate::claude::transcript::{ApiError, Markers, Transcript};
 pub enum Exit {
     /// By itself, with this code.
     Code(i32),
-    /// By this signal.
     Signal(i32),
 }
 
@@ -32,7 +31,6 @@ pub enum StopCause {
     Drained,
     /// There was no output for this number of seconds.
     Idle {
-        /// The limit.
         seconds: u64,
         /// Whether a tool ran at that moment. This must be recorded then: when claude is
         /// interrupted, it makes up a result for the call.
@@ -47,9 +45,7 @@ pub enum StopCause {
 /// All evidence about a process that ended.
 #[derive(Debug)]
 pub struct Evidence<'a> {
-    /// The exit of the process.
     pub exit: Exit,
-    /// Output of the process.
     pub transcript: &'a Transcript,
     /// Why the harness ended it, if it did.
     pub stop: Option<&'a StopCause>,
@@ -60,7 +56,6 @@ pub struct Evidence<'a> {
 /// The meaning of a process's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Outcome of the turn.
     pub outcome: Outcome,
     /// Error text; empty if there is none.
     pub error: String,
@@ -71,7 +66,6 @@ pub struct Verdict {
 }
 
 /// Judges the end of a process.
-#[must_use]
 pub fn classify(evidence: &Evidence<'_>) -> Verdict {
     let Evidence { exit, transcript, stop, retry_fallback: _ } = evidence;
     if let Some(StopCause::Unfenced(breach)) = stop {
@@ -103,7 +97,6 @@ pub fn classify(evidence: &Evidence<'_>) -> Verdict {
 
 /// Judges the end of a process that had to compact the conversation. Its successful exit proves
 /// nothing; only claude's own report counts.
-#[must_use]
 pub fn classify_compaction(evidence: &Evidence<'_>) -> Verdict {
     let judged = Verdict { too_long: false, ..classify(evidence) };
     if judged.outcome != Outcome::Ok {
@@ -140,7 +133,6 @@ pub fn classify_compaction(evidence: &Evidence<'_>) -> Verdict {
 }
 
 /// Returns whether a compaction failed because the conversation has nothing to sum up.
-#[must_use]
 pub fn is_nothing_to_compact(words: &str) -> bool {
     ["Not enough messages to compact", "No messages to compact"]
         .iter()
@@ -187,7 +179,6 @@ fn verdict(outcome: Outcome, error: impl Into<String>) -> Verdict {
 }
 
 /// Judges a process that the harness ended.
-#[must_use]
 pub fn stopped(stop: &StopCause) -> Verdict {
     match stop {
         StopCause::Cancelled => verdict(Outcome::Cancelled, "cancelled by the operator"),

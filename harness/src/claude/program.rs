@@ -19,20 +19,17 @@ pub struct Program {
 
 impl Program {
     /// Returns the command that starts claude directly.
-    #[must_use]
     pub fn plain(claude: PathBuf) -> Self {
         Self { name: claude.clone(), path: claude, first: Vec::new() }
     }
 
     /// Returns the command that starts claude by another program, which becomes it.
-    #[must_use]
     pub fn through(hive: PathBuf, mut first: Vec<OsString>, claude: &Path) -> Self {
         first.push(claude.into());
         Self { name: claude.to_path_buf(), path: hive, first }
     }
 
     /// Returns the command, to which claude's arguments are added.
-    #[must_use]
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
         command.args(&self.first);

@@ -24,9 +24,7 @@ const AUTH_MARKERS: [&str; 3] = ["authentication_failed", "authentication_error"
 /// An error that the CLI reported in place of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiError {
-    /// Kind of the error.
     pub kind: String,
-    /// The API's status.
     pub status: Option<u16>,
 }
 
@@ -55,7 +53,6 @@ pub struct Transcript {
     pub markers: Markers,
     /// Size of the context at the last inference.
     pub context_tokens: u64,
-    /// Whether the conversation was compacted.
     pub compacted: bool,
     /// Its size after that, if claude reported it.
     pub post_tokens: Option<u64>,
@@ -212,32 +209,27 @@ impl Transcript {
     }
 
     /// Returns the end of the output, for people.
-    #[must_use]
     pub fn tail(&self) -> String {
         self.tail.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
     }
 
     /// Returns the end of stderr.
-    #[must_use]
     pub fn stderr(&self) -> &str {
         &self.stderr
     }
 
     /// Returns the tool calls whose result the model has seen.
-    #[must_use]
     pub fn returned_tool_use_ids(&self) -> &[String] {
         &self.returned
     }
 
     /// Returns whether a tool runs whose result is missing.
-    #[must_use]
     pub fn waits_for_a_tool(&self) -> bool {
         !self.open_tools.is_empty()
     }
 
     /// Returns the usage of the turn: the CLI's own sum, or the observed one if there is none. The
     /// cost is that of this turn alone.
-    #[must_use]
     pub fn usage(&self, cost_before: Option<f64>) -> hive_core::turn::Usage {
         let reported =
             self.result.as_ref().map(|result| result.usage).filter(|sum| *sum != Usage::default());

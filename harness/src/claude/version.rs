@@ -11,11 +11,8 @@ pub const OLDEST: Version = Version { major: 2, minor: 1, patch: 0 };
 /// A version of the CLI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// First number.
     pub major: u32,
-    /// Second number.
     pub minor: u32,
-    /// Third number.
     pub patch: u32,
 }
 
@@ -31,7 +28,6 @@ impl fmt::Display for Version {
     "claude {found} is too old: Hive needs {OLDEST} or later; update Claude Code (npm install -g @anthropic-ai/claude-code)"
 )]
 pub struct Unsupported {
-    /// The installed version.
     pub found: Version,
 }
 

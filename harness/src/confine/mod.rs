@@ -48,22 +48,10 @@ pub struct ConfineArgs {
 /// Reasons why the exit code of the program is not known.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfineError {
-    /// The request failed.
     #[error("cannot ask the harness at {} to start `{program}`: {source}; start the agent again", .socket.display())]
-    Request {
-        /// The socket.
-        socket: PathBuf,
-        /// The program.
-        program: String,
-        /// The error of the kernel.
-        source: io::Error,
-    },
-    /// The harness closed the connection.
+    Request { socket: PathBuf, program: String, source: io::Error },
     #[error("the harness ended while `{program}` ran")]
-    Lost {
-        /// The program.
-        program: String,
-    },
+    Lost { program: String },
 }
 
 /// Runs the program to its end; returns its exit code.
@@ -101,7 +89,6 @@ async fn ask(socket: &Path, request: &Request) -> io::Result<([Signal; 3], UnixS
 }
 
 /// Returns the arguments with which `hive` has the harness run `program`.
-#[must_use]
 pub fn arguments(socket: &Path, program: &str, args: &[String]) -> Vec<String> {
     // One word: a path that begins with `-` stays a path.
     let mut words = vec![

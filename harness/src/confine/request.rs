@@ -30,9 +30,7 @@ const LENGTH_BYTES: usize = 4;
 /// A program to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The program and its arguments.
     pub command: Vec<OsString>,
-    /// Its whole environment.
     pub environment: Vec<(OsString, OsString)>,
 }
 

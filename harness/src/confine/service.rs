@@ -66,7 +66,6 @@ pub struct Host {
 
 impl Host {
     /// Creates a host that starts programs in this directory.
-    #[must_use]
     pub fn new(confinement: Confinement, dir: PathBuf, servers: Servers) -> Self {
         Self { confinement, dir, servers }
     }

@@ -26,37 +26,20 @@ use crate::turn::output::{Launch, Signal};
 /// Why a turn's claude did not run.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// The files for claude could not be written.
     #[error(transparent)]
     Files(#[from] boot::WriteError),
-    /// A directory could not be made.
     #[error("cannot work with {path}: {source}")]
-    Directory {
-        /// The path.
-        path: String,
-        /// Error of the host.
-        source: std::io::Error,
-    },
-    /// The system prompt could not be read.
+    Directory { path: String, source: std::io::Error },
     #[error(
         "cannot read the system prompt {path}: {source}; correct HIVE_SYSTEM_PROMPT, or unset it for the built-in one"
     )]
-    SystemPrompt {
-        /// The path.
-        path: String,
-        /// Error of the host.
-        source: std::io::Error,
-    },
-    /// The bridge was not found.
+    SystemPrompt { path: String, source: std::io::Error },
     #[error("hive-mcp is not there: install it beside hive or on PATH, or name it with HIVE_MCP")]
     NoBridge,
-    /// The state directory could not be locked.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The process could not be run.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// It was stopped before it started.
     #[error("stopped before claude was started")]
     Stopped,
 }
@@ -74,13 +57,11 @@ pub struct Runner {
 
 impl Runner {
     /// Creates a runner with this configuration.
-    #[must_use]
     pub fn new(config: Arc<Config>, family: Arc<Family>) -> Self {
         Self { config, family, resident: Arc::default(), plugins: Arc::default() }
     }
 
     /// Returns the process token of the resident claude, if there is one: the next turn runs in it.
-    #[must_use]
     pub fn process_token(&self) -> Option<String> {
         // While a turn runs in it, no other turn begins.
         let resident = self.resident.try_lock().ok()?;
@@ -99,7 +80,6 @@ impl Runner {
     }
 
     /// Returns whether the plugins must still be installed, and marks them as installed.
-    #[must_use]
     pub fn claim_plugins(&self) -> bool {
         !self.plugins.swap(true, Ordering::Relaxed)
     }

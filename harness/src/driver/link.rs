@@ -20,7 +20,6 @@ pub struct Link {
 
 impl Link {
     /// Creates a link that receives its session token through `token`.
-    #[must_use]
     pub fn new(channel: Channel, token: watch::Receiver<Option<String>>) -> Self {
         Self { channel, token }
     }

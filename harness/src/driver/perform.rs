@@ -73,7 +73,6 @@ pub struct Performer {
 
 impl Performer {
     /// Creates an executor of outputs over this channel; their results go to `to`.
-    #[must_use]
     pub fn new(
         config: Arc<Config>,
         source: settings::Source,

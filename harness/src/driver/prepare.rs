@@ -53,7 +53,6 @@ impl<'a> Prepared<'a> {
     }
 
     /// Returns the fingerprint of the processes that can run this turn.
-    #[must_use]
     pub fn fingerprint(&self, config: &Config) -> String {
         let Launch { model, tool_groups, identity, .. } = self.launch;
         let Config {
@@ -208,7 +207,6 @@ fn memory(config: &Config) -> String {
 }
 
 /// Returns the prompt of a step.
-#[must_use]
 pub fn prompt(config: &Config, launch: &Launch) -> String {
     match launch.step {
         Step::Compact => return trigger::COMPACT.to_owned(),
@@ -242,7 +240,6 @@ pub fn prompt(config: &Config, launch: &Launch) -> String {
 
 /// Returns claude's directory for temporary files. It is below HOME, because no other user may own
 /// it.
-#[must_use]
 pub fn temporary(config: &Config) -> PathBuf {
     config.home_dir.join(".hive/tmp")
 }
@@ -254,7 +251,6 @@ pub fn private(path: &Path) -> Result<(), LaunchError> {
 }
 
 /// Returns claude's environment.
-#[must_use]
 pub fn environment(config: &Config, temporary: &Path) -> BTreeMap<OsString, OsString> {
     let home = Home { dir: &config.home_dir, temporary, is_isolated: config.isolation.is_some() };
     environment::build(std::env::vars_os(), &config.claude_env, home, config.claude_max_retries)
@@ -266,7 +262,6 @@ pub fn program(config: &Config) -> Result<Program, boot::WriteError> {
 }
 
 /// Resolves a program with a path against our directory, not the state directory.
-#[must_use]
 pub fn program_path(program: &Path) -> PathBuf {
     if program.components().count() > 1 {
         return std::path::absolute(program).unwrap_or_else(|_| program.to_path_buf());

@@ -45,7 +45,6 @@ pub struct Shell {
 
 impl Shell {
     /// Starts the supervisor in the background.
-    #[must_use]
     pub fn start(config: &Config, family: &Family, link: Link) -> Self {
         let (orders, inbox) = mpsc::unbounded_channel();
         Self {

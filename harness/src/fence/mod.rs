@@ -42,53 +42,31 @@ pub struct FenceArgs {
 /// Why the program does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRun {
-    /// The fence failed.
     #[error(
         "hive fence does not start `{program}`: {source}; check what the host allows, or set `isolation = \"none\"` for this agent"
     )]
-    Fence {
-        /// The program.
-        program: String,
-        /// The part that failed.
-        source: FenceError,
-    },
-    /// The program failed.
+    Fence { program: String, source: FenceError },
     #[error(
         "hive fence cannot run `{program}`: {source}; check that the program exists and that this user may run it"
     )]
-    Program {
-        /// The program.
-        program: String,
-        /// The error of the kernel.
-        source: io::Error,
-    },
+    Program { program: String, source: io::Error },
 }
 
 /// A part of the fence that the kernel supports and that cannot be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum FenceError {
-    /// The limits.
     #[error("cannot set the limit of {what}: {source}")]
-    Limit {
-        /// The limited resource.
-        what: &'static str,
-        /// The error of the kernel.
-        source: io::Error,
-    },
-    /// The Landlock domain.
+    Limit { what: &'static str, source: io::Error },
     #[error("cannot apply Landlock: {0}")]
     Domain(#[from] landlock::RulesetError),
-    /// The root directory, for a rule of the Landlock domain.
     #[error("cannot open the root directory for Landlock: {0}")]
     Root(#[from] landlock::PathFdError),
-    /// The filter of system calls.
     #[error("cannot filter system calls: {0}")]
     SystemCalls(#[from] seccompiler::Error),
 }
 
 impl NotRun {
     /// Returns the exit code.
-    #[must_use]
     pub fn code(&self) -> u8 {
         match self {
             Self::Program { source, .. } if source.kind() == io::ErrorKind::NotFound => NOT_FOUND,
@@ -151,7 +129,6 @@ pub fn apply(user_namespaces: bool) -> Result<Domain, FenceError> {
 
 /// Returns the arguments with which `hive` becomes a program with a requested environment
 /// ([`wrapped`]) inside the fence.
-#[must_use]
 pub fn arguments_for_requested(user_namespaces: bool) -> Vec<OsString> {
     let mut words = vec!["fence".into(), format!("--environment={REQUESTED}").into()];
     words.extend(arguments(user_namespaces).into_iter().skip(1));
@@ -160,7 +137,6 @@ pub fn arguments_for_requested(user_namespaces: bool) -> Vec<OsString> {
 
 /// Returns the arguments with which `hive` becomes a program inside the fence; the program and its
 /// arguments follow them.
-#[must_use]
 pub fn arguments(user_namespaces: bool) -> Vec<OsString> {
     let lifted = user_namespaces.then_some("--user-namespaces");
     ["fence"].into_iter().chain(lifted).chain(["--"]).map(OsString::from).collect()

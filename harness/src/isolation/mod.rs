@@ -47,52 +47,32 @@ pub struct ProbeArgs {
 pub struct Isolation {
     /// The expectations at its start.
     pub expected: Expected,
-    /// The confinement of its shell tasks.
     pub tasks: Confinement,
 }
 
 /// Directories of an agent that its tasks' sandboxes need.
 #[derive(Clone, Debug)]
 pub struct Dirs {
-    /// The agent's home.
     pub home: PathBuf,
-    /// The harness's run directory.
     pub run: PathBuf,
-    /// The agent's working directory.
     pub state: PathBuf,
 }
 
 /// Reasons why the probes cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum IsolationError {
-    /// The file with the expectations could not be read.
     #[error("cannot read {}, which {EXPECTED_ENV} names: {source}; start the agent with `hivectl up`", .path.display())]
-    Expected {
-        /// The file.
-        path: PathBuf,
-        /// The error of the kernel or of the parser.
-        source: io::Error,
-    },
-    /// The variable with the expectations is not set.
+    Expected { path: PathBuf, source: io::Error },
     #[error("{EXPECTED_ENV} is not set; `hivectl up` sets it for an isolated agent")]
     NotSet,
-    /// The descriptor of the report is not usable.
     #[error(
         "cannot report over the descriptor `{number}` of {REPORT_FD_ENV}: {source}; start the agent with `hivectl up`"
     )]
-    Report {
-        /// The value of the variable.
-        number: String,
-        /// The error of the kernel.
-        source: io::Error,
-    },
-    /// A granted path shows another file than the one that was checked.
+    Report { number: String, source: io::Error },
     #[error("{} is not what `hivectl up` checked before it made the sandbox: something below a `writable` was replaced; remove the link there, and start the agent again", .0.display())]
     Replaced(PathBuf),
-    /// The level that the configuration states is not reached.
     #[error("`hivectl up` does not accept what this agent can reach, and ends it; it says why")]
     NotAccepted,
-    /// The path of this program is unknown.
     #[error(transparent)]
     OwnProgram(#[from] WriteError),
 }

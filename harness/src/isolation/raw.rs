@@ -22,9 +22,7 @@ pub enum Attempt {
     Unshare,
     /// Entering a namespace.
     Setns,
-    /// Adding a key.
     AddKey,
-    /// Requesting a key.
     RequestKey,
     /// Reading the number of the session keyring.
     SessionKeyring,
@@ -72,7 +70,6 @@ impl Attempt {
     ];
 
     /// Returns the name of the system call.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::CloneNamespace => "clone with a new namespace",
@@ -95,7 +92,6 @@ impl Attempt {
     }
 
     /// Returns whether a fence also refuses it for programs that may create user namespaces.
-    #[must_use]
     pub fn is_always_refused(self) -> bool {
         !matches!(self, Self::CloneNamespace | Self::Clone3 | Self::Unshare | Self::Setns)
     }

@@ -31,37 +31,24 @@ pub(super) const PIPE_PATIENCE: Duration = Duration::from_secs(2);
 /// A process to start.
 #[derive(Debug)]
 pub struct Spec {
-    /// The program.
     pub program: PathBuf,
-    /// Arguments of the program.
     pub arguments: Vec<OsString>,
-    /// The whole environment of the process.
     pub environment: BTreeMap<OsString, OsString>,
-    /// Working directory of the process.
     pub dir: PathBuf,
 }
 
 /// A line that claude printed.
 #[derive(Debug)]
 pub enum Printed {
-    /// On stdout.
     Stdout(Line),
-    /// On stderr.
     Stderr(Line),
 }
 
 /// Why claude did not run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// It could not be started.
     #[error("claude cannot be started as `{program}`: {source}")]
-    Start {
-        /// The command.
-        program: String,
-        /// Error of the host.
-        source: std::io::Error,
-    },
-    /// Its exit could not be awaited.
+    Start { program: String, source: std::io::Error },
     #[error("claude was lost: {0}")]
     Wait(std::io::Error),
 }
@@ -117,7 +104,6 @@ pub(super) async fn finish(pipes: Vec<JoinHandle<()>>) {
     }
 }
 
-/// Returns the exit for a status.
 pub(super) fn exit(status: ExitStatus) -> Exit {
     status.code().map_or_else(|| Exit::Signal(status.signal().unwrap_or(0)), Exit::Code)
 }

@@ -30,7 +30,6 @@ const ROUND: Duration = Duration::from_millis(5);
 /// A process, distinct from a later one with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Process {
-    /// Process id.
     pub pid: i32,
     /// When it started, in the kernel's ticks.
     pub start: u64,
@@ -57,14 +56,12 @@ impl Family {
     }
 
     /// Returns the list of running shell tasks, for their supervisor.
-    #[must_use]
     pub fn tasks(&self) -> Tasks {
         self.tasks.clone()
     }
 
     /// Returns the list of running MCP servers that are not children of claude's, for the service
     /// that starts them.
-    #[must_use]
     pub fn servers(&self) -> Servers {
         self.servers.clone()
     }
@@ -145,20 +142,16 @@ impl Family {
     }
 }
 
-/// Returns this process.
-#[must_use]
 pub fn this() -> Option<Process> {
     find(rustix::process::getpid().as_raw_pid())
 }
 
 /// Returns whether this exact process lives.
-#[must_use]
 pub fn is_alive(process: Process) -> bool {
     table::lives(process)
 }
 
 /// Returns the process that has this number now.
-#[must_use]
 pub fn find(pid: i32) -> Option<Process> {
     read(pid).map(|entry| entry.process)
 }

@@ -37,18 +37,10 @@ pub struct StateLock {
 /// Why the lock was not acquired.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// The directory, or the record of the owner.
     #[error("cannot lock the state directory {}: {source}", .path.display())]
-    Io {
-        /// The path.
-        path: PathBuf,
-        /// Error of the host.
-        source: std::io::Error,
-    },
-    /// Another process holds it.
+    Io { path: PathBuf, source: std::io::Error },
     #[error("another harness runs claude in {} (process {pid}); give each agent a state directory of its own", .path.display())]
     InUse {
-        /// The directory.
         path: PathBuf,
         /// The holder; 0 if it is not visible.
         pid: i32,

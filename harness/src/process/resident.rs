@@ -84,7 +84,6 @@ impl Resident {
     }
 
     /// Returns whether it can take another turn.
-    #[must_use]
     pub fn is_alive(&self) -> bool {
         !self.orders.is_closed()
     }

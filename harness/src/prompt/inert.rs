@@ -14,7 +14,6 @@ use hive_core::hidden::hides;
 pub const FRAME: &str = "| ";
 
 /// Returns the text in its frame, without a final line end.
-#[must_use]
 pub fn frame(text: &str) -> String {
     let visible = visible(text, true);
     let mut framed = String::with_capacity(visible.len() + visible.len() / 16 + 8);
@@ -29,7 +28,6 @@ pub fn frame(text: &str) -> String {
 }
 
 /// Returns the text on one line, without a frame, at most `chars_max` characters of it.
-#[must_use]
 pub fn one_line(text: &str, chars_max: usize) -> String {
     let visible = visible(text.trim(), false);
     let mut line = String::new();

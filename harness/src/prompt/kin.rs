@@ -18,7 +18,6 @@ const REST_BYTES: usize = 120;
 
 /// Returns the parent's name in backticks, with its role if it has one. Without a name, the text
 /// says that the parent is the operator.
-#[must_use]
 pub fn parent(name: &str, kin: &Kin) -> String {
     if name.is_empty() {
         return "the operator, for you are a root".to_owned();
@@ -29,7 +28,6 @@ pub fn parent(name: &str, kin: &Kin) -> String {
 
 /// Returns the list of children, each with its role, and a line end; empty for none. `taken` is the
 /// number of bytes of the parent's text.
-#[must_use]
 pub fn children(kin: &Kin, mcp: &str, taken: usize) -> String {
     if kin.children.is_empty() {
         return String::new();

@@ -5,7 +5,6 @@
 //! closer, or the end, ends it.
 
 /// Returns the template without the markers and without the blocks of roles other than `role`.
-#[must_use]
 pub fn select(template: &str, role: &str) -> String {
     let mut kept = String::with_capacity(template.len());
     let mut active: Option<&str> = None;

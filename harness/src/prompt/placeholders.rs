@@ -4,7 +4,6 @@
 
 /// Returns the template with each known `{name}` replaced by its value. Unknown names and lone
 /// braces stay.
-#[must_use]
 pub fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut filled = String::with_capacity(
         template.len() + values.iter().map(|(_, value)| value.len()).sum::<usize>(),

@@ -19,13 +19,11 @@ pub struct Identity {
     pub label: String,
     /// The hive's domain; empty for none.
     pub domain: String,
-    /// The operator's pronouns.
     pub operator_pronouns: String,
     /// The hive's name; empty for none.
     pub hive_name: String,
     /// The swarm's name; empty for none.
     pub swarm_name: String,
-    /// The name of our MCP server.
     pub mcp_server_name: String,
     /// The parent's name; empty for the operator.
     pub parent: String,
@@ -36,13 +34,11 @@ pub struct Identity {
 }
 
 /// Returns the system prompt.
-#[must_use]
 pub fn render(identity: &Identity) -> String {
     render_from(TEMPLATE, identity)
 }
 
 /// Returns the system prompt from another template.
-#[must_use]
 pub fn render_from(template: &str, identity: &Identity) -> String {
     let Identity {
         label,

@@ -51,7 +51,6 @@ pub enum ConversationOutcome {
 }
 
 /// Returns the prompt that asks the agent for its notes.
-#[must_use]
 pub fn checkpoint(outcome: ConversationOutcome) -> String {
     let outcome = match outcome {
         ConversationOutcome::Compacted => "cut down to a short summary",
@@ -62,7 +61,6 @@ pub fn checkpoint(outcome: ConversationOutcome) -> String {
 
 /// Returns the note about a conversation that was replaced without the agent's action: it names the
 /// transcript of the old one.
-#[must_use]
 pub fn reset(transcript: Option<&Path>) -> String {
     let transcript = transcript.map_or_else(String::new, |path| {
         let path = inert::one_line(&path.display().to_string(), PATH_CHARS_MAX);
@@ -73,7 +71,6 @@ pub fn reset(transcript: Option<&Path>) -> String {
 
 /// Returns the prompt of a turn that a message started; `reset` is empty, or says that the
 /// conversation is new.
-#[must_use]
 pub fn mail(
     begun: &Begun,
     presentation: Presentation,
@@ -103,13 +100,11 @@ pub fn mail(
 }
 
 /// Returns the prompt of a turn that the agent asked for.
-#[must_use]
 pub fn self_continue() -> String {
     tidy(CONTINUE)
 }
 
 /// Returns the first words of this message's prompt, the same at every attempt.
-#[must_use]
 pub fn opening(message_id: u64) -> String {
     format!("Message {message_id} from ")
 }
@@ -201,7 +196,6 @@ fn redelivery(begun: &Begun) -> String {
     )
 }
 
-/// Returns the cause of a redelivery as text.
 fn cause_text(cause: RedeliveryCause) -> &'static str {
     use RedeliveryCause as Cause;
     match cause {

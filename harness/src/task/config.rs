@@ -19,16 +19,13 @@ const TIMEOUT_SECS_MAX: u64 = 366 * 24 * 3600;
 pub struct TaskConfig {
     /// The parent of the directory `tasks` with records and output.
     pub run_dir: PathBuf,
-    /// The working directory of tasks.
     pub state_dir: PathBuf,
     /// The socket for requests.
     pub socket: PathBuf,
     /// The environment of tasks, as [`super::environment::build`] makes it; each task also gets its
     /// mark.
     pub environment: BTreeMap<OsString, OsString>,
-    /// The settings.
     pub settings: Settings,
-    /// The confinement of tasks.
     pub confinement: Confinement,
 }
 
@@ -65,27 +62,14 @@ pub struct Limits {
 /// Why the settings are not usable.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidSettings {
-    /// A setting is zero, so no task could run.
     #[error("{0} must be at least 1")]
     Zero(&'static str),
-    /// The default timeout exceeds the longest.
     #[error(
         "HIVE_BASH_TIMEOUT_SECS ({timeout}) must not be more than HIVE_BASH_TIMEOUT_MAX_SECS ({max})"
     )]
-    Timeout {
-        /// The default, in seconds.
-        timeout: u64,
-        /// The limit, in seconds.
-        max: u64,
-    },
-    /// A value exceeds the largest that the code supports.
+    Timeout { timeout: u64, max: u64 },
     #[error("{name} must be at most {max}")]
-    TooLarge {
-        /// Name of the setting.
-        name: &'static str,
-        /// The limit.
-        max: u64,
-    },
+    TooLarge { name: &'static str, max: u64 },
 }
 
 impl Settings {
@@ -154,7 +138,6 @@ impl Limits {
     /// first argument; `None` without limits.
     ///
     /// If the host refuses to set a limit, a stricter one applies already.
-    #[must_use]
     pub fn script(&self) -> Option<String> {
         const KIB: u64 = 1024;
         let Self { memory_bytes, cpu_secs, processes, file_bytes } = *self;

@@ -58,7 +58,6 @@ const CONFIGURED_BEGINNINGS: [&str; 7] =
 
 /// Returns the environment of every task. `configured` is claude's environment in `hive.toml`, keys
 /// included; it overrides inherited values.
-#[must_use]
 pub fn build(
     inherited: impl IntoIterator<Item = (OsString, OsString)>,
     configured: &BTreeMap<String, String>,

@@ -85,7 +85,6 @@ fn line(how: How) -> String {
 }
 
 /// Parses the line of the report.
-#[must_use]
 pub fn parse(report: &[u8]) -> Option<How> {
     let (word, number) = std::str::from_utf8(report).ok()?.strip_suffix('\n')?.split_once(' ')?;
     let number = number.parse().ok()?;

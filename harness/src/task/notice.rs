@@ -29,7 +29,6 @@ const DIR_BYTES_MAX: usize = 400;
 const INDENT: &str = "    ";
 
 /// Returns the message about these tasks, whose output is in `dir`.
-#[must_use]
 pub fn body(records: &[Record], dir: &Path) -> String {
     let ended: Vec<(&Record, &End)> =
         records.iter().filter_map(|record| Some((record, record.end.as_ref()?))).collect();
@@ -118,7 +117,6 @@ fn last_lines(tail: &str, bytes_max: usize) -> String {
 }
 
 /// Formats a duration for people.
-#[must_use]
 pub fn span(span: Duration) -> String {
     let secs = span.as_secs();
     match secs {

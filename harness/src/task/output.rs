@@ -39,7 +39,6 @@ pub struct Summary {
 
 impl Output {
     /// Returns the output so far.
-    #[must_use]
     pub fn summary(&self) -> Summary {
         let received = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = received.tail.iter().copied().collect();
@@ -66,7 +65,6 @@ impl Output {
 }
 
 /// Returns the output in the file of a task whose harness died.
-#[must_use]
 pub fn read_back(path: &Path) -> Summary {
     let read = || {
         let mut file = std::fs::File::open(path)?;

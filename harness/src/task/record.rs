@@ -20,11 +20,9 @@ const LOST: &str = "TASK_STATE_LOST";
 /// A task with its end, if it has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Number of the task.
     pub id: u64,
     /// The request that started it.
     pub request_id: String,
-    /// The command.
     pub command: String,
     /// The mark of its processes.
     pub mark: String,
@@ -34,7 +32,6 @@ pub struct Record {
     pub root: Option<Process>,
     /// When it was started.
     pub start_time: WallTime,
-    /// Timeout of the task.
     pub timeout: Duration,
     /// The end; `None` while it runs.
     pub end: Option<End>,
@@ -45,13 +42,10 @@ pub struct Record {
 /// The end of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
-    /// When.
     pub time: WallTime,
-    /// The kind of end.
     pub how: How,
     /// Number of processes that it left behind, which were ended.
     pub leftover_count: u32,
-    /// Output of the task.
     pub output: Summary,
 }
 
@@ -60,7 +54,6 @@ pub struct End {
 pub enum How {
     /// By itself, with this code.
     Exited(i32),
-    /// By this signal.
     Signaled(i32),
     /// Its timeout expired.
     TimedOut,
@@ -82,7 +75,6 @@ impl How {
 
 impl Record {
     /// Returns the text of the record.
-    #[must_use]
     pub fn text(&self) -> String {
         let Self {
             id,
@@ -113,7 +105,6 @@ impl Record {
     }
 
     /// Parses a record; `None` if it is invalid.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
         let word = |name: &str| value[name].as_str().map(str::to_owned);

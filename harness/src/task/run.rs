@@ -52,13 +52,11 @@ pub struct Run {
 /// The end of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// The kind of end.
     pub how: How,
     /// Number of processes that the first one left behind.
     pub leftover_count: u32,
 }
 
-/// Starts a command.
 pub fn start(config: &TaskConfig, tasks: &Tasks, mark: &str, command: &str) -> io::Result<Run> {
     let (reader, writer) = io::pipe()?;
     let also_writer = writer.try_clone()?;

@@ -47,11 +47,8 @@ pub struct Sandbox {
     pub user_namespaces: bool,
     /// Whether this bubblewrap can switch user namespaces off inside.
     pub can_disable: bool,
-    /// The agent's home.
     pub home_dir: PathBuf,
-    /// The harness's run directory.
     pub run_dir: PathBuf,
-    /// The working directory of tasks.
     pub state_dir: PathBuf,
     /// The directory of the harness's settings.
     pub private_dir: PathBuf,
@@ -62,7 +59,6 @@ const CLAUDE_LEFT: [&str; 2] = ["skills", "plugins"];
 
 impl Confinement {
     /// Returns the command line that runs `bash` with these arguments.
-    #[must_use]
     pub fn command(&self, bash: Vec<OsString>) -> (OsString, Vec<OsString>) {
         match self {
             Self::None => ("bash".into(), bash),
@@ -84,7 +80,6 @@ impl Confinement {
     /// Returns the command line that runs another program like a task, but ends all its processes
     /// with the first one, whose exit code it reports. Its environment has names of
     /// [`fence::wrapped`]: requested variables must not be obeyed before the fence.
-    #[must_use]
     pub fn program(&self, command: Vec<OsString>) -> Vec<OsString> {
         let before = match self {
             Self::None => Vec::new(),
@@ -105,7 +100,6 @@ impl Confinement {
     }
 
     /// Returns whether tasks have sandboxes.
-    #[must_use]
     pub fn is_sandbox(&self) -> bool {
         matches!(self, Self::Sandbox(_))
     }
@@ -219,7 +213,6 @@ fn is_real_dir(path: &Path) -> bool {
 
 /// Tries the strongest sandbox first. Returns the confinement that works here, and why it is not a
 /// sandbox.
-#[must_use]
 pub fn choose(mut sandbox: Sandbox) -> (Confinement, Option<String>) {
     let Err(why) = sandbox.try_once() else { return (Confinement::Sandbox(sandbox), None) };
     // Before 0.8 bubblewrap has no option to switch user namespaces off; the fence does that too.

@@ -39,15 +39,8 @@ pub struct Records {
 /// Why the directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The disk or its permissions.
     #[error("cannot use {}: {source}; check HIVE_RUN_DIR and the room on its disk", .path.display())]
-    Io {
-        /// The path.
-        path: PathBuf,
-        /// Error of the host.
-        source: io::Error,
-    },
-    /// Another harness uses it.
+    Io { path: PathBuf, source: io::Error },
     #[error("another harness runs shell tasks in {}; give each agent a run directory of its own", .0.display())]
     InUse(PathBuf),
 }
@@ -94,20 +87,16 @@ impl Store {
             .open(self.output_path(id))
     }
 
-    /// Returns the directory.
-    #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
     /// Returns the path of a task's output.
-    #[must_use]
     pub fn output_path(&self, id: u64) -> PathBuf {
         output_path(&self.dir, id)
     }
 
     /// Returns the size of a task's output on disk, in bytes.
-    #[must_use]
     pub fn output_bytes(&self, id: u64) -> u64 {
         fs::metadata(self.output_path(id)).map_or(0, |metadata| metadata.len())
     }

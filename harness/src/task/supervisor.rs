@@ -44,25 +44,12 @@ pub struct Supervisor {
 /// Why the supervisor did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The directory cannot be used.
     #[error(transparent)]
     Store(#[from] OpenError),
-    /// The file that bash reads before each command cannot be written.
     #[error("cannot write {}: {source}; check HIVE_RUN_DIR and the room on its disk", .path.display())]
-    BashEnv {
-        /// The path.
-        path: PathBuf,
-        /// Error of the host.
-        source: io::Error,
-    },
-    /// The socket cannot be bound.
+    BashEnv { path: PathBuf, source: io::Error },
     #[error("cannot listen on {}: {source}; choose a short HIVE_RUN_DIR that this user owns", .path.display())]
-    Socket {
-        /// The path.
-        path: PathBuf,
-        /// Error of the host.
-        source: io::Error,
-    },
+    Socket { path: PathBuf, source: io::Error },
 }
 
 impl Supervisor {
@@ -171,7 +158,6 @@ pub(super) struct Inner {
     pub(super) ended_hint: Notify,
 }
 
-/// A request for a task.
 #[derive(Clone, Debug)]
 pub(super) struct TaskRequest {
     pub(super) request_id: String,
@@ -295,7 +281,6 @@ impl Inner {
         self.ended_hint.notify_one();
     }
 
-    /// Finds a task.
     pub(super) fn find(self: &Arc<Self>, id: u64) -> Result<TaskWaiter, TaskRefusal> {
         let mut table = self.table();
         if !table.is_allowed {
@@ -319,7 +304,6 @@ pub(super) struct TaskWaiter {
     ended: watch::Receiver<bool>,
 }
 
-/// A snapshot of a task.
 #[derive(Debug)]
 pub(super) struct TaskSnapshot {
     pub(super) record: Record,

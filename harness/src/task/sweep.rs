@@ -20,7 +20,6 @@ const KILL_ROUNDS_MAX: u32 = 300;
 /// A task whose processes are searched.
 #[derive(Clone, Copy, Debug)]
 pub struct TaskProcesses<'a> {
-    /// The mark of its processes.
     pub mark: &'a str,
     /// Its first process, if that is known for this boot of the host.
     pub root: Option<Process>,

@@ -26,7 +26,6 @@ pub enum Input {
     AgentChanged(Box<Agent>),
     /// The broker reports that the agent's parent or a child changed.
     KinChanged(Kin),
-    /// A command of the operator.
     Command(Command),
     /// A command that this version does not know; its id.
     UnknownCommand(u64),
@@ -84,7 +83,6 @@ pub struct Configured {
 /// A CLI that can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Whether it has a login.
     pub logged_in: bool,
     /// Problems around it: a subject and a text each.
     pub problems: Vec<(String, String)>,
@@ -112,7 +110,6 @@ pub struct Attachment {
 /// A turn to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Begun {
-    /// The turn.
     pub turn_id: u64,
     /// The delivery that started it.
     pub delivery: Delivery,
@@ -133,7 +130,6 @@ pub struct Begun {
 pub struct LoginWanted {
     /// The number of the dialogue.
     pub login_id: u64,
-    /// The operator's terminal.
     pub terminal: Terminal,
 }
 

@@ -22,7 +22,6 @@ pub enum Trigger {
 
 impl Trigger {
     /// Returns the turn's kind.
-    #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
             Self::Mail(_) => Kind::Mail,
@@ -33,7 +32,6 @@ impl Trigger {
     }
 
     /// Returns the step of this trigger.
-    #[must_use]
     pub fn step(&self) -> Step {
         match self {
             Self::Mail(_) | Self::Continue => Step::Work,
@@ -43,7 +41,6 @@ impl Trigger {
     }
 
     /// Returns the message and the number of the attempt, as text.
-    #[must_use]
     pub fn summary(&self) -> String {
         match self {
             Self::Mail(begun) => {
@@ -71,8 +68,6 @@ pub enum Step {
 /// A turn that is open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// The turn.
     pub turn_id: u64,
-    /// Trigger of the turn.
     pub trigger: Trigger,
 }

@@ -37,17 +37,12 @@ const IDLE_LEAVE_PATIENCE: Duration = Duration::from_secs(3);
 /// Defaults for values that the broker does not set.
 #[derive(Clone, Debug)]
 pub struct Defaults {
-    /// The agent's name.
     pub label: String,
-    /// The model.
     pub model: String,
-    /// The operator's pronouns.
     pub operator_pronouns: String,
-    /// The name of our MCP server.
     pub mcp_server_name: String,
     /// When the conversation is compacted or replaced.
     pub watermarks: Watermarks,
-    /// The agent's own MCP servers.
     pub extra_servers: Vec<String>,
 }
 
@@ -79,7 +74,6 @@ pub struct Machine {
 
 impl Machine {
     /// Creates a machine that attaches first.
-    #[must_use]
     pub fn new(spans: Spans, defaults: Defaults) -> Self {
         Self {
             spans,
@@ -154,7 +148,6 @@ impl Machine {
     }
 
     /// Returns the turn whose claude runs, or is about to.
-    #[must_use]
     pub fn running_turn_id(&self) -> Option<u64> {
         match &self.phase {
             Phase::Running(run) => Some(run.plan.job.turn_id),

@@ -70,17 +70,13 @@ pub enum Leaving {
 /// A claude to start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Launch {
-    /// The turn.
     pub turn_id: u64,
-    /// The model.
     pub model: String,
     /// Whether it continues the conversation.
     pub continues: bool,
     /// Values of the system prompt.
     pub identity: Identity,
-    /// The agent's tool groups.
     pub tool_groups: Vec<String>,
-    /// Trigger of the turn.
     pub trigger: Trigger,
     /// The step of the turn that this run executes.
     pub step: Step,
@@ -95,9 +91,7 @@ pub struct Launch {
 /// How a turn ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ending {
-    /// The turn.
     pub turn_id: u64,
-    /// The outcome of the turn.
     pub outcome: Option<Outcome>,
     /// Error of the turn; empty if there is none.
     pub error: String,
@@ -107,15 +101,11 @@ pub struct Ending {
     pub returned_tool_use_ids: Vec<String>,
     /// Resources that it used.
     pub usage: Usage,
-    /// The model.
     pub model: String,
-    /// Size of the context.
     pub context_tokens: u64,
-    /// Size of the model's window.
     pub context_window_tokens: u64,
     /// When the rate limit ends.
     pub retry_time: Option<WallTime>,
-    /// Whether the conversation was compacted.
     pub compacted: bool,
     /// How often each tool was called.
     pub tool_uses: Vec<ToolUse>,

@@ -31,16 +31,7 @@ pub(crate) enum Phase {
     /// The turn is no longer ours, and its claude dies.
     Discarding(After),
     /// claude is gone, and the end of the turn is reported to the broker.
-    Ending {
-        /// The turn.
-        turn_id: u64,
-        /// The turn's kind.
-        kind: Kind,
-        /// Outcome of the turn.
-        outcome: Outcome,
-        /// Error of the turn.
-        error: String,
-    },
+    Ending { turn_id: u64, kind: Kind, outcome: Outcome, error: String },
     /// Waiting until this time for a new session, after an unexpected refusal.
     Recovering(BootTime),
     /// Waiting for the broker's confirmation that no turn is open.
@@ -92,7 +83,6 @@ pub(crate) enum Cli {
     Ready,
     /// It cannot be used.
     Broken {
-        /// The error.
         error: String,
         /// When to probe again.
         next_at: BootTime,

@@ -15,7 +15,6 @@ use crate::turn::output::Ending;
 /// Maximum bytes of an id's other fields in the call that ends the turn.
 const ID_FIELDS_BYTES_MAX: usize = 8;
 
-/// The plan of a turn.
 #[derive(Debug)]
 pub(crate) struct TurnPlan {
     pub(crate) job: Job,

@@ -31,7 +31,6 @@ impl Default for ResetRule {
 impl ResetRule {
     /// Returns why a conversation is over whose last turn began and was last measured at these
     /// times; `None`: it continues.
-    #[must_use]
     pub fn reason(
         &self,
         began: WallTime,

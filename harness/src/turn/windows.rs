@@ -27,7 +27,6 @@ pub struct Parts(Vec<(String, u64)>);
 
 impl Parts {
     /// Orders the windows so that the longest matching part applies.
-    #[must_use]
     pub fn new(windows: BTreeMap<String, u64>) -> Self {
         let mut parts: Vec<(String, u64)> =
             windows.into_iter().map(|(part, tokens)| (part.to_lowercase(), tokens)).collect();
@@ -44,7 +43,6 @@ impl Parts {
 
 impl Windows {
     /// Returns the window of a model for which claude reported `reported` tokens; 0 if it has not.
-    #[must_use]
     pub fn effective(&self, model: &str, reported: u64) -> u64 {
         match (self.set(&model.to_lowercase()), reported) {
             (None, 0) => FALLBACK,

@@ -10,7 +10,6 @@ use tonic::transport::Channel;
 /// The receipt of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct Receipt {
-    /// Number of the message.
     pub message_id: u64,
     /// The number of the message that it superseded; 0 for none.
     pub superseded_message_id: u64,

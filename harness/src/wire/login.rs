@@ -28,7 +28,6 @@ pub struct End {
     pub exit_code: i32,
 }
 
-/// An action of the operator.
 #[derive(Clone, Debug)]
 pub enum OperatorAction {
     /// Input of the terminal.

@@ -23,13 +23,11 @@ use hive_proto::v1;
 use tonic::Status;
 
 /// Returns a time in RFC 3339, with as many digits as it needs.
-#[must_use]
 pub fn rfc3339(time: WallTime) -> String {
     timestamp(time).to_string()
 }
 
 /// Returns the name of a state in the contract, for the log.
-#[must_use]
 pub fn state_name(state: HarnessState) -> &'static str {
     v1::HarnessState::from(state).as_str_name()
 }

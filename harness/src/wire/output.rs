@@ -26,9 +26,7 @@ pub enum Source {
 pub struct Line {
     /// Its number within the turn.
     pub sequence: u64,
-    /// Source of the line.
     pub source: Source,
-    /// Text of the line.
     pub text: String,
     /// When it was written.
     pub time: WallTime,

@@ -18,7 +18,6 @@ use crate::turn::input::{Attachment, LoginWanted, Terminal};
 pub struct Attached {
     /// Proof of the session.
     pub session_token: String,
-    /// The number of the session.
     pub session_epoch: u64,
     /// Values for the machine.
     pub facts: Attachment,
@@ -29,11 +28,9 @@ pub struct Attached {
 pub enum BrokerMessage {
     /// The session began, or goes on.
     Attached(Box<Attached>),
-    /// A command of the operator.
     Command(Command),
     /// A command that this version does not know.
     UnknownCommand(u64),
-    /// The agent changed.
     AgentChanged(Box<Agent>),
     /// The agent's parent or a child changed.
     KinChanged(Kin),
@@ -41,7 +38,6 @@ pub enum BrokerMessage {
     LoginWanted(LoginWanted),
 }
 
-/// The stream.
 #[derive(Debug)]
 pub struct Stream(Streaming<v1::AttachResponse>);
 

@@ -47,7 +47,6 @@ impl Servers {
 
 impl Serving {
     /// Returns whether it is a server whose client lives, or in the process group of one.
-    #[must_use]
     pub fn spares(&self, entry: &Entry, lives: impl Fn(Process) -> bool) -> bool {
         self.0.iter().any(|(root, client)| {
             (*root == entry.process || root.pid == entry.group) && lives(*client)
@@ -55,7 +54,6 @@ impl Serving {
     }
 
     /// Returns whether it is the first process of a server.
-    #[must_use]
     pub fn has(&self, process: Process) -> bool {
         self.0.contains_key(&process)
     }
@@ -70,7 +68,6 @@ pub struct Entered {
 
 impl Entered {
     /// Returns the first process of the server.
-    #[must_use]
     pub fn root(&self) -> Process {
         self.root
     }

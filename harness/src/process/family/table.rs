@@ -8,24 +8,20 @@ use super::{Process, all};
 /// A process as its line in `/proc` shows it.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// Id and start time.
     pub process: Process,
     /// The number of its parent.
     pub parent: i32,
-    /// Its process group.
     pub group: i32,
     /// Whether it has ended and waits to be reaped.
     pub is_zombie: bool,
 }
 
 /// Returns all visible processes.
-#[must_use]
 pub fn snapshot() -> Vec<Entry> {
     all().filter_map(read).collect()
 }
 
 /// Returns the descendants of `root`, without spared processes and their descendants.
-#[must_use]
 pub fn below(root: i32, entries: &[Entry], is_spared: impl Fn(&Entry) -> bool) -> Vec<Entry> {
     let mut children: HashMap<i32, Vec<Entry>> = HashMap::new();
     for entry in entries {
@@ -45,7 +41,6 @@ pub fn below(root: i32, entries: &[Entry], is_spared: impl Fn(&Entry) -> bool) -
 }
 
 /// Returns the entry of the process that has this number now.
-#[must_use]
 pub fn read(pid: i32) -> Option<Entry> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     parse(pid, &stat)
@@ -54,7 +49,6 @@ pub fn read(pid: i32) -> Option<Entry> {
 /// Returns the environment with which a process was started; empty for zombies. `None` if a live
 /// process shows none, or two different ones: it has none, or is inside an `exec`. The kernel then
 /// has removed the old one and does not show the new one yet.
-#[must_use]
 pub fn environment(process: Process) -> Option<Vec<u8>> {
     let read = || fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
     let environment = read();
@@ -63,7 +57,6 @@ pub fn environment(process: Process) -> Option<Vec<u8>> {
 }
 
 /// Returns whether this exact process lives.
-#[must_use]
 pub fn lives(process: Process) -> bool {
     read(process.pid).is_some_and(|entry| entry.process == process && !entry.is_zombie)
 }

@@ -67,8 +67,6 @@ impl Running {
     }
 }
 
-/// Returns the mark in an environment.
-#[must_use]
 pub fn mark(environment: &[u8]) -> Option<&str> {
     let line = environment
         .split(|byte| *byte == 0)

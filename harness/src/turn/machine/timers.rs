@@ -9,7 +9,6 @@ use crate::turn::phase::{Cli, Phase};
 
 impl Machine {
     /// Returns when [`crate::turn::input::Input::Tick`] is due, if ever.
-    #[must_use]
     pub fn deadline(&self) -> Option<BootTime> {
         let cli = match &self.cli {
             Cli::Broken { next_at, .. } if self.may_probe() => Some(*next_at),
