@@ -65,16 +65,22 @@ pub struct Verdict {
     pub too_long: bool,
 }
 
+impl Verdict {
+    pub(crate) fn new(outcome: Outcome, error: impl Into<String>) -> Self {
+        Self { outcome, error: error.into(), retry_time: None, too_long: false }
+    }
+}
+
 /// Judges the end of a process.
 pub fn classify(evidence: &Evidence<'_>) -> Verdict {
     let Evidence { exit, transcript, stop, retry_fallback: _ } = evidence;
     if let Some(StopCause::Unfenced(breach)) = stop {
-        return verdict(Outcome::Unavailable, breach.to_string());
+        return Verdict::new(Outcome::Unavailable, breach.to_string());
     }
     let result = transcript.result.as_ref();
     // A turn that the model ended is done, whatever happened before.
     if result.is_some_and(|result| !result.is_error && result.subtype == "success") {
-        return verdict(Outcome::Ok, String::new());
+        return Verdict::new(Outcome::Ok, String::new());
     }
     if let Some(stop) = stop {
         return stopped(stop);
@@ -83,7 +89,7 @@ pub fn classify(evidence: &Evidence<'_>) -> Verdict {
         Some(result) => by_fields(result, transcript.api_error.as_ref()),
         None => match transcript.api_error.as_ref() {
             Some(error) => by_kind(&error.kind, error.status)
-                .unwrap_or_else(|| verdict(Outcome::Failed, without_result(*exit))),
+                .unwrap_or_else(|| Verdict::new(Outcome::Failed, without_result(*exit))),
             None => by_markers(transcript.markers, *exit, transcript),
         },
     };
@@ -116,7 +122,7 @@ pub fn classify_compaction(evidence: &Evidence<'_>) -> Verdict {
             };
             Verdict {
                 retry_time: reset_time(evidence, outcome),
-                ..verdict(outcome, line::beginning(words, ERROR_BYTES_MAX))
+                ..Verdict::new(outcome, line::beginning(words, ERROR_BYTES_MAX))
             }
         }
         None => {
@@ -127,7 +133,7 @@ pub fn classify_compaction(evidence: &Evidence<'_>) -> Verdict {
             ];
             let words = said.into_iter().find(|words| !words.is_empty());
             let words = words.unwrap_or("claude did not say that it compacted anything");
-            verdict(Outcome::Failed, line::beginning(words, ERROR_BYTES_MAX))
+            Verdict::new(Outcome::Failed, line::beginning(words, ERROR_BYTES_MAX))
         }
     }
 }
@@ -174,15 +180,11 @@ fn reset_time(evidence: &Evidence<'_>, outcome: Outcome) -> Option<WallTime> {
     reset.map(|seconds| WallTime(seconds.saturating_mul(1000))).or(evidence.retry_fallback)
 }
 
-fn verdict(outcome: Outcome, error: impl Into<String>) -> Verdict {
-    Verdict { outcome, error: error.into(), retry_time: None, too_long: false }
-}
-
 /// Judges a process that the harness ended.
 pub fn stopped(stop: &StopCause) -> Verdict {
     match stop {
-        StopCause::Cancelled => verdict(Outcome::Cancelled, "cancelled by the operator"),
-        StopCause::Drained => verdict(Outcome::Drained, "the harness was shut down"),
+        StopCause::Cancelled => Verdict::new(Outcome::Cancelled, "cancelled by the operator"),
+        StopCause::Drained => Verdict::new(Outcome::Drained, "the harness was shut down"),
         StopCause::Idle { seconds, in_tool } => {
             // A silence of the API is an outage; a tool that never returns may be the message's
             // fault.
@@ -191,18 +193,18 @@ pub fn stopped(stop: &StopCause) -> Verdict {
             } else {
                 (Outcome::Unavailable, "the model's API did not answer")
             };
-            verdict(
+            Verdict::new(
                 outcome,
                 format!(
                     "{what}: nothing was heard from claude for {seconds} s (HIVE_TURN_IDLE_TIMEOUT_SECS)"
                 ),
             )
         }
-        StopCause::Overlong(seconds) => verdict(
+        StopCause::Overlong(seconds) => Verdict::new(
             Outcome::Failed,
             format!("the turn took longer than {seconds} s (HIVE_TURN_MAX_SECS)"),
         ),
-        StopCause::Unfenced(breach) => verdict(Outcome::Unavailable, breach.to_string()),
+        StopCause::Unfenced(breach) => Verdict::new(Outcome::Unavailable, breach.to_string()),
     }
 }
 
@@ -219,8 +221,8 @@ fn by_fields(result: &TurnResult, api_error: Option<&ApiError>) -> Verdict {
     }
     match result.terminal_reason.as_str() {
         // Without a kind or a status, the connection was refused or lost.
-        "api_error" => verdict(Outcome::Unavailable, ""),
-        _ => verdict(Outcome::Failed, ""),
+        "api_error" => Verdict::new(Outcome::Unavailable, ""),
+        _ => Verdict::new(Outcome::Failed, ""),
     }
 }
 
@@ -239,16 +241,16 @@ fn by_kind(kind: &str, status: Option<u16>) -> Option<Verdict> {
             _ => Outcome::Unavailable,
         },
     };
-    Some(verdict(outcome, ""))
+    Some(Verdict::new(outcome, ""))
 }
 
 /// Judges by texts, for versions of the CLI without fields.
 fn by_markers(markers: Markers, exit: Exit, transcript: &Transcript) -> Verdict {
     if markers.rate_limited {
-        return verdict(Outcome::RateLimited, "");
+        return Verdict::new(Outcome::RateLimited, "");
     }
     if markers.auth_failed {
-        return verdict(Outcome::AuthFailed, "");
+        return Verdict::new(Outcome::AuthFailed, "");
     }
     if transcript.stderr().contains("Prompt is too long") {
         return too_long("Prompt is too long");
@@ -258,13 +260,13 @@ fn by_markers(markers: Markers, exit: Exit, transcript: &Transcript) -> Verdict 
     let stderr = transcript.stderr();
     let said =
         if stderr.is_empty() { String::new() } else { format!(": {}", line::ending(stderr, 1000)) };
-    verdict(outcome, format!("{}{said}", without_result(exit)))
+    Verdict::new(outcome, format!("{}{said}", without_result(exit)))
 }
 
 fn too_long(words: &str) -> Verdict {
     Verdict {
         too_long: true,
-        ..verdict(
+        ..Verdict::new(
             Outcome::Unavailable,
             format!("{words}: the conversation has outgrown the model's window"),
         )

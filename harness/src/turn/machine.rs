@@ -149,20 +149,10 @@ impl Machine {
 
     /// Returns the turn whose claude runs, or is about to.
     pub fn running_turn_id(&self) -> Option<u64> {
-        match &self.phase {
-            Phase::Running(run) => Some(run.plan.job.turn_id),
-            Phase::Probing(job) => Some(job.turn_id),
-            Phase::Detached
-            | Phase::Starting
-            | Phase::Stopped
-            | Phase::Beginning
-            | Phase::Opening(_)
-            | Phase::Discarding(_)
-            | Phase::Ending { .. }
-            | Phase::Recovering(_)
-            | Phase::Leaving
-            | Phase::Gone => None,
+        if let Phase::Running(run) = &self.phase {
+            return Some(run.plan.job.turn_id);
         }
+        if let Phase::Probing(job) = &self.phase { Some(job.turn_id) } else { None }
     }
 
     fn emit(&mut self, output: Output) {

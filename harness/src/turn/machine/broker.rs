@@ -8,6 +8,7 @@ use hive_core::park;
 use hive_core::time::Now;
 use hive_core::turn::{Kind, Outcome};
 
+use crate::claude::outcome::{StopCause, Verdict, stopped};
 use crate::turn::input::{Attachment, Begun, EndTurnAnswer};
 use crate::turn::job::{Job, Trigger};
 use crate::turn::machine::{LEAVE_PATIENCE, Machine};
@@ -26,10 +27,9 @@ impl Machine {
         match &self.phase {
             Phase::Detached | Phase::Recovering(_) | Phase::Stopped => self.begin_session(now),
             Phase::Starting | Phase::Discarding(_) | Phase::Gone => {}
-            Phase::Running(run) if !resumed || open_turn != Some(run.plan.job.turn_id) => {
-                self.lose_turn(now);
-            }
-            Phase::Probing(job) if !resumed || open_turn != Some(job.turn_id) => {
+            Phase::Running(_) | Phase::Probing(_)
+                if !resumed || open_turn != self.running_turn_id() =>
+            {
                 self.lose_turn(now);
             }
             // Calls of the old session will not be answered any more.
@@ -106,22 +106,13 @@ impl Machine {
     pub(super) fn fenced(&mut self, why: &str, _now: Now) {
         self.note(format!("the session is lost: {why}"));
         self.orders.forget_cancels();
-        match self.phase {
-            Phase::Running(_) => {
-                self.emit(Output::Signal(Signal::Kill));
-                self.phase = Phase::Discarding(After::Attach);
-            }
-            Phase::Discarding(_) => self.phase = Phase::Discarding(After::Attach),
-            Phase::Gone => {}
-            Phase::Detached
-            | Phase::Starting
-            | Phase::Stopped
-            | Phase::Beginning
-            | Phase::Opening(_)
-            | Phase::Probing(_)
-            | Phase::Ending { .. }
-            | Phase::Recovering(_)
-            | Phase::Leaving => self.attach_again(),
+        if matches!(self.phase, Phase::Running(_)) {
+            self.emit(Output::Signal(Signal::Kill));
+        }
+        if matches!(self.phase, Phase::Running(_) | Phase::Discarding(_)) {
+            self.phase = Phase::Discarding(After::Attach);
+        } else {
+            self.attach_again();
         }
     }
 
@@ -171,34 +162,23 @@ impl Machine {
     }
 
     pub(super) fn opened(&mut self, turn_id: u64, now: Now) {
-        let trigger = match self.phase {
-            Phase::Opening(Kind::Checkpoint) => Trigger::Checkpoint,
-            Phase::Opening(Kind::Compact) => Trigger::Compact,
-            Phase::Opening(Kind::Mail | Kind::Continue) => Trigger::Continue,
-            Phase::Detached
-            | Phase::Starting
-            | Phase::Stopped
-            | Phase::Beginning
-            | Phase::Probing(_)
-            | Phase::Running(_)
-            | Phase::Discarding(_)
-            | Phase::Ending { .. }
-            | Phase::Recovering(_)
-            | Phase::Leaving
-            | Phase::Gone => return,
+        let Phase::Opening(kind) = self.phase else { return };
+        let trigger = match kind {
+            Kind::Checkpoint => Trigger::Checkpoint,
+            Kind::Compact => Trigger::Compact,
+            Kind::Mail | Kind::Continue => Trigger::Continue,
         };
         self.accept(Job { turn_id, trigger }, now);
     }
 
     pub(super) fn not_opened(&mut self, now: Now) {
-        if matches!(self.phase, Phase::Opening(_)) {
-            // Mail may have come in between; its turn must first be run, or ended.
-            if self.is_leaving() {
-                self.phase = Phase::Leaving;
-                self.leave_by = Some(now.boot.after(LEAVE_PATIENCE));
-                self.emit(Output::Leave);
-                return;
-            }
+        if !matches!(self.phase, Phase::Opening(_)) {
+            return;
+        }
+        // Mail may have come in between; its turn must first be run, or ended.
+        if self.is_leaving() {
+            self.leave_within(LEAVE_PATIENCE, now);
+        } else {
             self.begin_first = true;
             self.await_turn(now);
         }
@@ -211,9 +191,9 @@ impl Machine {
         self.forget_status();
         self.parked = None;
         if self.is_leaving() {
-            self.end_unrun(&job, Outcome::Drained, "the harness was shut down".to_owned(), now);
+            self.end_unrun(&job, stopped(&StopCause::Drained), now);
         } else if self.orders.cancels(job.turn_id) {
-            self.end_unrun(&job, Outcome::Cancelled, "cancelled by the operator".to_owned(), now);
+            self.end_unrun(&job, stopped(&StopCause::Cancelled), now);
         } else if self.login.is_open() {
             // The end of the dialogue probes the CLI.
             self.phase = Phase::Probing(job);
@@ -226,7 +206,8 @@ impl Machine {
     }
 
     /// Ends a turn for which no claude was started.
-    pub(super) fn end_unrun(&mut self, job: &Job, outcome: Outcome, error: String, now: Now) {
+    pub(super) fn end_unrun(&mut self, job: &Job, verdict: Verdict, now: Now) {
+        let Verdict { outcome, error, .. } = verdict;
         let ending =
             Ending { turn_id: job.turn_id, error, model: self.next_model(), ..Ending::default() };
         self.end(ending, job.trigger.kind(), outcome, now);
@@ -281,16 +262,8 @@ impl Machine {
         if !matches!(self.phase, Phase::Leaving) {
             return;
         }
-        match open_turn {
-            Some(turn_id) => {
-                let ending = Ending {
-                    turn_id,
-                    error: "the harness was shut down".to_owned(),
-                    ..Ending::default()
-                };
-                self.end(ending, Kind::Mail, Outcome::Drained, now);
-            }
-            None => self.end_program(),
-        }
+        let Some(turn_id) = open_turn else { return self.end_program() };
+        let Verdict { outcome, error, .. } = stopped(&StopCause::Drained);
+        self.end(Ending { turn_id, error, ..Ending::default() }, Kind::Mail, outcome, now);
     }
 }

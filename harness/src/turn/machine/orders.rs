@@ -4,6 +4,7 @@
 //! that, the next one finds it open.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use hive_core::command::{Command, Order};
 use hive_core::limits::ERROR_BYTES_MAX;
@@ -11,7 +12,7 @@ use hive_core::time::{BootTime, Now};
 use hive_core::turn::Outcome;
 
 use crate::claude::line;
-use crate::claude::outcome::StopCause;
+use crate::claude::outcome::{StopCause, stopped};
 use crate::turn::machine::{IDLE_LEAVE_PATIENCE, LEAVE_PATIENCE, Machine};
 use crate::turn::output::{Leaving, Output, Signal};
 use crate::turn::phase::Phase;
@@ -169,41 +170,29 @@ impl Machine {
         if self.orders.cancels.iter().any(|(known, _)| *known == command_id) {
             return;
         }
-        let not_running = || format!("turn {turn_id} is not running");
-        match &self.phase {
-            Phase::Running(run) if run.plan.job.turn_id == turn_id => {
-                self.orders.cancels.push((command_id, turn_id));
-                self.stop(StopCause::Cancelled, Signal::Interrupt, now);
-            }
-            Phase::Probing(job) if job.turn_id == turn_id => {
-                let job = job.clone();
-                self.orders.cancels.push((command_id, turn_id));
-                self.end_unrun(
-                    &job,
-                    Outcome::Cancelled,
-                    "cancelled by the operator".to_owned(),
-                    now,
-                );
-            }
-            Phase::Ending { turn_id: ending, .. } if *ending == turn_id => {
-                self.orders.cancels.push((command_id, turn_id));
-            }
-            // The command may overtake the answer that names its turn.
-            Phase::Beginning | Phase::Opening(_) if turn_id > self.highest_turn_id => {
-                self.orders.cancels.push((command_id, turn_id));
-            }
-            Phase::Detached
-            | Phase::Starting
-            | Phase::Stopped
-            | Phase::Beginning
-            | Phase::Opening(_)
-            | Phase::Probing(_)
-            | Phase::Running(_)
-            | Phase::Discarding(_)
-            | Phase::Ending { .. }
-            | Phase::Recovering(_)
-            | Phase::Leaving
-            | Phase::Gone => self.close(command_id, not_running()),
+        let is_ending =
+            matches!(self.phase, Phase::Ending { turn_id: ending, .. } if ending == turn_id);
+        // The command may overtake the answer that names its turn.
+        let is_early = matches!(self.phase, Phase::Beginning | Phase::Opening(_))
+            && turn_id > self.highest_turn_id;
+        let is_running = self.running_turn_id() == Some(turn_id);
+        if !(is_running || is_ending || is_early) {
+            self.close(command_id, format!("turn {turn_id} is not running"));
+            return;
+        }
+        self.orders.cancels.push((command_id, turn_id));
+        if is_running {
+            self.stop_turn(StopCause::Cancelled, now);
+        }
+    }
+
+    /// Stops the turn whose claude runs, or ends the one that is probed.
+    fn stop_turn(&mut self, cause: StopCause, now: Now) {
+        if let Phase::Probing(job) = &self.phase {
+            let job = job.clone();
+            self.end_unrun(&job, stopped(&cause), now);
+        } else {
+            self.stop(cause, Signal::Interrupt, now);
         }
     }
 
@@ -255,39 +244,31 @@ impl Machine {
 
     /// Starts the end if no claude runs; a running one has its grace.
     fn begin_leaving(&mut self, now: Now) {
-        let patience = Some(now.boot.after(LEAVE_PATIENCE));
         match &self.phase {
             Phase::Detached | Phase::Starting | Phase::Stopped | Phase::Recovering(_) => {
                 self.end_program()
             }
-            Phase::Beginning => {
-                self.phase = Phase::Leaving;
-                self.leave_by = Some(now.boot.after(IDLE_LEAVE_PATIENCE));
-                self.emit(Output::Leave);
+            Phase::Beginning => self.leave_within(IDLE_LEAVE_PATIENCE, now),
+            Phase::Opening(_) | Phase::Ending { .. } => {
+                self.leave_by = Some(now.boot.after(LEAVE_PATIENCE));
             }
-            Phase::Opening(_) | Phase::Ending { .. } => self.leave_by = patience,
-            Phase::Probing(job) => {
-                let job = job.clone();
-                self.end_unrun(&job, Outcome::Drained, "the harness was shut down".to_owned(), now);
-            }
+            Phase::Probing(_) => self.stop_turn(StopCause::Drained, now),
             Phase::Running(_) | Phase::Discarding(_) | Phase::Leaving | Phase::Gone => {}
         }
     }
 
+    /// Waits for the broker's confirmation that no turn is open, and then ends the program.
+    pub(super) fn leave_within(&mut self, patience: Duration, now: Now) {
+        self.phase = Phase::Leaving;
+        self.leave_by = Some(now.boot.after(patience));
+        self.emit(Output::Leave);
+    }
+
     fn drain_at_once(&mut self, now: Now) {
-        match &self.phase {
-            Phase::Running(_) => self.stop(StopCause::Drained, Signal::Kill, now),
-            Phase::Discarding(_) => {}
-            Phase::Detached
-            | Phase::Starting
-            | Phase::Stopped
-            | Phase::Beginning
-            | Phase::Opening(_)
-            | Phase::Probing(_)
-            | Phase::Ending { .. }
-            | Phase::Recovering(_)
-            | Phase::Leaving
-            | Phase::Gone => self.end_unanswered(),
+        if matches!(self.phase, Phase::Running(_)) {
+            self.stop(StopCause::Drained, Signal::Kill, now);
+        } else if !matches!(self.phase, Phase::Discarding(_)) {
+            self.end_unanswered();
         }
     }
 }

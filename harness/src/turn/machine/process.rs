@@ -6,7 +6,7 @@ use hive_core::turn::Outcome;
 
 use crate::claude::event::{Event, Init};
 use crate::claude::fences::{Breach, Expected, missing_extras};
-use crate::claude::outcome::{Exit, StopCause};
+use crate::claude::outcome::{Exit, StopCause, Verdict};
 use crate::claude::transcript::Transcript;
 use crate::turn::input::Found;
 use crate::turn::job::Step;
@@ -155,13 +155,13 @@ impl Machine {
             let job = job.clone();
             match found {
                 Ok(_) if has_login => self.start(job, now),
-                Ok(_) => self.end_unrun(
-                    &job,
-                    Outcome::AuthFailed,
-                    "claude is not logged in".to_owned(),
-                    now,
-                ),
-                Err(error) => self.end_unrun(&job, Outcome::Unavailable, error, now),
+                Ok(_) => {
+                    let verdict = Verdict::new(Outcome::AuthFailed, "claude is not logged in");
+                    self.end_unrun(&job, verdict, now);
+                }
+                Err(error) => {
+                    self.end_unrun(&job, Verdict::new(Outcome::Unavailable, error), now);
+                }
             }
             return;
         }

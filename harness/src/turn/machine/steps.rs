@@ -7,7 +7,8 @@ use hive_core::time::{Now, WallTime};
 use hive_core::turn::Outcome;
 
 use crate::claude::outcome::{
-    Evidence, Exit, Verdict, classify, classify_compaction, is_nothing_to_compact, stopped,
+    Evidence, Exit, StopCause, Verdict, classify, classify_compaction, is_nothing_to_compact,
+    stopped,
 };
 use crate::claude::transcript::Transcript;
 use crate::turn::job::{Job, Step, Trigger};
@@ -215,8 +216,7 @@ enum After {
 
 impl After {
     fn drained() -> Self {
-        let error = "the harness was shut down".to_owned();
-        Self::End(Verdict { outcome: Outcome::Drained, error, retry_time: None, too_long: false })
+        Self::End(stopped(&StopCause::Drained))
     }
 }
 

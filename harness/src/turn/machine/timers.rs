@@ -48,30 +48,20 @@ impl Machine {
             self.end_unanswered();
             return;
         }
-        match &self.phase {
-            Phase::Running(_) => self.watch(now),
-            Phase::Recovering(at) if is_due(Some(*at)) => self.attach_again(),
-            Phase::Beginning => {
-                if is_due(self.parked.as_ref().and_then(|parked| parked.ends_at)) {
-                    self.parked = None;
-                    self.report_idle(now);
-                }
-                if self.may_probe()
-                    && matches!(&self.cli, Cli::Broken { next_at, .. } if *next_at <= now.boot)
-                {
-                    self.probe();
-                }
+        if matches!(self.phase, Phase::Recovering(at) if at <= now.boot) {
+            self.attach_again();
+        } else if matches!(self.phase, Phase::Beginning) {
+            if is_due(self.parked.as_ref().and_then(|parked| parked.ends_at)) {
+                self.parked = None;
+                self.report_idle(now);
             }
-            Phase::Detached
-            | Phase::Starting
-            | Phase::Stopped
-            | Phase::Opening(_)
-            | Phase::Probing(_)
-            | Phase::Discarding(_)
-            | Phase::Ending { .. }
-            | Phase::Recovering(_)
-            | Phase::Leaving
-            | Phase::Gone => {}
+            if self.may_probe()
+                && matches!(&self.cli, Cli::Broken { next_at, .. } if *next_at <= now.boot)
+            {
+                self.probe();
+            }
+        } else {
+            self.watch(now);
         }
     }
 
