@@ -3,7 +3,6 @@
 //! Invariant: the printed text has three parts: what failed, why, and what to do next.
 
 use std::fmt;
-use std::process::ExitCode;
 
 /// Everything went well.
 pub const OK: u8 = 0;
@@ -74,12 +73,6 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
-
-impl From<Failure> for ExitCode {
-    fn from(failure: Failure) -> Self {
-        Self::from(failure.code)
-    }
-}
 
 /// Returns the sources of an error, outermost first, without the error itself.
 pub fn chain(error: &dyn std::error::Error) -> String {

@@ -1,16 +1,14 @@
 //! The program `hive`: reads the command line, runs what it says, and ends with the exit code that
 //! goes with it.
 
+use std::fmt::Display;
 use std::io::{IsTerminal as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
 use hive_core::isolation::{Expected, Level, REPORT_FD_ENV, RESTART_CODE};
-use hive_harness::cli::{
-    Cli, Command, ConfineArgs, FenceArgs, GuardArgs, InitArgs, McpArgs, ProbeArgs, PublishArgs,
-    ScrubArgs, ServeArgs, WakeArgs,
-};
+use hive_harness::cli::{Cli, Command, ConfineArgs, McpArgs, ServeArgs};
 use hive_harness::config::Config;
 use hive_harness::confine::ConfineError;
 use hive_harness::exit::{self, Failure};
@@ -24,29 +22,57 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
-        Command::Serve(args) => match serve(*args) {
-            Ok(code) => return code,
-            Err(failure) => Err(failure),
-        },
-        Command::Wake(args) => run_wake(args),
-        Command::Publish(args) => run_publish(args),
-        Command::Mcp(args) => Err(become_bridge(&args)),
-        Command::Scrub(args) => return run_scrub(args),
-        Command::Guard(args) => return run_guard(&args),
-        Command::Fence(args) => return run_fence(args),
-        Command::Confine(args) => return run_confine(args),
-        Command::TaskInit(args) => return run_init(&args),
-        Command::Probe(args) => return run_probe(&args),
-    };
-    match done {
-        Ok(()) => ExitCode::from(exit::OK),
-        Err(failure) => {
-            // If stderr is closed, there is no reader for an error.
-            let _ = writeln!(std::io::stderr(), "{failure}");
-            failure.into()
+    match Cli::parse().command {
+        Command::Serve(args) => serve(*args).unwrap_or_else(fail),
+        Command::Wake(args) => run(wake::run(args)),
+        Command::Publish(args) => run(publish::run(args)),
+        Command::Mcp(args) => fail(become_bridge(&args)),
+        // claude and the sandboxes start the following at every use, so nothing is set up before.
+        Command::Scrub(args) => {
+            let not_run = scrub::run(args);
+            stop(not_run.code(), &not_run)
         }
+        Command::Fence(args) => {
+            let not_run = fence::run(args);
+            stop(not_run.code(), &not_run)
+        }
+        Command::Guard(args) => {
+            guard::run(&args).map_or(ExitCode::SUCCESS, |why| stop(guard::REFUSED, &why))
+        }
+        Command::Confine(args) => run_confine(args).map_or_else(fail, ExitCode::from),
+        Command::TaskInit(args) => init::run(&args).map_or_else(
+            |error| {
+                let next = "run the task again";
+                let sentence = format!("hive task-init cannot start the command: {error}; {next}");
+                stop(init::NOT_STARTED, &sentence)
+            },
+            ExitCode::from,
+        ),
+        Command::Probe(args) => isolation::run(&args).map_or_else(
+            |error| stop(exit::FAILURE, &format!("hive probe: {error}")),
+            ExitCode::from,
+        ),
     }
+}
+
+/// Prints why the program ends, and returns the exit code.
+fn stop(code: u8, why: &dyn Display) -> ExitCode {
+    // If stderr is closed, there is no reader for an error.
+    let _ = writeln!(std::io::stderr(), "{why}");
+    ExitCode::from(code)
+}
+
+fn fail(failure: Failure) -> ExitCode {
+    stop(failure.code(), &failure)
+}
+
+/// Runs a command that makes calls to the broker.
+fn run(command: impl Future<Output = Result<(), Failure>>) -> ExitCode {
+    let done = runtime().and_then(|runtime| {
+        log("warn");
+        runtime.block_on(command)
+    });
+    done.map_or_else(fail, |()| ExitCode::from(exit::OK))
 }
 
 fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
@@ -116,18 +142,6 @@ fn isolation_failure(error: IsolationError) -> Failure {
     )
 }
 
-fn run_wake(args: WakeArgs) -> Result<(), Failure> {
-    let runtime = runtime()?;
-    log("warn");
-    runtime.block_on(wake::run(args))
-}
-
-fn run_publish(args: PublishArgs) -> Result<(), Failure> {
-    let runtime = runtime()?;
-    log("warn");
-    runtime.block_on(publish::run(args))
-}
-
 /// Becomes the bridge that is installed beside this program, or on PATH. Returns only if that
 /// fails.
 fn become_bridge(args: &McpArgs) -> Failure {
@@ -150,68 +164,11 @@ fn become_bridge(args: &McpArgs) -> Failure {
     )
 }
 
-/// Runs the hook of a file tool. Every use starts it, so nothing is set up before.
-fn run_guard(args: &GuardArgs) -> ExitCode {
-    match guard::run(args) {
-        None => ExitCode::SUCCESS,
-        Some(why) => {
-            let _ = writeln!(std::io::stderr(), "{why}");
-            ExitCode::from(guard::REFUSED)
-        }
-    }
-}
-
-/// Becomes the program of an MCP server. Every server starts this way, so nothing is set up before.
-fn run_scrub(args: ScrubArgs) -> ExitCode {
-    let not_run = scrub::run(args);
-    let _ = writeln!(std::io::stderr(), "{not_run}");
-    ExitCode::from(not_run.code())
-}
-
-/// As [`run_scrub`]: nothing is set up before.
-fn run_fence(args: FenceArgs) -> ExitCode {
-    let not_run = fence::run(args);
-    let _ = writeln!(std::io::stderr(), "{not_run}");
-    ExitCode::from(not_run.code())
-}
-
-fn run_confine(args: ConfineArgs) -> ExitCode {
-    let run = runtime().and_then(|runtime| {
-        let failed = |error: ConfineError| {
-            Failure::new(confine::NOT_STARTED, "hive confine", error.to_string(), "")
-        };
-        runtime.block_on(confine::run(args)).map_err(failed)
-    });
-    run.map_or_else(
-        |failure| {
-            let _ = writeln!(std::io::stderr(), "{failure}");
-            failure.into()
-        },
-        ExitCode::from,
-    )
-}
-
-fn run_init(args: &InitArgs) -> ExitCode {
-    init::run(args).map_or_else(
-        |error| {
-            let _ = writeln!(
-                std::io::stderr(),
-                "hive task-init cannot start the command: {error}; run the task again"
-            );
-            ExitCode::from(init::NOT_STARTED)
-        },
-        ExitCode::from,
-    )
-}
-
-fn run_probe(args: &ProbeArgs) -> ExitCode {
-    isolation::run(args).map_or_else(
-        |error| {
-            let _ = writeln!(std::io::stderr(), "hive probe: {error}");
-            ExitCode::from(exit::FAILURE)
-        },
-        ExitCode::from,
-    )
+fn run_confine(args: ConfineArgs) -> Result<u8, Failure> {
+    let failed = |error: ConfineError| {
+        Failure::new(confine::NOT_STARTED, "hive confine", error.to_string(), "")
+    };
+    runtime()?.block_on(confine::run(args)).map_err(failed)
 }
 
 /// One thread is enough: the work is claude's and the broker's.
@@ -226,9 +183,9 @@ fn finish(leaving: &Leaving, is_renewed: bool) -> Result<ExitCode, Failure> {
         Leaving::Drained => Ok(ExitCode::from(exit::OK)),
         Leaving::Unanswered => Err(Failure::new(
             exit::UNREACHABLE,
-            "ended without the broker's word that nothing is open",
+            "ended before the broker confirmed that no turn is open",
             "the broker did not answer in time",
-            "nothing is lost: the broker gives an open turn's mail back by itself",
+            "nothing is lost: the broker requeues the mail of an open turn by itself",
         )),
         Leaving::Restart if is_renewed => Ok(ExitCode::from(RESTART_CODE)),
         Leaving::Restart => Err(restart()),
@@ -238,7 +195,7 @@ fn finish(leaving: &Leaving, is_renewed: bool) -> Result<ExitCode, Failure> {
 /// Becomes the program that is installed now, with the same arguments. Returns only if that fails.
 fn restart() -> Failure {
     let failed = |why: String| {
-        Failure::new(exit::FAILURE, "cannot start anew", why, "start hive serve again")
+        Failure::new(exit::FAILURE, "cannot start again", why, "start hive serve again")
     };
     let program = match boot::own_program() {
         Ok(program) => program,

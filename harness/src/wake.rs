@@ -6,8 +6,8 @@ use std::io::{Read, Write as _};
 
 use crate::cli::WakeArgs;
 use crate::exit::{self, Failure};
-use crate::token;
 use crate::wire::beside;
+use crate::{stdin, token};
 
 /// Maximum bytes read from stdin; the broker's own limit is far below it.
 const STDIN_BYTES_MAX: u64 = 3 * 1024 * 1024;
@@ -37,27 +37,9 @@ pub async fn run(args: WakeArgs) -> Result<(), Failure> {
 }
 
 fn read_body(stdin: &mut impl Read) -> Result<String, Failure> {
-    let mut bytes = Vec::new();
-    let failed = |why: String, next: &str| {
-        Failure::new(exit::USAGE, "the body on stdin cannot be used", why, next)
-    };
-    stdin
-        .take(STDIN_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| failed(error.to_string(), "pass the text with --body TEXT"))?;
-    if bytes.len() as u64 > STDIN_BYTES_MAX {
-        return Err(failed(
-            format!("it is longer than {STDIN_BYTES_MAX} bytes"),
-            "put it into a file and send its path",
-        ));
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        failed(
-            format!("byte {at} is not valid UTF-8"),
-            "convert it first, for example with iconv -t UTF-8",
-        )
-    })
+    let too_long = "put it into a file and send its path";
+    stdin::read(stdin, STDIN_BYTES_MAX, too_long, "pass the text with --body TEXT")
+        .map_err(|refusal| refusal.failure("the body on stdin cannot be used"))
 }
 
 #[cfg(test)]

@@ -9,31 +9,10 @@ use std::path::Path;
 
 use hive_core::config::OWN_PREFIX;
 
-/// Variables that pass.
-const PASSED: [&str; 20] = [
-    "PATH",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LANGUAGE",
-    "TZ",
-    "TERM",
-    "TMPDIR",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-    "ALL_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-    "all_proxy",
-    "NODE_EXTRA_CA_CERTS",
-    "LOCALE_ARCHIVE",
-    "DISABLE_TELEMETRY",
-];
-/// Prefixes of variables that pass.
-const PASSED_BEGINNINGS: [&str; 5] = ["LC_", "SSL_CERT_", "ANTHROPIC_", "CLAUDE_", "AWS_"];
+use crate::inherited::is_common;
+
+/// Prefixes of variables of claude and its API that pass.
+const PASSED_BEGINNINGS: [&str; 3] = ["ANTHROPIC_", "CLAUDE_", "AWS_"];
 /// Variables of a claude that started this harness: with them ours would join that session.
 const DROPPED: [&str; 8] = [
     "CLAUDE_CODE_CHILD_NOTES_DIR",
@@ -88,7 +67,8 @@ pub fn build(
 
 fn passes(name: &OsString) -> bool {
     let Some(name) = name.to_str() else { return false };
-    let is_listed = PASSED.contains(&name)
+    let is_listed = is_common(name)
+        || name == "DISABLE_TELEMETRY"
         || PASSED_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning));
     is_listed && !DROPPED.contains(&name)
 }

@@ -9,46 +9,18 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 
+use crate::inherited::{is_common, is_proxy};
+
 /// The text that bash reads before each command if cargo must print short messages.
 pub const BASH_ENV_TEXT: &str = include_str!("bash_env.sh");
 /// Its file name in the run directory.
 pub const BASH_ENV_FILE: &str = "bash-env.sh";
 
-/// Variables that pass.
-const PASSED: [&str; 24] = [
-    "PATH",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LANGUAGE",
-    "TZ",
-    "TERM",
-    "TMPDIR",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-    "ALL_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-    "all_proxy",
-    "NODE_EXTRA_CA_CERTS",
-    "NIX_SSL_CERT_FILE",
-    "NIX_PATH",
-    "LOCALE_ARCHIVE",
-    "CARGO_HOME",
-    "RUSTUP_HOME",
-    "XDG_RUNTIME_DIR",
-];
-/// Those of them that are URLs of proxies, which may contain a password.
-const PROXIES: [&str; 6] =
-    ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
-/// Those of them that name directories of the operator's session, which an isolated agent lacks.
+/// Variables of tasks that pass besides the common ones.
+const PASSED: [&str; 5] =
+    ["NIX_SSL_CERT_FILE", "NIX_PATH", "CARGO_HOME", "RUSTUP_HOME", "XDG_RUNTIME_DIR"];
+/// Variables that name directories of the operator's session, which an isolated agent lacks.
 const OF_THE_SESSION: [&str; 2] = ["TMPDIR", "XDG_RUNTIME_DIR"];
-/// Prefixes of variables that pass.
-const PASSED_BEGINNINGS: [&str; 2] = ["LC_", "SSL_CERT_"];
-
 /// Variables that also pass if the configuration sets them for this agent: programs that fetch,
 /// build and push read them.
 const CONFIGURED: [&str; 4] = ["GH_TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN", "SSH_AUTH_SOCK"];
@@ -76,7 +48,7 @@ pub fn build(
         configured.iter().filter(|(name, _)| passes(OsStr::new(name)) || passes_configured(name));
     environment.extend(configured.map(|(name, value)| (name.into(), value.into())));
     for (name, value) in &mut environment {
-        if name.to_str().is_some_and(|name| PROXIES.contains(&name)) {
+        if name.to_str().is_some_and(is_proxy) {
             *value = without_password(value);
         }
     }
@@ -110,8 +82,7 @@ fn passes_configured(name: &str) -> bool {
 }
 
 fn passes(name: &OsStr) -> bool {
-    let Some(name) = name.to_str() else { return false };
-    PASSED.contains(&name) || PASSED_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+    name.to_str().is_some_and(|name| is_common(name) || PASSED.contains(&name))
 }
 
 #[cfg(test)]
@@ -120,6 +91,18 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+
+    type Variable = (OsString, OsString);
+
+    fn built(
+        inherited: impl IntoIterator<Item = Variable>,
+        configured: &BTreeMap<String, String>,
+        cargo_short_messages: bool,
+        is_isolated: bool,
+    ) -> BTreeMap<OsString, OsString> {
+        let [home, socket, run_dir] = ["/h", "/s", "/r"].map(Path::new);
+        build(inherited, configured, home, socket, run_dir, cargo_short_messages, is_isolated)
+    }
 
     #[test]
     fn keys_and_our_own_settings_do_not_pass() {
@@ -133,26 +116,10 @@ mod tests {
             "LC_ALL",
         ];
         let inherited = names.map(|name| (name.into(), "x".into()));
-        let environment = build(
-            inherited,
-            &BTreeMap::new(),
-            Path::new("/h"),
-            Path::new("/s"),
-            Path::new("/r"),
-            false,
-            false,
-        );
+        let environment = built(inherited, &BTreeMap::new(), false, false);
         let names: Vec<_> = environment.keys().filter_map(|name| name.to_str()).collect();
         assert_eq!(names, ["HIVE_SOCKET", "HOME", "LC_ALL", "PATH"]);
-        let environment = build(
-            [],
-            &BTreeMap::new(),
-            Path::new("/h"),
-            Path::new("/s"),
-            Path::new("/r"),
-            true,
-            false,
-        );
+        let environment = built([], &BTreeMap::new(), true, false);
         assert_eq!(environment[OsStr::new("BASH_ENV")], "/r/bash-env.sh");
     }
 
@@ -170,15 +137,7 @@ mod tests {
         let configured = set.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let inherited = ["PATH", "GH_TOKEN", "SSH_AUTH_SOCK", "GIT_DIR"]
             .map(|name| (name.into(), "inherited".into()));
-        let environment = build(
-            inherited,
-            &configured,
-            Path::new("/h"),
-            Path::new("/s"),
-            Path::new("/r"),
-            false,
-            true,
-        );
+        let environment = built(inherited, &configured, false, true);
         let pairs: Vec<String> = environment
             .iter()
             .map(|(name, value)| format!("{}={}", name.display(), value.display()))
@@ -200,18 +159,7 @@ mod tests {
             ["TMPDIR", "XDG_RUNTIME_DIR", "LOCALE_ARCHIVE"].map(|name| (name.into(), "x".into()))
         };
         let none = BTreeMap::new();
-        let count = |is_isolated| {
-            build(
-                inherited(),
-                &none,
-                Path::new("/h"),
-                Path::new("/s"),
-                Path::new("/r"),
-                false,
-                is_isolated,
-            )
-            .len()
-        };
+        let count = |is_isolated| built(inherited(), &none, false, is_isolated).len();
         assert_eq!((count(false), count(true)), (5, 3));
     }
 
@@ -225,18 +173,12 @@ mod tests {
             ("proxy", "proxy"),
             ("", ""),
         ];
+        let proxies =
+            ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
         for (given, wanted) in cases {
-            for name in PROXIES {
+            for name in proxies {
                 let given = [(name.into(), given.into())];
-                let environment = build(
-                    given,
-                    &BTreeMap::new(),
-                    Path::new("/h"),
-                    Path::new("/s"),
-                    Path::new("/r"),
-                    false,
-                    false,
-                );
+                let environment = built(given, &BTreeMap::new(), false, false);
                 assert_eq!(environment[OsStr::new(name)], *wanted, "{name}");
             }
         }
