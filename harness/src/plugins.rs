@@ -9,13 +9,14 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
 use crate::claude::program::Program;
 use crate::cli::ExtraArgs;
+use crate::process::child;
 use crate::spawn::spawn;
+use crate::turn::output::Signal;
 
 /// The marketplace of named plugins, if none is configured.
 pub const OFFICIAL_MARKETPLACE: &str = "anthropics/claude-plugins-official";
@@ -137,13 +138,8 @@ async fn run(mut command: Command, longest: Duration) -> Result<(), String> {
         .process_group(0)
         .kill_on_drop(true);
     let mut child = command.spawn().map_err(|error| format!("cannot be started: {error}"))?;
-    let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-    let end = || {
-        if let Some(group) = group {
-            // A group that is gone needs no signal.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-    };
+    let group = child::group(&child);
+    let end = || child::send(group, Signal::Kill);
     let output = spawn("plugin output", said(child.stdout.take(), child.stderr.take()));
     let status = match tokio::time::timeout(longest, child.wait()).await {
         Ok(Ok(status)) => status,

@@ -20,7 +20,7 @@ pub(super) const CLAUDE_DIR: &CStr = c".claude";
 /// Files in it that claude obeys.
 const SETTINGS: [&CStr; 2] = [c"settings.json", c"settings.local.json"];
 /// Maximum passes until one finds nothing. A writer that is faster than this is an attacker.
-pub(super) const PASSES_MAX: usize = 5;
+const PASSES_MAX: usize = 5;
 /// Maximum renamed files of one name. More of them are not a mistake.
 const KEPT_MAX: usize = 1000;
 
@@ -36,15 +36,23 @@ pub struct Aside {
 /// Renames settings in the working directory; returns the renamed entries.
 pub fn settings(dir: &Path) -> io::Result<Vec<Aside>> {
     let dir = openat(CWD, dir, DIRECTORY, Mode::empty())?;
+    repeat("claude's settings", |found| set_aside_once(dir.as_fd(), found))
+}
+
+/// Repeats a pass until it finds nothing; returns what all passes renamed.
+pub(super) fn repeat(
+    what: &str,
+    mut pass: impl FnMut(&mut Vec<Aside>) -> io::Result<()>,
+) -> io::Result<Vec<Aside>> {
     let mut found = Vec::new();
     for _ in 0..PASSES_MAX {
         let earlier = found.len();
-        set_aside_once(dir.as_fd(), &mut found)?;
+        pass(&mut found)?;
         if found.len() == earlier {
             return Ok(found);
         }
     }
-    Err(io::Error::other("something writes .claude/settings.json as fast as it is put aside"))
+    Err(io::Error::other(format!("a process writes {what} as fast as Hive renames them; end it")))
 }
 
 pub(super) const DIRECTORY: OFlags =
@@ -135,6 +143,11 @@ mod tests {
             .collect()
     }
 
+    fn assert_untouched(other: &Path) {
+        let text = fs::read_to_string(other.join("settings.json")).expect("untouched");
+        assert_eq!(text, "another's");
+    }
+
     fn pair(from: &str, to: &str) -> (String, String) {
         (from.to_owned(), to.to_owned())
     }
@@ -181,19 +194,13 @@ mod tests {
         symlink(other.join("settings.json"), state.join(".claude/settings.json")).expect("linked");
         symlink("/no/such", state.join(".claude/settings.local.json")).expect("linked");
         assert_eq!(moved(&state).len(), 2);
-        assert_eq!(
-            fs::read_to_string(other.join("settings.json")).expect("untouched"),
-            "another's"
-        );
+        assert_untouched(&other);
 
         fs::remove_dir_all(state.join(".claude")).expect("removed");
         symlink(&other, state.join(".claude")).expect("linked");
         assert_eq!(moved(&state), [pair(".claude", ".claude.ignored")]);
         assert!(!state.join(".claude").exists());
-        assert_eq!(
-            fs::read_to_string(other.join("settings.json")).expect("untouched"),
-            "another's"
-        );
+        assert_untouched(&other);
     }
 
     #[test]
@@ -205,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_who_swaps_the_directory_for_a_link_reaches_nothing_outside() {
+    fn a_process_that_swaps_the_directory_for_a_link_reaches_nothing_outside() {
         let dir = tempfile::tempdir().expect("a directory");
         let (state, other) = (dir.path().join("state"), dir.path().join("other"));
         fs::create_dir(&state).expect("created");
@@ -236,10 +243,7 @@ mod tests {
         let entries: Vec<_> =
             fs::read_dir(&other).expect("there").flatten().map(|entry| entry.file_name()).collect();
         assert_eq!(entries, ["settings.json"]);
-        assert_eq!(
-            fs::read_to_string(other.join("settings.json")).expect("untouched"),
-            "another's"
-        );
+        assert_untouched(&other);
     }
 
     #[test]

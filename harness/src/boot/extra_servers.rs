@@ -99,40 +99,24 @@ fn server(name: &str, value: Value, own: &str) -> Result<ExtraMcpServer, String>
 }
 
 fn texts(value: Option<Value>) -> Option<Vec<String>> {
-    match value {
-        None | Some(Value::Null) => Some(Vec::new()),
-        Some(Value::Array(items)) => items.into_iter().map(text).collect(),
-        Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => None,
+    match value.filter(|value| !value.is_null()) {
+        None => Some(Vec::new()),
+        Some(value) => value.as_array()?.iter().map(text).collect(),
     }
 }
 
 fn environment(value: Option<Value>) -> Option<BTreeMap<String, String>> {
-    let fields = match value {
-        None | Some(Value::Null) => return Some(BTreeMap::new()),
-        Some(Value::Object(fields)) => fields,
-        Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
-            return None;
-        }
-    };
+    let Some(value) = value.filter(|value| !value.is_null()) else { return Some(BTreeMap::new()) };
     let is_name = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
-    fields
-        .into_iter()
-        .map(|(name, value)| Some((name, text(value)?)))
-        .map(|pair| pair.filter(|(name, _)| is_name(name)))
-        .collect()
+    let pair = |(name, value): (&String, &Value)| {
+        text(value).filter(|_| is_name(name)).map(|value| (name.clone(), value))
+    };
+    value.as_object()?.iter().map(pair).collect()
 }
 
 /// Returns a text that can be part of a command line or an environment.
-fn text(value: Value) -> Option<String> {
-    match value {
-        Value::String(text) if !text.contains('\0') => Some(text),
-        Value::Null
-        | Value::Bool(_)
-        | Value::Number(_)
-        | Value::String(_)
-        | Value::Array(_)
-        | Value::Object(_) => None,
-    }
+fn text(value: &Value) -> Option<String> {
+    value.as_str().filter(|text| !text.contains('\0')).map(str::to_owned)
 }
 
 #[cfg(test)]

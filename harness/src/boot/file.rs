@@ -9,14 +9,19 @@ use std::path::Path;
 pub fn write(path: &Path, text: &str) -> io::Result<()> {
     let beside = path.with_extension("new");
     // A file that a crash left behind would keep its permissions.
-    match fs::remove_file(&beside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    remove(&beside)?;
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
     file.write_all(text.as_bytes())?;
     drop(file);
     fs::rename(&beside, path)
+}
+
+/// Removes a file, if it exists.
+pub fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Creates a directory that only its owner can enter, or restricts an existing one.

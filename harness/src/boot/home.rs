@@ -15,8 +15,10 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, mkdirat, openat, renameat
 use rustix::io::Errno;
 use serde_json::{Map, Value};
 
-use super::aside::{Aside, CLAUDE_DIR, DIRECTORY, PASSES_MAX, below, link, put_aside};
+use super::aside::{Aside, CLAUDE_DIR, DIRECTORY, below, link, put_aside, repeat};
 
+/// The home itself may be a link.
+const HOME: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 /// claude's settings, in its directory.
 const SETTINGS: [&CStr; 2] = [c"settings.json", c"settings.local.json"];
 /// claude's state, beside its directory.
@@ -35,19 +37,8 @@ const BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Renames the files in the home that claude would obey, except for the switches of these plugins;
 /// returns the renamed entries.
 pub fn settings(home: &Path, plugins: &[String]) -> io::Result<Vec<Aside>> {
-    let home =
-        openat(CWD, home, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let mut found = Vec::new();
-    for _ in 0..PASSES_MAX {
-        let earlier = found.len();
-        set_aside_once(home.as_fd(), plugins, &mut found)?;
-        if found.len() == earlier {
-            return Ok(found);
-        }
-    }
-    Err(io::Error::other(
-        "something writes claude's settings in its home as fast as they are put aside",
-    ))
+    let home = openat(CWD, home, HOME, Mode::empty())?;
+    repeat("claude's settings in its home", |found| set_aside_once(home.as_fd(), plugins, found))
 }
 
 fn set_aside_once(
@@ -86,8 +77,7 @@ fn has_no_environment(state: &mut Map<String, Value>) -> bool {
 /// Moves claude's state from beside its directory into it, which hides it from shell tasks of an
 /// isolated agent. No link is followed.
 pub fn move_state(home: &Path) -> io::Result<()> {
-    let home =
-        openat(CWD, home, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let home = openat(CWD, home, HOME, Mode::empty())?;
     match statat(&home, STATE, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {}
         // Any other entry is not claude's, and is renamed before claude obeys it.

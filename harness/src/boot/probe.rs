@@ -4,8 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{ExitStatus, Output, Stdio};
 use std::time::Duration;
 
 use tokio::process::Command;
@@ -23,7 +24,7 @@ pub enum ProbeError {
     #[error(
         "claude cannot be started as `{program}`: {source}; install Claude Code, or name it with HIVE_CLAUDE"
     )]
-    NotStarted { program: String, source: std::io::Error },
+    NotStarted { program: String, source: io::Error },
     #[error(
         "claude cannot be started as `{program}`: {reason}; install Claude Code, or name it with HIVE_CLAUDE"
     )]
@@ -31,7 +32,7 @@ pub enum ProbeError {
     #[error("`{program} --version` did not end within {} s", PATIENCE.as_secs())]
     Hangs { program: String },
     #[error("`{program} --version` failed ({status}): {stderr}")]
-    Fails { program: String, status: std::process::ExitStatus, stderr: String },
+    Fails { program: String, status: ExitStatus, stderr: String },
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
 }
@@ -43,18 +44,10 @@ pub async fn run(
     dir: &Path,
 ) -> Result<String, ProbeError> {
     let shown = || program.name.display().to_string();
-    let output = Command::from(program.command())
-        .arg("--version")
-        .env_clear()
-        .envs(environment)
-        .current_dir(dir)
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output();
-    let output = tokio::time::timeout(PATIENCE, output)
+    let output = output(program, &["--version"], environment, dir)
         .await
-        .map_err(|_| ProbeError::Hangs { program: shown() })?;
-    let output = output.map_err(|source| ProbeError::NotStarted { program: shown(), source })?;
+        .ok_or_else(|| ProbeError::Hangs { program: shown() })?
+        .map_err(|source| ProbeError::NotStarted { program: shown(), source })?;
     if !output.status.success() {
         let stderr: String =
             String::from_utf8_lossy(&output.stderr).trim().chars().take(500).collect();
@@ -72,6 +65,19 @@ pub async fn run(
     Ok(found.map_or_else(|| "of an unknown version".to_owned(), |version| version.to_string()))
 }
 
+/// Runs the CLI to its end; `None`: it did not end in time.
+async fn output(
+    program: &Program,
+    arguments: &[&str],
+    environment: &BTreeMap<OsString, OsString>,
+    dir: &Path,
+) -> Option<io::Result<Output>> {
+    let mut command = Command::from(program.command());
+    command.args(arguments).env_clear().envs(environment).current_dir(dir);
+    let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
+    tokio::time::timeout(PATIENCE, output).await.ok()
+}
+
 /// Returns whether the CLI has a login. A CLI without this subcommand counts as logged in: its
 /// turns report a missing login.
 pub async fn is_logged_in(
@@ -79,15 +85,8 @@ pub async fn is_logged_in(
     environment: &BTreeMap<OsString, OsString>,
     dir: &Path,
 ) -> bool {
-    let output = Command::from(program.command())
-        .args(["auth", "status"])
-        .env_clear()
-        .envs(environment)
-        .current_dir(dir)
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output();
-    let Ok(Ok(output)) = tokio::time::timeout(PATIENCE, output).await else { return true };
+    let output = output(program, &["auth", "status"], environment, dir).await;
+    let Some(Ok(output)) = output else { return true };
     let said: Option<serde_json::Value> = serde_json::from_slice(&output.stdout).ok();
     said.and_then(|said| said["loggedIn"].as_bool()).unwrap_or(true)
 }

@@ -65,10 +65,7 @@ pub async fn keep(run_dir: PathBuf, mut running: watch::Receiver<Option<u64>>) {
 fn bind(run_dir: &Path) -> io::Result<UnixDatagram> {
     file::private_dir(run_dir)?;
     let path = run_dir.join(SOCKET);
-    match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    file::remove(&path)?;
     UnixDatagram::bind(path)
 }
 

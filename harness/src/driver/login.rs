@@ -55,20 +55,15 @@ pub async fn hold(link: Link, config: Arc<Config>, runner: Runner, wanted: Login
         "the login dialogue is over"
     );
     let went_well = end.logged_in && end.exit_code == 0 && end.error.is_empty();
-    last_word(dialogue, end).await;
+    dialogue.end(end, END_PATIENCE).await;
     went_well
 }
 
 /// Notifies the operator why there is no dialogue now.
-pub async fn refuse(link: Link, login_id: u64, words: String) {
+pub async fn refuse(link: Link, login_id: u64, reason: String) {
     if let Some(dialogue) = connect(link, login_id).await {
-        last_word(dialogue, End { error: words, ..End::default() }).await;
+        dialogue.end(End { error: reason, ..End::default() }, END_PATIENCE).await;
     }
-}
-
-/// Notifies the operator, if still connected, how it ended.
-async fn last_word(dialogue: Dialogue, end: End) {
-    dialogue.end(end, END_PATIENCE).await;
 }
 
 async fn connect(mut link: Link, login_id: u64) -> Option<Dialogue> {
@@ -76,7 +71,7 @@ async fn connect(mut link: Link, login_id: u64) -> Option<Dialogue> {
     let dialogue = Dialogue::open(link.channel.clone(), session_token, login_id).await;
     dialogue
         .inspect_err(|status| {
-            tracing::warn!(reason = %describe(status), "nobody waits for the login dialogue any more");
+            tracing::warn!(reason = %describe(status), "no operator waits for the login dialogue any more");
         })
         .ok()
 }

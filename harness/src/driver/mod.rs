@@ -119,7 +119,8 @@ fn host_failure(what: &str, error: &std::io::Error) -> Failure {
     Failure::new(exit::FAILURE, what, error.to_string(), "check what the host allows this process")
 }
 
-async fn sleep_until(due: Option<Instant>) {
+/// Waits until then; forever without a time.
+pub(crate) async fn sleep_until(due: Option<Instant>) {
     match due {
         Some(due) => tokio::time::sleep_until(due).await,
         None => std::future::pending().await,

@@ -55,24 +55,9 @@ impl<'a> Prepared<'a> {
     /// Returns the fingerprint of the processes that can run this turn.
     pub fn fingerprint(&self, config: &Config) -> String {
         let Launch { model, tool_groups, identity, .. } = self.launch;
-        let Config {
-            claude,
-            claude_env,
-            claude_max_retries,
-            mcp_server_name,
-            process,
-            extra_servers,
-            plugins,
-            ..
-        } = config;
         let settings = (
-            claude,
-            claude_env,
-            claude_max_retries,
-            mcp_server_name,
-            process,
-            extra_servers,
-            plugins,
+            (&config.claude, &config.claude_env, config.claude_max_retries),
+            (&config.mcp_server_name, config.process, &config.extra_servers, &config.plugins),
         );
         format!(
             "{model:?} {tool_groups:?} {:?} {:?} {:?} {settings:?}",

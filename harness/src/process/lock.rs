@@ -8,6 +8,7 @@
 //! Invariant: only the owner of a [`StateLock`] may start a claude there.
 
 use std::fs::{self, File};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -38,7 +39,7 @@ pub struct StateLock {
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     #[error("cannot lock the state directory {}: {source}", .path.display())]
-    Io { path: PathBuf, source: std::io::Error },
+    Io { path: PathBuf, source: io::Error },
     #[error("another harness runs claude in {} (process {pid}); give each agent a state directory of its own", .path.display())]
     InUse {
         path: PathBuf,
@@ -54,21 +55,13 @@ impl StateLock {
         run_dir: &Path,
         taking_over: bool,
     ) -> Result<Self, LockError> {
-        let failed =
-            |source: std::io::Error| LockError::Io { path: state_dir.to_path_buf(), source };
-        let fd = rustix::fs::open(
-            state_dir,
-            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .map_err(|errno| failed(errno.into()))?;
+        let failed = |source: io::Error| LockError::Io { path: state_dir.to_path_buf(), source };
+        let fd = open_dir(state_dir).map_err(failed)?;
         let record = run_dir.join("claude-owner");
         let begun = Instant::now();
         loop {
-            match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => break,
-                Err(Errno::WOULDBLOCK | Errno::INTR) => {}
-                Err(errno) => return Err(failed(errno.into())),
+            if try_lock(&fd).map_err(failed)? {
+                break;
             }
             let holders = holders(state_dir);
             if begun.elapsed() > PATIENCE {
@@ -91,8 +84,23 @@ impl StateLock {
 
     /// Lets processes that start from now on inherit the lock. Drop it as soon as claude is
     /// started.
-    pub fn hand_down(&self) -> std::io::Result<()> {
+    pub fn hand_down(&self) -> io::Result<()> {
         Ok(rustix::io::fcntl_setfd(&self.fd, FdFlags::empty())?)
+    }
+}
+
+/// Opens a directory, to lock it.
+pub(crate) fn open_dir(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+/// Locks a directory for this process; returns whether that was possible now.
+pub(crate) fn try_lock(dir: &OwnedFd) -> io::Result<bool> {
+    match rustix::fs::flock(dir, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
+        Err(errno) => Err(errno.into()),
     }
 }
 

@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::claude::event::{self, Event};
 use crate::claude::outcome::Exit;
+use crate::driver::sleep_until;
 use crate::process::child::{self, Printed, RunError, Spec};
 use crate::process::family::Family;
 use crate::process::lock::StateLock;
@@ -348,12 +349,5 @@ fn meaning(line: &Printed) -> LineMeaning {
             | Event::Other,
         )
         | None => LineMeaning::Other,
-    }
-}
-
-async fn sleep_until(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due).await,
-        None => std::future::pending().await,
     }
 }

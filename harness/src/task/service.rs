@@ -19,6 +19,7 @@ use tokio::net::UnixListener;
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::{Request, Response, Status};
 
+use crate::boot::file;
 use crate::exit;
 use crate::task::output::Summary;
 use crate::task::record::{How, Record};
@@ -40,10 +41,7 @@ pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
         );
         return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
     }
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    file::remove(path)?;
     let listener = UnixListener::bind(path)?;
     fs::set_permissions(path, Permissions::from_mode(0o600))?;
     Ok(listener)

@@ -10,11 +10,10 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
-use rustix::io::Errno;
 use tokio::time::Instant;
 
 use crate::boot::file;
+use crate::process::lock::{open_dir, try_lock};
 use crate::task::record::Record;
 
 const ROUND: Duration = Duration::from_millis(20);
@@ -51,22 +50,13 @@ impl Store {
     pub async fn open(dir: PathBuf, patience: Duration) -> Result<(Self, Records), OpenError> {
         let failed = |source: io::Error| OpenError::Io { path: dir.clone(), source };
         file::private_dir(&dir).map_err(failed)?;
-        let lock = rustix::fs::open(
-            &dir,
-            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .map_err(|errno| failed(errno.into()))?;
+        let lock = open_dir(&dir).map_err(failed)?;
         let begun = Instant::now();
-        loop {
-            match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => break,
-                Err(Errno::WOULDBLOCK | Errno::INTR) if begun.elapsed() < patience => {
-                    tokio::time::sleep(ROUND).await;
-                }
-                Err(Errno::WOULDBLOCK | Errno::INTR) => return Err(OpenError::InUse(dir)),
-                Err(errno) => return Err(failed(errno.into())),
+        while !try_lock(&lock).map_err(failed)? {
+            if begun.elapsed() >= patience {
+                return Err(OpenError::InUse(dir));
             }
+            tokio::time::sleep(ROUND).await;
         }
         let records = read_all(&dir).map_err(failed)?;
         Ok((Self { dir, _lock: lock }, records))
@@ -118,11 +108,8 @@ fn output_path(dir: &Path, id: u64) -> PathBuf {
 /// Removes the output first: an output without a record would never be found.
 fn remove(dir: &Path, id: u64) {
     for path in [output_path(dir, id), record_path(dir, id)] {
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(path = %path.display(), %error, "a file of an old task cannot be removed");
-            }
-            _ => {}
+        if let Err(error) = file::remove(&path) {
+            tracing::warn!(path = %path.display(), %error, "a file of an old task cannot be removed");
         }
     }
 }
@@ -140,17 +127,11 @@ fn read_all(dir: &Path) -> io::Result<Records> {
             continue;
         };
         records.last_id = records.last_id.max(id);
-        match fs::read_to_string(&path)
-            .ok()
-            .and_then(|text| Record::parse(&text))
-            .filter(|record| record.id == id)
-        {
-            Some(record) => {
-                records.by_id.insert(id, record);
-            }
-            None => {
-                tracing::warn!(path = %path.display(), "this is no record of a task; it is passed over");
-            }
+        let record = fs::read_to_string(&path).ok().and_then(|text| Record::parse(&text));
+        if let Some(record) = record.filter(|record| record.id == id) {
+            records.by_id.insert(id, record);
+        } else {
+            tracing::warn!(path = %path.display(), "this is no record of a task; it is ignored");
         }
     }
     Ok(records)
