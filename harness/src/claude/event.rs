@@ -237,25 +237,22 @@ fn result(value: &Value) -> TurnResult {
 fn usage_of_models(models: Option<&serde_json::Map<String, Value>>) -> Usage {
     let mut sum = Usage::default();
     for model in models.into_iter().flat_map(|models| models.values()) {
-        let tokens = |name: &str| model[name].as_u64().unwrap_or(0);
-        sum.add(Usage {
-            input: tokens("inputTokens"),
-            cache_read: tokens("cacheReadInputTokens"),
-            cache_creation: tokens("cacheCreationInputTokens"),
-            output: tokens("outputTokens"),
-        });
+        let names =
+            ["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens", "outputTokens"];
+        sum.add(tokens(model, names));
     }
     sum
 }
 
 fn usage(value: &Value) -> Usage {
-    let tokens = |name: &str| value[name].as_u64().unwrap_or(0);
-    Usage {
-        input: tokens("input_tokens"),
-        cache_read: tokens("cache_read_input_tokens"),
-        cache_creation: tokens("cache_creation_input_tokens"),
-        output: tokens("output_tokens"),
-    }
+    let [cache_read, cache_creation] = ["cache_read_input_tokens", "cache_creation_input_tokens"];
+    tokens(value, ["input_tokens", cache_read, cache_creation, "output_tokens"])
+}
+
+fn tokens(value: &Value, names: [&str; 4]) -> Usage {
+    let [input, cache_read, cache_creation, output] =
+        names.map(|name| value[name].as_u64().unwrap_or(0));
+    Usage { input, cache_read, cache_creation, output }
 }
 
 fn status(value: &Value) -> Option<u16> {

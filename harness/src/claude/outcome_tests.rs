@@ -96,12 +96,14 @@ fn shown(lines: &[String], stderr: &str) -> Transcript {
     transcript
 }
 
+fn evidence(exit: Exit, transcript: &Transcript) -> Evidence<'_> {
+    Evidence { exit, transcript, stop: None, retry_fallback: None }
+}
+
 #[test]
 fn every_recorded_case_comes_out_right() {
     for Case { name, lines, stderr, exit, expected, says } in cases() {
-        let transcript = shown(&lines, stderr);
-        let verdict =
-            classify(&Evidence { exit, transcript: &transcript, stop: None, retry_fallback: None });
+        let verdict = classify(&evidence(exit, &shown(&lines, stderr)));
         assert_eq!(verdict.outcome, expected, "{name}: {verdict:?}");
         assert!(verdict.error.contains(says), "{name}: {verdict:?}");
         assert_eq!(verdict.error.is_empty(), expected == Outcome::Ok, "{name}: {verdict:?}");
@@ -115,13 +117,8 @@ fn a_limit_that_says_when_it_ends_beats_the_fixed_rest() {
     let fallback = Some(WallTime(5));
     let retry_time = |lines: &[String]| {
         let transcript = shown(lines, "");
-        classify(&Evidence {
-            exit: Exit::Code(1),
-            transcript: &transcript,
-            stop: None,
-            retry_fallback: fallback,
-        })
-        .retry_time
+        let evidence = evidence(Exit::Code(1), &transcript);
+        classify(&Evidence { retry_fallback: fallback, ..evidence }).retry_time
     };
     assert_eq!(retry_time(&lines), fallback);
     lines.push(r#"{"type":"rate_limit_event","rate_limit_info":{"status":"allowed","resetsAt":1795297229}}"#.to_owned());
@@ -161,12 +158,8 @@ fn why_we_stopped_it_decides_unless_the_model_was_done() {
     ];
     for (lines, stop, expected) in table {
         let transcript = shown(lines, "");
-        let evidence = Evidence {
-            exit: Exit::Code(0),
-            transcript: &transcript,
-            stop: Some(&stop),
-            retry_fallback: None,
-        };
+        let evidence = evidence(Exit::Code(0), &transcript);
+        let evidence = Evidence { stop: Some(&stop), ..evidence };
         assert_eq!(classify(&evidence).outcome, expected, "{stop:?}");
     }
 }
@@ -189,13 +182,7 @@ fn failed_compaction(words: &str) -> Vec<String> {
 }
 
 fn compaction(lines: &[String]) -> Verdict {
-    let transcript = shown(lines, "");
-    classify_compaction(&Evidence {
-        exit: Exit::Code(0),
-        transcript: &transcript,
-        stop: None,
-        retry_fallback: None,
-    })
+    classify_compaction(&evidence(Exit::Code(0), &shown(lines, "")))
 }
 
 #[test]

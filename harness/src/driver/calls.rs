@@ -21,30 +21,20 @@ use crate::wire::turn;
 /// Waits for a turn.
 pub async fn begin(mut link: Link, request_id: String, process_token: String) -> Input {
     let begin = |channel, token| turn::begin(channel, token, &request_id, &process_token);
-    match link.persist(begin).await {
-        Ok(begun) => {
-            hive_fault::point("harness.begin.answered");
-            Input::Begun(Arc::new(begun))
-        }
-        Err(status) => refusal(&status),
-    }
+    input(link.persist(begin).await, |begun| {
+        hive_fault::point("harness.begin.answered");
+        Input::Begun(Arc::new(begun))
+    })
 }
 
 /// Opens a turn without a delivery.
 pub async fn open(mut link: Link, process_token: String, kind: Kind) -> Input {
     let request_id = token::random();
     let open = |channel, token| turn::open(channel, token, &request_id, &process_token, kind);
-    match link.persist(open).await {
-        Ok(turn_id) => Input::Opened(turn_id),
-        Err(status)
-            if matches!(
-                hive_proto::status::reason(&status),
-                Some(Reason::AgentParked | Reason::AgentStopped | Reason::TurnOpen)
-            ) =>
-        {
-            Input::NotOpened
-        }
-        Err(status) => refusal(&status),
+    let opened = link.persist(open).await;
+    match opened.as_ref().err().and_then(hive_proto::status::reason) {
+        Some(Reason::AgentParked | Reason::AgentStopped | Reason::TurnOpen) => Input::NotOpened,
+        _ => input(opened, Input::Opened),
     }
 }
 
@@ -52,16 +42,11 @@ pub async fn open(mut link: Link, process_token: String, kind: Kind) -> Input {
 pub async fn end(mut link: Link, ending: Ending) -> Input {
     hive_fault::point("harness.end.leaving");
     let request_id = token::random();
-    match link
-        .persist(|channel, token| turn::end(channel, token, &request_id, ending.clone()))
-        .await
-    {
-        Ok(answer) => {
-            hive_fault::point("harness.end.answered");
-            Input::Ended(answer)
-        }
-        Err(status) => refusal(&status),
-    }
+    let end = |channel, token| turn::end(channel, token, &request_id, ending.clone());
+    input(link.persist(end).await, |answer| {
+        hive_fault::point("harness.end.answered");
+        Input::Ended(answer)
+    })
 }
 
 /// Reports a problem to the agent's parent.
@@ -105,10 +90,11 @@ pub async fn leave(mut link: Link, state: HarnessState, until: Option<WallTime>)
     if let Err(input) = report(&mut link, state, until).await {
         return input;
     }
-    match link.persist(turn::heartbeat).await {
-        Ok(open_turn) => Input::Left(open_turn),
-        Err(status) => refusal(&status),
-    }
+    input(link.persist(turn::heartbeat).await, Input::Left)
+}
+
+fn input<T>(answer: Result<T, Status>, read: impl FnOnce(T) -> Input) -> Input {
+    answer.map_or_else(|status| refusal(&status), read)
 }
 
 /// Returns the input for a refusal that waiting does not change.

@@ -244,6 +244,13 @@ impl Performer {
         self.calls.shutdown().await;
     }
 
+    /// Aborts the wait or the watch that runs, if one does.
+    fn abort(task: &mut Option<AbortHandle>) {
+        if let Some(task) = task.take() {
+            task.abort();
+        }
+    }
+
     fn call(&mut self, call: impl Future<Output = Input> + Send + 'static) -> AbortHandle {
         let (to, session) = (self.to.clone(), self.session);
         self.calls.spawn(async move {

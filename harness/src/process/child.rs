@@ -77,13 +77,7 @@ pub async fn run(
             }
         }
     };
-    let stuck = family.end_all().await;
-    if stuck > 0 {
-        tracing::error!(
-            stuck,
-            "processes of the turn cannot be ended; no further claude starts before they are gone"
-        );
-    }
+    end_leftovers(family).await;
     let rest = async {
         while let Some(line) = lines.recv().await {
             let _ = printed.send(line).await;
@@ -91,6 +85,17 @@ pub async fn run(
     };
     tokio::join!(rest, finish(pipes));
     Ok(exit(status.map_err(RunError::Wait)?))
+}
+
+/// Ends all processes that the turn left behind.
+pub(super) async fn end_leftovers(family: &Family) {
+    let stuck = family.end_all().await;
+    if stuck > 0 {
+        tracing::error!(
+            stuck,
+            "processes of the turn cannot be ended; no further claude starts before they are gone"
+        );
+    }
 }
 
 /// Waits for the readers of the pipes, which close with the last process; a process that cannot be

@@ -170,6 +170,10 @@ mod tests {
         Entry { process: Process { pid, start: 1 }, parent, group: pid, is_zombie: false }
     }
 
+    fn family(before: HashSet<Process>) -> Family {
+        Family { own: 1, before, tasks: Tasks::default(), servers: Servers::default() }
+    }
+
     fn left(family: &Family, entries: &[Entry], keep: &[i32]) -> Vec<i32> {
         let keep = keep.iter().copied().collect();
         let mut pids: Vec<i32> = family.tasks.inspect(|running| {
@@ -184,33 +188,16 @@ mod tests {
 
     #[test]
     fn what_was_there_before_what_is_kept_and_what_is_below_them_is_left_alone() {
-        let family = Family {
-            own: 1,
-            before: HashSet::from([Process { pid: 2, start: 1 }]),
-            tasks: Tasks::default(),
-            servers: Servers::default(),
-        };
-        let entries = [
-            entry(2, 1),
-            entry(3, 2),
-            entry(4, 1),
-            entry(5, 4),
-            entry(6, 1),
-            entry(7, 6),
-            entry(9, 8),
-        ];
+        let family = family(HashSet::from([Process { pid: 2, start: 1 }]));
+        let entries = [(2, 1), (3, 2), (4, 1), (5, 4), (6, 1), (7, 6), (9, 8)]
+            .map(|(pid, parent)| entry(pid, parent));
         assert_eq!(left(&family, &entries, &[]), [4, 5, 6, 7]);
         assert_eq!(left(&family, &entries, &[6]), [4, 5]);
     }
 
     #[test]
     fn running_tasks_are_left_alone_and_ended_ones_are_not() {
-        let family = Family {
-            own: 1,
-            before: HashSet::new(),
-            tasks: Tasks::default(),
-            servers: Servers::default(),
-        };
+        let family = family(HashSet::new());
         // 5 has left the tree of 4, but not its group.
         let entries = [entry(4, 1), Entry { group: 4, ..entry(5, 1) }, entry(6, 4), entry(7, 1)];
         let task = family

@@ -243,7 +243,7 @@ impl Claude {
                 break;
             }
         }
-        self.clear(Some(printed)).await;
+        self.clear(printed).await;
         status.map_or(Exit::Signal(0), child::exit)
     }
 
@@ -260,20 +260,12 @@ impl Claude {
     }
 
     /// Ends all descendants; the last output is forwarded.
-    async fn clear(&mut self, printed: Option<&mpsc::Sender<Printed>>) {
-        let stuck = self.family.end_all().await;
-        if stuck > 0 {
-            tracing::error!(
-                stuck,
-                "processes of the turn cannot be ended; no further claude starts before they are gone"
-            );
-        }
+    async fn clear(&mut self, printed: &mpsc::Sender<Printed>) {
+        child::end_leftovers(&self.family).await;
         let pipes = std::mem::take(&mut self.pipes);
         let forward = async {
             while let Some(line) = self.lines.recv().await {
-                if let Some(printed) = printed {
-                    let _ = printed.send(line).await;
-                }
+                let _ = printed.send(line).await;
             }
         };
         let read = async {

@@ -15,6 +15,10 @@ fn begun(message: Message) -> Begun {
     samples::begun(7, message)
 }
 
+fn whole(begun: &Begun) -> String {
+    mail(begun, Presentation::Whole, "", "hive")
+}
+
 fn operator() -> Origin {
     Origin::Operator("uid 1000 (ann)".into())
 }
@@ -26,10 +30,7 @@ fn external(label: &str) -> Origin {
 #[test]
 fn a_first_delivery_is_minimal() {
     let begun = begun(message(17, agent("alice"), "hello\nyou"));
-    assert_eq!(
-        mail(&begun, Presentation::Whole, "", "hive"),
-        "Message 17 from agent alice:\n| hello\n| you\n"
-    );
+    assert_eq!(whole(&begun), "Message 17 from agent alice:\n| hello\n| you\n");
 }
 
 #[test]
@@ -59,7 +60,7 @@ fn redelivered() -> Begun {
 #[test]
 fn a_redelivery_tells_attempt_cause_and_what_was_sent() {
     assert_eq!(
-        mail(&redelivered(), Presentation::Whole, "", "hive"),
+        whole(&redelivered()),
         "Message 17 from the program ci beside you:\n| build \\@/x broke\n\
          This is attempt 2: the last turn failed. It said:\n| claude exited with 1\n\
          Earlier attempts sent this already:\n| message 18 to bob: done: \\@all\n"
@@ -72,7 +73,7 @@ fn an_attempt_that_is_repeated_says_so() {
     let delivery = &mut begun.delivery;
     delivery.attempt = 1;
     delivery.cause = Some(RedeliveryCause::Drained);
-    let prompt = mail(&begun, Presentation::Whole, "", "hive");
+    let prompt = whole(&begun);
     assert!(
         prompt.contains("\nThis is attempt 1 again: the last turn was cut off by a restart."),
         "{prompt}"
@@ -123,7 +124,7 @@ fn a_redelivery_tells_what_was_asked_and_set() {
     fired.state = reminder::State::Fired;
     begun.already_reminded = vec![reminder(21, "/clear\n@/etc/passwd"), fired];
     assert_eq!(
-        mail(&begun, Presentation::Whole, "", "hive"),
+        whole(&begun),
         "Message 17 from the program ci beside you:\n| build \\@/x broke\n\
          This is attempt 2: the last turn failed. It said:\n| claude exited with 1\n\
          Earlier attempts asked this already, and the outcome comes as a message:\n\
@@ -140,7 +141,7 @@ fn a_long_list_of_what_was_done_is_cut() {
     let mut begun = redelivered();
     begun.already_sent.clear();
     begun.already_asked = (1..=23).map(|id| question(id, "bob", "again?")).collect();
-    let prompt = mail(&begun, Presentation::Whole, "", "hive");
+    let prompt = whole(&begun);
     assert!(
         prompt.contains("| question 20 to bob: again?\nand 3 more.\n")
             && !prompt.contains("question 21"),
@@ -273,9 +274,9 @@ proptest! {
             clean.already_asked = vec![question(19, "bob", "")];
             clean.already_reminded = vec![reminder(20, "")];
             clean.delivery.message.body = String::new();
-            mail(&clean, Presentation::Whole, "", "hive").lines().filter(|line| !line.starts_with('|')).count()
+            whole(&clean).lines().filter(|line| !line.starts_with('|')).count()
         };
-        let prompt = mail(&begun, Presentation::Whole, "", "hive");
+        let prompt = whole(&begun);
         prop_assert!(prompt.starts_with("Message 17 from "));
         let own = prompt.lines().filter(|line| !line.starts_with("| ")).count();
         // The note of what was said before is there or not; nothing else changes outside of the

@@ -162,18 +162,16 @@ mod tests {
     // Numbers that no process has, so that the test's own is not among them.
     const A: i32 = 2_000_000_000;
 
+    fn of_task(is_held: bool) -> TaskProcesses<'static> {
+        let root = Some(Process { pid: A, start: 10 });
+        TaskProcesses { mark: "n:1", root, is_held, is_sandboxed: false }
+    }
+
     #[test]
     fn group_mark_and_descent_make_a_process_the_tasks() {
-        let root = Process { pid: A, start: 10 };
-        let entries = [
-            entry(A, 1, A),
-            entry(A + 1, 1, A),
-            entry(A + 2, 1, A + 2),
-            entry(A + 3, A + 2, A + 3),
-            entry(A + 4, 1, A + 4),
-        ];
-        let processes =
-            TaskProcesses { mark: "n:1", root: Some(root), is_held: true, is_sandboxed: false };
+        let entries = [(0, 1, 0), (1, 1, 0), (2, 1, 2), (3, A + 2, 3), (4, 1, 4)]
+            .map(|(pid, parent, group)| entry(A + pid, parent, A + group));
+        let processes = of_task(true);
         assert_eq!(pids(&processes, &entries, &[A + 2]), [A, A + 1, A + 2, A + 3]);
         assert_eq!(pids(&processes, &entries, &[]), [A, A + 1]);
     }
@@ -182,12 +180,7 @@ mod tests {
     fn a_number_that_was_given_to_another_is_left_alone() {
         let later = Entry { process: Process { pid: A, start: 11 }, ..entry(A, 1, A) };
         let entries = [later, entry(A + 1, A, A)];
-        let processes = TaskProcesses {
-            mark: "n:1",
-            root: Some(Process { pid: A, start: 10 }),
-            is_held: false,
-            is_sandboxed: false,
-        };
+        let processes = of_task(false);
         assert!(pids(&processes, &entries, &[]).is_empty());
         // Another group would have another number while this process is in it.
         assert_eq!(pids(&processes, &entries, &[A + 1]), [A, A + 1]);
@@ -198,12 +191,7 @@ mod tests {
     #[test]
     fn what_was_started_before_the_task_is_not_asked_for_its_mark() {
         let early = Entry { process: Process { pid: A + 1, start: 9 }, ..entry(A + 1, 1, A + 1) };
-        let processes = TaskProcesses {
-            mark: "n:1",
-            root: Some(Process { pid: A, start: 10 }),
-            is_held: false,
-            is_sandboxed: false,
-        };
+        let processes = of_task(false);
         assert!(pids(&processes, &[early], &[A + 1]).is_empty());
     }
 }

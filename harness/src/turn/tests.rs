@@ -34,6 +34,8 @@ const GOOD_INIT: &str = r#"{"type":"system","subtype":"init","model":"claude-x",
 const DONE: &str =
     r#"{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed"}"#;
 
+const IDLE: Output = Output::Report(State::Idle, None);
+
 /// A machine with a clock in hand.
 struct Rig {
     machine: Machine,
@@ -45,18 +47,25 @@ impl Rig {
     fn waiting() -> Self {
         let mut rig = Self::new();
         assert_eq!(rig.drain(), [Output::Attach]);
-        rig.feed(Input::Attached(Box::new(facts())));
+        rig.feed(attached(|_| {}));
         assert_eq!(rig.drain(), [Output::Report(State::Starting, None), Output::Probe]);
         rig.feed(found(true));
-        assert_eq!(rig.drain(), [Output::Report(State::Idle, None), Output::Begin]);
+        assert_eq!(rig.drain(), [IDLE, Output::Begin]);
+        rig
+    }
+
+    /// Attached, while the first probe of the CLI runs.
+    fn starting() -> Self {
+        let mut rig = Self::new();
+        rig.feed(attached(|_| {}));
+        rig.drain();
         rig
     }
 
     /// Claude runs turn 7.
     fn running() -> Self {
         let mut rig = Self::waiting();
-        rig.feed(begun(7));
-        let launch = rig.launch();
+        let launch = rig.begin(7);
         assert!(launch.continues && !launch.retry);
         rig.line(GOOD_INIT);
         assert_eq!(rig.drain(), []);
@@ -74,6 +83,30 @@ impl Rig {
         let mut settings = settings();
         differ(&mut settings);
         self.feed(Input::Configured(Box::new(settings)));
+    }
+
+    /// Begins a turn about mail; returns what claude is started with.
+    #[track_caller]
+    fn begin(&mut self, turn_id: u64) -> Launch {
+        self.feed(begun(turn_id));
+        self.launch()
+    }
+
+    /// Opens the requested turn; returns what claude is started with.
+    #[track_caller]
+    fn open(&mut self, turn_id: u64) -> Launch {
+        self.feed(Input::Opened(turn_id));
+        self.launch()
+    }
+
+    fn exit(&mut self, code: i32) {
+        self.feed(Input::Exited(Exit::Code(code)));
+    }
+
+    /// claude ends the turn and exits.
+    fn finish(&mut self) {
+        self.line(DONE);
+        self.exit(0);
     }
 
     fn feed(&mut self, input: Input) {
@@ -130,14 +163,14 @@ impl Rig {
         self.line(
             r#"{"type":"result","subtype":"success","is_error":false,"modelUsage":{"claude-x":{"contextWindow":1000}},"usage":{"input_tokens":1}}"#,
         );
-        self.feed(Input::Exited(Exit::Code(0)));
+        self.exit(0);
     }
 
     /// claude refuses the prompt, because the conversation is too long.
     fn overflow(&mut self) {
         self.line(GOOD_INIT);
         self.line(r#"{"type":"result","subtype":"success","is_error":true,"result":"Prompt is too long","terminal_reason":"blocking_limit"}"#);
-        self.feed(Input::Exited(Exit::Code(1)));
+        self.exit(1);
     }
 
     /// `/compact` ends: with this size, or with this complaint.
@@ -160,13 +193,49 @@ impl Rig {
         self.line(
             r#"{"type":"result","subtype":"success","is_error":false,"result":"","num_turns":0,"local_command":"compact"}"#,
         );
-        self.feed(Input::Exited(Exit::Code(0)));
+        self.exit(0);
     }
 
     /// The turn ends OK, and the broker has nothing more.
+    #[track_caller]
     fn settle(&mut self) {
-        assert_eq!(self.ending().outcome, Some(Outcome::Ok));
+        self.settle_as(Outcome::Ok);
+    }
+
+    #[track_caller]
+    fn settle_as(&mut self, outcome: Outcome) {
+        assert_eq!(self.ending().outcome, Some(outcome));
         self.feed(Input::Ended(EndTurnAnswer::default()));
+    }
+
+    /// claude succeeds, and the machine waits for the next turn.
+    #[track_caller]
+    fn work(&mut self, context_tokens: u64) {
+        self.succeed(context_tokens);
+        self.settle();
+        self.drain();
+    }
+
+    /// The conversation is compacted because it is too long, and the work begins again.
+    #[track_caller]
+    fn make_room(&mut self) {
+        self.overflow();
+        self.launch();
+        self.compacted(Ok(10));
+        self.launch();
+    }
+
+    /// Turn 8 compacts the conversation by command 30.
+    fn compact_by_order(&mut self) {
+        self.feed(command(30, Order::CompactSession));
+        self.drain();
+        self.open(8);
+    }
+
+    fn fail_login_twice(&mut self) {
+        self.fail("authentication_failed", 401);
+        self.launch();
+        self.fail("authentication_failed", 401);
     }
 
     /// claude fails the API call in this way and exits.
@@ -177,7 +246,7 @@ impl Rig {
         self.line(&format!(
             r#"{{"type":"result","subtype":"success","is_error":true,"result":"words","terminal_reason":"api_error","api_error_status":{status}}}"#
         ));
-        self.feed(Input::Exited(Exit::Code(1)));
+        self.exit(1);
     }
 }
 

@@ -9,9 +9,7 @@ use crate::turn::input::{Input, LoginWanted};
 
 impl Performer {
     pub(super) fn watch_login(&mut self) {
-        if let Some(old) = self.login.take() {
-            old.abort();
-        }
+        Self::abort(&mut self.login);
         let dir = self.config.home_dir.join(".claude");
         let (config, runner) = (Arc::clone(&self.config), self.runner.clone());
         let wait = async move {
@@ -25,9 +23,7 @@ impl Performer {
 
     pub(super) fn log_in(&mut self, wanted: LoginWanted) {
         // The dialogue's own writes are no login before it reports one.
-        if let Some(watch) = self.login.take() {
-            watch.abort();
-        }
+        Self::abort(&mut self.login);
         let dialogue =
             login::hold(self.link.clone(), Arc::clone(&self.config), self.runner.clone(), wanted);
         self.local(async move { Input::LoginEnded(dialogue.await) });

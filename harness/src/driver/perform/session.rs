@@ -13,9 +13,7 @@ use crate::wire::session::Attached;
 
 impl Performer {
     pub(super) fn attach(&mut self) {
-        if let Some(old) = self.stream_task.take() {
-            old.abort();
-        }
+        Self::abort(&mut self.stream_task);
         self.forget_session();
         // A claude of the old session must not delay a harness that has taken over.
         let runner = self.runner.clone();
@@ -91,9 +89,7 @@ impl Performer {
     }
 
     pub(super) fn leave(&mut self) {
-        if let Some(begin) = self.begin.take() {
-            begin.abort();
-        }
+        Self::abort(&mut self.begin);
         let (state, until) = self.status.borrow().unwrap_or((HarnessState::Idle, None));
         let leave = calls::leave(self.link.clone(), state, until);
         self.call(leave);

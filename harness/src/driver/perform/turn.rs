@@ -19,9 +19,7 @@ impl Performer {
             "turn started"
         );
         // claude's own writes are no login; the end of the turn decides whether the watch goes on.
-        if let Some(watch) = self.login.take() {
-            watch.abort();
-        }
+        Self::abort(&mut self.login);
         let (signals, received) = mpsc::unbounded_channel();
         self.signals = Some(signals);
         if self.reporter.as_ref().is_none_or(|(turn_id, _)| *turn_id != launch.turn_id) {

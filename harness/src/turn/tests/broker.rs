@@ -10,15 +10,14 @@ fn a_broker_that_is_away_in_mid_turn_changes_nothing() {
     let mut rig = Rig::running();
     rig.feed(resumed(Some(7)));
     assert_eq!(rig.drain(), []);
-    rig.line(DONE);
-    rig.feed(Input::Exited(Exit::Code(0)));
+    rig.finish();
     assert_eq!(rig.ending().outcome, Some(Outcome::Ok));
     // It comes back again while the end is on its way: the driver repeats the same call.
     rig.feed(resumed(Some(7)));
     rig.feed(resumed(None));
     assert_eq!(rig.drain(), []);
     rig.feed(Input::Ended(EndTurnAnswer::default()));
-    assert_eq!(rig.drain(), [Output::Report(State::Idle, None), Output::Begin]);
+    assert_eq!(rig.drain(), [IDLE, Output::Begin]);
 }
 
 #[test]
@@ -35,10 +34,10 @@ fn a_lost_lease_kills_claude_and_only_then_attaches_anew() {
 #[test]
 fn a_session_that_did_not_survive_takes_its_turn_along() {
     let mut rig = Rig::running();
-    rig.feed(Input::Attached(Box::new(facts())));
+    rig.feed(attached(|_| {}));
     assert_eq!(rig.drain(), [Output::Signal(Signal::Kill)]);
     rig.feed(Input::Exited(Exit::Signal(9)));
-    assert_eq!(rig.drain(), [Output::Report(State::Idle, None), Output::Begin]);
+    assert_eq!(rig.drain(), [IDLE, Output::Begin]);
 }
 
 #[test]
@@ -59,7 +58,7 @@ fn calls_of_a_session_that_ended_are_made_anew() {
     let mut rig = Rig::waiting();
     rig.feed(resumed(None));
     assert_eq!(rig.drain(), []);
-    rig.feed(Input::Attached(Box::new(facts())));
+    rig.feed(attached(|_| {}));
     assert_eq!(rig.drain(), [Output::Begin]);
 }
 
@@ -73,7 +72,7 @@ fn an_unexpected_refusal_begins_a_new_session_later_each_time() {
         rig.sleep();
         rests.push(rig.now.boot.since(before).as_secs());
         assert_eq!(rig.drain(), [Output::Attach]);
-        rig.feed(Input::Attached(Box::new(facts())));
+        rig.feed(attached(|_| {}));
         assert_eq!(rig.drain(), [Output::Begin]);
     }
     assert_eq!(rests, [1, 2, 4]);
@@ -83,49 +82,40 @@ fn asked(pending_count: u32) -> EndTurnAnswer {
     EndTurnAnswer { pending_count, next_turn_requested: true, park: None }
 }
 
-fn end_well(rig: &mut Rig) {
-    rig.line(DONE);
-    rig.feed(Input::Exited(Exit::Code(0)));
-    rig.drain();
-}
-
 #[test]
 fn an_agent_that_asks_for_it_gets_another_turn() {
     let mut rig = Rig::running();
-    end_well(&mut rig);
+    rig.finish();
+    rig.drain();
     rig.feed(Input::Ended(asked(0)));
     assert_eq!(rig.drain(), [Output::Open(Kind::Continue)]);
-    rig.feed(Input::Opened(8));
-    let launch = rig.launch();
+    let launch = rig.open(8);
     assert_eq!((launch.turn_id, launch.trigger.kind()), (8, Kind::Continue));
 }
 
 #[test]
 fn mail_a_park_or_a_failure_come_before_a_turn_that_was_asked_for() {
-    let mut rig = Rig::running();
-    end_well(&mut rig);
-    rig.feed(Input::Ended(asked(1)));
-    assert!(rig.drain().contains(&Output::Begin));
-
-    let mut rig = Rig::running();
-    end_well(&mut rig);
-    let park = Some(park::View {
+    let park = park::View {
         cause: Outcome::Unavailable,
         until: None,
         remaining: None,
         error: String::new(),
-    });
-    rig.feed(Input::Ended(EndTurnAnswer { park, ..asked(0) }));
-    assert!(rig.drain().contains(&Output::Begin));
+    };
+    let parked = EndTurnAnswer { park: Some(park), ..asked(0) };
+    for (case, code, answer) in
+        [("mail", 0, asked(1)), ("a park", 0, parked), ("a failure", 1, asked(0))]
+    {
+        let mut rig = Rig::running();
+        rig.line(if code == 0 { DONE } else { "{}" });
+        rig.exit(code);
+        rig.drain();
+        rig.feed(Input::Ended(answer));
+        assert!(rig.drain().contains(&Output::Begin), "{case}");
+    }
 
     let mut rig = Rig::running();
-    rig.feed(Input::Exited(Exit::Code(1)));
+    rig.finish();
     rig.drain();
-    rig.feed(Input::Ended(asked(0)));
-    assert!(rig.drain().contains(&Output::Begin));
-
-    let mut rig = Rig::running();
-    end_well(&mut rig);
     rig.feed(Input::Ended(asked(0)));
     rig.drain();
     rig.feed(Input::NotOpened);
@@ -145,11 +135,11 @@ fn a_changed_agent_takes_effect_at_the_next_turn() {
         children_count: 1,
         ..Kin::default()
     }));
-    end_well(&mut rig);
+    rig.finish();
+    rig.drain();
     rig.feed(Input::Ended(EndTurnAnswer::default()));
     rig.drain();
-    rig.feed(begun(8));
-    let launch = rig.launch();
+    let launch = rig.begin(8);
     assert_eq!(
         (launch.model.as_str(), launch.identity.parent.as_str(), launch.identity.label.as_str()),
         ("opus", "alice", "bob")

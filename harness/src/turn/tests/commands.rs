@@ -14,13 +14,9 @@ fn a_cancel_ends_exactly_its_turn_and_is_closed_after_the_end() {
     rig.feed(cancel(31, 7));
     rig.feed(cancel(31, 7));
     assert_eq!(rig.drain(), [Output::Signal(Signal::Interrupt)]);
-    rig.feed(Input::Exited(Exit::Code(0)));
-    assert_eq!(rig.ending().outcome, Some(Outcome::Cancelled));
-    rig.feed(Input::Ended(EndTurnAnswer::default()));
-    assert_eq!(
-        rig.drain(),
-        [Output::Ack(31, String::new()), Output::Report(State::Idle, None), Output::Begin]
-    );
+    rig.exit(0);
+    rig.settle_as(Outcome::Cancelled);
+    assert_eq!(rig.drain(), [Output::Ack(31, String::new()), IDLE, Output::Begin]);
     // A lost stream shows it again.
     rig.feed(cancel(31, 7));
     assert_eq!(rig.drain(), [Output::Ack(31, String::new())]);
@@ -30,8 +26,7 @@ fn a_cancel_ends_exactly_its_turn_and_is_closed_after_the_end() {
 fn a_cancel_that_comes_too_late_says_so() {
     let mut rig = Rig::running();
     rig.feed(cancel(31, 7));
-    rig.line(DONE);
-    rig.feed(Input::Exited(Exit::Code(0)));
+    rig.finish();
     rig.drain();
     rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert_eq!(rig.drain()[0], Output::Ack(31, "turn 7 had ended already".into()));
@@ -43,8 +38,7 @@ fn a_cancel_may_overtake_its_turn() {
     rig.feed(cancel(31, 7));
     assert_eq!(rig.drain(), []);
     rig.feed(begun(7));
-    assert_eq!(rig.ending().outcome, Some(Outcome::Cancelled));
-    rig.feed(Input::Ended(EndTurnAnswer::default()));
+    rig.settle_as(Outcome::Cancelled);
     assert!(rig.drain().contains(&Output::Ack(31, String::new())));
 }
 
@@ -52,20 +46,17 @@ fn a_cancel_may_overtake_its_turn() {
 fn a_new_session_drops_continue_for_one_turn_and_is_closed_when_it_has_begun() {
     let mut rig = Rig::running();
     rig.feed(command(30, Order::StartNewSession));
-    rig.line(DONE);
-    rig.feed(Input::Exited(Exit::Code(0)));
+    rig.finish();
     rig.drain();
     rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert!(!rig.drain().iter().any(|output| matches!(output, Output::Ack(..))));
-    rig.feed(begun(8));
-    assert!(!rig.launch().continues);
+    assert!(!rig.begin(8).continues);
     // It did not get as far as a new conversation: the next one tries again.
-    rig.feed(Input::Exited(Exit::Code(1)));
+    rig.exit(1);
     rig.drain();
     rig.feed(Input::Ended(EndTurnAnswer::default()));
     rig.drain();
-    rig.feed(begun(9));
-    assert!(!rig.launch().continues);
+    assert!(!rig.begin(9).continues);
     rig.line(GOOD_INIT);
     assert_eq!(rig.drain(), [Output::Ack(30, String::new())]);
     // The retry after a failed login goes on with it.
@@ -78,8 +69,7 @@ fn another_model_is_used_from_the_next_turn_on() {
     let mut rig = Rig::waiting();
     rig.feed(command(30, Order::SetModel("opus".into())));
     assert_eq!(rig.drain(), [Output::Ack(30, String::new())]);
-    rig.feed(begun(7));
-    assert_eq!(rig.launch().model, "opus");
+    assert_eq!(rig.begin(7).model, "opus");
 }
 
 #[test]
@@ -87,9 +77,8 @@ fn a_restart_hands_the_turn_back_and_begins_anew() {
     let mut rig = Rig::running();
     rig.feed(command(30, Order::RestartHarness));
     assert_eq!(rig.drain(), [Output::Signal(Signal::Interrupt)]);
-    rig.feed(Input::Exited(Exit::Code(0)));
-    assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
-    rig.feed(Input::Ended(EndTurnAnswer::default()));
+    rig.exit(0);
+    rig.settle_as(Outcome::Drained);
     assert_eq!(rig.drain(), [Output::Ack(30, String::new()), Output::Exit(Leaving::Restart)]);
 }
 
@@ -107,8 +96,7 @@ fn a_drain_lets_a_turn_end_within_its_grace() {
     let mut rig = Rig::running();
     rig.feed(Input::Drain);
     assert_eq!(rig.drain(), []);
-    rig.line(DONE);
-    rig.feed(Input::Exited(Exit::Code(0)));
+    rig.finish();
     assert_eq!(rig.ending().outcome, Some(Outcome::Ok));
     rig.feed(Input::Ended(EndTurnAnswer { next_turn_requested: true, ..EndTurnAnswer::default() }));
     assert_eq!(rig.drain(), [Output::Exit(Leaving::Drained)]);
@@ -122,9 +110,8 @@ fn a_drain_ends_a_turn_after_its_grace() {
     assert_eq!(rig.drain(), []);
     rig.sleep();
     assert_eq!(rig.drain(), [Output::Signal(Signal::Interrupt)]);
-    rig.feed(Input::Exited(Exit::Code(0)));
-    assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
-    rig.feed(Input::Ended(EndTurnAnswer::default()));
+    rig.exit(0);
+    rig.settle_as(Outcome::Drained);
     assert_eq!(rig.drain(), [Output::Exit(Leaving::Drained)]);
 }
 
@@ -169,7 +156,7 @@ fn a_broker_that_does_not_answer_holds_nobody_up() {
 
     let mut rig = Rig::running();
     rig.feed(Input::Drain);
-    rig.feed(Input::Exited(Exit::Code(0)));
+    rig.exit(0);
     rig.drain();
     rig.sleep();
     assert_eq!(rig.drain(), [Output::Exit(Leaving::Unanswered)]);
@@ -183,7 +170,7 @@ fn a_turn_that_was_not_run_does_not_stay_on_show() {
     rig.feed(begun(7));
     rig.drain();
     rig.feed(Input::Ended(EndTurnAnswer::default()));
-    assert!(rig.drain().contains(&Output::Report(State::Idle, None)));
+    assert!(rig.drain().contains(&IDLE));
 }
 
 #[test]
@@ -214,8 +201,7 @@ fn a_command_that_was_given_before_a_turn_holds_for_it_although_its_stream_is_sl
 
     let mut rig = Rig::waiting();
     rig.feed(with(Order::RestartHarness));
-    assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
-    rig.feed(Input::Ended(EndTurnAnswer::default()));
+    rig.settle_as(Outcome::Drained);
     assert_eq!(rig.drain(), [Output::Ack(30, String::new()), Output::Exit(Leaving::Restart)]);
 }
 
@@ -251,9 +237,8 @@ fn stopping_hands_the_running_turn_back_after_its_grace() {
     assert_eq!(rig.drain(), []);
     rig.pass(Duration::from_secs(20));
     assert_eq!(rig.drain(), [Output::Signal(Signal::Interrupt)]);
-    rig.feed(Input::Exited(Exit::Code(0)));
-    assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
-    rig.feed(Input::Ended(EndTurnAnswer::default()));
+    rig.exit(0);
+    rig.settle_as(Outcome::Drained);
     assert!(rig.drain().contains(&Output::Exit(Leaving::Restart)));
 }
 
@@ -262,8 +247,7 @@ fn a_shutdown_of_a_harness_that_stops_ends_it_for_good() {
     let mut rig = Rig::running();
     rig.feed(stopped(true));
     rig.feed(Input::Drain);
-    rig.line(DONE);
-    rig.feed(Input::Exited(Exit::Code(0)));
+    rig.finish();
     rig.drain();
     rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert!(rig.drain().contains(&Output::Exit(Leaving::Drained)));

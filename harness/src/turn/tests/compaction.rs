@@ -58,10 +58,7 @@ fn a_compaction_that_fails_ends_the_turn_unavailable_and_says_what_helps() {
 #[test]
 fn room_is_made_once_and_what_does_not_fit_then_is_the_messages_fault() {
     let mut rig = Rig::running();
-    rig.overflow();
-    rig.launch();
-    rig.compacted(Ok(10));
-    rig.launch();
+    rig.make_room();
     rig.overflow();
     let ending = rig.ending();
     assert_eq!(ending.outcome, Some(Outcome::Failed));
@@ -72,8 +69,7 @@ fn room_is_made_once_and_what_does_not_fit_then_is_the_messages_fault() {
 fn in_a_new_conversation_there_is_nothing_to_compact() {
     let mut rig = Rig::waiting();
     rig.feed(command(30, Order::StartNewSession));
-    rig.feed(begun(7));
-    assert!(!rig.launch().continues);
+    assert!(!rig.begin(7).continues);
     rig.overflow();
     assert_eq!(rig.ending().outcome, Some(Outcome::Failed));
 }
@@ -118,13 +114,11 @@ fn a_full_conversation_is_compacted_after_its_turn_with_notes_before() {
     rig.succeed(750);
     rig.settle();
     assert_eq!(rig.drain(), [Output::Open(Kind::Checkpoint)]);
-    rig.feed(Input::Opened(8));
-    assert_eq!(rig.launch().step, Step::Checkpoint);
+    assert_eq!(rig.open(8).step, Step::Checkpoint);
     rig.succeed(760);
     rig.settle();
     assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
-    rig.feed(Input::Opened(9));
-    assert_eq!(rig.launch().step, Step::Compact);
+    assert_eq!(rig.open(9).step, Step::Compact);
     rig.compacted(Ok(10));
     let ending = rig.ending();
     assert_eq!(
@@ -132,31 +126,26 @@ fn a_full_conversation_is_compacted_after_its_turn_with_notes_before() {
         (9, Some(Outcome::Ok), true, 10)
     );
     rig.feed(Input::Ended(EndTurnAnswer::default()));
-    assert_eq!(rig.drain(), [Output::Report(State::Idle, None), Output::Begin]);
+    assert_eq!(rig.drain(), [IDLE, Output::Begin]);
 }
 
 #[test]
 fn failing_notes_do_not_keep_it_from_being_compacted_but_a_cancel_does() {
     let checkpoint = || {
         let mut rig = Rig::running();
-        rig.succeed(800);
-        rig.settle();
-        rig.drain();
-        rig.feed(Input::Opened(8));
-        rig.launch();
+        rig.work(800);
+        rig.open(8);
         rig
     };
     let mut rig = checkpoint();
-    rig.feed(Input::Exited(Exit::Code(3)));
-    assert_eq!(rig.ending().outcome, Some(Outcome::Unavailable));
-    rig.feed(Input::Ended(EndTurnAnswer::default()));
+    rig.exit(3);
+    rig.settle_as(Outcome::Unavailable);
     assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
 
     let mut rig = checkpoint();
     rig.feed(command(30, cancel_turn(8)));
-    rig.feed(Input::Exited(Exit::Code(0)));
-    assert_eq!(rig.ending().outcome, Some(Outcome::Cancelled));
-    rig.feed(Input::Ended(EndTurnAnswer::default()));
+    rig.exit(0);
+    rig.settle_as(Outcome::Cancelled);
     assert!(rig.drain().contains(&Output::Begin));
 
     // A limit that is hit has to be waited out first.
@@ -170,27 +159,18 @@ fn failing_notes_do_not_keep_it_from_being_compacted_but_a_cancel_does() {
 #[test]
 fn a_compaction_that_failed_is_not_tried_again_after_each_turn() {
     let mut rig = Rig::running();
-    rig.succeed(800);
-    rig.settle();
-    rig.drain();
-    rig.feed(Input::Opened(8));
-    rig.launch();
-    rig.succeed(801);
-    rig.settle();
-    rig.drain();
-    rig.feed(Input::Opened(9));
-    rig.launch();
+    rig.work(800);
+    rig.open(8);
+    rig.work(801);
+    rig.open(9);
     rig.compacted(Err("Compaction failed"));
-    assert_eq!(rig.ending().outcome, Some(Outcome::Failed));
-    rig.feed(Input::Ended(EndTurnAnswer::default()));
+    rig.settle_as(Outcome::Failed);
     rig.drain();
-    rig.feed(begun(10));
-    rig.launch();
+    rig.begin(10);
     rig.succeed(820);
     rig.settle();
     assert!(rig.drain().contains(&Output::Begin));
-    rig.feed(begun(11));
-    rig.launch();
+    rig.begin(11);
     rig.succeed(860);
     rig.settle();
     assert_eq!(rig.drain(), [Output::Open(Kind::Checkpoint)]);
@@ -202,16 +182,11 @@ fn the_operators_compaction_runs_at_once_or_after_the_turn_and_is_closed_with_it
     rig.feed(compact(30));
     assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
     rig.feed(compact(31));
-    rig.feed(Input::Opened(8));
-    rig.launch();
+    rig.open(8);
     rig.compacted(Ok(10));
     rig.settle();
-    let expected = [
-        Output::Ack(30, String::new()),
-        Output::Ack(31, String::new()),
-        Output::Report(State::Idle, None),
-        Output::Begin,
-    ];
+    let expected =
+        [Output::Ack(30, String::new()), Output::Ack(31, String::new()), IDLE, Output::Begin];
     assert_eq!(rig.drain(), expected);
 
     let mut rig = Rig::running();
@@ -220,11 +195,9 @@ fn the_operators_compaction_runs_at_once_or_after_the_turn_and_is_closed_with_it
     rig.succeed(1);
     rig.settle();
     assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
-    rig.feed(Input::Opened(8));
-    rig.launch();
+    rig.open(8);
     rig.compacted(Err("Compaction failed"));
-    assert_eq!(rig.ending().outcome, Some(Outcome::Failed));
-    rig.feed(Input::Ended(EndTurnAnswer::default()));
+    rig.settle_as(Outcome::Failed);
     assert_eq!(
         rig.drain()[0],
         Output::Ack(30, "the conversation was not compacted: Compaction failed".into())
@@ -234,13 +207,10 @@ fn the_operators_compaction_runs_at_once_or_after_the_turn_and_is_closed_with_it
 #[test]
 fn nothing_to_compact_is_told() {
     let mut rig = Rig::waiting();
-    rig.feed(compact(30));
-    rig.drain();
-    rig.feed(Input::Opened(8));
-    rig.launch();
+    rig.compact_by_order();
     rig.line(GOOD_INIT);
     rig.line(r#"{"type":"result","subtype":"success","is_error":false,"result":"","num_turns":0,"local_command":"compact"}"#);
-    rig.feed(Input::Exited(Exit::Code(0)));
+    rig.exit(0);
     assert_eq!(rig.ending().outcome, Some(Outcome::Failed));
 }
 
@@ -252,8 +222,7 @@ fn mail_that_comes_before_the_operators_compaction_is_done_first() {
     // The broker had opened a turn already.
     rig.feed(Input::NotOpened);
     assert_eq!(rig.drain(), [Output::Begin]);
-    rig.feed(begun(7));
-    rig.launch();
+    rig.begin(7);
     rig.succeed(1);
     rig.settle();
     assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
@@ -266,13 +235,9 @@ fn another_turn_that_was_asked_for_comes_after_the_compaction() {
     rig.ending();
     rig.feed(Input::Ended(EndTurnAnswer { next_turn_requested: true, ..EndTurnAnswer::default() }));
     assert_eq!(rig.drain(), [Output::Open(Kind::Checkpoint)]);
-    rig.feed(Input::Opened(8));
-    rig.launch();
-    rig.succeed(801);
-    rig.settle();
-    rig.drain();
-    rig.feed(Input::Opened(9));
-    rig.launch();
+    rig.open(8);
+    rig.work(801);
+    rig.open(9);
     rig.compacted(Ok(1));
     rig.settle();
     assert_eq!(rig.drain(), [Output::Open(Kind::Continue)]);
@@ -283,13 +248,9 @@ fn what_a_turn_used_is_the_sum_over_its_runs() {
     let mut rig = Rig::running();
     rig.line(r#"{"type":"assistant","message":{"id":"a","content":[{"type":"tool_use","id":"t","name":"Read"}],"usage":{"input_tokens":7}}}"#);
     rig.line(r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t"}]}}"#);
-    rig.overflow();
-    rig.launch();
-    rig.compacted(Ok(10));
-    rig.launch();
+    rig.make_room();
     rig.line(r#"{"type":"assistant","message":{"id":"b","content":[{"type":"tool_use","id":"u","name":"Read"}],"usage":{"input_tokens":5}}}"#);
-    rig.line(DONE);
-    rig.feed(Input::Exited(Exit::Code(0)));
+    rig.finish();
     let ending = rig.ending();
     assert_eq!(
         (ending.usage.input_tokens, ending.usage.inference_count, ending.usage.tool_call_count),
@@ -306,10 +267,7 @@ fn what_was_used_before_claude_could_not_be_started_counts_too() {
     rig.line(
         r#"{"type":"assistant","message":{"id":"a","content":[],"usage":{"input_tokens":7}}}"#,
     );
-    rig.overflow();
-    rig.launch();
-    rig.compacted(Ok(10));
-    rig.launch();
+    rig.make_room();
     rig.feed(Input::NotStarted("no such file".into()));
     let ending = rig.ending();
     assert_eq!(
@@ -330,13 +288,9 @@ fn the_tools_of_all_runs_together_are_as_many_as_the_broker_takes() {
     };
     rig.line(r#"{"type":"assistant","message":{"id":"x","content":[{"type":"tool_use","id":"x","name":""},{"type":"tool_use","id":"y","name":"a\u001bb"}]}}"#);
     call(&mut rig, "A");
-    rig.overflow();
-    rig.launch();
-    rig.compacted(Ok(10));
-    rig.launch();
+    rig.make_room();
     call(&mut rig, "B");
-    rig.line(DONE);
-    rig.feed(Input::Exited(Exit::Code(0)));
+    rig.finish();
     let tools = rig.ending().tool_uses;
     assert_eq!(tools.len(), 64);
     assert!(tools.iter().all(|tool| tool.name.starts_with(['A', 'B'])), "{tools:?}");
@@ -360,30 +314,22 @@ fn a_cancel_while_room_is_made_cancels_the_turn() {
 #[test]
 fn an_order_that_a_restart_cut_off_stays_open_for_the_next_harness() {
     let mut rig = Rig::waiting();
-    rig.feed(compact(30));
-    rig.drain();
-    rig.feed(Input::Opened(8));
-    rig.launch();
+    rig.compact_by_order();
     rig.feed(command(31, Order::RestartHarness));
     rig.drain();
     rig.compacted(Err("Compaction canceled."));
-    assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
-    rig.feed(Input::Ended(EndTurnAnswer::default()));
+    rig.settle_as(Outcome::Drained);
     assert!(!rig.drain().iter().any(|output| matches!(output, Output::Ack(30, _))));
 }
 
 #[test]
 fn notes_that_do_not_fit_any_more_do_not_put_off_the_compaction() {
     let mut rig = Rig::running();
-    rig.succeed(900);
-    rig.settle();
-    rig.drain();
-    rig.feed(Input::Opened(8));
-    rig.launch();
+    rig.work(900);
+    rig.open(8);
     rig.overflow();
     // FAILED upkeep parks nothing.
-    assert_eq!(rig.ending().outcome, Some(Outcome::Failed));
-    rig.feed(Input::Ended(EndTurnAnswer::default()));
+    rig.settle_as(Outcome::Failed);
     assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
 }
 
@@ -412,10 +358,7 @@ fn a_shutdown_hands_back_the_turn_that_came_before_the_compaction() {
 #[test]
 fn words_that_are_too_long_for_the_broker_are_cut() {
     let mut rig = Rig::waiting();
-    rig.feed(compact(30));
-    rig.drain();
-    rig.feed(Input::Opened(8));
-    rig.launch();
+    rig.compact_by_order();
     rig.compacted(Err(&"x".repeat(5000)));
     rig.drain();
     rig.feed(Input::Ended(EndTurnAnswer::default()));
@@ -431,8 +374,7 @@ fn a_shutdown_does_not_wait_for_upkeep() {
     let mut rig = Rig::running();
     rig.feed(Input::Drain);
     rig.overflow();
-    assert_eq!(rig.ending().outcome, Some(Outcome::Drained));
-    rig.feed(Input::Ended(EndTurnAnswer::default()));
+    rig.settle_as(Outcome::Drained);
     assert_eq!(rig.drain(), [Output::Exit(Leaving::Drained)]);
 
     let mut rig = Rig::running();

@@ -11,6 +11,11 @@ fn wanted_as(login_id: u64) -> LoginWanted {
     LoginWanted { login_id, terminal: Terminal::default() }
 }
 
+fn hold_dialogue(rig: &mut Rig) {
+    rig.feed(Input::LoginWanted(wanted()));
+    rig.drain();
+}
+
 fn park_until_login() -> park::View {
     let cause = Outcome::AuthFailed;
     park::View { cause, until: None, remaining: None, error: String::new() }
@@ -19,9 +24,7 @@ fn park_until_login() -> park::View {
 /// A login was refused in a turn, twice; the broker waits for another.
 fn refused() -> Rig {
     let mut rig = Rig::running();
-    rig.fail("authentication_failed", 401);
-    rig.launch();
-    rig.fail("authentication_failed", 401);
+    rig.fail_login_twice();
     rig.drain();
     rig.feed(parked(Outcome::AuthFailed, None, rig.now));
     assert!(rig.drain().contains(&Output::Report(State::NeedsLogin, None)));
@@ -29,10 +32,7 @@ fn refused() -> Rig {
 }
 
 fn without_login() -> Rig {
-    let mut rig = Rig::new();
-    rig.drain();
-    rig.feed(Input::Attached(Box::new(facts())));
-    rig.drain();
+    let mut rig = Rig::starting();
     rig.feed(found(false));
     assert_eq!(
         rig.drain(),
@@ -45,9 +45,8 @@ fn without_login() -> Rig {
 fn a_harness_that_starts_without_a_login_says_so_and_waits() {
     let mut rig = without_login();
     rig.feed(Input::LoggedIn);
-    assert_eq!(rig.drain(), [Output::Report(State::Idle, None)]);
-    rig.feed(begun(7));
-    rig.launch();
+    assert_eq!(rig.drain(), [IDLE]);
+    rig.begin(7);
 }
 
 #[test]
@@ -56,7 +55,7 @@ fn a_login_that_was_made_while_no_harness_ran_ends_the_wait() {
     rig.drain();
     rig.feed(attached(|agent| agent.park = Some(park_until_login())));
     rig.feed(found(true));
-    assert!(rig.drain().contains(&Output::Report(State::Idle, None)));
+    assert!(rig.drain().contains(&IDLE));
 }
 
 #[test]
@@ -74,14 +73,13 @@ fn the_operators_dialogue_is_followed_by_a_look() {
     rig.feed(Input::LoginEnded(true));
     assert_eq!(rig.drain(), [Output::Probe]);
     rig.feed(found(true));
-    assert_eq!(rig.drain(), [Output::Report(State::Idle, None)]);
+    assert_eq!(rig.drain(), [IDLE]);
 }
 
 #[test]
 fn a_dialogue_without_a_login_goes_on_waiting_from_what_it_left_behind() {
     let mut rig = without_login();
-    rig.feed(Input::LoginWanted(wanted()));
-    rig.drain();
+    hold_dialogue(&mut rig);
     rig.feed(Input::LoginEnded(true));
     rig.drain();
     rig.feed(found(false));
@@ -91,8 +89,7 @@ fn a_dialogue_without_a_login_goes_on_waiting_from_what_it_left_behind() {
 #[test]
 fn a_turn_that_comes_during_the_dialogue_waits_for_it() {
     let mut rig = Rig::waiting();
-    rig.feed(Input::LoginWanted(wanted()));
-    rig.drain();
+    hold_dialogue(&mut rig);
     rig.feed(begun(7));
     assert_eq!(rig.drain(), []);
     rig.feed(Input::LoginEnded(true));
@@ -113,8 +110,7 @@ fn no_dialogue_while_a_turn_runs() {
 #[test]
 fn a_login_that_went_away_is_seen_before_a_turn_costs_anything() {
     let mut rig = Rig::waiting();
-    rig.feed(begun(7));
-    rig.launch();
+    rig.begin(7);
     rig.feed(Input::NotStarted("no such file".into()));
     rig.drain();
     rig.feed(Input::Ended(EndTurnAnswer::default()));
@@ -129,8 +125,7 @@ fn a_login_that_went_away_is_seen_before_a_turn_costs_anything() {
 #[test]
 fn a_dialogue_that_is_broken_off_proves_no_login() {
     let mut rig = refused();
-    rig.feed(Input::LoginWanted(wanted()));
-    rig.drain();
+    hold_dialogue(&mut rig);
     rig.feed(Input::LoginEnded(false));
     // claude would say that it has one: the one that was refused.
     assert_eq!(rig.drain(), [Output::WatchLogin]);
@@ -142,7 +137,7 @@ fn a_new_session_does_not_forget_that_a_login_is_waited_for() {
     rig.feed(Input::Fenced("taken over".into()));
     rig.drain();
     rig.feed(attached(|agent| agent.park = Some(park_until_login())));
-    assert!(!rig.drain().contains(&Output::Report(State::Idle, None)));
+    assert!(!rig.drain().contains(&IDLE));
 }
 
 #[test]
@@ -150,8 +145,7 @@ fn after_a_compaction_by_order_the_login_is_waited_for_as_before() {
     let mut rig = refused();
     rig.feed(command(30, Order::CompactSession));
     rig.drain();
-    rig.feed(Input::Opened(8));
-    rig.launch();
+    rig.open(8);
     rig.compacted(Err("Not enough messages to compact."));
     rig.drain();
     rig.feed(parked(Outcome::AuthFailed, None, rig.now));
@@ -165,17 +159,14 @@ fn after_a_compaction_by_order_the_login_is_waited_for_as_before() {
 
 #[test]
 fn a_look_from_before_the_dialogue_is_not_believed() {
-    let mut rig = Rig::new();
-    rig.drain();
-    rig.feed(Input::Attached(Box::new(facts())));
-    rig.drain();
+    let mut rig = Rig::starting();
     rig.feed(Input::LoginWanted(wanted()));
     rig.feed(Input::LoginEnded(true));
     rig.drain();
     rig.feed(found(false));
     assert_eq!(rig.drain(), [Output::Probe]);
     rig.feed(found(true));
-    assert_eq!(rig.drain(), [Output::Report(State::Idle, None), Output::Begin]);
+    assert_eq!(rig.drain(), [IDLE, Output::Begin]);
 }
 
 #[test]

@@ -9,8 +9,7 @@ fn a_turn_that_goes_well_is_ended_ok_and_the_next_is_waited_for() {
     rig.line(
         r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]}}"#,
     );
-    rig.line(DONE);
-    rig.feed(Input::Exited(Exit::Code(0)));
+    rig.finish();
     let ending = rig.ending();
     assert_eq!((ending.turn_id, ending.outcome, ending.error.as_str()), (7, Some(Outcome::Ok), ""));
     assert_eq!(
@@ -18,7 +17,7 @@ fn a_turn_that_goes_well_is_ended_ok_and_the_next_is_waited_for() {
         (vec!["t1".to_owned()], "claude-x", 5)
     );
     rig.feed(Input::Ended(EndTurnAnswer::default()));
-    assert_eq!(rig.drain(), [Output::Report(State::Idle, None), Output::Begin]);
+    assert_eq!(rig.drain(), [IDLE, Output::Begin]);
 }
 
 #[test]
@@ -31,8 +30,7 @@ fn a_turn_of_more_calls_than_can_be_told_can_still_be_ended() {
         ));
         rig.line(&format!(r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"{id}"}}]}}}}"#));
     }
-    rig.line(DONE);
-    rig.feed(Input::Exited(Exit::Code(0)));
+    rig.finish();
     let told: Vec<char> =
         rig.ending().returned_tool_use_ids.iter().filter_map(|id| id.chars().next()).collect();
     assert_eq!(told, ['a', 'b', 'c'], "as many as there is room for");
@@ -68,7 +66,7 @@ fn a_rate_limit_parks_until_it_ends() {
         ]
     );
     rig.sleep();
-    assert_eq!(rig.drain(), [Output::Report(State::Idle, None)]);
+    assert_eq!(rig.drain(), [IDLE]);
 }
 
 #[test]
@@ -92,17 +90,14 @@ fn a_failed_login_is_tried_once_more_and_may_work() {
     let launch = rig.launch();
     assert!(launch.retry && launch.continues && launch.turn_id == 7);
     rig.line(GOOD_INIT);
-    rig.line(DONE);
-    rig.feed(Input::Exited(Exit::Code(0)));
+    rig.finish();
     assert_eq!(rig.ending().outcome, Some(Outcome::Ok));
 }
 
 #[test]
 fn a_login_that_fails_twice_is_waited_for() {
     let mut rig = Rig::running();
-    rig.fail("authentication_failed", 401);
-    rig.launch();
-    rig.fail("authentication_failed", 401);
+    rig.fail_login_twice();
     let outputs = rig.drain();
     assert!(
         matches!(&outputs[..], [Output::WatchLogin, Output::End(ending)] if ending.outcome == Some(Outcome::AuthFailed)),
@@ -112,21 +107,18 @@ fn a_login_that_fails_twice_is_waited_for() {
     assert_eq!(rig.drain(), [Output::Report(State::NeedsLogin, None), Output::Begin]);
     rig.feed(Input::LoggedIn);
     // The report is what ends the park.
-    assert_eq!(rig.drain(), [Output::Report(State::Idle, None)]);
-    rig.feed(begun(8));
-    assert_eq!(rig.launch().turn_id, 8);
+    assert_eq!(rig.drain(), [IDLE]);
+    assert_eq!(rig.begin(8).turn_id, 8);
 }
 
 #[test]
 fn a_login_that_comes_before_the_answer_is_not_missed() {
     let mut rig = Rig::running();
-    rig.fail("authentication_failed", 401);
-    rig.launch();
-    rig.fail("authentication_failed", 401);
+    rig.fail_login_twice();
     rig.drain();
     rig.feed(Input::LoggedIn);
     rig.feed(parked(Outcome::AuthFailed, None, rig.now));
-    assert_eq!(rig.drain(), [Output::Report(State::Idle, None), Output::Begin]);
+    assert_eq!(rig.drain(), [IDLE, Output::Begin]);
 }
 
 #[test]
@@ -170,7 +162,7 @@ fn a_turn_that_is_busy_for_too_long_is_ended() {
     assert_eq!(rig.drain(), []);
     rig.pass(Duration::from_secs(50));
     assert_eq!(rig.drain(), [Output::Signal(Signal::Interrupt)]);
-    rig.feed(Input::Exited(Exit::Code(0)));
+    rig.exit(0);
     let ending = rig.ending();
     assert_eq!(ending.outcome, Some(Outcome::Failed));
     assert!(ending.error.contains("1000 s"), "{ending:?}");
@@ -185,8 +177,7 @@ fn a_turn_without_its_fences_is_killed_before_it_does_harm() {
     ];
     for line in inits {
         let mut rig = Rig::waiting();
-        rig.feed(begun(7));
-        rig.launch();
+        rig.begin(7);
         rig.line(line);
         assert_eq!(rig.drain(), [Output::Signal(Signal::Kill)], "{line}");
         rig.line(DONE);
@@ -198,8 +189,7 @@ fn a_turn_without_its_fences_is_killed_before_it_does_harm() {
 #[test]
 fn a_claude_that_does_not_start_is_unavailable_and_looked_at_again() {
     let mut rig = Rig::waiting();
-    rig.feed(begun(7));
-    rig.launch();
+    rig.begin(7);
     rig.feed(Input::NotStarted("no such file".into()));
     let ending = rig.ending();
     assert_eq!(
@@ -254,8 +244,7 @@ fn pauses_without_a_cli(park_backoff: Backoff) -> Vec<u64> {
     rig.sleep();
     rig.drain();
     rig.feed(found(true));
-    rig.feed(begun(8));
-    assert_eq!(rig.launch().turn_id, 8);
+    assert_eq!(rig.begin(8).turn_id, 8);
     rests
 }
 
@@ -265,8 +254,7 @@ fn a_server_of_the_agents_own_that_does_not_work_ends_no_turn_and_is_told_once()
         GOOD_INIT.replace(r#""extra","status":"connected""#, r#""extra","status":"failed""#);
     let mut rig = Rig::waiting();
     for turn_id in [7, 8] {
-        rig.feed(begun(turn_id));
-        rig.launch();
+        rig.begin(turn_id);
         rig.line(&without);
         let told: Vec<_> = rig
             .drain()
@@ -280,8 +268,7 @@ fn a_server_of_the_agents_own_that_does_not_work_ends_no_turn_and_is_told_once()
         } else {
             assert_eq!(told, []);
         }
-        rig.line(DONE);
-        rig.feed(Input::Exited(Exit::Code(0)));
+        rig.finish();
         rig.settle();
         rig.drain();
     }

@@ -9,26 +9,24 @@ use crate::turn::reset_rule::ResetRule;
 fn cold(checkpoint: bool) -> Rig {
     let mut rig = Rig::waiting();
     rig.configure(|settings| settings.defaults.watermarks.reset_checkpoint = checkpoint);
-    rig.feed(begun(7));
-    rig.launch();
-    rig.succeed(600);
-    rig.settle();
-    rig.drain();
+    rig.begin(7);
+    rig.work(600);
     rig.pass(Duration::from_secs(3601));
     rig.feed(begun(8));
     rig
 }
 
+#[track_caller]
+fn assert_launch(launch: &Launch, step: Step, continues: bool, resets: bool) {
+    assert_eq!((launch.step, launch.continues, launch.resets), (step, continues, resets));
+}
+
 #[test]
 fn it_begins_anew_without_reading_the_old_one() {
     let mut rig = cold(false);
-    let launch = rig.launch();
-    assert_eq!((launch.step, launch.continues, launch.resets), (Step::Work, false, true));
-    rig.succeed(10);
-    rig.settle();
-    rig.drain();
-    rig.feed(begun(9));
-    let launch = rig.launch();
+    assert_launch(&rig.launch(), Step::Work, false, true);
+    rig.work(10);
+    let launch = rig.begin(9);
     assert!(launch.continues && !launch.resets);
 }
 
@@ -36,12 +34,9 @@ fn it_begins_anew_without_reading_the_old_one() {
 fn a_warm_or_a_small_one_goes_on() {
     for (tokens, secs) in [(600, 3599), (499, 100_000)] {
         let mut rig = Rig::running();
-        rig.succeed(tokens);
-        rig.settle();
-        rig.drain();
+        rig.work(tokens);
         rig.pass(Duration::from_secs(secs));
-        rig.feed(begun(8));
-        assert!(rig.launch().continues, "{tokens} tokens after {secs} s");
+        assert!(rig.begin(8).continues, "{tokens} tokens after {secs} s");
     }
 }
 
@@ -55,21 +50,17 @@ fn the_broker_remembers_what_a_new_harness_does_not_know() {
     }));
     rig.feed(found(true));
     rig.drain();
-    rig.feed(begun(7));
-    assert!(!rig.launch().continues);
+    assert!(!rig.begin(7).continues);
 }
 
 #[test]
 fn notes_before_it_are_a_setting() {
     let mut rig = cold(true);
-    let launch = rig.launch();
-    assert_eq!((launch.step, launch.continues, launch.resets), (Step::Checkpoint, true, false));
+    assert_launch(&rig.launch(), Step::Checkpoint, true, false);
     rig.succeed(610);
     let launch = rig.launch();
-    assert_eq!(
-        (launch.turn_id, launch.step, launch.continues, launch.resets),
-        (8, Step::Work, false, true)
-    );
+    assert_eq!(launch.turn_id, 8);
+    assert_launch(&launch, Step::Work, false, true);
     rig.succeed(10);
     rig.settle();
 }
@@ -100,13 +91,10 @@ fn a_retry_goes_on_with_the_new_conversation() {
 #[test]
 fn a_new_session_by_the_operator_is_no_reset() {
     let mut rig = Rig::running();
-    rig.succeed(600);
-    rig.settle();
-    rig.drain();
+    rig.work(600);
     rig.pass(Duration::from_secs(3601));
     rig.feed(command(30, Order::StartNewSession));
-    rig.feed(begun(8));
-    let launch = rig.launch();
+    let launch = rig.begin(8);
     assert!(!launch.continues && !launch.resets);
 }
 
@@ -126,11 +114,8 @@ fn ruled(daily_at: Option<&str>, idle_secs: Option<u64>, notes: bool) -> Rig {
     let idle = idle_secs.map(Duration::from_secs);
     let rule = ResetRule { daily_at, idle, notes, ..ResetRule::default() };
     rig.configure(|settings| settings.defaults.watermarks.reset_rule = rule);
-    rig.feed(begun(7));
-    rig.launch();
-    rig.succeed(10);
-    rig.settle();
-    rig.drain();
+    rig.begin(7);
+    rig.work(10);
     rig
 }
 
@@ -138,22 +123,14 @@ fn ruled(daily_at: Option<&str>, idle_secs: Option<u64>, notes: bool) -> Rig {
 fn a_rest_ends_a_small_conversation_when_the_next_mail_comes_and_not_before() {
     let mut rig = ruled(None, Some(3600), false);
     rig.pass(Duration::from_secs(3599));
-    rig.feed(begun(8));
-    assert!(rig.launch().continues);
-    rig.succeed(10);
-    rig.settle();
-    rig.drain();
+    assert!(rig.begin(8).continues);
+    rig.work(10);
     rig.pass(Duration::from_secs(7200));
     rig.feed(Input::Tick);
     assert_eq!(rig.drain(), [], "an agent without mail is left alone");
-    rig.feed(begun(9));
-    let launch = rig.launch();
-    assert_eq!((launch.step, launch.continues, launch.resets), (Step::Work, false, true));
-    rig.succeed(10);
-    rig.settle();
-    rig.drain();
-    rig.feed(begun(10));
-    assert!(rig.launch().continues, "the new conversation goes on");
+    assert_launch(&rig.begin(9), Step::Work, false, true);
+    rig.work(10);
+    assert!(rig.begin(10).continues, "the new conversation goes on");
 }
 
 #[test]
@@ -161,19 +138,12 @@ fn a_daily_reset_may_ask_for_notes_first() {
     let mut rig = ruled(Some("04:00"), None, true);
     // The clock of the rig began at 00:16:40.
     rig.pass(Duration::from_secs(3 * 3600));
-    rig.feed(begun(8));
-    assert!(rig.launch().continues);
-    rig.succeed(10);
-    rig.settle();
-    rig.drain();
+    assert!(rig.begin(8).continues);
+    rig.work(10);
     rig.pass(Duration::from_secs(3600));
-    rig.feed(begun(9));
-    let launch = rig.launch();
-    assert_eq!((launch.step, launch.continues, launch.resets), (Step::Checkpoint, true, false));
+    assert_launch(&rig.begin(9), Step::Checkpoint, true, false);
     rig.succeed(20);
     let launch = rig.launch();
-    assert_eq!(
-        (launch.turn_id, launch.step, launch.continues, launch.resets),
-        (9, Step::Work, false, true)
-    );
+    assert_eq!(launch.turn_id, 9);
+    assert_launch(&launch, Step::Work, false, true);
 }
