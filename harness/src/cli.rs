@@ -24,53 +24,50 @@ pub use crate::isolation::ProbeArgs;
 pub use crate::scrub::ScrubArgs;
 pub use crate::task::init::InitArgs;
 
-/// Runs claude's turns for one agent of a hive, and wakes it from beside it.
+/// Runs claude's turns for one agent of a hive, and sends messages to the agent's own inbox.
 #[derive(Debug, Parser)]
 #[command(name = "hive", version, max_term_width = 100, after_help = EXIT_CODES)]
 pub struct Cli {
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 it went well, 1 it failed, 2 it was called in a wrong way, 7 no broker answers on the socket.\n\
+const EXIT_CODES: &str = "Exit codes: 0 success, 1 failure, 2 invalid command line, 7 no broker answers on the socket.\n\
      Logs go to stderr; HIVE_LOG (or RUST_LOG) sets their level, for example HIVE_LOG=hive_harness=debug.";
 
-/// What `hive` can do.
+/// The commands of `hive`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run the turn loop: wait for mail, run claude for it, tell the broker how it ended; until
-    /// SIGTERM
+    /// Run the turn loop until SIGTERM: wait for mail, run claude for it, report the result to the
+    /// broker
     #[command(after_help = EXIT_CODES)]
     Serve(Box<ServeArgs>),
     /// Put a message into this agent's own inbox, as a program that runs beside it
     #[command(after_help = WAKE_HELP)]
     Wake(WakeArgs),
-    /// Publish what a program beside this agent has open for it: lines of KEY<TAB>TEXT on stdin
+    /// Publish the loose ends of a program beside this agent: lines of KEY<TAB>TEXT on stdin
     #[command(after_help = PUBLISH_HELP)]
     Publish(PublishArgs),
     /// Become hive-mcp, the MCP server of Hive's tools
     #[command(disable_help_flag = true)]
     Mcp(McpArgs),
-    /// Become a program whose environment is made from an allow-list; MCP servers are started so
+    /// Become a program with an environment from an allow-list; claude starts MCP servers with it
     #[command(hide = true)]
     Scrub(ScrubArgs),
-    /// Become a program inside a fence; claude and the shell tasks of an isolated agent are started
-    /// so
+    /// Become a program inside a fence, as claude and the shell tasks of an isolated agent
     #[command(hide = true)]
     Fence(FenceArgs),
-    /// Have the harness run a program in a sandbox; an isolated agent's own MCP servers are started
-    /// so
+    /// Let the harness run a program in a sandbox, as an isolated agent's own MCP servers
     #[command(hide = true)]
     Confine(ConfineArgs),
-    /// Refuse what an isolated agent's claude must not read; claude runs it before it uses a file
-    /// tool
+    /// Refuse a read that an isolated agent must not make; claude runs this before each file tool
     #[command(hide = true)]
     Guard(GuardArgs),
-    /// Be the first process of a shell task's sandbox
+    /// Run as the first process of a shell task's sandbox
     #[command(hide = true)]
     TaskInit(InitArgs),
-    /// Print what this sandbox does not keep away, as one line of JSON; `hivectl up` starts it
+    /// Print the gaps of this sandbox as one line of JSON; `hivectl up` starts it
     #[command(hide = true)]
     Probe(ProbeArgs),
 }
@@ -78,12 +75,12 @@ pub enum Command {
 const WAKE_HELP: &str = "Prints the id of the accepted message: when it is printed, the message is on the broker's disk.\n\n\
      Examples:\n  hive wake --from matrix --body 'new message in #dev from @alice'\n  \
      build-log | hive wake --from ci --body - --key nightly\n\n\
-     Exit codes: 0 accepted, 1 refused, 2 called in a wrong way, 7 no broker answers on the socket.";
+     Exit codes: 0 accepted, 1 refused, 2 invalid command line, 7 no broker answers on the socket.";
 
-const PUBLISH_HELP: &str = "The lines on stdin take the place of all that this label published before; empty stdin clears it. At most 100 entries, each\n\
-     with a key of its own and one line of text. The agent sees them with get_loose_ends.\n\n\
+const PUBLISH_HELP: &str = "The lines on stdin replace all that this label published before; empty stdin clears it. At most 100 entries, each\n\
+     with a distinct key and one line of text. The agent sees them with get_loose_ends.\n\n\
      Examples:\n  printf 'pr-7\\treview of the parser\\n' | hive publish --from forge\n  hive publish --from forge </dev/null\n\n\
-     Exit codes: 0 published, 1 refused, 2 called in a wrong way, 7 no broker answers on the socket.";
+     Exit codes: 0 published, 1 refused, 2 invalid command line, 7 no broker answers on the socket.";
 
 /// Arguments of `hive publish`.
 #[derive(Debug, Args)]
@@ -91,8 +88,7 @@ pub struct PublishArgs {
     /// The agent's socket
     #[arg(long, env = hive_proto::SOCKET_ENV, default_value = hive_proto::DEFAULT_AGENT_SOCKET, value_name = "PATH")]
     pub socket: PathBuf,
-    /// The name of the program: lower-case letters, digits, `-`, `_` and `.`; not the name of an
-    /// agent
+    /// Name of the program: lower-case letters, digits, `-`, `_` and `.`; not the name of an agent
     #[arg(long, value_name = "LABEL", value_parser = parse_label)]
     pub from: Label,
 }
@@ -111,13 +107,13 @@ pub struct WakeArgs {
     /// The agent's socket
     #[arg(long, env = hive_proto::SOCKET_ENV, default_value = hive_proto::DEFAULT_AGENT_SOCKET, value_name = "PATH")]
     pub socket: PathBuf,
-    /// Who wakes: lower-case letters, digits, `-`, `_` and `.`; not the name of an agent
+    /// Name of the sender: lower-case letters, digits, `-`, `_` and `.`; not the name of an agent
     #[arg(long, value_name = "LABEL", value_parser = parse_label)]
     pub from: Label,
-    /// What to say; `-` reads it from stdin (UTF-8)
+    /// Text of the message; `-` reads it from stdin (UTF-8)
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub body: String,
-    /// Take the place of an earlier message with this label and key that was not delivered yet
+    /// Replace an undelivered message with this label and key
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
 }
@@ -133,7 +129,7 @@ pub struct ServeArgs {
     #[arg(long)]
     pub take_over: bool,
     /// A JSON object of variables of this command and their values, read again before each turn; a
-    /// variable of this file comes before that of the environment
+    /// variable in this file overrides the environment
     #[arg(long, env = "HIVE_SETTINGS", value_name = "FILE")]
     pub settings: Option<PathBuf>,
     /// The agent's socket
@@ -157,17 +153,17 @@ pub struct ServeArgs {
     /// Name of our MCP server, which prefixes claude's tools: mcp__NAME__send
     #[arg(long, env = "HIVE_MCP_SERVER_NAME", default_value = "hive", value_name = "NAME")]
     pub mcp_server_name: String,
-    /// The agent's name until the broker has told it
+    /// The agent's name until the broker reports it
     #[arg(long, env = "HIVE_LABEL", default_value = "hive", value_name = "NAME")]
     pub label: String,
-    /// The model, where the broker names none
+    /// The model, if the broker names none
     #[arg(long, env = "HIVE_DEFAULT_MODEL", default_value = "haiku", value_name = "MODEL")]
     pub default_model: String,
     /// Tool groups, separated by commas, to which the policy's groups are narrowed [default: all
     /// that the policy grants]
     #[arg(long, env = "HIVE_TOOL_GROUPS", value_delimiter = ',', value_name = "GROUPS")]
     pub tool_groups: Option<Vec<String>>,
-    /// Pronouns of the operator for the prompt, where the broker names none
+    /// Pronouns of the operator for the prompt, if the broker names none
     #[arg(long, env = "HIVE_OPERATOR_PRONOUNS", default_value = "she/her", value_name = "TEXT")]
     pub operator_pronouns: String,
     /// Further environment of claude, as a JSON object of strings
@@ -182,20 +178,19 @@ pub struct ServeArgs {
     /// How often claude itself retries a failing API call
     #[arg(long, env = "HIVE_CLAUDE_MAX_RETRIES", default_value_t = 2, value_name = "COUNT")]
     pub claude_max_retries: u32,
-    /// End a turn that has shown nothing for so long; 0 never
+    /// Longest silence of a turn before it is ended; 0: no limit
     #[arg(long, env = "HIVE_TURN_IDLE_TIMEOUT_SECS", default_value_t = 1800, value_name = "SECS")]
     pub turn_idle_timeout_secs: u64,
-    /// End a turn that has run for so long; 0 never
+    /// Longest turn before it is ended; 0: no limit
     #[arg(long, env = "HIVE_TURN_MAX_SECS", default_value_t = 0, value_name = "SECS")]
     pub turn_max_secs: u64,
-    /// How long to rest at a rate limit that does not say when it ends [default: as the broker
-    /// decides]
+    /// Pause at a rate limit that does not state its end [default: the broker decides]
     #[arg(long, env = "HIVE_RATE_LIMIT_SLEEP_SECS", value_name = "SECS")]
     pub rate_limit_sleep_secs: Option<u64>,
-    /// How long a running turn may go on after SIGTERM
+    /// How long a running turn may continue after SIGTERM
     #[arg(long, env = "HIVE_DRAIN_GRACE_SECS", default_value_t = 20, value_name = "SECS")]
     pub drain_grace_secs: u64,
-    /// How often to tell the broker that the harness lives
+    /// Interval of the heartbeats to the broker
     #[arg(long, env = "HIVE_HEARTBEAT_SECS", default_value_t = 10, value_name = "SECS")]
     pub heartbeat_secs: u64,
     /// How long claude has to obey a signal before a stronger one follows

@@ -50,11 +50,8 @@ pub fn write(
         system_prompt: run_dir.join("claude-system-prompt.md"),
         mcp_config: run_dir.join("claude-mcp-config.json"),
     };
-    let put = |path: &PathBuf, text: &str| {
-        file::write(path, text).map_err(|source| WriteError::Io { path: path.clone(), source })
-    };
-    file::private_dir(run_dir)
-        .map_err(|source| WriteError::Io { path: run_dir.to_path_buf(), source })?;
+    let put = |path: &PathBuf, text: &str| file::write(path, text).map_err(failed(path));
+    file::private_dir(run_dir).map_err(failed(run_dir))?;
     put(&files.settings, &settings::text(guard))?;
     check(&files.settings, |text| settings::is_sound(text, guard))?;
     put(&files.system_prompt, system_prompt)?;
@@ -63,10 +60,14 @@ pub fn write(
     Ok(files)
 }
 
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> WriteError {
+    let path = path.to_path_buf();
+    |source| WriteError::Io { path, source }
+}
+
 /// Reads a file back and checks it.
 fn check(path: &Path, is_sound: impl Fn(&str) -> bool) -> Result<(), WriteError> {
-    let written = std::fs::read_to_string(path)
-        .map_err(|source| WriteError::Io { path: path.to_path_buf(), source })?;
+    let written = std::fs::read_to_string(path).map_err(failed(path))?;
     if is_sound(&written) { Ok(()) } else { Err(WriteError::Changed(path.to_path_buf())) }
 }
 

@@ -124,28 +124,20 @@ mod tests {
         names.iter().map(ToString::to_string).collect()
     }
 
-    fn init(tools: &[&str], status: &str) -> Init {
+    fn init(tools: &str, status: &str) -> Init {
         let servers = ["hive", "bash"].map(|server| (server.to_owned(), status.to_owned()));
-        Init { tools: groups(tools), mcp_servers: servers.to_vec(), ..Init::default() }
+        let tools = tools.split_whitespace().map(str::to_owned).collect();
+        Init { tools, mcp_servers: servers.to_vec(), ..Init::default() }
     }
 
-    const GOOD: [&str; 10] = [
-        "Read",
-        "mcp__hive__send",
-        "mcp__hive__recv",
-        "mcp__hive__ask",
-        "mcp__hive__answer",
-        "mcp__hive__set_status",
-        "mcp__hive__get_agent_meta",
-        "mcp__hive__list_agents",
-        "mcp__bash__run",
-        "mcp__bash__status",
-    ];
+    const GOOD: &str = "Read mcp__hive__send mcp__hive__recv mcp__hive__ask mcp__hive__answer \
+                        mcp__hive__set_status mcp__hive__get_agent_meta mcp__hive__list_agents mcp__bash__run \
+                        mcp__bash__status";
 
     #[test]
     fn a_sound_process_passes() {
         let expected = Expected::for_agent("hive", &groups(&["messaging", "meta", "execution"]));
-        assert_eq!(expected.check(&init(&GOOD, "connected")), Ok(()));
+        assert_eq!(expected.check(&init(GOOD, "connected")), Ok(()));
     }
 
     #[test]
@@ -153,7 +145,7 @@ mod tests {
         for group in hive_core::agent::TOOL_GROUPS {
             let expected = Expected::for_agent("hive", &groups(&[group]));
             for missing in &expected.tools {
-                let mut offered = init(&[], "connected");
+                let mut offered = init("", "connected");
                 offered.tools =
                     expected.tools.iter().filter(|tool| *tool != missing).cloned().collect();
                 assert_eq!(expected.check(&offered), Err(Breach::NoTool { tool: missing.clone() }));
@@ -165,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_shell_server_is_demanded_where_its_group_is() {
-        let mut without = init(&GOOD, "connected");
+        let mut without = init(GOOD, "connected");
         without.mcp_servers.pop();
         let server = || "bash".to_owned();
         let breach = |init: &Init| {
@@ -182,7 +174,7 @@ mod tests {
 
     #[test]
     fn an_extra_server_that_does_not_work_is_told_and_is_no_breach() {
-        let mut told = init(&GOOD, "connected");
+        let mut told = init(GOOD, "connected");
         told.mcp_servers.extend([("a".into(), "connected".into()), ("b".into(), "failed".into())]);
         let keys = groups(&["a", "b", "c"]);
         let pair = |key: &str, status: &str| (key.to_owned(), status.to_owned());
@@ -198,17 +190,14 @@ mod tests {
         let expected = Expected::for_agent("hive", &groups(&["messaging", "inbox"]));
         let breach = |init| expected.check(&init).expect_err("a breach");
         assert!(
-            matches!(breach(init(&GOOD, "failed")), Breach::NotConnected { status, .. } if status == "failed")
+            matches!(breach(init(GOOD, "failed")), Breach::NotConnected { status, .. } if status == "failed")
         );
         assert!(matches!(breach(Init::default()), Breach::NoServer { .. }));
         assert!(
-            matches!(breach(init(&GOOD, "connected")), Breach::NoTool { tool } if tool == "mcp__hive__get_loose_ends")
+            matches!(breach(init(GOOD, "connected")), Breach::NoTool { tool } if tool == "mcp__hive__get_loose_ends")
         );
         for denied in DENIED_TOOLS {
-            assert_eq!(
-                breach(init(&[denied], "failed")),
-                Breach::DeniedTool { tool: denied.into() }
-            );
+            assert_eq!(breach(init(denied, "failed")), Breach::DeniedTool { tool: denied.into() });
         }
     }
 }

@@ -18,29 +18,28 @@ fn daily_at(text: &str) -> Result<DailyAt, String> {
     }
 }
 
-/// When a conversation is compacted or begun anew.
+/// When a conversation is compacted or replaced.
 #[derive(Clone, Debug, Args)]
 pub struct ConversationArgs {
-    /// Compact the conversation after a turn that leaves at least so many tokens in it; 0 never
+    /// Compact the conversation after a turn that leaves at least this many tokens in it; 0: never
     /// [default: 75 % of the model's window]
     #[arg(long, env = "HIVE_COMPACT_WATERMARK_TOKENS", value_name = "TOKENS")]
     pub compact_watermark_tokens: Option<u64>,
-    /// Whether to compact before the window is full at all; `false` is the same as a watermark of 0
+    /// Whether to compact before the window is full; `false` is the same as a watermark of 0
     #[arg(long, env = "HIVE_AUTO_COMPACT", default_value_t = true, action = clap::ArgAction::Set, value_parser = BoolishValueParser::new(), value_name = "BOOL")]
     pub auto_compact: bool,
-    /// Begin the conversation anew before a turn that finds at least so many tokens in it and a
-    /// cold cache; 0 never [default: 50 % of the model's window]
+    /// Start a new conversation before a turn that finds at least this many tokens in the old one
+    /// and a cold cache; 0: never [default: 50 % of the model's window]
     #[arg(long, env = "HIVE_AUTO_RESET_WATERMARK_TOKENS", value_name = "TOKENS")]
     pub auto_reset_watermark_tokens: Option<u64>,
     /// How long after a turn the model's prompt cache is still warm
     #[arg(long, env = "HIVE_CACHE_TTL_SECS", default_value_t = 3600, value_name = "SECS")]
     pub cache_ttl_secs: u64,
-    /// Let the agent write down its notes in the old conversation before it is begun anew; costs a
-    /// whole reading of the cold conversation
+    /// Let the agent write its notes in the old conversation before it is replaced; this reads the
+    /// whole cold conversation once
     #[arg(long, env = "HIVE_AUTO_RESET_CHECKPOINT", default_value_t = false, action = clap::ArgAction::Set, value_parser = BoolishValueParser::new(), value_name = "BOOL")]
     pub auto_reset_checkpoint: bool,
-    /// The model's window, whatever the model; the size that claude reports holds where it is
-    /// smaller
+    /// The window of any model; a smaller size that claude reports applies
     #[arg(long, env = "HIVE_AGENT_CONTEXT_WINDOW_TOKENS", value_name = "TOKENS")]
     pub agent_context_window_tokens: Option<u64>,
     /// The same, after HIVE_CONTEXT_WINDOW_TOKENS_KEY, which is for models with KEY in their name;
@@ -54,10 +53,10 @@ pub struct ConversationArgs {
     /// `never` for not at all
     #[arg(long, env = "HIVE_RESET_DAILY_AT", default_value = NEVER, value_parser = daily_at, value_name = "HH:MM")]
     pub reset_daily_at: DailyAt,
-    /// Start a new conversation with the first mail after so long without a turn; 0 never
+    /// Start a new conversation with the first mail after this time without a turn; 0: never
     #[arg(long, env = "HIVE_RESET_IDLE_MINUTES", default_value_t = 0, value_name = "MINUTES")]
     pub reset_idle_minutes: u64,
-    /// Let the agent write down its notes in the old conversation before one of these two ends it
+    /// Let the agent write its notes in the old conversation before one of these two ends it
     #[arg(long, env = "HIVE_RESET_NOTES", default_value_t = false, action = clap::ArgAction::Set, value_parser = BoolishValueParser::new(), value_name = "BOOL")]
     pub reset_notes: bool,
     /// A system prompt of your own in place of the built-in one; read at every turn

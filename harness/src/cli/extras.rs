@@ -1,4 +1,4 @@
-//! Settings of what claude gets besides Hive's own tools: further MCP servers and plugins.
+//! Settings of further MCP servers and plugins besides Hive's own tools.
 
 use std::path::PathBuf;
 
@@ -16,10 +16,10 @@ pub struct ExtraArgs {
     #[arg(long, env = "HIVE_PLUGINS", default_value = "[]", value_name = "JSON")]
     pub plugins: String,
     /// Where plugins come from, as a JSON array of strings [default:
-    /// anthropics/claude-plugins-official, where plugins are named]
+    /// anthropics/claude-plugins-official, if plugins are named]
     #[arg(long, env = "HIVE_MARKETPLACES", value_name = "JSON")]
     pub marketplaces: Option<String>,
-    /// Whether the marketplaces are read anew at the start
+    /// Whether the marketplaces are read again at the start
     #[arg(long, env = "HIVE_PLUGINS_AUTO_UPDATE", default_value_t = false, action = clap::ArgAction::Set,
           value_parser = BoolishValueParser::new(), value_name = "BOOL")]
     pub plugins_auto_update: bool,

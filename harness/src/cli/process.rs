@@ -18,10 +18,10 @@ pub struct ProcessArgs {
     /// A claude process for each turn, or one that stays between turns
     #[arg(long = "process", env = "HIVE_PROCESS", value_enum, default_value_t = ProcessMode::PerTurn, value_name = "MODE")]
     pub mode: ProcessMode,
-    /// End a resident claude that had no turn for so long; 0 never
+    /// Longest time without a turn before a resident claude is ended; 0: no limit
     #[arg(long, env = "HIVE_RESIDENT_IDLE_SECS", default_value_t = 900, value_name = "SECS")]
     pub resident_idle_secs: u64,
-    /// Replace a resident claude that has grown beyond so much memory, between turns; 0 never
+    /// Memory above which a resident claude is replaced between turns; 0: no limit
     #[arg(long, env = "HIVE_RESIDENT_MEMORY_MIB", default_value_t = 768, value_name = "MIB")]
     pub resident_memory_mib: u64,
 }

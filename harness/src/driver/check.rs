@@ -55,16 +55,8 @@ async fn check(
 /// Returns whether the CLI reports a login. Only claude knows all the ways in which it can have
 /// one.
 pub async fn is_logged_in(config: &Config) -> bool {
-    match prepare::program(config) {
-        Ok(program) => {
-            probe::is_logged_in(
-                &program,
-                &environment(config, &temporary(config)),
-                &config.home_dir,
-            )
-            .await
-        }
-        // A claude that cannot be asked counts as logged in.
-        Err(_) => true,
-    }
+    // A claude that cannot be asked counts as logged in.
+    let Ok(program) = prepare::program(config) else { return true };
+    let environment = environment(config, &temporary(config));
+    probe::is_logged_in(&program, &environment, &config.home_dir).await
 }

@@ -106,16 +106,8 @@ mod tests {
 
     #[test]
     fn keys_and_our_own_settings_do_not_pass() {
-        let names = [
-            "PATH",
-            "ANTHROPIC_API_KEY",
-            "CLAUDE_CODE_OAUTH_TOKEN",
-            "AWS_SECRET_ACCESS_KEY",
-            "HIVE_RUN_DIR",
-            "BASH_ENV",
-            "LC_ALL",
-        ];
-        let inherited = names.map(|name| (name.into(), "x".into()));
+        let names = "PATH ANTHROPIC_API_KEY CLAUDE_CODE_OAUTH_TOKEN AWS_SECRET_ACCESS_KEY HIVE_RUN_DIR BASH_ENV LC_ALL";
+        let inherited = names.split(' ').map(|name| (name.into(), "x".into()));
         let environment = built(inherited, &BTreeMap::new(), false, false);
         let names: Vec<_> = environment.keys().filter_map(|name| name.to_str()).collect();
         assert_eq!(names, ["HIVE_SOCKET", "HOME", "LC_ALL", "PATH"]);
@@ -142,15 +134,8 @@ mod tests {
             .iter()
             .map(|(name, value)| format!("{}={}", name.display(), value.display()))
             .collect();
-        let wanted = [
-            "GH_TOKEN=t",
-            "GIT_SSH_COMMAND=ssh -v",
-            "HIVE_SOCKET=/s",
-            "HOME=/h",
-            "PATH=/configured",
-            "RUSTUP_HOME=/r",
-        ];
-        assert_eq!(pairs, wanted);
+        let wanted = "GH_TOKEN=t,GIT_SSH_COMMAND=ssh -v,HIVE_SOCKET=/s,HOME=/h,PATH=/configured,RUSTUP_HOME=/r";
+        assert_eq!(pairs.join(","), wanted);
     }
 
     #[test]
@@ -208,39 +193,33 @@ mod tests {
     }
 
     #[test]
-    fn cargo_tells_each_message_in_one_line() {
-        let short = "<--message-format><short>";
-        for sub in [
-            "build", "check", "clippy", "test", "run", "doc", "bench", "install", "rustc", "fix",
-            "b", "c", "t", "r", "d",
-        ] {
-            assert_eq!(cargo(&format!("cargo {sub} -p x")), format!("<{sub}>{short}<-p><x>"));
+    fn cargo_prints_each_message_in_one_line() {
+        let subcommands = "build check clippy test run doc bench install rustc fix b c t r d";
+        for sub in subcommands.split(' ') {
+            let wanted = format!("<{sub}><--message-format><short><-p><x>");
+            assert_eq!(cargo(&format!("cargo {sub} -p x")), wanted);
         }
-        assert_eq!(cargo("cargo +nightly build"), format!("<+nightly><build>{short}"));
-        assert_eq!(
-            cargo("cargo --color never -v --config a=b test"),
-            format!("<--color><never><-v><--config><a=b><test>{short}")
-        );
-        assert_eq!(
-            cargo("cargo test a -- --message-format x"),
-            format!("<test>{short}<a><--><--message-format><x>")
-        );
-        assert_eq!(cargo("set -euo pipefail; cargo b"), format!("<b>{short}"));
-        assert_eq!(cargo("cargo run 'a b' ''"), format!("<run>{short}<a b><>"));
-    }
-
-    #[test]
-    fn what_cargo_is_told_already_and_other_commands_stay_as_they_are() {
-        assert_eq!(cargo("cargo build --message-format=json"), "<build><--message-format=json>");
-        assert_eq!(
-            cargo("cargo build -v --message-format json"),
-            "<build><-v><--message-format><json>"
-        );
-        assert_eq!(cargo("cargo fmt --all"), "<fmt><--all>");
-        assert_eq!(cargo("cargo +stable tree"), "<+stable><tree>");
-        assert_eq!(cargo("set -eu; cargo --version"), "<--version>");
-        assert_eq!(cargo("set -eu; cargo"), "<>");
-        assert_eq!(cargo("cargo nextest run build"), "<nextest><run><build>");
-        assert_eq!(cargo("bash -c 'cargo d'"), "<d><--message-format><short>");
+        for (command, wanted) in [
+            ("cargo +nightly build", "<+nightly><build>{short}"),
+            (
+                "cargo --color never -v --config a=b test",
+                "<--color><never><-v><--config><a=b><test>{short}",
+            ),
+            ("cargo test a -- --message-format x", "<test>{short}<a><--><--message-format><x>"),
+            ("set -euo pipefail; cargo b", "<b>{short}"),
+            ("cargo run 'a b' ''", "<run>{short}<a b><>"),
+            ("bash -c 'cargo d'", "<d>{short}"),
+            // Other subcommands, and those with a format, stay as they are.
+            ("cargo build --message-format=json", "<build><--message-format=json>"),
+            ("cargo build -v --message-format json", "<build><-v><--message-format><json>"),
+            ("cargo fmt --all", "<fmt><--all>"),
+            ("cargo +stable tree", "<+stable><tree>"),
+            ("set -eu; cargo --version", "<--version>"),
+            ("set -eu; cargo", "<>"),
+            ("cargo nextest run build", "<nextest><run><build>"),
+        ] {
+            let wanted = wanted.replace("{short}", "<--message-format><short>");
+            assert_eq!(cargo(command), wanted, "{command}");
+        }
     }
 }

@@ -143,6 +143,8 @@ mod tests {
     use crate::task::record::How;
     use crate::task::record::tests::{ended, running};
 
+    const PATIENCE: Duration = Duration::from_secs(60);
+
     #[tokio::test]
     async fn what_was_written_is_read_and_what_is_no_record_is_passed_over() {
         let dir = tempfile::tempdir().expect("a directory");
@@ -156,7 +158,8 @@ mod tests {
         drop(store.create_output(12).expect("made"));
         fs::write(tasks.join("17.json"), "{").expect("written");
         drop(store);
-        let (store, read) = Store::open(tasks, Duration::ZERO).await.expect("opened again");
+        // A process that another test forks holds the lock until its `exec`.
+        let (store, read) = Store::open(tasks, PATIENCE).await.expect("opened again");
         assert_eq!(read.by_id.into_values().collect::<Vec<_>>(), records);
         assert_eq!(read.last_id, 17);
         store.remove(12);
@@ -170,7 +173,7 @@ mod tests {
         let refused =
             Store::open(dir.path().to_owned(), Duration::ZERO).await.expect_err("refused");
         assert!(matches!(refused, OpenError::InUse(_)), "{refused}");
-        let waiting = tokio::spawn(Store::open(dir.path().to_owned(), Duration::from_secs(60)));
+        let waiting = tokio::spawn(Store::open(dir.path().to_owned(), PATIENCE));
         drop(first);
         waiting.await.expect("no panic").expect("opened");
     }

@@ -141,14 +141,20 @@ mod tests {
 
     #[test]
     fn the_watermark_is_three_quarters_of_the_measured_window() {
-        let marks = Watermarks::default();
-        assert!(!measured(749_999, 1_000_000).is_due_for_compaction(&marks, "haiku"));
-        assert!(measured(750_000, 1_000_000).is_due_for_compaction(&marks, "haiku"));
-        let given = Watermarks { compact: Some(10), ..Watermarks::default() };
-        assert!(measured(10, 1_000_000).is_due_for_compaction(&given, "haiku"));
-        let off = Watermarks { compact: Some(0), ..Watermarks::default() };
-        assert!(!measured(999_999, 1_000_000).is_due_for_compaction(&off, "haiku"));
-        assert!(!Context::default().is_due_for_compaction(&given, "haiku"));
+        let marks = |compact| Watermarks { compact, ..Watermarks::default() };
+        for (context, compact, is_due) in [
+            (measured(749_999, 1_000_000), None, false),
+            (measured(750_000, 1_000_000), None, true),
+            (measured(10, 1_000_000), Some(10), true),
+            (measured(999_999, 1_000_000), Some(0), false),
+            (Context::default(), Some(10), false),
+        ] {
+            assert_eq!(
+                context.is_due_for_compaction(&marks(compact), "haiku"),
+                is_due,
+                "{context:?}"
+            );
+        }
     }
 
     #[test]
@@ -156,21 +162,17 @@ mod tests {
         let windows = Windows { of_agent: Some(400), ..Windows::default() };
         let marks =
             Watermarks { windows, cache_ttl: Duration::from_secs(1), ..Watermarks::default() };
+        let is_due_for_reset = |context: &Context, marks: &Watermarks| {
+            context.is_due_for_reset(marks, "haiku", WallTime(2_000))
+        };
         assert!(!measured(299, 1000).is_due_for_compaction(&marks, "haiku"));
         assert!(measured(300, 1000).is_due_for_compaction(&marks, "haiku"));
-        assert!(measured(200, 1000).is_due_for_reset(&marks, "haiku", WallTime(2_000)));
-        assert!(!measured(200, 1000).is_due_for_reset(
-            &Watermarks::default(),
-            "haiku",
-            WallTime(2_000)
-        ));
+        assert!(is_due_for_reset(&measured(200, 1000), &marks));
+        assert!(!is_due_for_reset(&measured(200, 1000), &Watermarks::default()));
         let mut context = measured(100, 200);
-        assert!(
-            context.is_due_for_reset(&marks, "haiku", WallTime(2_000)),
-            "claude's window is the smaller one"
-        );
+        assert!(is_due_for_reset(&context, &marks), "claude's window is the smaller one");
         context.forget_window();
-        assert!(!context.is_due_for_reset(&marks, "haiku", WallTime(2_000)));
+        assert!(!is_due_for_reset(&context, &marks));
     }
 
     #[test]

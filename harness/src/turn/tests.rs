@@ -208,6 +208,19 @@ impl Rig {
         self.feed(Input::Ended(EndTurnAnswer::default()));
     }
 
+    /// The broker settles the turn, however it ended.
+    fn drain_and_settle(&mut self) {
+        self.drain();
+        self.feed(Input::Ended(EndTurnAnswer::default()));
+    }
+
+    #[track_caller]
+    fn assert_ending(&mut self, outcome: Outcome, says: &str) {
+        let ending = self.ending();
+        assert_eq!(ending.outcome, Some(outcome));
+        assert!(ending.error.contains(says), "{ending:?}");
+    }
+
     /// claude succeeds, and the machine waits for the next turn.
     #[track_caller]
     fn work(&mut self, context_tokens: u64) {

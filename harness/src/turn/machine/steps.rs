@@ -110,56 +110,42 @@ impl Machine {
     }
 
     fn after_making_room(&mut self, plan: &mut TurnPlan, verdict: Verdict) -> After {
-        match verdict.outcome {
-            Outcome::Ok if self.is_leaving() => After::drained(),
-            Outcome::Ok => {
-                plan.made_room = true;
-                After::Run(Step::Work)
-            }
-            Outcome::Failed if is_nothing_to_compact(&verdict.error) => {
-                too_large("an empty", verdict)
-            }
-            Outcome::Failed => {
-                let error = format!(
-                    "the conversation is too long for the model's window, and compacting it failed: {}; \
-                     `hivectl turn new-session {}` begins a new one",
-                    verdict.error,
-                    self.identity().label
-                );
-                After::End(Verdict { outcome: Outcome::Unavailable, error, ..verdict })
-            }
-            Outcome::RateLimited
-            | Outcome::AuthFailed
-            | Outcome::Unavailable
-            | Outcome::Cancelled
-            | Outcome::Drained
-            | Outcome::Vanished
-            | Outcome::Fenced => After::End(verdict),
+        if verdict.outcome == Outcome::Ok && self.is_leaving() {
+            After::drained()
+        } else if verdict.outcome == Outcome::Ok {
+            plan.made_room = true;
+            After::Run(Step::Work)
+        } else if verdict.outcome != Outcome::Failed {
+            After::End(verdict)
+        } else if is_nothing_to_compact(&verdict.error) {
+            too_large("an empty", verdict)
+        } else {
+            let error = format!(
+                "the conversation is too long for the model's window, and compacting it failed: {}; \
+                 `hivectl turn new-session {}` begins a new one",
+                verdict.error,
+                self.identity().label
+            );
+            After::End(Verdict { outcome: Outcome::Unavailable, error, ..verdict })
         }
     }
 
     /// Decides the next step after the notes in the old conversation. They are optional: if the
     /// model could not write them, the work is done without them.
     fn after_last_notes(&mut self, verdict: Verdict) -> After {
-        match verdict.outcome {
-            Outcome::Ok | Outcome::Failed | Outcome::Unavailable if self.is_leaving() => {
-                After::drained()
-            }
-            Outcome::Ok => After::Run(Step::Work),
-            Outcome::Failed => self.without_notes(&verdict),
-            Outcome::Unavailable if verdict.too_long => self.without_notes(&verdict),
-            Outcome::RateLimited
-            | Outcome::AuthFailed
-            | Outcome::Unavailable
-            | Outcome::Cancelled
-            | Outcome::Drained
-            | Outcome::Vanished
-            | Outcome::Fenced => After::End(verdict),
+        let Verdict { outcome, error, too_long, .. } = &verdict;
+        if matches!(outcome, Outcome::Ok | Outcome::Failed | Outcome::Unavailable)
+            && self.is_leaving()
+        {
+            return After::drained();
         }
-    }
-
-    fn without_notes(&mut self, verdict: &Verdict) -> After {
-        self.note(format!("the notes before the new conversation failed: {}", verdict.error));
+        let is_failure =
+            *outcome == Outcome::Failed || (*outcome == Outcome::Unavailable && *too_long);
+        if is_failure {
+            self.note(format!("the notes before the new conversation failed: {error}"));
+        } else if *outcome != Outcome::Ok {
+            return After::End(verdict);
+        }
         After::Run(Step::Work)
     }
 

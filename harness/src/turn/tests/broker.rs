@@ -136,8 +136,7 @@ fn a_changed_agent_takes_effect_at_the_next_turn() {
         ..Kin::default()
     }));
     rig.finish();
-    rig.drain();
-    rig.feed(Input::Ended(EndTurnAnswer::default()));
+    rig.drain_and_settle();
     rig.drain();
     let launch = rig.begin(8);
     assert_eq!(

@@ -27,8 +27,7 @@ fn a_cancel_that_comes_too_late_says_so() {
     let mut rig = Rig::running();
     rig.feed(cancel(31, 7));
     rig.finish();
-    rig.drain();
-    rig.feed(Input::Ended(EndTurnAnswer::default()));
+    rig.drain_and_settle();
     assert_eq!(rig.drain()[0], Output::Ack(31, "turn 7 had ended already".into()));
 }
 
@@ -47,14 +46,12 @@ fn a_new_session_drops_continue_for_one_turn_and_is_closed_when_it_has_begun() {
     let mut rig = Rig::running();
     rig.feed(command(30, Order::StartNewSession));
     rig.finish();
-    rig.drain();
-    rig.feed(Input::Ended(EndTurnAnswer::default()));
+    rig.drain_and_settle();
     assert!(!rig.drain().iter().any(|output| matches!(output, Output::Ack(..))));
     assert!(!rig.begin(8).continues);
     // It did not get as far as a new conversation: the next one tries again.
     rig.exit(1);
-    rig.drain();
-    rig.feed(Input::Ended(EndTurnAnswer::default()));
+    rig.drain_and_settle();
     rig.drain();
     assert!(!rig.begin(9).continues);
     rig.line(GOOD_INIT);
@@ -168,8 +165,7 @@ fn a_turn_that_was_not_run_does_not_stay_on_show() {
     let mut rig = Rig::waiting();
     rig.feed(cancel(31, 7));
     rig.feed(begun(7));
-    rig.drain();
-    rig.feed(Input::Ended(EndTurnAnswer::default()));
+    rig.drain_and_settle();
     assert!(rig.drain().contains(&IDLE));
 }
 
@@ -248,8 +244,7 @@ fn a_shutdown_of_a_harness_that_stops_ends_it_for_good() {
     rig.feed(stopped(true));
     rig.feed(Input::Drain);
     rig.finish();
-    rig.drain();
-    rig.feed(Input::Ended(EndTurnAnswer::default()));
+    rig.drain_and_settle();
     assert!(rig.drain().contains(&Output::Exit(Leaving::Drained)));
 }
 

@@ -60,9 +60,7 @@ fn room_is_made_once_and_what_does_not_fit_then_is_the_messages_fault() {
     let mut rig = Rig::running();
     rig.make_room();
     rig.overflow();
-    let ending = rig.ending();
-    assert_eq!(ending.outcome, Some(Outcome::Failed));
-    assert!(ending.error.contains("does not fit"), "{ending:?}");
+    rig.assert_ending(Outcome::Failed, "does not fit");
 }
 
 #[test]
@@ -80,9 +78,7 @@ fn a_conversation_with_nothing_else_in_it_cannot_be_made_smaller() {
     rig.overflow();
     rig.launch();
     rig.compacted(Err("Not enough messages to compact."));
-    let ending = rig.ending();
-    assert_eq!(ending.outcome, Some(Outcome::Failed));
-    assert!(ending.error.contains("does not fit"), "{ending:?}");
+    rig.assert_ending(Outcome::Failed, "does not fit");
 }
 
 #[test]
@@ -360,8 +356,7 @@ fn words_that_are_too_long_for_the_broker_are_cut() {
     let mut rig = Rig::waiting();
     rig.compact_by_order();
     rig.compacted(Err(&"x".repeat(5000)));
-    rig.drain();
-    rig.feed(Input::Ended(EndTurnAnswer::default()));
+    rig.drain_and_settle();
     let outputs = rig.drain();
     let words = outputs
         .iter()

@@ -16,6 +16,11 @@ fn hold_dialogue(rig: &mut Rig) {
     rig.drain();
 }
 
+fn end_dialogue(rig: &mut Rig) {
+    rig.feed(Input::LoginEnded(true));
+    rig.drain();
+}
+
 fn park_until_login() -> park::View {
     let cause = Outcome::AuthFailed;
     park::View { cause, until: None, remaining: None, error: String::new() }
@@ -80,8 +85,7 @@ fn the_operators_dialogue_is_followed_by_a_look() {
 fn a_dialogue_without_a_login_goes_on_waiting_from_what_it_left_behind() {
     let mut rig = without_login();
     hold_dialogue(&mut rig);
-    rig.feed(Input::LoginEnded(true));
-    rig.drain();
+    end_dialogue(&mut rig);
     rig.feed(found(false));
     assert_eq!(rig.drain(), [Output::WatchLogin]);
 }
@@ -92,8 +96,7 @@ fn a_turn_that_comes_during_the_dialogue_waits_for_it() {
     hold_dialogue(&mut rig);
     rig.feed(begun(7));
     assert_eq!(rig.drain(), []);
-    rig.feed(Input::LoginEnded(true));
-    rig.drain();
+    end_dialogue(&mut rig);
     rig.feed(found(true));
     assert_eq!(rig.launch().turn_id, 7);
 }
@@ -112,8 +115,7 @@ fn a_login_that_went_away_is_seen_before_a_turn_costs_anything() {
     let mut rig = Rig::waiting();
     rig.begin(7);
     rig.feed(Input::NotStarted("no such file".into()));
-    rig.drain();
-    rig.feed(Input::Ended(EndTurnAnswer::default()));
+    rig.drain_and_settle();
     rig.drain();
     rig.feed(begun(8));
     rig.drain();
@@ -161,8 +163,7 @@ fn after_a_compaction_by_order_the_login_is_waited_for_as_before() {
 fn a_look_from_before_the_dialogue_is_not_believed() {
     let mut rig = Rig::starting();
     rig.feed(Input::LoginWanted(wanted()));
-    rig.feed(Input::LoginEnded(true));
-    rig.drain();
+    end_dialogue(&mut rig);
     rig.feed(found(false));
     assert_eq!(rig.drain(), [Output::Probe]);
     rig.feed(found(true));
@@ -173,8 +174,7 @@ fn a_look_from_before_the_dialogue_is_not_believed() {
 fn no_turn_starts_while_a_dialogue_is_open_or_a_look_is_under_way() {
     let mut rig = Rig::waiting();
     rig.feed(Input::LoginWanted(wanted()));
-    rig.feed(Input::LoginEnded(true));
-    rig.drain();
+    end_dialogue(&mut rig);
     rig.feed(begun(7));
     assert_eq!(rig.drain(), []);
     rig.feed(found(true));
@@ -188,8 +188,7 @@ fn no_turn_starts_while_a_dialogue_is_open_or_a_look_is_under_way() {
     rig.drain();
     rig.feed(found(true));
     assert_eq!(rig.drain(), []);
-    rig.feed(Input::LoginEnded(true));
-    rig.drain();
+    end_dialogue(&mut rig);
     rig.feed(found(true));
     assert_eq!(rig.launch().turn_id, 7);
 }

@@ -147,9 +147,7 @@ fn a_silent_turn_is_interrupted_then_terminated_then_killed() {
     }
     assert_eq!(rig.machine.deadline(), None);
     rig.feed(Input::Exited(Exit::Signal(9)));
-    let ending = rig.ending();
-    assert_eq!(ending.outcome, Some(Outcome::Unavailable));
-    assert!(ending.error.contains("HIVE_TURN_IDLE_TIMEOUT_SECS"), "{ending:?}");
+    rig.assert_ending(Outcome::Unavailable, "HIVE_TURN_IDLE_TIMEOUT_SECS");
 }
 
 #[test]
@@ -163,9 +161,7 @@ fn a_turn_that_is_busy_for_too_long_is_ended() {
     rig.pass(Duration::from_secs(50));
     assert_eq!(rig.drain(), [Output::Signal(Signal::Interrupt)]);
     rig.exit(0);
-    let ending = rig.ending();
-    assert_eq!(ending.outcome, Some(Outcome::Failed));
-    assert!(ending.error.contains("1000 s"), "{ending:?}");
+    rig.assert_ending(Outcome::Failed, "1000 s");
 }
 
 #[test]
