@@ -32,7 +32,7 @@ pub struct Config {
     pub home_dir: PathBuf,
     /// Directory of the files for claude; absolute.
     pub run_dir: PathBuf,
-    /// The claude program, as given.
+    /// The claude program, not resolved.
     pub claude: PathBuf,
     /// The bridge, if one was named.
     pub mcp: Option<PathBuf>,
@@ -78,7 +78,7 @@ pub struct Spans {
     pub turn_max: Option<Duration>,
     /// Pause at a rate limit that does not state its end; `None`: the broker decides.
     pub rate_limit_sleep: Option<Duration>,
-    /// How long a running turn may go on while draining.
+    /// How long a running turn may continue while the harness drains.
     pub drain_grace: Duration,
     /// How long claude may take to obey a signal.
     pub kill_grace: Duration,

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-/// Everything went well.
+/// Success.
 pub const OK: u8 = 0;
 /// It failed.
 pub const FAILURE: u8 = 1;

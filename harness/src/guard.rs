@@ -4,8 +4,8 @@
 //! the same, but one such rule costs every start of claude about 20 ms of processor time. A hook
 //! costs a few milliseconds at each use.
 //!
-//! It is no security boundary: claude has its key in memory, and code that runs in claude's place
-//! can read what claude can.
+//! It is no security boundary: claude has its key in memory, and code that replaces claude can read
+//! the same files.
 
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};

@@ -1,9 +1,9 @@
-//! The harness of one agent: it waits for a turn, runs claude for it, and tells the broker how it
-//! ended.
+//! The harness of one agent: it waits for a turn, runs claude for it, and reports the result to the
+//! broker.
 //!
-//! It owns no mail and no state; the broker and claude's own files still have everything that it
-//! loses when it dies. Invariant of the crate: at most one claude runs in an agent's state
-//! directory, and none outlives its turn.
+//! It owns no mail and no state; the broker and claude's own files have all that it loses when it
+//! dies. Invariant of the crate: at most one claude runs in an agent's state directory, and none
+//! outlives its turn.
 //!
 //! ```text
 //!   broker ──► driver ──► turn::Machine (decides, touches nothing) ──► driver ──► process (runs claude), broker

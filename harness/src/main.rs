@@ -1,5 +1,4 @@
-//! The program `hive`: reads the command line, runs what it says, and ends with the exit code that
-//! goes with it.
+//! The program `hive`: reads the command line, runs its command, and ends with an exit code.
 
 use std::fmt::Display;
 use std::io::{IsTerminal as _, Write as _};

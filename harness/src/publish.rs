@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_entry_is_refused_with_its_place() {
+    fn an_invalid_entry_is_refused_with_its_position() {
         for (stdin, says) in [(&b"a\tb\nno tab\n"[..], "line 2"), (b"ab\xff", "byte 2")] {
             let refusal = read(&mut &*stdin).map(drop).map_err(|refusal| refusal.failure("stdin"));
             let failure = refusal.expect_err("refused");

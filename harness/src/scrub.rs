@@ -100,7 +100,7 @@ mod tests {
     use crate::cli::{Cli, Command as Asked};
 
     #[test]
-    fn only_what_is_usual_or_named_passes() {
+    fn only_usual_and_named_variables_pass() {
         let keep = ["HIVE_SOCKET".into(), "-x".into()];
         for (name, wanted) in [
             ("PATH", true),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_together_is_what_is_read() {
+    fn arguments_are_read_as_they_are_written() {
         let args = ["--keep=PATH".to_owned(), "--".to_owned(), String::new()];
         let words = arguments(["A", "-b"], "x y", &args);
         let cli =

@@ -18,7 +18,7 @@ const BOUNDARY: &str = "compact_boundary";
 
 /// Returns whether the model still sees the text of the message in the conversation that claude
 /// would continue in this directory.
-pub fn holds(home: &Path, state_dir: &Path, message_id: u64) -> bool {
+pub fn contains(home: &Path, state_dir: &Path, message_id: u64) -> bool {
     let Some(text) = newest(home, state_dir).and_then(|path| read_end(&path)) else { return false };
     let opening = trigger::opening(message_id);
     let mut prompts: Vec<(String, bool)> = Vec::new();
@@ -100,55 +100,57 @@ mod tests {
         mail(&samples::begun(7, message), presentation, "", "hive")
     }
 
-    fn held(lines: &[Value]) -> bool {
+    fn is_contained(lines: &[Value]) -> bool {
         let home = tempfile::tempdir().expect("a directory");
         let dir = home.path().join(".claude/projects/-srv-bob-state");
         std::fs::create_dir_all(&dir).expect("created");
         let text: Vec<String> = lines.iter().map(Value::to_string).collect();
         std::fs::write(dir.join("s.jsonl"), text.join("\n")).expect("written");
-        holds(home.path(), Path::new("/srv/bob.state"), 17)
+        contains(home.path(), Path::new("/srv/bob.state"), 17)
     }
 
     #[test]
     fn a_whole_prompt_counts_in_both_shapes() {
         let whole = prompt(Presentation::Whole, "hello");
-        assert!(held(&[json!({"type": "user", "message": {"content": whole}})]));
-        assert!(held(&[
+        assert!(is_contained(&[json!({"type": "user", "message": {"content": whole}})]));
+        assert!(is_contained(&[
             json!({"type": "user", "message": {"content": [{"type": "text", "text": whole}]}})
         ]));
     }
 
     #[test]
-    fn what_a_compaction_has_summed_up_is_not_held_any_more() {
+    fn a_prompt_that_a_compaction_summed_up_does_not_count() {
         let prompt = |id: &str| json!({"type": "user", "uuid": id, "message": {"content": prompt(Presentation::Whole, "hello")}});
         let boundary = |kept: &[&str]| {
             let kept = json!({"preservedMessages": {"uuids": kept}});
             json!({"type": "system", "subtype": "compact_boundary", "compactMetadata": kept})
         };
-        assert!(!held(&[prompt("a"), boundary(&["b"])]));
-        assert!(!held(&[
+        assert!(!is_contained(&[prompt("a"), boundary(&["b"])]));
+        assert!(!is_contained(&[
             prompt("a"),
             json!({"type": "system", "subtype": "compact_boundary", "compactMetadata": {}})
         ]));
-        assert!(held(&[prompt("a"), boundary(&["a"])]));
-        assert!(!held(&[prompt("a"), boundary(&["a"]), boundary(&[])]));
-        assert!(held(&[prompt("a"), boundary(&[]), prompt("c")]));
+        assert!(is_contained(&[prompt("a"), boundary(&["a"])]));
+        assert!(!is_contained(&[prompt("a"), boundary(&["a"]), boundary(&[])]));
+        assert!(is_contained(&[prompt("a"), boundary(&[]), prompt("c")]));
         let summary = json!({"type": "user", "isCompactSummary": true, "message": {"content": "Message 17 from agent bob:"}});
-        assert!(!held(&[boundary(&[]), summary]));
+        assert!(!is_contained(&[boundary(&[]), summary]));
     }
 
     #[test]
     fn nothing_else_does() {
         let user = |text: &str| json!({"type": "user", "message": {"content": text}});
-        assert!(!held(&[]));
-        assert!(!held(&[user(&prompt(Presentation::HeldAlready, ""))]));
-        assert!(!held(&[user(&prompt(Presentation::Retry, ""))]));
-        assert!(!held(&[user(&prompt(Presentation::Whole, "x").replace("17", "171"))]));
-        // A sender's words do not count at any position.
-        assert!(!held(&[user("Message 16 from agent eve:\n| Message 17 from agent bob:\n")]));
-        assert!(!held(&[
+        assert!(!is_contained(&[]));
+        assert!(!is_contained(&[user(&prompt(Presentation::HeldAlready, ""))]));
+        assert!(!is_contained(&[user(&prompt(Presentation::Retry, ""))]));
+        assert!(!is_contained(&[user(&prompt(Presentation::Whole, "x").replace("17", "171"))]));
+        // Text of a sender does not count at any position.
+        assert!(!is_contained(&[user(
+            "Message 16 from agent eve:\n| Message 17 from agent bob:\n"
+        )]));
+        assert!(!is_contained(&[
             json!({"type": "assistant", "message": {"content": "Message 17 from agent bob:"}})
         ]));
-        assert!(!holds(Path::new("/no/such/home"), Path::new("/state"), 17));
+        assert!(!contains(Path::new("/no/such/home"), Path::new("/state"), 17));
     }
 }

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_long_enough_and_differ() {
+    fn tokens_are_long_enough_and_differ() {
         let (one, other) = (random(), random());
         assert!(
             one.len() >= hive_core::limits::PROCESS_TOKEN_CHARS_MIN

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn invalid_utf8_is_refused_with_its_place() {
+    fn invalid_utf8_is_refused_with_its_position() {
         let failure = read_body(&mut &b"ab\xff"[..]).expect_err("refused");
         assert_eq!(failure.code(), exit::USAGE);
         assert!(failure.to_string().contains("byte 2"), "{failure}");

@@ -1,4 +1,4 @@
-//! Renaming of settings in the agent's working directory that could take over claude.
+//! Renaming of settings in the agent's working directory with which its shell could control claude.
 //!
 //! claude obeys `.claude/settings.json` and `.claude/settings.local.json` of its working directory
 //! without asking: hooks, environment and permissions. The agent's shell could have written them,
@@ -62,7 +62,8 @@ fn set_aside_once(dir: BorrowedFd<'_>, found: &mut Vec<Aside>) -> io::Result<()>
     let inside: OwnedFd = match openat(dir, CLAUDE_DIR, DIRECTORY, Mode::empty()) {
         Ok(inside) => inside,
         Err(Errno::NOENT) => return Ok(()),
-        // A file with this name has no effect on claude, but a link may lead to settings anywhere.
+        // A file with this name has no effect on claude, but a link may lead to settings in any
+        // directory.
         Err(Errno::NOTDIR | Errno::LOOP) => return link(dir, found),
         Err(error) => return Err(error.into()),
     };
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_put_aside_and_nothing_is_lost() {
+    fn settings_are_renamed_and_nothing_is_lost() {
         let dir = tempfile::tempdir().expect("a directory");
         let claude = dir.path().join(".claude");
         fs::create_dir(&claude).expect("created");
@@ -222,7 +223,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let (claude, beside) = (state.join(".claude"), state.join("beside"));
-                // Each of these may fail, for the other side renames too.
+                // Each of these may fail, because the other side renames too.
                 while !ended.load(Ordering::Relaxed) {
                     let _ = fs::create_dir(&claude);
                     let _ = fs::write(claude.join("settings.json"), "mine");
@@ -233,7 +234,7 @@ mod tests {
                 }
             });
             for _ in 0..300 {
-                // It may give up, and says so; but it never follows.
+                // It may stop with an error, but it never follows a link.
                 if let Ok(found) = settings(&state) {
                     assert!(found.iter().all(|aside| aside.from.starts_with(".claude")));
                 }

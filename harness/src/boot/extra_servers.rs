@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_a_default() {
+    fn an_absent_key_has_a_default() {
         let servers = read_text(
             r#"{"a":{"command":"x"},"b-1":{"command":"y","args":["z"],"env":{"K":"v"},"allowedTools":["t_*"],"timeoutSeconds":5}}"#,
         );
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_and_no_value_is_shown() {
+    fn errors_name_the_fault_and_show_no_value() {
         let cases = [
             ("[]", "no JSON object"),
             ("{\"a\":", "line 1, column 5"),

@@ -1,4 +1,4 @@
-//! Removal of settings in claude's home with which an agent's shell could take over claude.
+//! Removal of settings in claude's home with which an agent's shell could control claude.
 //!
 //! claude obeys `.claude/settings.json` and the `env` of `.claude.json` in its home: hooks,
 //! environment, permissions. The same files enable plugins, so they are not always renamed. A file
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_claude_would_obey_is_put_aside_and_plugins_stay() {
+    fn settings_that_claude_would_obey_are_renamed_and_plugins_stay() {
         let home = tempfile::tempdir().expect("a directory");
         let (file, state) =
             (home.path().join(".claude/settings.json"), home.path().join(".claude.json"));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_of_an_isolated_agent_and_local_settings_are_looked_at_too() {
+    fn the_state_of_an_isolated_agent_and_local_settings_are_filtered_too() {
         let home = tempfile::tempdir().expect("a directory");
         let (state, local) = (
             home.path().join(".claude/.claude.json"),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn links_and_other_kinds_of_files_are_put_aside_and_not_followed() {
+    fn links_and_other_kinds_of_files_are_renamed_and_not_followed() {
         let dir = tempfile::tempdir().expect("a directory");
         let (home, other) = (dir.path().join("home"), dir.path().join("other"));
         put(&other.join("settings.json"), &json!({"env": {"A": "1"}}));

@@ -140,7 +140,7 @@ impl Server {
     }
 
     /// Creates one of the agent's own servers. A tool that never answers must not block the turn:
-    /// its call ends with an error, and the turn goes on.
+    /// its call ends with an error, and the turn continues.
     fn extra(name: &str, extra: &ExtraMcpServer, confine: Option<&Path>) -> Self {
         let ExtraMcpServer { command, args, env, allowed_tools, timeout_seconds } = extra.clone();
         let timeout_ms = timeout_seconds.saturating_mul(1000);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_no_permission_is_said_tool_by_tool() {
+    fn allowed_tools_are_listed_one_by_one() {
         let allowed = allowed_tools(&all(&["execution"], &notes()));
         let wanted =
             "mcp__hub__* mcp__bash__run mcp__bash__status mcp__notes__read_* mcp__notes__list";

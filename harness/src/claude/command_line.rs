@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub const BUILTIN_TOOLS: [&str; 5] = ["Edit", "Glob", "Grep", "Read", "Write"];
 /// Built-in tools of the `web_tools` group.
 pub const WEB_TOOLS: [&str; 2] = ["WebFetch", "WebSearch"];
-/// Built-in tools that no agent has, whatever claude offers by itself.
+/// Built-in tools that no agent has, even if claude offers them.
 pub const DENIED_TOOLS: [&str; 4] = ["Bash", "Task", "NotebookEdit", "TodoWrite"];
 /// The tool group that adds [`WEB_TOOLS`].
 pub const WEB_GROUP: &str = "web_tools";

@@ -13,7 +13,8 @@ use crate::inherited::is_common;
 
 /// Prefixes of variables of claude and its API that pass.
 const PASSED_BEGINNINGS: [&str; 3] = ["ANTHROPIC_", "CLAUDE_", "AWS_"];
-/// Variables of a claude that started this harness: with them ours would join that session.
+/// Variables of a claude that started this harness. With them the agent's claude would join that
+/// session.
 const DROPPED: [&str; 8] = [
     "CLAUDE_CODE_CHILD_NOTES_DIR",
     "CLAUDE_CODE_ENTRYPOINT",
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_on_the_list_passes() {
+    fn only_listed_variables_pass() {
         let inherited =
             ["PATH", "HIVE_SOCKET", "LC_ALL", "SECRET", "ANTHROPIC_API_KEY", "HOME", "LD_PRELOAD"]
                 .into_iter()

@@ -51,7 +51,7 @@ fn recorded_lines_are_read() {
 }
 
 #[test]
-fn what_we_do_not_know_is_other() {
+fn unknown_lines_are_other() {
     for line in [
         r#"{"type":"novelty"}"#,
         "{}",

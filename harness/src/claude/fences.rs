@@ -86,7 +86,7 @@ impl Expected {
 }
 
 /// Returns which of the agent's own servers do not work, with the state that claude reports. They
-/// are not a fence: a turn goes on without them.
+/// are not a fence: a turn continues without them.
 pub fn missing_extras<'a>(
     keys: impl IntoIterator<Item = &'a String>,
     init: &Init,
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extra_server_that_does_not_work_is_told_and_is_no_breach() {
+    fn an_extra_server_that_does_not_work_is_reported_and_is_no_breach() {
         let mut told = init(GOOD, "connected");
         told.mcp_servers.extend([("a".into(), "connected".into()), ("b".into(), "failed".into())]);
         let keys = groups(&["a", "b", "c"]);

@@ -78,7 +78,7 @@ pub fn classify(evidence: &Evidence<'_>) -> Verdict {
         return Verdict::new(Outcome::Unavailable, breach.to_string());
     }
     let result = transcript.result.as_ref();
-    // A turn that the model ended is done, whatever happened before.
+    // A turn that the model ended is complete, regardless of earlier errors.
     if result.is_some_and(|result| !result.is_error && result.subtype == "success") {
         return Verdict::new(Outcome::Ok, String::new());
     }
@@ -126,7 +126,7 @@ pub fn classify_compaction(evidence: &Evidence<'_>) -> Verdict {
             }
         }
         None => {
-            // If there is nothing to compact, only a remark of the CLI says so.
+            // If there is nothing to compact, the CLI reports that only as a remark.
             let said = [
                 transcript.result.as_ref().map_or("", |result| result.text.trim()),
                 transcript.remark.trim(),

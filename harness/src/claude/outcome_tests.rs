@@ -231,7 +231,7 @@ fn a_limit_hit_by_a_compaction_is_waited_out() {
 }
 
 #[test]
-fn a_compaction_that_went_well_tells_the_new_size_and_what_it_cost() {
+fn a_successful_compaction_reports_the_new_size_and_its_cost() {
     let lines = [
         r#"{"type":"system","subtype":"status","status":null,"compact_result":"success","session_id":"s"}"#.to_owned(),
         INIT.to_owned(),

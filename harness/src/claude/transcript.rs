@@ -148,7 +148,7 @@ impl Transcript {
         }
     }
 
-    /// Counts an inference once: each of its blocks comes as an event with the same id and usage.
+    /// Counts an inference once: each of its blocks arrives as an event with the same id and usage.
     fn count(&mut self, assistant: &Assistant) {
         // A sub-agent has its own context.
         if !assistant.nested && assistant.usage.context_tokens() > 0 {
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn only_tools_that_came_back_well_are_returned() {
+    fn only_tools_that_returned_without_an_error_count() {
         let transcript = absorbed(&[
             r#"{"type":"assistant","message":{"id":"m","usage":{"input_tokens":1},"content":[{"type":"tool_use","id":"a","name":"x"},{"type":"tool_use","id":"b","name":"x"},{"type":"tool_use","id":"c","name":"x"}]}}"#,
             r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"a"}]}}"#,
@@ -307,7 +307,7 @@ mod tests {
         ]);
         assert!(transcript.waits_for_a_tool());
         assert_eq!(transcript.usage(None).tool_call_count, 3);
-        // It came back; whether the model sees it, the next inference shows.
+        // The call has returned. The next inference shows whether the model saw the result.
         assert!(transcript.returned_tool_use_ids().is_empty());
         let with = |line: &str| {
             let mut transcript = transcript.clone();
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_after_an_error_takes_it_back() {
+    fn an_answer_after_an_error_clears_it() {
         let error = r#"{"type":"assistant","error":"server_error","message":{"id":"x","model":"<synthetic>","content":[]}}"#;
         assert!(absorbed(&[error]).api_error.is_some());
         assert!(
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_a_model_set_no_marker() {
+    fn text_of_a_model_sets_no_marker() {
         let spoken = r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"rate_limit 429 401"}]}}"#;
         assert_eq!(absorbed(&[spoken]).markers, Markers::default());
         assert!(
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cost_of_a_turn_is_told_or_is_the_difference() {
+    fn the_cost_of_a_turn_is_reported_or_is_the_difference() {
         let result =
             |more: &str| absorbed(&[&format!(r#"{{"type":"result","total_cost_usd":0.5{more}}}"#)]);
         assert_eq!(

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_request_is_refused() {
+    async fn an_invalid_request_is_refused() {
         for bytes in [&b""[..], b"\x04\0", b"\x04\0\0\0\x01\0\0\0", b"\xff\xff\xff\xff"] {
             let (mut here, mut there) = UnixStream::pair().expect("a pair");
             here.write_all(bytes).await.expect("written");

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_bridges_report_is_in_the_file_with_the_turn_that_runs() {
+    async fn reports_of_bridges_are_logged_with_the_running_turn() {
         let dir = tempfile::tempdir().expect("a directory");
         std::fs::write(dir.path().join(SOCKET), "of an earlier harness").expect("a file");
         let running = watch::Sender::new(None);

@@ -2,8 +2,8 @@
 //! installs the plugins.
 //!
 //! Invariants: it runs only while no claude does, with the lock on the state directory free. Logins
-//! and plugins are handled in claude's HOME, where no settings of the agent's working directory are
-//! obeyed.
+//! and plugins are handled in claude's HOME, where claude obeys no settings of the agent's working
+//! directory.
 
 use std::sync::Arc;
 

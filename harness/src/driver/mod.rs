@@ -1,8 +1,8 @@
 //! The only loop: executes the machine's outputs, and returns their results as inputs.
 //!
 //! It makes no decisions. A task executes each output, so the loop never waits for a broker, a disk
-//! or claude; all results come back over one channel. Invariant: results of a session that has
-//! ended never reach the machine.
+//! or claude; all results arrive over one channel. Invariant: results of a session that has ended
+//! never reach the machine.
 
 pub mod backoff;
 pub mod call_log;

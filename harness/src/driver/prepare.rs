@@ -209,7 +209,7 @@ pub fn prompt(config: &Config, launch: &Launch) -> String {
     let message_id = begun.delivery.message.id.get();
     let came_back = begun.delivery.cause.is_some();
     let may_be_held = launch.continues && (launch.retry || launch.made_room || came_back);
-    let is_held = may_be_held && session::holds(&config.home_dir, &config.state_dir, message_id);
+    let is_held = may_be_held && session::contains(&config.home_dir, &config.state_dir, message_id);
     let presentation = match (is_held, launch.retry) {
         (true, true) => Presentation::Retry,
         (true, false) => Presentation::HeldAlready,

@@ -26,7 +26,7 @@ pub enum SessionEvent {
     Message(BrokerMessage),
     /// The stream broke; it is opened again.
     Lost,
-    /// Another session has replaced ours.
+    /// Another session has replaced this one.
     Fenced(String),
     /// The broker refused the attachment.
     Refused(Failure),

@@ -16,8 +16,8 @@ use crate::turn::input::Input;
 /// The state of the harness, and its end if it is known.
 pub type Status = (HarnessState, Option<WallTime>);
 
-/// Reports the newest status of a session after each change; `told` contains the status that the
-/// broker knows.
+/// Reports the newest status of a session after each change; `reported` contains the status that
+/// the broker knows.
 pub async fn report(
     mut link: Link,
     mut status: watch::Receiver<Option<Status>>,
@@ -37,8 +37,8 @@ pub async fn report(
     }
 }
 
-/// Waits while there is no login and the broker does not know that yet: it would hand out a turn
-/// that cannot run.
+/// Waits while there is no login and the broker does not know that yet. The broker would start a
+/// turn that cannot run.
 pub async fn parked(
     mut status: watch::Receiver<Option<Status>>,
     mut reported: watch::Receiver<Option<Status>>,

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_exists_is_found_and_what_does_not_is_not() {
+    fn existing_files_are_found_and_others_are_not() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("hive.db");
         assert_eq!(hidden(std::slice::from_ref(&path)), []);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_its_owner_could_write_or_replace_counts_as_written() {
+    fn a_file_that_its_owner_could_write_or_replace_counts_as_writable() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("program");
         fs::write(&path, "").expect("written");

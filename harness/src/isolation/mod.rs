@@ -3,8 +3,8 @@
 //!
 //! `hive serve` and `hive probe` run the probes before the first claude starts, and report
 //! [`Found`]. `hivectl up` then accepts the report, or ends the program. A mount of a file that
-//! `up` did not check ends it at once. Invariants: a probe changes nothing, and what a fenced
-//! program can reach is probed from inside the fence.
+//! `up` did not check ends it at once. Invariants: a probe changes nothing, and the reach of a
+//! fenced program is probed from inside the fence.
 
 pub mod fenced;
 pub mod files;

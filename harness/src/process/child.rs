@@ -118,7 +118,7 @@ pub(crate) fn group(child: &Child) -> Option<Pid> {
     child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw)
 }
 
-/// Reads the output, in the order in which it comes. The lines end with the last process that has
+/// Reads the output, in the order in which it arrives. The lines end with the last process that has
 /// the pipes.
 pub(super) fn read(child: &mut Child) -> (Vec<JoinHandle<()>>, mpsc::Receiver<Printed>) {
     let (printed, lines) = mpsc::channel(256);

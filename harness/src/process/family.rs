@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_before_what_is_kept_and_what_is_below_them_is_left_alone() {
+    fn earlier_and_kept_processes_and_those_below_them_are_spared() {
         let family = family(HashSet::from([Process { pid: 2, start: 1 }]));
         let entries = [(2, 1), (3, 2), (4, 1), (5, 4), (6, 1), (7, 6), (9, 8)]
             .map(|(pid, parent)| entry(pid, parent));

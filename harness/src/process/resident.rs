@@ -1,9 +1,9 @@
 //! A claude that stays between turns: one process, one user line a turn.
 //!
 //! A task owns the process: it feeds it, reads it, and ends it after too long a pause or too much
-//! growth. Invariants: a turn is over when claude says so, and then no process of the turn besides
-//! claude is left. A turn that failed ends the process too, so that no late tool call of it can
-//! reach the next one. Without a [`Resident`] there is no such process.
+//! growth. Invariants: a turn is over when claude reports its result, and then claude is the only
+//! process left. A turn that failed ends the process too, so that no late tool call of it can reach
+//! the next one. Without a [`Resident`] there is no such process.
 
 use std::sync::Arc;
 use std::time::Duration;

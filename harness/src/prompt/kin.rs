@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_stand_behind_the_names() {
+    fn roles_follow_the_names() {
         let kin = Kin {
             parent_role: "reviews".to_owned(),
             children: vec![child("bob", "builds"), child("eve", " ")],
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_are_bounded_and_tell_how_many_are_left_out() {
+    fn the_text_is_limited_and_names_the_number_of_omitted_children() {
         for letter in ["x", "é", "\u{1f41d}", "\u{202e}", "@"] {
             let name = "n".repeat(63);
             let kin = Kin {

@@ -73,7 +73,7 @@ pub fn render_from(template: &str, identity: &Identity) -> String {
     )
 }
 
-/// Returns a leading blank, the words and the name in backticks; empty if there is no name.
+/// Returns the prefix and the name in backticks; empty if there is no name.
 fn named(words: &str, name: &str) -> String {
     if name.is_empty() { String::new() } else { format!("{words} `{name}`") }
 }

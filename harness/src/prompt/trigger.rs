@@ -69,7 +69,7 @@ pub fn reset(transcript: Option<&Path>) -> String {
     placeholders::fill(RESET, &[("transcript", &transcript)])
 }
 
-/// Returns the prompt of a turn that a message started; `reset` is empty, or says that the
+/// Returns the prompt of a turn that a message started; `reset` is empty, or states that the
 /// conversation is new.
 pub fn mail(
     begun: &Begun,
@@ -180,7 +180,7 @@ fn pending(count: u32, mcp_server_name: &str) -> String {
 fn redelivery(begun: &Begun) -> String {
     let Delivery { attempt, cause, last_error, .. } = &begun.delivery;
     let Some(cause) = *cause else { return String::new() };
-    // An attempt that is repeated under its number says so.
+    // A repeated attempt keeps its number, and the prompt states that.
     let again = if cause.repeats_attempt() { " again" } else { "" };
     let error = inert::one_line(last_error, ERROR_CHARS_MAX);
     let error =

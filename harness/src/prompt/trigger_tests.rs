@@ -34,7 +34,7 @@ fn a_first_delivery_is_minimal() {
 }
 
 #[test]
-fn replies_broadcasts_and_pending_mail_are_told() {
+fn replies_broadcasts_and_pending_mail_are_named() {
     let mut begun = begun(message(17, operator(), "x"));
     begun.pending_count = 3;
     let message = &mut begun.delivery.message;
@@ -58,7 +58,7 @@ fn redelivered() -> Begun {
 }
 
 #[test]
-fn a_redelivery_tells_attempt_cause_and_what_was_sent() {
+fn a_redelivery_names_attempt_cause_and_sent_messages() {
     assert_eq!(
         whole(&redelivered()),
         "Message 17 from the program ci beside you:\n| build \\@/x broke\n\
@@ -68,7 +68,7 @@ fn a_redelivery_tells_attempt_cause_and_what_was_sent() {
 }
 
 #[test]
-fn an_attempt_that_is_repeated_says_so() {
+fn a_repeated_attempt_is_named_as_one() {
     let mut begun = redelivered();
     let delivery = &mut begun.delivery;
     delivery.attempt = 1;
@@ -113,7 +113,7 @@ fn reminder(id: u64, body: &str) -> Reminder {
 }
 
 #[test]
-fn a_redelivery_tells_what_was_asked_and_set() {
+fn a_redelivery_names_questions_and_reminders() {
     let mut begun = redelivered();
     begun.already_sent.clear();
     let mut answered = question(20, "bob", "and this?");
@@ -180,7 +180,7 @@ fn a_question_says_its_number_and_what_answers_it() {
 }
 
 #[test]
-fn outcomes_and_reminders_are_told_with_their_number() {
+fn outcomes_and_reminders_are_named_with_their_number() {
     for (kind, about) in [
         (SystemKind::QuestionAnswered, "question 16 is answered"),
         (SystemKind::QuestionExpired, "question 16 has expired"),
@@ -194,7 +194,7 @@ fn outcomes_and_reminders_are_told_with_their_number() {
 }
 
 #[test]
-fn a_text_that_the_conversation_holds_is_not_stacked() {
+fn a_text_that_the_conversation_contains_is_not_repeated() {
     let again = mail(&redelivered(), Presentation::HeldAlready, "", "hive");
     assert!(
         again.starts_with("Message 17 from the program ci beside you, whose text stands above"),
@@ -209,7 +209,7 @@ fn a_text_that_the_conversation_holds_is_not_stacked() {
 }
 
 #[test]
-fn a_continued_turn_says_so() {
+fn a_continued_turn_is_named_as_one() {
     assert_eq!(
         self_continue(),
         "Message from self:\n| continue\n\nYou asked for this turn. No mail is waiting.\n"

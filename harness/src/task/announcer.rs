@@ -1,7 +1,7 @@
 //! Notification of the agent about ended tasks: one message for all of them, until the broker has
-//! taken it.
+//! accepted it.
 //!
-//! Invariant: no message is sent if the newest one that the broker took has the same content.
+//! Invariant: no message is sent if the newest one that the broker accepted has the same content.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const GATHER: Duration = Duration::from_millis(300);
 /// The pause after a refusal although the broker is reachable, for example because of a full inbox.
 const REFUSED_REST: Duration = Duration::from_secs(30);
 
-/// A message that was not taken yet. A repeated one keeps its request id.
+/// A message that the broker has not accepted yet. A repeated one keeps its request id.
 struct Message {
     request_id: String,
     ids: Vec<u64>,

@@ -46,7 +46,7 @@ pub struct Settings {
     pub cargo_short_messages: bool,
 }
 
-/// Limits that the kernel enforces for each process of a task; `None`: no limit of ours.
+/// Limits that the kernel enforces for each process of a task; `None`: Hive sets no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum bytes of writable memory.

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_configuration_sets_passes_without_the_keys_of_claude() {
+    fn configured_variables_pass_without_the_keys_of_claude() {
         let set = [
             ("PATH", "/configured"),
             ("RUSTUP_HOME", "/r"),

@@ -132,7 +132,7 @@ mod tests {
     use crate::task::record::tests::ended;
 
     #[test]
-    fn each_task_is_told_with_its_last_lines() {
+    fn each_task_is_reported_with_its_last_lines() {
         let mut killed = ended(8, How::Signaled(9), "");
         if let Some(end) = &mut killed.end {
             end.leftover_count = 2;
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn however_much_there_is_the_message_stays_small() {
+    fn the_message_stays_small_for_any_content() {
         let long = "ü\n".repeat(5000);
         for (count, tail, command) in [
             (1, &long, "x"),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::process::family::Process;
 use crate::task::output::Summary;
 
-// How a task ended, as a record says it.
+// The kinds of a task's end in a record.
 const EXITED: &str = "TASK_STATE_EXITED";
 const SIGNALED: &str = "TASK_STATE_SIGNALED";
 const TIMED_OUT: &str = "TASK_STATE_TIMED_OUT";

@@ -146,7 +146,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(60);
 
     #[tokio::test]
-    async fn what_was_written_is_read_and_what_is_no_record_is_passed_over() {
+    async fn written_records_are_read_and_other_files_are_ignored() {
         let dir = tempfile::tempdir().expect("a directory");
         let tasks = dir.path().join("tasks");
         let (store, none) = Store::open(tasks.clone(), Duration::ZERO).await.expect("opened");
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn two_do_not_use_it_at_the_same_time() {
+    async fn two_harnesses_do_not_use_one_directory_at_the_same_time() {
         let dir = tempfile::tempdir().expect("a directory");
         let first = Store::open(dir.path().to_owned(), Duration::ZERO).await.expect("opened");
         let refused =

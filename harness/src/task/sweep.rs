@@ -1,7 +1,8 @@
 //! Search and end of all processes of a task.
 //!
-//! Invariant: only processes that are surely the task's are ended: its first process, its process
-//! group while no other can have that number, processes with its mark, and descendants of those.
+//! Invariant: only processes that certainly belong to the task are ended: its first process, its
+//! process group while no other can have that number, processes with its mark, and descendants of
+//! those.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -40,7 +41,7 @@ impl TaskProcesses<'_> {
         let mut kills = 0;
         loop {
             let entries = snapshot();
-            // A process during an `exec` is not surely the task's; it is a leftover when the turn
+            // A process during an `exec` may belong to another task; it is a leftover when the turn
             // ends.
             let mut living =
                 self.living(&entries, |process| environment(process).unwrap_or_default());
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_was_given_to_another_is_left_alone() {
+    fn a_reused_process_number_is_spared() {
         let later = Entry { process: Process { pid: A, start: 11 }, ..entry(A, 1, A) };
         let entries = [later, entry(A + 1, A, A)];
         let processes = of_task(false);
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_started_before_the_task_is_not_asked_for_its_mark() {
+    fn processes_from_before_the_task_do_not_count() {
         let early = Entry { process: Process { pid: A + 1, start: 9 }, ..entry(A + 1, 1, A + 1) };
         let processes = of_task(false);
         assert!(pids(&processes, &[early], &[A + 1]).is_empty());

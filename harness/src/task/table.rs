@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_end_is_told_until_the_message_with_it_was_handed_out() {
+    async fn an_end_is_reported_until_the_agent_received_its_message() {
         let (_dir, store) = store().await;
         let mut table = table(1..=2);
         assert_eq!(unreported(&table), Some(vec![1, 2]));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_oldest_ended_tasks_are_forgotten_and_their_ids_are_not_given_again() {
+    async fn the_oldest_ended_tasks_are_removed_and_their_ids_are_not_reused() {
         let (_dir, store) = store().await;
         let mut table =
             Table::from_records(Records { by_id: BTreeMap::from([(1, running(1))]), last_id: 0 });

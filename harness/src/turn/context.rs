@@ -43,7 +43,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Takes the broker's values if they are newer. The broker gets a size a moment after the
+    /// Applies the broker's values if they are newer. The broker receives a size shortly after the
     /// machine measured it, so only whole seconds count.
     pub(crate) fn remembered(&mut self, agent: &Agent) {
         let time = agent.context_time.map(|time| WallTime(time.0 - time.0.rem_euclid(1000)));

@@ -20,7 +20,7 @@ use crate::turn::machine::Defaults;
 /// An event for the machine.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// The broker accepted the attachment; a session began or goes on.
+    /// The broker accepted the attachment; a session began or continues.
     Attached(Box<Attachment>),
     /// The broker reports that the agent's policy, parent or model changed.
     AgentChanged(Box<Agent>),
@@ -31,7 +31,7 @@ pub enum Input {
     UnknownCommand(u64),
     /// The settings of the harness changed; they apply from the next turn on.
     Configured(Box<Configured>),
-    /// The session is no longer ours.
+    /// Another harness has the session.
     Fenced(String),
     /// A turn began.
     Begun(Arc<Begun>),

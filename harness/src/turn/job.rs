@@ -59,7 +59,7 @@ impl Trigger {
 pub enum Step {
     /// The work of the turn.
     Work,
-    /// The agent writes down what it must not forget.
+    /// The agent writes its notes.
     Checkpoint,
     /// claude compacts the conversation.
     Compact,

@@ -171,7 +171,7 @@ impl Machine {
         }
     }
 
-    /// Forgets the last report: the broker shows the state of a turn that it opened by itself.
+    /// Forgets the last report: the broker sets the state itself when it opens a turn.
     fn forget_status(&mut self) {
         self.status = None;
     }

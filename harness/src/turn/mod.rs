@@ -10,9 +10,9 @@
 //!
 //! Inputs come from the broker, claude, the operator and the clock; outputs are tasks for the
 //! driver. The machine does no IO, never waits, and reads no clock, so plain tests cover every
-//! path. Invariants: a turn that began is ended once, unless the broker reports that it is no
-//! longer ours. A claude is started only inside a turn. No turn begins and no new session is
-//! attached before the last claude is gone.
+//! path. Invariants: a turn that began is ended once, unless the broker reports that it is not
+//! open. A claude is started only inside a turn. No turn begins and no new session is attached
+//! before the last claude is gone.
 
 pub mod context;
 pub mod input;

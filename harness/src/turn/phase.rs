@@ -28,7 +28,7 @@ pub(crate) enum Phase {
     Probing(Job),
     /// A turn is open, and claude runs.
     Running(Box<Run>),
-    /// The turn is no longer ours, and its claude dies.
+    /// The turn is lost, and its claude is killed.
     Discarding(After),
     /// claude is gone, and the end of the turn is reported to the broker.
     Ending { turn_id: u64, kind: Kind, outcome: Outcome, error: String },

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_is_set_holds() {
+    fn the_first_configured_window_applies() {
         let mut windows = Windows {
             of_agent: Some(1),
             by_key: parts(&[("opus", 2)]),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smaller_of_the_setting_and_the_report_holds() {
+    fn the_smaller_of_the_setting_and_the_report_applies() {
         let set = Windows { of_agent: Some(100_000), ..Windows::default() };
         assert_eq!(
             (set.effective("opus", 200_000), set.effective("opus", 50_000)),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_part_of_the_name_says_most() {
+    fn the_longest_part_of_the_name_applies() {
         let windows = Windows {
             by_key: parts(&[("opus", 1), ("OPUS-5[1m]", 2), ("claude", 3)]),
             ..Windows::default()

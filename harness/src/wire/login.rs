@@ -22,9 +22,9 @@ const QUEUE_MAX: usize = 16;
 pub struct End {
     /// Whether claude has a login now.
     pub logged_in: bool,
-    /// Why the dialogue did not take place or broke off; empty when claude ended it by itself.
+    /// Why the dialogue did not take place or broke off; empty if claude ended it.
     pub error: String,
-    /// claude's exit code; 0 where it did not run.
+    /// claude's exit code; 0 if it did not run.
     pub exit_code: i32,
 }
 
@@ -44,7 +44,7 @@ pub struct Dialogue {
 }
 
 impl Dialogue {
-    /// Connects with the operator who waits for this dialogue.
+    /// Connects to the operator of this dialogue.
     pub async fn open(
         channel: Channel,
         session_token: String,

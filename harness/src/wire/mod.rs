@@ -1,9 +1,9 @@
 //! The broker's contract as the harness uses it: one function for each call, from values of
 //! `hive-core` to values of `hive-core`.
 //!
-//! Map: [`session`] is the stream of an attached session, [`turn`] the calls of a session,
-//! [`output`] the stream of a turn's output, [`login`] the stream of a login dialogue, [`beside`]
-//! the calls of programs beside the agent, and [`read`] makes values of `hive-core` from answers.
+//! Map: [`session`] is the stream of an attached session, [`turn`] the calls of a session.
+//! [`output`] is the stream of a turn's output, [`login`] that of a login dialogue. [`beside`] has
+//! the calls of programs beside the agent. [`read`] makes values of `hive-core` from answers.
 //!
 //! Invariant: no other module of the harness knows a message of `hive.v1`. An unreadable answer is
 //! a refusal; an unknown value of a newer broker ends no turn.

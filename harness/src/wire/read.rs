@@ -1,7 +1,7 @@
 //! Values of `hive-core` from the broker's answers.
 //!
-//! Invariant: what the harness does not need, or can do without, makes no answer unreadable. An
-//! enum value that this version does not know is read as the one that claims least.
+//! Invariant: a field that the harness does not need makes no answer unreadable. An unknown enum
+//! value is read as the one that claims least.
 
 use hive_core::agent::Agent;
 use hive_core::command::Command;
@@ -32,7 +32,7 @@ pub fn agent(mut wire: v1::Agent) -> Result<Agent, Invalid> {
     Ok(Agent { park, ..wire.try_into()? })
 }
 
-/// Reads a park. One with an unknown cause is a park all along: the agent starts no turns.
+/// Reads a park. A park with an unknown cause still counts: the agent starts no turns.
 pub(super) fn park(wire: Option<v1::Park>) -> Option<park::View> {
     let mut wire = wire?;
     replace_unknown(&mut wire.cause, v1::TurnOutcome::Unavailable);
@@ -89,13 +89,13 @@ pub(super) fn turn_id(turn: Option<v1::Turn>) -> Result<u64, Invalid> {
     id(required(turn, "turn")?.id, TurnId::new, "turn.id").map(TurnId::get)
 }
 
-/// Returns what was read; none, with a line in the log, if it has a fault.
+/// Returns the value, or logs that it cannot be read.
 pub(super) fn log_unreadable<T>(read: Result<T, Invalid>, what: &str) -> Option<T> {
     read.inspect_err(|fault| tracing::warn!(%fault, "{what} cannot be read and is passed over"))
         .ok()
 }
 
-/// Reads those of the values that can be read.
+/// Reads the values, without those that cannot be read.
 fn read_each<W, C: TryFrom<W, Error = Invalid>>(
     wires: Vec<W>,
     amend: fn(&mut W),

@@ -26,7 +26,7 @@ pub struct Attached {
 /// A message of the broker over the stream.
 #[derive(Debug)]
 pub enum BrokerMessage {
-    /// The session began, or goes on.
+    /// The session began, or continues.
     Attached(Box<Attached>),
     Command(Command),
     /// A command that this version does not know.
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_is_read_with_what_is_not_known_left_out() {
+    fn a_session_is_read_without_unknown_values() {
         let agent = v1::Agent { name: "bob".into(), ..v1::Agent::default() };
         let wire = v1::Attached {
             agent: Some(agent),

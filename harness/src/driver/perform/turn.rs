@@ -18,7 +18,8 @@ impl Performer {
             retry = launch.retry,
             "turn started"
         );
-        // claude's own writes are no login; the end of the turn decides whether the watch goes on.
+        // claude's own writes are no login; the end of the turn decides whether the watch
+        // continues.
         Self::abort(&mut self.login);
         let (signals, received) = mpsc::unbounded_channel();
         self.signals = Some(signals);

@@ -35,7 +35,7 @@ impl Servers {
         Ok((started, Entered { servers: self.clone(), root }))
     }
 
-    /// Calls `look` on the list while no server can start.
+    /// Calls `inspect` on the list while no server can start.
     pub fn inspect<T>(&self, inspect: impl FnOnce(&Serving) -> T) -> T {
         inspect(&self.lock())
     }

@@ -80,7 +80,7 @@ mod tests {
     /// If a process does nothing but `exec` itself, every hundredth read shows no environment, or
     /// half of one.
     #[test]
-    fn what_execs_is_not_taken_for_one_without_an_environment() {
+    fn a_process_during_an_exec_is_not_one_without_an_environment() {
         let script = "[ $1 = 0 ] && exit; exec bash -c \"$0\" \"$0\" $(($1 - 1))";
         let mut child = std::process::Command::new("bash");
         let mut child = child
@@ -98,7 +98,7 @@ mod tests {
             {
                 let is_right = super::super::tasks::mark(&found) == Some("n:1");
                 right += u32::from(is_right);
-                // A process that is preempted in mid-exec shows the same to many looks in a row.
+                // A process that is preempted in mid-exec shows the same to many reads in a row.
                 wrong += u32::from(was_right && !is_right);
                 was_right = is_right;
             }

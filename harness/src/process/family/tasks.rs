@@ -37,7 +37,7 @@ impl Tasks {
         Ok((Entered { tasks: self.clone(), mark: mark.to_owned() }, started))
     }
 
-    /// Calls `look` on the list while no task can start.
+    /// Calls `inspect` on the list while no task can start.
     pub fn inspect<T>(&self, inspect: impl FnOnce(&Running) -> T) -> T {
         inspect(&self.lock())
     }

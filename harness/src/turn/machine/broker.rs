@@ -125,7 +125,7 @@ impl Machine {
         }
     }
 
-    /// Discards the turn, which is no longer ours, but keeps the session.
+    /// Discards the turn, which the broker took away, but keeps the session.
     fn lose_turn(&mut self, now: Now) {
         self.note("the turn is no longer ours");
         if matches!(self.phase, Phase::Running(_)) {
@@ -151,8 +151,8 @@ impl Machine {
         self.highest_turn_id = self.highest_turn_id.max(turn_id);
         self.forget_status();
         self.phase = Phase::Probing(job.clone());
-        // They were given before the turn began, so they apply to it, although their stream may be
-        // slower.
+        // The operator gave them before the turn began, so they apply to it, even if the stream
+        // delivers them later.
         for command in &begun.commands {
             self.command(command.clone(), now);
         }
@@ -175,7 +175,7 @@ impl Machine {
         if !matches!(self.phase, Phase::Opening(_)) {
             return;
         }
-        // Mail may have come in between; its turn must first be run, or ended.
+        // Mail may have started a turn in between, which must first be run or ended.
         if self.is_leaving() {
             self.leave_within(LEAVE_PATIENCE, now);
         } else {

@@ -196,8 +196,7 @@ impl Machine {
         }
     }
 
-    /// Closes the cancels of a settled turn, which came in time or not; and those of older turns,
-    /// which have no effect any more.
+    /// Closes the cancels of a settled turn and of older turns, each with its result.
     pub(super) fn close_cancels(&mut self, turn_id: u64, outcome: Outcome) {
         let (due, later): (Vec<_>, Vec<_>) =
             self.orders.cancels.drain(..).partition(|(_, cancelled)| *cancelled <= turn_id);

@@ -199,7 +199,7 @@ impl Machine {
         }
     }
 
-    /// Returns the run that is over, if its turn is still ours.
+    /// Returns the run that is over, if the session still has its turn.
     #[expect(clippy::wildcard_enum_match_arm, reason = "in every other phase no claude runs")]
     fn claude_is_gone(&mut self, now: Now) -> Option<Run> {
         match std::mem::replace(&mut self.phase, Phase::Detached) {

@@ -21,7 +21,7 @@ fn a_broker_that_is_away_in_mid_turn_changes_nothing() {
 }
 
 #[test]
-fn a_lost_lease_kills_claude_and_only_then_attaches_anew() {
+fn a_lost_lease_kills_claude_and_only_then_attaches_again() {
     let mut rig = Rig::running();
     rig.feed(Input::Fenced("LEASE_LOST".into()));
     assert_eq!(rig.drain(), [Output::Signal(Signal::Kill)]);
@@ -32,7 +32,7 @@ fn a_lost_lease_kills_claude_and_only_then_attaches_anew() {
 }
 
 #[test]
-fn a_session_that_did_not_survive_takes_its_turn_along() {
+fn a_lost_session_ends_its_turn() {
     let mut rig = Rig::running();
     rig.feed(attached(|_| {}));
     assert_eq!(rig.drain(), [Output::Signal(Signal::Kill)]);
@@ -41,7 +41,7 @@ fn a_session_that_did_not_survive_takes_its_turn_along() {
 }
 
 #[test]
-fn a_turn_that_the_broker_does_not_know_is_thrown_away() {
+fn a_turn_that_the_broker_does_not_know_is_discarded() {
     for gone in [Input::TurnGone(7), resumed(None), resumed(Some(9))] {
         let mut rig = Rig::running();
         rig.feed(Input::TurnGone(6));
@@ -54,7 +54,7 @@ fn a_turn_that_the_broker_does_not_know_is_thrown_away() {
 }
 
 #[test]
-fn calls_of_a_session_that_ended_are_made_anew() {
+fn calls_of_a_session_that_ended_are_repeated() {
     let mut rig = Rig::waiting();
     rig.feed(resumed(None));
     assert_eq!(rig.drain(), []);

@@ -23,7 +23,7 @@ fn a_cancel_ends_exactly_its_turn_and_is_closed_after_the_end() {
 }
 
 #[test]
-fn a_cancel_that_comes_too_late_says_so() {
+fn a_late_cancel_is_closed_with_an_error() {
     let mut rig = Rig::running();
     rig.feed(cancel(31, 7));
     rig.finish();
@@ -70,7 +70,7 @@ fn another_model_is_used_from_the_next_turn_on() {
 }
 
 #[test]
-fn a_restart_hands_the_turn_back_and_begins_anew() {
+fn a_restart_drains_the_turn_and_then_restarts() {
     let mut rig = Rig::running();
     rig.feed(command(30, Order::RestartHarness));
     assert_eq!(rig.drain(), [Output::Signal(Signal::Interrupt)]);
@@ -135,7 +135,7 @@ fn an_idle_harness_leaves_without_a_turn_behind_it() {
 }
 
 #[test]
-fn a_turn_that_begins_while_leaving_is_handed_back_unrun() {
+fn a_turn_that_begins_while_leaving_is_drained_without_a_run() {
     let mut rig = Rig::waiting();
     rig.feed(Input::Drain);
     rig.feed(begun(7));
@@ -144,7 +144,7 @@ fn a_turn_that_begins_while_leaving_is_handed_back_unrun() {
 }
 
 #[test]
-fn a_broker_that_does_not_answer_holds_nobody_up() {
+fn a_broker_that_does_not_answer_delays_no_shutdown() {
     let mut rig = Rig::waiting();
     rig.feed(Input::Drain);
     rig.drain();
@@ -160,7 +160,7 @@ fn a_broker_that_does_not_answer_holds_nobody_up() {
 }
 
 #[test]
-fn a_turn_that_was_not_run_does_not_stay_on_show() {
+fn a_turn_that_was_not_run_does_not_stay_the_shown_state() {
     // The broker shows a turn as soon as it opens one.
     let mut rig = Rig::waiting();
     rig.feed(cancel(31, 7));
@@ -227,7 +227,7 @@ fn stopping_an_idle_agent_restarts_its_harness_at_once() {
 }
 
 #[test]
-fn stopping_hands_the_running_turn_back_after_its_grace() {
+fn stopping_drains_the_running_turn_after_its_grace() {
     let mut rig = Rig::running();
     rig.feed(stopped(true));
     assert_eq!(rig.drain(), []);

@@ -82,7 +82,7 @@ fn a_conversation_with_nothing_else_in_it_cannot_be_made_smaller() {
 }
 
 #[test]
-fn the_weather_during_a_compaction_is_the_turns_weather() {
+fn an_outage_during_a_compaction_is_the_outcome_of_the_turn() {
     for (words, outcome) in [
         (
             "Error during compaction: API Error: 529 Overloaded. check (127.0.0.1:4290)",
@@ -201,7 +201,7 @@ fn the_operators_compaction_runs_at_once_or_after_the_turn_and_is_closed_with_it
 }
 
 #[test]
-fn nothing_to_compact_is_told() {
+fn nothing_to_compact_is_a_failure() {
     let mut rig = Rig::waiting();
     rig.compact_by_order();
     rig.line(GOOD_INIT);
@@ -240,7 +240,7 @@ fn another_turn_that_was_asked_for_comes_after_the_compaction() {
 }
 
 #[test]
-fn what_a_turn_used_is_the_sum_over_its_runs() {
+fn the_usage_of_a_turn_is_the_sum_over_its_runs() {
     let mut rig = Rig::running();
     rig.line(r#"{"type":"assistant","message":{"id":"a","content":[{"type":"tool_use","id":"t","name":"Read"}],"usage":{"input_tokens":7}}}"#);
     rig.line(r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t"}]}}"#);
@@ -258,7 +258,7 @@ fn what_a_turn_used_is_the_sum_over_its_runs() {
 }
 
 #[test]
-fn what_was_used_before_claude_could_not_be_started_counts_too() {
+fn usage_before_a_failed_start_counts_too() {
     let mut rig = Rig::running();
     rig.line(
         r#"{"type":"assistant","message":{"id":"a","content":[],"usage":{"input_tokens":7}}}"#,
@@ -330,7 +330,7 @@ fn notes_that_do_not_fit_any_more_do_not_put_off_the_compaction() {
 }
 
 #[test]
-fn a_conversation_that_is_to_be_left_is_not_tidied_up() {
+fn a_conversation_that_will_be_replaced_is_not_compacted() {
     let mut rig = Rig::running();
     rig.feed(command(30, Order::StartNewSession));
     rig.succeed(900);
@@ -339,7 +339,7 @@ fn a_conversation_that_is_to_be_left_is_not_tidied_up() {
 }
 
 #[test]
-fn a_shutdown_hands_back_the_turn_that_came_before_the_compaction() {
+fn a_shutdown_drains_the_turn_that_came_before_the_compaction() {
     let mut rig = Rig::waiting();
     rig.feed(compact(30));
     rig.drain();
@@ -352,7 +352,7 @@ fn a_shutdown_hands_back_the_turn_that_came_before_the_compaction() {
 }
 
 #[test]
-fn words_that_are_too_long_for_the_broker_are_cut() {
+fn an_error_that_is_too_long_for_the_broker_is_cut() {
     let mut rig = Rig::waiting();
     rig.compact_by_order();
     rig.compacted(Err(&"x".repeat(5000)));

@@ -47,7 +47,7 @@ fn without_login() -> Rig {
 }
 
 #[test]
-fn a_harness_that_starts_without_a_login_says_so_and_waits() {
+fn a_harness_that_starts_without_a_login_reports_that_and_waits() {
     let mut rig = without_login();
     rig.feed(Input::LoggedIn);
     assert_eq!(rig.drain(), [IDLE]);
@@ -64,7 +64,7 @@ fn a_login_that_was_made_while_no_harness_ran_ends_the_wait() {
 }
 
 #[test]
-fn the_operators_dialogue_is_followed_by_a_look() {
+fn a_probe_follows_the_operators_dialogue() {
     let mut rig = without_login();
     rig.feed(Input::LoginWanted(wanted()));
     assert_eq!(rig.drain(), [Output::Login(wanted())]);
@@ -82,7 +82,7 @@ fn the_operators_dialogue_is_followed_by_a_look() {
 }
 
 #[test]
-fn a_dialogue_without_a_login_goes_on_waiting_from_what_it_left_behind() {
+fn a_dialogue_without_a_login_restarts_the_watch() {
     let mut rig = without_login();
     hold_dialogue(&mut rig);
     end_dialogue(&mut rig);
@@ -160,7 +160,7 @@ fn after_a_compaction_by_order_the_login_is_waited_for_as_before() {
 }
 
 #[test]
-fn a_look_from_before_the_dialogue_is_not_believed() {
+fn a_probe_from_before_the_dialogue_is_repeated() {
     let mut rig = Rig::starting();
     rig.feed(Input::LoginWanted(wanted()));
     end_dialogue(&mut rig);
@@ -171,7 +171,7 @@ fn a_look_from_before_the_dialogue_is_not_believed() {
 }
 
 #[test]
-fn no_turn_starts_while_a_dialogue_is_open_or_a_look_is_under_way() {
+fn no_turn_starts_during_a_dialogue_or_a_probe() {
     let mut rig = Rig::waiting();
     rig.feed(Input::LoginWanted(wanted()));
     end_dialogue(&mut rig);

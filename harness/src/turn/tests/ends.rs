@@ -21,7 +21,7 @@ fn a_turn_that_goes_well_is_ended_ok_and_the_next_is_waited_for() {
 }
 
 #[test]
-fn a_turn_of_more_calls_than_can_be_told_can_still_be_ended() {
+fn a_turn_with_more_calls_than_fit_can_still_be_ended() {
     let mut rig = Rig::running();
     for letter in ["a", "b", "c", "d", "e"] {
         let id = letter.repeat(100_000);
@@ -183,7 +183,7 @@ fn a_turn_without_its_fences_is_killed_before_it_does_harm() {
 }
 
 #[test]
-fn a_claude_that_does_not_start_is_unavailable_and_looked_at_again() {
+fn a_claude_that_does_not_start_is_unavailable_and_probed_again() {
     let mut rig = Rig::waiting();
     rig.begin(7);
     rig.feed(Input::NotStarted("no such file".into()));
@@ -199,7 +199,7 @@ fn a_claude_that_does_not_start_is_unavailable_and_looked_at_again() {
 }
 
 #[test]
-fn an_agent_without_a_cli_tells_it_and_does_not_spin() {
+fn an_agent_without_a_cli_reports_it_and_does_not_spin() {
     let by_default = pauses_without_a_cli(Backoff::default());
     assert_eq!(by_default, [20, 40, 80]);
     let of_the_hive =
@@ -245,7 +245,7 @@ fn pauses_without_a_cli(park_backoff: Backoff) -> Vec<u64> {
 }
 
 #[test]
-fn a_server_of_the_agents_own_that_does_not_work_ends_no_turn_and_is_told_once() {
+fn a_broken_server_of_the_agent_ends_no_turn_and_is_reported_once() {
     let without =
         GOOD_INIT.replace(r#""extra","status":"connected""#, r#""extra","status":"failed""#);
     let mut rig = Rig::waiting();

@@ -22,7 +22,7 @@ fn assert_launch(launch: &Launch, step: Step, continues: bool, resets: bool) {
 }
 
 #[test]
-fn it_begins_anew_without_reading_the_old_one() {
+fn a_cold_conversation_is_replaced_without_a_reading() {
     let mut rig = cold(false);
     assert_launch(&rig.launch(), Step::Work, false, true);
     rig.work(10);
@@ -31,7 +31,7 @@ fn it_begins_anew_without_reading_the_old_one() {
 }
 
 #[test]
-fn a_warm_or_a_small_one_goes_on() {
+fn a_warm_or_a_small_conversation_continues() {
     for (tokens, secs) in [(600, 3599), (499, 100_000)] {
         let mut rig = Rig::running();
         rig.work(tokens);
@@ -66,7 +66,7 @@ fn notes_before_it_are_a_setting() {
 }
 
 #[test]
-fn notes_that_fail_do_not_keep_the_message_waiting_but_the_weather_does() {
+fn failed_notes_do_not_delay_the_message_but_an_outage_does() {
     let mut rig = cold(true);
     rig.launch();
     rig.overflow();
@@ -79,7 +79,7 @@ fn notes_that_fail_do_not_keep_the_message_waiting_but_the_weather_does() {
 }
 
 #[test]
-fn a_retry_goes_on_with_the_new_conversation() {
+fn a_retry_continues_the_new_conversation() {
     let mut rig = cold(false);
     rig.launch();
     rig.line(GOOD_INIT);
