@@ -89,7 +89,7 @@ pub struct PublishArgs {
     #[arg(long, env = hive_proto::SOCKET_ENV, default_value = hive_proto::DEFAULT_AGENT_SOCKET, value_name = "PATH")]
     pub socket: PathBuf,
     /// Name of the program: lower-case letters, digits, `-`, `_` and `.`; not the name of an agent
-    #[arg(long, value_name = "LABEL", value_parser = parse_label)]
+    #[arg(long, value_name = "LABEL", value_parser = Label::parse)]
     pub from: Label,
 }
 
@@ -108,7 +108,7 @@ pub struct WakeArgs {
     #[arg(long, env = hive_proto::SOCKET_ENV, default_value = hive_proto::DEFAULT_AGENT_SOCKET, value_name = "PATH")]
     pub socket: PathBuf,
     /// Name of the sender: lower-case letters, digits, `-`, `_` and `.`; not the name of an agent
-    #[arg(long, value_name = "LABEL", value_parser = parse_label)]
+    #[arg(long, value_name = "LABEL", value_parser = Label::parse)]
     pub from: Label,
     /// Text of the message; `-` reads it from stdin (UTF-8)
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
@@ -116,10 +116,6 @@ pub struct WakeArgs {
     /// Replace an undelivered message with this label and key
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
-}
-
-fn parse_label(text: &str) -> Result<Label, hive_core::name::InvalidName> {
-    Label::parse(text)
 }
 
 /// Arguments of `hive serve`.

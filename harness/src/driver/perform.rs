@@ -82,13 +82,18 @@ impl Performer {
     ) -> Self {
         let (token, token_seen) = watch::channel(None);
         let link = Link::new(channel.clone(), token_seen);
-        let mut performer = Self {
+        let running = watch::Sender::new(None);
+        let mut tasks = JoinSet::new();
+        let every = config.heartbeat;
+        tasks.spawn(status::beat(link.clone(), every, running.subscribe(), to.clone()));
+        tasks.spawn(call_log::keep(config.run_dir.clone(), running.subscribe()));
+        Self {
             shell: Shell::start(&config, &family, link.clone()),
             link,
             token,
             status: watch::Sender::new(None),
             reported: watch::Sender::new(None),
-            running: watch::Sender::new(None),
+            running,
             stream: 0,
             stream_task: None,
             session: 0,
@@ -98,7 +103,7 @@ impl Performer {
             withdrawn: None,
             waiting: None,
             final_calls: JoinSet::new(),
-            tasks: JoinSet::new(),
+            tasks,
             login: None,
             runner: Runner::new(Arc::clone(&config), family),
             process_token: String::new(),
@@ -107,18 +112,7 @@ impl Performer {
             config,
             source,
             to,
-        };
-        let heartbeat = status::beat(
-            performer.link.clone(),
-            performer.config.heartbeat,
-            performer.running.subscribe(),
-            performer.to.clone(),
-        );
-        performer.tasks.spawn(heartbeat);
-        performer
-            .tasks
-            .spawn(call_log::keep(performer.config.run_dir.clone(), performer.running.subscribe()));
-        performer
+        }
     }
 
     /// Sets the turn that the heartbeat should find open.

@@ -112,16 +112,10 @@ impl Session {
                 return End::Again(status);
             }
             let next = "stop the other harness, or take over from it with --take-over";
-            return End::Over(SessionEvent::Refused(Failure::new(
-                exit::FAILURE,
-                "this agent has a harness already",
-                describe(&status),
-                next,
-            )));
+            let (what, why) = ("this agent has a harness already", describe(&status));
+            return End::Over(SessionEvent::Refused(Failure::new(exit::FAILURE, what, why, next)));
         }
-        End::Over(SessionEvent::Refused(Failure::refused(
-            "the broker does not take this harness in",
-            &status,
-        )))
+        let failure = Failure::refused("the broker refuses this harness", &status);
+        End::Over(SessionEvent::Refused(failure))
     }
 }

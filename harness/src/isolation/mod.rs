@@ -144,7 +144,7 @@ pub fn probe(
             findings.extend(sockets::session_sockets());
         }
         Level::SharedFiles | Level::None => {
-            findings.push(finding(Severity::Partly, "shares the files of its user".to_owned()));
+            findings.push(partly("shares the files of its user".to_owned()));
         }
     }
     findings.extend(fenced::probe(expected.user_namespaces, expected.level == Level::Sandbox));
@@ -164,7 +164,7 @@ pub fn probe(
             "shell tasks and the agent's own MCP servers share the processes and the home of claude, because a sandbox inside this one fails: {}",
             one_line(&why)
         );
-        findings.push(finding(Severity::Partly, words));
+        findings.push(partly(words));
     }
     Ok((Isolation { expected, tasks }, Found { findings }))
 }
@@ -234,16 +234,12 @@ pub fn program(isolation: Option<&Isolation>, claude: PathBuf) -> Result<Program
     })
 }
 
-fn finding(severity: Severity, sentence: String) -> Finding {
-    Finding { severity, sentence }
-}
-
 fn partly(sentence: String) -> Finding {
-    finding(Severity::Partly, sentence)
+    Finding { severity: Severity::Partly, sentence }
 }
 
 fn broken(sentence: String) -> Finding {
-    finding(Severity::Broken, sentence)
+    Finding { severity: Severity::Broken, sentence }
 }
 
 /// Returns a program's text or a name without characters that would start another line.

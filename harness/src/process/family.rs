@@ -16,6 +16,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, WaitOptions};
 
 use self::servers::{Servers, Serving};
+pub use self::table::lives as is_alive;
 use self::table::{Entry, below, read, snapshot};
 use self::tasks::{Running, Tasks};
 
@@ -144,11 +145,6 @@ impl Family {
 
 pub fn this() -> Option<Process> {
     find(rustix::process::getpid().as_raw_pid())
-}
-
-/// Returns whether this exact process lives.
-pub fn is_alive(process: Process) -> bool {
-    table::lives(process)
 }
 
 /// Returns the process that has this number now.

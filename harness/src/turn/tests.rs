@@ -214,6 +214,27 @@ impl Rig {
         self.feed(Input::Ended(EndTurnAnswer::default()));
     }
 
+    /// The turn ends OK, and the machine opens a turn of this kind.
+    #[track_caller]
+    fn settle_into(&mut self, kind: Kind) {
+        self.settle();
+        assert_eq!(self.drain(), [Output::Open(kind)]);
+    }
+
+    #[track_caller]
+    fn assert_ended(&mut self, turn_id: u64, outcome: Outcome) {
+        let ending = self.ending();
+        assert_eq!((ending.turn_id, ending.outcome), (turn_id, Some(outcome)));
+    }
+
+    #[track_caller]
+    fn assert_unavailable(&mut self) {
+        let outputs = self.drain();
+        let is_reported =
+            matches!(outputs[..], [Output::Report(State::Unavailable, Some(_)), Output::Begin]);
+        assert!(is_reported, "{outputs:?}");
+    }
+
     #[track_caller]
     fn assert_ending(&mut self, outcome: Outcome, says: &str) {
         let ending = self.ending();

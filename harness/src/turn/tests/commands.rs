@@ -128,8 +128,7 @@ fn an_idle_harness_leaves_without_a_turn_behind_it() {
     rig.feed(Input::Drain);
     assert_eq!(rig.drain(), [Output::Leave]);
     rig.feed(Input::Left(Some(9)));
-    let ending = rig.ending();
-    assert_eq!((ending.turn_id, ending.outcome), (9, Some(Outcome::Drained)));
+    rig.assert_ended(9, Outcome::Drained);
     rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert_eq!(rig.drain(), [Output::Exit(Leaving::Drained)]);
 }
@@ -139,8 +138,7 @@ fn a_turn_that_begins_while_leaving_is_drained_without_a_run() {
     let mut rig = Rig::waiting();
     rig.feed(Input::Drain);
     rig.feed(begun(7));
-    let ending = rig.ending();
-    assert_eq!((ending.turn_id, ending.outcome), (7, Some(Outcome::Drained)));
+    rig.assert_ended(7, Outcome::Drained);
 }
 
 #[test]
@@ -188,8 +186,7 @@ fn a_command_that_was_given_before_a_turn_holds_for_it_although_its_stream_is_sl
     rig.feed(with(Order::CompactSession));
     rig.launch();
     rig.succeed(1);
-    rig.settle();
-    assert_eq!(rig.drain(), [Output::Open(Kind::Compact)]);
+    rig.settle_into(Kind::Compact);
 
     let mut rig = Rig::waiting();
     rig.feed(with(cancel_turn(7)));

@@ -21,6 +21,14 @@ fn end_dialogue(rig: &mut Rig) {
     rig.drain();
 }
 
+#[track_caller]
+fn assert_refused(rig: &mut Rig, says: &str) {
+    let outputs = rig.drain();
+    let is_refused =
+        matches!(&outputs[..], [Output::RefuseLogin(_, reason)] if reason.contains(says));
+    assert!(is_refused, "{outputs:?}");
+}
+
 fn park_until_login() -> park::View {
     let cause = Outcome::AuthFailed;
     park::View { cause, until: None, remaining: None, error: String::new() }
@@ -72,9 +80,7 @@ fn a_probe_follows_the_operators_dialogue() {
     rig.feed(Input::LoginWanted(wanted()));
     assert_eq!(rig.drain(), []);
     rig.feed(Input::LoginWanted(wanted_as(6)));
-    assert!(
-        matches!(&rig.drain()[..], [Output::RefuseLogin(_, words)] if words.contains("another"))
-    );
+    assert_refused(&mut rig, "another");
     rig.feed(Input::LoginEnded(true));
     assert_eq!(rig.drain(), [Output::Probe]);
     rig.feed(found(true));
@@ -105,9 +111,7 @@ fn a_turn_that_comes_during_the_dialogue_waits_for_it() {
 fn no_dialogue_while_a_turn_runs() {
     let mut rig = Rig::running();
     rig.feed(Input::LoginWanted(wanted()));
-    assert!(
-        matches!(&rig.drain()[..], [Output::RefuseLogin(_, words)] if words.contains("turn runs"))
-    );
+    assert_refused(&mut rig, "turn runs");
 }
 
 #[test]
@@ -120,8 +124,7 @@ fn a_login_that_went_away_is_seen_before_a_turn_costs_anything() {
     rig.feed(begun(8));
     rig.drain();
     rig.feed(found(false));
-    let ending = rig.ending();
-    assert_eq!((ending.turn_id, ending.outcome), (8, Some(Outcome::AuthFailed)));
+    rig.assert_ended(8, Outcome::AuthFailed);
 }
 
 #[test]

@@ -127,10 +127,7 @@ fn an_unavailable_api_parks() {
     rig.fail("server_error", 529);
     assert_eq!(rig.ending().outcome, Some(Outcome::Unavailable));
     rig.feed(parked(Outcome::Unavailable, Some(10), rig.now));
-    assert!(matches!(
-        rig.drain()[..],
-        [Output::Report(State::Unavailable, Some(_)), Output::Begin]
-    ));
+    rig.assert_unavailable();
 }
 
 #[test]
@@ -213,10 +210,7 @@ fn pauses_without_a_cli(park_backoff: Backoff) -> Vec<u64> {
     rig.feed(Input::Attached(Box::new(Attachment { park_backoff, ..facts() })));
     rig.drain();
     rig.feed(Input::Probed(Err("claude is not installed".into())));
-    assert!(matches!(
-        rig.drain()[..],
-        [Output::Report(State::Unavailable, Some(_)), Output::Begin]
-    ));
+    rig.assert_unavailable();
     // A turn begins anyway, so that the broker learns the cause and parks the agent.
     rig.feed(begun(7));
     assert_eq!(rig.drain(), [Output::Probe]);
