@@ -47,7 +47,7 @@ impl Failure {
     pub fn refused(what: impl Into<String>, status: &tonic::Status) -> Self {
         let next = match hive_proto::status::reason(status) {
             Some(reason) => format!("see docs/errors/{reason}.md"),
-            None => "look at the log of hived".to_owned(),
+            None => "read the log of hived".to_owned(),
         };
         let code = if hive_proto::status::is_transient(status) { UNREACHABLE } else { FAILURE };
         Self::new(code, what, describe(status), next)
@@ -76,13 +76,13 @@ impl std::error::Error for Failure {}
 
 /// Returns the sources of an error, outermost first, without the error itself.
 pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut words = Vec::new();
+    let mut sources = Vec::new();
     let mut source = error.source();
     while let Some(error) = source {
-        words.push(error.to_string());
+        sources.push(error.to_string());
         source = error.source();
     }
-    words.join(": ")
+    sources.join(": ")
 }
 
 /// Formats a status, with its reason if it has one.

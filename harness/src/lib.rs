@@ -9,13 +9,8 @@
 //!   broker ──► driver ──► turn::Machine (decides, touches nothing) ──► driver ──► process (runs claude), broker
 //! ```
 
-#![cfg_attr(
-    test,
-    allow(
-        clippy::disallowed_methods,
-        reason = "the runtime of a test ends the tasks that it spawned"
-    )
-)]
+// The runtime of a test ends the tasks that the test spawned.
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 pub mod boot;
 pub mod claude;

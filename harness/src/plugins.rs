@@ -104,7 +104,7 @@ async fn install_within(
     step_max: Duration,
 ) -> Vec<String> {
     let mut failures = Vec::new();
-    let mut untold = 0;
+    let mut omitted = 0;
     for step in plan.steps() {
         let mut command = Command::from(program.command());
         // git must not ask at a terminal for a name and password.
@@ -120,11 +120,11 @@ async fn install_within(
         if failures.len() < FAILURES_MAX {
             failures.push(failure);
         } else {
-            untold += 1;
+            omitted += 1;
         }
     }
-    if untold > 0 {
-        failures.push(format!("{untold} more steps failed; the harness's log names them"));
+    if omitted > 0 {
+        failures.push(format!("{omitted} more steps failed; the harness's log names them"));
     }
     failures
 }
@@ -140,7 +140,7 @@ async fn run(mut command: Command, longest: Duration) -> Result<(), String> {
     let mut child = command.spawn().map_err(|error| format!("cannot be started: {error}"))?;
     let group = child::group(&child);
     let end = || child::send(group, Signal::Kill);
-    let output = spawn("plugin output", said(child.stdout.take(), child.stderr.take()));
+    let output = spawn("plugin output", read_output(child.stdout.take(), child.stderr.take()));
     let status = match tokio::time::timeout(longest, child.wait()).await {
         Ok(Ok(status)) => status,
         Ok(Err(error)) => {
@@ -158,35 +158,35 @@ async fn run(mut command: Command, longest: Duration) -> Result<(), String> {
     // Its leftover processes would hold the pipes open.
     end();
     let handle = output.abort_handle();
-    let words = tokio::time::timeout(PIPE_PATIENCE, output).await;
+    let text = tokio::time::timeout(PIPE_PATIENCE, output).await;
     handle.abort();
     if status.success() {
         return Ok(());
     }
-    let words = words.ok().and_then(Result::ok).unwrap_or_default();
-    Err(failed(status, &words))
+    let text = text.ok().and_then(Result::ok).unwrap_or_default();
+    Err(failed(status, &text))
 }
 
-fn failed(status: ExitStatus, words: &str) -> String {
-    let words: Vec<&str> = words.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let words: String =
-        words.join(" ").chars().filter(|c| !c.is_control()).take(WORDS_CHARS_MAX).collect();
-    let words = if words.is_empty() { "it said nothing" } else { &words };
+fn failed(status: ExitStatus, output: &str) -> String {
+    let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let text: String =
+        lines.join(" ").chars().filter(|c| !c.is_control()).take(WORDS_CHARS_MAX).collect();
+    let text = if text.is_empty() { "it printed nothing" } else { &text };
     match status.code() {
-        Some(code) => format!("failed with exit code {code}: {words}"),
-        None => format!("was ended by a signal: {words}"),
+        Some(code) => format!("failed with exit code {code}: {text}"),
+        None => format!("was ended by a signal: {text}"),
     }
 }
 
 /// Returns the beginning of its stderr, else of its stdout. The rest is read and discarded, so that
 /// no writer blocks on a full pipe.
-async fn said(
+async fn read_output(
     stdout: Option<impl AsyncRead + Unpin>,
     stderr: Option<impl AsyncRead + Unpin>,
 ) -> String {
     let (stdout, stderr) = tokio::join!(beginning(stdout), beginning(stderr));
-    let words = if stderr.trim_ascii().is_empty() { stdout } else { stderr };
-    String::from_utf8_lossy(&words).into_owned()
+    let text = if stderr.trim_ascii().is_empty() { stdout } else { stderr };
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 async fn beginning(pipe: Option<impl AsyncRead + Unpin>) -> Vec<u8> {

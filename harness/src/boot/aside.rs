@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     fn moved(dir: &Path) -> Vec<(String, String)> {
-        let found = settings(dir).expect("looked");
+        let found = settings(dir).expect("filtered");
         found
             .into_iter()
             .map(|aside| (aside.from.display().to_string(), aside.to.display().to_string()))

@@ -182,7 +182,7 @@ mod tests {
     }
 
     fn moved(home: &Path) -> Vec<String> {
-        let found = settings(home, &["good@market".to_owned()]).expect("looked");
+        let found = settings(home, &["good@market".to_owned()]).expect("filtered");
         found.into_iter().map(|aside| aside.to.display().to_string()).collect()
     }
 

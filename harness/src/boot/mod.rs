@@ -32,7 +32,7 @@ pub enum WriteError {
     Io { path: PathBuf, source: io::Error },
     #[error("{} does not hold what was written to it", .0.display())]
     Changed(PathBuf),
-    #[error("cannot tell where the program hive lies: {0}; check that /proc is mounted")]
+    #[error("the path of the program hive is unknown: {0}; check that /proc is mounted")]
     OwnProgram(io::Error),
 }
 

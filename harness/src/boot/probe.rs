@@ -87,6 +87,6 @@ pub async fn is_logged_in(
 ) -> bool {
     let output = output(program, &["auth", "status"], environment, dir).await;
     let Some(Ok(output)) = output else { return true };
-    let said: Option<serde_json::Value> = serde_json::from_slice(&output.stdout).ok();
-    said.and_then(|said| said["loggedIn"].as_bool()).unwrap_or(true)
+    let status: Option<serde_json::Value> = serde_json::from_slice(&output.stdout).ok();
+    status.and_then(|status| status["loggedIn"].as_bool()).unwrap_or(true)
 }

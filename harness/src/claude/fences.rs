@@ -174,13 +174,18 @@ mod tests {
 
     #[test]
     fn an_extra_server_that_does_not_work_is_reported_and_is_no_breach() {
-        let mut told = init(GOOD, "connected");
-        told.mcp_servers.extend([("a".into(), "connected".into()), ("b".into(), "failed".into())]);
+        let mut reported = init(GOOD, "connected");
+        reported
+            .mcp_servers
+            .extend([("a".into(), "connected".into()), ("b".into(), "failed".into())]);
         let keys = groups(&["a", "b", "c"]);
         let pair = |key: &str, status: &str| (key.to_owned(), status.to_owned());
-        assert_eq!(missing_extras(&keys, &told), [pair("b", "failed"), pair("c", "not started")]);
         assert_eq!(
-            Expected::for_agent("hive", &groups(&["messaging", "execution"])).check(&told),
+            missing_extras(&keys, &reported),
+            [pair("b", "failed"), pair("c", "not started")]
+        );
+        assert_eq!(
+            Expected::for_agent("hive", &groups(&["messaging", "execution"])).check(&reported),
             Ok(())
         );
     }

@@ -114,48 +114,48 @@ pub fn classify_compaction(evidence: &Evidence<'_>) -> Verdict {
     }
     match &transcript.compact_result {
         Some(Ok(())) => judged,
-        Some(Err(words)) => {
+        Some(Err(message)) => {
             let outcome = if transcript.rate_limit.rejected {
                 Outcome::RateLimited
             } else {
-                by_compact_error(words)
+                by_compact_error(message)
             };
             Verdict {
                 retry_time: reset_time(evidence, outcome),
-                ..Verdict::new(outcome, line::beginning(words, ERROR_BYTES_MAX))
+                ..Verdict::new(outcome, line::beginning(message, ERROR_BYTES_MAX))
             }
         }
         None => {
             // If there is nothing to compact, the CLI reports that only as a remark.
-            let said = [
+            let output = [
                 transcript.result.as_ref().map_or("", |result| result.text.trim()),
                 transcript.remark.trim(),
             ];
-            let words = said.into_iter().find(|words| !words.is_empty());
-            let words = words.unwrap_or("claude did not say that it compacted anything");
-            Verdict::new(Outcome::Failed, line::beginning(words, ERROR_BYTES_MAX))
+            let message = output.into_iter().find(|message| !message.is_empty());
+            let message = message.unwrap_or("claude reported no compaction");
+            Verdict::new(Outcome::Failed, line::beginning(message, ERROR_BYTES_MAX))
         }
     }
 }
 
 /// Returns whether a compaction failed because the conversation has nothing to sum up.
-pub fn is_nothing_to_compact(words: &str) -> bool {
+pub fn is_nothing_to_compact(message: &str) -> bool {
     ["Not enough messages to compact", "No messages to compact"]
         .iter()
-        .any(|text| words.contains(text))
+        .any(|text| message.contains(text))
 }
 
 /// Judges a failed compaction by its error. There are no fields; the text is the CLI's own, never a
 /// peer's.
-fn by_compact_error(words: &str) -> Outcome {
-    let words = words.strip_prefix("Error during compaction: ").unwrap_or(words);
-    let status = words
+fn by_compact_error(message: &str) -> Outcome {
+    let message = message.strip_prefix("Error during compaction: ").unwrap_or(message);
+    let status = message
         .split("API Error: ")
         .nth(1)
         .and_then(|rest| rest.get(..3))
         .and_then(|digits| digits.parse::<u16>().ok());
-    let has = |any: &[&str]| any.iter().any(|text| words.starts_with(text));
-    if status == Some(429) || words.contains("rejected (429)") || has(&["You've hit your"]) {
+    let has = |any: &[&str]| any.iter().any(|text| message.starts_with(text));
+    if status == Some(429) || message.contains("rejected (429)") || has(&["You've hit your"]) {
         Outcome::RateLimited
     } else if matches!(status, Some(401 | 403))
         || has(&["Invalid API key", "Not logged in", "Failed to authenticate"])
@@ -258,17 +258,17 @@ fn by_markers(markers: Markers, exit: Exit, transcript: &Transcript) -> Verdict 
     // claude did not reach the message: a missing file, a bad configuration, a broken installation.
     let outcome = if transcript.init.is_none() { Outcome::Unavailable } else { Outcome::Failed };
     let stderr = transcript.stderr();
-    let said =
+    let output =
         if stderr.is_empty() { String::new() } else { format!(": {}", line::ending(stderr, 1000)) };
-    Verdict::new(outcome, format!("{}{said}", without_result(exit)))
+    Verdict::new(outcome, format!("{}{output}", without_result(exit)))
 }
 
-fn too_long(words: &str) -> Verdict {
+fn too_long(message: &str) -> Verdict {
     Verdict {
         too_long: true,
         ..Verdict::new(
             Outcome::Unavailable,
-            format!("{words}: the conversation has outgrown the model's window"),
+            format!("{message}: the conversation has outgrown the model's window"),
         )
     }
 }

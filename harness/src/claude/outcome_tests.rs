@@ -16,14 +16,14 @@ struct Case {
 
 /// What the CLI prints on an API error: a block of its own making, and a result that calls itself a
 /// success.
-fn api_error(kind: &str, status: &str, reason: &str, words: &str) -> Vec<String> {
+fn api_error(kind: &str, status: &str, reason: &str, message: &str) -> Vec<String> {
     vec![
         INIT.to_owned(),
         format!(
-            r#"{{"type":"assistant","message":{{"id":"x","model":"<synthetic>","content":[{{"type":"text","text":"{words}"}}]}},"error":"{kind}","is_api_error_message":true,"api_error_status":{status}}}"#
+            r#"{{"type":"assistant","message":{{"id":"x","model":"<synthetic>","content":[{{"type":"text","text":"{message}"}}]}},"error":"{kind}","is_api_error_message":true,"api_error_status":{status}}}"#
         ),
         format!(
-            r#"{{"type":"result","subtype":"success","is_error":true,"result":"{words}","terminal_reason":"{reason}","api_error_status":{status}}}"#
+            r#"{{"type":"result","subtype":"success","is_error":true,"result":"{message}","terminal_reason":"{reason}","api_error_status":{status}}}"#
         ),
     ]
 }
@@ -64,14 +64,14 @@ fn cases() -> Vec<Case> {
         case("400 of another kind", api_error("invalid_request", "400", "api_error", "messages.3: bad"), 1, Failed, "bad"),
         case("max_turns", result(r#""subtype":"error_max_turns","is_error":true,"terminal_reason":"max_turns""#), 1, Failed, "max_turns"),
         case("max_tokens", api_error("max_output_tokens", "null", "completed", "exceeded the output token maximum"), 1, Failed, "maximum"),
-        case("interrupted by somebody", result(r#""subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_tools""#), 0, Failed, "aborted_tools"),
+        case("interrupted by another process", result(r#""subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_tools""#), 0, Failed, "aborted_tools"),
         case("a kind that we do not know, with a status", api_error("novel", "503", "api_error", "x"), 1, Unavailable, "x"),
         case("exit 0 without result", vec![INIT.to_owned()], 0, Failed, "exit code 0"),
         case("exit 0 with nothing at all", vec![], 0, Unavailable, "exit code 0"),
         case("a retry alone is no outcome", vec![INIT.to_owned(), r#"{"type":"system","subtype":"api_retry","error_status":401,"error":"authentication_failed"}"#.to_owned()], 1, Failed, "exit code 1"),
-        case("SIGTERM of somebody", vec![INIT.to_owned()], 143, Failed, "143"),
+        case("SIGTERM of another process", vec![INIT.to_owned()], 143, Failed, "143"),
         case("an error block without result", api_error("rate_limit", "429", "", "x").into_iter().take(2).collect(), 1, RateLimited, "exit code 1"),
-        signal("SIGKILL of somebody", 9, vec![INIT.to_owned()], Failed),
+        signal("SIGKILL of another process", 9, vec![INIT.to_owned()], Failed),
         signal("SIGKILL before it began", 9, vec![], Unavailable),
         stderr("settings missing", "Error: Settings file not found: /x", Unavailable, "Settings file"),
         stderr("MCP configuration invalid", "Error: Invalid MCP configuration:\nMCP config is not a valid JSON", Unavailable, "not a valid JSON"),
@@ -80,7 +80,7 @@ fn cases() -> Vec<Case> {
         stderr("marker of a login", "authentication_failed", AuthFailed, "authentication_failed"),
         stderr("marker of a long prompt", "Prompt is too long", Unavailable, "outgrown"),
         case("an error event", vec![INIT.to_owned(), r#"{"type":"error","error":{"type":"rate_limit_error"}}"#.to_owned()], 1, RateLimited, "exit code 1"),
-        case("words of a model are no marker", vec![INIT.to_owned(), r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"429 rate_limit 401"}]}}"#.to_owned()], 1, Failed, "exit code 1"),
+        case("text of a model are no marker", vec![INIT.to_owned(), r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"429 rate_limit 401"}]}}"#.to_owned()], 1, Failed, "exit code 1"),
         case("a success beats the exit code", result(r#""subtype":"success","is_error":false,"terminal_reason":"completed""#), 143, Ok, ""),
     ]
 }
@@ -165,18 +165,18 @@ fn why_we_stopped_it_decides_unless_the_model_was_done() {
 }
 
 /// A failed `/compact` as the CLI prints it: nothing but the words tells why.
-fn failed_compaction(words: &str) -> Vec<String> {
+fn failed_compaction(message: &str) -> Vec<String> {
     vec![
         r#"{"type":"system","subtype":"status","status":"compacting","session_id":"s"}"#.to_owned(),
         format!(
-            r#"{{"type":"system","subtype":"status","status":null,"compact_result":"failed","compact_error":"{words}","session_id":"s"}}"#
+            r#"{{"type":"system","subtype":"status","status":null,"compact_result":"failed","compact_error":"{message}","session_id":"s"}}"#
         ),
         INIT.to_owned(),
         format!(
-            r#"{{"type":"assistant","message":{{"id":"x","model":"<synthetic>","content":[{{"type":"text","text":"{words}"}}],"usage":{{"input_tokens":0,"output_tokens":0}}}},"local_command_run":{{"command":"compact","args":""}},"local_command_outcome":{{"kind":"failed"}}}}"#
+            r#"{{"type":"assistant","message":{{"id":"x","model":"<synthetic>","content":[{{"type":"text","text":"{message}"}}],"usage":{{"input_tokens":0,"output_tokens":0}}}},"local_command_run":{{"command":"compact","args":""}},"local_command_outcome":{{"kind":"failed"}}}}"#
         ),
         format!(
-            r#"{{"type":"result","subtype":"success","is_error":false,"num_turns":0,"result":"{words}","local_command":"compact"}}"#
+            r#"{{"type":"result","subtype":"success","is_error":false,"num_turns":0,"result":"{message}","local_command":"compact"}}"#
         ),
     ]
 }
@@ -187,7 +187,7 @@ fn compaction(lines: &[String]) -> Verdict {
 
 #[test]
 fn a_compaction_is_judged_by_its_own_word_not_by_its_exit() {
-    for (words, expected) in [
+    for (message, expected) in [
         (
             "Compaction failed · conversation could not be reduced below the context limit",
             Outcome::Failed,
@@ -209,9 +209,9 @@ fn a_compaction_is_judged_by_its_own_word_not_by_its_exit() {
             Outcome::RateLimited,
         ),
     ] {
-        let verdict = compaction(&failed_compaction(words));
-        assert_eq!((verdict.outcome, verdict.too_long), (expected, false), "{words}");
-        assert_eq!(verdict.error, words);
+        let verdict = compaction(&failed_compaction(message));
+        assert_eq!((verdict.outcome, verdict.too_long), (expected, false), "{message}");
+        assert_eq!(verdict.error, message);
     }
 }
 
@@ -257,10 +257,10 @@ fn nothing_to_compact_is_no_success() {
             .to_owned(),
     ];
     assert_eq!(compaction(&lines).outcome, Outcome::Failed);
-    let mut told = failed_compaction("Error: No messages to compact");
-    told.drain(..2);
-    told[2].clone_from(&lines[1]);
-    let verdict = compaction(&told);
+    let mut lines_with_error = failed_compaction("Error: No messages to compact");
+    lines_with_error.drain(..2);
+    lines_with_error[2].clone_from(&lines[1]);
+    let verdict = compaction(&lines_with_error);
     assert_eq!(
         (verdict.outcome, verdict.error.as_str()),
         (Outcome::Failed, "Error: No messages to compact")

@@ -110,8 +110,8 @@ impl Transcript {
                 self.context_tokens = post_tokens.unwrap_or(0);
             }
             Event::CompactResult(result) => {
-                if let Err(words) = result {
-                    self.note(format!("compaction failed: {words}"));
+                if let Err(error) = result {
+                    self.note(format!("compaction failed: {error}"));
                 }
                 self.compact_result = Some(result.clone());
             }
@@ -260,11 +260,6 @@ fn cost(result: &TurnResult, before: Option<f64>) -> f64 {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "clamped to the range first"
-)]
 fn micro_usd(usd: f64) -> u64 {
     (usd * 1e6).round().clamp(0.0, 1e15) as u64
 }

@@ -55,7 +55,7 @@ pub async fn problem(mut link: Link, subject: String, text: String) {
     let report =
         |channel, token| turn::report_problem(channel, token, &request_id, &subject, &text);
     if let Err(status) = link.persist(report).await {
-        tracing::warn!(reason = %describe(&status), "a problem could not be told to the parent");
+        tracing::warn!(reason = %describe(&status), "a problem could not be reported to the parent");
     }
 }
 

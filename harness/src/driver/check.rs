@@ -42,11 +42,11 @@ async fn check(
         let failures =
             plugins::install(&program, &environment, &config.home_dir, &config.plugins).await;
         if !failures.is_empty() {
-            let words = format!(
+            let text = format!(
                 "Plugins of this agent are not all there; it works without them.\n{}",
                 failures.join("\n")
             );
-            problems.push(("plugins".to_owned(), words));
+            problems.push(("plugins".to_owned(), text));
         }
     }
     Ok(Found { logged_in, problems })

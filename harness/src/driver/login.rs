@@ -103,10 +103,10 @@ fn start(
 }
 
 fn size(terminal: &Terminal) -> Size {
-    let bounded = |count: u32, default: u16| {
+    let size_or = |count: u32, default: u16| {
         u16::try_from(count).ok().filter(|count| *count > 0).unwrap_or(default)
     };
-    Size::new(bounded(terminal.rows, 24), bounded(terminal.columns, 80))
+    Size::new(size_or(terminal.rows, 24), size_or(terminal.columns, 80))
 }
 
 async fn talk(

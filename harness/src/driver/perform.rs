@@ -152,16 +152,16 @@ impl Performer {
             }
             Output::WatchLogin => self.watch_login(),
             Output::Login(wanted) => self.log_in(wanted),
-            Output::RefuseLogin(login_id, words) => {
+            Output::RefuseLogin(login_id, reason) => {
                 self.final_calls.spawn(crate::driver::login::refuse(
                     self.link.clone(),
                     login_id,
-                    words,
+                    reason,
                 ));
             }
-            Output::Problem(subject, words) => {
-                tracing::warn!(subject, "{words}");
-                self.final_calls.spawn(calls::problem(self.link.clone(), subject, words));
+            Output::Problem(subject, text) => {
+                tracing::warn!(subject, "{text}");
+                self.final_calls.spawn(calls::problem(self.link.clone(), subject, text));
             }
             Output::Note(text) => {
                 tracing::warn!(turn = turn_id, "{text}");
@@ -231,7 +231,7 @@ impl Performer {
         self.reporter = None;
         let final_calls = async { while self.final_calls.join_next().await.is_some() {} };
         if timeout(FINISH_PATIENCE, final_calls).await.is_err() {
-            tracing::debug!("some last words did not get through");
+            tracing::debug!("some final calls were not answered");
         }
         tokio::join!(self.runner.end_resident(), self.shell.end());
         self.tasks.shutdown().await;

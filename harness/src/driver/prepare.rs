@@ -163,13 +163,13 @@ fn not_guarded(dir: &Path, source: std::io::Error) -> LaunchError {
 }
 
 fn remarks(found: Vec<aside::Aside>) -> Vec<String> {
-    let words = |aside: aside::Aside| {
+    let remark = |aside: aside::Aside| {
         let (from, to) = (aside.from.display().to_string(), aside.to.display().to_string());
         format!(
             "{from} was put aside as {to}: claude would obey it, and this agent's shell could have written it"
         )
     };
-    found.into_iter().map(words).collect()
+    found.into_iter().map(remark).collect()
 }
 
 /// Describes the files named CLAUDE.md that claude reads at its start, by their times and sizes.

@@ -47,11 +47,11 @@ impl Reporter {
     /// Queues a line, or drops it.
     pub fn line(&mut self, source: Source, text: &str) {
         if self.dropped > 0 {
-            let words = match self.dropped {
+            let remark = match self.dropped {
                 1 => "1 line was dropped here".to_owned(),
                 count => format!("{count} lines were dropped here"),
             };
-            if self.push(Source::Note, &words) {
+            if self.push(Source::Note, &remark) {
                 self.dropped = 0;
             }
         }
@@ -89,12 +89,9 @@ async fn send(mut link: Link, turn_id: u64, mut lines: mpsc::Receiver<Line>) {
 /// Takes the first lines, as many as one request may have; the others stay.
 fn batch(lines: &mut Vec<Line>) -> Vec<Line> {
     let mut room = BATCH_BYTES_MAX;
-    let fits = |line: &&Line| match room.checked_sub(line.text.len() + LINE_FIELDS_BYTES_MAX) {
-        Some(left) => {
-            room = left;
-            true
-        }
-        None => false,
+    let fits = |line: &&Line| {
+        let left = room.checked_sub(line.text.len() + LINE_FIELDS_BYTES_MAX);
+        left.map(|left| room = left).is_some()
     };
     let count = lines.iter().take_while(fits).count();
     lines.drain(..count).collect()

@@ -23,7 +23,7 @@ pub(super) fn probe(user_namespaces: bool, with_sockets: bool) -> Vec<Finding> {
         Ok(Ok(Err(error))) => {
             vec![super::broken(format!("the fence fails: {}", one_line(&error.to_string())))]
         }
-        Ok(Err(_)) => vec![super::broken("the look from inside the fence failed".to_owned())],
+        Ok(Err(_)) => vec![super::broken("the probe from inside the fence failed".to_owned())],
         Err(error) => vec![super::broken(format!("no thread can be started: {error}"))],
     }
 }
@@ -49,7 +49,7 @@ fn inside(user_namespaces: bool, with_sockets: bool) -> Result<Vec<Finding>, Fen
 }
 
 fn domain_finding(domain: Domain, user_namespaces: bool) -> Option<Finding> {
-    let words = match domain {
+    let sentence = match domain {
         Domain::Scoped => return None,
         Domain::Untraced => {
             "Landlock of this kernel (before Linux 6.12) keeps neither signals nor abstract sockets inside"
@@ -61,7 +61,7 @@ fn domain_finding(domain: Domain, user_namespaces: bool) -> Option<Finding> {
             "claude and its shell tasks can read each other's memory and environment: the kernel has no Landlock (Linux 5.19)"
         }
     };
-    Some(partly(words.to_owned()))
+    Some(partly(sentence.to_owned()))
 }
 
 fn is_refused(attempt: Attempt) -> bool {

@@ -71,7 +71,7 @@ pub enum IsolationError {
     Report { number: String, source: io::Error },
     #[error("{} is not what `hivectl up` checked before it made the sandbox: something below a `writable` was replaced; remove the link there, and start the agent again", .0.display())]
     Replaced(PathBuf),
-    #[error("`hivectl up` does not accept what this agent can reach, and ends it; it says why")]
+    #[error("`hivectl up` rejects what this agent can reach, and ends it; read its output")]
     NotAccepted,
     #[error(transparent)]
     OwnProgram(#[from] WriteError),
@@ -103,10 +103,10 @@ impl Report {
     pub fn send(self, found: &Found) -> Result<(), IsolationError> {
         let Self { number, fd } = self;
         let mut stream = UnixStream::from(fd);
-        let told = line(found)
+        let sent = line(found)
             .and_then(|line| stream.write_all(line.as_bytes()))
             .and_then(|()| stream.shutdown(Shutdown::Write));
-        told.map_err(|source| IsolationError::Report { number, source })?;
+        sent.map_err(|source| IsolationError::Report { number, source })?;
         stream.read_exact(&mut [0]).map_err(|_| IsolationError::NotAccepted)
     }
 }
@@ -160,11 +160,11 @@ pub fn probe(
     };
     let (tasks, why) = sandbox::choose(sandbox);
     if let Some(why) = why {
-        let words = format!(
+        let sentence = format!(
             "shell tasks and the agent's own MCP servers share the processes and the home of claude, because a sandbox inside this one fails: {}",
             one_line(&why)
         );
-        findings.push(partly(words));
+        findings.push(partly(sentence));
     }
     Ok((Isolation { expected, tasks }, Found { findings }))
 }
@@ -214,11 +214,11 @@ fn version(claude: &Path, user_namespaces: bool) -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    let words = String::from_utf8_lossy(&output.stderr);
-    Err(fails(&if words.trim().is_empty() {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    Err(fails(&if stderr.trim().is_empty() {
         output.status.to_string()
     } else {
-        words.into_owned()
+        stderr.into_owned()
     }))
 }
 
@@ -243,6 +243,6 @@ fn broken(sentence: String) -> Finding {
 }
 
 /// Returns a program's text or a name without characters that would start another line.
-fn one_line(words: &str) -> String {
-    words.split_whitespace().collect::<Vec<_>>().join(" ").escape_debug().take(300).collect()
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").escape_debug().take(300).collect()
 }

@@ -25,8 +25,8 @@ pub(super) fn session_sockets() -> Vec<Finding> {
     let mut found = Vec::new();
     let mut judge = |paths: Vec<PathBuf>, what: &str, is_shell: bool| {
         for path in paths.into_iter().filter(|path| can_connect_path(path)) {
-            let words = format!("can connect to {what} at {}", path.display());
-            found.push(if is_shell { broken(words) } else { partly(words) });
+            let sentence = format!("can connect to {what} at {}", path.display());
+            found.push(if is_shell { broken(sentence) } else { partly(sentence) });
         }
     };
     judge(below(format!("/tmp/tmux-{uid}"), |_| true), "tmux", true);
@@ -200,7 +200,7 @@ mod tests {
         let inside =
             || (crate::fence::apply(false).expect("fenced"), abstract_ones().expect("listed"));
         let (domain, found) =
-            std::thread::scope(|scope| scope.spawn(inside).join().expect("looked"));
+            std::thread::scope(|scope| scope.spawn(inside).join().expect("probed"));
         assert_eq!(reached(found), domain != crate::fence::domain::Domain::Scoped);
     }
 }

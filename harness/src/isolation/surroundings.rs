@@ -95,9 +95,9 @@ pub(super) fn devices(allowed: &[PathBuf]) -> Vec<Finding> {
     found.sort();
     let more = found.len().saturating_sub(NAMED_MAX);
     let judge = |path: &PathBuf| {
-        let words = format!("can use the device {}", path.display());
+        let sentence = format!("can use the device {}", path.display());
         // Input typed into a terminal goes to the operator's shell, and can be read.
-        if is_terminal(path) { broken(words) } else { partly(words) }
+        if is_terminal(path) { broken(sentence) } else { partly(sentence) }
     };
     let mut findings: Vec<Finding> = found.iter().take(NAMED_MAX).map(judge).collect();
     if more > 0 {

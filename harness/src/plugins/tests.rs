@@ -128,7 +128,7 @@ async fn a_step_that_hangs_is_ended_with_all_that_it_started() {
     // The child of the step was the only writer: when it is dead, the pipe is at its end.
     let mut byte = [0];
     let end = tokio::time::timeout(Duration::from_secs(10), reader.read(&mut byte)).await;
-    assert_eq!(end.expect("nobody writes any more").expect("the end"), 0);
+    assert_eq!(end.expect("no process writes any more").expect("the end"), 0);
 }
 
 #[tokio::test]

@@ -122,15 +122,11 @@ pub(crate) fn group(child: &Child) -> Option<Pid> {
 /// the pipes.
 pub(super) fn read(child: &mut Child) -> (Vec<JoinHandle<()>>, mpsc::Receiver<Printed>) {
     let (printed, lines) = mpsc::channel(256);
-    let stdout = child
-        .stdout
-        .take()
-        .map(|pipe| spawn("claude stdout", pump(pipe, printed.clone(), Printed::Stdout)));
-    let stderr = child
-        .stderr
-        .take()
-        .map(|pipe| spawn("claude stderr", pump(pipe, printed, Printed::Stderr)));
-    ([stdout, stderr].into_iter().flatten().collect(), lines)
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let to = printed.clone();
+    let stdout = stdout.map(|pipe| spawn("claude stdout", pump(pipe, to, Printed::Stdout)));
+    let stderr = stderr.map(|pipe| spawn("claude stderr", pump(pipe, printed, Printed::Stderr)));
+    (stdout.into_iter().chain(stderr).collect(), lines)
 }
 
 /// Starts the process, with all three pipes.

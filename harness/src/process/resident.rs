@@ -139,22 +139,22 @@ impl Claude {
             };
             let Some(Order { turn, over }) = order else { break };
             let Turn { text, signals, printed } = turn;
-            if let Some(exit) = self.turn(&text, signals, &printed).await {
-                let stays = exit == Exit::Code(0) && !inbox.is_closed() && !self.has_grown();
-                if !stays {
-                    inbox.close();
-                    self.end().await;
-                }
-                drop(printed);
-                let _ = over.send(Ok(exit));
-                if !stays {
-                    return;
-                }
-            } else {
+            let exit = self.turn(&text, signals, &printed).await;
+            let stays = exit == Some(Exit::Code(0)) && !inbox.is_closed() && !self.has_grown();
+            if !stays {
                 inbox.close();
-                let exit = self.end_and_forward(&printed).await;
-                drop(printed);
-                let _ = over.send(Ok(exit));
+            }
+            let exit = match exit {
+                Some(exit) if stays => exit,
+                Some(exit) => {
+                    self.end().await;
+                    exit
+                }
+                None => self.end_and_forward(&printed).await,
+            };
+            drop(printed);
+            let _ = over.send(Ok(exit));
+            if !stays {
                 return;
             }
         }

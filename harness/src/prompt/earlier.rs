@@ -22,32 +22,32 @@ const LISTED_MAX: usize = 20;
 
 /// Lists what was sent, asked and set; empty if nothing was.
 pub(super) fn render(begun: &Begun) -> String {
-    let mut words = String::new();
-    list(&mut words, "Earlier attempts sent this already:", begun.already_sent.iter().map(message));
+    let mut text = String::new();
+    list(&mut text, "Earlier attempts sent this already:", begun.already_sent.iter().map(message));
     list(
-        &mut words,
+        &mut text,
         "Earlier attempts asked this already, and the outcome comes as a message:",
         begun.already_asked.iter().map(question),
     );
     list(
-        &mut words,
+        &mut text,
         "Earlier attempts set these reminders already:",
         begun.already_reminded.iter().map(reminder),
     );
-    words
+    text
 }
 
-fn list(words: &mut String, heading: &str, lines: impl ExactSizeIterator<Item = String>) {
+fn list(text: &mut String, heading: &str, lines: impl ExactSizeIterator<Item = String>) {
     let count = lines.len();
     if count == 0 {
         return;
     }
-    words.push_str(&format!("\n{heading}"));
+    text.push_str(&format!("\n{heading}"));
     for line in lines.take(LISTED_MAX) {
-        words.push_str(&format!("\n{}{line}", inert::FRAME));
+        text.push_str(&format!("\n{}{line}", inert::FRAME));
     }
     if count > LISTED_MAX {
-        words.push_str(&format!("\nand {} more.", count - LISTED_MAX));
+        text.push_str(&format!("\nand {} more.", count - LISTED_MAX));
     }
 }
 

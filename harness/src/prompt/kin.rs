@@ -32,7 +32,7 @@ pub fn children(kin: &Kin, mcp: &str, taken: usize) -> String {
     if kin.children.is_empty() {
         return String::new();
     }
-    let mut words = String::from("- Your children, each with its role:\n");
+    let mut text = String::from("- Your children, each with its role:\n");
     let mut named = 0;
     for Child { name, role } in &kin.children {
         let role = one_line(role, CHILD_ROLE_CHARS_MAX);
@@ -41,17 +41,17 @@ pub fn children(kin: &Kin, mcp: &str, taken: usize) -> String {
         } else {
             format!("  - `{name}`: {role}\n")
         };
-        if taken + words.len() + line.len() + REST_BYTES > KIN_BYTES_MAX {
+        if taken + text.len() + line.len() + REST_BYTES > KIN_BYTES_MAX {
             break;
         }
-        words.push_str(&line);
+        text.push_str(&line);
         named += 1;
     }
     let rest = kin.children_count.saturating_sub(named);
     if rest > 0 {
-        words.push_str(&format!("  - and {rest} more; `mcp__{mcp}__list_agents` lists them\n"));
+        text.push_str(&format!("  - and {rest} more; `mcp__{mcp}__list_agents` lists them\n"));
     }
-    words
+    text
 }
 
 #[cfg(test)]
@@ -107,21 +107,21 @@ mod tests {
                 children_count: 4_000_000_000,
             };
             let parent = parent(&name, &kin);
-            let words = children(&kin, &"m".repeat(64), parent.len());
+            let text = children(&kin, &"m".repeat(64), parent.len());
             assert!(
-                parent.len() + words.len() <= KIN_BYTES_MAX,
+                parent.len() + text.len() <= KIN_BYTES_MAX,
                 "{letter}: {} + {}",
                 parent.len(),
-                words.len()
+                text.len()
             );
-            let named = words.lines().count() - 2;
-            assert!(named >= 1 && words.ends_with(" lists them\n"), "{words}");
+            let named = text.lines().count() - 2;
+            assert!(named >= 1 && text.ends_with(" lists them\n"), "{text}");
             assert!(
-                words.contains(&format!(
+                text.contains(&format!(
                     "and {} more",
                     4_000_000_000_u32 - u32::try_from(named).expect("few")
                 )),
-                "{words}"
+                "{text}"
             );
         }
     }

@@ -74,8 +74,8 @@ pub fn render_from(template: &str, identity: &Identity) -> String {
 }
 
 /// Returns the prefix and the name in backticks; empty if there is no name.
-fn named(words: &str, name: &str) -> String {
-    if name.is_empty() { String::new() } else { format!("{words} `{name}`") }
+fn named(prefix: &str, name: &str) -> String {
+    if name.is_empty() { String::new() } else { format!("{prefix} `{name}`") }
 }
 
 #[cfg(test)]

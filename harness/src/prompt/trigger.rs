@@ -125,15 +125,15 @@ fn from(origin: &Origin) -> String {
 }
 
 fn about(message: &Message) -> String {
-    let mut words = String::new();
+    let mut text = String::new();
     if let Some(id) = message.in_reply_to {
-        words.push_str(&format!(", in reply to {id}"));
+        text.push_str(&format!(", in reply to {id}"));
     }
     if message.broadcast {
-        words.push_str(", to everyone");
+        text.push_str(", to everyone");
     }
-    words.push_str(&notice(message));
-    words
+    text.push_str(&notice(message));
+    text
 }
 
 /// Returns the subject of a message of Hive; empty for any other.

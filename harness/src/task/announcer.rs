@@ -38,7 +38,7 @@ pub(super) async fn run(inner: Arc<Inner>, waker: Arc<dyn Waker>) {
         while let Some(message) = next(&inner, last.take()) {
             match waker.wake(message.request_id.clone(), message.body.clone()).await {
                 Ok(superseded) => {
-                    tracing::info!(tasks = ?message.ids, "the agent is told of ended tasks");
+                    tracing::info!(tasks = ?message.ids, "the agent is notified of ended tasks");
                     backoff.reset();
                     inner.table().announced(&message.ids, superseded != 0, &inner.store);
                 }
@@ -47,7 +47,7 @@ pub(super) async fn run(inner: Arc<Inner>, waker: Arc<dyn Waker>) {
                     backoff.rest().await;
                 }
                 Err(status) => {
-                    tracing::warn!(reason = %describe(&status), "the agent cannot be told of ended tasks now");
+                    tracing::warn!(reason = %describe(&status), "the agent cannot be notified of ended tasks now");
                     last = Some(message);
                     sleep(retry_after(&status).unwrap_or_default().max(REFUSED_REST)).await;
                 }

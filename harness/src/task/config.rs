@@ -99,34 +99,28 @@ impl Settings {
             return Err(InvalidSettings::Zero(name));
         }
         if bash_timeout_max_secs > TIMEOUT_SECS_MAX {
-            return Err(InvalidSettings::TooLarge {
-                name: "HIVE_BASH_TIMEOUT_MAX_SECS",
-                max: TIMEOUT_SECS_MAX,
-            });
+            let name = "HIVE_BASH_TIMEOUT_MAX_SECS";
+            return Err(InvalidSettings::TooLarge { name, max: TIMEOUT_SECS_MAX });
         }
         if bash_timeout_secs > bash_timeout_max_secs {
-            return Err(InvalidSettings::Timeout {
-                timeout: bash_timeout_secs,
-                max: bash_timeout_max_secs,
-            });
+            let (timeout, max) = (bash_timeout_secs, bash_timeout_max_secs);
+            return Err(InvalidSettings::Timeout { timeout, max });
         }
         let mib = |name, value: u64| {
             value.checked_mul(MIB).ok_or(InvalidSettings::TooLarge { name, max: u64::MAX / MIB })
         };
+        let optional_mib =
+            |name, value: Option<u64>| value.map(|value| mib(name, value)).transpose();
         Ok(Self {
             timeout: Duration::from_secs(bash_timeout_secs),
             timeout_max: Duration::from_secs(bash_timeout_max_secs),
             running_max: bash_tasks_max,
             output_bytes_max: mib("HIVE_BASH_OUTPUT_MAX_MIB", bash_output_max_mib)?,
             limits: Limits {
-                memory_bytes: bash_memory_max_mib
-                    .map(|value| mib("HIVE_BASH_MEMORY_MAX_MIB", value))
-                    .transpose()?,
+                memory_bytes: optional_mib("HIVE_BASH_MEMORY_MAX_MIB", bash_memory_max_mib)?,
                 cpu_secs: bash_cpu_secs_max,
                 processes: bash_processes_max,
-                file_bytes: bash_file_max_mib
-                    .map(|value| mib("HIVE_BASH_FILE_MAX_MIB", value))
-                    .transpose()?,
+                file_bytes: optional_mib("HIVE_BASH_FILE_MAX_MIB", bash_file_max_mib)?,
             },
             cargo_short_messages,
         })

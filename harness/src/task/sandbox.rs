@@ -60,21 +60,14 @@ const CLAUDE_LEFT: [&str; 2] = ["skills", "plugins"];
 impl Confinement {
     /// Returns the command line that runs `bash` with these arguments.
     pub fn command(&self, bash: Vec<OsString>) -> (OsString, Vec<OsString>) {
-        match self {
-            Self::None => ("bash".into(), bash),
-            Self::Fence { hive, user_namespaces } => {
-                let mut arguments = fence::arguments(*user_namespaces);
-                arguments.push("bash".into());
-                arguments.extend(bash);
-                (hive.into(), arguments)
-            }
-            Self::Sandbox(sandbox) => {
-                let mut arguments = sandbox.arguments();
-                arguments.push("bash".into());
-                arguments.extend(bash);
-                ((&sandbox.bwrap).into(), arguments)
-            }
-        }
+        let (program, mut arguments) = match self {
+            Self::None => return ("bash".into(), bash),
+            Self::Fence { hive, user_namespaces } => (hive, fence::arguments(*user_namespaces)),
+            Self::Sandbox(sandbox) => (&sandbox.bwrap, sandbox.arguments()),
+        };
+        arguments.push("bash".into());
+        arguments.extend(bash);
+        (program.into(), arguments)
     }
 
     /// Returns the command line that runs another program like a task, but ends all its processes
@@ -88,12 +81,9 @@ impl Confinement {
             }
             Self::Sandbox(sandbox) => {
                 let Sandbox { bwrap, hive, user_namespaces, .. } = sandbox;
-                let inside = [
-                    vec!["--".into(), hive.into()],
-                    fence::arguments_for_requested(*user_namespaces),
-                ]
-                .concat();
-                [vec![bwrap.into()], sandbox.options(), inside].concat()
+                let inside = vec!["--".into(), hive.into()];
+                let fence = fence::arguments_for_requested(*user_namespaces);
+                [vec![bwrap.into()], sandbox.options(), inside, fence].concat()
             }
         };
         [before, command].concat()
@@ -108,14 +98,14 @@ impl Confinement {
 impl Sandbox {
     /// Returns the arguments of bubblewrap up to the command of the task.
     fn arguments(&self) -> Vec<OsString> {
-        let mut words = self.options();
-        words.extend(["--as-pid-1", "--"].map(OsString::from));
-        words.extend([(&self.hive).into(), "task-init".into()]);
+        let mut arguments = self.options();
+        arguments.extend(["--as-pid-1", "--"].map(OsString::from));
+        arguments.extend([(&self.hive).into(), "task-init".into()]);
         if self.user_namespaces {
-            words.push("--user-namespaces".into());
+            arguments.push("--user-namespaces".into());
         }
-        words.push("--".into());
-        words
+        arguments.push("--".into());
+        arguments
     }
 
     /// Returns the options of bubblewrap.
@@ -130,10 +120,10 @@ impl Sandbox {
             state_dir,
             private_dir,
         } = self;
-        let mut words: Vec<OsString> = Vec::new();
+        let mut arguments: Vec<OsString> = Vec::new();
         let mut put = |option: &str, values: &[&Path]| {
-            words.push(option.into());
-            words.extend(values.iter().map(|value| value.as_os_str().to_owned()));
+            arguments.push(option.into());
+            arguments.extend(values.iter().map(|value| value.as_os_str().to_owned()));
         };
         for option in ["--die-with-parent", "--unshare-user", "--unshare-pid"] {
             put(option, &[]);
@@ -175,7 +165,7 @@ impl Sandbox {
             put("--ro-bind", &[&of_project, &of_project]);
         }
         put("--chdir", &[state_dir]);
-        words
+        arguments
     }
 
     /// Creates the directories that are hidden, because a mount needs a target.
@@ -197,9 +187,9 @@ impl Sandbox {
         if output.status.success() {
             return Ok(());
         }
-        let words: String =
+        let stderr: String =
             String::from_utf8_lossy(&output.stderr).trim().chars().take(300).collect();
-        Err(if words.is_empty() { output.status.to_string() } else { words })
+        Err(if stderr.is_empty() { output.status.to_string() } else { stderr })
     }
 }
 

@@ -272,7 +272,7 @@ impl Inner {
             run::to_end(run, file, Arc::clone(&output), bytes_max, timeout, self.stop.subscribe())
                 .await;
         let Ended { how, leftover_count } = ended.unwrap_or_else(|error| {
-            tracing::error!(task = id, %error, "how a task ended cannot be told");
+            tracing::error!(task = id, %error, "the end of a task is unknown");
             Ended { how: How::Lost, leftover_count: 0 }
         });
         tracing::info!(task = id, ?how, leftover_count, "task ended");

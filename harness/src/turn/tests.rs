@@ -183,9 +183,9 @@ impl Rig {
                     r#"{{"type":"system","subtype":"compact_boundary","compact_metadata":{{"trigger":"manual","post_tokens":{tokens}}}}}"#
                 ));
             }
-            Err(words) => {
+            Err(error) => {
                 self.line(&format!(
-                    r#"{{"type":"system","subtype":"status","status":null,"compact_result":"failed","compact_error":"{words}"}}"#
+                    r#"{{"type":"system","subtype":"status","status":null,"compact_result":"failed","compact_error":"{error}"}}"#
                 ));
                 self.line(GOOD_INIT);
             }

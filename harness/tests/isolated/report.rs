@@ -85,7 +85,7 @@ async fn a_report_that_is_not_accepted_ends_the_harness_before_claude_starts() {
     drop(report);
     assert_eq!(hive.exit().await.code(), Some(1));
     let log = stage.read("hive.log");
-    assert!(log.contains("`hivectl up` does not accept what this agent can reach"), "{log}");
+    assert!(log.contains("`hivectl up` rejects what this agent can reach"), "{log}");
     assert!(!stage.path("home/status").exists());
 }
 

@@ -103,7 +103,7 @@ mod tests {
                 was_right = is_right;
             }
         }
-        assert!(right > 0 && wrong <= 3, "{wrong} of 300 execs, {right} right looks");
+        assert!(right > 0 && wrong <= 3, "{wrong} of 300 execs, {right} right reads");
     }
 
     #[test]

@@ -101,7 +101,7 @@ mod tests {
         };
         let owns = |environment: &[u8]| owned(Some(environment)) == Some(true);
         assert!(!owns(b"HIVE_TASK=n:1\0"));
-        assert_eq!(owned(None), Some(false), "nobody has a task");
+        assert_eq!(owned(None), Some(false), "no task runs");
         let task = tasks.enter("n:1", || Ok::<_, ()>(((), None))).expect("entered").0;
         assert!(owns(b"PATH=/bin\0HIVE_TASK=n:1\0A=b\0"));
         for other in [

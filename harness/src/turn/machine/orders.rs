@@ -245,7 +245,7 @@ impl Machine {
     fn begin_leaving(&mut self, now: Now) {
         match &self.phase {
             Phase::Detached | Phase::Starting | Phase::Stopped | Phase::Recovering(_) => {
-                self.end_program()
+                self.end_program();
             }
             Phase::Beginning => self.leave_within(IDLE_LEAVE_PATIENCE, now),
             Phase::Opening(_) | Phase::Ending { .. } => {

@@ -10,29 +10,23 @@ use crate::turn::phase::{Cli, Phase};
 impl Machine {
     /// Returns when [`crate::turn::input::Input::Tick`] is due, if ever.
     pub fn deadline(&self) -> Option<BootTime> {
+        if matches!(self.phase, Phase::Gone) {
+            return None;
+        }
         let cli = match &self.cli {
             Cli::Broken { next_at, .. } if self.may_probe() => Some(*next_at),
             Cli::Broken { .. } | Cli::Unknown | Cli::Ready => None,
         };
-        let phase = match &self.phase {
-            Phase::Running(run) => match &run.stop {
-                Some(stop) => stop.next_at,
-                None => [run.idle_at, run.plan.overlong_at, self.orders.grace_at()]
-                    .into_iter()
-                    .flatten()
-                    .min(),
-            },
-            Phase::Recovering(at) => Some(*at),
-            Phase::Beginning => self.parked.as_ref().and_then(|parked| parked.ends_at),
-            Phase::Detached
-            | Phase::Starting
-            | Phase::Stopped
-            | Phase::Opening(_)
-            | Phase::Probing(_)
-            | Phase::Discarding(_)
-            | Phase::Ending { .. }
-            | Phase::Leaving => None,
-            Phase::Gone => return None,
+        let phase = if let Phase::Running(run) = &self.phase {
+            let watchdogs = [run.idle_at, run.plan.overlong_at, self.orders.grace_at()];
+            let first = || watchdogs.into_iter().flatten().min();
+            run.stop.as_ref().map_or_else(first, |stop| stop.next_at)
+        } else if let Phase::Recovering(at) = &self.phase {
+            Some(*at)
+        } else if matches!(self.phase, Phase::Beginning) {
+            self.parked.as_ref().and_then(|parked| parked.ends_at)
+        } else {
+            None
         };
         [cli, phase, self.leave_by].into_iter().flatten().min()
     }

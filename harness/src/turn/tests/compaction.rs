@@ -79,7 +79,7 @@ fn a_conversation_with_nothing_else_in_it_cannot_be_made_smaller() {
 
 #[test]
 fn an_outage_during_a_compaction_is_the_outcome_of_the_turn() {
-    for (words, outcome) in [
+    for (error, outcome) in [
         (
             "Error during compaction: API Error: 529 Overloaded. check (127.0.0.1:4290)",
             Outcome::Unavailable,
@@ -90,13 +90,13 @@ fn an_outage_during_a_compaction_is_the_outcome_of_the_turn() {
         let mut rig = Rig::running();
         rig.overflow();
         rig.launch();
-        rig.compacted(Err(words));
+        rig.compacted(Err(error));
         if outcome == Outcome::AuthFailed {
             // Once more, at once.
             assert_eq!(rig.launch().step, Step::Compact);
-            rig.compacted(Err(words));
+            rig.compacted(Err(error));
         }
-        assert_eq!(rig.ending().outcome, Some(outcome), "{words}");
+        assert_eq!(rig.ending().outcome, Some(outcome), "{error}");
     }
 }
 
@@ -347,10 +347,10 @@ fn an_error_that_is_too_long_for_the_broker_is_cut() {
     rig.compacted(Err(&"x".repeat(5000)));
     rig.drain_and_settle();
     let outputs = rig.drain();
-    let words = outputs
+    let error = outputs
         .iter()
-        .find_map(|output| if let Output::Ack(30, words) = output { Some(words) } else { None });
-    assert!(words.expect("it is closed").len() <= hive_core::limits::ERROR_BYTES_MAX);
+        .find_map(|output| if let Output::Ack(30, error) = output { Some(error) } else { None });
+    assert!(error.expect("it is closed").len() <= hive_core::limits::ERROR_BYTES_MAX);
 }
 
 #[test]

@@ -31,9 +31,9 @@ fn a_turn_with_more_calls_than_fit_can_still_be_ended() {
         rig.line(&format!(r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"{id}"}}]}}}}"#));
     }
     rig.finish();
-    let told: Vec<char> =
+    let reported: Vec<char> =
         rig.ending().returned_tool_use_ids.iter().filter_map(|id| id.chars().next()).collect();
-    assert_eq!(told, ['a', 'b', 'c'], "as many as there is room for");
+    assert_eq!(reported, ['a', 'b', 'c'], "as many as there is room for");
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_rate_limit_parks_until_it_ends() {
     rig.fail("rate_limit", 429);
     let ending = rig.ending();
     assert_eq!(ending.outcome, Some(Outcome::RateLimited));
-    let retry = ending.retry_time.expect("it was told").0;
+    let retry = ending.retry_time.expect("it was reported").0;
     assert!((2_000_000..2_010_000).contains(&retry), "{retry}");
     rig.feed(parked(Outcome::RateLimited, Some(60), rig.now));
     assert_eq!(
@@ -246,17 +246,17 @@ fn a_broken_server_of_the_agent_ends_no_turn_and_is_reported_once() {
     for turn_id in [7, 8] {
         rig.begin(turn_id);
         rig.line(&without);
-        let told: Vec<_> = rig
+        let reported: Vec<_> = rig
             .drain()
             .into_iter()
             .filter(|output| matches!(output, Output::Problem(..)))
             .collect();
         if turn_id == 7 {
             assert!(
-                matches!(&told[..], [Output::Problem(subject, words)] if subject == "mcp:extra" && words.contains("failed"))
+                matches!(&reported[..], [Output::Problem(subject, text)] if subject == "mcp:extra" && text.contains("failed"))
             );
         } else {
-            assert_eq!(told, []);
+            assert_eq!(reported, []);
         }
         rig.finish();
         rig.settle();
