@@ -115,7 +115,7 @@ pub enum InvalidConfig {
     Plugins(#[from] InvalidList),
     #[error(transparent)]
     Tasks(#[from] InvalidSettings),
-    #[error("HIVE_HEARTBEAT_SECS must be 1 to 30: the broker gives a silent harness's turn back")]
+    #[error("HIVE_HEARTBEAT_SECS must be 1 to 30: the broker ends the turn of a silent harness")]
     Heartbeat,
 }
 

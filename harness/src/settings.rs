@@ -19,7 +19,7 @@ use crate::isolation::Isolation;
 /// Why the settings are not usable.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidSettings {
-    #[error("the settings file {} cannot be read: {source}", .path.display())]
+    #[error("the settings file {} cannot be read: {source}; create it or unset HIVE_SETTINGS", .path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
     #[error("the settings file {} must be a JSON object of strings: {source}", .path.display())]
     NotAnObject { path: PathBuf, source: serde_json::Error },

@@ -20,9 +20,9 @@ use serde_json::{Map, Value};
 /// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidExtraServers {
-    #[error("HIVE_EXTRA_MCP names {}, which cannot be read: {source}", .path.display())]
+    #[error("HIVE_EXTRA_MCP names {}, which cannot be read: {source}; create the file or unset the variable", .path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("{} (HIVE_EXTRA_MCP) is no JSON object: line {line}, column {column}", .path.display())]
+    #[error("{} (HIVE_EXTRA_MCP) is no JSON object: line {line}, column {column}; correct it there", .path.display())]
     Json { path: PathBuf, line: usize, column: usize },
     #[error("{} (HIVE_EXTRA_MCP), server `{server}`: {problem}", .path.display())]
     Server { path: PathBuf, server: String, problem: String },

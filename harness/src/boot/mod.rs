@@ -30,7 +30,7 @@ pub struct Files {
 pub enum WriteError {
     #[error("cannot write {}: {source}; check HIVE_RUN_DIR and the room on its disk", .path.display())]
     Io { path: PathBuf, source: io::Error },
-    #[error("{} does not hold what was written to it", .0.display())]
+    #[error("{} differs from the text that was written to it; check its disk", .0.display())]
     Changed(PathBuf),
     #[error("the path of the program hive is unknown: {0}; check that /proc is mounted")]
     OwnProgram(io::Error),

@@ -34,9 +34,11 @@ pub enum Breach {
         "the tool {tool} of this agent's groups is missing: hive-mcp and hive must be of the same version"
     )]
     NoTool { tool: String },
-    #[error("claude offers the denied tool {tool}: its settings were not obeyed")]
+    #[error("claude offers the denied tool {tool} against its settings: update Claude Code")]
     DeniedTool { tool: String },
-    #[error("claude began to work without reporting its tools (no init event)")]
+    #[error(
+        "claude began to work before it reported its tools (no init event): update Claude Code"
+    )]
     NoInit,
 }
 

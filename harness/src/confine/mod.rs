@@ -50,7 +50,7 @@ pub struct ConfineArgs {
 pub enum ConfineError {
     #[error("cannot ask the harness at {} to start `{program}`: {source}; start the agent again", .socket.display())]
     Request { socket: PathBuf, program: String, source: io::Error },
-    #[error("the harness ended while `{program}` ran")]
+    #[error("the harness ended while `{program}` ran; start the agent again")]
     Lost { program: String },
 }
 

@@ -28,13 +28,13 @@ use crate::turn::output::{Launch, Signal};
 pub enum LaunchError {
     #[error(transparent)]
     Files(#[from] boot::WriteError),
-    #[error("cannot work with {path}: {source}")]
+    #[error("cannot use {path}: {source}; check its owner and permissions")]
     Directory { path: String, source: std::io::Error },
     #[error(
         "cannot read the system prompt {path}: {source}; correct HIVE_SYSTEM_PROMPT, or unset it for the built-in one"
     )]
     SystemPrompt { path: String, source: std::io::Error },
-    #[error("hive-mcp is not there: install it beside hive or on PATH, or name it with HIVE_MCP")]
+    #[error("hive-mcp was not found: install it beside hive or on PATH, or name it with HIVE_MCP")]
     NoBridge,
     #[error(transparent)]
     Lock(#[from] LockError),

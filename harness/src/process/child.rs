@@ -49,7 +49,7 @@ pub enum Printed {
 pub enum RunError {
     #[error("claude cannot be started as `{program}`: {source}")]
     Start { program: String, source: std::io::Error },
-    #[error("claude was lost: {0}")]
+    #[error("cannot wait for the end of claude: {0}")]
     Wait(std::io::Error),
 }
 

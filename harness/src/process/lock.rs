@@ -38,7 +38,7 @@ pub struct StateLock {
 /// Why the lock was not acquired.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    #[error("cannot lock the state directory {}: {source}", .path.display())]
+    #[error("cannot lock the state directory {}: {source}; check its owner and permissions", .path.display())]
     Io { path: PathBuf, source: io::Error },
     #[error("another harness runs claude in {} (process {pid}); give each agent a state directory of its own", .path.display())]
     InUse {
