@@ -21,7 +21,7 @@ use crate::exit::describe;
 use crate::process::child;
 use crate::turn::input::{LoginWanted, Terminal};
 use crate::turn::output::Signal;
-use crate::wire::login::{Dialogue, End, OperatorAction};
+use crate::wire::login::{Dialogue, LoginEnd, OperatorAction};
 
 /// Maximum time for the dialogue to end when the operator has gone.
 const END_PATIENCE: Duration = Duration::from_secs(3);
@@ -44,9 +44,9 @@ pub async fn hold(link: Link, config: Arc<Config>, runner: Runner, wanted: Login
         Ok((child, read, write)) => {
             talk(&config, &runner, child, (read, write), &mut dialogue).await
         }
-        Err(error) => End {
+        Err(error) => LoginEnd {
             error: format!("claude's login dialogue cannot be started: {error}"),
-            ..End::default()
+            ..LoginEnd::default()
         },
     };
     tracing::info!(
@@ -62,7 +62,7 @@ pub async fn hold(link: Link, config: Arc<Config>, runner: Runner, wanted: Login
 /// Notifies the operator why there is no dialogue now.
 pub async fn refuse(link: Link, login_id: u64, reason: String) {
     if let Some(dialogue) = connect(link, login_id).await {
-        dialogue.end(End { error: reason, ..End::default() }, END_PATIENCE).await;
+        dialogue.end(LoginEnd { error: reason, ..LoginEnd::default() }, END_PATIENCE).await;
     }
 }
 
@@ -115,7 +115,7 @@ async fn talk(
     mut child: Child,
     (mut read, mut write): (OwnedReadPty, OwnedWritePty),
     dialogue: &mut Dialogue,
-) -> End {
+) -> LoginEnd {
     let group = child::group(&child);
     let mut buffer = vec![0; 8 * 1024];
     let mut typed: Vec<u8> = Vec::new();
@@ -170,5 +170,5 @@ async fn talk(
     };
     runner.end_strays().await;
     let exit_code = status.and_then(|status| status.code()).unwrap_or(-1);
-    End { logged_in: check::is_logged_in(config).await, error: error.to_owned(), exit_code }
+    LoginEnd { logged_in: check::is_logged_in(config).await, error: error.to_owned(), exit_code }
 }

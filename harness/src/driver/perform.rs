@@ -18,7 +18,7 @@ use crate::driver::link::Link;
 use crate::driver::report::Reporter;
 use crate::driver::session::SessionEvent;
 use crate::driver::shell::Shell;
-use crate::driver::status::{self, Status};
+use crate::driver::status::{self, HarnessStatus};
 use crate::driver::{LoopEvent, call_log, calls, check};
 use crate::exit::Failure;
 use crate::process::child::Printed;
@@ -26,7 +26,7 @@ use crate::process::family::Family;
 use crate::settings;
 use crate::turn::input::Input;
 use crate::turn::output::{Output, Signal};
-use crate::wire::output::Source;
+use crate::wire::output::LineSource;
 use crate::wire::session::BrokerMessage;
 use crate::wire::state_name;
 
@@ -41,9 +41,9 @@ pub struct Performer {
     link: Link,
     to: mpsc::Sender<LoopEvent>,
     token: watch::Sender<Option<String>>,
-    status: watch::Sender<Option<Status>>,
+    status: watch::Sender<Option<HarnessStatus>>,
     /// The status of this session that the broker knows.
-    reported: watch::Sender<Option<Status>>,
+    reported: watch::Sender<Option<HarnessStatus>>,
     running: watch::Sender<Option<u64>>,
     /// Number of the current stream; news of other streams is outdated.
     stream: u64,
@@ -165,7 +165,7 @@ impl Performer {
             }
             Output::Note(text) => {
                 tracing::warn!(turn = turn_id, "{text}");
-                self.line(Source::Note, &text);
+                self.line(LineSource::Note, &text);
             }
             Output::Leave => self.leave(),
             // The loop ends with it.
@@ -198,14 +198,14 @@ impl Performer {
             LoopEvent::Session(..) | LoopEvent::Call(..) => None,
             LoopEvent::Printed(printed) => {
                 match &printed {
-                    Printed::Stdout(line) => self.line(Source::Stdout, &line.text),
-                    Printed::Stderr(line) => self.line(Source::Stderr, &line.text),
+                    Printed::Stdout(line) => self.line(LineSource::Stdout, &line.text),
+                    Printed::Stderr(line) => self.line(LineSource::Stderr, &line.text),
                 }
                 launch::read(&printed)
             }
             LoopEvent::Noted(text) => {
                 tracing::warn!("{text}");
-                self.line(Source::Note, &text);
+                self.line(LineSource::Note, &text);
                 None
             }
             LoopEvent::Local(input) => Some(input),

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use crate::claude::line;
 use crate::driver::link::Link;
 use crate::driver::wall_now;
-use crate::wire::output::{self, Line, Source};
+use crate::wire::output::{self, LineSource, OutputLine};
 
 /// Maximum lines that wait for the broker.
 const QUEUE_MAX: usize = 512;
@@ -31,7 +31,7 @@ const REST: Duration = Duration::from_secs(1);
 /// The sender of one turn's lines.
 #[derive(Debug)]
 pub struct Reporter {
-    to: mpsc::Sender<Line>,
+    to: mpsc::Sender<OutputLine>,
     sequence: u64,
     dropped: u64,
 }
@@ -45,13 +45,13 @@ impl Reporter {
     }
 
     /// Queues a line, or drops it.
-    pub fn line(&mut self, source: Source, text: &str) {
+    pub fn line(&mut self, source: LineSource, text: &str) {
         if self.dropped > 0 {
             let remark = match self.dropped {
                 1 => "1 line was dropped here".to_owned(),
                 count => format!("{count} lines were dropped here"),
             };
-            if self.push(Source::Note, &remark) {
+            if self.push(LineSource::Note, &remark) {
                 self.dropped = 0;
             }
         }
@@ -60,9 +60,9 @@ impl Reporter {
         }
     }
 
-    fn push(&mut self, source: Source, text: &str) -> bool {
+    fn push(&mut self, source: LineSource, text: &str) -> bool {
         self.sequence += 1;
-        let line = Line {
+        let line = OutputLine {
             sequence: self.sequence,
             source,
             text: line::beginning(text, TURN_EVENT_LINE_BYTES_MAX).to_owned(),
@@ -72,7 +72,7 @@ impl Reporter {
     }
 }
 
-async fn send(mut link: Link, turn_id: u64, mut lines: mpsc::Receiver<Line>) {
+async fn send(mut link: Link, turn_id: u64, mut lines: mpsc::Receiver<OutputLine>) {
     loop {
         let mut taken = Vec::new();
         if lines.recv_many(&mut taken, BATCH_MAX).await == 0 {
@@ -87,9 +87,9 @@ async fn send(mut link: Link, turn_id: u64, mut lines: mpsc::Receiver<Line>) {
 }
 
 /// Takes the first lines, as many as one request may have; the others stay.
-fn batch(lines: &mut Vec<Line>) -> Vec<Line> {
+fn batch(lines: &mut Vec<OutputLine>) -> Vec<OutputLine> {
     let mut room = BATCH_BYTES_MAX;
-    let fits = |line: &&Line| {
+    let fits = |line: &&OutputLine| {
         let left = room.checked_sub(line.text.len() + LINE_FIELDS_BYTES_MAX);
         left.map(|left| room = left).is_some()
     };
@@ -102,8 +102,8 @@ async fn stream(
     link: &Link,
     turn_id: u64,
     session_token: String,
-    mut taken: Vec<Line>,
-    lines: &mut mpsc::Receiver<Line>,
+    mut taken: Vec<OutputLine>,
+    lines: &mut mpsc::Receiver<OutputLine>,
 ) -> bool {
     let (batches, received) = mpsc::channel(1);
     let call = output::report(link.channel.clone(), session_token, turn_id, received);
@@ -141,13 +141,13 @@ mod tests {
     #[test]
     fn a_request_is_no_longer_than_the_broker_reads_and_no_line_is_left_out() {
         let lengths = [0, 1, TURN_EVENT_LINE_BYTES_MAX, 300];
-        let line = |sequence: u64| Line {
+        let line = |sequence: u64| OutputLine {
             sequence: u64::MAX - sequence,
-            source: Source::Note,
+            source: LineSource::Note,
             text: "x".repeat(lengths[sequence as usize % lengths.len()]),
             time: WallTime(i64::MIN),
         };
-        let lines: Vec<Line> = (0..BATCH_MAX as u64).map(line).collect();
+        let lines: Vec<OutputLine> = (0..BATCH_MAX as u64).map(line).collect();
         let (mut waiting, mut sent, mut requests) = (lines.clone(), Vec::new(), 0);
         while !waiting.is_empty() {
             let batch = batch(&mut waiting);

@@ -33,7 +33,7 @@ pub enum SessionEvent {
 }
 
 /// The end of one attempt to attach.
-enum End {
+enum AttemptEnd {
     Again(Status),
     Over(SessionEvent),
 }
@@ -50,13 +50,13 @@ pub async fn keep(channel: Channel, take_over: bool, number: u64, to: mpsc::Send
             Err(status) => session.refused(status),
         };
         match end {
-            End::Again(status) => {
+            AttemptEnd::Again(status) => {
                 if !std::mem::replace(&mut was_logged, true) || !session.token.is_empty() {
                     tracing::warn!(reason = %describe(&status), "not attached to the broker, trying again");
                 }
                 session.send(SessionEvent::Lost).await;
             }
-            End::Over(event) => return session.send(event).await,
+            AttemptEnd::Over(event) => return session.send(event).await,
         }
         backoff.rest().await;
     }
@@ -76,7 +76,7 @@ impl Session {
         let _ = self.to.send(LoopEvent::Session(self.number, event)).await;
     }
 
-    async fn follow(&mut self, mut stream: Stream, backoff: &mut Backoff) -> End {
+    async fn follow(&mut self, mut stream: Stream, backoff: &mut Backoff) -> AttemptEnd {
         loop {
             match stream.next().await {
                 Ok(Some(sent)) => {
@@ -88,34 +88,37 @@ impl Session {
                     }
                     self.send(SessionEvent::Message(sent)).await;
                 }
-                Ok(None) => return End::Again(Status::unavailable("the broker closed the stream")),
+                Ok(None) => {
+                    return AttemptEnd::Again(Status::unavailable("the broker closed the stream"));
+                }
                 Err(status) => return self.refused(status),
             }
         }
     }
 
-    fn refused(&mut self, status: Status) -> End {
+    fn refused(&mut self, status: Status) -> AttemptEnd {
         if hive_proto::status::is_transient(&status) {
-            return End::Again(status);
+            return AttemptEnd::Again(status);
         }
         let reason = hive_proto::status::reason(&status);
         if !self.token.is_empty() {
             // We had a session: everything that runs in it must end first.
-            return End::Over(SessionEvent::Fenced(describe(&status)));
+            return AttemptEnd::Over(SessionEvent::Fenced(describe(&status)));
         }
         if reason == Some(Reason::AgentPurging) {
-            return End::Again(status);
+            return AttemptEnd::Again(status);
         }
         if reason == Some(Reason::AlreadyAttached) {
             let since = *self.refused_since.get_or_insert_with(Instant::now);
             if since.elapsed() < ATTACHED_PATIENCE {
-                return End::Again(status);
+                return AttemptEnd::Again(status);
             }
             let next = "stop the other harness, or take over from it with --take-over";
             let (what, why) = ("this agent has a harness already", describe(&status));
-            return End::Over(SessionEvent::Refused(Failure::new(exit::FAILURE, what, why, next)));
+            let failure = Failure::new(exit::FAILURE, what, why, next);
+            return AttemptEnd::Over(SessionEvent::Refused(failure));
         }
         let failure = Failure::refused("the broker refuses this harness", &status);
-        End::Over(SessionEvent::Refused(failure))
+        AttemptEnd::Over(SessionEvent::Refused(failure))
     }
 }

@@ -29,7 +29,7 @@ const END_PATIENCE: Duration = Duration::from_secs(15);
 pub const SOCKET: &str = "tasks.sock";
 
 #[derive(Debug)]
-enum Order {
+enum ShellOrder {
     Configured(Box<TaskConfig>),
     Allowed(bool),
     Reported,
@@ -39,7 +39,7 @@ enum Order {
 /// The loop's handle of the supervisor of shell tasks.
 #[derive(Debug)]
 pub struct Shell {
-    orders: mpsc::UnboundedSender<Order>,
+    orders: mpsc::UnboundedSender<ShellOrder>,
     task: JoinHandle<()>,
 }
 
@@ -55,33 +55,33 @@ impl Shell {
 
     /// Applies other settings to tasks that start from now on.
     pub fn configure(&self, config: &Config) {
-        self.order(Order::Configured(Box::new(task_config(config))));
+        self.order(ShellOrder::Configured(Box::new(task_config(config))));
     }
 
     /// Applies the agent's policy, as the broker reports it.
     pub fn policy(&self, agent: &Agent) {
-        self.order(Order::Allowed(agent.policy.has_group(EXECUTION_GROUP)));
+        self.order(ShellOrder::Allowed(agent.policy.has_group(EXECUTION_GROUP)));
     }
 
     /// Notes that a turn began; if its message reports ended tasks, the agent knows of them.
     pub fn begun(&self, begun: &Begun) {
         let origin = &begun.delivery.message.origin;
         if matches!(origin, Origin::External(label) if label.as_str() == LABEL) {
-            self.order(Order::Reported);
+            self.order(ShellOrder::Reported);
         }
     }
 
     /// Ends all tasks.
     pub async fn end(&mut self) {
         let (over, ended) = oneshot::channel();
-        self.order(Order::End(over));
+        self.order(ShellOrder::End(over));
         if timeout(END_PATIENCE, ended).await.is_err() {
             tracing::error!("shell tasks could not be ended in time");
         }
         self.task.abort();
     }
 
-    fn order(&self, order: Order) {
+    fn order(&self, order: ShellOrder) {
         // The supervisor is gone only when the program ends, or if it could not start, which was
         // reported.
         let _ = self.orders.send(order);
@@ -115,7 +115,7 @@ async fn supervise(
     config: TaskConfig,
     tasks: crate::process::family::tasks::Tasks,
     link: Link,
-    mut inbox: mpsc::UnboundedReceiver<Order>,
+    mut inbox: mpsc::UnboundedReceiver<ShellOrder>,
 ) {
     let mut session = link.clone();
     let start = async move {
@@ -135,10 +135,10 @@ async fn supervise(
                 }
             },
             order = inbox.recv() => match order {
-                Some(Order::Allowed(is_allowed)) => allowed = is_allowed,
-                Some(Order::Configured(config)) => configured = Some(config),
-                Some(Order::Reported) => {}
-                Some(Order::End(_)) | None => return,
+                Some(ShellOrder::Allowed(is_allowed)) => allowed = is_allowed,
+                Some(ShellOrder::Configured(config)) => configured = Some(config),
+                Some(ShellOrder::Reported) => {}
+                Some(ShellOrder::End(_)) | None => return,
             },
         }
     };
@@ -148,10 +148,10 @@ async fn supervise(
     }
     while let Some(order) = inbox.recv().await {
         match order {
-            Order::Allowed(is_allowed) => supervisor.set_allowed(is_allowed),
-            Order::Configured(config) => supervisor.configure(*config),
-            Order::Reported => supervisor.mark_announced_reported(),
-            Order::End(over) => {
+            ShellOrder::Allowed(is_allowed) => supervisor.set_allowed(is_allowed),
+            ShellOrder::Configured(config) => supervisor.configure(*config),
+            ShellOrder::Reported => supervisor.mark_announced_reported(),
+            ShellOrder::End(over) => {
                 supervisor.shutdown().await;
                 let _ = over.send(());
                 return;

@@ -14,14 +14,14 @@ use crate::driver::{LoopEvent, calls};
 use crate::turn::input::Input;
 
 /// The state of the harness, and its end if it is known.
-pub type Status = (HarnessState, Option<WallTime>);
+pub type HarnessStatus = (HarnessState, Option<WallTime>);
 
 /// Reports the newest status of a session after each change; `reported` contains the status that
 /// the broker knows.
 pub async fn report(
     mut link: Link,
-    mut status: watch::Receiver<Option<Status>>,
-    reported: watch::Sender<Option<Status>>,
+    mut status: watch::Receiver<Option<HarnessStatus>>,
+    reported: watch::Sender<Option<HarnessStatus>>,
     to: mpsc::Sender<LoopEvent>,
     session: u64,
 ) {
@@ -40,8 +40,8 @@ pub async fn report(
 /// Waits while there is no login and the broker does not know that yet. The broker would start a
 /// turn that cannot run.
 pub async fn parked(
-    mut status: watch::Receiver<Option<Status>>,
-    mut reported: watch::Receiver<Option<Status>>,
+    mut status: watch::Receiver<Option<HarnessStatus>>,
+    mut reported: watch::Receiver<Option<HarnessStatus>>,
 ) {
     loop {
         let wanted = *status.borrow_and_update();

@@ -48,7 +48,7 @@ pub struct Turn {
 }
 
 #[derive(Debug)]
-struct Order {
+struct TurnOrder {
     turn: Turn,
     over: oneshot::Sender<Result<Exit, Turn>>,
 }
@@ -56,7 +56,7 @@ struct Order {
 /// A claude that stays between turns.
 #[derive(Debug)]
 pub struct Resident {
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<TurnOrder>,
     task: JoinHandle<()>,
     /// The inputs of its start; another turn may need others.
     pub fingerprint: String,
@@ -93,7 +93,7 @@ impl Resident {
     pub async fn turn(&self, turn: Turn) -> Result<Exit, Turn> {
         let (over, ended) = oneshot::channel();
         self.orders
-            .send(Order { turn, over })
+            .send(TurnOrder { turn, over })
             .await
             .map_err(|mpsc::error::SendError(order)| order.turn)?;
         ended.await.unwrap_or(Ok(Exit::Signal(0)))
@@ -120,7 +120,7 @@ struct Claude {
 }
 
 impl Claude {
-    async fn live(mut self, mut inbox: mpsc::Receiver<Order>) {
+    async fn live(mut self, mut inbox: mpsc::Receiver<TurnOrder>) {
         loop {
             let due = self.limits.idle.map(|idle| Instant::now() + idle);
             let order = loop {
@@ -137,7 +137,7 @@ impl Claude {
                     _ = self.child.wait() => break None,
                 }
             };
-            let Some(Order { turn, over }) = order else { break };
+            let Some(TurnOrder { turn, over }) = order else { break };
             let Turn { text, signals, printed } = turn;
             let exit = self.turn(&text, signals, &printed).await;
             let stays = exit == Some(Exit::Code(0)) && !inbox.is_closed() && !self.has_grown();
@@ -161,7 +161,7 @@ impl Claude {
         inbox.close();
         self.end().await;
         // A turn that came too late runs in another process.
-        while let Some(Order { turn, over }) = inbox.recv().await {
+        while let Some(TurnOrder { turn, over }) = inbox.recv().await {
             let _ = over.send(Err(turn));
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hive_core::agent::{Agent, HarnessState as State};
+use hive_core::agent::{Agent, HarnessState};
 use hive_core::command::{Command, Order};
 use hive_core::id::{CommandId, TurnId};
 use hive_core::limits::Backoff;
@@ -34,7 +34,9 @@ const GOOD_INIT: &str = r#"{"type":"system","subtype":"init","model":"claude-x",
 const DONE: &str =
     r#"{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed"}"#;
 
-const IDLE: Output = Output::Report(State::Idle, None);
+const STARTING: Output = Output::Report(HarnessState::Starting, None);
+const NEEDS_LOGIN: Output = Output::Report(HarnessState::NeedsLogin, None);
+const IDLE: Output = Output::Report(HarnessState::Idle, None);
 
 /// A machine with a clock in hand.
 struct Rig {
@@ -48,7 +50,7 @@ impl Rig {
         let mut rig = Self::new();
         assert_eq!(rig.drain(), [Output::Attach]);
         rig.feed(attached(|_| {}));
-        assert_eq!(rig.drain(), [Output::Report(State::Starting, None), Output::Probe]);
+        assert_eq!(rig.drain(), [STARTING, Output::Probe]);
         rig.feed(found(true));
         assert_eq!(rig.drain(), [IDLE, Output::Begin]);
         rig
@@ -230,8 +232,10 @@ impl Rig {
     #[track_caller]
     fn assert_unavailable(&mut self) {
         let outputs = self.drain();
-        let is_reported =
-            matches!(outputs[..], [Output::Report(State::Unavailable, Some(_)), Output::Begin]);
+        let is_reported = matches!(
+            outputs[..],
+            [Output::Report(HarnessState::Unavailable, Some(_)), Output::Begin]
+        );
         assert!(is_reported, "{outputs:?}");
     }
 

@@ -19,7 +19,7 @@ const QUEUE_MAX: usize = 16;
 
 /// How a dialogue ended.
 #[derive(Clone, Debug, Default)]
-pub struct End {
+pub struct LoginEnd {
     /// Whether claude has a login now.
     pub logged_in: bool,
     /// Why the dialogue did not take place or broke off; empty if claude ended it.
@@ -75,9 +75,9 @@ impl Dialogue {
 
     /// Sends the end, and waits until the broker has it. A stream that is dropped earlier
     /// would lose the end.
-    pub async fn end(self, end: End, patience: Duration) {
+    pub async fn end(self, end: LoginEnd, patience: Duration) {
         let Self { to_operator, mut from_operator } = self;
-        let End { logged_in, error, exit_code } = end;
+        let LoginEnd { logged_in, error, exit_code } = end;
         let end = v1::LoginEnd { logged_in, error, exit_code };
         if to_operator.send(request(Step::End(end))).await.is_ok() {
             drop(to_operator);

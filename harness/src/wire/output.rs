@@ -12,7 +12,7 @@ use tonic::transport::Channel;
 
 /// Source of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum LineSource {
     /// claude's stdout.
     Stdout,
     /// claude's stderr.
@@ -23,10 +23,10 @@ pub enum Source {
 
 /// A line of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct OutputLine {
     /// Its number within the turn.
     pub sequence: u64,
-    pub source: Source,
+    pub source: LineSource,
     pub text: String,
     /// When it was written.
     pub time: WallTime,
@@ -37,7 +37,7 @@ pub async fn report(
     channel: Channel,
     session_token: String,
     turn_id: u64,
-    batches: mpsc::Receiver<Vec<Line>>,
+    batches: mpsc::Receiver<Vec<OutputLine>>,
 ) -> Result<(), Status> {
     let requests = ReceiverStream::new(batches)
         .map(move |lines| request(session_token.clone(), turn_id, lines));
@@ -48,14 +48,14 @@ pub async fn report(
 pub(crate) fn request(
     session_token: String,
     turn_id: u64,
-    lines: Vec<Line>,
+    lines: Vec<OutputLine>,
 ) -> v1::ReportTurnEventsRequest {
-    let event = |Line { sequence, source, text, time }| v1::TurnEvent {
+    let event = |OutputLine { sequence, source, text, time }| v1::TurnEvent {
         sequence,
         stream: match source {
-            Source::Stdout => v1::TurnEventStream::Stdout,
-            Source::Stderr => v1::TurnEventStream::Stderr,
-            Source::Note => v1::TurnEventStream::Note,
+            LineSource::Stdout => v1::TurnEventStream::Stdout,
+            LineSource::Stderr => v1::TurnEventStream::Stderr,
+            LineSource::Note => v1::TurnEventStream::Note,
         }
         .into(),
         line: text,

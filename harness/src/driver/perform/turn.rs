@@ -6,7 +6,7 @@ use super::Performer;
 use crate::driver::calls;
 use crate::driver::report::Reporter;
 use crate::turn::output::{Ending, Launch};
-use crate::wire::output::Source;
+use crate::wire::output::LineSource;
 
 impl Performer {
     pub(super) fn start(&mut self, launch: Launch) {
@@ -28,13 +28,13 @@ impl Performer {
             self.reporter = Some((launch.turn_id, reporter));
             self.final_calls.spawn(task);
         }
-        self.line(Source::Note, &format!("started: {}", launch.trigger.summary()));
+        self.line(LineSource::Note, &format!("started: {}", launch.trigger.summary()));
         let run =
             self.runner.clone().run(launch, self.process_token.clone(), received, self.to.clone());
         self.tasks.spawn(run);
     }
 
-    pub(super) fn line(&mut self, source: Source, text: &str) {
+    pub(super) fn line(&mut self, source: LineSource, text: &str) {
         if let Some((_, reporter)) = &mut self.reporter {
             reporter.line(source, text);
         }
@@ -44,7 +44,7 @@ impl Performer {
         hive_fault::point("harness.claude.ended");
         let outcome = ending.outcome.map_or_else(String::new, |outcome| format!("{outcome:?}"));
         tracing::info!(turn = ending.turn_id, outcome, error = ending.error, "turn ended");
-        self.line(Source::Note, &format!("ended: {outcome} {}", ending.error));
+        self.line(LineSource::Note, &format!("ended: {outcome} {}", ending.error));
         // The last line was sent; the reporter's task ends by itself.
         self.reporter = None;
         self.signals = None;

@@ -211,7 +211,7 @@ fn a_stopped_agent_waits_without_looking_at_the_cli_and_starts_when_it_is_starte
     assert_eq!(rig.drain(), []);
     assert_eq!(rig.machine.deadline(), None);
     rig.feed(stopped(false));
-    assert_eq!(rig.drain(), [Output::Report(State::Starting, None), Output::Probe]);
+    assert_eq!(rig.drain(), [STARTING, Output::Probe]);
 }
 
 #[test]

@@ -31,9 +31,9 @@ fn a_prompt_that_is_too_long_is_tried_once_more_after_a_compaction() {
 fn the_state_shown_is_compacting_while_it_does() {
     let mut rig = Rig::running();
     rig.overflow();
-    assert!(rig.drain().contains(&Output::Report(State::Compacting, None)));
+    assert!(rig.drain().contains(&Output::Report(HarnessState::Compacting, None)));
     rig.compacted(Ok(10));
-    assert!(rig.drain().contains(&Output::Report(State::Thinking, None)));
+    assert!(rig.drain().contains(&Output::Report(HarnessState::Thinking, None)));
 }
 
 #[test]

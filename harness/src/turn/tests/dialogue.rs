@@ -40,17 +40,14 @@ fn refused() -> Rig {
     rig.fail_login_twice();
     rig.drain();
     rig.feed(parked(Outcome::AuthFailed, None, rig.now));
-    assert!(rig.drain().contains(&Output::Report(State::NeedsLogin, None)));
+    assert!(rig.drain().contains(&NEEDS_LOGIN));
     rig
 }
 
 fn without_login() -> Rig {
     let mut rig = Rig::starting();
     rig.feed(found(false));
-    assert_eq!(
-        rig.drain(),
-        [Output::WatchLogin, Output::Report(State::NeedsLogin, None), Output::Begin]
-    );
+    assert_eq!(rig.drain(), [Output::WatchLogin, NEEDS_LOGIN, Output::Begin]);
     rig
 }
 
@@ -155,11 +152,7 @@ fn after_a_compaction_by_order_the_login_is_waited_for_as_before() {
     rig.drain();
     rig.feed(parked(Outcome::AuthFailed, None, rig.now));
     let outputs = rig.drain();
-    assert!(
-        outputs.contains(&Output::WatchLogin)
-            && outputs.contains(&Output::Report(State::NeedsLogin, None)),
-        "{outputs:?}"
-    );
+    assert!(outputs.contains(&Output::WatchLogin) && outputs.contains(&NEEDS_LOGIN), "{outputs:?}");
 }
 
 #[test]

@@ -58,13 +58,8 @@ fn a_rate_limit_parks_until_it_ends() {
     let retry = ending.retry_time.expect("it was reported").0;
     assert!((2_000_000..2_010_000).contains(&retry), "{retry}");
     rig.feed(parked(Outcome::RateLimited, Some(60), rig.now));
-    assert_eq!(
-        rig.drain(),
-        [
-            Output::Report(State::RateLimited, Some(rig.now.wall.after(Duration::from_secs(60)))),
-            Output::Begin
-        ]
-    );
+    let until = Some(rig.now.wall.after(Duration::from_secs(60)));
+    assert_eq!(rig.drain(), [Output::Report(HarnessState::RateLimited, until), Output::Begin]);
     rig.sleep();
     assert_eq!(rig.drain(), [IDLE]);
 }
@@ -104,7 +99,7 @@ fn a_login_that_fails_twice_is_waited_for() {
         "{outputs:?}"
     );
     rig.feed(parked(Outcome::AuthFailed, None, rig.now));
-    assert_eq!(rig.drain(), [Output::Report(State::NeedsLogin, None), Output::Begin]);
+    assert_eq!(rig.drain(), [NEEDS_LOGIN, Output::Begin]);
     rig.feed(Input::LoggedIn);
     // The report is what ends the park.
     assert_eq!(rig.drain(), [IDLE]);
