@@ -6,12 +6,13 @@ use clap::{Parser, Subcommand};
 
 use crate::command::{
     agent, agents, answer, ask, backup, completions, config, dead_letters, doctor, drain, events,
-    inbox, login, loose_ends, questions, reminders, search, send, stats, status, top, topology,
-    trace, turn, up,
+    inbox, login, loose_ends, questions, reminders, search, send, stats, status, topology, trace,
+    turn, up,
 };
 use crate::context::{Context, Global};
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::top;
 
 const AFTER_HELP: &str = "\
 Data goes to stdout, everything else to stderr. Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 denied, 5 conflict, \
@@ -44,7 +45,7 @@ enum Command {
     #[command(subcommand)]
     Agent(agent::Agent),
     /// The tree of agents, with what they do
-    Topology(topology::Topology),
+    Topology,
     /// Turns: what ran, what runs, and commands to a harness
     #[command(subcommand)]
     Turn(turn::Turn),
@@ -57,16 +58,21 @@ enum Command {
     /// Mail that used up its attempts
     DeadLetters(dead_letters::DeadLetters),
     Trace(trace::Trace),
-    Status(status::StatusCommand),
+    /// How the broker is, and what needs attention.
+    ///
+    /// Ends with exit code 8 if something does: the database cannot be written, the broker is
+    /// draining, an agent starts no turns or has mail but no harness, mail is held or dead, or
+    /// agents are not isolated, or partly, and the configuration does not accept that.
+    Status,
     Doctor(doctor::Doctor),
     /// The hive on a screen, live: what waits on you, what is stuck, and what everyone does
-    Top(top::Top),
+    Top,
     /// Check a configuration file
     #[command(subcommand)]
     Config(config::Config),
     Backup(backup::Backup),
     /// Shut the broker down in good order
-    Drain(drain::Drain),
+    Drain,
     Completions(completions::Completions),
 }
 
@@ -75,32 +81,33 @@ impl Cli {
     pub(crate) async fn run(self) -> Result<Exit, Failure> {
         let mut context = Context::new(&self.global);
         match self.command {
-            Command::Up(up) => up.run(context).await,
-            Command::Inbox(inbox) => inbox.run(&mut context).await,
-            Command::Send(send) => send.run(&mut context).await,
-            Command::Ask(ask) => ask.run(&mut context).await,
-            Command::Questions(questions) => questions.run(&mut context).await,
-            Command::Answer(answer) => answer.run(&mut context).await,
-            Command::Search(search) => search.run(&mut context).await,
-            Command::Agents(agents) => agents.run(&mut context).await,
-            Command::Agent(agent) => agent.run(&mut context).await,
-            Command::Topology(topology) => topology.run(&mut context).await,
-            Command::Turn(turn) => turn.run(&mut context).await,
-            Command::Stats(stats) => stats.run(&mut context).await,
-            Command::Login(login) => login.run(&mut context).await,
-            Command::Reminders(reminders) => reminders.run(&mut context).await,
-            Command::LooseEnds(loose_ends) => loose_ends.run(&mut context).await,
-            Command::Events(events) => events.run(&mut context).await,
-            Command::DeadLetters(dead_letters) => dead_letters.run(&mut context).await,
-            Command::Trace(trace) => trace.run(&mut context).await,
-            Command::Status(status) => status.run(&mut context).await,
-            Command::Doctor(doctor) => doctor.run(&mut context).await,
-            Command::Top(top) => top.run(&mut context).await,
-            Command::Config(config) => config.run(&mut context),
-            Command::Backup(backup) => backup.run(&mut context).await,
-            Command::Drain(drain) => drain.run(&mut context).await,
-            Command::Completions(completions) => completions.run(&mut context),
+            Command::Up(up) => up.run(context).await?,
+            Command::Inbox(inbox) => return inbox.run(&mut context).await,
+            Command::Send(send) => send.run(&mut context).await?,
+            Command::Ask(ask) => ask.run(&mut context).await?,
+            Command::Questions(questions) => questions.run(&mut context).await?,
+            Command::Answer(answer) => answer.run(&mut context).await?,
+            Command::Search(search) => search.run(&mut context).await?,
+            Command::Agents(agents) => agents.run(&mut context).await?,
+            Command::Agent(agent) => return agent.run(&mut context).await,
+            Command::Topology => topology::run(&mut context).await?,
+            Command::Turn(turn) => turn.run(&mut context).await?,
+            Command::Stats(stats) => stats.run(&mut context).await?,
+            Command::Login(login) => login.run(&mut context).await?,
+            Command::Reminders(reminders) => reminders.run(&mut context).await?,
+            Command::LooseEnds(loose_ends) => loose_ends.run(&mut context).await?,
+            Command::Events(events) => events.run(&mut context).await?,
+            Command::DeadLetters(dead_letters) => dead_letters.run(&mut context).await?,
+            Command::Trace(trace) => trace.run(&mut context).await?,
+            Command::Status => return status::run(&mut context).await,
+            Command::Doctor(doctor) => return doctor.run(&mut context).await,
+            Command::Top => top::run(&context).await?,
+            Command::Config(config) => return config.run(&mut context),
+            Command::Backup(backup) => backup.run(&mut context).await?,
+            Command::Drain => drain::run(&mut context).await?,
+            Command::Completions(completions) => completions.run(&mut context)?,
         }
+        Ok(Exit::Ok)
     }
 }
 

@@ -4,12 +4,12 @@
 //! Invariant: a mutation is repeated only under the request id of the first try, and only when the
 //! transport was lost; an answer is final.
 
-use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hive_proto::connect::connect;
 use hive_proto::v1::admin_service_client::AdminServiceClient;
+use hive_proto::v1::command::Command as Order;
 use hive_proto::v1::event_service_client::EventServiceClient;
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
@@ -18,6 +18,10 @@ use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::reminder_service_client::ReminderServiceClient;
 use hive_proto::v1::topology_service_client::TopologyServiceClient;
 use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
+use hive_proto::v1::{
+    Command, DeliveryKey, DropDeliveryRequest, RedriveDeliveryRequest, ReleaseDeliveryRequest,
+    SendCommandRequest,
+};
 use tonic::transport::Channel;
 use tonic::{Code, Response, Status};
 
@@ -60,10 +64,7 @@ pub(crate) struct Broker {
 
 impl Broker {
     pub(crate) async fn connect(path: &Path, timeout: Duration) -> Result<Self, Failure> {
-        let channel = tokio::time::timeout(timeout, connect(path))
-            .await
-            .map_err(|_| timed_out(timeout, false))??;
-        Ok(Self { channel, timeout })
+        Ok(Self { channel: within(timeout, connect(path)).await??, timeout })
     }
 
     pub(crate) fn admin(&self) -> Admin {
@@ -107,10 +108,7 @@ impl Broker {
         &self,
         call: impl Future<Output = Result<Response<T>, Status>>,
     ) -> Result<T, Failure> {
-        let answer = tokio::time::timeout(self.timeout, call)
-            .await
-            .map_err(|_| timed_out(self.timeout, false))?;
-        Ok(answer?.into_inner())
+        Ok(within(self.timeout, call).await??.into_inner())
     }
 
     /// Makes a change, once: the request, with its id, is sent again if the transport was lost.
@@ -121,15 +119,73 @@ impl Broker {
         call: impl AsyncFn(&mut C, Q) -> Result<Response<T>, Status>,
     ) -> Result<T, Failure> {
         let once = async || {
+            let seconds = self.timeout.as_secs_f64();
             tokio::time::timeout(self.timeout, call(&mut client.clone(), request.clone()))
                 .await
-                .map_err(|_| timed_out(self.timeout, true))
+                .map_err(|_| Failure::TimedOut { seconds, mutation: true })
         };
         let answer = match once().await? {
             Err(status) if transport_was_lost(&status) => once().await?,
             answer => answer,
         };
         Ok(answer?.into_inner())
+    }
+}
+
+/// What the operator does with a dead letter or a held delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settlement {
+    Drop,
+    Redrive,
+    Release,
+}
+
+impl Settlement {
+    /// Returns the word for a delivery to which this was done.
+    pub(crate) fn done(self) -> &'static str {
+        match self {
+            Self::Drop => "dropped",
+            Self::Redrive => "redriven",
+            Self::Release => "released",
+        }
+    }
+}
+
+impl Broker {
+    /// Settles a delivery.
+    pub(crate) async fn settle(
+        &self,
+        settlement: Settlement,
+        request_id: String,
+        key: DeliveryKey,
+    ) -> Result<(), Failure> {
+        let (admin, key) = (self.admin(), Some(key));
+        match settlement {
+            Settlement::Drop => {
+                let request = DropDeliveryRequest { request_id, key };
+                self.change(admin, request, Admin::drop_delivery).await.map(drop)
+            }
+            Settlement::Redrive => {
+                let request = RedriveDeliveryRequest { request_id, key };
+                self.change(admin, request, Admin::redrive_delivery).await.map(drop)
+            }
+            Settlement::Release => {
+                let request = ReleaseDeliveryRequest { request_id, key };
+                self.change(admin, request, Admin::release_delivery).await.map(drop)
+            }
+        }
+    }
+
+    /// Gives a harness a command; returns its id.
+    pub(crate) async fn command(
+        &self,
+        request_id: String,
+        agent: String,
+        order: Order,
+    ) -> Result<u64, Failure> {
+        let command = Some(Command { id: 0, create_time: None, command: Some(order) });
+        let request = SendCommandRequest { request_id, agent, command };
+        Ok(self.change(self.admin(), request, Admin::send_command).await?.command_id)
     }
 }
 
@@ -144,8 +200,13 @@ pub(crate) fn transport_was_lost(status: &Status) -> bool {
         && matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled)
 }
 
-fn timed_out(timeout: Duration, mutation: bool) -> Failure {
-    Failure::TimedOut { seconds: timeout.as_secs_f64(), mutation }
+/// Waits for an answer to a call that changes nothing, at most this long.
+pub(crate) async fn within<T>(
+    timeout: Duration,
+    answer: impl Future<Output = T>,
+) -> Result<T, Failure> {
+    let timed_out = |_| Failure::TimedOut { seconds: timeout.as_secs_f64(), mutation: false };
+    tokio::time::timeout(timeout, answer).await.map_err(timed_out)
 }
 
 /// A fresh request id.

@@ -4,7 +4,6 @@ use clap::Args;
 
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::fetch;
 use crate::view::agent::Agent;
 
@@ -17,10 +16,9 @@ pub(crate) struct Agents {
 }
 
 impl Agents {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let agents: Vec<Agent> =
             fetch::agents(&context.broker().await?, self.all, fetch::ALL).await?;
-        context.out.list(&agents)?;
-        Ok(Exit::Ok)
+        context.out.list(&agents)
     }
 }

@@ -12,7 +12,6 @@ use crate::complete;
 use crate::connect::{Broker, Questions, request_id, require};
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::feed::questions::{QuestionFeed, Step};
 use crate::input::text_or_stdin;
 use crate::output::note;
@@ -52,7 +51,7 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let request = AskQuestionRequest {
             request_id: request_id(),
             to: Some(recipient(&self.agent)?),
@@ -69,8 +68,7 @@ impl Ask {
         if self.wait {
             return wait(context, &broker, question.id, &self.agent).await;
         }
-        context.out.one_as(&question, |question, _| question.id.to_string())?;
-        Ok(Exit::Ok)
+        context.out.one_as(&question, |question, _| question.id.to_string())
     }
 }
 
@@ -87,12 +85,7 @@ fn recipient(name: &str) -> Result<Recipient, Failure> {
 }
 
 /// Waits for the outcome, and ends as it says.
-async fn wait(
-    context: &mut Context,
-    broker: &Broker,
-    id: u64,
-    agent: &str,
-) -> Result<Exit, Failure> {
+async fn wait(context: &mut Context, broker: &Broker, id: u64, agent: &str) -> Result<(), Failure> {
     note(&format!("question {id} is asked; waiting for {}", visible_line(agent)));
     let timed_out = |seconds| Failure::AnswerTimedOut { id, seconds };
     let outcome = outcome(context, broker, id);
@@ -106,7 +99,7 @@ async fn wait(
     if context.out.json || failure.is_none() {
         context.out.one_as(&question, Question::answer)?;
     }
-    failure.map_or(Ok(Exit::Ok), Err)
+    failure.map_or(Ok(()), Err)
 }
 
 async fn outcome(

@@ -8,7 +8,6 @@ use clap_complete::env::Shells;
 use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 
 const PROGRAM: &str = "hivectl";
 
@@ -61,7 +60,7 @@ impl Shell {
 }
 
 impl Completions {
-    pub(crate) fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) fn run(self, context: &mut Context) -> Result<(), Failure> {
         let shells = Shells::builtins();
         let shell = shells.completer(self.shell.name()).expect("clap knows all of these shells");
         let mut script = Vec::new();
@@ -73,8 +72,7 @@ impl Completions {
             &mut script,
         );
         written.map_err(Failure::Output)?;
-        context.out.line(String::from_utf8_lossy(&script).trim_matches('\n'))?;
-        Ok(Exit::Ok)
+        context.out.line(String::from_utf8_lossy(&script).trim_matches('\n'))
     }
 }
 

@@ -7,7 +7,6 @@ use crate::complete;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::feed::{Feed, Step};
 use crate::interrupt::until_interrupted;
 use crate::output::note;
@@ -35,7 +34,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let broker = context.broker().await?;
         let events = match self.after {
             Some(after) => list(&broker, after, &self.agent).await?.0,
@@ -43,7 +42,7 @@ impl Events {
         };
         if !self.follow {
             context.out.list(&events)?;
-            return Ok(Exit::Ok);
+            return Ok(());
         }
         let last = match events.last() {
             Some(event) => Some(event.sequence),
@@ -53,7 +52,7 @@ impl Events {
             context.out.one(event)?;
         }
         let ended = until_interrupted(follow(context, &broker, &self.agent, last)).await;
-        ended.unwrap_or(Ok(Exit::Ok))
+        ended.unwrap_or(Ok(()))
     }
 }
 
@@ -62,7 +61,7 @@ async fn follow(
     broker: &Broker,
     agent: &str,
     after: Option<u64>,
-) -> Result<Exit, Failure> {
+) -> Result<(), Failure> {
     let (mut feed, gap) = Feed::open(context, broker, agent, after).await?;
     if gap {
         note(PRUNED);

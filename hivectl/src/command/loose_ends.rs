@@ -8,7 +8,6 @@ use crate::complete;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::fetch;
 use crate::view::loose_end::LooseEnd;
 
@@ -25,11 +24,10 @@ pub(crate) struct LooseEnds {
 }
 
 impl LooseEnds {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let (broker, agent) = (context.broker().await?, self.agent.unwrap_or_default());
         let loose_ends: Vec<LooseEnd> = fetch::loose_ends(&broker, &agent, fetch::ALL).await?;
-        context.out.list(&loose_ends)?;
-        Ok(Exit::Ok)
+        context.out.list(&loose_ends)
     }
 }
 

@@ -6,7 +6,6 @@ use hive_proto::v1::{SearchMessagesRequest, SearchMessagesResponse};
 use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::output::note;
 use crate::view::hit::Hit;
 use crate::view::search_words::SearchWords;
@@ -33,7 +32,7 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let broker = context.broker().await?;
         let query = self.words.join(" ");
         let words = SearchWords::of(&query);
@@ -69,6 +68,6 @@ impl Search {
         if more && !context.out.json {
             note(&format!("these are the newest {}; there is more: --limit shows it", self.limit));
         }
-        Ok(Exit::Ok)
+        Ok(())
     }
 }

@@ -10,7 +10,6 @@ use crate::complete;
 use crate::connect::{Messages, request_id};
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::input::text_or_stdin;
 use crate::output::note;
 use crate::view::receipt::Receipt;
@@ -32,7 +31,7 @@ pub(crate) struct Send {
 }
 
 impl Send {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let to = Some(recipient(&self.to)?);
         let body = text_or_stdin(self.body)?;
         if body.is_empty() {
@@ -50,7 +49,7 @@ impl Send {
                 receipt.skipped_agents.join(", ")
             ));
         }
-        Ok(Exit::Ok)
+        Ok(())
     }
 }
 

@@ -8,7 +8,6 @@ use hive_proto::v1::GetTurnStatsRequest;
 use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::span::{span, wire};
 use crate::view::turn_stats::TurnStats;
 
@@ -35,7 +34,7 @@ pub(crate) struct Stats {
 }
 
 impl Stats {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let Self { agent, window } = self;
         let broker = context.broker().await?;
         let request = GetTurnStatsRequest {
@@ -43,7 +42,6 @@ impl Stats {
             window: Some(wire(window)),
         };
         let response = broker.read(broker.turns().get_turn_stats(request)).await?;
-        context.out.one(&TurnStats::new(agent, response))?;
-        Ok(Exit::Ok)
+        context.out.one(&TurnStats::new(agent, response))
     }
 }

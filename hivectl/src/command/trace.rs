@@ -14,7 +14,6 @@ use crate::complete;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::fetch;
 use crate::output::text::visible_line;
 use crate::view::event::Event;
@@ -39,7 +38,7 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let broker = context.broker().await?;
         // A wrong id is refused here, in the broker's words.
         let message = fetch::message::<Message>(&broker, self.id).await?;
@@ -73,8 +72,7 @@ impl Trace {
                 after_ms: after,
             });
         }
-        context.out.list(&hops)?;
-        Ok(Exit::Ok)
+        context.out.list(&hops)
     }
 }
 

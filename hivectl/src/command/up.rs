@@ -6,7 +6,6 @@ use clap::Args;
 
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::supervise::{self, Options};
 
 const AFTER_HELP: &str = "\
@@ -44,7 +43,7 @@ pub(crate) struct Up {
 }
 
 impl Up {
-    pub(crate) async fn run(self, context: Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: Context) -> Result<(), Failure> {
         let Self { config, state, claude, fallback_claude, no_isolation } = self;
         let options = Options { config, state, claude, fallback_claude, no_isolation };
         supervise::run(options, context).await

@@ -121,19 +121,6 @@ impl Output {
         views.iter().try_for_each(|view| self.one(view))
     }
 
-    /// Prints what was done, also where not all of it could be; then the first failure is the
-    /// result.
-    pub(crate) fn outcome<V: Text>(
-        &mut self,
-        done: &[V],
-        ended: Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        if ended.is_ok() || !done.is_empty() {
-            self.each(done)?;
-        }
-        ended
-    }
-
     /// Prints a line of text as it is; only for what has no JSON.
     pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
         self.write(&format!("{text}\n"))

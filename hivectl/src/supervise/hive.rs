@@ -22,7 +22,6 @@ use tokio::sync::watch;
 
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::output::note;
 use crate::spawn::spawn;
 use crate::supervise::broker::link::Registrar;
@@ -59,7 +58,7 @@ pub(crate) struct Options {
 }
 
 /// Runs a hive until it is asked to end, or drained.
-pub(crate) async fn run(options: Options, mut context: Context) -> Result<Exit, Failure> {
+pub(crate) async fn run(options: Options, mut context: Context) -> Result<(), Failure> {
     // bubblewrap passes what it inherits on to the agent.
     close_fds::set_fds_cloexec(FIRST_OTHER_FD, &[]);
     let plan = Arc::new(Plan::make(&options.config, &options.state)?);
@@ -104,7 +103,7 @@ pub(crate) async fn run(options: Options, mut context: Context) -> Result<Exit, 
     let why = hive.run(&mut signals, &mut wanted, &mut ended, &registry).await;
     watching.abort();
     hive.end(why, &mut signals.stop, &mut ended, &registry).await;
-    Ok(Exit::Ok)
+    Ok(())
 }
 
 /// Chooses the level of each agent that can be started.

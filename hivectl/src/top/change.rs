@@ -4,6 +4,7 @@
 //! rows may move while somebody thinks.
 
 use super::item::Key;
+use crate::connect::Settlement;
 
 /// A change that somebody asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,12 +17,8 @@ pub(crate) enum Change {
     CancelTurn { agent: String, turn: u64 },
     /// Compacts an agent's conversation, once no turn runs.
     Compact { agent: String },
-    /// Puts a dead letter back into its inbox.
-    Redrive { agent: String, message: u64 },
     /// Settles a dead letter or a held delivery.
-    Drop { agent: String, message: u64 },
-    /// Puts a held delivery back into its inbox.
-    Release { agent: String, message: u64 },
+    Settle { how: Settlement, agent: String, message: u64 },
     /// Marks mail of the operator as read.
     Ack { message: u64 },
 }
@@ -29,7 +26,6 @@ pub(crate) enum Change {
 impl Change {
     /// Describes it for the status line.
     pub(crate) fn describe(&self) -> Description {
-        let message = |agent: &str, id: &u64| format!("message {id} of {agent}");
         match self {
             Self::Answer { question, .. } => {
                 Description::new("answering", &format!("question {question}"), "answered")
@@ -46,14 +42,13 @@ impl Change {
                 done: format!("{agent} is told to compact its conversation, once no turn runs"),
                 failed: format!("{agent} not told to compact"),
             },
-            Self::Redrive { agent, message: id } => {
-                Description::new("redriving", &message(agent, id), "redriven")
-            }
-            Self::Drop { agent, message: id } => {
-                Description::new("dropping", &message(agent, id), "dropped")
-            }
-            Self::Release { agent, message: id } => {
-                Description::new("releasing", &message(agent, id), "released")
+            Self::Settle { how, agent, message } => {
+                let doing = match how {
+                    Settlement::Drop => "dropping",
+                    Settlement::Redrive => "redriving",
+                    Settlement::Release => "releasing",
+                };
+                Description::new(doing, &format!("message {message} of {agent}"), how.done())
             }
             Self::Ack { message } => Description {
                 doing: format!("marking message {message} as read ..."),
@@ -74,13 +69,10 @@ impl Change {
             Self::Compact { agent } => Some(format!(
                 "compact the conversation of {agent}? its model goes on with a summary (y/n)"
             )),
-            Self::Drop { agent, message } => {
+            Self::Settle { how: Settlement::Drop, agent, message } => {
                 Some(format!("drop message {message} of {agent}? it is never delivered (y/n)"))
             }
-            Self::Answer { .. }
-            | Self::Redrive { .. }
-            | Self::Release { .. }
-            | Self::Ack { .. } => None,
+            Self::Answer { .. } | Self::Settle { .. } | Self::Ack { .. } => None,
         }
     }
 
@@ -92,14 +84,12 @@ impl Change {
                 Key::Question(id),
             ) => question == id,
             (Self::Ack { message }, Key::Mail(id)) => message == id,
-            (
-                Self::Redrive { agent, message } | Self::Drop { agent, message },
-                Key::DeadLetter(inbox, id),
-            )
-            | (
-                Self::Release { agent, message } | Self::Drop { agent, message },
-                Key::Held(inbox, id),
-            ) => agent == inbox && message == id,
+            (Self::Settle { how, agent, message }, Key::DeadLetter(inbox, id)) => {
+                *how != Settlement::Release && agent == inbox && message == id
+            }
+            (Self::Settle { how, agent, message }, Key::Held(inbox, id)) => {
+                *how != Settlement::Redrive && agent == inbox && message == id
+            }
             _ => false,
         }
     }
@@ -214,7 +204,8 @@ mod tests {
     #[test]
     fn a_change_of_unknown_outcome_keeps_its_request_id_and_others_get_their_own() {
         let mut changes = Changes::new("s".to_owned());
-        let redrive = |message| Change::Redrive { agent: "bob".to_owned(), message };
+        let redrive =
+            |message| Change::Settle { how: Settlement::Redrive, agent: "bob".to_owned(), message };
         let first = changes.begin(redrive(12)).expect("it begins");
         assert_eq!(first.request_id, "s-1");
         assert_eq!(changes.begin(redrive(12)), None, "it is under way");
@@ -239,7 +230,7 @@ mod tests {
     #[test]
     fn only_what_it_is_about_goes_by_a_change() {
         let mut changes = Changes::new("s".to_owned());
-        let drop = Change::Drop { agent: "bob".to_owned(), message: 12 };
+        let drop = Change::Settle { how: Settlement::Drop, agent: "bob".to_owned(), message: 12 };
         let asked = changes.begin(drop).expect("it begins");
         changes.end(&asked, &Outcome::Done);
         assert!(changes.settle(&Key::DeadLetter("bob".to_owned(), 12)));

@@ -25,7 +25,6 @@ use super::update::{Action, Event, update};
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::interrupt::interrupted;
 use crate::output::note;
 use crate::output::text::visible_line;
@@ -34,7 +33,7 @@ use crate::output::text::visible_line;
 const QUIT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Shows the hive until somebody quits.
-pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
+pub(crate) async fn run(context: &Context) -> Result<(), Failure> {
     if !usable_terminal() {
         return Err(Failure::NoTerminal);
     }
@@ -49,7 +48,7 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, Failure> {
     let ended = driver.show(&mut state, &mut screen).await;
     drop(screen);
     driver.finish().await;
-    ended.map(|()| Exit::Ok)
+    ended
 }
 
 fn usable_terminal() -> bool {

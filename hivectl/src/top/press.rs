@@ -4,6 +4,7 @@
 //! about.
 
 use hive_core::time::Now;
+use hive_proto::v1::Delivery;
 
 use super::answer::{Filled, Form};
 use super::change::Change;
@@ -12,6 +13,7 @@ use super::item::{Item, Key as Name, message_id};
 use super::key::{Key, Move};
 use super::state::{Dialog, Link, Pane, State, Tone};
 use super::update::Action;
+use crate::connect::Settlement;
 
 /// The keys and what they do, as help lists them.
 pub(crate) const KEYS: [(&str, &str); 15] = [
@@ -202,6 +204,10 @@ enum Meant {
 
 /// What a letter means on a row, or why it means nothing there.
 fn meant(letter: char, item: Item<'_>) -> Result<Meant, String> {
+    let settle = |how, delivery: &Delivery| {
+        let (agent, message) = (delivery.agent.clone(), message_id(delivery));
+        Change::Settle { how, agent, message }
+    };
     let change = match (letter, item) {
         ('a', Item::Question(question)) => return Ok(Meant::Answer(Form::new(question))),
         ('c', Item::Question(question)) => Change::CancelQuestion { question: question.id },
@@ -214,15 +220,11 @@ fn meant(letter: char, item: Item<'_>) -> Result<Meant, String> {
         ('C', Item::Agent(agent) | Item::Parked(agent) | Item::Login(agent)) => {
             Change::Compact { agent: agent.name.clone() }
         }
-        ('d', Item::DeadLetter(delivery)) => {
-            Change::Redrive { agent: delivery.agent.clone(), message: message_id(delivery) }
-        }
+        ('d', Item::DeadLetter(delivery)) => settle(Settlement::Redrive, delivery),
         ('x', Item::DeadLetter(delivery) | Item::Held(delivery)) => {
-            Change::Drop { agent: delivery.agent.clone(), message: message_id(delivery) }
+            settle(Settlement::Drop, delivery)
         }
-        ('r', Item::Held(delivery)) => {
-            Change::Release { agent: delivery.agent.clone(), message: message_id(delivery) }
-        }
+        ('r', Item::Held(delivery)) => settle(Settlement::Release, delivery),
         ('m', Item::Mail(delivery)) => Change::Ack { message: message_id(delivery) },
         _ => {
             let what = match letter {

@@ -23,6 +23,13 @@ pub(crate) struct Done {
     pub(crate) sentence: String,
 }
 
+impl Done {
+    /// Describes a change to an agent, or to the hive.
+    pub(crate) fn new(done: &'static str, agent: Option<String>, sentence: String) -> Self {
+        Self { done, agent, sentence, ..Self::default() }
+    }
+}
+
 impl Text for Done {
     fn text(&self, _: &Style) -> String {
         visible_line(&self.sentence)

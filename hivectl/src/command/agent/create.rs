@@ -8,7 +8,6 @@ use crate::complete;
 use crate::connect::{Admin, request_id, require};
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::output::note;
 use crate::view::agent::Agent;
 
@@ -44,7 +43,7 @@ pub(crate) struct Create {
 }
 
 impl Create {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let broker = context.broker().await?;
         let request = CreateAgentRequest {
             request_id: request_id(),
@@ -58,7 +57,7 @@ impl Create {
         let response = broker.change(broker.admin(), request, Admin::create_agent).await?;
         context.out.one::<Agent>(&require(response.agent, "agent")?)?;
         note(&format!("its socket is {}", response.socket_path));
-        Ok(Exit::Ok)
+        Ok(())
     }
 
     /// The policy, if anything was said about it; what was not said is the default.

@@ -36,14 +36,15 @@ pub(crate) enum Agent {
 impl Agent {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         match self {
-            Self::Show(show) => show.run(context).await,
-            Self::Create(create) => create.run(context).await,
-            Self::Start(start) => start.run(context).await,
-            Self::Stop(stop) => stop.run(context).await,
-            Self::Restart(restart) => restart.run(context).await,
-            Self::Remove(remove) => remove.run(context).await,
-            Self::SetParent(set_parent) => set_parent.run(context).await,
-            Self::SetPolicy(set_policy) => set_policy.run(context).await,
+            Self::Show(show) => show.run(context).await?,
+            Self::Create(create) => create.run(context).await?,
+            Self::Start(start) => start.run(context).await?,
+            Self::Stop(stop) => stop.run(context).await?,
+            Self::Restart(restart) => restart.run(context).await?,
+            Self::Remove(remove) => return remove.run(context).await,
+            Self::SetParent(set_parent) => set_parent.run(context).await?,
+            Self::SetPolicy(set_policy) => set_policy.run(context).await?,
         }
+        Ok(Exit::Ok)
     }
 }

@@ -89,7 +89,7 @@ impl Remove {
                 ("purged", format!("{name} is purged; {dropped} dropped; {directories}"))
             }
         };
-        context.out.one(&Done { done, agent: Some(self.name), sentence, ..Done::default() })?;
+        context.out.one(&Done::new(done, Some(self.name), sentence))?;
         Ok(Exit::Ok)
     }
 }

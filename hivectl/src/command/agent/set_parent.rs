@@ -8,7 +8,6 @@ use crate::complete;
 use crate::connect::{Admin, request_id, require};
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::view::agent::Agent;
 
 /// Move an agent in the tree.
@@ -23,12 +22,11 @@ pub(crate) struct SetParent {
 }
 
 impl SetParent {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let broker = context.broker().await?;
         let parent = if self.parent == OPERATOR { String::new() } else { self.parent };
         let request = SetParentRequest { request_id: request_id(), name: self.name, parent };
         let response = broker.change(broker.admin(), request, Admin::set_parent).await?;
-        context.out.one::<Agent>(&require(response.agent, "agent")?)?;
-        Ok(Exit::Ok)
+        context.out.one::<Agent>(&require(response.agent, "agent")?)
     }
 }

@@ -14,7 +14,6 @@ use crate::complete;
 use crate::connect::{Admin, request_id, require};
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::view::agent::Agent;
 
 /// What is said to take a field back to its default.
@@ -84,7 +83,7 @@ impl<N: FromStr<Err: Display>> FromStr for Quota<N> {
 }
 
 impl SetPolicy {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let broker = context.broker().await?;
         let (policy, paths) = self.change();
         let request = SetPolicyRequest {
@@ -94,8 +93,7 @@ impl SetPolicy {
             update_mask: Some(FieldMask { paths }),
         };
         let response = broker.change(broker.admin(), request, Admin::set_policy).await?;
-        context.out.one_as(&require(response.agent, "agent")?, Agent::policy)?;
-        Ok(Exit::Ok)
+        context.out.one_as(&require(response.agent, "agent")?, Agent::policy)
     }
 
     /// The new values, and the names of the fields that change.

@@ -7,7 +7,6 @@ use crate::complete;
 use crate::connect::{Admin, request_id, require};
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::feed::{Feed, Step};
 use crate::fetch;
 use crate::output::note;
@@ -38,7 +37,7 @@ pub(crate) struct Start {
 }
 
 impl Stop {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let broker = context.broker().await?;
         // Before the stop, so that the end of the turn cannot be missed.
         let feed = if self.wait {
@@ -61,13 +60,7 @@ impl Stop {
                 format!("{} is stopped; turn {turn} has ended", self.name)
             }
         };
-        context.out.one(&Done {
-            done: "stopped",
-            agent: Some(self.name),
-            sentence,
-            ..Done::default()
-        })?;
-        Ok(Exit::Ok)
+        context.out.one(&Done::new("stopped", Some(self.name), sentence))
     }
 }
 
@@ -103,7 +96,7 @@ async fn handed_back(
 }
 
 impl Start {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let broker = context.broker().await?;
         let request = StartAgentRequest { request_id: request_id(), name: self.name.clone() };
         let response = broker.change(broker.admin(), request, Admin::start_agent).await?;
@@ -113,12 +106,6 @@ impl Start {
         } else {
             format!("{} is started; it runs turns once its harness is attached", self.name)
         };
-        context.out.one(&Done {
-            done: "started",
-            agent: Some(self.name),
-            sentence,
-            ..Done::default()
-        })?;
-        Ok(Exit::Ok)
+        context.out.one(&Done::new("started", Some(self.name), sentence))
     }
 }

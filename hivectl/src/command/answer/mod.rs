@@ -9,7 +9,6 @@ use crate::complete;
 use crate::connect::{Questions, request_id, require};
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::fetch;
 use crate::input::{self, text_or_stdin};
 use crate::view::question::{Closed, Question};
@@ -39,7 +38,7 @@ struct Given {
 }
 
 impl Answer {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let question_id = self.id;
         let nothing = self.text.is_none() && self.choices.is_empty();
         if nothing && !input::is_terminal() {
@@ -66,7 +65,6 @@ impl Answer {
             AnswerQuestionRequest { request_id: request_id(), question_id, choices, text };
         let response =
             broker.change(broker.questions(), request, Questions::answer_question).await?;
-        context.out.one(&Closed(require(response.question, "question")?))?;
-        Ok(Exit::Ok)
+        context.out.one(&Closed(require(response.question, "question")?))
     }
 }

@@ -19,7 +19,6 @@ pub(crate) use self::error::BackupError;
 use self::file::Unfinished;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::interrupt::until_interrupted;
 use crate::output::note;
 use crate::output::progress::Progress;
@@ -45,7 +44,7 @@ pub(crate) struct Backup {
 }
 
 impl Backup {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let begin = Instant::now();
         if self.path.as_os_str() == "-" {
             return self.to_stdout(context).await;
@@ -65,10 +64,10 @@ impl Backup {
         if !context.out.json {
             note(HOW_TO_RESTORE);
         }
-        Ok(Exit::Ok)
+        Ok(())
     }
 
-    async fn to_stdout(&self, context: &mut Context) -> Result<Exit, Failure> {
+    async fn to_stdout(&self, context: &mut Context) -> Result<(), Failure> {
         if context.out.json {
             return Err(BackupError::NoRoomForJson.into());
         }
@@ -89,7 +88,7 @@ impl Backup {
         };
         until_interrupted(work).await.unwrap_or(Err(BackupError::Interrupted.into()))?;
         note(HOW_TO_RESTORE);
-        Ok(Exit::Ok)
+        Ok(())
     }
 }
 

@@ -5,7 +5,6 @@ use clap::Args;
 use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::fetch;
 use crate::view::delivery::DeadLetter;
 
@@ -18,10 +17,9 @@ pub(crate) struct List {
 }
 
 impl List {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let (broker, agent) = (context.broker().await?, self.agent.unwrap_or_default());
         let letters: Vec<DeadLetter> = fetch::dead_letters(&broker, &agent, fetch::ALL).await?;
-        context.out.list(&letters)?;
-        Ok(Exit::Ok)
+        context.out.list(&letters)
     }
 }

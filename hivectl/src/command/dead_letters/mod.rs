@@ -7,9 +7,9 @@ mod show;
 use clap::{Args, Subcommand};
 use hive_proto::v1::DeliveryKey;
 
+use crate::connect::Settlement;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::view::delivery::Delivery;
 
 /// Mail that used up its attempts.
@@ -36,13 +36,13 @@ enum Verb {
 }
 
 impl DeadLetters {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         match self.verb {
             None => self.list.run(context).await,
             Some(Verb::List(list)) => list.run(context).await,
             Some(Verb::Show(show)) => show.run(context).await,
-            Some(Verb::Redrive(which)) => which.redrive(context).await,
-            Some(Verb::Drop(which)) => which.drop(context).await,
+            Some(Verb::Redrive(which)) => which.run(context, Settlement::Redrive).await,
+            Some(Verb::Drop(which)) => which.run(context, Settlement::Drop).await,
         }
     }
 }

@@ -1,14 +1,13 @@
 //! `hivectl dead-letters redrive|drop`: what becomes of a dead letter.
 
 use clap::Args;
-use hive_proto::v1::{DeliveryKey, RedriveDeliveryRequest};
+use hive_proto::v1::DeliveryKey;
 
-use crate::command::turn::held::{drop_delivery, settle};
+use crate::command::turn::held::settle;
 use crate::complete;
-use crate::connect::{Admin, Broker, request_id};
+use crate::connect::{Broker, Settlement};
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::fetch;
 use crate::output::note;
 use crate::view::delivery::Delivery;
@@ -27,24 +26,16 @@ pub(super) struct Which {
     all: bool,
 }
 
-async fn redrive_delivery(broker: &Broker, key: DeliveryKey) -> Result<(), Failure> {
-    let request = RedriveDeliveryRequest { request_id: request_id(), key: Some(key) };
-    broker.change(broker.admin(), request, Admin::redrive_delivery).await.map(drop)
-}
-
 impl Which {
-    /// Puts them back into their inboxes.
-    pub(super) async fn redrive(self, context: &mut Context) -> Result<Exit, Failure> {
+    /// Redrives or drops them.
+    pub(super) async fn run(
+        self,
+        context: &mut Context,
+        settlement: Settlement,
+    ) -> Result<(), Failure> {
         let broker = context.broker().await?;
         let keys = self.keys(&broker).await?;
-        settle(context, keys, "redriven", |key| redrive_delivery(&broker, key)).await
-    }
-
-    /// Drops them; they are settled and never delivered.
-    pub(super) async fn drop(self, context: &mut Context) -> Result<Exit, Failure> {
-        let broker = context.broker().await?;
-        let keys = self.keys(&broker).await?;
-        settle(context, keys, "dropped", |key| drop_delivery(&broker, key)).await
+        settle(context, &broker, keys, settlement).await
     }
 
     async fn keys(self, broker: &Broker) -> Result<Vec<DeliveryKey>, Failure> {

@@ -5,7 +5,6 @@ use clap::Args;
 use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::fetch;
 use crate::view::delivery::Delivery;
 
@@ -21,7 +20,7 @@ pub(crate) struct Show {
 }
 
 impl Show {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let agent = self.agent.as_deref();
         let broker = context.broker().await?;
         let letters: Vec<Delivery> =
@@ -33,6 +32,6 @@ impl Show {
         {
             context.out.one(letter)?;
         }
-        Ok(Exit::Ok)
+        Ok(())
     }
 }

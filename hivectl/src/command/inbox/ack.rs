@@ -6,8 +6,9 @@ use hive_core::reason::Reason;
 use hive_proto::v1::ack_delivery_request::Target;
 use hive_proto::v1::{AckDeliveryRequest, DeliveryKey, DeliveryState};
 
+use crate::command::each::change_each;
 use crate::complete;
-use crate::connect::{Broker, Inbox, request_id};
+use crate::connect::{Inbox, request_id};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -54,35 +55,24 @@ impl Ack {
                 }
             }
         }
-        let mut done = Vec::with_capacity(self.ids.len());
-        let ended = self.ack(&broker, &mut done).await;
-        context.out.outcome(&done, ended)?;
-        Ok(Exit::Ok)
-    }
-
-    async fn ack(self, broker: &Broker, done: &mut Vec<Done>) -> Result<(), Failure> {
-        for message_id in self.ids {
-            let key = DeliveryKey { agent: self.agent.clone(), message_id };
+        let (all, agent) = (self.all, &self.agent);
+        change_each(context, self.ids, async |message_id| {
+            let key = DeliveryKey { agent: agent.clone(), message_id };
             let request =
                 AckDeliveryRequest { request_id: request_id(), target: Some(Target::Key(key)) };
-            let acked = broker.change(broker.inbox(), request, Inbox::ack_delivery).await;
-            match acked {
+            match broker.change(broker.inbox(), request, Inbox::ack_delivery).await {
                 Ok(_) => {}
-                // Between the list and here it was answered or marked: what was asked for is true.
-                Err(failure) if self.all && failure.reason() == Some(Reason::WrongState) => {
-                    continue;
+                // It was answered or marked after the list was read.
+                Err(failure) if all && failure.reason() == Some(Reason::WrongState) => {
+                    return Ok(None);
                 }
                 Err(failure) => return Err(failure),
             }
             let sentence = format!("message {message_id} acked");
-            done.push(Done {
-                done: "acked",
-                agent: Some(self.agent.clone()),
-                message_id: Some(message_id),
-                sentence,
-                ..Done::default()
-            });
-        }
-        Ok(())
+            let done = Done::new("acked", Some(agent.clone()), sentence);
+            Ok(Some(Done { message_id: Some(message_id), ..done }))
+        })
+        .await?;
+        Ok(Exit::Ok)
     }
 }

@@ -11,7 +11,6 @@ use hive_proto::v1::EventKind;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::feed::{Feed, Step};
 use crate::fetch;
 use crate::interrupt::until_interrupted;
@@ -23,11 +22,11 @@ pub(super) async fn run(
     context: &mut Context,
     broker: &Broker,
     inbox: &str,
-) -> Result<Exit, Failure> {
-    until_interrupted(follow(context, broker, inbox)).await.unwrap_or(Ok(Exit::Ok))
+) -> Result<(), Failure> {
+    until_interrupted(follow(context, broker, inbox)).await.unwrap_or(Ok(()))
 }
 
-async fn follow(context: &mut Context, broker: &Broker, inbox: &str) -> Result<Exit, Failure> {
+async fn follow(context: &mut Context, broker: &Broker, inbox: &str) -> Result<(), Failure> {
     // Not filtered by agent: an accepted message is an event of its sender's as much as of its
     // recipients'.
     let (mut feed, _) = Feed::open(context, broker, "", None).await?;

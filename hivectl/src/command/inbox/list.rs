@@ -9,7 +9,6 @@ use crate::command::choice::choice;
 use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::fetch;
 use crate::view::delivery::Delivery;
 
@@ -45,7 +44,7 @@ pub(crate) struct List {
 }
 
 impl List {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let broker = context.broker().await?;
         let inbox = self.agent.as_deref().unwrap_or(OPERATOR);
         if self.follow {
@@ -59,6 +58,6 @@ impl List {
         } else {
             context.out.list(&deliveries)?;
         }
-        Ok(Exit::Ok)
+        Ok(())
     }
 }

@@ -38,10 +38,11 @@ enum Verb {
 impl Inbox {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         match self.verb {
-            None => self.list.run(context).await,
-            Some(Verb::List(list)) => list.run(context).await,
-            Some(Verb::Read(read)) => read.run(context).await,
-            Some(Verb::Ack(ack)) => ack.run(context).await,
+            None => self.list.run(context).await?,
+            Some(Verb::List(list)) => list.run(context).await?,
+            Some(Verb::Read(read)) => read.run(context).await?,
+            Some(Verb::Ack(ack)) => return ack.run(context).await,
         }
+        Ok(Exit::Ok)
     }
 }

@@ -8,7 +8,6 @@ use super::thread;
 use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::fetch;
 use crate::view::delivery::Delivery;
 use crate::view::message::Message;
@@ -35,18 +34,18 @@ pub(crate) struct Read {
 }
 
 impl Read {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let broker = context.broker().await?;
         // First of all: is there such a message at all? Then the answer for a wrong id is the
         // broker's own.
         let message: Message = fetch::message(&broker, self.id).await?;
         if self.thread {
             context.out.each(&thread::whole(&broker, message).await?)?;
-            return Ok(Exit::Ok);
+            return Ok(());
         }
         if self.message {
             context.out.one(&message)?;
-            return Ok(Exit::Ok);
+            return Ok(());
         }
         let inbox = self.agent.as_deref().unwrap_or(OPERATOR);
         for states in [&[][..], &SETTLED] {
@@ -54,7 +53,7 @@ impl Read {
                 fetch::deliveries(&broker, inbox, states, fetch::ALL).await?;
             if let Some(found) = deliveries.iter().find(|found| found.message.id == self.id) {
                 context.out.one(found)?;
-                return Ok(Exit::Ok);
+                return Ok(());
             }
         }
         Err(Failure::NotInInbox { id: self.id, agent: inbox.to_owned() })

@@ -27,7 +27,6 @@ use self::raw::{RESET, Raw};
 use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::feed::is_weather;
 use crate::input::typed;
 use crate::output::progress::Progress;
@@ -68,7 +67,7 @@ enum Ended {
 }
 
 impl Login {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let Self { agent } = self;
         if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
             return Err(Failure::LoginNeedsTerminal);
@@ -88,8 +87,7 @@ impl Login {
         note(&visible_line(&format!("claude's login dialogue for {agent}; Ctrl-] leaves it")));
         match taken(&mut context.out, say, hear).await? {
             Ended::There(LoginEnd { logged_in: true, .. }) => {
-                context.out.line(&visible_line(&format!("claude is logged in for {agent}")))?;
-                Ok(Exit::Ok)
+                context.out.line(&visible_line(&format!("claude is logged in for {agent}")))
             }
             Ended::There(LoginEnd { logged_in: false, error, exit_code }) => {
                 let why = if error.is_empty() {

@@ -10,7 +10,6 @@ use hive_proto::v1::WatchQuestionsRequest;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::feed::questions::{QuestionFeed, Step};
 use crate::fetch::{self, Whose};
 use crate::interrupt::until_interrupted;
@@ -21,11 +20,11 @@ pub(super) async fn run(
     context: &mut Context,
     broker: &Broker,
     whose: Whose,
-) -> Result<Exit, Failure> {
-    until_interrupted(follow(context, broker, whose)).await.unwrap_or(Ok(Exit::Ok))
+) -> Result<(), Failure> {
+    until_interrupted(follow(context, broker, whose)).await.unwrap_or(Ok(()))
 }
 
-async fn follow(context: &mut Context, broker: &Broker, whose: Whose) -> Result<Exit, Failure> {
+async fn follow(context: &mut Context, broker: &Broker, whose: Whose) -> Result<(), Failure> {
     let Whose { asker, target } = whose;
     let mut feed = QuestionFeed::open(
         context,

@@ -9,7 +9,6 @@ use crate::command::choice::choice;
 use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::fetch::{self, Whose};
 use crate::view::question::Question;
 
@@ -45,7 +44,7 @@ pub(crate) struct List {
 }
 
 impl List {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let broker = context.broker().await?;
         let whose = self.whose();
         if self.follow {
@@ -54,8 +53,7 @@ impl List {
         let states = if self.state.is_empty() { vec![QuestionState::Open] } else { self.state };
         let most = self.last.map_or(fetch::ALL, |last| last as usize);
         let questions: Vec<Question> = fetch::questions(&broker, &whose, &states, most).await?;
-        context.out.list(&questions)?;
-        Ok(Exit::Ok)
+        context.out.list(&questions)
     }
 
     /// Who is not named is anybody; where nobody is named, it is the operator who is asked.

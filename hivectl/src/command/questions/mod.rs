@@ -9,7 +9,6 @@ use clap::{Args, Subcommand};
 
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 
 /// What waits for your answer, and everyone's questions.
 ///
@@ -36,7 +35,7 @@ enum Verb {
 }
 
 impl Questions {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         match self.verb {
             None => self.list.run(context).await,
             Some(Verb::List(list)) => list.run(context).await,

@@ -5,7 +5,6 @@ use clap::Args;
 use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::fetch;
 use crate::view::question::Question;
 
@@ -18,9 +17,8 @@ pub(crate) struct Show {
 }
 
 impl Show {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let question: Question = fetch::question(&context.broker().await?, self.id).await?;
-        context.out.one(&question)?;
-        Ok(Exit::Ok)
+        context.out.one(&question)
     }
 }

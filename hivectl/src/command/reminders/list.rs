@@ -7,7 +7,6 @@ use crate::command::choice::choice;
 use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::fetch;
 use crate::view::reminder::Reminder;
 
@@ -33,13 +32,12 @@ pub(crate) struct List {
 }
 
 impl List {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let broker = context.broker().await?;
         let states = if self.all { STATES.map(|(_, state)| state).to_vec() } else { self.state };
         let agent = self.agent.unwrap_or_default();
         let reminders: Vec<Reminder> =
             fetch::reminders(&broker, &agent, &states, fetch::ALL).await?;
-        context.out.list(&reminders)?;
-        Ok(Exit::Ok)
+        context.out.list(&reminders)
     }
 }

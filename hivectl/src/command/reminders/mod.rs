@@ -7,7 +7,6 @@ use clap::{Args, Subcommand};
 
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 
 /// What agents set themselves for later.
 ///
@@ -31,7 +30,7 @@ enum Verb {
 }
 
 impl Reminders {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         match self.verb {
             None => self.list.run(context).await,
             Some(Verb::List(list)) => list.run(context).await,

@@ -1,15 +1,13 @@
 //! `hivectl turn release|drop`: what becomes of mail that a cancelled turn held.
 
-use std::future::Future;
-
 use clap::Args;
-use hive_proto::v1::{DeliveryKey, DeliveryState, DropDeliveryRequest, ReleaseDeliveryRequest};
+use hive_proto::v1::{DeliveryKey, DeliveryState};
 
+use crate::command::each::change_each;
 use crate::complete;
-use crate::connect::{Admin, Broker, request_id};
+use crate::connect::{Broker, Settlement, request_id};
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::fetch;
 use crate::output::note;
 use crate::view::delivery::Delivery;
@@ -29,60 +27,33 @@ pub(crate) struct Held {
     all: bool,
 }
 
-/// Does the same to each delivery, up to the first failure, and tells what was done.
-pub(crate) async fn settle<F>(
+/// Settles each delivery up to the first failure, and prints what was done.
+pub(crate) async fn settle(
     context: &mut Context,
+    broker: &Broker,
     keys: Vec<DeliveryKey>,
-    word: &'static str,
-    call: impl Fn(DeliveryKey) -> F,
-) -> Result<Exit, Failure>
-where
-    F: Future<Output = Result<(), Failure>>,
-{
-    let mut done = Vec::with_capacity(keys.len());
-    let mut ended = Ok(());
-    for key in keys {
-        ended = call(key.clone()).await;
-        if ended.is_err() {
-            break;
-        }
-        done.push(told(word, key));
-    }
-    context.out.outcome(&done, ended)?;
-    Ok(Exit::Ok)
-}
-
-async fn release_delivery(broker: &Broker, key: DeliveryKey) -> Result<(), Failure> {
-    let request = ReleaseDeliveryRequest { request_id: request_id(), key: Some(key) };
-    broker.change(broker.admin(), request, Admin::release_delivery).await.map(drop)
-}
-
-/// Drops one delivery.
-pub(crate) async fn drop_delivery(broker: &Broker, key: DeliveryKey) -> Result<(), Failure> {
-    let request = DropDeliveryRequest { request_id: request_id(), key: Some(key) };
-    broker.change(broker.admin(), request, Admin::drop_delivery).await.map(drop)
-}
-
-/// What was done to one delivery.
-fn told(done: &'static str, key: DeliveryKey) -> Done {
-    let DeliveryKey { agent, message_id } = key;
-    let sentence = format!("message {message_id} of {agent} {done}");
-    Done { done, agent: Some(agent), message_id: Some(message_id), sentence, ..Done::default() }
+    settlement: Settlement,
+) -> Result<(), Failure> {
+    let done = settlement.done();
+    change_each(context, keys, async |key: DeliveryKey| {
+        broker.settle(settlement, request_id(), key.clone()).await?;
+        let DeliveryKey { agent, message_id } = key;
+        let sentence = format!("message {message_id} of {agent} {done}");
+        Ok(Some(Done { message_id: Some(message_id), ..Done::new(done, Some(agent), sentence) }))
+    })
+    .await
 }
 
 impl Held {
-    /// Puts it back into its inbox.
-    pub(crate) async fn release(self, context: &mut Context) -> Result<Exit, Failure> {
+    /// Releases or drops the mail.
+    pub(crate) async fn run(
+        self,
+        context: &mut Context,
+        settlement: Settlement,
+    ) -> Result<(), Failure> {
         let broker = context.broker().await?;
         let keys = self.keys(&broker).await?;
-        settle(context, keys, "released", |key| release_delivery(&broker, key)).await
-    }
-
-    /// Drops it; it is settled and never delivered.
-    pub(crate) async fn drop(self, context: &mut Context) -> Result<Exit, Failure> {
-        let broker = context.broker().await?;
-        let keys = self.keys(&broker).await?;
-        settle(context, keys, "dropped", |key| drop_delivery(&broker, key)).await
+        settle(context, &broker, keys, settlement).await
     }
 
     async fn keys(self, broker: &Broker) -> Result<Vec<DeliveryKey>, Failure> {

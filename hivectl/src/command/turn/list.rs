@@ -5,7 +5,6 @@ use clap::Args;
 use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::fetch;
 use crate::view::turn::Turn;
 
@@ -21,11 +20,10 @@ pub(crate) struct List {
 }
 
 impl List {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let broker = context.broker().await?;
         let agent = self.agent.unwrap_or_default();
         let turns: Vec<Turn> = fetch::turns(&broker, &agent, self.last).await?;
-        context.out.list(&turns)?;
-        Ok(Exit::Ok)
+        context.out.list(&turns)
     }
 }

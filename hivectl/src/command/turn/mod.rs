@@ -7,9 +7,9 @@ mod show;
 
 use clap::Subcommand;
 
+use crate::connect::Settlement;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 
 /// Turns: what ran, what runs, and commands to a harness. Where a verb says nothing here, its own
 /// file says it, also at length.
@@ -35,7 +35,7 @@ pub(crate) enum Turn {
 }
 
 impl Turn {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         match self {
             Self::List(list) => list.run(context).await,
             Self::Show(show) => show.run(context).await,
@@ -44,8 +44,8 @@ impl Turn {
             Self::NewSession(new_session) => new_session.run(context).await,
             Self::Model(model) => model.run(context).await,
             Self::Restart(restart) => restart.run(context).await,
-            Self::Release(held) => held.release(context).await,
-            Self::Drop(held) => held.drop(context).await,
+            Self::Release(held) => held.run(context, Settlement::Release).await,
+            Self::Drop(held) => held.run(context, Settlement::Drop).await,
         }
     }
 }

@@ -6,15 +6,13 @@
 use clap::Args;
 use hive_proto::v1::command::Command as Order;
 use hive_proto::v1::{
-    CancelTurn, Command, CompactSession, Event, EventKind, RestartHarness, SendCommandRequest,
-    SetModel, StartNewSession,
+    CancelTurn, CompactSession, Event, EventKind, RestartHarness, SetModel, StartNewSession,
 };
 
 use crate::complete;
-use crate::connect::{Admin, request_id};
+use crate::connect::request_id;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::feed::{Feed, Step};
 use crate::output::note;
 use crate::output::text::visible_line;
@@ -108,14 +106,14 @@ pub(crate) struct Restart {
 }
 
 impl Cancel {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let order = Order::CancelTurn(CancelTurn { turn_id: self.turn });
         self.waiting.give(context, self.agent, order, "told to cancel its turn").await
     }
 }
 
 impl Compact {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let words = "told to compact its conversation";
         self.waiting
             .give(context, self.agent, Order::CompactSession(CompactSession {}), words)
@@ -124,7 +122,7 @@ impl Compact {
 }
 
 impl NewSession {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         if self.wait {
             note(
                 "there is nothing to wait for: it holds from the next turn on, whenever that begins",
@@ -138,7 +136,7 @@ impl NewSession {
 }
 
 impl Model {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let words = format!("told to run on {} from the next turn on", self.model);
         self.waiting
             .give(context, self.agent, Order::SetModel(SetModel { model: self.model }), &words)
@@ -147,7 +145,7 @@ impl Model {
 }
 
 impl Restart {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         self.waiting
             .give(
                 context,
@@ -167,7 +165,7 @@ impl Waiting {
         agent: String,
         order: Order,
         words: &str,
-    ) -> Result<Exit, Failure> {
+    ) -> Result<(), Failure> {
         let broker = context.broker().await?;
         // The watch stands before the command is given, so that its end cannot be missed.
         let feed = if self.wait {
@@ -175,14 +173,7 @@ impl Waiting {
         } else {
             None
         };
-        let command = Command { id: 0, create_time: None, command: Some(order) };
-        let request = SendCommandRequest {
-            request_id: request_id(),
-            agent: agent.clone(),
-            command: Some(command),
-        };
-        let response = broker.change(broker.admin(), request, Admin::send_command).await?;
-        let id = response.command_id;
+        let id = broker.command(request_id(), agent.clone(), order).await?;
         let mut sentence = format!("{agent} is {words} (command {id})");
         let mut done = "commanded";
         if let Some(feed) = feed {
@@ -190,10 +181,8 @@ impl Waiting {
             closed(context, feed, id, &agent).await?;
             (sentence, done) = (format!("{agent} has done it (command {id})"), "carried_out");
         }
-        let done =
-            Done { done, agent: Some(agent), command_id: Some(id), sentence, ..Done::default() };
-        context.out.one(&done)?;
-        Ok(Exit::Ok)
+        let done = Done::new(done, Some(agent), sentence);
+        context.out.one(&Done { command_id: Some(id), ..done })
     }
 }
 

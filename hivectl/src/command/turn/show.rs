@@ -7,7 +7,6 @@ use crate::complete;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::exit::Exit;
 use crate::feed::turn::TurnFeed;
 use crate::feed::{Feed, Step};
 use crate::fetch;
@@ -56,15 +55,13 @@ pub(crate) struct Show {
 }
 
 impl Show {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let broker = context.broker().await?;
         // Names begin with a letter, so a number is no name.
         let turn_id = self.subject.as_deref().and_then(|subject| subject.parse::<u64>().ok());
         let agent = if turn_id.is_none() { self.subject.clone() } else { None };
         if let (Some(agent), true) = (&agent, self.follow) {
-            return until_interrupted(self.agent(context, &broker, agent))
-                .await
-                .unwrap_or(Ok(Exit::Ok));
+            return until_interrupted(self.agent(context, &broker, agent)).await.unwrap_or(Ok(()));
         }
         let turn = match turn_id {
             Some(turn_id) => fetch::turn(&broker, turn_id).await?,
@@ -75,13 +72,9 @@ impl Show {
             }
         };
         if self.output || self.follow || self.raw {
-            return until_interrupted(self.turn(context, &broker, &turn))
-                .await
-                .unwrap_or(Ok(()))
-                .map(|()| Exit::Ok);
+            return until_interrupted(self.turn(context, &broker, &turn)).await.unwrap_or(Ok(()));
         }
-        context.out.one(&turn)?;
-        Ok(Exit::Ok)
+        context.out.one(&turn)
     }
 
     /// What a turn said; then how it ended.
@@ -137,7 +130,7 @@ impl Show {
         context: &mut Context,
         broker: &Broker,
         agent: &str,
-    ) -> Result<Exit, Failure> {
+    ) -> Result<(), Failure> {
         // The watch stands before the first look, so that no turn begins between them.
         let (mut feed, _) = Feed::open(context, broker, agent, None).await?;
         let mut broker = broker.clone();

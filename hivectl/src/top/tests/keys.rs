@@ -2,9 +2,14 @@
 
 use super::super::change::{Asked, Change, Outcome};
 use super::*;
+use crate::connect::Settlement;
 
 fn change(change: Change, number: u64) -> Action {
     Action::Change(Asked { change, request_id: format!("test-{number}") })
+}
+
+fn settle(how: Settlement, agent: &str, message: u64) -> Change {
+    Change::Settle { how, agent: text(agent), message }
 }
 
 fn note(state: &State) -> &str {
@@ -19,14 +24,13 @@ fn go(state: &mut State, tabs: usize, down: usize) {
 
 #[test]
 fn each_letter_does_its_work_on_its_row() {
-    let bob = || text("bob");
     for (tabs, down, keys, wanted) in [
         (0, 0, "cy", Change::CancelQuestion { question: 22 }),
         (0, 3, "m", Change::Ack { message: 14 }),
-        (1, 0, "d", Change::Redrive { agent: bob(), message: 12 }),
-        (1, 0, "xy", Change::Drop { agent: bob(), message: 12 }),
-        (1, 1, "r", Change::Release { agent: text("ada"), message: 10 }),
-        (1, 1, "xy", Change::Drop { agent: text("ada"), message: 10 }),
+        (1, 0, "d", settle(Settlement::Redrive, "bob", 12)),
+        (1, 0, "xy", settle(Settlement::Drop, "bob", 12)),
+        (1, 1, "r", settle(Settlement::Release, "ada", 10)),
+        (1, 1, "xy", settle(Settlement::Drop, "ada", 10)),
         (2, 0, "cy", Change::CancelTurn { agent: text("ada"), turn: 21 }),
         (2, 0, "Cy", Change::Compact { agent: text("ada") }),
     ] {
@@ -68,10 +72,7 @@ fn what_is_asked_about_is_done_by_y_and_left_by_n_and_by_nothing_else() {
     other.agent = text("ada");
     let changed = Reading { dead_letters: Some(vec![other, dead_letter()]), ..reading() };
     update(&mut state, Event::Read(Box::new(changed)), at(0));
-    assert_eq!(
-        chars(&mut state, "y"),
-        [change(Change::Drop { agent: text("bob"), message: 12 }, 1)]
-    );
+    assert_eq!(chars(&mut state, "y"), [change(settle(Settlement::Drop, "bob", 12), 1)]);
 }
 
 #[test]
@@ -118,7 +119,7 @@ fn what_was_written_is_kept_where_it_was_not_sent_or_refused() {
 fn a_change_whose_outcome_nobody_knows_is_repeated_under_its_request_id() {
     let mut state = full((80, 24));
     go(&mut state, 1, 0);
-    let redrive = Change::Redrive { agent: text("bob"), message: 12 };
+    let redrive = settle(Settlement::Redrive, "bob", 12);
     assert_eq!(
         chars(&mut state, "dd"),
         [change(redrive.clone(), 1)],
@@ -160,10 +161,7 @@ fn a_key_is_not_taken_for_the_row_that_slipped_under_it() {
         note(&state),
         "the row that you had chosen is gone; press again if you mean this one"
     );
-    assert_eq!(
-        chars(&mut state, "r"),
-        [change(Change::Release { agent: text("ada"), message: 10 }, 1)]
-    );
+    assert_eq!(chars(&mut state, "r"), [change(settle(Settlement::Release, "ada", 10), 1)]);
 
     // What went by one's own doing makes room for the next.
     let mut state = full((80, 24));
