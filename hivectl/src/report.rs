@@ -31,4 +31,71 @@ fn write_report(stderr: &mut impl io::Write, failure: &Failure) -> io::Result<()
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::path::PathBuf;
+
+    use hive_core::reason::Reason;
+    use tonic::Status;
+
+    use super::*;
+
+    fn told(failure: &Failure) -> String {
+        let mut text = Vec::new();
+        write_report(&mut text, failure).expect("a vector takes everything");
+        String::from_utf8(text).expect("text")
+    }
+
+    #[test]
+    fn a_refusal_tells_sentence_reason_and_what_helps() {
+        let status = hive_proto::status::refusal(
+            Reason::AgentNotFound,
+            "there is no agent `bbo`; did you mean `bob`?",
+            None,
+        );
+        insta::assert_snapshot!(told(&status.into()), @r"
+        error: there is no agent `bbo`; did you mean `bob`?
+        reason: AGENT_NOT_FOUND
+        hint: `hivectl agents` lists them
+        ");
+    }
+
+    #[test]
+    fn an_error_without_a_reason_of_the_broker_tells_what_helps() {
+        let io = || io::Error::other("broken");
+        let path = PathBuf::from("/nowhere");
+        for failure in [
+            Failure::Runtime(io()),
+            Failure::Output(io()),
+            Failure::Input(io()),
+            Failure::BodyNotText { valid_up_to: 3 },
+            Failure::Incomplete { field: "agent" },
+            Failure::FileUnreadable { path, source: io() },
+            Status::internal("it broke").into(),
+            Status::invalid_argument("no").into(),
+            hive_proto::status::refusal(Reason::FieldInvalid, "`name` is empty", None).into(),
+            hive_proto::status::refusal(Reason::BodyTooLarge, "the body is too large", None).into(),
+        ] {
+            let told = told(&failure);
+            assert!(told.lines().any(|line| line.starts_with("hint: ")), "{told}");
+        }
+    }
+
+    #[test]
+    fn waiting_is_told_where_it_helps() {
+        let wait = Some(std::time::Duration::from_millis(1500));
+        let status =
+            hive_proto::status::refusal(Reason::RateLimited, "600 a minute are allowed", wait);
+        assert!(told(&status.into()).ends_with("hint: try again in 1.5 s\n"));
+    }
+
+    #[test]
+    fn what_the_broker_says_cannot_steer_the_terminal() {
+        let status = hive_proto::status::refusal(Reason::Internal, "\u{1b}[2J", None);
+        assert!(!told(&status.into()).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_error() {
+        assert_eq!(Failure::Output(io::ErrorKind::BrokenPipe.into()).exit(), Exit::Ok);
+    }
+}

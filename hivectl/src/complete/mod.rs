@@ -8,24 +8,20 @@
 //! Invariant: a shell that asks gets an answer soon, and never an error. Where the broker is away,
 //! slow, or another program, nothing is offered.
 
-mod agents;
 mod candidate;
 mod line;
 mod live;
-mod mail;
-mod open;
-mod turns;
-mod words;
+mod offer;
 
 use std::process::ExitCode;
 
 use clap_complete::env::CompleteEnv;
 
-pub(crate) use self::agents::{agents, agents_and_operator};
-pub(crate) use self::mail::{dead_letters, held, mail, messages};
-pub(crate) use self::open::{options, questions, reminders};
-pub(crate) use self::turns::{models, open_turns, turns_and_agents};
-pub(crate) use self::words::{capabilities, tool_groups, tool_groups_or_default};
+pub(crate) use self::offer::{
+    agents, agents_and_operator, capabilities, dead_letters, held, mail, messages, models,
+    open_turns, options, questions, reminders, tool_groups, tool_groups_or_default,
+    turns_and_agents,
+};
 
 /// The variable by which a shell asks.
 pub(crate) const VARIABLE: &str = "COMPLETE";

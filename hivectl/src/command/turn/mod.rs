@@ -1,22 +1,23 @@
 //! `hivectl turn`: turns, commands to a harness, and what a cancelled turn left behind.
 
-pub(crate) mod held;
-mod list;
-pub(crate) mod order;
-mod show;
-
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
 use crate::connect::Settlement;
 use crate::context::Context;
 use crate::error::Failure;
+use crate::view;
+use crate::{complete, fetch};
+
+pub(crate) mod held;
+pub(crate) mod order;
+mod show;
 
 /// Turns: what ran, what runs, and commands to a harness. Where a verb says nothing here, its own
 /// file says it, also at length.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Turn {
     /// List turns, newest first
-    List(list::List),
+    List(List),
     Show(show::Show),
     /// Cancel an agent's open turn; its mail is held until you release or drop it
     Cancel(order::Cancel),
@@ -47,5 +48,25 @@ impl Turn {
             Self::Release(held) => held.run(context, Settlement::Release).await,
             Self::Drop(held) => held.run(context, Settlement::Drop).await,
         }
+    }
+}
+
+/// List turns, newest first.
+#[derive(Args, Debug)]
+pub(crate) struct List {
+    /// Whose [default: everyone's]
+    #[arg(add = complete::agents())]
+    agent: Option<String>,
+    /// At most this many
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=500))]
+    last: u32,
+}
+
+impl List {
+    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
+        let broker = context.broker().await?;
+        let agent = self.agent.unwrap_or_default();
+        let turns: Vec<view::turn::Turn> = fetch::turns(&broker, &agent, self.last).await?;
+        context.out.list(&turns)
     }
 }

@@ -1,9 +1,8 @@
-//! `hivectl config check`: what is wrong with a configuration file, or may be unexpected in it,
-//! line by line. Needs no broker.
+//! `hivectl config`: the configuration file.
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use hive_core::config::Checked;
 
 use crate::context::Context;
@@ -11,6 +10,21 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::output::note;
 use crate::view::finding::Finding;
+
+/// Check a configuration file.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// Read a file with the daemon's own code; exit code 8 if something is wrong with it
+    Check(Check),
+}
+
+impl Config {
+    pub(crate) fn run(self, context: &mut Context) -> Result<Exit, Failure> {
+        match self {
+            Self::Check(check) => check.run(context),
+        }
+    }
+}
 
 /// Read a configuration file with the daemon's own code; exit code 8 if something is wrong with it.
 #[derive(Args, Debug)]
