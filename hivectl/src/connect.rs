@@ -200,6 +200,17 @@ pub(crate) fn transport_was_lost(status: &Status) -> bool {
         && matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled)
 }
 
+/// Waits for an answer, as long as it takes or at most as long as --timeout states.
+pub(crate) async fn patiently<T>(
+    patience: Option<Duration>,
+    answer: impl Future<Output = T>,
+) -> Result<T, Failure> {
+    match patience {
+        Some(patience) => within(patience, answer).await,
+        None => Ok(answer.await),
+    }
+}
+
 /// Waits for an answer to a call that changes nothing, at most this long.
 pub(crate) async fn within<T>(
     timeout: Duration,

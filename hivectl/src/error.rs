@@ -107,14 +107,11 @@ impl Failure {
         match self {
             Self::Explained { exit, .. } => *exit,
             Self::Refused(status) => exit::of_status(status),
+            Self::FileUnreadable { source, .. } => exit::of_io(source),
             Self::Connect(ConnectError::Unreachable { source, .. })
-            | Self::FileUnreadable { source, .. }
                 if source.kind() == io::ErrorKind::PermissionDenied =>
             {
                 Exit::Denied
-            }
-            Self::FileUnreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                Exit::NotFound
             }
             // Who reads our output may stop reading it; that is no error.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
@@ -149,8 +146,7 @@ impl Failure {
             | Self::Runtime(_)
             | Self::Output(_)
             | Self::Input(_)
-            | Self::Incomplete { .. }
-            | Self::FileUnreadable { .. } => Exit::Failure,
+            | Self::Incomplete { .. } => Exit::Failure,
         }
     }
 

@@ -3,6 +3,7 @@
 //! Invariant: the map from the broker's reasons is total; a new reason breaks this build until it
 //! has a code.
 
+use std::io;
 use std::process::ExitCode;
 
 use hive_core::reason::Reason;
@@ -82,6 +83,17 @@ pub fn of_reason(reason: Reason) -> Exit {
         | Reason::CallLimit
         | Reason::StorageUnavailable
         | Reason::Internal => Exit::Failure,
+    }
+}
+
+/// Returns the exit code for an error of a file.
+pub(crate) fn of_io(error: &io::Error) -> Exit {
+    if error.kind() == io::ErrorKind::NotFound {
+        Exit::NotFound
+    } else if error.kind() == io::ErrorKind::PermissionDenied {
+        Exit::Denied
+    } else {
+        Exit::Failure
     }
 }
 

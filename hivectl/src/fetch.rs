@@ -68,128 +68,73 @@ pub(crate) async fn turn<V: From<Turn>>(broker: &Broker, turn_id: u64) -> Result
     require(turn, "turn")
 }
 
-/// Reads agents, by name.
-pub(crate) async fn agents<V: From<Agent>>(
-    broker: &Broker,
-    include_retired: bool,
-    most: usize,
-) -> Result<Vec<V>, Failure> {
-    pages(most, |page_token| async {
-        let request = ListAgentsRequest { page_size: PAGE_AGENTS, page_token, include_retired };
-        let page = broker.read(broker.topology().list_agents(request)).await?;
-        Ok((page.agents, page.next_page_token))
-    })
-    .await
+/// Defines functions that read at most `most` rows of a list: the row and the rows of a page, the
+/// client and its call, the fields of the request that are its own, and the field of the response.
+macro_rules! lists {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident($($argument:ident: $type:ty),+) -> $row:ident by $page:ident {
+            $client:ident.$call:ident($request:ident { $($field:ident: $value:expr),+ }).$rows:ident
+        }
+    )+) => {
+        $($(#[$doc])*
+        pub(crate) async fn $name<V: From<$row>>(
+            broker: &Broker,
+            $($argument: $type,)+
+            most: usize,
+        ) -> Result<Vec<V>, Failure> {
+            pages(most, |page_token| async {
+                let request = $request { page_size: page_size(most, $page), page_token, $($field: $value),+ };
+                let page = broker.read(broker.$client().$call(request)).await?;
+                Ok((page.$rows, page.next_page_token))
+            })
+            .await
+        })+
+    };
 }
 
-/// Reads the deliveries of an inbox, the oldest first; without states all that are unsettled.
-pub(crate) async fn deliveries<V: From<Delivery>>(
-    broker: &Broker,
-    inbox: &str,
-    states: &[DeliveryState],
-    most: usize,
-) -> Result<Vec<V>, Failure> {
-    // On the wire the operator's own inbox has no name.
-    let agent = if inbox == OPERATOR { "" } else { inbox };
-    pages(most, |page_token| async {
-        let request = ListDeliveriesRequest {
-            page_size: page_size(most),
-            page_token,
+lists! {
+    /// Reads agents, by name.
+    agents(include_retired: bool) -> Agent by PAGE_AGENTS {
+        topology.list_agents(ListAgentsRequest { include_retired: include_retired }).agents
+    }
+    /// Reads the deliveries of an inbox, the oldest first; without states all that are unsettled.
+    deliveries(inbox: &str, states: &[DeliveryState]) -> Delivery by PAGE_ROWS_MAX {
+        inbox.list_deliveries(ListDeliveriesRequest {
+            agent: wire_inbox(inbox),
+            states: numbers(states)
+        }).deliveries
+    }
+    /// Reads the dead letters of one inbox, or for an empty name of all.
+    dead_letters(agent: &str) -> Delivery by PAGE_ROWS_MAX {
+        admin.list_dead_letters(ListDeadLettersRequest { agent: agent.to_owned() }).deliveries
+    }
+    /// Reads questions, the newest first.
+    questions(whose: &Whose, states: &[QuestionState]) -> Question by PAGE_ROWS_MAX {
+        questions.list_questions(ListQuestionsRequest {
+            asker: whose.asker.clone(),
+            target: whose.target.clone(),
+            states: numbers(states)
+        }).questions
+    }
+    /// Reads the reminders of an agent, or for an empty name of all.
+    reminders(agent: &str, states: &[ReminderState]) -> Reminder by PAGE_ROWS_MAX {
+        reminders.list_reminders(ListRemindersRequest {
             agent: agent.to_owned(),
-            states: states.iter().map(|state| i32::from(*state)).collect(),
-        };
-        let page = broker.read(broker.inbox().list_deliveries(request)).await?;
-        Ok((page.deliveries, page.next_page_token))
-    })
-    .await
-}
-
-/// Reads the dead letters of one inbox, or for an empty name of all.
-pub(crate) async fn dead_letters<V: From<Delivery>>(
-    broker: &Broker,
-    agent: &str,
-    most: usize,
-) -> Result<Vec<V>, Failure> {
-    pages(most, |page_token| async {
-        let agent = agent.to_owned();
-        let request = ListDeadLettersRequest { page_size: page_size(most), page_token, agent };
-        let page = broker.read(broker.admin().list_dead_letters(request)).await?;
-        Ok((page.deliveries, page.next_page_token))
-    })
-    .await
-}
-
-/// Reads questions, the newest first.
-pub(crate) async fn questions<V: From<Question>>(
-    broker: &Broker,
-    whose: &Whose,
-    states: &[QuestionState],
-    most: usize,
-) -> Result<Vec<V>, Failure> {
-    pages(most, |page_token| async {
-        let Whose { asker, target } = whose.clone();
-        let request = ListQuestionsRequest {
-            page_size: page_size(most),
-            page_token,
-            states: states.iter().map(|state| i32::from(*state)).collect(),
-            asker,
-            target,
-        };
-        let page = broker.read(broker.questions().list_questions(request)).await?;
-        Ok((page.questions, page.next_page_token))
-    })
-    .await
-}
-
-/// Reads the reminders of an agent, or for an empty name of all.
-pub(crate) async fn reminders<V: From<Reminder>>(
-    broker: &Broker,
-    agent: &str,
-    states: &[ReminderState],
-    most: usize,
-) -> Result<Vec<V>, Failure> {
-    pages(most, |page_token| async {
-        let request = ListRemindersRequest {
-            page_size: page_size(most),
-            page_token,
-            agent: agent.to_owned(),
-            states: states.iter().map(|state| i32::from(*state)).collect(),
-        };
-        let page = broker.read(broker.reminders().list_reminders(request)).await?;
-        Ok((page.reminders, page.next_page_token))
-    })
-    .await
-}
-
-/// Reads the loose ends of an agent, or for an empty name of all, by id.
-pub(crate) async fn loose_ends<V: From<LooseEnd>>(
-    broker: &Broker,
-    agent: &str,
-    most: usize,
-) -> Result<Vec<V>, Failure> {
-    pages(most, |page_token| async {
-        let agent = agent.to_owned();
-        let request = ListLooseEndsRequest { page_size: page_size(most), page_token, agent };
-        let page = broker.read(broker.loose_ends().list_loose_ends(request)).await?;
-        Ok((page.loose_ends, page.next_page_token))
-    })
-    .await
-}
-
-/// Reads messages: the replies to one, or for the id 0 all, the newest first.
-pub(crate) async fn messages<V: From<Message>>(
-    broker: &Broker,
-    thread_of: u64,
-    most: usize,
-) -> Result<Vec<V>, Failure> {
-    pages(most, |page_token| async {
-        let agent = String::new();
-        let request =
-            ListMessagesRequest { page_size: page_size(most), page_token, agent, thread_of };
-        let page = broker.read(broker.messages().list_messages(request)).await?;
-        Ok((page.messages, page.next_page_token))
-    })
-    .await
+            states: numbers(states)
+        }).reminders
+    }
+    /// Reads the loose ends of an agent, or for an empty name of all, by id.
+    loose_ends(agent: &str) -> LooseEnd by PAGE_ROWS_MAX {
+        loose_ends.list_loose_ends(ListLooseEndsRequest { agent: agent.to_owned() }).loose_ends
+    }
+    /// Reads messages: the replies to one, or for the id 0 all, the newest first.
+    messages(thread_of: u64) -> Message by PAGE_ROWS_MAX {
+        messages.list_messages(ListMessagesRequest {
+            agent: String::new(),
+            thread_of: thread_of
+        }).messages
+    }
 }
 
 /// Reads the newest turns of an agent, or for an empty name of all.
@@ -204,8 +149,17 @@ pub(crate) async fn turns<V: From<Turn>>(
     Ok(turns.into_iter().take(most as usize).map(V::from).collect())
 }
 
-fn page_size(most: usize) -> u32 {
-    u32::try_from(most).unwrap_or(u32::MAX).min(PAGE_ROWS_MAX)
+/// Returns the name of an inbox on the wire, where the operator's own has none.
+fn wire_inbox(inbox: &str) -> String {
+    if inbox == OPERATOR { String::new() } else { inbox.to_owned() }
+}
+
+fn numbers<S: Copy + Into<i32>>(states: &[S]) -> Vec<i32> {
+    states.iter().copied().map(Into::into).collect()
+}
+
+fn page_size(most: usize, page: u32) -> u32 {
+    u32::try_from(most).unwrap_or(u32::MAX).min(page)
 }
 
 /// Reads pages of a list, until there are this many rows.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use clap_complete::env::Shells;
 
 use crate::complete;
@@ -32,37 +32,14 @@ HIVE_COMPLETION_MS sets how many milliseconds the broker has to answer [default:
 #[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Completions {
     /// The shell
-    #[arg(value_enum)]
-    shell: Shell,
-}
-
-/// A shell.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Shell {
-    Bash,
-    Elvish,
-    Fish,
-    Powershell,
-    Zsh,
-}
-
-impl Shell {
-    /// What clap calls it.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Bash => "bash",
-            Self::Elvish => "elvish",
-            Self::Fish => "fish",
-            Self::Powershell => "powershell",
-            Self::Zsh => "zsh",
-        }
-    }
+    #[arg(value_parser = ["bash", "elvish", "fish", "powershell", "zsh"])]
+    shell: String,
 }
 
 impl Completions {
     pub(crate) fn run(self, context: &mut Context) -> Result<(), Failure> {
         let shells = Shells::builtins();
-        let shell = shells.completer(self.shell.name()).expect("clap knows all of these shells");
+        let shell = shells.completer(&self.shell).expect("clap knows all of these shells");
         let mut script = Vec::new();
         let written = shell.write_registration(
             complete::VARIABLE,

@@ -62,10 +62,7 @@ async fn follow(
     agent: &str,
     after: Option<u64>,
 ) -> Result<(), Failure> {
-    let (mut feed, gap) = Feed::open(context, broker, agent, after).await?;
-    if gap {
-        note(PRUNED);
-    }
+    let mut feed = Feed::open(context, broker, agent, after).await?;
     loop {
         match feed.next().await? {
             Step::Event(event) => context.out.one(&Event::from(event))?,

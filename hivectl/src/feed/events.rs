@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hive_proto::v1::watch_events_response::Step as WireStep;
-use hive_proto::v1::{Event, WatchEventsRequest, WatchEventsResponse};
+use hive_proto::v1::{Event, EventSnapshot, WatchEventsRequest, WatchEventsResponse};
 use tonic::Streaming;
 
-use super::reconnect::{Absence, is_weather};
-use crate::connect::Broker;
+use super::reconnect::{is_outage, reconnect};
+use crate::connect::{Broker, within};
 use crate::context::Context;
 use crate::error::Failure;
 
@@ -32,6 +32,8 @@ pub(crate) struct Feed {
     agent: String,
     after: u64,
     stream: Option<Streaming<WatchEventsResponse>>,
+    /// Whether events were missed before the watch began.
+    gap: bool,
 }
 
 impl Feed {
@@ -41,25 +43,30 @@ impl Feed {
         broker: &Broker,
         agent: &str,
         after: Option<u64>,
-    ) -> Result<(Self, bool), Failure> {
-        let mut feed = Self {
+    ) -> Result<Self, Failure> {
+        let timeout = context.timeout;
+        let (stream, snapshot) = watch(broker.clone(), timeout, agent.to_owned(), after).await?;
+        Ok(Self {
             socket: context.socket.clone(),
-            timeout: context.timeout,
+            timeout,
             agent: agent.to_owned(),
-            after: after.unwrap_or(0),
-            stream: None,
-        };
-        let gap = feed.watch(broker, after).await?;
-        Ok((feed, gap))
+            after: after.unwrap_or(snapshot.last_sequence),
+            stream: Some(stream),
+            gap: snapshot.gap,
+        })
     }
 
     /// The next event, however long it takes.
     pub(crate) async fn next(&mut self) -> Result<Step, Failure> {
         loop {
+            if std::mem::take(&mut self.gap) {
+                return Ok(Step::Gap);
+            }
             let Some(stream) = &mut self.stream else {
-                if self.reconnect().await? {
-                    return Ok(Step::Gap);
-                }
+                let (timeout, after) = (self.timeout, Some(self.after));
+                let watch = |broker| watch(broker, timeout, self.agent.clone(), after);
+                let watched = reconnect(&self.socket, timeout, watch).await?;
+                (self.stream, self.gap) = (Some(watched.0), watched.1.gap);
                 continue;
             };
             match stream.message().await {
@@ -78,44 +85,28 @@ impl Feed {
                 // A step that this version does not know.
                 Ok(Some(WatchEventsResponse { step: None })) => {}
                 Ok(None) => self.stream = None,
-                Err(status) if is_weather(&status) => self.stream = None,
+                Err(status) if is_outage(&status) => self.stream = None,
                 Err(status) => return Err(status.into()),
             }
         }
     }
+}
 
-    /// Begins a watch; tells whether events were missed.
-    async fn watch(
-        &mut self,
-        broker: &Broker,
-        after_sequence: Option<u64>,
-    ) -> Result<bool, Failure> {
-        let request = WatchEventsRequest { after_sequence, agent: self.agent.clone() };
-        let mut stream = broker.read(broker.events().watch_events(request)).await?;
-        // The snapshot comes first, always: with it the watch stands, and nothing after it can be
-        // missed.
-        let first =
-            tokio::time::timeout(self.timeout, stream.message()).await.map_err(|_| {
-                Failure::TimedOut { seconds: self.timeout.as_secs_f64(), mutation: false }
-            })??;
-        let Some(WatchEventsResponse { step: Some(WireStep::Snapshot(snapshot)) }) = first else {
-            return Err(Failure::Incomplete { field: "snapshot" });
-        };
-        if after_sequence.is_none() {
-            self.after = snapshot.last_sequence;
+/// Begins to watch the events of `agent` (empty: all) from a number on, or from now on.
+///
+/// The first step of the stream is the snapshot. From then on no event is missed.
+pub(crate) async fn watch(
+    broker: Broker,
+    timeout: Duration,
+    agent: String,
+    after_sequence: Option<u64>,
+) -> Result<(Streaming<WatchEventsResponse>, EventSnapshot), Failure> {
+    let request = WatchEventsRequest { after_sequence, agent };
+    let mut stream = broker.read(broker.events().watch_events(request)).await?;
+    match within(timeout, stream.message()).await?? {
+        Some(WatchEventsResponse { step: Some(WireStep::Snapshot(snapshot)) }) => {
+            Ok((stream, snapshot))
         }
-        self.stream = Some(stream);
-        Ok(snapshot.gap)
-    }
-
-    async fn reconnect(&mut self) -> Result<bool, Failure> {
-        let mut absence = Absence::begin();
-        loop {
-            let broker = absence.broker(&self.socket, self.timeout).await;
-            let watched = self.watch(&broker, Some(self.after)).await;
-            if let Some(ended) = absence.ends(watched) {
-                return ended;
-            }
-        }
+        Some(_) | None => Err(Failure::Incomplete { field: "snapshot" }),
     }
 }

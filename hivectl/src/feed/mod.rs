@@ -10,5 +10,5 @@ pub(crate) mod questions;
 mod reconnect;
 pub(crate) mod turn;
 
-pub(crate) use self::events::{Feed, Step};
-pub(crate) use self::reconnect::is_weather;
+pub(crate) use self::events::{Feed, Step, watch};
+pub(crate) use self::reconnect::{RECONNECT_FIRST, RECONNECT_LONGEST, is_outage};

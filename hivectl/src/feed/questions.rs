@@ -9,7 +9,7 @@ use std::time::Duration;
 use hive_proto::v1::{Question, WatchQuestionsRequest, WatchQuestionsResponse};
 use tonic::Streaming;
 
-use super::reconnect::{Absence, is_weather};
+use super::reconnect::{is_outage, reconnect};
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
@@ -41,9 +41,9 @@ impl QuestionFeed {
         request: WatchQuestionsRequest,
     ) -> Result<Self, Failure> {
         // A broker that goes away just now is waited for, as at any later moment.
-        let stream = match broker.read(broker.questions().watch_questions(request.clone())).await {
+        let stream = match watch(broker.clone(), request.clone()).await {
             Ok(stream) => Some(stream),
-            Err(Failure::Refused(status)) if is_weather(&status) => None,
+            Err(Failure::Refused(status)) if is_outage(&status) => None,
             Err(failure) => return Err(failure),
         };
         Ok(Self { socket: context.socket.clone(), timeout: context.timeout, request, stream })
@@ -53,7 +53,8 @@ impl QuestionFeed {
     pub(crate) async fn next(&mut self) -> Result<Step, Failure> {
         loop {
             let Some(stream) = &mut self.stream else {
-                self.reconnect().await?;
+                let watch = |broker| watch(broker, self.request.clone());
+                self.stream = Some(reconnect(&self.socket, self.timeout, watch).await?);
                 return Ok(Step::Again);
             };
             match stream.message().await {
@@ -69,22 +70,16 @@ impl QuestionFeed {
                 // A step that this version does not know.
                 Ok(Some(WatchQuestionsResponse { question: None, snapshot_complete: false })) => {}
                 Ok(None) => self.stream = None,
-                Err(status) if is_weather(&status) => self.stream = None,
+                Err(status) if is_outage(&status) => self.stream = None,
                 Err(status) => return Err(status.into()),
             }
         }
     }
+}
 
-    async fn reconnect(&mut self) -> Result<(), Failure> {
-        let mut absence = Absence::begin();
-        loop {
-            let broker = absence.broker(&self.socket, self.timeout).await;
-            let watched =
-                broker.read(broker.questions().watch_questions(self.request.clone())).await;
-            if let Some(ended) = absence.ends(watched) {
-                self.stream = Some(ended?);
-                return Ok(());
-            }
-        }
-    }
+async fn watch(
+    broker: Broker,
+    request: WatchQuestionsRequest,
+) -> Result<Streaming<WatchQuestionsResponse>, Failure> {
+    broker.read(broker.questions().watch_questions(request)).await
 }

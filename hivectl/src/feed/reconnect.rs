@@ -9,48 +9,36 @@ use crate::connect::{Broker, transport_was_lost};
 use crate::error::Failure;
 use crate::output::note;
 
-const RECONNECT_FIRST: Duration = Duration::from_millis(100);
-const RECONNECT_LONGEST: Duration = Duration::from_secs(5);
+/// The first pause before another try.
+pub(crate) const RECONNECT_FIRST: Duration = Duration::from_millis(100);
+/// The longest one.
+pub(crate) const RECONNECT_LONGEST: Duration = Duration::from_secs(5);
 
-/// A time without a broker.
-#[derive(Debug)]
-pub(crate) struct Absence {
-    pause: Duration,
-}
-
-impl Absence {
-    /// It begins, and a person is told.
-    pub(crate) fn begin() -> Self {
-        note("the broker is gone; waiting for it to come back");
-        Self { pause: RECONNECT_FIRST }
-    }
-
-    /// Waits for a broker that answers, longer each time.
-    pub(crate) async fn broker(&mut self, socket: &Path, timeout: Duration) -> Broker {
-        loop {
-            tokio::time::sleep(self.pause).await;
-            self.pause = (self.pause * 2).min(RECONNECT_LONGEST);
-            if let Ok(broker) = Broker::connect(socket, timeout).await {
-                return broker;
-            }
-        }
-    }
-
-    /// What came of watching again: `None` where the absence lasts.
-    pub(crate) fn ends<T>(&self, watched: Result<T, Failure>) -> Option<Result<T, Failure>> {
-        match watched {
-            Ok(watch) => {
+/// Waits until the broker is back and a watch has begun again, with a longer pause each time.
+pub(crate) async fn reconnect<T, F: Future<Output = Result<T, Failure>>>(
+    socket: &Path,
+    timeout: Duration,
+    watch: impl Fn(Broker) -> F,
+) -> Result<T, Failure> {
+    note("the broker is gone; waiting for it to come back");
+    let mut pause = RECONNECT_FIRST;
+    loop {
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(RECONNECT_LONGEST);
+        let Ok(broker) = Broker::connect(socket, timeout).await else { continue };
+        match watch(broker).await {
+            Ok(watched) => {
                 note("the broker is back");
-                Some(Ok(watch))
+                return Ok(watched);
             }
-            Err(Failure::Refused(status)) if is_weather(&status) => None,
-            Err(Failure::TimedOut { .. } | Failure::Connect(_)) => None,
-            Err(failure) => Some(Err(failure)),
+            Err(Failure::Refused(status)) if is_outage(&status) => {}
+            Err(Failure::TimedOut { .. } | Failure::Connect(_)) => {}
+            Err(failure) => return Err(failure),
         }
     }
 }
 
-/// Whether the broker went away, rather than refused.
-pub(crate) fn is_weather(status: &tonic::Status) -> bool {
+/// Returns whether the broker went away, rather than refused.
+pub(crate) fn is_outage(status: &tonic::Status) -> bool {
     transport_was_lost(status) || hive_proto::status::is_transient(status)
 }

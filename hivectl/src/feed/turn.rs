@@ -9,7 +9,7 @@ use std::time::Duration;
 use hive_proto::v1::{TurnEvent as WireEvent, WatchTurnRequest, WatchTurnResponse};
 use tonic::Streaming;
 
-use super::reconnect::{Absence, is_weather};
+use super::reconnect::{is_outage, reconnect};
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
@@ -22,9 +22,8 @@ pub(crate) struct TurnFeed {
     socket: PathBuf,
     timeout: Duration,
     broker: Broker,
-    turn_id: u64,
-    follow: bool,
-    after: u64,
+    /// What is read next.
+    request: WatchTurnRequest,
     stream: Option<Streaming<WatchTurnResponse>>,
 }
 
@@ -36,37 +35,38 @@ impl TurnFeed {
         turn_id: u64,
         follow: bool,
     ) -> Result<Self, Failure> {
-        let mut feed = Self {
+        let request = WatchTurnRequest { turn_id, after_sequence: 0, follow };
+        let (broker, stream) = watch(broker.clone(), request).await?;
+        Ok(Self {
             socket: context.socket.clone(),
             timeout: context.timeout,
-            broker: broker.clone(),
-            turn_id,
-            follow,
-            after: 0,
-            stream: None,
-        };
-        feed.watch(broker.clone()).await?;
-        Ok(feed)
+            broker,
+            request,
+            stream: Some(stream),
+        })
     }
 
     /// The next lines; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<WireEvent>>, Failure> {
         loop {
             let Some(stream) = &mut self.stream else {
-                self.reconnect().await?;
+                let request = self.request;
+                let (broker, stream) =
+                    reconnect(&self.socket, self.timeout, |broker| watch(broker, request)).await?;
+                (self.broker, self.stream) = (broker, Some(stream));
                 continue;
             };
             match stream.message().await {
                 Ok(Some(WatchTurnResponse { mut events, .. })) => {
-                    events.retain(|event| event.sequence > self.after);
+                    events.retain(|event| event.sequence > self.request.after_sequence);
                     if let Some(last) = events.last() {
-                        self.after = last.sequence;
+                        self.request.after_sequence = last.sequence;
                         return Ok(Some(events));
                     }
                 }
                 Ok(None) if self.has_ended().await? => return Ok(None),
                 Ok(None) => self.stream = None,
-                Err(status) if self.follow && is_weather(&status) => self.stream = None,
+                Err(status) if self.request.follow && is_outage(&status) => self.stream = None,
                 Err(status) => return Err(status.into()),
             }
         }
@@ -80,35 +80,21 @@ impl TurnFeed {
     /// Whether the end of a stream is the end of what there is; a broker that goes away ends it
     /// too.
     async fn has_ended(&self) -> Result<bool, Failure> {
-        if !self.follow {
+        if !self.request.follow {
             return Ok(true);
         }
-        match fetch::turn::<Turn>(&self.broker, self.turn_id).await {
+        match fetch::turn::<Turn>(&self.broker, self.request.turn_id).await {
             Ok(turn) => Ok(turn.outcome.is_some()),
-            Err(Failure::Refused(status)) if is_weather(&status) => Ok(false),
+            Err(Failure::Refused(status)) if is_outage(&status) => Ok(false),
             Err(failure) => Err(failure),
         }
     }
+}
 
-    async fn watch(&mut self, broker: Broker) -> Result<(), Failure> {
-        let request = WatchTurnRequest {
-            turn_id: self.turn_id,
-            after_sequence: self.after,
-            follow: self.follow,
-        };
-        self.stream = Some(broker.read(broker.turns().watch_turn(request)).await?);
-        self.broker = broker;
-        Ok(())
-    }
-
-    async fn reconnect(&mut self) -> Result<(), Failure> {
-        let mut absence = Absence::begin();
-        loop {
-            let broker = absence.broker(&self.socket, self.timeout).await;
-            let watched = self.watch(broker).await;
-            if let Some(ended) = absence.ends(watched) {
-                return ended;
-            }
-        }
-    }
+async fn watch(
+    broker: Broker,
+    request: WatchTurnRequest,
+) -> Result<(Broker, Streaming<WatchTurnResponse>), Failure> {
+    let stream = broker.read(broker.turns().watch_turn(request)).await?;
+    Ok((broker, stream))
 }

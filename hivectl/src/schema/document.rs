@@ -9,26 +9,12 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use crate::output::{Tagged, View};
-use crate::view::agent::Agent;
-use crate::view::backup::Backup;
-use crate::view::check::Check;
-use crate::view::delivery::Delivery;
-use crate::view::done::Done;
-use crate::view::event::Event;
-use crate::view::finding::Finding;
-use crate::view::hit::Hit;
-use crate::view::hop::Hop;
-use crate::view::loose_end::LooseEnd;
-use crate::view::message::Message;
-use crate::view::question::Question;
-use crate::view::receipt::Receipt;
-use crate::view::reminder::Reminder;
-use crate::view::status::Status;
-use crate::view::thread::Thread;
-use crate::view::topology::Node;
-use crate::view::turn::Turn;
-use crate::view::turn_event::TurnEvent;
-use crate::view::turn_stats::TurnStats;
+use crate::view::{
+    agent::Agent, backup::Backup, check::Check, delivery::Delivery, done::Done, event::Event,
+    finding::Finding, hit::Hit, hop::Hop, loose_end::LooseEnd, message::Message,
+    question::Question, receipt::Receipt, reminder::Reminder, status::Status, thread::Thread,
+    topology::Node, turn::Turn, turn_event::TurnEvent, turn_stats::TurnStats,
+};
 
 /// Every schema by its name.
 #[must_use]

@@ -1,27 +1,5 @@
 //! Which command prints which schema.
 
-use crate::output::View as _;
-use crate::view::agent::Agent;
-use crate::view::backup::Backup;
-use crate::view::check::Check;
-use crate::view::delivery::Delivery;
-use crate::view::done::Done;
-use crate::view::event::Event;
-use crate::view::finding::Finding;
-use crate::view::hit::Hit;
-use crate::view::hop::Hop;
-use crate::view::loose_end::LooseEnd;
-use crate::view::message::Message;
-use crate::view::question::Question;
-use crate::view::receipt::Receipt;
-use crate::view::reminder::Reminder;
-use crate::view::status::Status;
-use crate::view::thread::Thread;
-use crate::view::topology::Node;
-use crate::view::turn::Turn;
-use crate::view::turn_event::TurnEvent;
-use crate::view::turn_stats::TurnStats;
-
 /// How many objects a command prints, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shape {
@@ -62,89 +40,75 @@ const fn array(command: &'static str, schema: &'static str) -> Printed {
     Printed { command, with: None, shape: Shape::Array, schema }
 }
 
+impl Printed {
+    const fn with(self, option: &'static str) -> Self {
+        Self { with: Some(option), ..self }
+    }
+}
+
 const fn lines(command: &'static str, with: &'static str, schema: &'static str) -> Printed {
     Printed { command, with: Some(with), shape: Shape::Lines, schema }
 }
 
 /// What each command prints with `--json`, by command.
 pub const PRINTED: [Printed; 59] = [
-    object("agent create", Agent::SCHEMA),
-    object("agent remove", Done::SCHEMA),
-    object("agent restart", Done::SCHEMA),
-    object("agent set-parent", Agent::SCHEMA),
-    object("agent set-policy", Agent::SCHEMA),
-    object("agent show", Agent::SCHEMA),
-    object("agent start", Done::SCHEMA),
-    object("agent stop", Done::SCHEMA),
-    array("agents", Agent::SCHEMA),
-    object("answer", Question::SCHEMA),
-    object("ask", Question::SCHEMA),
-    object("backup", Backup::SCHEMA),
-    array("config check", Finding::SCHEMA),
-    array("dead-letters", Delivery::SCHEMA),
-    array("dead-letters drop", Done::SCHEMA),
-    array("dead-letters list", Delivery::SCHEMA),
-    array("dead-letters redrive", Done::SCHEMA),
-    object("dead-letters show", Delivery::SCHEMA),
-    array("doctor", Check::SCHEMA),
-    object("drain", Done::SCHEMA),
-    array("events", Event::SCHEMA),
-    lines("events", "--follow", Event::SCHEMA),
-    array("inbox", Delivery::SCHEMA),
-    lines("inbox", "--follow", Message::SCHEMA),
-    Printed {
-        command: "inbox",
-        with: Some("--threads"),
-        shape: Shape::Array,
-        schema: Thread::SCHEMA,
-    },
-    array("inbox ack", Done::SCHEMA),
-    array("inbox list", Delivery::SCHEMA),
-    lines("inbox list", "--follow", Message::SCHEMA),
-    Printed {
-        command: "inbox list",
-        with: Some("--threads"),
-        shape: Shape::Array,
-        schema: Thread::SCHEMA,
-    },
-    object("inbox read", Delivery::SCHEMA),
-    Printed {
-        command: "inbox read",
-        with: Some("--message"),
-        shape: Shape::Object,
-        schema: Message::SCHEMA,
-    },
-    Printed {
-        command: "inbox read",
-        with: Some("--thread"),
-        shape: Shape::Array,
-        schema: Message::SCHEMA,
-    },
-    array("loose-ends", LooseEnd::SCHEMA),
-    array("questions", Question::SCHEMA),
-    lines("questions", "--follow", Question::SCHEMA),
-    array("questions cancel", Question::SCHEMA),
-    array("questions list", Question::SCHEMA),
-    lines("questions list", "--follow", Question::SCHEMA),
-    object("questions show", Question::SCHEMA),
-    array("reminders", Reminder::SCHEMA),
-    array("reminders cancel", Reminder::SCHEMA),
-    array("reminders list", Reminder::SCHEMA),
-    array("search", Hit::SCHEMA),
-    object("send", Receipt::SCHEMA),
-    object("stats", TurnStats::SCHEMA),
-    object("status", Status::SCHEMA),
-    array("topology", Node::SCHEMA),
-    array("trace", Hop::SCHEMA),
-    object("turn cancel", Done::SCHEMA),
-    object("turn compact", Done::SCHEMA),
-    array("turn drop", Done::SCHEMA),
-    array("turn list", Turn::SCHEMA),
-    object("turn model", Done::SCHEMA),
-    object("turn new-session", Done::SCHEMA),
-    array("turn release", Done::SCHEMA),
-    object("turn restart", Done::SCHEMA),
-    object("turn show", Turn::SCHEMA),
-    lines("turn show", "--follow", TurnEvent::SCHEMA),
-    lines("turn show", "--output", TurnEvent::SCHEMA),
+    object("agent create", "hive.agent.v1"),
+    object("agent remove", "hive.done.v1"),
+    object("agent restart", "hive.done.v1"),
+    object("agent set-parent", "hive.agent.v1"),
+    object("agent set-policy", "hive.agent.v1"),
+    object("agent show", "hive.agent.v1"),
+    object("agent start", "hive.done.v1"),
+    object("agent stop", "hive.done.v1"),
+    array("agents", "hive.agent.v1"),
+    object("answer", "hive.question.v1"),
+    object("ask", "hive.question.v1"),
+    object("backup", "hive.backup.v1"),
+    array("config check", "hive.finding.v1"),
+    array("dead-letters", "hive.delivery.v1"),
+    array("dead-letters drop", "hive.done.v1"),
+    array("dead-letters list", "hive.delivery.v1"),
+    array("dead-letters redrive", "hive.done.v1"),
+    object("dead-letters show", "hive.delivery.v1"),
+    array("doctor", "hive.check.v1"),
+    object("drain", "hive.done.v1"),
+    array("events", "hive.event.v1"),
+    lines("events", "--follow", "hive.event.v1"),
+    array("inbox", "hive.delivery.v1"),
+    lines("inbox", "--follow", "hive.message.v1"),
+    array("inbox", "hive.thread.v1").with("--threads"),
+    array("inbox ack", "hive.done.v1"),
+    array("inbox list", "hive.delivery.v1"),
+    lines("inbox list", "--follow", "hive.message.v1"),
+    array("inbox list", "hive.thread.v1").with("--threads"),
+    object("inbox read", "hive.delivery.v1"),
+    object("inbox read", "hive.message.v1").with("--message"),
+    array("inbox read", "hive.message.v1").with("--thread"),
+    array("loose-ends", "hive.loose_end.v1"),
+    array("questions", "hive.question.v1"),
+    lines("questions", "--follow", "hive.question.v1"),
+    array("questions cancel", "hive.question.v1"),
+    array("questions list", "hive.question.v1"),
+    lines("questions list", "--follow", "hive.question.v1"),
+    object("questions show", "hive.question.v1"),
+    array("reminders", "hive.reminder.v1"),
+    array("reminders cancel", "hive.reminder.v1"),
+    array("reminders list", "hive.reminder.v1"),
+    array("search", "hive.hit.v1"),
+    object("send", "hive.receipt.v1"),
+    object("stats", "hive.turn_stats.v1"),
+    object("status", "hive.status.v1"),
+    array("topology", "hive.topology.v1"),
+    array("trace", "hive.hop.v1"),
+    object("turn cancel", "hive.done.v1"),
+    object("turn compact", "hive.done.v1"),
+    array("turn drop", "hive.done.v1"),
+    array("turn list", "hive.turn.v1"),
+    object("turn model", "hive.done.v1"),
+    object("turn new-session", "hive.done.v1"),
+    array("turn release", "hive.done.v1"),
+    object("turn restart", "hive.done.v1"),
+    object("turn show", "hive.turn.v1"),
+    lines("turn show", "--follow", "hive.turn_event.v1"),
+    lines("turn show", "--output", "hive.turn_event.v1"),
 ];

@@ -10,7 +10,7 @@ use hive_core::limits::SOCKET_PATH_BYTES_MAX;
 use rustix::io::Errno;
 
 use crate::error::Failure;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::supervise::files::host_path::WalkError;
 
 /// Why a hive could not be brought up.
@@ -95,12 +95,8 @@ impl UpError {
 
     fn exit(&self) -> Exit {
         match self {
-            Self::ConfigUnreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                Exit::NotFound
-            }
-            Self::ConfigUnreadable { source, .. } | Self::Settings { source, .. }
-                if source.kind() == io::ErrorKind::PermissionDenied =>
-            {
+            Self::ConfigUnreadable { source, .. } => exit::of_io(source),
+            Self::Settings { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 Exit::Denied
             }
             Self::Directory { source: WalkError::Absent { source: Errno::ACCESS, .. }, .. } => {
@@ -117,8 +113,7 @@ impl UpError {
             Self::AlreadyUp { .. } => Exit::Conflict,
             Self::BrokerSilent { .. } => Exit::TimedOut,
             Self::Interrupted => Exit::Ok,
-            Self::ConfigUnreadable { .. }
-            | Self::Directory { .. }
+            Self::Directory { .. }
             | Self::Settings { .. }
             | Self::BrokerEnded { .. }
             | Self::Isolation { .. }

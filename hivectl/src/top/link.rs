@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hive_proto::v1::watch_events_response::Step;
-use hive_proto::v1::{EventKind, WatchEventsRequest, WatchEventsResponse};
+use hive_proto::v1::{EventKind, WatchEventsResponse};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio_util::task::AbortOnDropHandle;
 use tonic::Streaming;
@@ -15,10 +15,9 @@ use tonic::Streaming;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
+use crate::feed::{RECONNECT_FIRST, RECONNECT_LONGEST, watch};
 use crate::spawn::spawn;
 
-const RECONNECT_FIRST: Duration = Duration::from_millis(100);
-const RECONNECT_LONGEST: Duration = Duration::from_secs(5);
 /// Events that may wait until the screen looks at them; then the broker waits too.
 const EVENTS_WAITING: usize = 1024;
 
@@ -46,7 +45,7 @@ pub(super) struct Link {
 impl Link {
     /// Listens to this broker, and to the one that comes after it.
     pub(super) async fn open(context: &Context, broker: &Broker) -> Result<Self, Failure> {
-        let stream = watch(broker, context.timeout).await?;
+        let stream = watch(broker.clone(), context.timeout, String::new(), None).await?.0;
         let (tell, heard) = mpsc::channel(EVENTS_WAITING);
         let listener = Listener { socket: context.socket.clone(), timeout: context.timeout, tell };
         Ok(Self {
@@ -58,22 +57,6 @@ impl Link {
     /// What is heard next, however long it takes.
     pub(super) async fn next(&mut self) -> Heard {
         self.heard.recv().await.expect("the listener listens as long as somebody wants to hear")
-    }
-}
-
-/// Begins a watch; when it answers, nothing that follows is missed.
-async fn watch(
-    broker: &Broker,
-    timeout: Duration,
-) -> Result<Streaming<WatchEventsResponse>, Failure> {
-    let request = WatchEventsRequest { after_sequence: None, agent: String::new() };
-    let mut stream = broker.read(broker.events().watch_events(request)).await?;
-    let first = tokio::time::timeout(timeout, stream.message()).await;
-    let first = first
-        .map_err(|_| Failure::TimedOut { seconds: timeout.as_secs_f64(), mutation: false })??;
-    match first {
-        Some(WatchEventsResponse { step: Some(Step::Snapshot(_)) }) => Ok(stream),
-        Some(_) | None => Err(Failure::Incomplete { field: "snapshot" }),
     }
 }
 
@@ -132,7 +115,7 @@ impl Listener {
 
     async fn connect(&self) -> Result<(Broker, Streaming<WatchEventsResponse>), Failure> {
         let broker = Broker::connect(&self.socket, self.timeout).await?;
-        let stream = watch(&broker, self.timeout).await?;
+        let (stream, _) = watch(broker.clone(), self.timeout, String::new(), None).await?;
         Ok((broker, stream))
     }
 }

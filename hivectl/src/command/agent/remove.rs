@@ -60,7 +60,7 @@ impl Remove {
         let broker = context.broker().await?;
         // Before the purge, so that its end cannot be missed.
         let feed =
-            if self.purge { Some(Feed::open(context, &broker, "", None).await?.0) } else { None };
+            if self.purge { Some(Feed::open(context, &broker, "", None).await?) } else { None };
         let request = RemoveAgentRequest {
             request_id: request_id(),
             name: self.name.clone(),

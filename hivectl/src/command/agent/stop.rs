@@ -41,7 +41,7 @@ impl Stop {
         let broker = context.broker().await?;
         // Before the stop, so that the end of the turn cannot be missed.
         let feed = if self.wait {
-            Some(Feed::open(context, &broker, &self.name, None).await?.0)
+            Some(Feed::open(context, &broker, &self.name, None).await?)
         } else {
             None
         };

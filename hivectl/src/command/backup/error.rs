@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::error::Failure;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 
 /// Why there is no backup.
 #[derive(Debug, thiserror::Error)]
@@ -25,44 +25,31 @@ pub(crate) enum BackupError {
     Interrupted,
 }
 
-impl BackupError {
-    fn exit(&self) -> Exit {
-        match self {
-            Self::Exists { .. } => Exit::Conflict,
-            Self::NoFile { .. } | Self::Terminal | Self::NoRoomForJson => Exit::Usage,
-            Self::Unwritable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                Exit::NotFound
-            }
-            Self::Unwritable { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                Exit::Denied
-            }
-            Self::Unwritable { .. } | Self::Incomplete { .. } | Self::Interrupted => Exit::Failure,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Exists { .. } => "choose another name, or overwrite it with --force",
-            Self::NoFile { .. } => "name a file; its directory has to be there",
-            Self::Unwritable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                "its directory has to be there"
-            }
-            Self::Unwritable { .. } => return None,
-            Self::Terminal => {
-                "name a file, or send it to a program: `hivectl backup - | gzip > hive.db.gz`"
-            }
-            Self::NoRoomForJson => "leave out --json, or name a file",
-            Self::Incomplete { .. } => {
-                "nothing of it was kept; `hivectl status` tells whether the broker is back"
-            }
-            Self::Interrupted => return None,
-        };
-        Some(hint.to_owned())
-    }
-}
-
 impl From<BackupError> for Failure {
     fn from(error: BackupError) -> Self {
-        Self::Explained { exit: error.exit(), hint: error.hint(), error: error.into() }
+        use BackupError as E;
+        let (exit, hint) = match &error {
+            E::Exists { .. } => {
+                (Exit::Conflict, Some("choose another name, or overwrite it with --force"))
+            }
+            E::NoFile { .. } => (Exit::Usage, Some("name a file; its directory has to be there")),
+            E::Unwritable { source, .. } => {
+                let exit = exit::of_io(source);
+                (exit, (exit == Exit::NotFound).then_some("its directory has to be there"))
+            }
+            E::Terminal => (
+                Exit::Usage,
+                Some(
+                    "name a file, or send it to a program: `hivectl backup - | gzip > hive.db.gz`",
+                ),
+            ),
+            E::NoRoomForJson => (Exit::Usage, Some("leave out --json, or name a file")),
+            E::Incomplete { .. } => (
+                Exit::Failure,
+                Some("nothing of it was kept; `hivectl status` tells whether the broker is back"),
+            ),
+            E::Interrupted => (Exit::Failure, None),
+        };
+        Self::Explained { exit, hint: hint.map(str::to_owned), error: error.into() }
     }
 }

@@ -6,7 +6,6 @@
 mod error;
 mod file;
 
-use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -17,6 +16,7 @@ use tonic::Streaming;
 pub(crate) use self::error::BackupError;
 
 use self::file::Unfinished;
+use crate::connect::patiently;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::interrupt::until_interrupted;
@@ -136,14 +136,4 @@ impl Pieces {
         ));
         Ok(Some(chunk))
     }
-}
-
-/// Waits as long as it takes, or as long as --timeout says.
-async fn patiently<T>(
-    patience: Option<Duration>,
-    work: impl Future<Output = T>,
-) -> Result<T, Failure> {
-    let Some(patience) = patience else { return Ok(work.await) };
-    let timed_out = |_| Failure::TimedOut { seconds: patience.as_secs_f64(), mutation: false };
-    tokio::time::timeout(patience, work).await.map_err(timed_out)
 }

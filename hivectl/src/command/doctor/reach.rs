@@ -9,7 +9,7 @@ use hive_proto::v1::{
 use jiff::Timestamp;
 
 use super::list::List;
-use crate::connect::Broker;
+use crate::connect::{Broker, patiently, within};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::output::progress::Progress;
@@ -78,11 +78,8 @@ pub(super) async fn broker(context: &Context, list: &mut List) -> Option<Reached
 async fn ask(context: &Context) -> Result<Reached, Failure> {
     let broker = context.broker().await?;
     let mut admin = broker.admin();
-    let seconds = context.timeout.as_secs_f64();
-    let answer =
-        tokio::time::timeout(context.timeout, admin.get_broker_status(GetBrokerStatusRequest {}))
-            .await;
-    let answer = answer.map_err(|_| Failure::TimedOut { seconds, mutation: false })??;
+    let call = admin.get_broker_status(GetBrokerStatusRequest {});
+    let answer = within(context.timeout, call).await??;
     // HTTP puts the time of the server on every answer.
     let date = answer.metadata().get("date").and_then(|date| date.to_str().ok());
     let clock =
@@ -99,16 +96,9 @@ pub(super) async fn integrity(context: &Context, reached: Option<&Reached>, list
     let progress = Progress::begin("the broker reads its database ...");
     let mut admin = reached.broker.admin();
     let call = admin.check_integrity(CheckIntegrityRequest {});
-    // As long as it takes, or as long as --timeout says.
-    let answer = match context.patience {
-        None => call.await.map_err(Failure::from),
-        Some(patience) => match tokio::time::timeout(patience, call).await {
-            Ok(answer) => answer.map_err(Failure::from),
-            Err(_) => Err(Failure::TimedOut { seconds: patience.as_secs_f64(), mutation: false }),
-        },
-    };
+    let answer = patiently(context.patience, call).await;
     drop(progress);
-    match answer.map(tonic::Response::into_inner) {
+    match answer.and_then(|answer| Ok(answer?.into_inner())) {
         Ok(CheckIntegrityResponse { problems, page_count }) => {
             if problems.is_empty() {
                 list.ok(

@@ -29,7 +29,7 @@ pub(super) async fn run(
 async fn follow(context: &mut Context, broker: &Broker, inbox: &str) -> Result<(), Failure> {
     // Not filtered by agent: an accepted message is an event of its sender's as much as of its
     // recipients'.
-    let (mut feed, _) = Feed::open(context, broker, "", None).await?;
+    let mut feed = Feed::open(context, broker, "", None).await?;
     let mut shown = BTreeSet::new();
     show_waiting(context, broker, inbox, &mut shown).await?;
     if shown.is_empty() {

@@ -168,11 +168,8 @@ impl Waiting {
     ) -> Result<(), Failure> {
         let broker = context.broker().await?;
         // The watch stands before the command is given, so that its end cannot be missed.
-        let feed = if self.wait {
-            Some(Feed::open(context, &broker, &agent, None).await?.0)
-        } else {
-            None
-        };
+        let feed =
+            if self.wait { Some(Feed::open(context, &broker, &agent, None).await?) } else { None };
         let id = broker.command(request_id(), agent.clone(), order).await?;
         let mut sentence = format!("{agent} is {words} (command {id})");
         let mut done = "commanded";

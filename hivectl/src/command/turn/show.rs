@@ -132,7 +132,7 @@ impl Show {
         agent: &str,
     ) -> Result<(), Failure> {
         // The watch stands before the first look, so that no turn begins between them.
-        let (mut feed, _) = Feed::open(context, broker, agent, None).await?;
+        let mut feed = Feed::open(context, broker, agent, None).await?;
         let mut broker = broker.clone();
         let mut newest: Vec<Turn> = fetch::turns(&broker, agent, 1).await?;
         let mut shown = 0;

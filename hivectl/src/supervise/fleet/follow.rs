@@ -43,7 +43,7 @@ async fn follow(
     printed: &mut BTreeMap<String, String>,
 ) -> Result<(), Failure> {
     let broker = context.broker().await?;
-    let (mut feed, _) = Feed::open(context, &broker, "", None).await?;
+    let mut feed = Feed::open(context, &broker, "", None).await?;
     loop {
         let Some((agents, purges)) = unless_away(read(&broker).await)? else {
             // The event that led here comes only once, so the feed does not lead here again.
