@@ -77,7 +77,6 @@ enum Command {
 }
 
 impl Cli {
-    /// Runs what the command line says.
     pub(crate) async fn run(self) -> Result<Exit, Failure> {
         let mut context = Context::new(&self.global);
         match self.command {

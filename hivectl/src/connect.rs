@@ -29,7 +29,6 @@ use crate::error::Failure;
 
 /// Where a hive of the current directory has its operator socket.
 const LOCAL_SOCKET: &str = ".hive/run/hived.sock";
-/// Where the host's hive has it.
 const HOST_SOCKET: &str = "/run/hive/hived.sock";
 
 /// The operator socket: as given, else of `HIVE_RUNTIME_DIR`, else of the current directory, else
@@ -55,7 +54,6 @@ pub(crate) type Messages = MessageServiceClient<Channel>;
 pub(crate) type Questions = QuestionServiceClient<Channel>;
 pub(crate) type Reminders = ReminderServiceClient<Channel>;
 
-/// A broker that answered.
 #[derive(Clone, Debug)]
 pub(crate) struct Broker {
     channel: Channel,
@@ -152,7 +150,6 @@ impl Settlement {
 }
 
 impl Broker {
-    /// Settles a delivery.
     pub(crate) async fn settle(
         &self,
         settlement: Settlement,
@@ -220,7 +217,6 @@ pub(crate) async fn within<T>(
     tokio::time::timeout(timeout, answer).await.map_err(timed_out)
 }
 
-/// A fresh request id.
 pub(crate) fn request_id() -> String {
     let mut random = [0_u8; 16];
     getrandom::fill(&mut random).expect("the kernel gives random numbers");

@@ -13,7 +13,6 @@ use crate::output::Output;
 /// How long to wait for one answer of the broker, where nothing else was said.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Names the operator socket.
 pub(crate) const SOCKET_ENV: &str = "HIVE_SOCKET";
 
 /// Under which these options stand in every command's help.
@@ -41,7 +40,6 @@ impl Global {
         self.timeout.map_or(ANSWER_TIMEOUT, Duration::from_secs_f64)
     }
 
-    /// Returns the operator socket.
     pub(crate) fn socket(&self) -> PathBuf {
         let runtime_dir =
             std::env::var_os("HIVE_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
@@ -56,16 +54,13 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The surroundings of a command.
 #[derive(Debug)]
 pub(crate) struct Context {
-    /// The operator socket.
     pub(crate) socket: PathBuf,
     /// How long to wait for one answer.
     pub(crate) timeout: Duration,
     /// How long to wait for somebody else; `None`: as long as it takes.
     pub(crate) patience: Option<Duration>,
-    /// Where data goes.
     pub(crate) out: Output,
 }
 
@@ -96,7 +91,6 @@ impl Context {
         }
     }
 
-    /// Connects to the broker.
     pub(crate) async fn broker(&self) -> Result<Broker, Failure> {
         Broker::connect(&self.socket, self.timeout).await
     }

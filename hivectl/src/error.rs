@@ -12,7 +12,6 @@ use tonic::{Code, Status};
 
 use crate::exit::{self, Exit};
 
-/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("this process cannot start its runtime")]
@@ -102,7 +101,6 @@ impl From<Status> for Failure {
 }
 
 impl Failure {
-    /// The exit code.
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Explained { exit, .. } => *exit,
@@ -171,7 +169,6 @@ impl Failure {
         sentence
     }
 
-    /// What helps next.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Refused(status) => match hive_proto::status::reason(status) {

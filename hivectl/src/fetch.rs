@@ -17,7 +17,6 @@ use hive_proto::v1::{
 use crate::connect::{Broker, require};
 use crate::error::Failure;
 
-/// All rows of a list.
 pub(crate) const ALL: usize = usize::MAX;
 /// Agents of one page; the most that the broker gives.
 const PAGE_AGENTS: u32 = 1000;
@@ -36,13 +35,11 @@ impl Whose {
     }
 }
 
-/// Reads an agent.
 pub(crate) async fn agent<V: From<Agent>>(broker: &Broker, name: String) -> Result<V, Failure> {
     let agent = broker.read(broker.topology().get_agent(GetAgentRequest { name })).await?.agent;
     require(agent, "agent")
 }
 
-/// Reads a message.
 pub(crate) async fn message<V: From<Message>>(
     broker: &Broker,
     message_id: u64,
@@ -52,7 +49,6 @@ pub(crate) async fn message<V: From<Message>>(
     require(message, "message")
 }
 
-/// Reads a question.
 pub(crate) async fn question<V: From<Question>>(
     broker: &Broker,
     question_id: u64,
@@ -62,7 +58,6 @@ pub(crate) async fn question<V: From<Question>>(
     require(question, "question")
 }
 
-/// Reads a turn.
 pub(crate) async fn turn<V: From<Turn>>(broker: &Broker, turn_id: u64) -> Result<V, Failure> {
     let turn = broker.read(broker.turns().get_turn(GetTurnRequest { turn_id })).await?.turn;
     require(turn, "turn")

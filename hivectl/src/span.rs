@@ -14,7 +14,6 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "give a span of time, as 90s, 30m, 2h or 1d".to_owned())
 }
 
-/// Such a span for the wire.
 pub(crate) fn wire(span: Duration) -> prost_types::Duration {
     prost_types::Duration::try_from(span).expect("a span that was parsed has few seconds")
 }

@@ -118,7 +118,6 @@ pub(crate) struct Which {
 }
 
 impl Which {
-    /// Redrives or drops them.
     pub(crate) async fn run(
         self,
         context: &mut Context,

@@ -42,7 +42,6 @@ impl Reminders {
     }
 }
 
-/// Where a reminder stands.
 const STATES: [(&str, ReminderState); 3] = [
     ("pending", ReminderState::Pending),
     ("fired", ReminderState::Fired),

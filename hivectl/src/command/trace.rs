@@ -114,7 +114,6 @@ impl Journey {
     }
 }
 
-/// An event in words.
 async fn told(broker: &Broker, event: &Event) -> Result<String, Failure> {
     let agent = visible_line(event.agent.as_deref().unwrap_or("-"));
     let id = event.message_id.map(|id| format!("message {id}")).unwrap_or_default();

@@ -12,12 +12,9 @@ use crate::output::text::visible_line;
 /// Characters that are told about a candidate.
 const ABOUT_CHARS: usize = 60;
 
-/// A candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
-    /// What is put into the line.
     pub(super) value: String,
-    /// What it is.
     pub(super) about: Option<String>,
 }
 

@@ -29,7 +29,6 @@ pub(super) fn set_grammar(command: fn() -> Command) {
     GRAMMAR.get_or_init(|| command);
 }
 
-/// A line that somebody types.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     /// What it says without the word at the cursor.
@@ -60,7 +59,6 @@ impl Line {
         Self { matches }
     }
 
-    /// The socket of its broker.
     pub(super) fn socket(&self) -> PathBuf {
         let mut global = Global::from_arg_matches(&self.matches).unwrap_or_default();
         let of_environment =

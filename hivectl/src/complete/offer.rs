@@ -31,7 +31,6 @@ pub(crate) fn agents_and_operator() -> ArgValueCompleter {
     })
 }
 
-/// The names of all agents.
 pub(super) async fn names(broker: &Broker) -> Result<Vec<Candidate>, Failure> {
     let agents: Vec<Agent> = fetch::agents(broker, false, fetch::ALL).await?;
     Ok(agents.into_iter().map(|agent| Candidate::word(agent.name)).collect())
@@ -138,7 +137,6 @@ pub(crate) fn options() -> ArgValueCompleter {
     })
 }
 
-/// Pending reminders.
 pub(crate) fn reminders() -> ArgValueCompleter {
     live(|broker, line| async move {
         let pending = [ReminderState::Pending];

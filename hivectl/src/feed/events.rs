@@ -15,16 +15,13 @@ use crate::connect::{Broker, within};
 use crate::context::Context;
 use crate::error::Failure;
 
-/// What a feed gives.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// A fact.
     Event(Event),
     /// Some were missed: read again what matters.
     Gap,
 }
 
-/// A watch on the event log.
 #[derive(Debug)]
 pub(crate) struct Feed {
     socket: PathBuf,

@@ -14,10 +14,8 @@ use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
 
-/// What a feed gives.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// A question as it stands now.
     Question(Box<Question>),
     /// The snapshot is complete; what follows are changes.
     SnapshotComplete,
@@ -25,7 +23,6 @@ pub(crate) enum Step {
     Again,
 }
 
-/// A watch on questions.
 #[derive(Debug)]
 pub(crate) struct QuestionFeed {
     socket: PathBuf,

@@ -16,13 +16,11 @@ use crate::error::Failure;
 use crate::fetch;
 use crate::view::turn::Turn;
 
-/// A watch on a turn's output.
 #[derive(Debug)]
 pub(crate) struct TurnFeed {
     socket: PathBuf,
     timeout: Duration,
     broker: Broker,
-    /// What is read next.
     request: WatchTurnRequest,
     stream: Option<Streaming<WatchTurnResponse>>,
 }
@@ -72,7 +70,6 @@ impl TurnFeed {
         }
     }
 
-    /// The broker that was watched last.
     pub(crate) fn broker(&self) -> &Broker {
         &self.broker
     }

@@ -23,7 +23,6 @@ use serde::Serialize;
 use self::style::Style;
 use crate::error::Failure;
 
-/// Something that can be printed.
 pub(crate) trait View: JsonSchema + Serialize {
     /// The name and version of its JSON.
     const SCHEMA: &'static str;
@@ -31,7 +30,6 @@ pub(crate) trait View: JsonSchema + Serialize {
 
 /// Something that is a row of a table.
 pub(crate) trait Row: View {
-    /// The names of its columns.
     const HEADER: &'static [&'static str];
     /// Said to a person where there is no row.
     const NONE: &'static str;
@@ -39,7 +37,6 @@ pub(crate) trait Row: View {
     fn cells(&self, style: &Style) -> Vec<String>;
 }
 
-/// Something that is told in lines.
 pub(crate) trait Text: View {
     /// The lines, without the final line break.
     fn text(&self, style: &Style) -> String;
@@ -58,25 +55,20 @@ fn tagged<V: View>(view: &V) -> Tagged<'_, V> {
     Tagged { schema: V::SCHEMA, view }
 }
 
-/// The output of a command.
 #[derive(Debug)]
 pub(crate) struct Output {
-    /// Whether programs read it.
     pub(crate) json: bool,
-    /// How it looks for people.
     pub(crate) style: Style,
     writer: io::Stdout,
 }
 
 impl Output {
-    /// Output to this process' stdout.
     pub(crate) fn stdout(json: bool) -> Self {
         let stdout = io::stdout();
         let style = if stdout.is_terminal() { Style::terminal() } else { Style::plain() };
         Self { json, style, writer: stdout }
     }
 
-    /// Prints a list.
     pub(crate) fn list<V: Row>(&mut self, rows: &[V]) -> Result<(), Failure> {
         if self.json {
             let rows: Vec<_> = rows.iter().map(tagged).collect();
@@ -94,7 +86,6 @@ impl Output {
         self.write(&text)
     }
 
-    /// Prints one thing.
     pub(crate) fn one<V: Text>(&mut self, view: &V) -> Result<(), Failure> {
         self.one_as(view, V::text)
     }

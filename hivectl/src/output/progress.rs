@@ -13,7 +13,6 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Begins with this line.
     pub(crate) fn begin(line: &str) -> Self {
         let mut progress = Self { shown: io::stderr().is_terminal().then(String::new) };
         progress.tell(line);

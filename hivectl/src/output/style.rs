@@ -12,7 +12,6 @@ use super::{text, time};
 /// The width that texts in a table are cut to, where there is no terminal to ask.
 const PLAIN_WIDTH: usize = 160;
 
-/// How output looks.
 #[derive(Clone, Debug)]
 pub(crate) struct Style {
     color: bool,
@@ -48,7 +47,6 @@ impl Style {
         Self { color, terminal: true, width: if width == 0 { 80 } else { width }, ..Self::plain() }
     }
 
-    /// For a file or a pipe.
     pub(crate) fn plain() -> Self {
         Self {
             color: false,
@@ -60,32 +58,26 @@ impl Style {
         }
     }
 
-    /// A heading.
     pub(crate) fn head(&self, text: &str) -> String {
         self.paint(text, Ansi::new().bold())
     }
 
-    /// What is all right.
     pub(crate) fn good(&self, text: &str) -> String {
         self.paint(text, Ansi::new().fg_color(Some(AnsiColor::Green.into())))
     }
 
-    /// What somebody should look at.
     pub(crate) fn bad(&self, text: &str) -> String {
         self.paint(text, Ansi::new().fg_color(Some(AnsiColor::Red.into())))
     }
 
-    /// What goes on just now.
     pub(crate) fn busy(&self, text: &str) -> String {
         self.paint(text, Ansi::new().fg_color(Some(AnsiColor::Yellow.into())))
     }
 
-    /// What was searched for.
     pub(crate) fn found(&self, text: &str) -> String {
         self.paint(text, Ansi::new().bold().fg_color(Some(AnsiColor::Yellow.into())))
     }
 
-    /// What matters less.
     pub(crate) fn faint(&self, text: &str) -> String {
         self.paint(text, Ansi::new().dimmed())
     }
@@ -103,7 +95,6 @@ impl Style {
         )
     }
 
-    /// The clock time of this moment.
     pub(crate) fn clock(&self) -> String {
         jiff::Timestamp::now().to_zoned(self.zone.clone()).strftime("%H:%M:%S").to_string()
     }

@@ -29,7 +29,6 @@ pub(crate) fn visible_block(text: &str) -> String {
     })
 }
 
-/// A block with each line indented.
 pub(crate) fn indented(block: &str, by: &str) -> String {
     block.lines().map(|line| format!("{by}{line}")).collect::<Vec<_>>().join("\n")
 }

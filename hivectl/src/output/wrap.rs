@@ -13,7 +13,6 @@ pub(crate) fn width(text: &str) -> usize {
     Span::raw(text).width()
 }
 
-/// The lines of a text.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let text = visible_block(text.trim_end_matches('\n')).replace('\t', "    ");
     text.split('\n').flat_map(|line| one(line, columns.max(2))).collect()

@@ -42,18 +42,14 @@ const BROKER_STOP_MAX: Duration = Duration::from_secs(15);
 /// The first descriptor after the standard ones.
 const FIRST_OTHER_FD: i32 = 3;
 
-/// What the command line says.
 #[derive(Debug)]
 pub(crate) struct Options {
-    /// The configuration.
     pub(crate) config: PathBuf,
-    /// The hive's directory.
     pub(crate) state: PathBuf,
     /// The claude program, instead of the configuration's.
     pub(crate) claude: Option<PathBuf>,
     /// Used if claude is not installed or has no login.
     pub(crate) fallback_claude: Option<PathBuf>,
-    /// Agents start without a sandbox.
     pub(crate) no_isolation: bool,
 }
 
@@ -123,7 +119,6 @@ async fn choose_levels(
     Ok(chosen)
 }
 
-/// Why a hive ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
     /// A signal, or the terminal was closed.
@@ -132,7 +127,6 @@ enum Why {
     Drained,
 }
 
-/// What runs.
 #[derive(Debug)]
 struct Hive {
     fleet: Fleet,
@@ -268,7 +262,6 @@ impl Hive {
     }
 }
 
-/// Waits until then, or for ever.
 async fn at(time: Option<tokio::time::Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,

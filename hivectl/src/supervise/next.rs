@@ -8,7 +8,6 @@ use crate::supervise::files::display_path;
 use crate::supervise::setup::binaries::on_path;
 use crate::supervise::setup::plan::Plan;
 
-/// Prints the lines.
 pub(crate) fn print(plan: &Plan) {
     let program = program();
     let here = std::env::current_dir().unwrap_or_default();

@@ -7,11 +7,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// The signals that this program acts on.
 #[derive(Debug)]
 pub(crate) struct Signals {
-    /// Ctrl-C and SIGTERM.
     pub(crate) stop: Stop,
     /// SIGHUP: the configuration is read again.
     pub(crate) hangup: Signal,
-    /// SIGCHLD.
     pub(crate) child: Signal,
 }
 
@@ -29,7 +27,6 @@ impl Signals {
     }
 }
 
-/// The signals that end a hive.
 #[derive(Debug)]
 pub(crate) struct Stop {
     interrupt: Signal,

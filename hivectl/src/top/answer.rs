@@ -16,32 +16,23 @@ use super::key::{Key, Move};
 /// A form that is being filled in.
 #[derive(Clone, Debug)]
 pub(crate) struct Form {
-    /// Which question.
     pub(crate) question: u64,
-    /// Who asks.
     pub(crate) asker: String,
-    /// What is asked.
     pub(crate) wording: Wording,
-    /// The chosen options, by their places.
     pub(crate) chosen: BTreeSet<usize>,
-    /// The option that space would choose.
     pub(crate) at: usize,
     /// Whether keys go into the text.
     pub(crate) typing: bool,
-    /// The free text.
     pub(crate) field: Field,
-    /// Why it was not sent.
     pub(crate) fault: Option<String>,
 }
 
 /// What a key did to a form.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Filled {
-    /// It goes on.
     Open,
     /// It is left; nothing is sent.
     Left,
-    /// This is the answer.
     Sent(Change),
 }
 
@@ -62,7 +53,6 @@ impl Form {
         }
     }
 
-    /// A key was pressed.
     pub(crate) fn press(&mut self, key: Key) -> Filled {
         self.fault = None;
         match key {

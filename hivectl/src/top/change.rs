@@ -6,25 +6,38 @@
 use super::item::Key;
 use crate::connect::Settlement;
 
-/// A change that somebody asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// Answers a question.
-    Answer { question: u64, choices: Vec<String>, text: String },
-    /// Withdraws a question.
-    CancelQuestion { question: u64 },
+    Answer {
+        question: u64,
+        choices: Vec<String>,
+        text: String,
+    },
+    CancelQuestion {
+        question: u64,
+    },
     /// Cancels this turn of an agent, and no other.
-    CancelTurn { agent: String, turn: u64 },
+    CancelTurn {
+        agent: String,
+        turn: u64,
+    },
     /// Compacts an agent's conversation, once no turn runs.
-    Compact { agent: String },
+    Compact {
+        agent: String,
+    },
     /// Settles a dead letter or a held delivery.
-    Settle { how: Settlement, agent: String, message: u64 },
+    Settle {
+        how: Settlement,
+        agent: String,
+        message: u64,
+    },
     /// Marks mail of the operator as read.
-    Ack { message: u64 },
+    Ack {
+        message: u64,
+    },
 }
 
 impl Change {
-    /// Describes it for the status line.
     pub(crate) fn describe(&self) -> Description {
         match self {
             Self::Answer { question, .. } => {
@@ -95,14 +108,11 @@ impl Change {
     }
 }
 
-/// A change in words.
 #[derive(Debug)]
 pub(crate) struct Description {
     /// What is being done, while it is.
     pub(crate) doing: String,
-    /// What was done.
     pub(crate) done: String,
-    /// What was not done.
     pub(crate) failed: String,
 }
 
@@ -116,10 +126,8 @@ impl Description {
     }
 }
 
-/// How a change ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It is done.
     Done,
     /// The broker refused it, for this reason.
     Refused(String),
@@ -173,7 +181,6 @@ impl Changes {
         Some(asked)
     }
 
-    /// A change has ended.
     pub(crate) fn end(&mut self, asked: &Asked, outcome: &Outcome) {
         self.under_way.retain(|other| other != asked);
         match outcome {

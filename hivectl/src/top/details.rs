@@ -22,14 +22,10 @@ pub(super) fn model_in_use(agent: &Agent) -> &str {
     if agent.model_in_use.is_empty() { &agent.model } else { &agent.model_in_use }
 }
 
-/// A piece of what is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// A name and a short value.
     Field(&'static str, String),
-    /// The beginning of something.
     Heading(&'static str),
-    /// A longer text.
     Block(String),
 }
 
@@ -39,7 +35,6 @@ pub(crate) struct Details {
     pub(crate) key: Key,
     pub(crate) title: String,
     pub(crate) pieces: Vec<Piece>,
-    /// The first line that is shown.
     pub(crate) first: usize,
     /// Whether the row went away.
     pub(crate) gone: bool,
@@ -56,7 +51,6 @@ pub(crate) struct Line {
 const NAMES: usize = 13;
 
 impl Details {
-    /// Its lines at this width.
     pub(crate) fn lines(&self, columns: u16) -> Vec<Line> {
         let columns = usize::from(columns);
         let plain = |text: String| Line { heading: false, text };
@@ -99,7 +93,6 @@ pub(crate) fn open(state: &State, key: Key, now: Now) -> Option<Details> {
     Some(Details { key, title, pieces, first: 0, gone: false })
 }
 
-/// Takes over what is known now.
 pub(crate) fn refresh(details: &mut Details, state: &State, now: Now) {
     match state.hive.find(&details.key) {
         Some(item) => (details.title, details.pieces) = composed(state, item, now),

@@ -32,7 +32,6 @@ use crate::output::text::visible_line;
 /// How long changes that are under way may take when the screen closes.
 const QUIT_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Shows the hive until somebody quits.
 pub(crate) async fn run(context: &Context) -> Result<(), Failure> {
     if !usable_terminal() {
         return Err(Failure::NoTerminal);

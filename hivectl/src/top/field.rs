@@ -11,7 +11,6 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// The whole text.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -46,28 +45,23 @@ impl Field {
         }
     }
 
-    /// Takes all before the cursor away.
     pub(crate) fn cut_before(&mut self) {
         self.text.drain(..self.cursor);
         self.cursor = 0;
     }
 
-    /// One character back.
     pub(crate) fn left(&mut self) {
         self.cursor -= self.text[..self.cursor].chars().next_back().map_or(0, char::len_utf8);
     }
 
-    /// One character on.
     pub(crate) fn right(&mut self) {
         self.cursor += self.text[self.cursor..].chars().next().map_or(0, char::len_utf8);
     }
 
-    /// To the beginning.
     pub(crate) fn home(&mut self) {
         self.cursor = 0;
     }
 
-    /// To the end.
     pub(crate) fn end(&mut self) {
         self.cursor = self.text.len();
     }

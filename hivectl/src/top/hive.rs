@@ -38,7 +38,6 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// All of them.
     pub(crate) const ALL: [Self; 6] =
         [Self::Agents, Self::Mail, Self::DeadLetters, Self::Held, Self::Questions, Self::LooseEnds];
 
@@ -123,7 +122,6 @@ pub(crate) struct Hive {
 }
 
 impl Hive {
-    /// Takes over what a reading brought.
     pub(crate) fn take(&mut self, reading: Reading) {
         let Reading { status, agents, mail, dead_letters, held, questions, loose_ends } = reading;
         self.status = status;
@@ -162,7 +160,6 @@ impl Hive {
         }
     }
 
-    /// Open questions to the operator.
     pub(crate) fn questions(&self) -> &[Question] {
         &self.questions
     }
@@ -203,7 +200,6 @@ impl Hive {
             .collect()
     }
 
-    /// What is stuck.
     pub(crate) fn stuck(&self) -> Vec<Item<'_>> {
         let dead = self.dead_letters.iter().map(Item::DeadLetter);
         dead.chain(self.held.iter().map(Item::Held))
@@ -248,12 +244,10 @@ impl Hive {
         self.held.iter().map(|delivery| delivery.agent.clone()).collect()
     }
 
-    /// How many held deliveries were read.
     pub(crate) fn held_count(&self) -> usize {
         self.held.len()
     }
 
-    /// How many dead letters were read.
     pub(crate) fn dead_letter_count(&self) -> usize {
         self.dead_letters.len()
     }

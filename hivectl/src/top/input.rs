@@ -15,7 +15,6 @@ use crate::input::typed;
 /// What follows an escape in a sequence comes with it, or very soon.
 const TORN_PATIENCE: Duration = Duration::from_millis(50);
 
-/// What is pressed.
 #[derive(Debug)]
 pub(super) struct Input {
     read: Receiver<Vec<u8>>,

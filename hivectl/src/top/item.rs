@@ -5,10 +5,8 @@ use hive_proto::v1::{Agent, Delivery, Message, Question};
 
 use crate::view;
 
-/// Names a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
-    /// A question, by its id.
     Question(u64),
     /// A message to the operator, by its id.
     Mail(u64),
@@ -20,11 +18,9 @@ pub(crate) enum Key {
     Login(String),
     /// An agent that starts no turns for now.
     Parked(String),
-    /// An agent in the tree.
     Agent(String),
 }
 
-/// A row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Item<'h> {
     Question(&'h Question),
@@ -47,7 +43,6 @@ pub(crate) fn sender(message: &Message) -> String {
 }
 
 impl<'h> Item<'h> {
-    /// What it goes by.
     pub(crate) fn key(&self) -> Key {
         match self {
             Self::Question(question) => Key::Question(question.id),
@@ -62,7 +57,6 @@ impl<'h> Item<'h> {
         }
     }
 
-    /// Whether it goes by this key.
     pub(crate) fn is(&self, key: &Key) -> bool {
         match (self, key) {
             (Self::Question(question), Key::Question(id)) => question.id == *id,

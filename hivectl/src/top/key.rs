@@ -5,12 +5,9 @@
 //!
 //! Invariant: no control character leaves it but the line breaks and tabs of a paste.
 
-/// What was pressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
-    /// A character.
     Char(char),
-    /// A letter together with Ctrl.
     Ctrl(char),
     /// Text that was pasted, line breaks as `\n`.
     Paste(String),
@@ -22,11 +19,9 @@ pub(crate) enum Key {
     BackTab,
     Backspace,
     Delete,
-    /// A key that moves.
     Move(Move),
 }
 
-/// Where to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Move {
     Up,
@@ -44,10 +39,8 @@ const PASTE_BEGIN: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
 /// A paste over this is left out; no text that is typed here may be as long.
 const PASTE_BYTES_MAX: usize = 64 * 1024;
-/// No key's sequence is as long.
 const SEQUENCE_BYTES_MAX: usize = 32;
 
-/// Bytes on their way to keys.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     pending: Vec<u8>,

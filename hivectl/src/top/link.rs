@@ -21,10 +21,8 @@ use crate::spawn::spawn;
 /// Events that may wait until the screen looks at them; then the broker waits too.
 const EVENTS_WAITING: usize = 1024;
 
-/// What is heard.
 #[derive(Debug)]
 pub(super) enum Heard {
-    /// Something was committed, about this agent.
     Happened(EventKind, String),
     /// Something was committed that the broker cannot tell any more.
     Missed,
@@ -34,11 +32,9 @@ pub(super) enum Heard {
     Back(Broker),
 }
 
-/// The task that listens.
 #[derive(Debug)]
 pub(super) struct Link {
     heard: Receiver<Heard>,
-    /// It ends with the screen.
     _listening: AbortOnDropHandle<()>,
 }
 
@@ -67,7 +63,6 @@ struct Listener {
 }
 
 impl Listener {
-    /// Until nobody wants to hear it.
     async fn listen(self, mut stream: Streaming<WatchEventsResponse>) {
         loop {
             let heard = match stream.message().await {

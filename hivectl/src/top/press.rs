@@ -34,7 +34,6 @@ pub(crate) const KEYS: [(&str, &str); 15] = [
     ("q, Ctrl-C", "quit"),
 ];
 
-/// A key was pressed.
 pub(crate) fn press(state: &mut State, key: Key, now: Now, actions: &mut Vec<Action>) {
     if key == Key::Ctrl('c') {
         return actions.push(Action::Quit);

@@ -15,7 +15,6 @@ pub(crate) const READ_PAUSE: Duration = Duration::from_millis(250);
 /// Pause after a reading that failed.
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// What is to be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) parts: BTreeSet<Part>,
@@ -25,14 +24,11 @@ pub(crate) struct Wanted {
     pub(crate) search_holders: bool,
 }
 
-/// What to do now.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Read this.
     Read(Wanted),
     /// Ask again at this time.
     WakeAt(BootTime),
-    /// Wait for something to happen.
     Nothing,
 }
 
@@ -45,7 +41,6 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
-    /// These parts have changed.
     pub(crate) fn want(&mut self, parts: impl IntoIterator<Item = Part>) {
         self.wanted.parts.extend(parts);
     }
@@ -55,7 +50,6 @@ impl Reads {
         self.wanted.holders.insert(agent.to_owned());
     }
 
-    /// Anything may have changed.
     pub(crate) fn want_all(&mut self) {
         self.want(Part::ALL);
         self.wanted.search_holders = true;
@@ -76,7 +70,6 @@ impl Reads {
         Next::Read(wanted)
     }
 
-    /// The reading that ran is over.
     pub(crate) fn end(&mut self, well: bool, now: BootTime) {
         let Some(Wanted { parts, holders, search_holders }) = self.running.take() else { return };
         if well {

@@ -33,7 +33,6 @@ impl Screen {
         opened.inspect_err(|_| restore())
     }
 
-    /// Draws what changed.
     pub(super) fn draw(&mut self, state: &State, now: Now) -> io::Result<()> {
         self.terminal.draw(|frame| view(state, now, frame))?;
         Ok(())

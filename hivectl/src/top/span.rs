@@ -13,7 +13,6 @@ pub(crate) fn age(since: WallTime, now: WallTime) -> String {
     short(now.since(since))
 }
 
-/// A span in one unit.
 pub(crate) fn short(span: Duration) -> String {
     let seconds = span.as_secs();
     match seconds {

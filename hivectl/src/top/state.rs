@@ -14,23 +14,18 @@ use super::item::{Item, Key};
 use super::layout;
 use super::reads::Reads;
 
-/// A list on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pane {
-    /// What waits on the operator.
     Waiting,
     /// What does not go on by itself.
     Stuck,
-    /// The tree of agents.
     Agents,
 }
 
 impl Pane {
-    /// From the top.
     pub(crate) const ALL: [Self; 3] = [Self::Waiting, Self::Stuck, Self::Agents];
 }
 
-/// The chosen row of a pane.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Place {
     pub(crate) key: Option<Key>,
@@ -44,13 +39,13 @@ pub(crate) struct Place {
 pub(crate) enum Link {
     /// It is being read for the first time.
     Beginning,
-    /// Yes.
     Up,
-    /// No, since then, for this reason.
-    Down { since: WallTime, why: String },
+    Down {
+        since: WallTime,
+        why: String,
+    },
 }
 
-/// How a remark sounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -58,7 +53,6 @@ pub(crate) enum Tone {
     Bad,
 }
 
-/// The last remark.
 #[derive(Clone, Debug)]
 pub(crate) struct Note {
     pub(crate) tone: Tone,
@@ -68,15 +62,11 @@ pub(crate) struct Note {
 /// Something that stands before the panes and gets the keys.
 #[derive(Debug)]
 pub(crate) enum Dialog {
-    /// The list of keys.
     Help,
-    /// Is this really to be done?
     Doubt(Change),
-    /// The form of an answer.
     Answer(Box<Form>),
 }
 
-/// The screen.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) hive: Hive,
@@ -117,7 +107,6 @@ impl State {
         }
     }
 
-    /// The rows of a pane.
     pub(crate) fn items(&self, pane: Pane) -> Vec<Item<'_>> {
         match pane {
             Pane::Waiting => self.hive.waiting(),
@@ -126,12 +115,10 @@ impl State {
         }
     }
 
-    /// How many rows each pane shows.
     pub(crate) fn rows(&self) -> [u16; 3] {
         layout::rows(self.size.1, Pane::ALL.map(|pane| self.items(pane).len()))
     }
 
-    /// The chosen row of a pane.
     pub(crate) fn place(&self, pane: Pane) -> &Place {
         &self.places[pane as usize]
     }
@@ -144,7 +131,6 @@ impl State {
         }
     }
 
-    /// Makes a remark.
     pub(crate) fn say(&mut self, tone: Tone, text: impl Into<String>) {
         self.note = Some(Note { tone, text: text.into() });
     }

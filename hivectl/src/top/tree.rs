@@ -11,12 +11,9 @@ use hive_proto::v1::Agent;
 /// fill the memory.
 const STEM_BYTES_MAX: usize = 256;
 
-/// A line of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Branch {
-    /// Which of the agents.
     pub(crate) agent: usize,
-    /// What is drawn before its name.
     pub(crate) stem: String,
 }
 

@@ -17,14 +17,11 @@ use super::reads::{Next, Wanted};
 use super::state::{Dialog, Link, State, Tone};
 use super::{details, press};
 
-/// Something that happened.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A key was pressed.
     Key(Key),
     /// The terminal has so many columns and lines now.
     Resized(u16, u16),
-    /// A second passed.
     Tick,
     /// A time has come that was asked for by [`Action::WakeAt`].
     Wake,
@@ -32,19 +29,15 @@ pub(crate) enum Event {
     Linked,
     /// The broker is not heard any more, for this reason.
     Lost(String),
-    /// Something was committed, about this agent.
     Happened(EventKind, String),
     /// Something was committed that nobody can tell any more.
     Missed,
-    /// What was to be read.
     Read(Box<Reading>),
     /// It could not be read, for this reason.
     NotRead(String),
-    /// A change ended.
     Changed(Asked, Outcome),
 }
 
-/// Something to be done.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Read this, and tell by [`Event::Read`] or [`Event::NotRead`].
@@ -55,11 +48,9 @@ pub(crate) enum Action {
     Change(Asked),
     /// Draw every cell anew.
     Redraw,
-    /// End.
     Quit,
 }
 
-/// Takes an event in.
 pub(crate) fn update(state: &mut State, event: Event, now: Now) -> Vec<Action> {
     let mut actions = Vec::new();
     match event {

@@ -136,7 +136,6 @@ from_wire! {
 }
 
 impl Policy {
-    /// What it says, line by line.
     fn rows(&self) -> [(&'static str, String); 7] {
         let words = |words: &[String], none: &str| {
             if words.is_empty() { none.to_owned() } else { visible_line(&words.join(", ")) }
@@ -188,7 +187,6 @@ impl Park {
 }
 
 impl Agent {
-    /// Its state in one coloured word.
     pub(crate) fn state_cell(&self, style: &Style) -> String {
         let state = self.state.as_deref().unwrap_or("-");
         if self.retired {
@@ -235,7 +233,6 @@ impl Agent {
         news
     }
 
-    /// Its name and its policy.
     pub(crate) fn policy(&self, _: &Style) -> String {
         let name = ("name", visible_line(&self.name));
         let rows: Vec<_> = [name].into_iter().chain(self.policy.rows()).collect();

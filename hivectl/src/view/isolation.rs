@@ -24,22 +24,16 @@ pub(crate) fn words(isolation: Isolation) -> Option<&'static str> {
 /// Agents with a harness whose isolation lacks something.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lacking<'a> {
-    /// Those that are not isolated.
     pub(crate) not_isolated: &'a [String],
-    /// Those that are partly isolated.
     pub(crate) partly_isolated: &'a [String],
-    /// Those whose isolation the configuration states.
     pub(crate) accepted: &'a [String],
 }
 
 /// What needs attention, over all agents that lack the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lack {
-    /// Which kind of finding it is.
     pub(crate) kind: &'static str,
-    /// The agents, and what it means.
     pub(crate) sentence: String,
-    /// The command that shows why.
     pub(crate) command: String,
 }
 

@@ -78,7 +78,6 @@ pub(crate) fn sender(origin: &v1::Origin) -> String {
 }
 
 impl Message {
-    /// The body on one line.
     pub(crate) fn preview(&self) -> String {
         visible_line(self.body.trim_end())
     }

@@ -131,7 +131,6 @@ impl JsonSchema for Iso {
     }
 }
 
-/// So many of something, in words.
 pub(crate) fn counted(count: impl TryInto<u64>, noun: &str, plural: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
     format!("{count} {}", if count == 1 { noun } else { plural })

@@ -83,12 +83,10 @@ impl Question {
         self.state.as_deref() == Some("open")
     }
 
-    /// Its text on one line.
     pub(crate) fn preview(&self) -> String {
         visible_line(self.text.trim_end())
     }
 
-    /// Who asks whom.
     pub(crate) fn between(&self) -> String {
         format!("{} to {}", visible_line(&self.asker), visible_line(&self.target))
     }

@@ -18,23 +18,17 @@ const RESULT_BYTES: usize = 200;
 /// Characters of one argument of a tool.
 const ARGUMENT_CHARS: usize = 60;
 
-/// How something is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,
-    /// It matters less.
     Faint,
-    /// It goes on, or changes something.
     Busy,
-    /// Somebody should look at it.
     Bad,
 }
 
-/// A piece of what is said.
 #[derive(Debug)]
 pub(super) struct Said {
     pub(super) tone: Tone,
-    /// Stands before it.
     pub(super) mark: &'static str,
     pub(super) text: String,
     /// Whether all of it is shown; otherwise each of its lines is cut to the room there is.
@@ -52,7 +46,6 @@ impl Said {
         Self { tone, mark: "", text, whole: false }
     }
 
-    /// A remark about the turn.
     fn remark(tone: Tone, text: &str) -> Self {
         Self::cut(tone, format!("[{}]", visible_line(text)))
     }

@@ -10,7 +10,6 @@ use crate::output::style::Style;
 /// Characters that are shown before the first word that was found.
 const BEFORE: usize = 30;
 
-/// The words of a search.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SearchWords {
     words: Vec<Word>,

@@ -132,7 +132,6 @@ impl Status {
 }
 
 impl Status {
-    /// The agents whose isolation lacks something.
     fn lacking(&self) -> Lacking<'_> {
         Lacking {
             not_isolated: &self.not_isolated_agents,

@@ -25,7 +25,6 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
-    /// A thread of one delivery.
     pub(crate) fn new(thread_id: u64, delivery: Delivery) -> Self {
         let last_message = delivery.message.clone();
         let mut thread = Self {
@@ -39,7 +38,6 @@ impl Thread {
         thread
     }
 
-    /// Adds a newer delivery.
     pub(crate) fn add(&mut self, delivery: Delivery) {
         self.unread_count += u32::from(delivery.state.as_deref() == Some("ready"));
         self.message_ids.push(delivery.message.id);

@@ -34,7 +34,6 @@ pub(crate) struct TurnEvent {
 }
 
 impl TurnEvent {
-    /// A line of this turn.
     pub(crate) fn new(turn_id: u64, event: v1::TurnEvent) -> Self {
         let v1::TurnEvent { sequence, stream, line, time } = event;
         Self {

@@ -38,7 +38,6 @@ from_wire! {
 }
 
 impl Usage {
-    /// Its tokens in one line.
     pub(super) fn tokens(&self) -> String {
         let Self { input_tokens, cache_read_tokens, cache_creation_tokens, output_tokens, .. } =
             self;

@@ -12,11 +12,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 /// Numbers that an enumeration may have, beyond what any has.
 const NUMBERS: std::ops::Range<i32> = 0..100;
 
-/// An enumeration of the contract.
 pub(crate) trait Words: TryFrom<i32> {
     /// What the names of its values begin with.
     const PREFIX: &'static str;
-    /// The name of a value.
     fn name(&self) -> &'static str;
 }
 

@@ -29,7 +29,6 @@ impl Place {
         Self { dir, path }
     }
 
-    /// What lies in the directory.
     fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.dir.path()).expect("a directory");
         entries

@@ -26,7 +26,6 @@ async fn fish(socket: &Path, line: &str) -> String {
     ran.out
 }
 
-/// The candidates alone.
 async fn offered(socket: &Path, line: &str) -> Vec<String> {
     let told = fish(socket, line).await;
     told.lines().filter_map(|line| line.split('\t').next()).map(str::to_owned).collect()
@@ -153,7 +152,6 @@ async fn the_broker_of_the_line_is_asked_before_that_of_the_environment() {
     assert_eq!(offered(&other.socket(), "send a").await, [""; 0]);
 }
 
-/// Every shell's own way to ask.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_shell_gets_its_answer() {
     let hive = Hive::start().await;

@@ -13,7 +13,6 @@ use super::run::{Ran, hivectl, ran};
 /// A database that is not on this host, so the disk of this host does not matter.
 const ELSEWHERE: &str = "/var/lib/hive/hive.db";
 
-/// Puts a program into a directory.
 fn program(dir: &Path, name: &str, script: &str) {
     let path = dir.join(name);
     std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a file");

@@ -31,7 +31,6 @@ impl Following {
         self.child.wait().await.expect("it ends").code().expect("by itself")
     }
 
-    /// Ctrl-C.
     pub(crate) async fn interrupt(mut self) -> i32 {
         signal(&self.child, Signal::INT);
         self.child.wait().await.expect("it ends").code().expect("by itself")

@@ -26,7 +26,6 @@ const START: i64 = 4_102_444_800;
 /// 2020-03-01T12:00:00Z.
 pub(crate) const NOON: i64 = 1_583_064_000;
 
-/// A hive that runs.
 pub(crate) struct Hive {
     broker: Broker,
     pub(crate) ada: Option<Player>,
@@ -66,7 +65,6 @@ impl Hive {
         hive
     }
 
-    /// A hive of nobody and nothing.
     pub(crate) fn empty() -> Self {
         Self::of("")
     }
@@ -95,7 +93,6 @@ impl Hive {
         self.with(|state| state.calls.iter().filter(is_change).filter_map(id).collect())
     }
 
-    /// Refuses the next call.
     pub(crate) fn refuse(&self, reason: Reason, words: &str, retry: Option<Duration>) {
         self.react(Reaction::Refuse(refusal(reason, words, retry)));
     }
@@ -111,19 +108,16 @@ impl Hive {
         self.next::<WatchQuestionsRequest>("a question is awaited", id).await.question_id
     }
 
-    /// The binary, which reaches this hive.
     pub(crate) fn hivectl(&self, args: &[&str]) -> Command {
         let mut command = hivectl(&self.socket());
         command.args(args);
         command
     }
 
-    /// Starts it.
     pub(crate) fn spawn(&self, args: &[&str]) -> Child {
         self.hivectl(args).spawn().expect("the binary runs")
     }
 
-    /// Runs it to its end.
     pub(crate) async fn run(&self, args: &[&str]) -> Ran {
         ended(self.spawn(args)).await
     }
@@ -149,7 +143,6 @@ impl Hive {
         ended(child).await
     }
 
-    /// Ada answers a question.
     pub(crate) async fn answers(&self, question: u64) {
         let claude = self.claude().await;
         let choices = request::texts(&["yes"]);
@@ -174,7 +167,6 @@ impl Hive {
         }
     }
 
-    /// The claude of ada's turn.
     pub(crate) async fn claude(&self) -> Client {
         self.ada.as_ref().expect("ada is played").claude(self).await
     }
@@ -191,7 +183,6 @@ impl Hive {
         if self.user.is_empty() { text } else { text.replace(&self.user, "uid 1000 (eve)") }
     }
 
-    /// A time after the begin.
     pub(crate) fn due(&self, seconds: i64) -> Timestamp {
         Timestamp { seconds: self.start + seconds, nanos: 0 }
     }
@@ -201,7 +192,6 @@ impl Hive {
     }
 }
 
-/// What every change has.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Change {
     #[prost(string, tag = "1")]

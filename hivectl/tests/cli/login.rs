@@ -20,10 +20,8 @@ use super::terminal::Terminal;
 /// Ada, whose harness is attached, and bob, who has none.
 const DUO: &str = "[agents.ada]\n[agents.bob]";
 
-/// What the dialogue asks.
 const PROMPT: &str = "Paste the code: ";
 
-/// Somebody who logs in.
 struct Dialogue {
     terminal: Terminal,
     /// How the terminal was before.
@@ -57,7 +55,6 @@ impl Dialogue {
     }
 }
 
-/// The harness's side of a dialogue.
 struct Served {
     wanted: LoginWanted,
     say: UnboundedSender<ServeLoginRequest>,

@@ -17,7 +17,6 @@ use tonic::transport::Channel;
 
 use super::hive::Hive;
 
-/// An attached harness, and its turn.
 pub(crate) struct Player {
     name: String,
     pub(crate) session: String,
@@ -65,7 +64,6 @@ impl Player {
         self.opened(begun.expect("it may begin").into_inner().turn.expect("a turn").id)
     }
 
-    /// Opens a turn without mail.
     pub(crate) async fn open(&mut self, kind: TurnKind) -> &mut Self {
         let request = OpenTurnRequest {
             request_id: fresh_id(),
@@ -87,12 +85,10 @@ impl Player {
         format!("process-token-of-{}", self.name)
     }
 
-    /// The claude of its turn.
     pub(crate) async fn claude(&self, hive: &Hive) -> Client {
         hive.client(&self.name).await.with_process(&self.token())
     }
 
-    /// Its turn prints lines.
     pub(crate) async fn print(&mut self, lines: &[(TurnEventStream, &str)]) {
         let mut events = Vec::new();
         for (stream, line) in lines {
@@ -105,14 +101,12 @@ impl Player {
         self.turns.report_turn_events(tokio_stream::once(report)).await.expect("lines are kept");
     }
 
-    /// Its turn says something.
     pub(crate) async fn say(&mut self, words: &str) {
         let content = serde_json::json!([{ "type": "text", "text": words }]);
         let line = serde_json::json!({ "type": "assistant", "message": { "content": content } });
         self.print(&[(Stdout, &line.to_string())]).await;
     }
 
-    /// Ends its turn.
     pub(crate) async fn end(&mut self, outcome: TurnOutcome, how: EndTurnRequest) {
         let request = EndTurnRequest {
             request_id: fresh_id(),

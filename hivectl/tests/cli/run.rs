@@ -15,7 +15,6 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// All of it, for a snapshot.
     pub(crate) fn all(&self) -> String {
         format!("exit {}\n--- stdout\n{}--- stderr\n{}", self.code, self.out, self.err)
     }
@@ -29,12 +28,10 @@ pub(crate) fn hivectl(socket: &Path) -> Command {
     command
 }
 
-/// Runs it to its end.
 pub(crate) async fn run(socket: &Path, args: &[&str]) -> Ran {
     ran(hivectl(socket).args(args).output().await.expect("the binary runs"))
 }
 
-/// Runs it with something on stdin.
 pub(crate) async fn run_with(socket: &Path, args: &[&str], stdin: &[u8]) -> Ran {
     let mut child =
         hivectl(socket).args(args).stdin(Stdio::piped()).spawn().expect("the binary runs");
@@ -44,12 +41,10 @@ pub(crate) async fn run_with(socket: &Path, args: &[&str], stdin: &[u8]) -> Ran 
     ended(child).await
 }
 
-/// Waits for its end.
 pub(crate) async fn ended(child: Child) -> Ran {
     ran(child.wait_with_output().await.expect("it ends"))
 }
 
-/// What it gave.
 pub(crate) fn ran(output: Output) -> Ran {
     Ran {
         code: output.status.code().expect("it ends by itself"),

@@ -18,10 +18,8 @@ use super::follow::Following;
 use super::hive::Hive;
 use super::output::{CHANGES, LOOKS, STATS, run_answered};
 
-/// The committed schemas, made strict.
 struct Schemas {
     validators: BTreeMap<String, Validator>,
-    /// What was seen to be printed.
     seen: BTreeSet<Printed>,
 }
 
@@ -50,7 +48,6 @@ impl Schemas {
         Self { validators, seen: BTreeSet::new() }
     }
 
-    /// Checks what a command printed.
     fn check(&mut self, args: &[&str], out: &str) {
         let (command, with) = called(args);
         for line in out.lines() {

@@ -28,7 +28,6 @@ impl Terminal {
         (&self.ours).write_all(text.as_bytes()).expect("it takes it");
     }
 
-    /// The side of the program.
     pub(crate) fn side(&self) -> Stdio {
         self.theirs.try_clone().expect("a descriptor").into()
     }
@@ -39,7 +38,6 @@ impl Terminal {
         tcsetwinsize(&self.theirs, size).expect("a terminal");
     }
 
-    /// Its modes, to be compared.
     pub(crate) fn modes(&self) -> String {
         let Termios { input_modes, output_modes, control_modes, local_modes, .. } =
             tcgetattr(&self.theirs).expect("a terminal");

@@ -19,7 +19,6 @@ use super::run::signal;
 
 /// Says that it runs, ends well when asked to, and has a child of its own.
 const OBEDIENT: &str = r#"trap 'echo "$NAME ends" > "$PIPE"; exit 0' TERM; echo "$NAME $$" > "$PIPE"; sleep 1000 & wait"#;
-/// The same, but deaf.
 const DEAF: &str = r#"trap '' TERM; echo "$NAME $$" > "$PIPE"; sleep 1000 & wait; wait"#;
 
 /// A directory with a build of the programs, and a hive of one agent.
@@ -62,7 +61,6 @@ impl Stage {
         stage
     }
 
-    /// Answers on the broker's socket.
     fn broker(&self) -> Broker {
         let config = std::fs::read_to_string(self.path("hive.toml")).expect("a file");
         Broker::stopped(&config, "operator").at(self.path(".hive/run/hived.sock"))

@@ -65,7 +65,6 @@ pub(crate) struct SetPolicy {
     stored_bytes: Option<Quota<u64>>,
 }
 
-/// A number, or the hive's limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Quota<N>(Option<N>);
 

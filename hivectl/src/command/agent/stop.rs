@@ -64,7 +64,6 @@ impl Stop {
     }
 }
 
-/// Waits until the turn has ended.
 async fn handed_back(
     context: &Context,
     mut feed: Feed,

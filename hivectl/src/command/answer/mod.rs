@@ -30,7 +30,6 @@ pub(crate) struct Answer {
     choices: Vec<String>,
 }
 
-/// What is answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Given {
     choices: Vec<String>,

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use crate::error::Failure;
 use crate::exit::{self, Exit};
 
-/// Why there is no backup.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BackupError {
     #[error("{} is there already", .path.display())]

@@ -15,7 +15,6 @@ use rustix::io::Errno;
 use super::BackupError;
 use crate::connect::request_id;
 
-/// A backup that is being written.
 #[derive(Debug)]
 pub(super) struct Unfinished {
     file: File,

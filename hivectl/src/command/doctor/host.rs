@@ -151,7 +151,6 @@ pub(super) fn config(file: &Path, list: &mut List) -> Option<Config> {
     }
 }
 
-/// The claude that the harnesses run.
 pub(super) async fn claude(command: &str, list: &mut List) {
     const NAME: &str = "claude";
     let Some(program) = resolve(command) else {

@@ -4,14 +4,12 @@
 
 use crate::view::check::{Check, State};
 
-/// What was looked at so far.
 #[derive(Debug, Default)]
 pub(super) struct List {
     pub(super) checks: Vec<Check>,
 }
 
 impl List {
-    /// It is as it should be.
     pub(super) fn ok(&mut self, name: &'static str, sentence: impl Into<String>) {
         self.add(name, State::Ok, None, sentence.into(), None);
     }
@@ -26,7 +24,6 @@ impl List {
         self.add(name, State::Warning, None, sentence.into(), Some(next.into()));
     }
 
-    /// It does not work.
     pub(super) fn problem(
         &mut self,
         name: &'static str,
@@ -48,7 +45,6 @@ impl List {
         self.add(name, state, Some(agent.to_owned()), sentence, Some(next));
     }
 
-    /// It could not be looked at.
     pub(super) fn not_checked(&mut self, name: &'static str, why: impl Into<String>) {
         self.add(name, State::NotChecked, None, why.into(), None);
     }

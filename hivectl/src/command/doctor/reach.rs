@@ -16,7 +16,6 @@ use crate::output::progress::Progress;
 
 const START: &str = "start it with `hivectl up --config hive.toml`, or its service; --socket or HIVE_SOCKET names another socket";
 
-/// A broker that answered.
 #[derive(Debug)]
 pub(super) struct Reached {
     pub(super) broker: Broker,
@@ -24,11 +23,9 @@ pub(super) struct Reached {
     pub(super) status: GetBrokerStatusResponse,
     /// What its clock said when it answered, to the second.
     pub(super) clock: Option<Timestamp>,
-    /// What ours said then.
     pub(super) here: Timestamp,
 }
 
-/// The socket as a file.
 pub(super) fn socket(path: &Path, list: &mut List) {
     let shown = path.display();
     let metadata = match path.metadata() {

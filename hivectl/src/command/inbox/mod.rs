@@ -51,7 +51,6 @@ impl Inbox {
     }
 }
 
-/// Where a delivery stands.
 const STATES: [(&str, DeliveryState); 7] = [
     ("ready", DeliveryState::Ready),
     ("leased", DeliveryState::Leased),

@@ -54,13 +54,9 @@ pub(crate) struct Login {
     agent: String,
 }
 
-/// How the dialogue ended.
 enum Ended {
-    /// Its harness says so.
     There(LoginEnd),
-    /// Here somebody left.
     Left,
-    /// A signal ended it.
     Interrupted,
     /// The terminal is gone.
     TerminalGone,

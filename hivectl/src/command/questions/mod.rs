@@ -50,7 +50,6 @@ impl Questions {
     }
 }
 
-/// Where a question stands.
 const STATES: [(&str, QuestionState); 4] = [
     ("open", QuestionState::Open),
     ("answered", QuestionState::Answered),

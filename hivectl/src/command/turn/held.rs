@@ -45,7 +45,6 @@ pub(crate) async fn settle(
 }
 
 impl Held {
-    /// Releases or drops the mail.
     pub(crate) async fn run(
         self,
         context: &mut Context,

@@ -195,7 +195,6 @@ async fn closed(context: &Context, feed: Feed, id: u64, agent: &str) -> Result<(
     }
 }
 
-/// How a command ended.
 #[derive(Debug, PartialEq, Eq)]
 enum Ending {
     Done,

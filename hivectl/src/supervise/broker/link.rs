@@ -22,7 +22,6 @@ use crate::spawn::spawn;
 use crate::supervise::process::start::{Prepared, Start, Started, Watch};
 use crate::supervise::setup::environment::Env;
 
-/// Registers sandboxes with the broker.
 #[derive(Clone, Debug)]
 pub(crate) struct Registrar {
     orders: mpsc::UnboundedSender<Order>,
@@ -73,7 +72,6 @@ impl Registrar {
         registration
     }
 
-    /// Registers an agent without a sandbox.
     pub(crate) fn unconfined(&self, agent: String) -> Registration {
         self.register(agent, None).0
     }
@@ -103,7 +101,6 @@ fn next_number() -> u64 {
 }
 
 impl Registration {
-    /// Reports the isolation that was reached.
     pub(crate) fn isolation(&self, shown: Shown) {
         let _ = self.orders.send(Order::Isolation {
             agent: self.agent.clone(),
@@ -119,7 +116,6 @@ impl Drop for Registration {
     }
 }
 
-/// One registered agent.
 #[derive(Debug)]
 struct Entry {
     number: u64,
@@ -246,7 +242,6 @@ fn bounded(note: &str) -> String {
     visible_line(note).chars().take(ISOLATION_NOTE_CHARS_MAX).collect()
 }
 
-/// What is shown of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shown {
     pub(crate) reached: Reached,

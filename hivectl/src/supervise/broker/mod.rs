@@ -29,7 +29,6 @@ const START_MAX: Duration = Duration::from_secs(20);
 /// How often the broker's socket is tried while it starts.
 const ANSWER_PAUSE: Duration = Duration::from_millis(20);
 
-/// Returns how the broker is started.
 pub(super) fn spec(plan: &Plan, binaries: &Binaries, registrar: Registrar) -> Spec {
     let mut args = vec!["--config".into(), plan.config_file.clone().into_os_string()];
     args.extend(["--state-dir".into(), plan.state_dir.clone().into_os_string()]);
@@ -55,7 +54,6 @@ pub(crate) async fn refuse_second(plan: &Plan) -> Result<(), UpError> {
     }
 }
 
-/// Waits for the broker's first answer.
 pub(crate) async fn first_answer(
     plan: &Plan,
     ended: &mut UnboundedReceiver<Ended>,
@@ -84,7 +82,6 @@ pub(crate) async fn answers_again(plan: &Plan, ended: &mut UnboundedReceiver<End
     }
 }
 
-/// Waits until the broker answers.
 async fn answer(socket: &Path) {
     while connect(socket).await.is_err() {
         sleep(ANSWER_PAUSE).await;

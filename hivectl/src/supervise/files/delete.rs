@@ -23,7 +23,6 @@ const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags
 /// Most moves of one directory to the heap, which an earlier deletion may remove in between.
 const TRIES_MAX: usize = 100;
 
-/// Directories on their way out.
 #[derive(Debug)]
 pub(crate) struct Heap {
     parent: OwnedFd,
@@ -88,7 +87,6 @@ impl Heap {
         )))
     }
 
-    /// Deletes what was taken.
     pub(crate) fn empty(&self) -> io::Result<()> {
         let mut number = 0;
         loop {

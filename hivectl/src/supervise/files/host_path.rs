@@ -64,15 +64,12 @@ pub(crate) struct HostPath {
     /// Where the links are that led there.
     pub(crate) links: Vec<PathBuf>,
     pub(crate) kind: FileType,
-    /// Permissions.
     mode: u32,
-    /// The number of a device file.
     rdev: u64,
     device: u64,
     inode: u64,
 }
 
-/// Why a path is not used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WalkError {
     #[error("{}: {}", .at.display(), io::Error::from(*.source))]
@@ -136,7 +133,6 @@ impl HostPath {
         found.map_or_else(|| path.to_path_buf(), |(outer, rest)| outer.join(rest))
     }
 
-    /// Reads a regular file.
     pub(crate) fn read(
         path: &Path,
         agents_write: &AgentsWrite,

@@ -66,7 +66,6 @@ async fn follow(
     }
 }
 
-/// The active agents, then the purges.
 async fn read(broker: &Broker) -> Result<(Vec<Agent>, Vec<Purge>), Failure> {
     let agents = fetch::agents(broker, false, fetch::ALL).await?;
     Ok((agents, broker.read(broker.admin().list_purges(ListPurgesRequest {})).await?.purges))

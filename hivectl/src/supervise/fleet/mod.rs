@@ -37,16 +37,13 @@ use crate::supervise::setup::settings;
 /// How long a harness may take to end: its running turn has a grace time of its own.
 const HARNESS_STOP_MAX: Duration = Duration::from_secs(45);
 
-/// What the broker has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
-    /// The active agents.
     pub(crate) agents: BTreeSet<AgentName>,
     /// Purges whose directories are to be deleted: id and name.
     pub(crate) purges: BTreeMap<u64, AgentName>,
 }
 
-/// The harnesses that run.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     plan: Arc<Plan>,
@@ -56,7 +53,6 @@ pub(crate) struct Fleet {
     /// What is being ended; each task returns the name and what it has to say.
     ending: JoinSet<(AgentName, Option<String>)>,
     busy: BTreeSet<AgentName>,
-    /// Agents that cannot be started.
     refused: BTreeMap<AgentName, Refusal>,
     /// Purges that were tried; another try is made when the configuration is read again.
     tried: BTreeSet<u64>,
@@ -64,7 +60,6 @@ pub(crate) struct Fleet {
     hidden: BTreeSet<PathBuf>,
 }
 
-/// A harness that runs.
 #[derive(Debug)]
 struct Running {
     supervised: Supervised,

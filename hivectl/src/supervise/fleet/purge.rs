@@ -30,7 +30,6 @@ const BROKER_PAUSE: Duration = Duration::from_millis(200);
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     name: AgentName,
-    /// Its directory below the hive's own.
     dir: PathBuf,
     socket_dir: PathBuf,
     log: PathBuf,

@@ -14,7 +14,6 @@ use crate::supervise::setup::binaries::{all_on_path, is_program};
 const USUAL_PLACES: [&str; 3] =
     ["/usr/bin/bwrap", "/run/current-system/sw/bin/bwrap", "/usr/local/bin/bwrap"];
 
-/// A bubblewrap that works.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bubblewrap {
     /// Its path, without links.
@@ -64,7 +63,6 @@ impl Bubblewrap {
         }
     }
 
-    /// Returns whether it has an option.
     pub(super) fn has(&self, option: &str) -> bool {
         self.options.contains(option)
     }
@@ -78,7 +76,6 @@ fn options(help: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Who a file is judged for.
 #[derive(Debug)]
 struct User {
     uid: u32,

@@ -22,12 +22,10 @@ pub(crate) struct Choice {
     pub(super) stated: Option<Level>,
     /// Why a better level is not used, a sentence each.
     pub(super) why: Vec<String>,
-    /// What the trial found.
     pub(super) found: Found,
 }
 
 impl Isolation {
-    /// Prints the levels that were chosen.
     pub(crate) fn announce(&mut self, plan: &Arc<Plan>, chosen: &BTreeMap<AgentName, Choice>) {
         let mut groups: Vec<(&Choice, Vec<&AgentName>)> = Vec::new();
         for (name, choice) in chosen {

@@ -58,13 +58,11 @@ pub(crate) struct Confined {
     pub(super) agent: AgentPlan,
     pub(super) binaries: Binaries,
     pub(super) claude: PathBuf,
-    /// The environment of the harness.
     pub(super) env: Env,
     pub(super) verdict: Verdict,
     pub(super) registrar: Registrar,
 }
 
-/// The parts of one start.
 pub(super) struct Parts {
     /// The arguments of bubblewrap, up to its own descriptors.
     pub(super) args: Vec<OsString>,
@@ -182,7 +180,6 @@ impl Drop for Guard {
     }
 }
 
-/// A start that is watched.
 struct Watched {
     agent: String,
     verdict: Verdict,
@@ -267,7 +264,6 @@ impl Watched {
 enum Failed {
     /// Bubblewrap has ended; what it said is in the log.
     Ended,
-    /// The host does not show it.
     Host(io::Error),
 }
 

@@ -27,7 +27,6 @@ const IN_A_HOME: [&str; 10] = [
     ".gitconfig",
 ];
 
-/// What is known of one start.
 #[derive(Debug)]
 pub(super) struct Facts<'a> {
     pub(super) level: Level,
@@ -36,7 +35,6 @@ pub(super) struct Facts<'a> {
     pub(super) own: &'a Own,
     pub(super) shown: &'a [Shown],
     pub(super) grants: &'a Grants,
-    /// Programs that must not be writable.
     pub(super) programs: &'a [PathBuf],
 }
 
@@ -45,7 +43,6 @@ pub(super) fn path(agent: &AgentPlan) -> PathBuf {
     agent.settings_dir().join(EXPECTED_FILE)
 }
 
-/// Writes the file.
 pub(super) fn write(plan: &Plan, agent: &AgentPlan, facts: &Facts<'_>) -> Result<(), UpError> {
     let text = serde_json::to_string_pretty(&expected(plan, agent, facts))
         .expect("paths of a configuration are text");

@@ -35,7 +35,6 @@ pub(super) struct Forbidden {
     pub(super) packages: Vec<PathBuf>,
 }
 
-/// All grants of one agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Grants {
     pub(super) readable: Vec<HostPath>,
@@ -43,7 +42,6 @@ pub(super) struct Grants {
     pub(super) devices: Vec<HostPath>,
 }
 
-/// Why a path is not granted.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
     #[error("{key} = \"{}\" cannot be used: {why}", .path.display())]
@@ -80,7 +78,6 @@ impl Refused {
     }
 }
 
-/// The checks of one agent's paths.
 #[derive(Debug)]
 pub(super) struct Checks<'a> {
     pub(super) forbidden: &'a Forbidden,
@@ -88,7 +85,6 @@ pub(super) struct Checks<'a> {
 }
 
 impl Checks<'_> {
-    /// Checks the paths that are granted.
     pub(super) fn grants(
         &self,
         config: &SandboxConfig,
@@ -115,7 +111,6 @@ impl Checks<'_> {
         Ok(grants)
     }
 
-    /// Checks one path.
     pub(super) fn granted(&self, key: &'static str, path: &Path) -> Result<HostPath, Refused> {
         let real = self.find(key, path)?;
         let Forbidden { hive, written, .. } = self.forbidden;
@@ -171,7 +166,6 @@ impl Checks<'_> {
 }
 
 impl Grants {
-    /// Returns all granted paths.
     pub(super) fn all(&self) -> impl Iterator<Item = &HostPath> {
         self.readable.iter().chain(&self.writable).chain(&self.devices)
     }

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 
 use hive_core::isolation::Level;
 
-/// The results of trials so far.
 #[derive(Debug, Default)]
 pub(super) struct Levels {
     reached: BTreeSet<Level>,

@@ -53,7 +53,6 @@ use crate::supervise::setup::binaries::Binaries;
 use crate::supervise::setup::environment::{self, Env};
 use crate::supervise::setup::plan::{AgentPlan, Plan};
 
-/// What every harness is started with.
 #[derive(Clone, Debug)]
 pub(crate) struct Tools {
     pub(crate) claude: PathBuf,
@@ -106,7 +105,6 @@ impl Isolation {
         }
     }
 
-    /// Chooses the level of an agent.
     pub(crate) async fn choose(
         &mut self,
         plan: &Arc<Plan>,
@@ -261,7 +259,6 @@ impl Isolation {
         }
     }
 
-    /// What agents share in this plan.
     fn sharing(&mut self, plan: &Arc<Plan>) -> &Sharing {
         if self.sharing.as_ref().is_none_or(|(of, _)| !Arc::ptr_eq(of, plan)) {
             self.sharing = None;
@@ -269,7 +266,6 @@ impl Isolation {
         &self.sharing.get_or_insert_with(|| (Arc::clone(plan), Sharing::of(plan))).1
     }
 
-    /// The children of this run.
     pub(crate) fn registry(&self) -> Registry {
         self.tools.registry.clone()
     }

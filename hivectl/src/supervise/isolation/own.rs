@@ -13,7 +13,6 @@ use crate::supervise::files::delete;
 use crate::supervise::files::host_path::{AgentsWrite, HostPath, WalkError};
 use crate::supervise::setup::plan::{AgentPlan, Plan};
 
-/// The directories of one start.
 #[derive(Debug)]
 pub(super) struct Own {
     pub(super) tmp: HostPath,
@@ -28,7 +27,6 @@ pub(super) struct Trial {
     dir: PathBuf,
 }
 
-/// Why a start has no directories.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OwnError {
     #[error("{} cannot be emptied: {source}", .path.display())]

@@ -10,7 +10,6 @@ use std::path::Path;
 
 use rustix::fs::MemfdFlags;
 
-/// Returns a descriptor with the text.
 pub(super) fn file(home: &Path) -> io::Result<OwnedFd> {
     let host = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());

@@ -34,7 +34,6 @@ const RUN_PARTS: [&str; 2] = ["/run/current-system", "/run/opengl-driver"];
 /// Directories for temporary files, which are one inside.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// What is in a sandbox.
 #[derive(Debug)]
 pub(super) struct Inside<'a> {
     pub(super) agent: &'a AgentPlan,
@@ -85,7 +84,6 @@ pub(super) fn arguments(bwrap: &Bubblewrap, inside: &Inside<'_>) -> Vec<OsString
     args.0
 }
 
-/// Arguments of bubblewrap.
 #[derive(Debug, Default)]
 struct Arguments(Vec<OsString>);
 

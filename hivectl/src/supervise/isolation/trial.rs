@@ -44,7 +44,6 @@ pub(super) enum Failed {
     NotNow(String),
 }
 
-/// Returns what was found inside.
 pub(super) async fn run(confined: &Confined, registry: &Registry) -> Result<Found, Failed> {
     let trial = Trial::new(&confined.plan).map_err(|error| Failed::NotNow(error.to_string()))?;
     let Parts { mut args, env, inherited } = confined.parts(&trial.own).map_err(Failed::NotNow)?;

@@ -7,7 +7,6 @@ use crate::supervise::broker::link::Shown;
 use crate::supervise::process::start::{Prepared, Start, Started, Watch};
 use crate::supervise::setup::environment::Env;
 
-/// A harness without confinement.
 #[derive(Clone, Debug)]
 pub(crate) struct Unconfined {
     pub(crate) name: String,

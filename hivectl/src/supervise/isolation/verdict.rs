@@ -20,7 +20,6 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    /// Judges a report.
     pub(crate) fn judge(&self, found: Found) -> Shown {
         let worst = found.findings.iter().map(|finding| finding.severity).max();
         let best = match self.level {

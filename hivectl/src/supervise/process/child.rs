@@ -32,19 +32,15 @@ use crate::supervise::setup::binaries::on_path;
 
 /// Bytes of a log that are looked at for last words.
 const LAST_WORDS_BYTES: i64 = 2_000;
-/// Lines of it that are told.
 const LAST_WORDS_LINES: usize = 5;
 /// How long killed processes may take to be gone.
 const BURIAL_MAX: Duration = Duration::from_secs(5);
 
-/// What to start.
 #[derive(Clone, Debug)]
 pub(crate) struct Spec {
-    /// How it is called in messages.
     pub(crate) name: String,
     pub(crate) start: Arc<dyn Start>,
     pub(crate) dir: PathBuf,
-    /// Where its output goes.
     pub(crate) log: PathBuf,
     /// Whether its output is read by this program first: that of agents is.
     pub(crate) is_filtered: bool,
@@ -52,7 +48,6 @@ pub(crate) struct Spec {
     pub(crate) own_death_signal: bool,
 }
 
-/// All children that are alive.
 #[derive(Clone, Debug)]
 pub(crate) struct Registry {
     pids: Arc<Mutex<BTreeSet<i32>>>,
@@ -152,7 +147,6 @@ impl Drop for Entry {
     }
 }
 
-/// A running child.
 #[derive(Debug)]
 pub(crate) struct Child {
     child: tokio::process::Child,
@@ -215,7 +209,6 @@ impl Child {
         Ok(status)
     }
 
-    /// The process.
     pub(crate) fn pid(&self) -> Pid {
         self.pid
     }

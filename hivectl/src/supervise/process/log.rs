@@ -37,7 +37,6 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     Ok(log)
 }
 
-/// The reader of a process's output.
 #[derive(Debug)]
 pub(crate) struct Log(JoinHandle<()>);
 

@@ -20,7 +20,6 @@ pub(crate) type Watch = Box<dyn Any + Send>;
 /// Called with the process id once the process runs.
 pub(crate) type Started = Box<dyn FnOnce(u32) -> Watch + Send>;
 
-/// One start.
 pub(crate) struct Prepared {
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<OsString>,

@@ -25,10 +25,8 @@ const PAUSE_LONGEST: Duration = Duration::from_secs(30);
 /// A child that lived so long was well.
 const WELL_AFTER: Duration = Duration::from_secs(60);
 
-/// How a child ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Ended {
-    /// In words.
     pub(crate) words: String,
     /// Whether it ended by itself with exit code 0.
     pub(crate) is_clean: bool,
@@ -47,7 +45,6 @@ pub(crate) enum Deadline {
     After(Duration),
 }
 
-/// A child that is kept running.
 #[derive(Debug)]
 pub(crate) struct Supervised {
     name: String,
@@ -82,7 +79,6 @@ impl Supervised {
         }
     }
 
-    /// Ends it.
     pub(crate) async fn stop(mut self, deadline: Deadline) {
         self.end.cancel();
         if let Deadline::After(span) = deadline

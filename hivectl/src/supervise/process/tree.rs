@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use rustix::process::Pid;
 
-/// One process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: Pid,
@@ -46,7 +45,6 @@ pub(crate) fn below(root: Pid, processes: &[Process]) -> Vec<Pid> {
     found
 }
 
-/// The direct children of a process.
 pub(crate) fn children(parent: Pid, processes: &[Process]) -> Vec<Pid> {
     processes
         .iter()

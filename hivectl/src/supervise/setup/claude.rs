@@ -11,12 +11,10 @@ use crate::supervise::files::display_path;
 use crate::supervise::setup::binaries::resolve;
 use crate::supervise::setup::plan::Plan;
 
-/// Variables that carry a login.
 const KEYS: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
 /// Where claude keeps a login, below a home.
 const LOGIN_FILE: &str = ".claude/.credentials.json";
 
-/// The claude of this run.
 #[derive(Debug)]
 pub(crate) struct Claude {
     pub(crate) program: PathBuf,
@@ -111,7 +109,6 @@ fn login(variable: impl Fn(&str) -> Option<OsString>, home: Option<&Path>, plan:
 }
 
 impl Claude {
-    /// Says which claude runs.
     pub(crate) fn announce(&self, plan: &Plan) {
         match &self.instead {
             Some(why) => {

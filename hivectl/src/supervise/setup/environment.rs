@@ -12,7 +12,6 @@ use crate::supervise::setup::binaries::Binaries;
 use crate::supervise::setup::plan::AgentPlan;
 use crate::supervise::setup::settings;
 
-/// An environment.
 pub(crate) type Env = BTreeMap<OsString, OsString>;
 
 /// What a program needs to run at all, to speak the user's language, and to reach the network.
@@ -70,7 +69,6 @@ const DROPPED: [&str; 20] = [
     "HIVE_SUPERVISOR_FD",
 ];
 
-/// The caller's environment.
 pub(crate) fn of_caller() -> Env {
     std::env::vars_os().collect()
 }

@@ -20,19 +20,15 @@ pub(crate) const SETTINGS_DIR: &str = "settings";
 /// The state directory of an agent for which the configuration names none, below the agent's own
 /// directory.
 const STATE: &str = "state";
-/// Its home, likewise.
 const HOME: &str = "home";
 
-/// What will run where.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) config: Config,
     pub(crate) config_file: PathBuf,
     /// The hive's directory, `.hive`.
     pub(crate) base: PathBuf,
-    /// The broker's database.
     pub(crate) state_dir: PathBuf,
-    /// The sockets.
     pub(crate) runtime_dir: PathBuf,
     pub(crate) log_dir: PathBuf,
     /// Below it are the directories of agents that the configuration gives none.
@@ -40,13 +36,11 @@ pub(crate) struct Plan {
     pub(crate) agents: Vec<AgentPlan>,
     /// Where agents can put links in the way.
     pub(crate) agents_write: AgentsWrite,
-    /// The operator's home.
     pub(crate) home: Option<PathBuf>,
     /// Links that lead to the configuration and to the hive's directory.
     pub(crate) links: Vec<PathBuf>,
 }
 
-/// One agent's part.
 #[derive(Clone, Debug)]
 pub(crate) struct AgentPlan {
     pub(crate) name: AgentName,
@@ -222,7 +216,6 @@ impl Plan {
         self.agents_dir.join(name.as_str())
     }
 
-    /// Where an agent's temporary files are.
     pub(crate) fn tmp_dir(&self, name: &AgentName) -> PathBuf {
         self.agent_dir(name).join("tmp")
     }
@@ -283,7 +276,6 @@ impl Plan {
         self.agents_dir.starts_with(dir) || is_deleted || dir.starts_with(self.trial_dir())
     }
 
-    /// Where the operator reaches the broker.
     pub(crate) fn operator_socket(&self) -> PathBuf {
         self.runtime_dir.join("hived.sock")
     }
@@ -306,7 +298,6 @@ impl Plan {
 }
 
 impl AgentPlan {
-    /// Where the agent reaches the broker.
     pub(crate) fn socket(&self) -> PathBuf {
         self.socket_dir.join("hive.sock")
     }

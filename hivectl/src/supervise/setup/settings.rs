@@ -23,9 +23,7 @@ use crate::supervise::setup::plan::{AgentPlan, Plan, SETTINGS_DIR};
 
 /// The settings of a harness: variables of `hive serve` and their values.
 pub(crate) const SETTINGS_FILE: &str = "settings.json";
-/// The agent's own MCP servers.
 const EXTRA_MCP_FILE: &str = "extra-mcp.json";
-/// The copy of the system prompt.
 const PROMPT_FILE: &str = "system-prompt.md";
 pub(crate) const PROMPT_VARIABLE: &str = "HIVE_SYSTEM_PROMPT";
 /// Longest system prompt, in bytes.

@@ -213,7 +213,6 @@ fn full(size: (u16, u16)) -> State {
     state
 }
 
-/// What is on the screen.
 fn drawn(state: &State, now: Now) -> Terminal<TestBackend> {
     let mut terminal =
         Terminal::new(TestBackend::new(state.size.0, state.size.1)).expect("a terminal");
@@ -221,7 +220,6 @@ fn drawn(state: &State, now: Now) -> Terminal<TestBackend> {
     terminal
 }
 
-/// The same as text.
 fn shown(state: &State) -> String {
     drawn(state, at(0)).backend().to_string()
 }
@@ -231,7 +229,6 @@ fn press(state: &mut State, keys: &[Key]) -> Vec<Action> {
     keys.iter().flat_map(|key| update(state, Event::Key(key.clone()), at(0))).collect()
 }
 
-/// Presses characters.
 fn chars(state: &mut State, keys: &str) -> Vec<Action> {
     press(state, &keys.chars().map(Key::Char).collect::<Vec<_>>())
 }

@@ -12,7 +12,6 @@ use crate::top::press::KEYS;
 /// Columns for the names of keys.
 const NAMES: u16 = 14;
 
-/// Draws the list of keys.
 pub(super) fn help(canvas: &mut Canvas<'_>, area: Rect) {
     canvas.title(Rect { height: 1, ..area }, "▸ Keys", canvas.theme.head());
     for (y, (name, words)) in (area.y + 1..area.bottom()).zip(KEYS) {

@@ -12,7 +12,6 @@ use crate::top::press::letters;
 use crate::top::span;
 use crate::top::state::{Dialog, Link, State, Tone};
 
-/// The first line.
 pub(super) fn header(canvas: &mut Canvas<'_>, state: &State, now: Now, area: Rect) {
     let time =
         Timestamp::from_millisecond(now.wall.0).unwrap_or_default().to_zoned(state.zone.clone());
@@ -54,7 +53,6 @@ fn hive_in_a_line(state: &State) -> String {
     )
 }
 
-/// The last two lines.
 pub(super) fn footer(canvas: &mut Canvas<'_>, state: &State, area: Rect) {
     let theme = canvas.theme;
     if let Some(Dialog::Doubt(change)) = &state.dialog {

@@ -18,7 +18,6 @@ use self::paint::Canvas;
 use super::layout::{self, COLUMNS_MIN, LINES_MIN};
 use super::state::{Dialog, State};
 
-/// Draws the screen.
 pub(crate) fn view(state: &State, now: Now, frame: &mut Frame<'_>) {
     let area = frame.area();
     let mut cursor = None;

@@ -9,44 +9,36 @@ use ratatui::style::{Color, Modifier, Style};
 use crate::output::text::visible_line;
 use crate::output::wrap::width;
 
-/// How things look.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Theme {
     color: bool,
 }
 
 impl Theme {
-    /// Ordinary text.
     pub(super) fn plain(self) -> Style {
         Style::new()
     }
 
-    /// A heading.
     pub(super) fn head(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// What matters less.
     pub(super) fn faint(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// The chosen row.
     pub(super) fn chosen(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }
 
-    /// What is all right.
     pub(super) fn good(self) -> Style {
         self.colored(Color::Green)
     }
 
-    /// What somebody should look at.
     pub(super) fn bad(self) -> Style {
         self.colored(Color::Red)
     }
 
-    /// What goes on just now.
     pub(super) fn busy(self) -> Style {
         self.colored(Color::Yellow)
     }
@@ -77,7 +69,6 @@ impl Cell {
     }
 }
 
-/// A place to draw on.
 #[derive(Debug)]
 pub(super) struct Canvas<'b> {
     buffer: &'b mut Buffer,
@@ -135,7 +126,6 @@ impl<'b> Canvas<'b> {
         self.put(x, area.y, area.right().saturating_sub(x), &rule, self.theme.faint());
     }
 
-    /// Changes how a whole line looks.
     pub(super) fn tint(&mut self, area: Rect, style: Style) {
         self.buffer.set_style(Rect { height: 1, ..area }, style);
     }

@@ -19,7 +19,6 @@ const WHEN: u16 = 10;
 /// Most columns for what it is, and for whose.
 const WORDS_MAX: u16 = 20;
 
-/// Draws the lists.
 pub(super) fn panes(canvas: &mut Canvas<'_>, state: &State, now: Now, area: Rect) {
     let lists = Pane::ALL.map(|pane| state.items(pane));
     let mut y = area.y;

@@ -56,7 +56,6 @@ struct AgentNumbers {
 }
 
 impl Open {
-    /// What one agent has open.
     fn words(&self) -> String {
         let Self { questions_asked, questions_owed, reminders_pending } = self;
         let reminders = counted(*reminders_pending, "reminder", "reminders");
@@ -137,7 +136,6 @@ impl TurnStats {
         format!("{}\n\nopen now: {questions}, {reminders}\n* {SELF_REPORTED}", table.trim_end())
     }
 
-    /// All about one agent.
     fn one(&self, agent: &str, style: &Style) -> String {
         let total = &self.total;
         let outcomes = total.outcomes.iter().map(|row| {
@@ -205,7 +203,6 @@ const PLOTS: [Plot; 2] = [
     ("cost over time, USD*", |slice| slice.cost_micro_usd, dollars),
 ];
 
-/// Words one after the other.
 fn listed(words: impl Iterator<Item = String>) -> String {
     let words: Vec<String> = words.collect();
     if words.is_empty() { "-".to_owned() } else { words.join(", ") }

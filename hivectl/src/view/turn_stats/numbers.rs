@@ -78,7 +78,6 @@ pub(super) struct Wake {
 }
 
 impl Wake {
-    /// What it was, in words.
     pub(super) fn words(&self) -> String {
         let kind = self.origin_kind.as_deref().unwrap_or("no message");
         self.detail
@@ -168,7 +167,6 @@ impl From<v1::TurnStats> for Numbers {
 }
 
 impl Numbers {
-    /// How many did not end well.
     pub(super) fn not_ok(&self) -> u64 {
         self.outcomes
             .iter()

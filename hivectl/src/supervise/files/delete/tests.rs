@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 
-/// Rounds of a race.
 const ROUNDS: usize = 600;
 /// Files of a directory that may not be in memory all at once.
 const CROWD: usize = 40_000;
