@@ -28,7 +28,7 @@ pub struct Cli {
     command: Command,
 }
 
-/// The nouns. Where one says nothing here, its own file says it, also at length.
+/// The nouns. A variant without documentation takes that of its arguments.
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a hive in the foreground: the broker and one harness per agent
@@ -71,7 +71,7 @@ enum Command {
     #[command(subcommand)]
     Config(config::Config),
     Backup(backup::Backup),
-    /// Shut the broker down in good order
+    /// Shut the broker down cleanly
     Drain,
     Completions(completions::Completions),
 }
@@ -117,8 +117,7 @@ mod tests {
 
     use super::*;
 
-    /// Arguments for which there is nothing to offer: new names, texts and numbers of somebody's
-    /// own.
+    /// Arguments that have no candidates: new names, texts and numbers.
     const FREE: [&str; 20] = [
         "agent create model",
         "agent create name",

@@ -27,7 +27,7 @@ use tonic::{Code, Response, Status};
 
 use crate::error::Failure;
 
-/// Where a hive of the current directory has its operator socket.
+/// The operator sockets of a hive in the current directory, and of the host's hive.
 const LOCAL_SOCKET: &str = ".hive/run/hived.sock";
 const HOST_SOCKET: &str = "/run/hive/hived.sock";
 
@@ -130,7 +130,7 @@ impl Broker {
     }
 }
 
-/// What the operator does with a dead letter or a held delivery.
+/// A settlement of a dead letter or a held delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Settlement {
     Drop,
@@ -191,7 +191,7 @@ pub(crate) fn require<T, V: From<T>>(part: Option<T>, field: &'static str) -> Re
     Ok(part.ok_or(Failure::Incomplete { field })?.into())
 }
 
-/// Whether the connection broke, so that nobody knows whether the request arrived.
+/// Returns whether the connection broke, so that it is unknown whether the request arrived.
 pub(crate) fn transport_was_lost(status: &Status) -> bool {
     hive_proto::status::reason(status).is_none()
         && matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled)

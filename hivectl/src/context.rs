@@ -1,4 +1,4 @@
-//! What every command gets: the global options, how to reach the broker, and where its output goes.
+//! The surroundings of every command: the global options, the broker, and the output.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,12 +10,12 @@ use crate::error::Failure;
 use crate::interrupt::until_interrupted;
 use crate::output::Output;
 
-/// How long to wait for one answer of the broker, where nothing else was said.
+/// How long to wait for one answer of the broker, without --timeout.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) const SOCKET_ENV: &str = "HIVE_SOCKET";
 
-/// Under which these options stand in every command's help.
+/// The help heading of these options.
 const GLOBAL: &str = "Global options";
 
 /// Options of every command.
@@ -59,7 +59,7 @@ pub(crate) struct Context {
     pub(crate) socket: PathBuf,
     /// How long to wait for one answer.
     pub(crate) timeout: Duration,
-    /// How long to wait for somebody else; `None`: as long as it takes.
+    /// How long to wait for an agent or a harness; `None`: without a limit.
     pub(crate) patience: Option<Duration>,
     pub(crate) out: Output,
 }

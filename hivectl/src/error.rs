@@ -1,5 +1,4 @@
-//! What can go wrong, and how it is told: the sentence, the reason, and the command that helps
-//! next.
+//! Failures and their reports: the sentence, the reason, and the command that helps next.
 //!
 //! Invariant: each failure has an exit code, and a reader of stdout never sees any of this.
 
@@ -84,7 +83,7 @@ pub(crate) enum Failure {
     Incomplete { field: &'static str },
     #[error("{} cannot be read", .path.display())]
     FileUnreadable { path: PathBuf, source: io::Error },
-    /// An error of one command, which knows what it means.
+    /// An error of one command, with its own exit code and hint.
     #[error("{error}")]
     Explained {
         #[source]
@@ -111,7 +110,7 @@ impl Failure {
             {
                 Exit::Denied
             }
-            // Who reads our output may stop reading it; that is no error.
+            // A reader of the output may stop reading; that is no error.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
             Self::Connect(ConnectError::PathTooLong(_))
             | Self::BodyNotText { .. }
@@ -148,13 +147,13 @@ impl Failure {
         }
     }
 
-    /// The broker's reason, where it gave one.
+    /// Returns the broker's reason, if it gave one.
     pub(crate) fn reason(&self) -> Option<Reason> {
         let Self::Refused(status) = self else { return None };
         hive_proto::status::reason(status)
     }
 
-    /// The sentence with its causes.
+    /// Returns the sentence with its causes.
     pub(crate) fn in_one_line(&self) -> String {
         let mut sentence = self.to_string();
         let mut cause = std::error::Error::source(self);
@@ -334,7 +333,7 @@ fn hint_of_reason(reason: Reason, status: &Status) -> String {
     hint.to_owned()
 }
 
-/// When the broker says that waiting helps.
+/// Returns the hint to retry, if the broker sent a delay.
 fn again(status: &Status) -> Option<String> {
     hive_proto::status::retry_after(status)
         .map(|delay| format!("try again in {:.1} s", delay.as_secs_f64()))

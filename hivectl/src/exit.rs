@@ -9,21 +9,21 @@ use std::process::ExitCode;
 use hive_core::reason::Reason;
 use tonic::{Code, Status};
 
-/// How `hivectl` ends.
+/// Exit codes of `hivectl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// Done.
+    /// Success.
     Ok = 0,
-    /// It did not work, for a reason that has no code of its own.
+    /// A failure without a code of its own.
     Failure = 1,
     /// The command line, or a value on it, is not valid.
     Usage = 2,
-    /// What was named does not exist.
+    /// What the command line names does not exist.
     NotFound = 3,
-    /// It is not allowed.
+    /// The caller has no permission.
     Denied = 4,
-    /// It does not fit the present state.
+    /// The change conflicts with the present state.
     Conflict = 5,
     /// The broker did not answer in time.
     TimedOut = 6,

@@ -1,4 +1,4 @@
-//! What is read from the broker: one thing by its id, or a list page by page.
+//! Reads from the broker: one object by its id, or a list page by page.
 //!
 //! Each is read as it is on the wire, or as a view. Invariant: a list has at most as many rows as
 //! are asked for, however many there are.
@@ -21,7 +21,7 @@ pub(crate) const ALL: usize = usize::MAX;
 /// Agents of one page; the most that the broker gives.
 const PAGE_AGENTS: u32 = 1000;
 
-/// Whose questions; an empty name is any.
+/// The asker and the target of questions; an empty name is any.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Whose {
     pub(crate) asker: String,
@@ -181,7 +181,7 @@ where
 mod tests {
     use super::*;
 
-    /// Pages of two rows, for ever; and how many were asked for.
+    /// Reads from endless pages of two rows; returns the rows and the number of pages read.
     async fn read_up_to(most: usize) -> (Vec<usize>, usize) {
         let mut asked = 0;
         let rows: Result<Vec<usize>, Failure> = pages(most, |token| {

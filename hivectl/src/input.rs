@@ -1,7 +1,6 @@
-//! What comes from stdin: a text in place of an argument, the line of a person who was asked, or
-//! keys as they are pressed.
+//! Input from stdin: a text in place of an argument, a line of a person, or keys.
 //!
-//! Invariant: nobody is asked where stdin is no terminal.
+//! Invariant: if stdin is no terminal, no question is asked.
 
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 
@@ -12,7 +11,7 @@ use crate::error::Failure;
 use crate::interrupt::until_interrupted;
 use crate::output::note;
 
-/// Reads that may wait until somebody looks at them.
+/// Reads that are buffered until a caller takes them.
 const READS_WAITING: usize = 16;
 
 /// An argument, or for `-` all of stdin, without one final line break.
@@ -35,7 +34,7 @@ fn from_stdin() -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Whether somebody sits there who can be asked.
+/// Returns whether a person can be asked.
 pub(crate) fn is_terminal() -> bool {
     io::stdin().is_terminal()
 }
@@ -44,7 +43,7 @@ pub(crate) fn is_terminal() -> bool {
 /// Ctrl-C ends the question.
 pub(crate) async fn line(prompt: &str) -> Result<Option<String>, Failure> {
     let mut stderr = io::stderr();
-    // Where the prompt cannot be shown, the terminal is still there to type on.
+    // Without a prompt a person can still type.
     let _ = stderr.write_all(prompt.as_bytes()).and_then(|()| stderr.flush());
     let read = tokio::task::spawn_blocking(|| {
         let mut line = String::new();
@@ -61,7 +60,8 @@ pub(crate) async fn confirm(question: &str) -> Result<bool, Failure> {
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-/// What is typed on the terminal that stdin is, as it comes; it ends with the terminal.
+/// Returns the bytes that are typed on the terminal that stdin is; the channel closes with the
+/// terminal.
 ///
 /// A thread reads it, because a read of a terminal waits, and the descriptor's mode is left alone:
 /// other programs share it. The thread ends with the terminal, or with the process.
@@ -71,7 +71,7 @@ pub(crate) fn typed() -> io::Result<Receiver<Vec<u8>>> {
     Ok(read)
 }
 
-/// Until the terminal is gone, or nobody wants its keys.
+/// Reads until the terminal is gone, or the receiver is dropped.
 fn listen(tell: &Sender<Vec<u8>>) {
     let mut bytes = [0; 4096];
     loop {

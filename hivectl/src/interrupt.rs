@@ -1,4 +1,4 @@
-//! Ending what would go on for ever: Ctrl-C and SIGTERM.
+//! Ending work that has no end of its own: Ctrl-C and SIGTERM.
 
 use std::future::Future;
 

@@ -1,11 +1,11 @@
 //! `hivectl`: the operator's hands.
 //!
-//! What it is not: it keeps no state and decides nothing; every fact it prints was read from the
-//! broker a moment ago, over the operator's socket. `hivectl up` is the exception: it runs a whole
-//! hive as child processes in the foreground.
+//! What it is not: it keeps no state and decides nothing; it reads every fact that it prints from
+//! the broker, over the operator's socket. `hivectl up` is the exception: it runs a whole hive as
+//! child processes in the foreground.
 //!
-//! Invariants: data goes to stdout and everything else to stderr; each way to end has its exit code
-//! (see [`exit`]); what peers wrote cannot steer the terminal it is shown on.
+//! Invariants: data goes to stdout and everything else to stderr; each kind of end has its exit
+//! code (see [`exit`]); text of peers cannot control the terminal.
 
 pub mod cli;
 mod command;
@@ -45,7 +45,7 @@ pub fn main() -> ExitCode {
     };
     let cli = cli::Cli::parse();
     let ended = runtime.block_on(cli.run());
-    // A read of a terminal that nobody answers must not keep the process.
+    // A pending read of the terminal must not keep the process alive.
     runtime.shutdown_background();
     match ended {
         Ok(exit) => exit.into(),

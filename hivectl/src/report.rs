@@ -13,7 +13,7 @@ use crate::output::text::visible_block;
 pub(crate) fn report(failure: &Failure) -> ExitCode {
     let exit = failure.exit();
     if exit != Exit::Ok {
-        // Where stderr is gone too, the exit code is all that is left to say.
+        // Without stderr, only the exit code is left.
         let _ = write_report(&mut io::stderr().lock(), failure);
     }
     exit.into()

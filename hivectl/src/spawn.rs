@@ -1,4 +1,4 @@
-//! Background tasks of hivectl: the one place that spawns them.
+//! Spawns the background tasks of hivectl; no other module does.
 //!
 //! Invariant: each task has a name; a panic is reported with it, also if nothing awaits the task.
 

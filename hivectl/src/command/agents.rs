@@ -1,4 +1,4 @@
-//! `hivectl agents`: who is there.
+//! `hivectl agents`: the list of agents.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! `hivectl ask`: a question to an agent, and its answer where somebody waits for it.
+//! `hivectl ask`: asks an agent a question, and with --wait prints the answer.
 
 use std::time::Duration;
 
@@ -25,9 +25,9 @@ use crate::view::question::Question;
 /// mail.
 ///
 /// With --wait the answer is printed in place of the id: each choice on a line, then the text. The
-/// exit code tells the outcome: 0 answered, 5 cancelled, 6 expired; also 6 where nobody answered
-/// within --timeout, and 1 after Ctrl-C, and then the question stays open. A restart of the broker
-/// is waited out.
+/// exit code is 0 if the question was answered, 5 if it was cancelled and 6 if it expired. It is
+/// also 6 without an answer within --timeout, and 1 after Ctrl-C; then the question stays open. A
+/// restart of the broker does not end the wait.
 #[derive(Args, Debug)]
 pub(crate) struct Ask {
     /// The agent
@@ -36,16 +36,17 @@ pub(crate) struct Ask {
     /// The question; `-` reads it from stdin, without one final line break
     #[arg(allow_hyphen_values = true)]
     question: String,
-    /// An answer to offer; may be repeated. Free text can be answered all the same
+    /// An answer to offer; may be repeated. Free text is accepted in any case
     #[arg(long = "option", value_name = "TEXT", allow_hyphen_values = true)]
     options: Vec<String>,
     /// More than one option may be chosen
     #[arg(long, requires = "options")]
     multi: bool,
-    /// How long it stays open, as 90s, 30m, 2h or 1d [default: until it is answered or cancelled]
+    /// How long the question stays open, as 90s, 30m, 2h or 1d [default: until it is answered or
+    /// cancelled]
     #[arg(long, value_name = "SPAN", value_parser = span)]
     ttl: Option<Duration>,
-    /// Wait for the answer and print it; no longer than --timeout, where that is given
+    /// Wait for the answer and print it; at most for --timeout, if that is given
     #[arg(long)]
     wait: bool,
 }
@@ -62,7 +63,7 @@ impl Ask {
         };
         let broker = context.broker().await?;
         let response = broker.change(broker.questions(), request, Questions::ask_question).await?;
-        // Only a turn that runs again asks what it has asked already; the operator has none.
+        // Only a turn that runs again repeats a question; the operator has no turn.
         let AskQuestionResponse { question, already_asked: _ } = response;
         let question: Question = require(question, "question")?;
         if self.wait {
@@ -84,7 +85,7 @@ fn recipient(name: &str) -> Result<Recipient, Failure> {
     }
 }
 
-/// Waits for the outcome, and ends as it says.
+/// Waits for the outcome, and returns it as a result.
 async fn wait(context: &mut Context, broker: &Broker, id: u64, agent: &str) -> Result<(), Failure> {
     note(&format!("question {id} is asked; waiting for {}", visible_line(agent)));
     let timed_out = |seconds| Failure::AnswerTimedOut { id, seconds };

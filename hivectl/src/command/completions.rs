@@ -24,10 +24,10 @@ HIVE_COMPLETION_MS sets how many milliseconds the broker has to answer [default:
 
 /// Print the script by which a shell completes hivectl's command lines.
 ///
-/// With it, Tab completes commands and options, and also what there is in the hive just now: names
-/// of agents, and ids of questions, mail, reminders, dead letters and turns, with a few words about
-/// each where the shell shows them. The broker is asked at that moment, that of --socket or
-/// HIVE_SOCKET; where it does not answer in a quarter of a second, nothing is offered.
+/// With it, Tab completes commands and options, and also what exists in the hive: names of agents,
+/// and ids of questions, mail, reminders, dead letters and turns. Shells that support it show a
+/// description of each. Each Tab asks the broker of --socket or HIVE_SOCKET; without an answer in a
+/// quarter of a second, nothing is offered.
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Completions {
@@ -53,8 +53,7 @@ impl Completions {
     }
 }
 
-/// How the script calls this program: by its name where it was found by that, else by the path that
-/// it was called by.
+/// Returns how the script calls this program: by its name, or by the path by which it was called.
 fn called_as() -> String {
     let called = std::env::args_os().next().map_or_else(|| PathBuf::from(PROGRAM), PathBuf::from);
     let path = if called.components().count() > 1 {

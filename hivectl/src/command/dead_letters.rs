@@ -28,7 +28,7 @@ enum Verb {
     List(List),
     /// Show one, with the last error and the end of the turn's output
     Show(Show),
-    /// Put them back into their inboxes, with all attempts anew
+    /// Put them back into their inboxes, with all attempts
     Redrive(Which),
     /// Drop them; they are settled and never delivered
     Drop(Which),
@@ -62,7 +62,7 @@ fn the_one(letters: &[Delivery], id: u64, agent: Option<&str>) -> Result<Deliver
 /// List dead letters, oldest first.
 #[derive(Args, Debug)]
 pub(crate) struct List {
-    /// Only of this inbox
+    /// Only dead letters of this inbox
     #[arg(long, value_name = "NAME", add = complete::agents())]
     agent: Option<String>,
 }
@@ -81,7 +81,7 @@ pub(crate) struct Show {
     /// The message
     #[arg(add = complete::dead_letters())]
     id: u64,
-    /// Whose inbox, where it died in several
+    /// The inbox, if the message died in several
     #[arg(long, value_name = "NAME", add = complete::agents())]
     agent: Option<String>,
 }
@@ -109,7 +109,7 @@ pub(crate) struct Which {
     /// The messages
     #[arg(value_name = "ID", required_unless_present = "all", add = complete::dead_letters())]
     ids: Vec<u64>,
-    /// Whose inbox, where a message died in several
+    /// The inbox, if a message died in several
     #[arg(long, value_name = "NAME", add = complete::agents())]
     agent: Option<String>,
     /// All of them; with --agent all of that inbox

@@ -28,7 +28,7 @@ pub(crate) struct Events {
     /// All events after this number; 0 for the whole log [default: the newest ones]
     #[arg(long, value_name = "SEQ")]
     after: Option<u64>,
-    /// How many of the newest to show, without --after
+    /// How many of the newest events to show, without --after
     #[arg(long, default_value_t = 50, conflicts_with = "after")]
     last: u32,
 }
@@ -89,8 +89,8 @@ pub(crate) async fn list(
     }
 }
 
-/// The newest events. Of one agent they are looked for ever farther back, since others' lie between
-/// them.
+/// Returns the newest events. Events of one agent are searched further and further back, because
+/// events of others are between them.
 async fn newest(broker: &Broker, agent: &str, count: u32) -> Result<Vec<Event>, Failure> {
     let request = ListEventsRequest { after_sequence: 0, page_size: 1, agent: agent.to_owned() };
     let newest = broker.read(broker.events().list_events(request)).await?.last_sequence;
@@ -103,7 +103,7 @@ async fn newest(broker: &Broker, agent: &str, count: u32) -> Result<Vec<Event>, 
             events.drain(..events.len().saturating_sub(wanted));
             return Ok(events);
         }
-        // At the first step a full page costs no more than a small one.
+        // In the first step a full page costs no more than a small one.
         back = back.max(u64::from(PAGE_EVENTS) / 8).saturating_mul(8);
     }
 }

@@ -18,7 +18,7 @@ use crate::view::loose_end::LooseEnd;
 /// `hivectl reminders cancel ID` close two of these kinds, `hivectl dead-letters` a third.
 #[derive(Args, Debug)]
 pub(crate) struct LooseEnds {
-    /// Whose; `operator` for your own [default: everybody's]
+    /// The owner; `operator` for your own [default: everyone]
     #[arg(add = complete::agents_and_operator())]
     agent: Option<String>,
 }
@@ -31,7 +31,7 @@ impl LooseEnds {
     }
 }
 
-/// How many loose ends everybody has who has some.
+/// Counts the loose ends of each owner that has any.
 pub(crate) async fn counts(broker: &Broker) -> Result<BTreeMap<String, usize>, Failure> {
     let mut counts = BTreeMap::new();
     for loose_end in fetch::loose_ends::<LooseEnd>(broker, "", fetch::ALL).await? {

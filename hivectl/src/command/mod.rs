@@ -1,4 +1,4 @@
-//! The commands, one file per noun and verb: arguments and what they do.
+//! The commands, one file per noun or verb: their arguments and their work.
 //!
 //! Invariant: a command reads or changes the hive by calls to the broker alone, and prints by
 //! `Output` alone.

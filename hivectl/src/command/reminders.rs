@@ -26,7 +26,7 @@ pub(crate) struct Reminders {
 /// The verbs; without one they are listed.
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// List reminders; for an agent whose name is also a verb here
+    /// List reminders; for an agent whose name is also a verb of this command
     List(List),
     /// Withdraw pending reminders
     Cancel(Cancel),
@@ -51,10 +51,10 @@ const STATES: [(&str, ReminderState); 3] = [
 /// List reminders.
 #[derive(Args, Debug)]
 pub(crate) struct List {
-    /// Whose [default: everyone's]
+    /// The agent [default: all agents]
     #[arg(add = complete::agents())]
     agent: Option<String>,
-    /// Only those that stand so; may be repeated [default: pending]
+    /// Only reminders in this state; may be repeated [default: pending]
     #[arg(long, value_name = "STATE", value_parser = choice(&STATES))]
     state: Vec<ReminderState>,
     /// Fired and cancelled ones too, as long as they are kept
@@ -73,7 +73,7 @@ impl List {
     }
 }
 
-/// Withdraw pending reminders, whoever set them.
+/// Withdraw pending reminders of any agent.
 #[derive(Args, Debug)]
 pub(crate) struct Cancel {
     /// The reminders

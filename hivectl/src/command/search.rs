@@ -16,8 +16,8 @@ const PAGE_HITS: u32 = 50;
 /// Search the words of messages and questions, newest first.
 ///
 /// All words must occur; upper and lower case and accents make no difference. `"a phrase"` in
-/// double quotes must occur as it stands (the shell needs quotes around them), `wor*` finds every
-/// word that begins so. What was just accepted is found within a second.
+/// double quotes must occur literally (the shell needs quotes around them), `wor*` finds every word
+/// with that beginning. A new message is found within a second.
 #[derive(Args, Debug)]
 pub(crate) struct Search {
     /// The words

@@ -19,13 +19,13 @@ Examples:
 
 /// What turns did and cost: a table of all agents, or all about one.
 ///
-/// Turns count when they have ended. For one agent it shows outcomes, kinds, durations, tokens and
-/// cost, which tools were called, what woke it, and how turns and cost spread over the window.
-/// Turns that are older than the hive keeps them are not counted.
+/// Only ended turns count. For one agent it shows outcomes, kinds, durations, tokens and cost, the
+/// tools that were called, what woke it, and turns and cost over time. Turns that the hive no
+/// longer keeps are not counted.
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Stats {
-    /// Whose turns [default: everyone's]
+    /// The agent [default: all agents]
     #[arg(add = complete::agents())]
     agent: Option<String>,
     /// How far to look back, as 90m, 24h or 7d; at most 366d

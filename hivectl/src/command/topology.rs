@@ -1,4 +1,4 @@
-//! `hivectl topology`: the tree of agents, with what they do.
+//! `hivectl topology`: the tree of agents, with their states.
 
 use super::loose_ends;
 use crate::context::Context;

@@ -1,8 +1,8 @@
-//! `hivectl trace`: the journey of a message, hop by hop, as the event log tells it.
+//! `hivectl trace`: the journey of a message, hop by hop, from the event log.
 //!
-//! Followed are the message, its answers, the turns that carried them, what was sent, asked and set
-//! for later in those turns, and what became of that. One pass over the log is enough, because a
-//! cause always stands before its effect in it.
+//! The trace follows the message, its answers, the turns that carried them, and what those turns
+//! sent, asked and set for later. One pass over the log is enough, because a cause precedes its
+//! effect.
 
 use std::collections::BTreeSet;
 
@@ -86,7 +86,7 @@ struct Journey {
 }
 
 impl Journey {
-    /// Whether an event belongs to it; what the event adds is followed from here on.
+    /// Returns whether an event belongs to the journey, and adds its ids to it.
     fn takes(&mut self, event: &Event) -> bool {
         let is_of =
             |id: Option<u64>, known: &BTreeSet<u64>| id.is_some_and(|id| known.contains(&id));

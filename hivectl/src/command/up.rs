@@ -27,8 +27,8 @@ pub(crate) struct Up {
     /// The configuration
     #[arg(long, default_value = "hive.toml", value_name = "FILE")]
     config: PathBuf,
-    /// Where the hive lives, as far as the configuration does not say it: database, sockets, logs,
-    /// the agents' directories
+    /// The directory of the hive, for what the configuration does not place: database, sockets,
+    /// logs, the agents' directories
     #[arg(long, default_value = ".hive", value_name = "DIR")]
     state: PathBuf,
     /// The claude program, instead of the configuration's

@@ -1,4 +1,4 @@
-//! Something that can stand at the cursor, with a few words about it where the shell shows them.
+//! A candidate for the word at the cursor, with a description for shells that show one.
 //!
 //! Invariant: no candidate needs quotes, and what peers wrote cannot steer the terminal.
 
@@ -9,7 +9,7 @@ use clap_complete::engine::CompletionCandidate;
 
 use crate::output::text::visible_line;
 
-/// Characters that are told about a candidate.
+/// Most characters of a description.
 const ABOUT_CHARS: usize = 60;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Candidate {
     }
 }
 
-/// Those that begin with what is typed already, each once, in their order.
+/// Returns the candidates with this beginning, each once, in their order.
 pub(super) fn fitting(current: &OsStr, candidates: Vec<Candidate>) -> Vec<CompletionCandidate> {
     let Some(current) = current.to_str() else { return Vec::new() };
     let mut seen = HashSet::new();

@@ -1,5 +1,4 @@
-//! The line that is being completed, as far as it is typed: which broker it is for, and what stands
-//! in it already.
+//! The line that is being completed: its broker, and the arguments that it already has.
 //!
 //! Invariant: a line that makes no sense yet is no error; what cannot be read of it is not there.
 
@@ -12,13 +11,13 @@ use clap::{Command, FromArgMatches as _};
 
 use crate::context::{Global, SOCKET_ENV};
 
-/// Tells which of the words is at the cursor; without it the last one is.
+/// The index of the word at the cursor; without it that is the last one.
 const INDEX_ENV: &str = "_CLAP_COMPLETE_INDEX";
 
-/// Stands between an option and its value.
+/// Separates an option from its value.
 const EQUALS: &str = "=";
 
-/// Stands before the words of the line.
+/// Precedes the words of the line.
 const BEGIN: &str = "--";
 
 /// The command line that words are read by. Completers are made before it is known.
@@ -31,7 +30,7 @@ pub(super) fn set_grammar(command: fn() -> Command) {
 
 #[derive(Clone, Debug)]
 pub(super) struct Line {
-    /// What it says without the word at the cursor.
+    /// The arguments without the word at the cursor.
     matches: ArgMatches,
 }
 
@@ -68,12 +67,12 @@ impl Line {
         global.socket()
     }
 
-    /// The value of an argument of its command, where it is given.
+    /// Returns the value of an argument of the line's command, if it has one.
     pub(super) fn value<T: Clone + Send + Sync + 'static>(&self, argument: &str) -> Option<T> {
         self.command().try_get_one::<T>(argument).ok().flatten().cloned()
     }
 
-    /// Whether an id stands among those of its command already.
+    /// Returns whether the line's command already has this id.
     pub(super) fn has(&self, id: u64) -> bool {
         let ids = self.command().try_get_many::<u64>("ids").ok().flatten();
         ids.is_some_and(|mut ids| ids.any(|other| *other == id))
@@ -110,8 +109,8 @@ fn joined(words: Vec<OsString>) -> Vec<OsString> {
     joined
 }
 
-/// The same for clap, which counts them: an option and its value, after a flag that changes
-/// nothing.
+/// Rewrites `--option = value` for clap, which counts words: an option and its value after a flag
+/// without effect.
 pub(super) fn apart(mut words: Vec<OsString>) -> Vec<OsString> {
     for at in 2..words.len() {
         if words[at - 1] == EQUALS && is_option(&words[at - 2]) {

@@ -1,4 +1,4 @@
-//! What the broker knows, asked while somebody waits at a prompt.
+//! Candidates from the broker, which a shell waits for.
 
 use std::ffi::OsStr;
 use std::future::Future;
@@ -12,16 +12,16 @@ use super::line::Line;
 use crate::connect::Broker;
 use crate::error::Failure;
 
-/// How long somebody waits at a prompt.
+/// How long a shell waits.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// Changes that, in milliseconds.
+/// Overrides [`PATIENCE`], in milliseconds.
 const PATIENCE_ENV: &str = "HIVE_COMPLETION_MS";
 
-/// More rows are not read while somebody waits.
+/// Most rows to read, because a shell waits.
 pub(super) const ROWS_MAX: usize = 500;
 
-/// Completes by what the broker says that the line is for.
+/// Returns a completer that asks the broker of the line.
 pub(super) fn live<R, F>(read: R) -> ArgValueCompleter
 where
     R: Fn(Broker, Line) -> F + Send + Sync + 'static,
@@ -33,7 +33,7 @@ where
     })
 }
 
-/// The broker's answer; none where there is none in time.
+/// Returns the broker's candidates; `None` without an answer in time.
 fn asked<R, F>(line: &Line, read: R) -> Option<Vec<Candidate>>
 where
     R: Fn(Broker, Line) -> F,

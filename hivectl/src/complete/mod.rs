@@ -1,9 +1,7 @@
-//! What a shell offers at its cursor: commands and options by clap, and here the names and ids that
-//! exist just now.
+//! Shell completion: clap offers commands and options, this module the names and ids of the hive.
 //!
 //! The script that `hivectl completions SHELL` prints makes the shell call this program with
-//! `COMPLETE=SHELL` and the words of the line. Then it prints what can stand at the cursor, and
-//! does nothing else.
+//! `COMPLETE=SHELL` and the words of the line. The program then prints the candidates and ends.
 //!
 //! Invariant: a shell that asks gets an answer soon, and never an error. Where the broker is away,
 //! slow, or another program, nothing is offered.
@@ -26,7 +24,7 @@ pub(crate) use self::offer::{
 /// The variable by which a shell asks.
 pub(crate) const VARIABLE: &str = "COMPLETE";
 
-/// Answers a shell that asks what can stand at its cursor; `None` where none asks.
+/// Answers the request of a shell for candidates; `None` if this is no such request.
 pub(crate) fn answer(command: fn() -> clap::Command) -> Option<ExitCode> {
     let here = std::env::current_dir().ok();
     line::set_grammar(command);
@@ -34,7 +32,7 @@ pub(crate) fn answer(command: fn() -> clap::Command) -> Option<ExitCode> {
     match asked.try_complete(line::apart(std::env::args_os().collect()), here.as_deref()) {
         Ok(false) => None,
         Ok(true) => Some(ExitCode::SUCCESS),
-        // What is printed here stands in the middle of the line that somebody types.
+        // The output goes into the line that is being typed, so it has no error.
         Err(_) if line::is_given() => Some(ExitCode::SUCCESS),
         Err(error) => error.exit(),
     }

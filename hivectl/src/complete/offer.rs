@@ -48,7 +48,7 @@ pub(crate) fn mail() -> ArgValueCompleter {
     })
 }
 
-/// What is held for the agent that the line names.
+/// Offers the mail that is held for the agent of the line.
 pub(crate) fn held() -> ArgValueCompleter {
     live(|broker, line| async move {
         let Some(agent) = line.value::<String>("agent") else { return Ok(Vec::new()) };
@@ -120,8 +120,7 @@ pub(crate) fn questions() -> ArgValueCompleter {
     })
 }
 
-/// The options of the question that the line names: by their text where it is a plain word, else by
-/// their number.
+/// Offers the options of the question of the line: plain words by their text, others by number.
 pub(crate) fn options() -> ArgValueCompleter {
     live(|broker, line| async move {
         let Some(question_id) = line.value::<u64>("id") else { return Ok(Vec::new()) };
@@ -130,7 +129,7 @@ pub(crate) fn options() -> ArgValueCompleter {
             if is_plain(option) {
                 return Some(Candidate::word(option));
             }
-            // A number that is an option itself does not stand for the place of another.
+            // If the number is itself an option, it cannot stand for another one.
             (!options.contains(&place.to_string())).then(|| Candidate::told(place, option))
         };
         Ok((1..).zip(&options).filter_map(offered).collect())

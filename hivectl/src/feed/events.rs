@@ -1,7 +1,7 @@
 //! Following the event log: a watch that survives a restart of the broker.
 //!
-//! Invariant: events come in the order of their sequence numbers, none twice; where the broker no
-//! longer has some, [`Step::Gap`] says so.
+//! Invariant: events come in the order of their sequence numbers, none twice; [`Step::Gap`] reports
+//! events that the broker no longer has.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::error::Failure;
 #[derive(Debug)]
 pub(crate) enum Step {
     Event(Event),
-    /// Some were missed: read again what matters.
+    /// Some events were missed: the caller must read its state again.
     Gap,
 }
 

@@ -1,7 +1,7 @@
 //! Following questions: a watch that survives a restart of the broker.
 //!
-//! Invariant: each watch begins with a snapshot and says where it ends; after the broker was away a
-//! new snapshot begins, so that who compares the two misses no outcome.
+//! Invariant: each watch begins with a snapshot and reports its end. After an outage a new snapshot
+//! begins, so a caller that compares the two misses no outcome.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,7 +37,7 @@ impl QuestionFeed {
         broker: &Broker,
         request: WatchQuestionsRequest,
     ) -> Result<Self, Failure> {
-        // A broker that goes away just now is waited for, as at any later moment.
+        // An outage at this moment is handled like a later one.
         let stream = match watch(broker.clone(), request.clone()).await {
             Ok(stream) => Some(stream),
             Err(Failure::Refused(status)) if is_outage(&status) => None,

@@ -1,4 +1,4 @@
-//! What a watch does when the broker goes away: it waits until the broker is back, and watches on.
+//! Reconnecting a watch after an outage of the broker.
 //!
 //! Invariant: a refusal is final; only a broker that is not there, or not ready, is waited for.
 
@@ -11,7 +11,7 @@ use crate::output::note;
 
 /// The first pause before another try.
 pub(crate) const RECONNECT_FIRST: Duration = Duration::from_millis(100);
-/// The longest one.
+/// The longest pause.
 pub(crate) const RECONNECT_LONGEST: Duration = Duration::from_secs(5);
 
 /// Waits until the broker is back and a watch has begun again, with a longer pause each time.

@@ -1,6 +1,6 @@
 //! Following the output of a turn: a watch that survives a restart of the broker.
 //!
-//! Invariant: lines come in the order of their numbers, none twice. A watch that goes on ends with
+//! Invariant: lines come in the order of their numbers, none twice. A watch with `follow` ends with
 //! its turn, and not before.
 
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub(crate) struct TurnFeed {
 }
 
 impl TurnFeed {
-    /// Reads the output of a turn that is kept; with `follow` it goes on until the turn ends.
+    /// Reads the stored output of a turn; with `follow` also what comes until the turn ends.
     pub(crate) async fn open(
         context: &Context,
         broker: &Broker,
@@ -74,8 +74,8 @@ impl TurnFeed {
         &self.broker
     }
 
-    /// Whether the end of a stream is the end of what there is; a broker that goes away ends it
-    /// too.
+    /// Returns whether the end of a stream is the end of the output; a broker that shuts down ends
+    /// it too.
     async fn has_ended(&self) -> Result<bool, Failure> {
         if !self.request.follow {
             return Ok(true);

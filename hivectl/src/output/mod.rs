@@ -1,10 +1,10 @@
-//! Where data goes: stdout, as a table or text for people, or as JSON for programs.
+//! Output to stdout: a table or text for people, or JSON for programs.
 //!
 //! The JSON shape is one for all commands. An object carries its schema:
 //! `{"schema":"hive.turn.v1","id":12,...}`. A list is an array of such objects, and an empty one is
 //! `[]`. A stream (`--follow`) is one object per line. Within a schema version fields are only
-//! added; every field is always there, `null` where there is nothing to say; times are ISO 8601 in
-//! UTC; choices are lower-case words.
+//! added. Every field is always present, `null` without a value; times are ISO 8601 in UTC; choices
+//! are lower-case words.
 //!
 //! Invariant: this module alone writes to stdout, but for the screen of `top`.
 
@@ -31,7 +31,7 @@ pub(crate) trait View: JsonSchema + Serialize {
 /// Something that is a row of a table.
 pub(crate) trait Row: View {
     const HEADER: &'static [&'static str];
-    /// Said to a person where there is no row.
+    /// A note to a person if there is no row.
     const NONE: &'static str;
     /// One cell for each column; the last one may be cut to the terminal's width.
     fn cells(&self, style: &Style) -> Vec<String>;
@@ -42,7 +42,7 @@ pub(crate) trait Text: View {
     fn text(&self, style: &Style) -> String;
 }
 
-/// What is printed of a view: the view itself, and its schema.
+/// A view with its schema, as it is printed.
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct Tagged<'v, V> {
     /// The name and version of this shape.
@@ -112,12 +112,12 @@ impl Output {
         views.iter().try_for_each(|view| self.one(view))
     }
 
-    /// Prints a line of text as it is; only for what has no JSON.
+    /// Prints a line of text; only for output without JSON.
     pub(crate) fn line(&mut self, text: &str) -> Result<(), Failure> {
         self.write(&format!("{text}\n"))
     }
 
-    /// Prints bytes as they are; only for what is no text.
+    /// Prints bytes; only for output that is no text.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.writer.write_all(bytes).and_then(|()| self.writer.flush())
     }
@@ -135,8 +135,8 @@ impl Output {
     }
 }
 
-/// Tells a person something that is no data: to stderr.
+/// Prints a note to a person, to stderr.
 pub(crate) fn note(text: &str) {
-    // Where nobody listens, nothing is lost.
+    // A closed stderr is no failure.
     let _ = writeln!(io::stderr(), "{text}");
 }

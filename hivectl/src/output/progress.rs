@@ -1,14 +1,14 @@
-//! How far long work is: one line on stderr that is written over, for somebody who sits there.
+//! The progress of long work: one line on a terminal's stderr, which is overwritten.
 //!
 //! Invariant: where stderr is no terminal nothing is written, and when the work is over the line is
 //! gone.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-/// A line that tells how far something is.
+/// A line that shows progress.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    /// What stands there now; none where nobody sees it.
+    /// The text of the line; `None` without a terminal.
     shown: Option<String>,
 }
 
@@ -19,13 +19,13 @@ impl Progress {
         progress
     }
 
-    /// Writes a line in place of the one before.
+    /// Replaces the line.
     pub(crate) fn tell(&mut self, line: &str) {
         let Some(shown) = self.shown.as_mut().filter(|shown| *shown != line) else { return };
-        // With spaces over what was longer, which every terminal understands.
+        // Overwrites the rest with spaces, which every terminal understands.
         let rest = shown.chars().count().saturating_sub(line.chars().count());
         let mut stderr = io::stderr();
-        // Where nobody looks any more, nothing is lost.
+        // A closed stderr is no failure.
         let _ = write!(stderr, "\r{line}{}\r", " ".repeat(rest)).and_then(|()| stderr.flush());
         line.clone_into(shown);
     }

@@ -1,4 +1,4 @@
-//! How output looks: colour, width, characters, time zone.
+//! The style of output: colour, width, characters, time zone.
 //!
 //! Invariant: without a terminal, or with NO_COLOR, no escape sequence is written.
 
@@ -9,7 +9,7 @@ use hive_core::time::WallTime;
 
 use super::{text, time};
 
-/// The width that texts in a table are cut to, where there is no terminal to ask.
+/// The width to which texts in a table are cut without a terminal.
 const PLAIN_WIDTH: usize = 160;
 
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Style {
     now: jiff::Timestamp,
 }
 
-/// Whether the locale says that texts are UTF-8.
+/// Returns whether the locale uses UTF-8.
 fn is_utf8() -> bool {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = set("LC_ALL")
@@ -43,7 +43,7 @@ impl Style {
             rustix::termios::tcgetwinsize(io::stdout()).map_or(80, |size| usize::from(size.ws_col));
         let color = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
             && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-        // A terminal that does not know its width says 0.
+        // A terminal of unknown width reports 0.
         Self { color, terminal: true, width: if width == 0 { 80 } else { width }, ..Self::plain() }
     }
 
@@ -87,7 +87,7 @@ impl Style {
         time.map_or_else(|| "-".to_owned(), |time| time::short(time, self.now, &self.zone))
     }
 
-    /// How long it is until then, counted from this very moment; `-` for never.
+    /// Formats the time that is left until then, counted from now; `-` for never.
     pub(crate) fn until(&self, time: Option<WallTime>) -> String {
         time.map_or_else(
             || "-".to_owned(),

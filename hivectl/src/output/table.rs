@@ -1,4 +1,4 @@
-//! Tables: columns as wide as their widest cell, the last one cut to what is left.
+//! Tables: columns as wide as their widest cell, the last one cut to the remaining width.
 
 use super::style::Style;
 

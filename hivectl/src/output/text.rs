@@ -34,7 +34,7 @@ pub(crate) fn indented(block: &str, by: &str) -> String {
 }
 
 fn push(text: &mut String, c: char) {
-    // Joiners are shown too: on a terminal they can make two names look alike.
+    // Joiners are made visible too: on a terminal they can make two names equal.
     if c.is_control() || hides(c) || matches!(c, '\u{200c}' | '\u{200d}') {
         text.extend(c.escape_unicode());
     } else {

@@ -41,7 +41,7 @@ pub(crate) fn span(from: WallTime, to: WallTime) -> String {
     }
 }
 
-/// How long it is until then, as exact as helps; what is far away is a date.
+/// Formats the time that is left until then; a distant time is a date.
 pub(crate) fn until(time: WallTime, now: Timestamp, zone: &TimeZone) -> String {
     let seconds = time.0.saturating_sub(now.as_millisecond()) / 1_000;
     let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);

@@ -18,7 +18,7 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     text.split('\n').flat_map(|line| one(line, columns.max(2))).collect()
 }
 
-/// A line, cut where it is wider; it is made visible already.
+/// Cuts a line to a width; its characters are visible already.
 pub(crate) fn cut(line: &str, columns: usize) -> String {
     if width(line) <= columns {
         return line.to_owned();
@@ -39,7 +39,7 @@ pub(crate) fn cut(line: &str, columns: usize) -> String {
 fn one(line: &str, columns: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let (mut current, mut taken) = (String::new(), 0);
-    // Where the line could be cut, in bytes.
+    // The last place for a line break, in bytes.
     let mut space = None;
     let span = Span::raw(line);
     for grapheme in span.styled_graphemes(Style::new()) {

@@ -2,7 +2,7 @@
 //! themselves.
 //!
 //! What it is not: used by the program. The reference, the files in `docs/schemas` and the tests
-//! are made from it.
+//! are generated from it.
 //!
 //! Invariant: a command that is not in [`PRINTED`] is in [`WITHOUT_JSON`], and what is printed fits
 //! its schema; tests prove both.

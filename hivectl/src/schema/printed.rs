@@ -1,24 +1,24 @@
 //! Which command prints which schema.
 
-/// How many objects a command prints, and how.
+/// The number of objects that a command prints, and their form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shape {
     /// One object.
     Object,
-    /// An array of objects; `[]` where there is none.
+    /// An array of objects; `[]` if there is none.
     Array,
     /// One object on each line, as they come.
     Lines,
 }
 
-/// What a command prints with `--json`.
+/// The output of a command with `--json`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Printed {
     /// The command, as `inbox read`.
     pub command: &'static str,
-    /// The option with which it prints this in place of what it prints without.
+    /// The option that selects this output instead of the default one.
     pub with: Option<&'static str>,
-    /// How many objects.
+    /// The number and form of the objects.
     pub shape: Shape,
     /// The schema of each object.
     pub schema: &'static str,

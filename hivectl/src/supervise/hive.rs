@@ -55,7 +55,7 @@ pub(crate) struct Options {
 
 /// Runs a hive until it is asked to end, or drained.
 pub(crate) async fn run(options: Options, mut context: Context) -> Result<(), Failure> {
-    // bubblewrap passes what it inherits on to the agent.
+    // bubblewrap passes inherited descriptors on to the agent.
     close_fds::set_fds_cloexec(FIRST_OTHER_FD, &[]);
     let plan = Arc::new(Plan::make(&options.config, &options.state)?);
     let binaries = Binaries::find()?;
@@ -134,7 +134,7 @@ struct Hive {
     options: Options,
 }
 
-/// What the hive does next, which a signal may interrupt.
+/// The next work of the hive, which a signal may interrupt.
 enum Task {
     Reload,
     Follow(Wanted),
@@ -156,7 +156,7 @@ impl Hive {
             let retry_at = self.fleet.retry_at();
             let task = tokio::select! {
                 () = signals.stop.asked() => return Why::Asked,
-                // That is how a closed terminal says so.
+                // A closed terminal sends this signal, too.
                 _ = signals.hangup.recv() => if had_terminal && !has_terminal() {
                     return Why::Asked;
                 } else {
@@ -169,7 +169,7 @@ impl Hive {
                 Ok(()) = wanted.changed() => Task::Follow(wanted.borrow_and_update().clone()),
                 () = self.fleet.ended() => Task::Reconcile,
                 () = at(retry_at) => Task::Retry,
-                // Only the operator's drain ends it so; else it is started again.
+                // Only the operator's drain ends it cleanly; otherwise it is started again.
                 Some(Ended { is_clean, .. }) = ended.recv() => if is_clean {
                     return Why::Drained;
                 } else {

@@ -8,9 +8,9 @@
 //! - `isolation/`: the level and the sandbox of each agent
 //! - `fleet/`: the harnesses, in step with the agents of the broker
 //!
-//! What it is not: it keeps no state; a second `up` goes on with the directories of the first.
-//! Invariant: when it ends, however it ends, no process that it started is left. A folder uses only
-//! those above it in this list.
+//! What it is not: it keeps no state; a second `up` continues with the directories of the first.
+//! Invariant: at its end, no process that it started is left. A folder uses only those above it in
+//! this list.
 
 mod broker;
 mod error;

@@ -1,4 +1,4 @@
-//! What to type next, in a second terminal: only lines that work as they stand.
+//! Commands for a second terminal: only lines that work unchanged.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ pub(crate) fn print(plan: &Plan) {
     note("Ctrl-C ends it.");
 }
 
-/// How this program is called from here.
+/// Returns how this program is called from the present directory.
 fn program() -> String {
     let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("hivectl"));
     let known = on_path("hivectl").and_then(|path| path.canonicalize().ok());
@@ -37,7 +37,7 @@ fn program() -> String {
     if relative.contains('/') { relative } else { format!("./{relative}") }
 }
 
-/// The program with the socket, where it would not find it by itself.
+/// Returns the program, with its socket unless it finds that by itself.
 fn command(program: &str, socket: &Path, here: &Path) -> String {
     let found = here.join(connect::socket(None, None, here));
     if found.canonicalize().is_ok_and(|found| found == socket) {

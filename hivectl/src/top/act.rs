@@ -13,7 +13,7 @@ use super::update::Event;
 use crate::connect::{Broker, Inbox, Questions, transport_was_lost};
 use crate::error::Failure;
 
-/// Carries a change out, and tells how it went.
+/// Makes a change, and returns its outcome.
 pub(super) async fn carry_out(broker: Broker, asked: Asked) -> Event {
     let outcome = match call(&broker, &asked).await {
         Ok(()) => Outcome::Done,

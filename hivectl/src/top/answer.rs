@@ -1,7 +1,6 @@
 //! The form in which a question is answered: offered options, free text, or both.
 //!
-//! Invariant: what leaves it is an answer that the question allows; anything else is said in the
-//! form, and nothing is sent.
+//! Invariant: only an answer that the question allows is sent; the form shows why another is not.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +26,7 @@ pub(crate) struct Form {
     pub(crate) fault: Option<String>,
 }
 
-/// What a key did to a form.
+/// The effect of a key on a form.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Filled {
     Open,
@@ -63,7 +62,7 @@ impl Form {
             }
             Key::Move(to) => self.go(to),
             Key::Char(c) if !self.typing && matches!(c, ' ' | '1'..='9') => self.choose(c),
-            // Whoever begins to type wants to type.
+            // A letter switches to the text.
             Key::Char(c) => self.insert(c.encode_utf8(&mut [0; 4])),
             Key::Paste(text) => self.insert(&text),
             Key::LineBreak if self.typing => self.insert("\n"),

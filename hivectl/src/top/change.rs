@@ -1,7 +1,7 @@
-//! What can be changed from the screen, and how it is told.
+//! Changes that can be made from the screen, and their descriptions.
 //!
-//! Invariant: a change names what it is about by itself, never by a place on the screen, so that
-//! rows may move while somebody thinks.
+//! Invariant: a change names its object by an id, never by a row, so that rows may move while a
+//! person decides.
 
 use super::item::Key;
 use crate::connect::Settlement;
@@ -70,7 +70,7 @@ impl Change {
         }
     }
 
-    /// What is asked before it is done; `None` where it can be done at once.
+    /// Returns the question to confirm it; `None` if it needs no confirmation.
     pub(crate) fn doubt(&self) -> Option<String> {
         match self {
             Self::CancelQuestion { question } => {
@@ -89,7 +89,7 @@ impl Change {
         }
     }
 
-    /// Whether this row goes away by it.
+    /// Returns whether the change removes this row.
     pub(crate) fn settles(&self, key: &Key) -> bool {
         match (self, key) {
             (
@@ -110,7 +110,7 @@ impl Change {
 
 #[derive(Debug)]
 pub(crate) struct Description {
-    /// What is being done, while it is.
+    /// A description while the change is made.
     pub(crate) doing: String,
     pub(crate) done: String,
     pub(crate) failed: String,
@@ -131,7 +131,7 @@ pub(crate) enum Outcome {
     Done,
     /// The broker refused it, for this reason.
     Refused(String),
-    /// Nobody knows whether it is done: no answer came, for this reason.
+    /// The outcome is unknown: no answer came, for this reason.
     Unknown(String),
 }
 
@@ -144,19 +144,18 @@ pub(crate) struct Asked {
 
 /// Changes that are under way, and those of unknown outcome.
 ///
-/// Invariant: the same change, asked for again while nobody knows whether it was done, goes out
-/// under the request id that it had.
+/// Invariant: a change that is repeated while its outcome is unknown keeps its request id.
 #[derive(Debug)]
 pub(crate) struct Changes {
     seed: String,
     count: u64,
     under_way: Vec<Asked>,
     unknown: Vec<Asked>,
-    /// What was done from here last, so that its rows may go without a word.
+    /// The last changes of this screen; their rows may disappear without a note.
     done: Vec<Change>,
 }
 
-/// How many changes of the past are remembered.
+/// Most past changes that are kept.
 const MEMORY: usize = 64;
 
 impl Changes {
@@ -190,7 +189,7 @@ impl Changes {
         }
     }
 
-    /// Whether a row went, or is about to go, by what was done from here.
+    /// Returns whether a row disappeared, or will disappear, by a change of this screen.
     pub(crate) fn settle(&self, key: &Key) -> bool {
         let asked = self.under_way.iter().chain(&self.unknown).map(|asked| &asked.change);
         asked.chain(&self.done).any(|change| change.settles(key))
@@ -220,7 +219,7 @@ mod tests {
         assert_eq!(changes.begin(redrive(13)).expect("another").request_id, "s-2");
         assert_eq!(changes.begin(redrive(12)).expect("again").request_id, "s-1");
         changes.end(&first, &Outcome::Done);
-        // A dead letter may die again, and is redriven anew.
+        // A dead letter may die again, and is redriven with a new id.
         assert_eq!(changes.begin(redrive(12)).expect("anew").request_id, "s-3");
     }
 

@@ -1,7 +1,7 @@
 //! One row in full: every field, the whole text, the last error and the end of the output.
 //!
-//! Invariant: what is shown stays readable when the row goes away; then it says so, and no key acts
-//! on it.
+//! Invariant: the text stays readable after the row disappears; then a note says so, and no key
+//! acts on it.
 
 use hive_core::time::Now;
 use hive_proto::v1::{
@@ -79,7 +79,7 @@ impl Details {
         usize::from(lines.saturating_sub(4))
     }
 
-    /// Moves by so many lines, as far as there are any.
+    /// Scrolls by this many lines, within the text.
     pub(crate) fn scroll(&mut self, by: isize, (columns, lines): (u16, u16)) {
         let last = self.lines(columns).len().saturating_sub(Self::room(lines));
         self.first = self.first.min(last).saturating_add_signed(by).min(last);
@@ -124,7 +124,7 @@ pub(crate) fn word(name: &str, prefix: &str) -> String {
     name.strip_prefix(prefix).unwrap_or(name).to_ascii_lowercase().replace('_', " ")
 }
 
-/// Why an agent starts no turns, in a few words.
+/// Returns why an agent starts no turns, in a few words.
 pub(crate) fn cause(park: &Park) -> String {
     word(park.cause().as_str_name(), "TURN_OUTCOME_")
 }

@@ -1,5 +1,5 @@
-//! The only loop: it waits for keys, the broker, the clock and signals, and carries out what the
-//! state asks for.
+//! The only loop: it waits for keys, the broker, the clock and signals, and performs the actions of
+//! the state.
 //!
 //! Invariant: nothing is decided here, and nothing that waits for the broker holds up the keys.
 
@@ -137,7 +137,7 @@ impl Driver {
         }
     }
 
-    /// Waits a little for changes that are under way, and tells what became of those that failed.
+    /// Waits a little for pending changes, and reports those that failed.
     async fn finish(mut self) {
         let told = async {
             while let Some(done) = self.changes.join_next().await {
@@ -154,7 +154,7 @@ impl Driver {
     }
 }
 
-/// Until then; for ever without a time.
+/// Waits until a time; without one it never returns.
 async fn wait(time: Option<Instant>) {
     match time {
         Some(time) => sleep_until(time).await,

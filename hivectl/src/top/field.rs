@@ -1,8 +1,8 @@
-//! A text that somebody types, with a cursor.
+//! A text that is being typed, with a cursor.
 //!
-//! Invariant: the cursor stands between characters, and the text never grows over its bound.
+//! Invariant: the cursor is between characters, and the text never exceeds its limit.
 
-/// The text and where in it the next character goes.
+/// The text and the position of the cursor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Field {
     text: String,
@@ -20,7 +20,7 @@ impl Field {
         self.text.split_at(self.cursor)
     }
 
-    /// Puts a text in at the cursor; `false` where it would make more than `bytes_max`.
+    /// Inserts a text at the cursor; returns `false` if that exceeded `bytes_max`.
     pub(crate) fn insert(&mut self, text: &str, bytes_max: usize) -> bool {
         if self.text.len() + text.len() > bytes_max {
             return false;

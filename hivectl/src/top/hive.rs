@@ -1,7 +1,7 @@
-//! What the broker said of the hive when it was last read, in the contract's own words.
+//! The state of the hive as it was last read, in the types of the contract.
 //!
-//! What it is not: the truth. That is in the broker; each [`Event`](super::update::Event) only says
-//! which [`Part`] is worth reading again.
+//! What it is not: current. The broker has the current state; each [`Event`](super::update::Event)
+//! names the [`Part`] to read again.
 //!
 //! Invariant: no part holds more rows than its bound, however much there is; the counts of the
 //! broker's status say how much that is.
@@ -26,7 +26,7 @@ pub(crate) const QUESTIONS_MAX: usize = 1_000;
 /// Most loose ends that are read, over all agents.
 pub(crate) const LOOSE_ENDS_MAX: usize = 2_000;
 
-/// Something that is read by calls of its own.
+/// A part of the state that has its own calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
     Agents,
@@ -87,7 +87,7 @@ impl Part {
             // An event of a newer broker may mean anything.
             EventKind::Unspecified => parts = Self::ALL.to_vec(),
         }
-        // Its inbox is shown, an agent's is only counted.
+        // The operator's inbox is shown; those of agents are only counted.
         if agent == OPERATOR && !parts.is_empty() {
             parts.push(Self::Mail);
         }
@@ -130,7 +130,7 @@ impl Hive {
             self.agents = agents;
         }
         if let Some(mut questions) = questions {
-            // What ends first stands first; what never ends, last.
+            // The earliest deadline comes first; questions without one come last.
             questions.sort_by_key(|question| {
                 (
                     question.deadline_time.is_none(),
@@ -176,7 +176,8 @@ impl Hive {
         })
     }
 
-    /// How much unread mail of the operator was read, with what asks such questions.
+    /// Returns the number of unread messages that were read, including those that ask a shown
+    /// question.
     pub(crate) fn unread_count(&self) -> usize {
         self.mail.len()
     }
@@ -207,7 +208,7 @@ impl Hive {
             .collect()
     }
 
-    /// The agents, as they stand in the tree.
+    /// Returns the agents in the order of the tree.
     pub(crate) fn tree(&self) -> Vec<Item<'_>> {
         self.branches.iter().map(|branch| Item::Agent(&self.agents[branch.agent])).collect()
     }
@@ -222,7 +223,7 @@ impl Hive {
         all.into_iter().find(|item| item.is(key))
     }
 
-    /// How many loose ends an agent has, among those that were read.
+    /// Returns how many loose ends of an agent were read.
     pub(crate) fn loose_end_count(&self, agent: &str) -> usize {
         self.loose_end_counts.get(agent).copied().unwrap_or(0)
     }
@@ -239,7 +240,7 @@ impl Hive {
         self.loose_ends.len() >= LOOSE_ENDS_MAX
     }
 
-    /// The agents in whose inboxes something is held, among what was read.
+    /// Returns the agents of the held deliveries that were read.
     pub(crate) fn holders(&self) -> BTreeSet<String> {
         self.held.iter().map(|delivery| delivery.agent.clone()).collect()
     }

@@ -1,7 +1,6 @@
 //! Keys from the terminal, as they are pressed.
 //!
-//! Invariant: keys come in the order in which they were pressed, and whoever waits for one may stop
-//! waiting without losing it.
+//! Invariant: keys come in the order of their presses, and a caller that stops waiting loses none.
 
 use std::collections::VecDeque;
 use std::io;

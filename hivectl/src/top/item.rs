@@ -37,7 +37,7 @@ pub(crate) fn message_id(delivery: &Delivery) -> u64 {
     delivery.message.as_ref().map_or(0, |message| message.id)
 }
 
-/// Who sent a message, in one word.
+/// Returns the sender of a message in one word.
 pub(crate) fn sender(message: &Message) -> String {
     message.origin.as_ref().map_or_else(|| "-".to_owned(), view::message::sender)
 }
@@ -72,7 +72,7 @@ impl<'h> Item<'h> {
         }
     }
 
-    /// The agent behind it, where it is one.
+    /// Returns the agent of a row about an agent.
     pub(crate) fn agent(&self) -> Option<&'h Agent> {
         match self {
             Self::Login(agent) | Self::Parked(agent) | Self::Agent(agent) => Some(agent),

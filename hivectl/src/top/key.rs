@@ -1,7 +1,7 @@
-//! Keys: the bytes that a terminal sends, made into what was pressed.
+//! Keys, parsed from the bytes of a terminal.
 //!
-//! What it is not: it reads nothing. Bytes go in as they come, a sequence may be torn anywhere;
-//! what is no known key is left out.
+//! What it is not: a reader. Callers feed bytes, and a sequence may be split anywhere; unknown
+//! sequences are skipped.
 //!
 //! Invariant: no control character leaves it but the line breaks and tabs of a paste.
 

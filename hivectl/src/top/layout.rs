@@ -1,5 +1,5 @@
-//! How the screen's lines are shared out: pure arithmetic, asked by what draws and by the keys that
-//! turn pages.
+//! The distribution of the screen's lines: pure arithmetic for drawing and for keys that turn
+//! pages.
 //!
 //! ```text
 //! header            1
@@ -22,8 +22,8 @@ pub(crate) fn too_small((columns, lines): (u16, u16)) -> bool {
     columns < COLUMNS_MIN || lines < LINES_MIN
 }
 
-/// How many rows each pane gets, where each wants so many. A pane that wants less than its share
-/// leaves the rest to the others.
+/// Returns how many rows each pane gets of those that it wants. A pane that wants less than its
+/// share leaves the rest to the others.
 pub(crate) fn rows(lines: u16, wanted: [usize; 3]) -> [u16; 3] {
     let mut left = lines.saturating_sub(FIXED_LINES);
     let mut given = [0; 3];

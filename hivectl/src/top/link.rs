@@ -1,7 +1,6 @@
 //! Hearing the broker: its event log as it grows, over restarts.
 //!
-//! Invariant: what is read after [`Heard::Back`] lacks nothing that happened before, because the
-//! watch stood first.
+//! Invariant: a read after [`Heard::Back`] misses nothing, because the watch began before it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,17 +17,17 @@ use crate::error::Failure;
 use crate::feed::{RECONNECT_FIRST, RECONNECT_LONGEST, watch};
 use crate::spawn::spawn;
 
-/// Events that may wait until the screen looks at them; then the broker waits too.
+/// Events that are buffered for the screen; a full buffer blocks the broker.
 const EVENTS_WAITING: usize = 1024;
 
 #[derive(Debug)]
 pub(super) enum Heard {
     Happened(EventKind, String),
-    /// Something was committed that the broker cannot tell any more.
+    /// Events were committed that the broker no longer has.
     Missed,
-    /// Nothing is heard any more, for this reason.
+    /// The connection is lost, for this reason.
     Lost(String),
-    /// This broker answers, and is heard from now on.
+    /// This broker answers, and its events follow.
     Back(Broker),
 }
 
@@ -50,7 +49,7 @@ impl Link {
         })
     }
 
-    /// What is heard next, however long it takes.
+    /// Returns the next report, however long it takes.
     pub(super) async fn next(&mut self) -> Heard {
         self.heard.recv().await.expect("the listener listens as long as somebody wants to hear")
     }
@@ -90,8 +89,7 @@ impl Listener {
         }
     }
 
-    /// Until somebody answers. What stands in the way is told each time, since another thing may
-    /// stand there now.
+    /// Reconnects. Each failed try is reported, because its reason may have changed.
     async fn reconnect(&self) -> Option<Streaming<WatchEventsResponse>> {
         let mut pause = RECONNECT_FIRST;
         loop {

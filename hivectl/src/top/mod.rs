@@ -8,9 +8,9 @@
 //!                                  └─► view(state) ─► terminal
 //! ```
 //!
-//! What it is not: the state knows no terminal, no broker and no clock; those are the [`driver`]'s.
-//! Nothing is polled: the broker's event log tells when something changed, then it is read again,
-//! and a tick a second only moves the clocks on the screen.
+//! What it is not: the state knows no terminal, no broker and no clock; the [`driver`] has those.
+//! There is no polling: an event of the broker's log triggers a read, and a tick a second only
+//! updates the clocks on the screen.
 //!
 //! Invariant: however the program ends, the terminal is as it was.
 

@@ -1,7 +1,6 @@
 //! What each key does.
 //!
-//! Invariant: whatever cannot be taken back is asked about first, and the question names what it is
-//! about.
+//! Invariant: a change that cannot be undone needs a confirmation that names its object.
 
 use hive_core::time::Now;
 use hive_proto::v1::Delivery;
@@ -15,7 +14,7 @@ use super::state::{Dialog, Link, Pane, State, Tone};
 use super::update::Action;
 use crate::connect::Settlement;
 
-/// The keys and what they do, as help lists them.
+/// The keys and their effects, as help lists them.
 pub(crate) const KEYS: [(&str, &str); 15] = [
     ("up/down, j/k", "choose a row"),
     ("PgUp/PgDn", "a page of rows"),
@@ -72,14 +71,14 @@ fn fill(state: &mut State, mut form: Box<Form>, key: Key, actions: &mut Vec<Acti
             state.draft = Some(*form);
         }
         Filled::Sent(change) => {
-            // Should it fail, what was written is still there.
+            // If the change fails, the text is still there.
             state.draft = Some(*form);
             begin(state, change, actions);
         }
     }
 }
 
-/// Where a key goes, with the letters that do the same.
+/// Returns the direction of a key, or of a letter with the same effect.
 fn moved(key: &Key) -> Option<Move> {
     match key {
         Key::Move(to) => Some(*to),
@@ -101,7 +100,7 @@ fn moved(key: &Key) -> Option<Move> {
     }
 }
 
-/// How many rows that is, where a page has so many.
+/// Returns the number of rows of a move, with this many rows in a page.
 fn rows(to: Move, page: usize) -> isize {
     let page = page.max(1).cast_signed();
     match to {
@@ -201,7 +200,7 @@ enum Meant {
     Change(Change),
 }
 
-/// What a letter means on a row, or why it means nothing there.
+/// Returns the meaning of a letter on a row, or why it has none.
 fn meant(letter: char, item: Item<'_>) -> Result<Meant, String> {
     let settle = |how, delivery: &Delivery| {
         let (agent, message) = (delivery.agent.clone(), message_id(delivery));

@@ -1,4 +1,4 @@
-//! Reading what is shown: a few calls, in bounded pages.
+//! Reads the shown state: a few calls, in bounded pages.
 //!
 //! Invariant: how much is read depends on the bounds in [`super::hive`] and never on how much there
 //! is.
@@ -16,7 +16,7 @@ use crate::connect::Broker;
 use crate::error::Failure;
 use crate::fetch::{self, Whose};
 
-/// Reads what is wanted, and tells how it went.
+/// Reads these parts, and returns the result as an event.
 pub(super) async fn read(broker: Broker, wanted: Wanted) -> Event {
     match (Reader { broker }).read(wanted).await {
         Ok(reading) => Event::Read(Box::new(reading)),
@@ -70,8 +70,8 @@ impl Reader {
         Ok(reading)
     }
 
-    /// What is held. There is no list of it over all inboxes, so those are asked that are known to
-    /// hold something; all are, where nobody knows.
+    /// Returns the held mail. No call lists it over all inboxes, so the known holders are asked,
+    /// and after a gap all agents.
     async fn held(
         &self,
         count: usize,
@@ -94,7 +94,7 @@ impl Reader {
             let states = [DeliveryState::Held];
             match fetch::deliveries(&self.broker, &agent, &states, most - held.len()).await {
                 Ok(more) => held.extend(more),
-                // An agent that is not there any more holds nothing.
+                // A deleted agent holds nothing.
                 Err(Failure::Refused(status)) if status.code() == Code::NotFound => {}
                 Err(failure) => return Err(failure),
             }

@@ -1,4 +1,4 @@
-//! When to read again: as soon as something happened, and never more than four times a second.
+//! The schedule of reads: after each event, but at most four times a second.
 //!
 //! Invariant: one reading runs at a time, and whatever happened while it ran is read again after
 //! it.
@@ -20,7 +20,7 @@ pub(crate) struct Wanted {
     pub(crate) parts: BTreeSet<Part>,
     /// Agents in whose inboxes something may be held.
     pub(crate) holders: BTreeSet<String>,
-    /// Whether others may hold something too, so that all are asked where the count says so.
+    /// Whether other agents may hold something, too: then all are asked.
     pub(crate) search_holders: bool,
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Next {
     Nothing,
 }
 
-/// What is to be read, and since when.
+/// The parts to read, and the earliest time.
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
     wanted: Wanted,
@@ -55,7 +55,7 @@ impl Reads {
         self.wanted.search_holders = true;
     }
 
-    /// What to do now; `holders` are those who are known to hold something.
+    /// Returns the next step; `holders` are agents that are known to hold something.
     pub(crate) fn next(&mut self, holders: BTreeSet<String>, now: BootTime) -> Next {
         if self.running.is_some() || self.wanted.parts.is_empty() {
             return Next::Nothing;
@@ -81,7 +81,7 @@ impl Reads {
         self.not_before = Some(now.after(RETRY_PAUSE));
     }
 
-    /// Whoever answers now is asked at once.
+    /// Allows the next read at once.
     pub(crate) fn forgive(&mut self) {
         self.not_before = None;
     }

@@ -1,6 +1,6 @@
-//! The terminal: taken when the screen opens, and given back as it was.
+//! The terminal: taken when the screen opens, and restored at its end.
 //!
-//! Invariant: dropping [`Screen`] gives it back, and so does a panic before it says its words.
+//! Invariant: dropping [`Screen`] restores the terminal; a panic restores it before its message.
 
 use std::io::{self, Stdout, Write as _};
 
@@ -38,7 +38,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Forgets what was drawn, so that all of it is drawn again.
+    /// Forces the next draw to write every cell.
     pub(super) fn clear(&mut self) -> io::Result<()> {
         // `Terminal::clear` would ask the terminal where its cursor is, and take the answer from
         // among the keys.
@@ -58,7 +58,7 @@ pub(super) fn size() -> (u16, u16) {
     terminal::size().unwrap_or((80, 24))
 }
 
-/// Gives the terminal back. Where it is gone there is nothing to give.
+/// Restores the terminal, if it still exists.
 fn restore() {
     let _ = execute!(io::stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
     let _ = terminal::disable_raw_mode();

@@ -8,7 +8,7 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// How long ago, in the unit that suits it; at most four columns for the next 27 years.
+/// Formats the time since then in one unit; at most four columns for the next 27 years.
 pub(crate) fn age(since: WallTime, now: WallTime) -> String {
     short(now.since(since))
 }
@@ -23,9 +23,9 @@ pub(crate) fn short(span: Duration) -> String {
     }
 }
 
-/// How long until, counting down by the second where little is left.
+/// Formats the time until then; below an hour it counts seconds.
 pub(crate) fn until(time: WallTime, now: WallTime) -> String {
-    // A second that has begun is not over: what is due shows `now`, and not before.
+    // Rounds up, so that `now` is not shown before the time has come.
     let seconds = time.since(now).as_millis().div_ceil(1000);
     let seconds = u64::try_from(seconds).unwrap_or(u64::MAX);
     match seconds {

@@ -1,7 +1,7 @@
 //! All that the screen shows and remembers.
 //!
-//! Invariant: a chosen row is chosen by its key. Rows come, go and move under it, and no key press
-//! is meant for whatever took its place.
+//! Invariant: a row is chosen by its key. Rows come, go and move, and no key press applies to a row
+//! that took the place of another.
 
 use hive_core::time::WallTime;
 use jiff::tz::TimeZone;
@@ -34,7 +34,7 @@ pub(crate) struct Place {
     slipped: bool,
 }
 
-/// Whether the broker can be heard.
+/// Whether the broker answers.
 #[derive(Clone, Debug)]
 pub(crate) enum Link {
     /// It is being read for the first time.
@@ -59,7 +59,7 @@ pub(crate) struct Note {
     pub(crate) text: String,
 }
 
-/// Something that stands before the panes and gets the keys.
+/// A dialog over the panes, which gets the keys.
 #[derive(Debug)]
 pub(crate) enum Dialog {
     Help,
@@ -123,7 +123,7 @@ impl State {
         &self.places[pane as usize]
     }
 
-    /// What keys act on: what is shown in full, else the chosen row.
+    /// Returns the object of keys: the row in full, else the chosen row.
     pub(crate) fn subject(&self) -> Option<Key> {
         match &self.details {
             Some(details) => Some(details.key.clone()),
@@ -135,13 +135,13 @@ impl State {
         self.note = Some(Note { tone, text: text.into() });
     }
 
-    /// Whether the chosen row took the place of one that went away; asked once, it counts as
+    /// Returns whether the chosen row replaced one that disappeared; after this call it counts as
     /// chosen.
     pub(crate) fn slipped(&mut self) -> bool {
         self.details.is_none() && std::mem::take(&mut self.places[self.focus as usize].slipped)
     }
 
-    /// Chooses the row so many below the chosen one, or above it, as far as there are rows.
+    /// Moves the choice by this many rows, within the pane.
     pub(crate) fn step(&mut self, by: isize) {
         let keys: Vec<Key> = self.items(self.focus).iter().map(Item::key).collect();
         let place = &mut self.places[self.focus as usize];
@@ -156,7 +156,7 @@ impl State {
             let old = std::mem::take(&mut self.places[pane as usize]);
             let found = keys.iter().position(|key| Some(key) == old.key.as_ref());
             let index = found.unwrap_or_else(|| old.index.min(keys.len().saturating_sub(1)));
-            // What went by what was done here did not slip away.
+            // A row that disappeared by a change of this screen was not lost.
             let slipped =
                 found.is_none() && old.key.as_ref().is_some_and(|key| !self.changes.settle(key));
             let key = keys.into_iter().nth(index);
@@ -168,7 +168,7 @@ impl State {
         }
     }
 
-    /// Goes to the first pane that has rows, for a screen that is shown for the first time.
+    /// Focuses the first pane that has rows, when the screen is shown for the first time.
     pub(crate) fn look_around(&mut self) {
         let full = Pane::ALL.into_iter().find(|pane| !self.items(*pane).is_empty());
         self.focus = full.unwrap_or(Pane::Agents);

@@ -1,7 +1,7 @@
-//! The order in which agents stand below each other, as lines of a tree.
+//! The order of agents in a tree, and the lines of the tree.
 //!
-//! Invariant: every agent has one line. One whose parent is not among them stands as a root; so
-//! does the first of a ring, which the broker does not allow.
+//! Invariant: every agent has one line. An agent whose parent is not listed is a root; so is the
+//! first of a ring, which the broker does not allow.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ impl Growth {
             }
             self.branches.push(Branch { agent, stem });
             let children = &self.children[agent];
-            // The last one goes in first, so that the first one comes out first.
+            // Children are pushed in reverse order, so that the first one is popped first.
             for (number, child) in children.iter().enumerate().rev() {
                 let last = number + 1 == children.len();
                 let stem = format!("{below}{}", if last { "└ " } else { "├ " });

@@ -1,8 +1,7 @@
-//! What happens to the screen: an event goes in, the state changes, and what is to be done comes
-//! out.
+//! The state machine of the screen: it takes an event, changes the state, and returns actions.
 //!
-//! What it is not: it reads no key, no clock and no broker. The [driver](super::driver) brings
-//! events, and carries out actions.
+//! What it is not: it reads no key, no clock and no broker. The [driver](super::driver) provides
+//! events and performs actions.
 //!
 //! Invariant: the same events at the same times give the same screen and the same actions.
 
@@ -20,17 +19,17 @@ use super::{details, press};
 #[derive(Debug)]
 pub(crate) enum Event {
     Key(Key),
-    /// The terminal has so many columns and lines now.
+    /// The terminal has this many columns and lines.
     Resized(u16, u16),
     Tick,
     /// A time has come that was asked for by [`Action::WakeAt`].
     Wake,
-    /// The broker is heard, again or for the first time. What happened before was not.
+    /// The broker answers, again or for the first time. Earlier events were not reported.
     Linked,
-    /// The broker is not heard any more, for this reason.
+    /// The broker no longer answers, for this reason.
     Lost(String),
     Happened(EventKind, String),
-    /// Something was committed that nobody can tell any more.
+    /// Events were committed that the broker no longer has.
     Missed,
     Read(Box<Reading>),
     /// It could not be read, for this reason.
@@ -40,13 +39,13 @@ pub(crate) enum Event {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Read this, and tell by [`Event::Read`] or [`Event::NotRead`].
+    /// Read this, and report [`Event::Read`] or [`Event::NotRead`].
     Read(Wanted),
-    /// Tell by [`Event::Wake`] when it is this time; an earlier wish is void.
+    /// Report [`Event::Wake`] at this time, which replaces an earlier one.
     WakeAt(BootTime),
-    /// Make this change, and tell by [`Event::Changed`].
+    /// Make this change, and report [`Event::Changed`].
     Change(Asked),
-    /// Draw every cell anew.
+    /// Write every cell again.
     Redraw,
     Quit,
 }
@@ -86,7 +85,7 @@ pub(crate) fn update(state: &mut State, event: Event, now: Now) -> Vec<Action> {
         }
         Event::NotRead(why) => {
             state.reads.end(false, now.boot);
-            // Where the broker is away, that is said already.
+            // An outage of the broker is shown already.
             if !matches!(state.link, Link::Down { .. }) {
                 state.say(Tone::Bad, format!("cannot read the hive, trying again: {why}"));
             }

@@ -14,7 +14,7 @@ use crate::output::{Row, Text, time};
 /// One agent.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Agent {
-    /// Its name.
+    /// The name of the agent.
     pub(crate) name: String,
     /// What it is for.
     role: Option<String>,
@@ -56,7 +56,7 @@ pub(crate) struct Agent {
     pub(crate) retired: bool,
     /// Deliveries that wait in its inbox.
     pub(crate) ready_count: u32,
-    /// Its dead letters.
+    /// The number of dead letters in its inbox.
     pub(crate) dead_count: u32,
     /// How its programs are kept apart from the operator, the broker and the other agents; none: no
     /// harness has attached.
@@ -73,7 +73,7 @@ pub(crate) struct Agent {
     available_models: Vec<String>,
     /// Whether the operator stopped it.
     pub(crate) stopped: bool,
-    /// The model of its newest turn that has told one.
+    /// The model of the newest turn that reported one.
     model_in_use: Option<String>,
     /// When a new session of its harness notifies it to go on.
     #[schemars(with = "Word<v1::KickOnStart>")]
@@ -85,9 +85,9 @@ pub(crate) struct Agent {
 pub(crate) struct Policy {
     /// The tool groups that it gets.
     tool_groups: Vec<String>,
-    /// Whom it may send to and ask, besides its parent; empty: everyone.
+    /// The agents that it may send to and ask, besides its parent; empty: everyone.
     allowed_recipients: Vec<String>,
-    /// Its further rights.
+    /// The further rights of the agent.
     capabilities: Vec<String>,
     /// What it may send per minute; none: the hive's limit.
     sends_per_minute_max: Option<u32>,
@@ -105,7 +105,7 @@ pub(crate) struct Park {
     /// The outcome of the turn that led to it.
     #[schemars(with = "Word<v1::TurnOutcome>")]
     pub(crate) cause: Option<String>,
-    /// When it ends by itself; none: when somebody acts.
+    /// When it ends by itself; none: when the operator acts.
     #[serde(with = "Iso")]
     pub(crate) until_time: Option<WallTime>,
     /// What went wrong.
@@ -174,7 +174,7 @@ impl Park {
         self.cause.as_deref() == Some("auth_failed")
     }
 
-    /// Why and until when, in one line.
+    /// Returns the cause and the end, in one line.
     pub(crate) fn line(&self, style: &Style) -> String {
         let cause = self.cause.as_deref().unwrap_or("parked");
         let until = self
@@ -203,7 +203,7 @@ impl Agent {
 }
 
 impl Agent {
-    /// Its isolation in coloured words; what lacks something is marked.
+    /// Returns its isolation in coloured words; an incomplete one is marked.
     fn isolation_cell(&self, style: &Style) -> String {
         let Some(word) = self.isolation.as_deref() else { return "-".to_owned() };
         let known =
@@ -239,7 +239,7 @@ impl Agent {
         fields(&rows)
     }
 
-    /// How full its context is, and when that was measured.
+    /// Returns how full its context is, and when that was measured.
     fn context(&self, style: &Style) -> String {
         let size = match (self.context_tokens, self.context_window_tokens) {
             (Some(used), Some(window)) => {

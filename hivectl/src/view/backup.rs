@@ -15,7 +15,7 @@ use crate::output::text::visible_line;
 pub(crate) struct Backup {
     /// The file, as it was named.
     path: String,
-    /// Its size.
+    /// The size of the file.
     bytes: u64,
     /// How long it took, in milliseconds.
     duration_ms: u64,

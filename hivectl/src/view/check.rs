@@ -1,7 +1,6 @@
-//! One thing that `hivectl doctor` looked at, and what it found.
+//! One check of `hivectl doctor`, and its result.
 //!
-//! Invariant: a warning or a problem makes `hivectl doctor` end with 8, and each says what to do
-//! next.
+//! Invariant: with a warning or a problem `hivectl doctor` ends with 8, and each has a next step.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,15 +20,15 @@ const NAME_WIDTH: usize = 14;
 pub(crate) enum State {
     /// As it should be.
     Ok,
-    /// It works, and somebody should look at it.
+    /// It works, but needs attention.
     Warning,
     /// It does not work.
     Problem,
-    /// It could not be looked at, for a reason that is nobody's fault.
+    /// It could not be checked; this is no fault.
     NotChecked,
 }
 
-/// What was looked at.
+/// One check.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Check {
     /// What: `socket`, `broker`, `version`, `storage`, `draining`, `clock`, `schema`, `disk`,

@@ -39,10 +39,10 @@ pub(crate) struct Delivery {
     /// It is not handed out before.
     #[serde(with = "Iso")]
     not_before_time: Option<WallTime>,
-    /// Since when it stands so.
+    /// Since when it is in this state.
     #[serde(with = "Iso")]
     state_time: Option<WallTime>,
-    /// Who settled it, where that was no turn.
+    /// Who settled it, if no turn did.
     settled_by: Option<String>,
 }
 

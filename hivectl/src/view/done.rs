@@ -1,5 +1,4 @@
-//! What a change did: one record for every command that changes something and has nothing better to
-//! show.
+//! The result of a change: one record for every command without a more specific one.
 
 use schemars::JsonSchema;
 use serde::Serialize;

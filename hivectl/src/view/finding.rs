@@ -1,4 +1,4 @@
-//! What is wrong with a configuration file.
+//! A finding about a configuration file.
 
 use std::path::Path;
 

@@ -11,7 +11,7 @@ use crate::output::Text;
 use crate::output::style::Style;
 use crate::output::text::visible_line;
 
-/// What is indented below the first line of a hit.
+/// The indent of lines below the first one of a hit.
 const INDENT: &str = "    ";
 
 /// One hit; exactly one of the two is set.

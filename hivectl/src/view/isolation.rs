@@ -21,7 +21,7 @@ pub(crate) fn words(isolation: Isolation) -> Option<&'static str> {
     }
 }
 
-/// Agents with a harness whose isolation lacks something.
+/// Agents with a harness whose isolation is incomplete.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lacking<'a> {
     pub(crate) not_isolated: &'a [String],

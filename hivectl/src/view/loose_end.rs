@@ -19,7 +19,7 @@ pub(crate) struct LooseEnd {
     kind: Option<String>,
     /// Of the question, the reminder, the message or the published entry.
     id: u64,
-    /// Who has it open; `operator` for the operator.
+    /// The owner; `operator` for the operator.
     pub(crate) agent: String,
     /// The other side.
     peer: Option<String>,

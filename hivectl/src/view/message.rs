@@ -1,4 +1,4 @@
-//! A message: who said what to whom.
+//! A message: its sender, its recipients and its text.
 
 use hive_core::message::OPERATOR;
 use hive_core::time::WallTime;
@@ -15,7 +15,7 @@ use crate::output::{Text, time};
 /// One message.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Message {
-    /// Its id.
+    /// The id of the message.
     pub(crate) id: u64,
     /// Who sent it, in one word: an agent's name, `operator`, `system` or `external:<label>`.
     pub(crate) from: String,
@@ -24,7 +24,7 @@ pub(crate) struct Message {
     from_kind: Option<String>,
     /// The name of its sender: an agent, the person who is the operator, or a label.
     from_name: Option<String>,
-    /// Whom it was sent to.
+    /// The recipients.
     pub(crate) recipients: Vec<String>,
     /// The text.
     pub(crate) body: String,
@@ -33,7 +33,7 @@ pub(crate) struct Message {
     /// When it was accepted.
     #[serde(with = "Iso")]
     pub(crate) accept_time: Option<WallTime>,
-    /// What the broker tells with it; none where it is not from the broker.
+    /// What the broker reports with it; none if it is not from the broker.
     #[schemars(with = "Word<v1::SystemKind>")]
     system_kind: Option<String>,
     /// Whether it was sent to everyone.
@@ -42,7 +42,7 @@ pub(crate) struct Message {
     pub(crate) turn_id: Option<u64>,
     /// A newer one with this key takes the place of one that was not delivered.
     coalescing_key: Option<String>,
-    /// The question that it brings, or of which it tells the outcome.
+    /// The question that it brings, or whose outcome it reports.
     pub(crate) question_id: Option<u64>,
     /// The reminder that fired.
     pub(crate) reminder_id: Option<u64>,
@@ -67,7 +67,7 @@ fn origin(message: &v1::Message) -> v1::Origin {
     message.origin.clone().unwrap_or_default()
 }
 
-/// Who sent a message, in one word.
+/// Returns the sender of a message in one word.
 pub(crate) fn sender(origin: &v1::Origin) -> String {
     match origin.kind() {
         v1::OriginKind::Operator => OPERATOR.to_owned(),
@@ -87,7 +87,7 @@ impl Message {
         cell(self.in_reply_to.as_ref())
     }
 
-    /// What it is about, where it tells of a question or a reminder, as `question 12 answered`.
+    /// Returns the question or reminder that it is about, as `question 12 answered`.
     pub(crate) fn about(&self) -> Option<String> {
         if let Some(question) = self.question_id {
             let kind = self.system_kind.as_deref().unwrap_or_default();
@@ -99,7 +99,7 @@ impl Message {
         self.reminder_id.map(|reminder| format!("reminder {reminder}"))
     }
 
-    /// Who said it to whom, and when, on one line.
+    /// Returns the sender, the recipients and the time, on one line.
     pub(crate) fn head(&self, style: &Style) -> String {
         let to = if self.broadcast { "everyone".to_owned() } else { self.recipients.join(", ") };
         let answers = self.in_reply_to.map(|id| format!(", answers {id}")).unwrap_or_default();
@@ -114,7 +114,7 @@ impl Message {
         visible_line(&head)
     }
 
-    /// What it answers or is about, as a cell.
+    /// Returns what it answers or is about, as a cell.
     pub(crate) fn regarding(&self) -> String {
         self.about().unwrap_or_else(|| self.answers())
     }

@@ -1,9 +1,8 @@
-//! What is shown: each resource of the contract as the flat record that tables and JSON have in
-//! common.
+//! Views: each resource of the contract as the flat record of tables and JSON.
 //!
-//! What it is not: it knows nothing of the wire beyond reading it, and drops nothing; the messages
-//! are taken apart field by field, so a new field of the contract breaks this build until it is
-//! shown. Values that a newer broker knows and this program does not are shown as numbers.
+//! What it is not: a filter. Messages are destructured field by field, so a new field of the
+//! contract breaks this build until it is shown. Values that only a newer broker knows are shown as
+//! numbers.
 //!
 //! Invariant: the field names here are the documented JSON; they are changed by a new schema
 //! version only.
@@ -99,7 +98,7 @@ fn line_cell(text: &Option<String>) -> String {
     text.as_deref().map_or_else(|| "-".to_owned(), visible_line)
 }
 
-/// A text that may be absent, told after something else.
+/// Returns a text with a prefix, or nothing for no text.
 fn prefixed(before: &str, text: &Option<String>) -> String {
     text.as_deref().map(|text| format!("{before}{}", visible_line(text))).unwrap_or_default()
 }

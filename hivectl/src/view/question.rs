@@ -1,4 +1,4 @@
-//! A question: who asks whom, what is offered, and its one outcome.
+//! A question: its asker and target, its options, and its one outcome.
 
 use hive_core::message::OPERATOR;
 use hive_core::time::WallTime;
@@ -15,15 +15,15 @@ use crate::output::{Row, Text, time};
 /// One question.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Question {
-    /// Its id.
+    /// The id of the question.
     pub(crate) id: u64,
-    /// Who asks: an agent's name, or `operator`.
+    /// The asker: an agent's name, or `operator`.
     asker: String,
-    /// Who is asked: an agent's name, or `operator`.
+    /// The target: an agent's name, or `operator`.
     target: String,
     /// What is asked.
     text: String,
-    /// What is offered; free text can be answered all the same.
+    /// The options; free text is accepted in any case.
     pub(crate) options: Vec<String>,
     /// Whether several options may be chosen.
     pub(crate) multi: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Question {
     deadline_time: Option<WallTime>,
     /// Set where it is answered.
     answer: Option<Answer>,
-    /// Who closed it; none where nobody did.
+    /// Who closed it; none while it is open or if it expired.
     pub(crate) closed_by: Option<String>,
     /// Whether the operator answered in the place of the target.
     operator_override: bool,
@@ -91,7 +91,7 @@ impl Question {
         format!("{} to {}", visible_line(&self.asker), visible_line(&self.target))
     }
 
-    /// Who asks whom, and since when it stands as it stands, on one line.
+    /// Returns the asker, the target, and the time of its state, on one line.
     pub(crate) fn head(&self, style: &Style) -> String {
         let time = self.close_time.or(self.create_time);
         format!(
@@ -103,7 +103,7 @@ impl Question {
         )
     }
 
-    /// Its outcome on one line, as `answered by bob: yes`; `open` where it has none.
+    /// Returns its outcome on one line, as `answered by bob: yes`; `open` if it has none.
     pub(crate) fn outcome(&self) -> String {
         let state = self.state.as_deref().unwrap_or("-");
         let by = prefixed(" by ", &self.closed_by);
@@ -133,7 +133,7 @@ impl Question {
         format!("{head}{}\n{}", self.deadline(style), self.asked(style))
     }
 
-    /// When it has to be answered, to be told after something else.
+    /// Returns the deadline, to follow a comma.
     fn deadline(&self, style: &Style) -> String {
         let deadline = self.deadline_time;
         deadline
@@ -141,12 +141,12 @@ impl Question {
             .unwrap_or_default()
     }
 
-    /// What is asked and what is offered, for a terminal, whatever stdout is.
+    /// Returns the text and the options for a terminal, even if stdout is none.
     pub(crate) fn on_terminal(&self) -> String {
         self.with_options(&visible_block(&self.text))
     }
 
-    /// What is asked and what is offered.
+    /// Returns the text and the options.
     fn asked(&self, style: &Style) -> String {
         self.with_options(&style.body(&self.text))
     }
@@ -159,7 +159,7 @@ impl Question {
         asked
     }
 
-    /// Who asks, and how much time there is, for the person who is asked.
+    /// Returns a heading for the person who answers: the asker and the deadline.
     pub(crate) fn heading(&self, style: &Style) -> String {
         let deadline = self.deadline(style);
         let target = if self.target == OPERATOR {

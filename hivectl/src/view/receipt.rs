@@ -23,8 +23,8 @@ pub(crate) struct Receipt {
     /// When it was accepted.
     #[serde(with = "Iso")]
     accept_time: Option<WallTime>,
-    /// Unsettled deliveries that the one recipient had then; null for everyone, and where nothing
-    /// new was sent.
+    /// Unsettled deliveries that the one recipient had then; null for everyone, and if nothing new
+    /// was sent.
     ahead_count: Option<u32>,
 }
 

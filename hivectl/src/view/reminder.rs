@@ -14,7 +14,7 @@ use crate::output::{Row, Text, time};
 /// One reminder.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Reminder {
-    /// Its id.
+    /// The id of the reminder.
     id: u64,
     /// Whose it is.
     agent: String,
@@ -75,7 +75,7 @@ impl Row for Reminder {
     }
 }
 
-/// Told in a sentence where it was just cancelled.
+/// The sentence for a reminder that was just cancelled.
 impl Text for Reminder {
     fn text(&self, _: &Style) -> String {
         format!(

@@ -1,9 +1,9 @@
-//! What a line of claude's stream says, in words for a person.
+//! Lines of claude's stream as text for a person.
 //!
-//! What it is not: a check of the stream. A line may have any shape and any field may be missing;
-//! what is not known is named by its type, and a line that is no event of claude's is none.
+//! What it is not: a check of the stream. A line may have any shape and any field may be missing.
+//! An unknown event is shown by its type, and a line that is no event of claude is rejected.
 //!
-//! Invariant: whatever is cut says how much there was.
+//! Invariant: a cut text is followed by its size.
 
 use hive_core::time::WallTime;
 use serde_json::Value;
@@ -11,9 +11,9 @@ use serde_json::Value;
 use crate::output::style::Style;
 use crate::output::text::visible_line;
 
-/// Lines of a tool's result that are shown, and of what else goes to the model.
+/// Lines that are shown of a tool's result, and of other input of the model.
 const RESULT_LINES: usize = 3;
-/// A result of more bytes is told with its size.
+/// A larger result is shown with its size.
 const RESULT_BYTES: usize = 200;
 /// Characters of one argument of a tool.
 const ARGUMENT_CHARS: usize = 60;
@@ -51,7 +51,7 @@ impl Said {
     }
 }
 
-/// What a line says; `None` if it is no event of claude's, and nothing where it says nothing to
+/// Returns the pieces of a line; `None` if it is no event of claude, and none if it is not for
 /// people.
 pub(super) fn said(line: &str, style: &Style) -> Option<Vec<Said>> {
     let event: Value = serde_json::from_str(line).ok()?;
@@ -83,7 +83,7 @@ fn named(kind: &str, event: &Value) -> String {
 }
 
 fn of_assistant(event: &Value) -> Vec<Said> {
-    // An error of the API comes in the place of the model's words.
+    // An error of the API replaces the model's text.
     let failed = event["is_api_error_message"].as_bool() == Some(true)
         || event.get("error").is_some_and(Value::is_string);
     let parts = event.pointer("/message/content").and_then(Value::as_array).into_iter().flatten();
@@ -134,7 +134,7 @@ fn arguments(input: &Value) -> String {
     }
 }
 
-/// What the model is given: results of tools, and what claude or the harness tell it.
+/// Returns input of the model: results of tools, and notes of claude or the harness.
 fn of_user(event: &Value) -> Vec<Said> {
     let told = |text: &str| {
         let told = shortened(text);
@@ -174,7 +174,7 @@ fn result(part: &Value) -> Said {
     Said { mark: "<- ", ..Said::cut(if failed { Tone::Bad } else { Tone::Faint }, shown) }
 }
 
-/// The first lines of a text, and how long it is where that is not all.
+/// Returns the first lines of a text, and its size if that is not all.
 fn shortened(text: &str) -> String {
     let text = text.trim();
     let count = text.lines().count();
@@ -241,7 +241,7 @@ fn of_system(event: &Value, style: &Style) -> Vec<Said> {
     }
 }
 
-/// What a process of claude begins with. A server that is not there is what somebody wants to know.
+/// Returns the pieces of a process's first event. A missing server is marked.
 fn init(event: &Value) -> Vec<Said> {
     let tools = event["tools"].as_array().map_or(0, Vec::len);
     let model = text(event, "model");

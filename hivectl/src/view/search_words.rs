@@ -1,7 +1,7 @@
-//! The words of a search, found again in what the broker found, to show a person why.
+//! The words of a search, highlighted in its hits.
 //!
-//! What it is not: the search. It looks at letters only, so a word that was found by its letters
-//! without their accents is shown plain.
+//! What it is not: the search. It compares letters only, so a word that matches without its accents
+//! is not highlighted.
 
 use std::ops::Range;
 
@@ -35,7 +35,7 @@ impl SearchWords {
         Self { words: words.map(word).collect() }
     }
 
-    /// Where the words stand in a text.
+    /// Returns the ranges of the words in a text.
     fn found(&self, text: &str) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         let mut begin = None;
@@ -58,7 +58,7 @@ impl SearchWords {
         found
     }
 
-    /// As much of a line as there is room for, around the first word that was found.
+    /// Cuts a line to the available width, around the first match.
     pub(crate) fn excerpt(&self, line: &str, room: usize) -> String {
         let chars = line.chars().count();
         if chars <= room {

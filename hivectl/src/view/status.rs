@@ -1,4 +1,4 @@
-//! How the broker is, and what somebody should look at.
+//! The status of the broker, and what needs attention.
 //!
 //! Invariant: `findings` is empty if and only if `hivectl status` ends with 0.
 
@@ -20,7 +20,7 @@ use crate::output::{Text, time};
 pub(crate) struct Status {
     /// The broker's version.
     version: String,
-    /// Its process.
+    /// The id of its process.
     pid: u32,
     /// Since when it runs.
     #[serde(with = "Iso")]
@@ -55,7 +55,7 @@ pub(crate) struct Status {
     draining: bool,
     /// Open questions to the operator.
     operator_question_count: u64,
-    /// Everybody's open questions.
+    /// Open questions of all agents.
     open_question_count: u64,
     /// Pending reminders.
     pending_reminder_count: u64,
@@ -72,7 +72,7 @@ pub(crate) struct Status {
 /// A task that the broker runs by itself, and how its last run went.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 struct BackgroundTask {
-    /// Its name.
+    /// The name of the task.
     name: String,
     /// When its last run ended.
     #[serde(with = "Iso")]
@@ -141,7 +141,7 @@ impl Status {
     }
 }
 
-/// How the operator accepts agents that are not isolated.
+/// Tells the operator how to accept agents that are not isolated.
 pub(crate) const ACCEPT_ISOLATION: &str =
     "`isolation = \"none\"` under [hive] in hive.toml accepts that";
 
@@ -159,7 +159,7 @@ fn findings(status: &Status, agents: &[Agent], style: &Style) -> Vec<Finding> {
             None,
         );
     }
-    // A database that cannot be written makes every task fail, and is a finding of its own.
+    // A database that cannot be written makes every task fail, and is a separate finding.
     for task in status.background_tasks.iter().filter(|_| status.storage_ok) {
         if let Some(error) = &task.error {
             let failures = counted(task.failure_count, "failed run", "failed runs");

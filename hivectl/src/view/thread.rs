@@ -18,7 +18,7 @@ pub(crate) struct Thread {
     message_ids: Vec<u64>,
     /// How many of them wait unread.
     unread_count: u32,
-    /// Who sent them, each named once.
+    /// The senders, each named once.
     from: Vec<String>,
     /// The newest of them.
     last_message: Message,

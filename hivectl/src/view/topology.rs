@@ -1,6 +1,6 @@
 //! The tree of agents.
 //!
-//! Invariant: every agent is shown once; one whose parent is not among them is shown as a root.
+//! Invariant: every agent is shown once; an agent whose parent is not listed is shown as a root.
 
 use std::collections::BTreeMap;
 
@@ -27,9 +27,9 @@ pub(crate) struct Node {
     status_text: Option<String>,
     /// Deliveries that wait in its inbox.
     ready_count: u32,
-    /// Its dead letters.
+    /// The number of dead letters in its inbox.
     dead_count: u32,
-    /// Its loose ends.
+    /// The number of its loose ends.
     loose_end_count: usize,
     /// Its children, each with all below.
     children: Vec<Node>,
@@ -86,7 +86,7 @@ fn line(agent: &Agent, loose_end_count: usize, style: &Style) -> String {
     format!("{name}  {}{news}", agent.state_cell(style))
 }
 
-/// How many loose ends there are, where there are some.
+/// Formats the number of loose ends, if there are any.
 fn open(loose_end_count: usize) -> String {
     match loose_end_count {
         0 => String::new(),

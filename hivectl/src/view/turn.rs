@@ -15,7 +15,7 @@ use crate::output::{Row, Text, time};
 /// One turn.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Turn {
-    /// Its id.
+    /// The id of the turn.
     pub(crate) id: u64,
     /// Whose it is.
     pub(crate) agent: String,
@@ -99,12 +99,12 @@ impl Turn {
         }
     }
 
-    /// How long it took; none while it is open.
+    /// Returns how long it took; `None` while it is open.
     pub(crate) fn took(&self) -> Option<String> {
         Some(time::span(self.start_time?, self.end_time?))
     }
 
-    /// How it ended and what it used, in one line.
+    /// Returns how it ended and what it used, in one line.
     pub(crate) fn ending(&self) -> String {
         let outcome = self.outcome.as_deref().unwrap_or("open");
         let took = self.took().map(|took| format!(" after {took}")).unwrap_or_default();
@@ -125,7 +125,7 @@ impl Turn {
 }
 
 impl Turn {
-    /// What it was begun for, in one line.
+    /// Returns why it was begun, in one line.
     pub(crate) fn beginning(&self, style: &Style) -> String {
         let kind = self.kind.as_deref().unwrap_or("turn");
         let woken = self
@@ -141,7 +141,7 @@ impl Turn {
         style.head(&words)
     }
 
-    /// How it ended, how long it took, and what that cost.
+    /// Returns how it ended, how long it took, and its cost.
     pub(crate) fn summary(&self, style: &Style) -> String {
         let usage = &self.usage;
         let mut words = vec![match self.took() {

@@ -1,5 +1,5 @@
-//! One line of a turn's output. Claude's JSON lines are told in words for people; programs get the
-//! line as it was.
+//! One line of a turn's output. Claude's JSON lines are shown to people as text; programs get the
+//! line unchanged.
 
 use hive_core::time::WallTime;
 use hive_proto::v1;
@@ -45,7 +45,7 @@ impl TurnEvent {
         }
     }
 
-    /// What a person is told of it; `None` where it says nothing to people.
+    /// Returns the text for a person; `None` if there is none.
     pub(crate) fn told(&self, style: &Style) -> Option<String> {
         let pieces = match self.stream.as_deref() {
             Some("stdout") => said(&self.line, style)
@@ -74,11 +74,11 @@ impl TurnEvent {
     }
 }
 
-/// The lines of a piece that begins after so many columns.
+/// Returns the lines of a piece that begins at this column.
 fn shown(piece: &Said, begins: usize, style: &Style) -> Vec<String> {
     let columns = style.width.saturating_sub(begins + piece.mark.len()).max(COLUMNS_MIN);
     if piece.whole {
-        // Into a file a text goes with its own lines.
+        // In a file a text keeps its own lines.
         return wrap(&piece.text, if style.terminal { columns } else { usize::MAX });
     }
     piece.text.lines().map(|line| cut(&visible_line(line), columns)).collect()

@@ -1,7 +1,7 @@
 //! Values of an enumeration as the words of JSON: `DELIVERY_STATE_READY` is `ready`.
 //!
-//! Invariant: each enumeration that is shown stands in one list here, so that its JSON schema knows
-//! its words. A value that a newer broker knows and this program does not is `unknown_N`.
+//! Invariant: each enumeration that is shown is in one list here, so that its JSON schema names its
+//! words. A value that only a newer broker knows is `unknown_N`.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -13,7 +13,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 const NUMBERS: std::ops::Range<i32> = 0..100;
 
 pub(crate) trait Words: TryFrom<i32> {
-    /// What the names of its values begin with.
+    /// The prefix of the names of its values.
     const PREFIX: &'static str;
     fn name(&self) -> &'static str;
 }

@@ -1,4 +1,4 @@
-//! `hivectl backup`: under its name there is a whole backup, or what was there before.
+//! `hivectl backup`: the path names a whole backup, or the earlier file.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -36,7 +36,7 @@ impl Place {
             .collect()
     }
 
-    /// What a run said, with the same name for every directory and the same time for every run.
+    /// Returns the output of a run, with the same directory and duration for every run.
     fn told(&self, ran: &Ran) -> String {
         let dir = self.dir.path().to_str().expect("text");
         let mut told = ran.all().replace(dir, "DIR");

@@ -1,5 +1,4 @@
-//! What a shell is offered at its cursor: the real binary, called as the scripts of the shells call
-//! it.
+//! Candidates for a shell's cursor: the real binary, called as by the scripts of the shells.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -12,8 +11,8 @@ use super::run::{hivectl, ran};
 /// Long enough for a slow machine; a shell waits for a quarter of a second.
 const PATIENT: &str = "60000";
 
-/// Completes a line of which the last word is at the cursor, as fish does it: each candidate with
-/// what is told of it.
+/// Completes a line whose last word is at the cursor, as fish does: each candidate with its
+/// description.
 async fn fish(socket: &Path, line: &str) -> String {
     let mut command = hivectl(socket);
     command
@@ -193,7 +192,7 @@ async fn without_a_broker_nothing_is_offered_and_nothing_is_said() {
     nothing_is_offered(Path::new(&format!("/{}", "x".repeat(120))), Some(PATIENT)).await;
     let dir = tempfile::tempdir().expect("a directory");
     nothing_is_offered(dir.path(), Some(PATIENT)).await;
-    // Somebody who hangs up is no broker.
+    // A peer that hangs up is no broker.
     let rude = dir.path().join("rude.sock");
     let listener = UnixListener::bind(&rude).expect("a socket");
     let hanging_up = tokio::spawn(async move {
@@ -216,7 +215,7 @@ async fn a_broker_that_does_not_answer_is_not_waited_for() {
             heard.send(peer).expect("the test runs");
         }
     });
-    // It ends although nobody ever answers; without a bound it never would.
+    // The peer never answers, so only the time limit ends this.
     nothing_is_offered(&mute, None).await;
     nothing_is_offered(&mute, Some("1")).await;
     assert!(hears.recv().await.is_some(), "it was asked");

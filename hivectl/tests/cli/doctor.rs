@@ -1,4 +1,4 @@
-//! `hivectl doctor`: one list, and the exit code that goes with it.
+//! `hivectl doctor`: its list and its exit code.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn program(dir: &Path, name: &str, script: &str) {
 /// Runs the doctor in `dir`, with the programs of `dir/bin` and no others.
 async fn doctor(socket: &Path, dir: &Path, args: &[&str]) -> Ran {
     if let Ok(metadata) = socket.metadata() {
-        // Whatever the mask of whoever runs the tests is.
+        // The mode must not depend on the umask of the test.
         let mode = metadata.permissions().mode() & 0o7000 | 0o600;
         std::fs::set_permissions(socket, std::fs::Permissions::from_mode(mode)).expect("a mode");
     }
@@ -34,8 +34,8 @@ async fn doctor(socket: &Path, dir: &Path, args: &[&str]) -> Ran {
 /// A configuration with which it does not matter whether this host can make sandboxes.
 const APART_OR_NOT: &str = "[hive]\nisolation = \"none\"\n[agents.ada]\n";
 
-/// What was said, without what differs from host to host: directories, the disk, and how far apart
-/// the clocks are.
+/// Returns the output without the parts that differ from host to host: directories, the disk, and
+/// the difference of the clocks.
 fn told(ran: &Ran, dir: &Path, socket: &Path) -> String {
     let all = ran
         .all()
@@ -64,7 +64,7 @@ fn directory() -> tempfile::TempDir {
     dir
 }
 
-/// Runs the doctor with all that it can look at.
+/// Runs the doctor with all its checks.
 async fn examined(hive: &Hive) -> String {
     let dir = directory();
     program(&dir.path().join("bin"), "claude", "echo 2.1.330 '(Claude Code)'");
@@ -102,7 +102,7 @@ async fn a_sick_broker_is_told_with_what_to_do() {
 #[tokio::test(flavor = "multi_thread")]
 async fn where_all_is_well_it_ends_with_0() {
     let hive = Hive::since(NOON, "");
-    // How many have run by now differs.
+    // The number of tasks that have run by now differs.
     hive.edit("GetBrokerStatus", |status: &mut Response<GetBrokerStatusResponse>| {
         let status = status.get_mut();
         status.background_tasks.clear();
@@ -119,8 +119,7 @@ async fn without_a_broker_it_tells_what_the_host_tells() {
     std::fs::write(dir.path().join("hive.toml"), "[agents.ada]\nparnet = \"bob\"\n")
         .expect("a file");
     let ran = doctor(socket, dir.path(), &["--deep", "--config", "hive.toml"]).await;
-    // Nothing says here that sandboxes are not wanted, so this check and the number of warnings
-    // depend on the host.
+    // Without a stated level the check of sandboxes and the number of warnings depend on the host.
     let told = told(&ran, dir.path(), socket);
     let (before, rest) = told.split_once("not checked  disk\n").expect("the disk is not checked");
     let (bubblewrap, after) = rest.split_once("not checked  integrity").expect("nor the integrity");

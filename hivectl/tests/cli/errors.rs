@@ -1,4 +1,4 @@
-//! Every exit code, and what is said with it.
+//! Every exit code with its output.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +19,7 @@ async fn exit_0_ok() {
     assert_eq!(hive.run(&["send", "ada", "hello"]).await.code, 0);
 }
 
-/// 1: the broker refuses for a reason that has no code of its own.
+/// 1: the broker refuses for a reason without a code of its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_1_failure() {
     let hive = Hive::of(ONE);
@@ -145,7 +145,7 @@ async fn exit_6_timed_out() {
     assert_eq!(hive.changes().len(), 1, "a broker that is slow is not asked twice");
 }
 
-/// 6: nobody answered the question in time, by its deadline or by our patience.
+/// 6: the question has no answer by its deadline, or within --timeout.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_6_not_answered() {
     let hive = Hive::of(ONE);
@@ -160,7 +160,7 @@ async fn exit_6_not_answered() {
     insta::assert_snapshot!(told.join(""));
 }
 
-/// 7: nobody is there, or not for long.
+/// 7: no broker answers, or it is shutting down.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_7_unreachable() {
     let hive = Hive::of(ONE);

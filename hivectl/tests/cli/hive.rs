@@ -1,7 +1,7 @@
 //! The hive of these tests: the real broker, behind a tap on the operator's socket.
 //!
-//! Invariant: what differs from host to host (user, process, directory) is the same in what
-//! [`Hive::told`] gives.
+//! Invariant: values that differ from host to host (user, process, directory) are masked in
+//! [`Hive::told`].
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -136,7 +136,7 @@ impl Hive {
         assert_eq!(ran.code, 0, "{args:?}: {}", ran.err);
     }
 
-    /// Runs hivectl, and once it waits for what becomes of a question, closes that so.
+    /// Runs hivectl, and closes the question that it waits for.
     pub(crate) async fn asking(&self, args: &[&str], close: impl AsyncFnOnce(u64)) -> Ran {
         let child = self.spawn(args);
         close(self.awaited().await).await;
@@ -171,7 +171,7 @@ impl Hive {
         self.ada.as_ref().expect("ada is played").claude(self).await
     }
 
-    /// What a run gave, the same on every host.
+    /// Returns the output of a run, the same on every host.
     pub(crate) fn told(&self, ran: &Ran) -> String {
         self.masked(&ran.all())
     }

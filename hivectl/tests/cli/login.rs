@@ -17,14 +17,14 @@ use super::play::Player;
 use super::run::{Ran, ended};
 use super::terminal::Terminal;
 
-/// Ada, whose harness is attached, and bob, who has none.
+/// Ada, with an attached harness, and bob, without one.
 const DUO: &str = "[agents.ada]\n[agents.bob]";
 
 const PROMPT: &str = "Paste the code: ";
 
 struct Dialogue {
     terminal: Terminal,
-    /// How the terminal was before.
+    /// The modes of the terminal before the dialogue.
     modes: String,
     child: Child,
 }
@@ -80,7 +80,7 @@ impl Served {
         self.says(Said::End(LoginEnd { logged_in, error: error.to_owned(), exit_code }));
     }
 
-    /// What it hears next; `None` at the end.
+    /// Returns what it hears next; `None` at the end.
     async fn hears(&mut self) -> Option<Heard> {
         self.hear.message().await.ok().flatten().and_then(|response| response.step)
     }
@@ -97,7 +97,7 @@ async fn asked() -> (Hive, Dialogue, Served) {
     (hive, dialogue, served)
 }
 
-/// Types something, and waits until the other side has heard it; that shows it.
+/// Types a text, waits until the harness has received it, and echoes it.
 async fn types(dialogue: &Dialogue, served: &mut Served, text: &str) {
     dialogue.terminal.types(text);
     let mut heard = Vec::new();

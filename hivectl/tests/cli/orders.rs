@@ -100,7 +100,7 @@ async fn who_interrupts_the_waiting_is_told_that_it_stays_given() {
     let mut hive = Hive::attended("[agents.ada]").await;
     let mut child = hive.spawn(&["turn", "restart", "ada", "--wait"]);
     let (command, _) = hive.ada().order().await;
-    // It says so when it waits; before that Ctrl-C would just end it.
+    // The note comes before the wait; an earlier Ctrl-C would just end the program.
     let mut err = tokio::io::BufReader::new(child.stderr.take().expect("stderr is a pipe"));
     let mut told = String::new();
     tokio::io::AsyncBufReadExt::read_line(&mut err, &mut told).await.expect("text");

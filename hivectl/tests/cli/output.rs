@@ -9,7 +9,7 @@ use tonic::{Response, Status};
 use super::hive::Hive;
 use super::run::{Ran, ended, hivectl, run_with};
 
-/// Commands that only look, and the name of their snapshots.
+/// Commands that change nothing; their words name the snapshots.
 pub(crate) const LOOKS: [&[&str]; 44] = [
     &["inbox"],
     &["inbox", "ada"],
@@ -130,7 +130,7 @@ fn name(args: &[&str]) -> String {
     args.join("_").replace("--", "")
 }
 
-/// Runs each command that looks, on the hive that it is for.
+/// Runs each command that changes nothing, on its hive.
 async fn looks(more: &[&str], mut each: impl FnMut(&[&str], &Ran, String)) {
     let (hive, busy) = (Hive::start().await, Hive::busy().await);
     let on = LOOKS.map(|args| (&hive, args)).into_iter().chain(STATS.map(|args| (&busy, args)));
@@ -208,7 +208,7 @@ async fn changes_are_asked_for_as_they_were_meant() {
         let hive = Hive::start().await;
         hive.edit("SendMessage", |sent: &mut Response<SendMessageResponse>| {
             let sent = sent.get_mut();
-            // No inbox of a few messages is full.
+            // No inbox of this hive is full.
             sent.skipped_agents.extend((sent.recipient_count > 1).then(|| "full".to_owned()));
         });
         for args in CHANGES {

@@ -127,7 +127,7 @@ impl Player {
         }
     }
 
-    /// Says what became of an order; no error: it is carried out.
+    /// Closes an order; without an error it is carried out.
     pub(crate) async fn closes(&mut self, command_id: u64, error: &str) {
         let (session_token, error) = (self.session.clone(), error.to_owned());
         let request = AckCommandRequest { session_token, command_id, error };

@@ -1,4 +1,4 @@
-//! Asking, waiting and answering, with and without somebody at a terminal.
+//! Asking, waiting and answering, with and without a terminal.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::hive::Hive;
 use super::run::{Ran, ended, run_with, signal};
 use super::terminal::Terminal;
 
-/// Runs `hivectl answer` with somebody at the terminal who types this.
+/// Runs `hivectl answer` on a terminal on which this is typed.
 async fn answer(hive: &Hive, id: &str, types: &str) -> Ran {
     let terminal = Terminal::open();
     terminal.types(types);
@@ -126,7 +126,7 @@ async fn a_deadline_counts_down() {
     assert!(ran.out.contains("  open   in 12 min  Quick?\n"), "{}", ran.out);
 }
 
-/// The answers that were given: to which question, what was chosen, and the text.
+/// Returns the answers that were sent: question, choices and text.
 fn answers(hive: &Hive) -> Vec<(u64, Vec<String>, String)> {
     let given = hive.requests::<AnswerQuestionRequest>("AnswerQuestion").into_iter();
     given.map(|answer| (answer.question_id, answer.choices, answer.text)).collect()

@@ -20,7 +20,7 @@ impl Ran {
     }
 }
 
-/// The binary with an environment of its own.
+/// Returns a command for the binary with a clean environment.
 pub(crate) fn hivectl(socket: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hivectl"));
     command.env_clear().env("TZ", "UTC").env("HIVE_SOCKET", socket);

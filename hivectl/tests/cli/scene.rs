@@ -89,7 +89,7 @@ impl Hive {
             operator.send("ada", "from the operator").await;
             bob.send("ada", "from bob").await;
             wake(&hive.client("ada").await, "from a room").await;
-            // All that came, and what the day before reminds of.
+            // The messages of this day, and the reminder of the day before.
             for number in 0..3 + day.min(1) {
                 ada.begin().await;
                 let claude = ada.claude(&hive).await;
@@ -119,9 +119,9 @@ impl Hive {
         hive
     }
 
-    /// Edits in what a broker in a test does not come to: a sandbox, a task that fails, a file that
-    /// is the same everywhere, control characters that a broker refuses, and pages so short that
-    /// each list has several.
+    /// Edits responses with values that this broker does not have: a sandbox, a task that fails, a
+    /// fixed path, control characters that a broker refuses, and pages so short that each list has
+    /// several.
     fn as_elsewhere(&self) {
         fn agent(agent: &mut Agent) {
             let escape = "\u{1b}[31m";

@@ -1,8 +1,8 @@
-//! What is printed with `--json` fits the schemas of `docs/schemas`, for every command and every
-//! way to call it.
+//! The output of `--json` matches the schemas of `docs/schemas`, for every command and every option
+//! that changes it.
 //!
-//! A field that a schema does not name is a failure here, though the schemas allow it: what is
-//! printed is documented.
+//! A field that a schema does not name is a failure, although the schemas allow it: all output is
+//! documented.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -84,7 +84,7 @@ impl Schemas {
                     errors.join("\n")
                 );
             }
-            // An empty array says nothing about what is in it.
+            // An empty array does not show its objects.
             if !objects.is_empty() {
                 self.seen.insert(*printed);
             }
@@ -92,7 +92,7 @@ impl Schemas {
     }
 }
 
-/// Allows in each object only what the schema names.
+/// Allows in each object only the fields that the schema names.
 fn strict(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -106,7 +106,7 @@ fn strict(schema: &mut Value) {
     }
 }
 
-/// The command of a command line, and the option that changes what it prints.
+/// Returns the command of a command line, and the option that changes its output.
 fn called(args: &[&str]) -> (String, Option<&'static str>) {
     let words = std::iter::once("hivectl").chain(args.iter().copied());
     let matches = Cli::command()
@@ -203,7 +203,7 @@ async fn what_is_printed_fits_its_schema() {
     assert!(unseen.is_empty(), "nothing here prints {unseen:?}");
 }
 
-/// What is printed as it comes: what waits there already, and what happens then.
+/// Checks output that comes over time: the present state, then changes.
 async fn follows(schemas: &mut Schemas, hive: &mut Hive) {
     for args in [
         &["inbox", "--follow"][..],

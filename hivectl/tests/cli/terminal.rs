@@ -7,7 +7,6 @@ use std::process::Stdio;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 
-/// A terminal that somebody sits at.
 pub(crate) struct Terminal {
     ours: File,
     theirs: File,
@@ -23,7 +22,7 @@ impl Terminal {
         Self { ours: ours.into(), theirs }
     }
 
-    /// Types something; it waits there for whoever reads.
+    /// Types a text, which stays in the terminal's buffer until a program reads it.
     pub(crate) fn types(&self, text: &str) {
         (&self.ours).write_all(text.as_bytes()).expect("it takes it");
     }
@@ -32,7 +31,7 @@ impl Terminal {
         self.theirs.try_clone().expect("a descriptor").into()
     }
 
-    /// Gives it a size. Whose terminal it is not is not told by the kernel.
+    /// Sets the size. The kernel signals it only to programs whose controlling terminal this is.
     pub(crate) fn resize(&self, rows: u16, columns: u16) {
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&self.theirs, size).expect("a terminal");
@@ -44,13 +43,13 @@ impl Terminal {
         format!("{input_modes:?} {output_modes:?} {control_modes:?} {local_modes:?}")
     }
 
-    /// Whether every key goes to the program as it is.
+    /// Returns whether every key goes to the program unchanged.
     pub(crate) fn is_raw(&self) -> bool {
         let modes = tcgetattr(&self.theirs).expect("a terminal").local_modes;
         !modes.intersects(LocalModes::ICANON | LocalModes::ISIG | LocalModes::ECHO)
     }
 
-    /// Reads what is shown until this was shown.
+    /// Reads the output up to these words.
     pub(crate) fn until(&mut self, words: &str) -> String {
         let mut shown = Vec::new();
         let mut byte = [0];
@@ -68,7 +67,7 @@ impl Terminal {
         let Self { mut ours, theirs } = self;
         drop(theirs);
         let mut shown = Vec::new();
-        // The end of a terminal is an error on Linux; what was read until then is there.
+        // On Linux the end of a terminal is an error; earlier output was read.
         let _ = ours.read_to_end(&mut shown);
         String::from_utf8(shown).expect("text").replace("\r\n", "\n")
     }

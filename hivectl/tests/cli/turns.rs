@@ -43,7 +43,7 @@ async fn a_turn_is_followed_to_its_end_also_over_a_broker_that_goes_away() {
         (Some("hive.turn_event.v1"), Some(34))
     );
     hive.restart().await;
-    // The first line is there again, but is not told again.
+    // The first line is read again, but not printed again.
     hive.ada().say("Still here.").await;
     assert_eq!(line(turn.line().await)["sequence"], 2);
     hive.ada().end(TurnOutcome::Ok, EndTurnRequest::default()).await;

@@ -1,8 +1,8 @@
 //! `hivectl up` with programs that only say what happens to them: it starts, restarts, drains and
 //! leaves nothing behind.
 //!
-//! The programs are shell scripts that write to one pipe, on which the tests wait. When the one in
-//! the broker's place has been started, the test itself answers on the broker's socket.
+//! The programs are shell scripts that write to one pipe, on which the tests wait. After the start
+//! of the broker's script, the test itself answers on the broker's socket.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -17,7 +17,7 @@ use tokio::process::{Child, ChildStderr, Command};
 
 use super::run::signal;
 
-/// Says that it runs, ends well when asked to, and has a child of its own.
+/// Reports that it runs, ends cleanly when asked to, and has a child.
 const OBEDIENT: &str = r#"trap 'echo "$NAME ends" > "$PIPE"; exit 0' TERM; echo "$NAME $$" > "$PIPE"; sleep 1000 & wait"#;
 const DEAF: &str = r#"trap '' TERM; echo "$NAME $$" > "$PIPE"; sleep 1000 & wait; wait"#;
 
@@ -105,7 +105,7 @@ impl Stage {
         Up { child, lines }
     }
 
-    /// The next thing that a program says.
+    /// Returns the next report of a program.
     async fn told(&mut self) -> String {
         self.told.next_line().await.expect("text").expect("the pipe stays open")
     }
@@ -249,7 +249,7 @@ async fn a_second_hive_in_the_same_place_is_refused() {
     assert!(said.contains("error: a hive runs here already"), "{said}");
 }
 
-/// Says which files of servers it sees, and whether its own names a command.
+/// Reports the files of servers that it sees, and whether its own names a command.
 const EQUIPPED: &str = r#"
 trap 'echo "$NAME ends" > "$PIPE"; exit 0' TERM
 cd "$DIR/.hive"

@@ -29,8 +29,8 @@ pub(crate) enum Agent {
     Stop(stop::Stop),
     /// Hand back the agent's running turn and start its harness again
     Restart(Restart),
-    /// Retire an agent: its mail is kept, its connections are closed; with --purge, nothing is kept
-    /// but what it sent
+    /// Retire an agent: its mail is kept, its connections are closed; with --purge, only what it
+    /// sent is kept
     Remove(remove::Remove),
     /// Move an agent in the tree
     SetParent(SetParent),
@@ -56,7 +56,7 @@ impl Agent {
 /// Show all that is known of an agent.
 #[derive(Args, Debug)]
 pub(crate) struct Show {
-    /// Its name
+    /// The name of the agent
     #[arg(add = complete::agents())]
     name: String,
 }
@@ -74,12 +74,12 @@ impl Show {
 /// `HIVE_SOCKET=<its socket> hive serve`.
 #[derive(Args, Debug)]
 pub(crate) struct Create {
-    /// Its name
+    /// The name of the agent
     name: String,
-    /// Its parent [default: none, so that it answers to the operator]
+    /// The parent of the agent [default: none, so that the agent answers to the operator]
     #[arg(long, value_name = "NAME", add = complete::agents())]
     parent: Option<String>,
-    /// What it is for
+    /// What the agent is for
     #[arg(long)]
     role: Option<String>,
     /// The model it runs on
@@ -88,7 +88,7 @@ pub(crate) struct Create {
     /// A tool group that it gets; may be repeated [default: messaging, inbox, meta, execution]
     #[arg(long = "tool-group", value_name = "GROUP", add = complete::tool_groups())]
     tool_groups: Vec<String>,
-    /// Whom it may send to, besides its parent; may be repeated [default: everyone]
+    /// An agent that it may send to, besides its parent; may be repeated [default: everyone]
     #[arg(long = "allow", value_name = "NAME", add = complete::agents())]
     allowed_recipients: Vec<String>,
     /// A further right; may be repeated
@@ -117,7 +117,7 @@ impl Create {
         Ok(())
     }
 
-    /// The policy, if anything was said about it; what was not said is the default.
+    /// Returns the policy, if an option names a part of it; other parts have their defaults.
     fn policy(&self) -> Option<Policy> {
         if self.tool_groups.is_empty()
             && self.allowed_recipients.is_empty()
@@ -145,7 +145,7 @@ pub(crate) struct SetParent {
     /// Which agent
     #[arg(add = complete::agents())]
     name: String,
-    /// Its new parent; `operator` makes it a root
+    /// The new parent; `operator` makes the agent a root
     #[arg(add = complete::agents_and_operator())]
     parent: String,
 }

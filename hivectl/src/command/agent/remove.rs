@@ -18,18 +18,18 @@ use crate::output::text::visible_line;
 use crate::view::counted;
 use crate::view::done::Done;
 
-/// How long the deletion of directories is waited for, unless --timeout says otherwise.
+/// How long to wait until directories are deleted, without --timeout.
 const DELETION_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Retire an agent: its mail is kept, its leases go back, its connections are closed, its children
 /// move to its parent.
 ///
-/// With --purge nothing of it is kept but what it sent: its unsettled mail, dead letters included,
-/// is dropped, its directories are deleted by the `hivectl up` that runs it, and its name is free.
-/// A new agent of that name inherits nothing. An agent that is retired already can be purged, too.
+/// With --purge only what it sent is kept. Its unsettled mail, dead letters included, is dropped.
+/// The `hivectl up` that runs it deletes its directories, and its name is free. A new agent of that
+/// name inherits nothing. A retired agent can be purged, too.
 #[derive(Args, Debug)]
 pub(crate) struct Remove {
-    /// Its name
+    /// The name of the agent
     #[arg(add = complete::agents())]
     name: String,
     /// Drop its unsettled mail, delete its directories, and free its name; asks first

@@ -1,7 +1,6 @@
 //! `hivectl agent set-policy`: change what an agent may do.
 //!
-//! Invariant: only what is named on the command line changes; the broker is told which fields these
-//! are.
+//! Invariant: only fields that the command line names change; the request lists them.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -16,14 +15,14 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::view::agent::Agent;
 
-/// What is said to take a field back to its default.
+/// The word that resets a field to its default.
 const DEFAULT: &str = "default";
 
 /// Change what an agent may do, from its next call on.
 ///
-/// The tools that it is offered change with its next turn. Only what is named changes. `default` as
-/// a tool group or a number takes that field back to its default; for a number that is the hive's
-/// limit.
+/// The tools that it is offered change with its next turn. Fields that no option names stay as they
+/// are. `default` as a tool group or a number resets that field to its default; for a number that
+/// is the hive's limit.
 #[derive(Args, Debug)]
 #[command(override_usage = "hivectl agent set-policy [OPTIONS] <NAME>")]
 #[command(group = ArgGroup::new("change").required(true).multiple(true).args([
@@ -34,18 +33,19 @@ pub(crate) struct SetPolicy {
     /// Which agent
     #[arg(add = complete::agents())]
     name: String,
-    /// A tool group that it gets, in place of those it has; may be repeated. Groups: messaging,
-    /// inbox, meta, execution, web_tools
+    /// A tool group that the agent gets, in place of its present ones; may be repeated. Groups:
+    /// messaging, inbox, meta, execution, web_tools
     #[arg(long = "tool-group", value_name = "GROUP", add = complete::tool_groups_or_default())]
     tool_groups: Vec<String>,
-    /// Whom it may send to and ask, besides its parent, in place of those it may; may be repeated
+    /// An agent that it may send to and ask, besides its parent, in place of the present ones; may
+    /// be repeated
     #[arg(long = "allow", value_name = "NAME", add = complete::agents())]
     allowed_recipients: Vec<String>,
     /// It may send to everyone; the default
     #[arg(long, conflicts_with = "allowed_recipients")]
     allow_everyone: bool,
-    /// A further right, in place of those it has; may be repeated. `query_agent_state` lets it read
-    /// the loose ends of all agents
+    /// A further right, in place of its present ones; may be repeated. `query_agent_state` lets it
+    /// read the loose ends of all agents
     #[arg(long = "capability", value_name = "WORD", add = complete::capabilities())]
     capabilities: Vec<String>,
     /// It has no further rights; the default

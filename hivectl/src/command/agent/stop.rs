@@ -15,12 +15,12 @@ use crate::view::done::Done;
 
 /// Stop an agent: its running turn is handed back, no turn begins, and its mail waits.
 ///
-/// The broker stores this: it outlives restarts of everything until `hivectl agent start`. A
-/// running turn gets the grace time of a drain (20 s); what it was about comes back without losing
-/// an attempt. Shell tasks of the agent are ended. No mail is refused in the meantime.
+/// The broker stores this: the agent stays stopped over all restarts until `hivectl agent start`. A
+/// running turn gets the grace time of a drain (20 s); its messages return to the inbox without
+/// losing an attempt. Shell tasks of the agent are ended. No mail is refused in the meantime.
 #[derive(Args, Debug)]
 pub(crate) struct Stop {
-    /// Its name
+    /// The name of the agent
     #[arg(add = complete::agents())]
     name: String,
     /// Wait until no turn of it runs; no longer than --timeout, if that is given
@@ -31,7 +31,7 @@ pub(crate) struct Stop {
 /// Let a stopped agent run turns again, beginning with the mail that waited.
 #[derive(Args, Debug)]
 pub(crate) struct Start {
-    /// Its name
+    /// The name of the agent
     #[arg(add = complete::agents())]
     name: String,
 }

@@ -1,7 +1,6 @@
 //! Asking the operator at the terminal: options by number, or words.
 //!
-//! Invariant: what is typed is either understood in full or asked for again; nothing typed means
-//! that nothing is answered.
+//! Invariant: a typed line is understood in full or asked for again; an empty line answers nothing.
 
 use super::Given;
 use crate::error::Failure;
@@ -16,7 +15,7 @@ pub(super) async fn ask(question: &Question, style: &Style) -> Result<Given, Fai
     if !question.is_open() {
         return Err(Failure::QuestionClosed { id, outcome: question.outcome() });
     }
-    // A person reads this on the terminal that stdin is, wherever stdout goes.
+    // A person reads this on the terminal that stdin is, even if stdout is redirected.
     note(&format!("{}\n\n{}\n", question.heading(style), question.on_terminal()));
     let prompt = match (question.options.is_empty(), question.multi) {
         (true, _) => "your answer (nothing leaves it open): ",
@@ -33,7 +32,7 @@ pub(super) async fn ask(question: &Question, style: &Style) -> Result<Given, Fai
     }
 }
 
-/// What a line means; `None`: nothing. Numbers mean options where there are some.
+/// Returns what a line means; `None` for an empty one. If there are options, numbers name them.
 fn understood(line: &str, options: &[String], multi: bool) -> Result<Option<Given>, String> {
     let line = line.trim();
     if line.is_empty() {
@@ -56,8 +55,8 @@ fn understood(line: &str, options: &[String], multi: bool) -> Result<Option<Give
     Ok(Some(Given { choices: choices.into_iter().cloned().collect(), text: String::new() }))
 }
 
-/// The option that is meant: by its text, else by its number, else by its text in other letters.
-/// What is none of these is left to the broker, which says what is offered.
+/// Returns the option that a choice means: by its text, else by its number, else by its text
+/// without regard to case. Any other choice goes to the broker, which lists the options.
 pub(super) fn option(options: &[String], choice: &str) -> String {
     let by_text = options.iter().find(|option| *option == choice);
     let by_letters =

@@ -16,8 +16,8 @@ use crate::view::question::{Closed, Question};
 /// Answer a question; on a terminal you are asked for what you leave out.
 ///
 /// Any question can be answered, also one that an agent is asked: then you answer in its place, and
-/// it is told. A question that is closed already ends with exit code 5, and the broker says what
-/// its outcome was.
+/// the agent is notified. If a question is closed already, this ends with exit code 5 and names the
+/// outcome.
 #[derive(Args, Debug)]
 pub(crate) struct Answer {
     /// The question

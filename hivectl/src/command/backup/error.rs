@@ -1,4 +1,4 @@
-//! Why there is no backup.
+//! Errors of `hivectl backup`.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,8 +1,7 @@
 //! The file that a backup becomes: written under another name beside it, and given its own when it
 //! is whole and on disk.
 //!
-//! Invariant: under its own name there is either what was there before or a whole backup, and
-//! nothing else is left behind.
+//! Invariant: the path names the earlier file or a whole backup, and no other file is left.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -40,11 +39,10 @@ impl Unfinished {
         let Some(name) = path.file_name() else {
             return Err(BackupError::NoFile { path: path.to_path_buf() });
         };
-        // A name that nobody else takes, in the same directory, so that giving it the other is one
-        // step.
+        // The name is unique, and in the same directory, so that the rename is atomic.
         let temporary =
             path.with_file_name(format!(".{}.{}", name.to_string_lossy(), request_id()));
-        // The mail of the hive: for nobody else to read.
+        // A backup contains mail, so only its owner may read it.
         let file = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -77,7 +75,7 @@ impl Unfinished {
         self.temporary = None;
         let dir =
             self.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        // The name is on disk, too, before anybody relies on it.
+        // Syncs the directory, so that the name is durable too.
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(|source| self.unwritable(source))
     }
 

@@ -1,7 +1,6 @@
 //! `hivectl backup`: a copy of the database of a running broker.
 //!
-//! What it is not: an archive of many states. One call makes one file, and who keeps how many of
-//! them is the business of whoever calls.
+//! What it is not: an archive. One call makes one file; the caller decides how many to keep.
 
 mod error;
 mod file;
@@ -30,9 +29,9 @@ agents, mail, questions, reminders and numbers. Live turn output is not part of 
 
 /// Copy the database while the broker runs, into one file.
 ///
-/// The copy holds everything that was accepted before the call. Sending and receiving go on
-/// meanwhile. The broker makes it beside its database first, so there has to be room for it there.
-/// The file is private (0600), and under its name it is either whole or not there.
+/// The copy holds everything that was accepted before the call. Sending and receiving go on while
+/// it is made. The broker first makes it beside its database, so that disk needs room for it. The
+/// file is private (0600), and it is either whole or absent.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Backup {
@@ -77,7 +76,7 @@ impl Backup {
         let work = async {
             let mut pieces = Pieces::ask(context).await?;
             while let Some(chunk) = pieces.next().await? {
-                // A reader that goes has no backup, so here that is an error.
+                // Without a reader there is no backup, so a closed pipe is an error here.
                 let unwritable = |source| BackupError::Unwritable {
                     path: Path::new("stdout").to_path_buf(),
                     source,

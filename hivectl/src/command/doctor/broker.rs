@@ -1,4 +1,4 @@
-//! What the broker says of itself, and what its clock says.
+//! Checks of the broker and of its clock.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::reach::Reached;
 use crate::output::style::Style;
 use crate::output::time;
 
-/// Clocks that differ by more are told.
+/// Largest difference of two clocks that is no finding.
 const SKEW_MAX: Duration = Duration::from_secs(5);
 
 /// Everything about the broker itself.
@@ -53,7 +53,7 @@ pub(super) async fn all(reached: &Reached, style: &Style, list: &mut List) {
     clock(reached.clock, reached.here, newest.max(time::of_wire(*start_time)), list);
 }
 
-/// When the newest event was; where it cannot be read, another check tells.
+/// Returns the time of the newest event. If it cannot be read, another check reports why.
 async fn newest_event(reached: &Reached) -> Option<WallTime> {
     let after_sequence = reached.status.last_event_sequence.saturating_sub(1);
     let request = ListEventsRequest { after_sequence, page_size: 1, agent: String::new() };
@@ -61,12 +61,12 @@ async fn newest_event(reached: &Reached) -> Option<WallTime> {
     time::of_wire(page.events.last()?.time)
 }
 
-/// Judges clocks: ours and the broker's, and whether the broker's was set back behind what it
-/// wrote.
+/// Checks the clocks: the difference between ours and the broker's, and whether the broker's was
+/// set back.
 fn clock(theirs: Option<Timestamp>, ours: Timestamp, newest: Option<WallTime>, list: &mut List) {
     const NAME: &str = "clock";
     const NEXT: &str = "set the clock right; deadlines and reminders go by it";
-    // The broker tells whole seconds.
+    // The broker's time has a resolution of a second.
     let apart = theirs.map(|theirs| {
         theirs.duration_since(ours).unsigned_abs().saturating_sub(Duration::from_secs(1))
     });

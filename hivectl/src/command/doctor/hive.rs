@@ -19,11 +19,10 @@ use crate::view::counted;
 use crate::view::isolation::{Lack, Lacking};
 use crate::view::status::ACCEPT_ISOLATION;
 
-/// What has waited on the operator for longer is told.
+/// Longest wait for the operator that is no finding.
 const WAIT_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// Everything about agents and their mail. A database that cannot be used is told elsewhere, and
-/// answers nothing of this.
+/// Checks the agents and their mail. A database that cannot be used is a finding of another check.
 pub(super) async fn all(reached: &Reached, style: &Style, list: &mut List) {
     if !reached.status.storage_ok {
         return list.not_checked(
@@ -97,7 +96,7 @@ fn background_tasks(status: &GetBrokerStatusResponse, list: &mut List) {
 fn of_agents(agents: &[Agent], style: &Style, list: &mut List) {
     const NAME: &str = "agents";
     let before = list.checks.len();
-    // What the operator stopped is as they want it.
+    // An agent that the operator stopped is no finding.
     for agent in agents.iter().filter(|agent| !agent.retired && !agent.stopped) {
         let (name, since) = (&agent.name, style.time(agent.state_time));
         if let Some(park) = &agent.park {

@@ -1,5 +1,4 @@
-//! What the host tells without a broker: the database file and its disk, the configuration, claude,
-//! bubblewrap.
+//! Checks without a broker: the database file and its disk, the configuration, claude, bubblewrap.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
@@ -15,17 +14,17 @@ use tokio::process::Command;
 use super::list::List;
 use crate::supervise::{resolve, sandboxes};
 
-/// A disk with less free is told, in bytes.
+/// Least free space of a disk, in bytes.
 const FREE_BYTES_MIN: u64 = 1 << 30;
-/// And one with a smaller part of it free.
+/// Least free share of a disk, in percent.
 const FREE_PERCENT_MIN: u64 = 5;
-/// How long claude may take to tell its version.
+/// How long `claude --version` may take.
 const CLAUDE_MAX: Duration = Duration::from_secs(30);
-/// What an SQLite file begins with, and where its user version stands.
+/// The first bytes of an SQLite file, and the offset of its user version.
 const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 const VERSION_AT: usize = 60;
 
-/// Where a hive of this directory or configuration has its database.
+/// Returns where a hive of this directory or configuration has its database.
 pub(super) fn guessed_database(config: Option<&Config>) -> PathBuf {
     let state_dir = config.and_then(|config| config.broker.state_dir.clone());
     state_dir.unwrap_or_else(|| Path::new(".hive").join("state")).join("hive.db")
@@ -108,7 +107,7 @@ fn room(dir: &Path, free: u64, total: u64, list: &mut List) {
     }
 }
 
-/// The configuration, with paths as the broker takes them; `None` where it is not valid.
+/// Reads the configuration, with paths as the broker resolves them; `None` if it is not valid.
 pub(super) fn config(file: &Path, list: &mut List) -> Option<Config> {
     const NAME: &str = "config";
     let shown = file.display();

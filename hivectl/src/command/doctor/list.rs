@@ -1,6 +1,6 @@
 //! The list that the doctor writes.
 //!
-//! Invariant: what is not as it should be cannot be written down without what to do next.
+//! Invariant: a warning or a problem always has a next step.
 
 use crate::view::check::{Check, State};
 
@@ -14,7 +14,7 @@ impl List {
         self.add(name, State::Ok, None, sentence.into(), None);
     }
 
-    /// It works, and somebody should look at it.
+    /// Adds a check that works but needs attention.
     pub(super) fn warning(
         &mut self,
         name: &'static str,
@@ -33,7 +33,7 @@ impl List {
         self.add(name, State::Problem, None, sentence.into(), Some(next.into()));
     }
 
-    /// The same, with an agent whom it concerns.
+    /// Adds a finding about an agent.
     pub(super) fn of_agent(
         &mut self,
         name: &'static str,
@@ -49,7 +49,7 @@ impl List {
         self.add(name, State::NotChecked, None, why.into(), None);
     }
 
-    /// How many are not as they should be: warnings, and problems.
+    /// Returns the counts of warnings and of problems.
     pub(super) fn findings(&self) -> (usize, usize) {
         let count = |state| self.checks.iter().filter(|check| check.state == state).count();
         (count(State::Warning), count(State::Problem))

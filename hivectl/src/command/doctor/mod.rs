@@ -1,7 +1,6 @@
 //! `hivectl doctor`: one list of all that can be wrong with a hive, and what to do about it.
 //!
-//! What it is not: it changes nothing and repairs nothing. It asks the broker where there is one,
-//! and the host for the rest; without a broker the list is shorter, and says so.
+//! What it is not: a repair. It changes nothing. Without a broker it only checks the host.
 
 mod broker;
 mod hive;
@@ -19,14 +18,14 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::output::note;
 
-/// Look at everything that can be wrong with a hive, and say what to do about it.
+/// Check everything that can be wrong with a hive, and print what to do about it.
 ///
-/// Looks at the socket, the broker and its version, the database and its disk, clocks, every agent,
-/// and what waits on you. Needs no broker for what the host can tell. Changes nothing. Ends with 0
-/// if all is well and with 8 if there is a warning or a problem, also where no broker answers.
+/// Checks the socket, the broker and its version, the database and its disk, clocks, every agent,
+/// and what waits on you. Checks of the host need no broker. Changes nothing. Ends with 0 if all is
+/// well and with 8 if there is a warning or a problem, also if no broker answers.
 #[derive(Args, Debug)]
 pub(crate) struct Doctor {
-    /// Look at this configuration too, and at the claude that it names
+    /// Check this configuration too, and the claude that it names
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Read the whole database too, which takes long on a large one

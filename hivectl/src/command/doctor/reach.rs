@@ -19,9 +19,9 @@ const START: &str = "start it with `hivectl up --config hive.toml`, or its servi
 #[derive(Debug)]
 pub(super) struct Reached {
     pub(super) broker: Broker,
-    /// What it says of itself.
+    /// The broker's own status.
     pub(super) status: GetBrokerStatusResponse,
-    /// What its clock said when it answered, to the second.
+    /// The time of the broker's clock when it answered, to the second.
     pub(super) clock: Option<Timestamp>,
     pub(super) here: Timestamp,
 }
@@ -84,7 +84,7 @@ async fn ask(context: &Context) -> Result<Reached, Failure> {
     Ok(Reached { broker, clock, here: Timestamp::now(), status: answer.into_inner() })
 }
 
-/// What a reading of the whole database finds.
+/// Checks the integrity of the whole database.
 pub(super) async fn integrity(context: &Context, reached: Option<&Reached>, list: &mut List) {
     const NAME: &str = "integrity";
     let Some(reached) = reached else {

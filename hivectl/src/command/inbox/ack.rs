@@ -25,7 +25,7 @@ pub(crate) struct Ack {
     /// The messages
     #[arg(value_name = "ID", required_unless_present = "all", add = complete::mail())]
     ids: Vec<u64>,
-    /// Whose inbox [default: the operator's]
+    /// The inbox [default: the operator's]
     #[arg(long, value_name = "NAME", default_value = OPERATOR, hide_default_value = true, add = complete::agents_and_operator())]
     agent: String,
     /// All of the operator's unread mail; on a terminal it asks first. A question stays open until

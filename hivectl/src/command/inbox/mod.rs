@@ -31,7 +31,7 @@ pub(crate) struct Inbox {
 /// The verbs; without one the inbox is listed.
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// List an inbox; for an agent whose name is also a verb here
+    /// List an inbox; for an agent whose name is also a verb of this command
     List(List),
     /// Show a delivery with its whole body
     Read(read::Read),
@@ -64,10 +64,10 @@ const STATES: [(&str, DeliveryState); 7] = [
 /// List an inbox.
 #[derive(Args, Debug)]
 pub(crate) struct List {
-    /// Whose [default: the operator's]
+    /// The owner of the inbox [default: the operator]
     #[arg(add = complete::agents_and_operator())]
     agent: Option<String>,
-    /// Only deliveries in this state; may be repeated [default: all that are not settled]
+    /// Only deliveries in this state; may be repeated [default: all unsettled ones]
     #[arg(long, value_name = "STATE", value_parser = choice(&STATES))]
     state: Vec<DeliveryState>,
     /// Settled ones too, as long as they are kept

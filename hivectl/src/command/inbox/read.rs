@@ -12,7 +12,7 @@ use crate::fetch;
 use crate::view::delivery::Delivery;
 use crate::view::message::Message;
 
-/// States of deliveries that are looked at last.
+/// States of settled deliveries, which are searched last.
 const SETTLED: [DeliveryState; 3] =
     [DeliveryState::Acked, DeliveryState::Dropped, DeliveryState::Superseded];
 
@@ -22,13 +22,13 @@ pub(crate) struct Read {
     /// The message
     #[arg(add = complete::mail())]
     id: u64,
-    /// Whose inbox [default: the operator's]
+    /// The inbox [default: the operator's]
     #[arg(long, value_name = "NAME", add = complete::agents_and_operator())]
     agent: Option<String>,
-    /// Only the message itself, wherever it is
+    /// Only the message itself, in whatever inbox it is
     #[arg(long, conflicts_with = "agent")]
     message: bool,
-    /// The whole thread of the message, in order: what it answers, and all replies
+    /// The whole thread of the message, in order: the messages that it answers, and all replies
     #[arg(long, conflicts_with_all = ["agent", "message"])]
     thread: bool,
 }

@@ -1,7 +1,7 @@
-//! Threads: a message, what it answers, and all replies below.
+//! Threads: a message, the messages that it answers, and all replies to it.
 //!
-//! Invariant: a reply has a greater id than what it answers, so every walk ends. Where the
-//! beginning of a thread is kept no more, the oldest message that is kept stands for it.
+//! Invariant: a reply has a greater id than the message that it answers, so every walk ends. If the
+//! first message of a thread is no longer stored, the oldest stored one takes its place.
 
 use std::collections::BTreeMap;
 

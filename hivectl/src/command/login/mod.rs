@@ -5,8 +5,8 @@
 //!             <-----output---          <--           <--
 //! ```
 //!
-//! What it is not: it understands nothing of the dialogue. Bytes go to and fro, but for the one key
-//! that leaves.
+//! What it is not: a parser of the dialogue. It copies bytes; only the key that leaves is handled
+//! here.
 //!
 //! Invariant: however it ends, the terminal is as it was before.
 
@@ -35,21 +35,21 @@ use crate::output::{Output, note};
 
 /// Steps that may wait for the broker.
 const STEPS_WAITING: usize = 64;
-/// Characters of a terminal's kind; the contract allows no more.
+/// Most characters of a terminal's kind; a limit of the contract.
 const KIND_CHARS: usize = 64;
-/// Ctrl-], as a byte and as terminals report it that were asked to tell keys apart.
+/// Ctrl-], as a byte and as terminals report it that encode keys.
 const LEAVE: [&[u8]; 2] = [b"\x1d", b"\x1b[93;5u"];
 
 /// Log an agent's claude in, by claude's own dialogue in this terminal.
 ///
-/// `claude auth login` runs in the agent's environment, with its home, where its harness is; what
-/// it shows comes here, and what you type goes there, Ctrl-C too. Ctrl-] leaves. The harness must
-/// be attached and run no turn. When the login is there, the agent's turns go on by themselves.
+/// `claude auth login` runs in the agent's environment, with its home, on the host of its harness.
+/// This terminal shows its output, and sends it all keys, Ctrl-C too. Ctrl-] leaves. The harness
+/// must be attached and run no turn. Once claude has a login, the agent's turns continue.
 ///
 /// Needs a terminal. Ends with 0 if claude has a valid login then, and with 1 if not.
 #[derive(Args, Debug)]
 pub(crate) struct Login {
-    /// Whose claude
+    /// The agent
     #[arg(add = complete::agents())]
     agent: String,
 }
@@ -106,7 +106,7 @@ impl Login {
     }
 }
 
-/// Takes the terminal for the dialogue, and gives it back.
+/// Runs the dialogue in raw mode, and restores the terminal.
 async fn taken(
     out: &mut Output,
     say: Sender<LoginRequest>,
@@ -128,8 +128,8 @@ async fn taken(
 /// Signals that end it, and that of a new size. The keys that make signals elsewhere are the
 /// dialogue's here.
 ///
-/// They are listened for before the terminal is taken: a signal that nobody listens for ends the
-/// process at once, and leaves the terminal as it is.
+/// Handlers are set before the terminal is in raw mode: a signal without a handler would end the
+/// process and leave the terminal as it is.
 struct Signals {
     resized: Signal,
     interrupt: Signal,
@@ -183,9 +183,8 @@ async fn dialogue(
     }
 }
 
-/// Tells the broker something, without ever waiting for it: whoever sits here must be able to
-/// leave. A broker that does not listen loses keys, as a terminal does that nobody reads; one that
-/// hears no more says why by itself.
+/// Sends a step without waiting, so that the person can always leave. If the broker does not read,
+/// keys are lost.
 fn tell(say: &Sender<LoginRequest>, said: Said) {
     let _ = say.try_send(step(said));
 }
@@ -198,7 +197,7 @@ fn step(step: Said) -> LoginRequest {
     LoginRequest { step: Some(step) }
 }
 
-/// The terminal's size; 0 where it does not know it.
+/// Returns the size of the terminal; 0 if it is unknown.
 fn size() -> Terminal {
     let (rows, columns) = rustix::termios::tcgetwinsize(io::stdout())
         .map_or((0, 0), |size| (size.ws_row, size.ws_col));

@@ -1,14 +1,13 @@
-//! The terminal in raw mode: every key goes to somebody else, Ctrl-C too.
+//! The terminal in raw mode: every key goes to the dialogue, Ctrl-C too.
 //!
-//! Invariant: dropping [`Raw`] gives the terminal back, and so does a panic before it says its
-//! words.
+//! Invariant: dropping [`Raw`] restores the terminal; a panic restores it before its message.
 
 use std::io;
 
 use ratatui::crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 
-/// What a dialogue may have changed, set back: colours, the cursor, pasting, focus, the mouse, and
-/// the way in which keys are reported.
+/// Resets what a dialogue may have changed: colours, the cursor, pasting, focus, the mouse, and the
+/// encoding of keys.
 pub(super) const RESET: &[u8] =
     b"\x1b[0m\x1b[?25h\x1b[?2004l\x1b[?1004l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[<u\x1b[>4m\r";
 
@@ -35,9 +34,8 @@ impl Drop for Raw {
     }
 }
 
-/// Restores the terminal, unless it is gone. Keys that the dialogue has not read are dropped: among
-/// them are answers of the terminal to what the dialogue asked it, and the operator's shell must
-/// not run them.
+/// Restores the terminal, if it still exists. Unread input is dropped: it may contain responses of
+/// the terminal, which the operator's shell must not run.
 fn restore() {
     let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
     let _ = disable_raw_mode();

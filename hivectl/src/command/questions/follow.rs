@@ -1,7 +1,7 @@
-//! `hivectl questions --follow`: what is open, and then what is asked and closed.
+//! `hivectl questions --follow`: open questions, then new and closed ones.
 //!
-//! Invariant: each question that is shown open is shown once more when it is closed, also when that
-//! happened while the broker was not to be reached.
+//! Invariant: each question that is shown open is shown again when it is closed, also if that
+//! happens while the broker is unreachable.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,8 @@ async fn follow(context: &mut Context, broker: &Broker, whose: Whose) -> Result<
         WatchQuestionsRequest { asker, target, question_id: 0 },
     )
     .await?;
-    // What was shown open, and what of it the snapshot that is being read has not told yet.
+    // Questions that were shown open, and those of them that the present snapshot has not named
+    // yet.
     let mut open = BTreeSet::new();
     let mut untold = BTreeSet::new();
     loop {
@@ -45,8 +46,8 @@ async fn follow(context: &mut Context, broker: &Broker, whose: Whose) -> Result<
                 } else {
                     open.remove(&question.id)
                 };
-                // One that was asked and closed between two looks was never shown open; its outcome
-                // is news all the same.
+                // A question that was asked and closed between two reads was never shown open; its
+                // outcome is shown anyway.
                 if news || !question.is_open() {
                     context.out.one_as(&question, Question::progress)?;
                 }

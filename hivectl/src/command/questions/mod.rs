@@ -1,4 +1,4 @@
-//! `hivectl questions`: who needs a decision, and what became of it.
+//! `hivectl questions`: decisions that agents need, and their outcomes.
 
 use clap::{Args, Subcommand};
 use hive_core::message::OPERATOR;
@@ -35,7 +35,7 @@ enum Verb {
     List(List),
     /// Show a question with its options and its outcome
     Show(Show),
-    /// Withdraw open questions; who was asked is told
+    /// Withdraw open questions; their targets are notified
     Cancel(Cancel),
 }
 
@@ -63,19 +63,19 @@ pub(crate) struct List {
     /// Everyone's, not only those that you are asked
     #[arg(long)]
     all: bool,
-    /// Only those that this agent asked, or `operator`, whoever is asked
+    /// Only questions of this agent, or of `operator`, to any target
     #[arg(long, value_name = "NAME", add = complete::agents_and_operator())]
     asker: Option<String>,
-    /// Only those that this agent is asked, or `operator`
+    /// Only questions to this agent, or to `operator`
     #[arg(long, value_name = "NAME", conflicts_with = "all", add = complete::agents_and_operator())]
     target: Option<String>,
-    /// Only those that stand so; may be repeated [default: open]
+    /// Only questions in this state; may be repeated [default: open]
     #[arg(long, value_name = "STATE", value_parser = choice(&STATES))]
     state: Vec<QuestionState>,
-    /// Only so many of the newest [default: all]
+    /// At most this many, the newest first [default: all]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=500))]
     last: Option<u32>,
-    /// Show the open ones in full, and go on with what is asked and what is closed, until Ctrl-C
+    /// Show open questions in full, then new and closed ones, until Ctrl-C
     #[arg(long, conflicts_with_all = ["state", "last"])]
     follow: bool,
 }
@@ -93,7 +93,7 @@ impl List {
         context.out.list(&questions)
     }
 
-    /// Who is not named is anybody; where nobody is named, it is the operator who is asked.
+    /// Returns the filter. Without any name it selects the questions to the operator.
     fn whose(&self) -> Whose {
         let named = |name: &Option<String>| name.clone().unwrap_or_default();
         let nobody = !self.all && self.asker.is_none() && self.target.is_none();
@@ -119,7 +119,7 @@ impl Show {
     }
 }
 
-/// Withdraw open questions, whoever asked them; the other side is told.
+/// Withdraw open questions of any asker; the other side is notified.
 #[derive(Args, Debug)]
 pub(crate) struct Cancel {
     /// The questions

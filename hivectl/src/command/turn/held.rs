@@ -16,7 +16,7 @@ use crate::view::done::Done;
 /// Mail that a cancelled turn held.
 #[derive(Args, Debug)]
 pub(crate) struct Held {
-    /// Whose inbox
+    /// The inbox
     #[arg(add = complete::agents())]
     agent: String,
     /// The messages

@@ -1,4 +1,4 @@
-//! `hivectl turn`: turns, commands to a harness, and what a cancelled turn left behind.
+//! `hivectl turn`: turns, commands to a harness, and mail that a cancelled turn held.
 
 use clap::{Args, Subcommand};
 
@@ -12,8 +12,7 @@ pub(crate) mod held;
 pub(crate) mod order;
 mod show;
 
-/// Turns: what ran, what runs, and commands to a harness. Where a verb says nothing here, its own
-/// file says it, also at length.
+/// Turns and commands to a harness. A variant without documentation takes that of its arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Turn {
     /// List turns, newest first
@@ -54,7 +53,7 @@ impl Turn {
 /// List turns, newest first.
 #[derive(Args, Debug)]
 pub(crate) struct List {
-    /// Whose [default: everyone's]
+    /// The agent [default: all agents]
     #[arg(add = complete::agents())]
     agent: Option<String>,
     /// At most this many

@@ -1,7 +1,7 @@
 //! `hivectl turn cancel|compact|new-session|model|restart`: commands to a harness.
 //!
-//! A command is a row in the broker: it outlives a harness that is away, and `hivectl events` tells
-//! when it was carried out. With --wait this program tells it.
+//! A command is a row in the broker: it survives the absence of a harness. `hivectl events` shows
+//! when it was carried out, and so does --wait.
 
 use clap::Args;
 use hive_proto::v1::command::Command as Order;
@@ -18,13 +18,13 @@ use crate::output::note;
 use crate::output::text::visible_line;
 use crate::view::done::Done;
 
-/// What is said of --wait below the options of each command.
+/// Help on --wait below the options of each command.
 const AFTER_HELP: &str = "\
 The command is on the broker's disk when this ends well, and is carried out as soon as the harness can: a harness that is away does it when it is back. \
 With --wait the exit code tells what became of it: 0 done, 1 refused by the harness; 6 where it is not done within --timeout, and 1 after Ctrl-C, and \
 then the command stays given. A restart of the broker is waited out.";
 
-/// What is said of --wait where there is nothing to wait for.
+/// Help on --wait for a command that has nothing to wait for.
 const NEW_SESSION_HELP: &str = "\
 The command is on the broker's disk when this ends well. It holds from the agent's next turn on, which begins when there is mail for it; a turn that runs goes \
 on as it is. So this ends at once, also with --wait; `hivectl events` tells when the fresh conversation has begun.";
@@ -32,8 +32,8 @@ on as it is. So this ends at once, also with --wait; `hivectl events` tells when
 /// Whether to wait.
 #[derive(Args, Debug)]
 struct Waiting {
-    /// Wait until the harness has carried the command out, or refused it; no longer than --timeout,
-    /// where that is given
+    /// Wait until the harness has carried the command out, or refused it; at most for --timeout, if
+    /// that is given
     #[arg(long)]
     wait: bool,
 }
@@ -42,7 +42,7 @@ struct Waiting {
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Cancel {
-    /// Whose
+    /// The agent
     #[arg(add = complete::agents())]
     agent: String,
     /// Only if this turn is the open one
@@ -54,13 +54,12 @@ pub(crate) struct Cancel {
 
 /// Compact an agent's conversation, once no turn runs.
 ///
-/// The model sums its conversation up and goes on with the summary, so that its context is small
-/// again. A running turn is not disturbed: it ends first. An agent that is parked is compacted all
-/// the same.
+/// The model summarizes its conversation and continues with the summary, so that its context is
+/// small again. A running turn ends first. A parked agent is compacted, too.
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Compact {
-    /// Whose
+    /// The agent
     #[arg(add = complete::agents())]
     agent: String,
     #[command(flatten)]
@@ -71,7 +70,7 @@ pub(crate) struct Compact {
 #[derive(Args, Debug)]
 #[command(after_long_help = NEW_SESSION_HELP)]
 pub(crate) struct NewSession {
-    /// Whose
+    /// The agent
     #[arg(add = complete::agents())]
     agent: String,
     /// Taken as for the other commands; there is nothing to wait for
@@ -83,7 +82,7 @@ pub(crate) struct NewSession {
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Model {
-    /// Whose
+    /// The agent
     #[arg(add = complete::agents())]
     agent: String,
     /// A model's name or alias, as claude takes it; one of those that the agent may run on, where
@@ -98,7 +97,7 @@ pub(crate) struct Model {
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Restart {
-    /// Whose
+    /// The agent
     #[arg(add = complete::agents())]
     agent: String,
     #[command(flatten)]
@@ -158,7 +157,7 @@ impl Restart {
 }
 
 impl Waiting {
-    /// Gives the command, and waits for its end where that is wanted.
+    /// Sends the command, and with --wait waits for its end.
     async fn give(
         self,
         context: &mut Context,
@@ -167,7 +166,7 @@ impl Waiting {
         words: &str,
     ) -> Result<(), Failure> {
         let broker = context.broker().await?;
-        // The watch stands before the command is given, so that its end cannot be missed.
+        // The watch begins before the command is sent, so that its end cannot be missed.
         let feed =
             if self.wait { Some(Feed::open(context, &broker, &agent, None).await?) } else { None };
         let id = broker.command(request_id(), agent.clone(), order).await?;
@@ -199,7 +198,7 @@ async fn closed(context: &Context, feed: Feed, id: u64, agent: &str) -> Result<(
 enum Ending {
     Done,
     Refused(String),
-    /// The event that tells it may be among those that were pruned while the broker was away.
+    /// The events about it may have been pruned while the broker was away.
     Missed,
 }
 
@@ -223,7 +222,7 @@ async fn ending(mut feed: Feed, id: u64) -> Result<Ending, Failure> {
     }
 }
 
-/// What goes on while a command waits.
+/// Describes what happens while a command waits.
 fn progress(event: &Event) -> Option<String> {
     let what = [
         (EventKind::TurnBegun, format!("turn {} begins", event.turn_id)),
@@ -235,7 +234,7 @@ fn progress(event: &Event) -> Option<String> {
     Some(if event.detail.is_empty() { words } else { format!("{words}: {}", event.detail) })
 }
 
-/// What the detail of an event says of a command.
+/// Parses what the detail of an event reports about a command.
 fn told(detail: &str, id: u64) -> Option<Ending> {
     let ending = detail.strip_prefix(&format!("command {id}: "))?;
     Some(match ending.strip_prefix("refused: ") {

@@ -1,4 +1,4 @@
-//! `hivectl turn show`: a turn, and what it says as it says it.
+//! `hivectl turn show`: a turn and its output.
 
 use clap::Args;
 use hive_proto::v1::EventKind;
@@ -16,7 +16,7 @@ use crate::output::text::visible_line;
 use crate::view::turn::Turn;
 use crate::view::turn_event::TurnEvent;
 
-/// Turns that one look at the newest may find.
+/// Turns that one read of the newest ones returns.
 const PAGE_TURNS: u32 = 100;
 
 const AFTER_HELP: &str = "\
@@ -26,20 +26,20 @@ Examples:
   hivectl turn show 12 --output     what turn 12 said, as far as it is kept
   hivectl turn show 12 --raw | jq   claude's own lines";
 
-/// Show a turn; with --output, --follow or --raw what it said.
+/// Show a turn; with --output, --follow or --raw its output.
 ///
 /// A number is a turn; a name is an agent, and means its open turn, or else its last one. Without
 /// either it is the newest turn of the hive.
 ///
-/// What a turn said is told in words: the model's text, each call of a tool with its arguments and
-/// the beginning of its result, errors, retries, rate limits, compactions and notes of the harness;
-/// at the end outcome, duration, tokens and cost. With --raw claude's lines go to stdout as they
-/// came, and everything else to stderr; on a terminal control characters are still shown, not
-/// obeyed. As JSON, all three print the lines only, one object each.
+/// The output is shown as text: the model's text, each call of a tool with its arguments and the
+/// beginning of its result, errors, retries, rate limits, compactions and notes of the harness. At
+/// the end come outcome, duration, tokens and cost. With --raw claude's lines go to stdout
+/// unchanged, and everything else to stderr; on a terminal control characters are still made
+/// visible. As JSON, all three print the lines only, one object each.
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Show {
-    /// The turn, or whose
+    /// A turn, or an agent
     #[arg(value_name = "TURN|AGENT", add = complete::turns_and_agents())]
     subject: Option<String>,
     /// Show the output that is kept
@@ -77,7 +77,7 @@ impl Show {
         context.out.one(&turn)
     }
 
-    /// What a turn said; then how it ended.
+    /// Prints the output of a turn, then how it ended.
     async fn turn(
         &self,
         context: &mut Context,
@@ -101,7 +101,7 @@ impl Show {
             note("none of its output is kept");
         }
         if words {
-            // The broker may have been away meanwhile.
+            // The broker may have restarted.
             let ended =
                 fetch::turn::<Turn>(feed.broker(), shown.id).await?.summary(&context.out.style);
             context.out.line(&ended)?;
@@ -124,14 +124,14 @@ impl Show {
         event.told(&context.out.style).map_or(Ok(()), |told| context.out.line(&told))
     }
 
-    /// What an agent does, turn by turn, for ever.
+    /// Follows an agent from turn to turn, until it is interrupted.
     async fn agent(
         &self,
         context: &mut Context,
         broker: &Broker,
         agent: &str,
     ) -> Result<(), Failure> {
-        // The watch stands before the first look, so that no turn begins between them.
+        // The watch begins before the first read, so that no turn begins between them.
         let mut feed = Feed::open(context, broker, agent, None).await?;
         let mut broker = broker.clone();
         let mut newest: Vec<Turn> = fetch::turns(&broker, agent, 1).await?;

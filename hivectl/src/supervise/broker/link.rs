@@ -1,7 +1,7 @@
-//! The link to the broker that this program starts: which sandbox is whose agent's.
+//! The link to the broker that this program starts: the sandbox of each agent.
 //!
-//! A broker that is started again knows no sandbox. It gets the whole list, and answers agents only
-//! after that. So this keeps what it has registered, with a descriptor for each namespace.
+//! A new broker knows no sandbox. It gets the whole list, and answers agents only after that. So
+//! this module keeps all registrations, with a descriptor for each namespace.
 //!
 //! Invariant: [`Registrar::sandbox`] returns when the registration is in force, however often the
 //! broker is started again in between.
@@ -247,11 +247,11 @@ pub(crate) struct Shown {
     pub(crate) reached: Reached,
     pub(crate) notes: Vec<String>,
     pub(crate) accepted: bool,
-    /// Why the agent must not run: the configuration states a level that was not reached.
+    /// Why the agent must not run: the level that the configuration states was not reached.
     pub(crate) refused: Option<String>,
 }
 
-/// How the broker is started: with one end of a socket pair.
+/// Starts the broker with one end of a socket pair.
 #[derive(Clone, Debug)]
 pub(crate) struct BrokerStart {
     pub(crate) program: PathBuf,
@@ -281,7 +281,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives an order and returns what the broker gets of it.
+    /// Gives an order and returns the packet that the broker receives.
     async fn told(broker: &Link, order: impl FnOnce()) -> ToBroker {
         order();
         let packet = tokio::time::timeout(Duration::from_secs(10), broker.recv::<ToBroker>())

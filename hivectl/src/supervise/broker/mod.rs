@@ -45,7 +45,7 @@ pub(super) fn spec(plan: &Plan, binaries: &Binaries, registrar: Registrar) -> Sp
     }
 }
 
-/// Whether a hive runs there already.
+/// Fails if a hive runs there already.
 pub(crate) async fn refuse_second(plan: &Plan) -> Result<(), UpError> {
     let socket = plan.operator_socket();
     match connect(&socket).await {
@@ -76,7 +76,7 @@ pub(crate) async fn first_answer(
 pub(crate) async fn answers_again(plan: &Plan, ended: &mut UnboundedReceiver<Ended>) {
     let socket = plan.operator_socket();
     tokio::select! {
-        // Where it stays away, the harnesses end without it.
+        // Without the broker, the harnesses end alone.
         _ = timeout(START_MAX, answer(&socket)) => {}
         Some(_) = ended.recv() => note("the broker cannot be started again"),
     }

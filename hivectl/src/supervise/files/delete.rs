@@ -2,8 +2,8 @@
 //! permissions are.
 //!
 //! Every directory of the tree is first moved into one heap beside it. So nothing recurses, and
-//! three directories are open at a time. All of it goes along descriptors: an agent that still runs
-//! may replace what was looked at.
+//! three directories are open at a time. All access goes along descriptors: an agent that still
+//! runs may replace directories.
 //!
 //! Invariant: links are deleted and not followed. What an interrupted deletion has left is deleted
 //! by the next one of the same path.
@@ -38,7 +38,8 @@ pub(crate) fn tree(path: &Path) -> io::Result<()> {
 }
 
 impl Heap {
-    /// Takes what is at a path away, at once; `None` where its directory does not exist.
+    /// Moves the file or directory of a path to the heap at once; `None` if its parent does not
+    /// exist.
     pub(crate) fn take(path: &Path) -> io::Result<Option<Self>> {
         let parent =
             path.parent().map(Path::to_path_buf).filter(|parent| !parent.as_os_str().is_empty());
@@ -64,8 +65,8 @@ impl Heap {
 
     /// Takes an entry of the parent directory.
     fn accept(&self, last: &CStr) -> io::Result<()> {
-        // A move into a heap that was removed in between reports the same as one of an absent
-        // directory. So each try looks first.
+        // A move into a heap that was removed in between fails like a move of an absent directory.
+        // So each try checks the directory first.
         for _ in 0..TRIES_MAX {
             match openat(&self.parent, last, OFlags::PATH | DIRECTORY, Mode::empty()) {
                 Err(Errno::NOENT) => return Ok(()),
@@ -92,7 +93,7 @@ impl Heap {
         loop {
             let own = match openat(&self.parent, &self.name, DIRECTORY, Mode::empty()) {
                 Err(Errno::NOENT) => return Ok(()),
-                // Something else in its place.
+                // A file or a link has replaced the heap.
                 Err(Errno::NOTDIR | Errno::LOOP) => return unlink(self.parent.as_fd(), &self.name),
                 own => own?,
             };
@@ -111,7 +112,7 @@ impl Heap {
         }
     }
 
-    /// Returns the directory of the heap; `None` where it was removed at the same moment.
+    /// Returns the directory of the heap; `None` if it was removed at the same moment.
     fn open_or_create(&self) -> io::Result<Option<OwnedFd>> {
         match mkdirat(&self.parent, &self.name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
@@ -138,8 +139,8 @@ impl Heap {
     }
 }
 
-/// What one look at a directory has deleted. Where the disk is full, a move may fail that succeeds
-/// when files are deleted.
+/// The result of one pass over a directory. On a full disk a move may fail that succeeds after
+/// other files are deleted.
 #[derive(Debug, Default)]
 struct Look {
     is_changed: bool,
@@ -163,7 +164,7 @@ impl Look {
         !self.is_changed && self.full.is_none()
     }
 
-    /// Fails where another look would find the same.
+    /// Fails if another pass would have the same result.
     fn end(self) -> io::Result<()> {
         match self.full {
             Some(error) if !self.is_changed => Err(error),
@@ -197,13 +198,13 @@ fn flatten(heap: BorrowedFd<'_>, name: &CStr, number: &mut u64) -> io::Result<()
     }
     look.end()?;
     match unlinkat(heap, name, AtFlags::REMOVEDIR) {
-        // Something stayed or was added; the next look at the heap finds it.
+        // An entry remains or was added; the next pass over the heap finds it.
         Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
         done => absent_is_fine(done),
     }
 }
 
-/// Moves a directory to the heap; an empty one is deleted, because a full disk may have no place
+/// Moves a directory to the heap; an empty one is deleted, because a full disk may have no space
 /// for another name.
 fn put(dir: BorrowedFd<'_>, name: &CStr, heap: BorrowedFd<'_>, number: &mut u64) -> io::Result<()> {
     match unlinkat(dir, name, AtFlags::REMOVEDIR) {
@@ -234,8 +235,8 @@ fn make_accessible(dir: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
     chmod(format!("/proc/self/fd/{}", fd.as_raw_fd()), Mode::RWXU)
 }
 
-/// Reads the names in a directory as they are needed: an agent may leave millions. One that is
-/// missed because of deletions is found by the next look.
+/// Reads the names in a directory one by one: an agent may leave millions. The next pass finds a
+/// name that is missed because of deletions.
 fn entries(dir: &OwnedFd) -> io::Result<impl Iterator<Item = io::Result<CString>> + use<>> {
     let names = Dir::read_from(dir)?.map(|entry| Ok(entry?.file_name().to_owned()));
     Ok(names.filter(|name| !name.as_deref().is_ok_and(|name: &CStr| name == c"." || name == c"..")))

@@ -1,8 +1,8 @@
 //! Paths of the host, walked part by part along descriptors.
 //!
-//! An agent can replace what is below a directory that it can write in, at any moment. So a link
-//! there is never followed, and what a path names is read from the descriptor at which the walk
-//! ended, not by a second walk.
+//! An agent can replace files in a directory that it can write in, at any moment. So a link there
+//! is never followed. The file is read from the descriptor at which the walk ended, not by a second
+//! walk.
 //!
 //! Invariant: a link that an agent has made leads nowhere.
 
@@ -22,7 +22,7 @@ use rustix::io::Errno;
 
 /// Most links on the way of one path, as for the kernel.
 const LINKS_MAX: usize = 40;
-/// How each part of a path is opened.
+/// Flags with which each part of a path is opened.
 const PART: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// Mode of directories that are created: for their owner only.
 const DIRECTORY_MODE: Mode = Mode::RWXU;
@@ -61,7 +61,7 @@ impl AgentsWrite {
 pub(crate) struct HostPath {
     /// The path, without links.
     pub(crate) path: PathBuf,
-    /// Where the links are that led there.
+    /// The links that were followed.
     pub(crate) links: Vec<PathBuf>,
     pub(crate) kind: FileType,
     mode: u32,
@@ -89,8 +89,7 @@ pub(crate) enum WalkError {
 }
 
 impl WalkError {
-    /// Returns whether an agent may have caused it, by what it has made or deleted where it can
-    /// write.
+    /// Returns whether an agent may have caused it, by a file that it has made or deleted.
     pub(crate) fn may_be_an_agents(&self, agents_write: &AgentsWrite) -> bool {
         match self {
             Self::Link(_) => true,
@@ -110,12 +109,12 @@ impl HostPath {
         walk(path, agents_write, false).map(|(found, _)| found)
     }
 
-    /// Finds a path over any link: what the operator would reach by it.
+    /// Finds a path over any link, as the operator would.
     pub(crate) fn follow(path: &Path) -> Result<Self, WalkError> {
         Self::find(path, &AgentsWrite::default())
     }
 
-    /// Finds a directory; what is missing of it is created, for its owner only.
+    /// Finds a directory; missing parts are created, for their owner only.
     pub(crate) fn directory(path: &Path, agents_write: &AgentsWrite) -> Result<Self, WalkError> {
         let (found, _) = walk(path, agents_write, true)?;
         if found.kind == FileType::Directory {
@@ -171,12 +170,12 @@ impl HostPath {
         (rustix::fs::major(self.rdev), rustix::fs::minor(self.rdev))
     }
 
-    /// Returns what a mount of it at this place has to show.
+    /// Returns the mount that must be found at this path.
     pub(crate) fn mounted_at(&self, place: &Path) -> Mounted {
         Mounted { path: place.to_path_buf(), device: self.device, inode: self.inode }
     }
 
-    /// Returns all paths that decide what it is: itself, and the links that led there.
+    /// Returns all paths that determine it: the path itself, and the links that were followed.
     pub(crate) fn all_paths(self) -> impl Iterator<Item = PathBuf> {
         self.links.into_iter().chain([self.path])
     }
@@ -200,10 +199,9 @@ fn by_descriptor(fd: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()))
 }
 
-/// Opens what a part of a path names, without following it; a directory that is missing is created
-/// on demand.
+/// Opens a part of a path without following it; on demand a missing directory is created.
 fn open_part(dir: &OwnedFd, part: &Path, create: bool) -> Result<OwnedFd, Errno> {
-    // As a directory first: only that mounts what is mounted when it is needed.
+    // Opens it as a directory first, because only that triggers an automatic mount.
     let open = || match openat(dir, part, PART | OFlags::DIRECTORY, Mode::empty()) {
         Err(Errno::NOTDIR | Errno::LOOP) => openat(dir, part, PART, Mode::empty()),
         opened => opened,
@@ -217,7 +215,7 @@ fn open_part(dir: &OwnedFd, part: &Path, create: bool) -> Result<OwnedFd, Errno>
     }
 }
 
-/// Walks a path; returns what it names, and a descriptor of it.
+/// Walks a path; returns the file and a descriptor of it.
 fn walk(
     path: &Path,
     agents_write: &AgentsWrite,
@@ -365,7 +363,7 @@ mod tests {
         assert_eq!(HostPath::read_start(&key, &agents_write, 1).expect("read"), b"a");
         let pipe = root.join("project/pipe");
         rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
-        // The pipe has no writer: an open that waits would wait for ever.
+        // The pipe has no writer: a blocking open would never return.
         assert!(matches!(HostPath::read(&pipe, &agents_write, 5), Err(WalkError::NotRegular)));
         assert!(matches!(HostPath::read(&root, &agents_write, 5), Err(WalkError::NotRegular)));
     }

@@ -26,7 +26,7 @@ const BURST: Duration = Duration::from_millis(100);
 /// Pause before the agents are followed again after a failure.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Prints the lines and tells what is wanted, until it is aborted.
+/// Prints the lines and reports the wanted fleet, until it is aborted.
 pub(crate) async fn run(mut context: Context, wanted: watch::Sender<Wanted>) {
     let mut printed = BTreeMap::new();
     loop {
@@ -71,7 +71,7 @@ async fn read(broker: &Broker) -> Result<(Vec<Agent>, Vec<Purge>), Failure> {
     Ok((agents, broker.read(broker.admin().list_purges(ListPurgesRequest {})).await?.purges))
 }
 
-/// `None` if the broker restarts.
+/// Returns `None` if the broker restarts.
 fn unless_away<T>(read: Result<T, Failure>) -> Result<Option<T>, Failure> {
     match read {
         Ok(read) => Ok(Some(read)),
@@ -80,7 +80,7 @@ fn unless_away<T>(read: Result<T, Failure>) -> Result<Option<T>, Failure> {
     }
 }
 
-/// What the fleet has to be in step with.
+/// Returns the agents and the purges that the fleet must reflect.
 fn of_fleet(agents: &[Agent], purges: &[Purge]) -> Wanted {
     let name = |name: &str| AgentName::parse(name).ok();
     Wanted {

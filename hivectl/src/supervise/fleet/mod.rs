@@ -34,13 +34,13 @@ use crate::supervise::process::supervised::{Deadline, Supervised};
 use crate::supervise::setup::plan::{AgentPlan, Plan};
 use crate::supervise::setup::settings;
 
-/// How long a harness may take to end: its running turn has a grace time of its own.
+/// How long a harness may take to end; its running turn has a separate grace time.
 const HARNESS_STOP_MAX: Duration = Duration::from_secs(45);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) agents: BTreeSet<AgentName>,
-    /// Purges whose directories are to be deleted: id and name.
+    /// Purges whose directories must be deleted: id and name.
     pub(crate) purges: BTreeMap<u64, AgentName>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Fleet {
     isolation: Isolation,
     wanted: Wanted,
     running: BTreeMap<AgentName, Running>,
-    /// What is being ended; each task returns the name and what it has to say.
+    /// Harnesses that are being ended; each task returns the name and a note.
     ending: JoinSet<(AgentName, Option<String>)>,
     busy: BTreeSet<AgentName>,
     refused: BTreeMap<AgentName, Refusal>,
@@ -70,7 +70,7 @@ struct Running {
 #[derive(Debug)]
 struct Refusal {
     words: String,
-    /// When it is tried again; `None`: not before the configuration is read again.
+    /// When it is tried again; `None`: only after the configuration is read again.
     again_at: Option<Instant>,
 }
 
@@ -90,7 +90,7 @@ impl Fleet {
         }
     }
 
-    /// Brings the harnesses in step with what the broker has now.
+    /// Starts and ends harnesses so that they match the broker's agents.
     pub(crate) async fn follow(&mut self, wanted: Wanted) {
         self.wanted = wanted;
         self.refused.retain(|name, _| self.wanted.agents.contains(name));
@@ -107,13 +107,13 @@ impl Fleet {
                     note(&words);
                 }
             }
-            // A panic of the task has killed what it was ending, by dropping it.
+            // A panic has dropped, and so killed, the harness that the task was ending.
             Some(Err(error)) => note(&format!("ending a harness failed: {error}")),
             None => std::future::pending().await,
         }
     }
 
-    /// Starts and ends what is missing and what is too much.
+    /// Starts missing harnesses and ends those without an agent.
     pub(crate) async fn reconcile(&mut self) {
         let purges: Vec<(u64, AgentName)> =
             self.wanted.purges.iter().map(|(id, name)| (*id, name.clone())).collect();
@@ -158,7 +158,7 @@ impl Fleet {
         }
     }
 
-    /// Starts an agent, or reports why not where that is new.
+    /// Starts an agent, or reports a new reason why it cannot be started.
     async fn try_start(&mut self, name: AgentName) {
         let Err(error) = self.start(&name).await else {
             self.refused.remove(&name);
@@ -201,7 +201,7 @@ impl Fleet {
             dir: agent.state_dir.clone(),
             log: self.plan.log_file(agent.name.as_str()),
             is_filtered: true,
-            // bubblewrap has a way of its own.
+            // bubblewrap has its own death signal.
             own_death_signal: choice.level == Level::None,
         };
         let supervised = Supervised::start(spec, self.isolation.registry(), None);
@@ -215,7 +215,7 @@ impl Fleet {
         dir.starts_with(&self.plan.agents_dir) || self.hidden.contains(dir)
     }
 
-    /// Ends the harness of an agent, and deletes its directories where it was purged.
+    /// Ends the harness of an agent, and deletes its directories if it was purged.
     fn end(&mut self, name: AgentName, purge: Option<u64>) {
         let harness = self.running.remove(&name);
         self.busy.insert(name.clone());
@@ -233,9 +233,9 @@ impl Fleet {
         });
     }
 
-    /// Takes a configuration over that was read again; returns the agents whose settings changed.
+    /// Applies a configuration that was read again; returns the agents whose settings changed.
     pub(crate) async fn configure(&mut self, plan: Plan) -> Vec<AgentName> {
-        // What a running harness was started with stays where it is.
+        // A running harness keeps its directories.
         self.plan = Arc::new(plan.keeping_places_of(&self.plan, self.running.keys()));
         self.refused.clear();
         self.tried.clear();

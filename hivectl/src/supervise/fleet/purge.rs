@@ -1,9 +1,9 @@
 //! Deleting the directories of a purged agent.
 //!
-//! Invariant: only what this hive made for the agent is deleted, below the hive's own directory.
-//! Links are deleted and not followed, and a directory that the configuration names is left alone:
-//! where one is below the place to be deleted, nothing is. The broker is notified when everything
-//! is gone, so a deletion that was interrupted is done again.
+//! Invariant: only files that this hive made for the agent are deleted, below the hive's own
+//! directory. Links are deleted and not followed. If the configuration names a directory below the
+//! place, nothing is deleted. The broker is notified after the deletion, so an interrupted deletion
+//! is repeated.
 
 use std::fs;
 use std::io;
@@ -21,7 +21,7 @@ use crate::supervise::files::delete;
 use crate::supervise::setup::plan::Plan;
 use crate::supervise::setup::settings;
 
-/// How long a broker that is being started again is waited for.
+/// How long to wait for a broker that restarts.
 const BROKER_PATIENCE: Duration = Duration::from_secs(30);
 /// Pause between two tries to reach it.
 const BROKER_PAUSE: Duration = Duration::from_millis(200);
@@ -65,7 +65,7 @@ impl Places {
     }
 }
 
-/// Deletes the directories and tells the broker; returns what to say of it.
+/// Deletes the directories and notifies the broker; returns the sentence to print.
 pub(crate) async fn run(places: Places, purge_id: u64) -> String {
     let name = places.name.clone();
     if let Some(named) = places.in_the_way.first() {
@@ -109,7 +109,7 @@ pub(crate) async fn run(places: Places, purge_id: u64) -> String {
     }
 }
 
-/// As [`finish`], again and again while the broker may be starting again.
+/// Calls [`finish`] until it succeeds, while the broker may be starting again.
 async fn finish_soon(socket: &Path, purge_id: u64) -> Result<(), String> {
     let until = Instant::now() + BROKER_PATIENCE;
     loop {

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use crate::supervise::setup::binaries::{all_on_path, is_program};
 
-/// Places besides PATH, for a PATH that begins with directories of the user.
+/// Paths to try after PATH, for a PATH that begins with directories of the user.
 const USUAL_PLACES: [&str; 3] =
     ["/usr/bin/bwrap", "/run/current-system/sw/bin/bwrap", "/usr/local/bin/bwrap"];
 

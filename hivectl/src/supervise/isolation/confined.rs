@@ -71,7 +71,7 @@ pub(super) struct Parts {
 }
 
 impl Confined {
-    /// Checks the grants, writes what the harness is to check, and puts the arguments together.
+    /// Checks the grants, writes the checks for the harness, and assembles the arguments.
     pub(super) fn parts(&self, own: &Own) -> Result<Parts, String> {
         let Self { level, bwrap, plan, agent, binaries, claude, env, .. } = self;
         let refused = |refused: grants::Refused| refused.to_string();
@@ -206,7 +206,7 @@ impl Watched {
                 return std::future::pending().await;
             }
         };
-        // Its end is the sign to go on.
+        // Closing it lets the program continue.
         drop(block);
         let mut answer = None;
         let found = tokio::time::timeout(REPORT_MAX, read_report(report, &mut answer)).await;
@@ -219,7 +219,7 @@ impl Watched {
                 let refused = shown.refused.clone();
                 (shown, refused)
             }
-            // Where the harness has ended, its end is reported with its last words.
+            // The end of a harness is reported with its last words.
             Ok(None) => (self.verdict.unknown(), None),
             Err(error) => {
                 let why = format!(
@@ -262,7 +262,7 @@ impl Watched {
 }
 
 enum Failed {
-    /// Bubblewrap has ended; what it said is in the log.
+    /// Bubblewrap has ended; its output is in the log.
     Ended,
     Host(io::Error),
 }

@@ -1,5 +1,5 @@
-//! What a harness is to check from inside: written beside its settings, where it can be read and
-//! not changed.
+//! The checks that a harness makes from inside: a file beside its settings, which it can read and
+//! not change.
 
 use std::path::{Path, PathBuf};
 
@@ -63,7 +63,7 @@ fn expected(plan: &Plan, agent: &AgentPlan, facts: &Facts<'_>) -> Expected {
             hidden.extend(peers.flat_map(|peer| peer.own().map(Path::to_path_buf)));
             hidden.extend(plan.home.iter().flat_map(|home| IN_A_HOME.map(|name| home.join(name))));
         }
-        // An empty directory is in the place of what is outside of the hive's own directory.
+        // Directories outside of the hive's own are covered by an empty directory.
         Level::SharedFiles | Level::None => hidden.extend(peers.map(AgentPlan::socket)),
     }
     let is_granted = |path: &PathBuf| grants.all().any(|granted| path.starts_with(&granted.path));

@@ -1,8 +1,7 @@
-//! What `hive.toml` grants an agent besides its own directories, as it is on the host at this
-//! moment.
+//! The grants of `hive.toml` to an agent besides its own directories, as they are on the host now.
 //!
-//! Paths are walked as [`HostPath`] says, so a link that an agent could have made is refused: the
-//! operator's `~/.ssh` could be at its end. The check runs at each start, and the harness compares
+//! Paths are walked as in [`HostPath`], so a link that an agent could have made is refused: it
+//! could lead to the operator's `~/.ssh`. The check runs at each start, and the harness compares
 //! the mounts with it before claude starts.
 //!
 //! Invariant: a granted directory contains nothing of the hive, no program, and no home.
@@ -23,13 +22,13 @@ const TERMINALS: [std::ops::RangeInclusive<u32>; 3] = [4..=4, 5..=5, 136..=143];
 /// The first minor number of serial lines, which share their major number with the consoles.
 const SERIAL_LINES: u32 = 64;
 
-/// What no grant may contain, each with what it is.
+/// Paths that no grant may contain, each with a description.
 #[derive(Debug, Default)]
 pub(super) struct Forbidden {
     /// Paths that neither `readable` nor `writable` may contain: the hive and its sockets.
     pub(super) hive: Vec<(&'static str, PathBuf)>,
-    /// Paths that `writable` may not contain besides: programs and the links to them, directories
-    /// of PATH, homes.
+    /// Paths that only `writable` may not contain: programs and the links to them, directories of
+    /// PATH, homes.
     pub(super) written: Vec<(&'static str, PathBuf)>,
     /// Directories of programs, in which no `writable` may be.
     pub(super) packages: Vec<PathBuf>,
@@ -61,7 +60,7 @@ pub(super) enum Refused {
 }
 
 impl Refused {
-    /// Returns whether an agent may have caused it; what a rule refuses follows from the
+    /// Returns whether an agent may have caused it; the refusal of a rule follows from the
     /// configuration alone.
     pub(super) fn may_be_an_agents(&self, agents_write: &AgentsWrite) -> bool {
         match self {

@@ -6,10 +6,10 @@
 //! - `confined`, `unconfined`: one start; `expected`, `verdict`: its checks, and what they mean
 //! - `sharing`: directories that agents share
 //!
-//! Where the configuration states no level, the best that works is used and printed; a stated level
-//! that does not work is refused. Invariants: no agent is started at a level that its trial did not
-//! reach. While confined agents run, no trial that fails lowers a level, because they may have made
-//! it fail.
+//! If the configuration states no level, the best one that works is used and printed; a stated
+//! level that does not work is refused. Invariants: no agent is started at a level that its trial
+//! did not reach. While confined agents run, no failed trial lowers a level, because they may have
+//! caused the failure.
 
 mod bwrap;
 mod choice;
@@ -69,7 +69,7 @@ pub(crate) struct Isolation {
     /// `--no-isolation` was given.
     unwanted: bool,
     tools: Tools,
-    /// Trials that were made, by what they depend on.
+    /// The results of trials, by the settings that they depend on.
     tried: BTreeMap<String, Choice>,
     levels: Levels,
     /// What agents share, of the plan that it was made from.
@@ -124,7 +124,7 @@ impl Isolation {
         };
         self.check_grants(plan, agent, stated)?;
         if !agent.is_laid_out {
-            // A trial would fail where the place leads over a link.
+            // A trial would fail if the place leads over a link.
             plan.agent(&agent.name)?;
         }
         let AgentConfig {
@@ -141,8 +141,8 @@ impl Isolation {
         Ok(choice)
     }
 
-    /// Checks what is granted to an agent of which a sandbox may be made. A mistake of the file is
-    /// none of the host, and a weaker level does not mend it.
+    /// Checks the grants of an agent that may run in a sandbox. An error of the file is not one of
+    /// the host, and a weaker level does not correct it.
     fn check_grants(
         &self,
         plan: &Arc<Plan>,
@@ -203,7 +203,7 @@ impl Isolation {
         }
     }
 
-    /// Tries a level: what was found inside, or why it does not work.
+    /// Tries a level: returns the findings from inside, or why it does not work.
     async fn attempt(
         &self,
         plan: &Arc<Plan>,

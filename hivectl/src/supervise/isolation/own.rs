@@ -36,8 +36,7 @@ pub(super) enum OwnError {
 }
 
 impl Own {
-    /// Returns those of an agent. What was in its directory for temporary files is deleted in the
-    /// background.
+    /// Returns the directories of an agent. Its old temporary files are deleted in the background.
     pub(super) fn of(plan: &Plan, agent: &AgentPlan) -> Result<Self, OwnError> {
         let tmp = plan.tmp_dir(&agent.name);
         let heap = delete::Heap::take(&tmp)

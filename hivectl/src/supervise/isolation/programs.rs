@@ -1,4 +1,5 @@
-//! What a program needs in a sandbox: its file, and for a script its package and its interpreter.
+//! The files that a program needs in a sandbox: itself, and for a script its package and
+//! interpreter.
 //!
 //! What an agent can write decides nothing: a program in a directory of an agent's is shown as it
 //! is, and its first line is not followed.
@@ -27,39 +28,39 @@ const INTERPRETERS_MAX: usize = 4;
 pub(super) enum Shown {
     /// A file or a directory of the host.
     File {
-        /// What it is on the host.
+        /// The path on the host.
         source: HostPath,
-        /// Where it is inside.
+        /// The path inside.
         place: PathBuf,
     },
     /// A link, as a program may have one on PATH.
     Link {
         /// The file that it leads to.
         target: PathBuf,
-        /// Where it is.
+        /// The path of the link.
         place: PathBuf,
     },
 }
 
 impl Shown {
-    /// Shows a path where it is.
+    /// Shows a path under its own name.
     pub(super) fn at_its_place(source: HostPath) -> Self {
         Self::File { place: source.path.clone(), source }
     }
 }
 
-/// Where programs are looked for, and what their packages must not contain.
+/// The search path of programs, and paths that their packages must not contain.
 #[derive(Debug)]
 pub(super) struct Lookup<'a> {
     /// PATH of the agent.
     pub(super) path: &'a OsStr,
-    /// Homes, and what is the hive's.
+    /// Homes, and directories of the hive.
     pub(super) apart: &'a [PathBuf],
     pub(super) agents_write: &'a AgentsWrite,
 }
 
 impl Lookup<'_> {
-    /// Returns what has to be shown so that a program runs by its real path.
+    /// Returns the files that a program needs to run by its real path.
     pub(super) fn needs(&self, program: &Path) -> Vec<Shown> {
         match HostPath::find(program, self.agents_write) {
             Ok(real) => self.needs_as_called(&real.path),
@@ -67,7 +68,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// Returns what has to be shown so that a program runs by this path, which may lead over links.
+    /// Returns the files that a program needs to run by this path, which may lead over links.
     pub(super) fn needs_as_called(&self, program: &Path) -> Vec<Shown> {
         let mut needs = Vec::new();
         let mut next = Some(program.to_path_buf());
@@ -91,7 +92,7 @@ impl Lookup<'_> {
             needs.push(Shown::at_its_place(package.unwrap_or(real)));
             next = match first_line.as_deref().and_then(interpreter) {
                 Some(Interpreter::Path(path)) => Some(path),
-                // `env` looks on PATH, so it has to be there.
+                // `env` searches PATH, so the program must be on it.
                 Some(Interpreter::OnPath(name)) => on_path_in(self.path, &name),
                 None => None,
             };
@@ -99,8 +100,8 @@ impl Lookup<'_> {
         needs
     }
 
-    /// The virtual environment of Python whose program is called by this path. Python finds it by
-    /// the path that it is called by, not by the real one.
+    /// Returns the virtual environment of a Python that is called by this path. Python finds it by
+    /// the path of the call, not by the real one.
     fn environment(&self, called: &Path) -> Option<Shown> {
         let dir = called.parent()?.parent()?;
         let found = HostPath::find(dir, self.agents_write).ok()?;
@@ -113,7 +114,7 @@ impl Lookup<'_> {
         !self.apart.iter().any(|path| path.starts_with(dir))
     }
 
-    /// The line after `#!`; `None` for what is no script.
+    /// Returns the line after `#!`; `None` if this is no script.
     fn first_line(&self, program: &Path) -> Option<Vec<u8>> {
         let start = HostPath::read_start(program, self.agents_write, FIRST_LINE_BYTES_MAX).ok()?;
         let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
@@ -161,7 +162,7 @@ mod tests {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("a mode");
     }
 
-    /// The places that are shown, of links with what they lead to.
+    /// Returns the paths that are shown, links with their targets.
     fn places(shown: Vec<Shown>) -> Vec<(PathBuf, Option<PathBuf>)> {
         let place = |shown| match shown {
             Shown::File { source, place } => {
@@ -218,7 +219,7 @@ mod tests {
         let lookup = lookup(Path::new(""), &[], &nobody);
         let wanted = [file(root.join("venv")), file(root.join("python3.11"))];
         assert_eq!(places(lookup.needs_as_called(&root.join("venv/bin/python3"))), wanted);
-        // A script of another place that names it.
+        // A script elsewhere that names it.
         put(&root.join("tool"), &format!("#!{}\n", root.join("venv/bin/python3").display()));
         let needs = places(lookup.needs_as_called(&root.join("tool")));
         assert_eq!((&needs[0], &needs[1..]), (&file(root.join("tool")), &wanted[..]));

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Peers, the broker's files and the operator's home need no hiding: they are not on the list.
-//! Invariant: a directory that an agent can write in contains no mount point that decides what is
-//! started outside of it.
+//! Invariant: a directory that an agent can write in contains no mount point that determines a
+//! program outside of it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -199,12 +199,12 @@ fn places(inside: &Inside<'_>) -> Vec<Mount> {
     for (source, place) in [(&inside.own.state, state_dir), (&inside.own.home, home_dir)] {
         mounts.push(Mount { how: "--bind", source: source.path.clone(), place: place.clone() });
     }
-    // Its settings are beside its socket; a program that may change them decides what its harness
-    // starts.
+    // Its settings are beside its socket; a program that could change them could choose the
+    // programs of its harness.
     mounts.push(at("--ro-bind", socket_dir));
     for shown in inside.shown {
         let Shown::Link { target, place } = shown else { continue };
-        // Where its directory is shown, the link is in it.
+        // If its directory is shown, it contains the link.
         if !covers_system(place) && !mounts.iter().any(|mount| place.starts_with(&mount.place)) {
             mounts.push(Mount { how: "--symlink", source: target.clone(), place: place.clone() });
         }

@@ -1,9 +1,8 @@
-//! Shared files: namespaces of its own, with the host's files as the agent's user sees them, less
-//! the rest of the hive.
+//! Shared files: separate namespaces, with the host's files except for the rest of the hive.
 //!
-//! What it is not: a sandbox. The agent can write what its user can, so it can replace programs
-//! that its user starts. Invariant: of the hive it sees its own socket, state directory and home,
-//! and it can read the configuration file; over everything else of the hive is an empty directory.
+//! What it is not: a sandbox. The agent can write everything that its user can, so it can replace
+//! programs of its user. Invariant: of the hive it sees its own socket, state directory and home,
+//! and can read the configuration file. Empty directories cover the rest of the hive.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -25,7 +24,7 @@ pub(super) fn arguments(plan: &Plan, agent: &AgentPlan, own: &Own) -> Vec<OsStri
     .map(OsString::from)
     .to_vec();
     args.extend(["--dev-bind", "/", "/", "--proc", "/proc"].map(OsString::from));
-    // What is deeper is mounted later, so that nothing covers it again.
+    // Deeper paths are mounted later, so that nothing covers them.
     let hidden = plan.hidden_from(agent);
     // Below an empty directory there is nothing to hide, and a mount there would show its name.
     let covered =
@@ -39,8 +38,8 @@ pub(super) fn arguments(plan: &Plan, agent: &AgentPlan, own: &Own) -> Vec<OsStri
             .zip([&own.state, &own.home])
             .map(|(place, own)| (place, Some(("--bind", &*own.path)))),
     );
-    // Its settings are beside its socket; a program that may change them decides what its harness
-    // starts.
+    // Its settings are beside its socket; a program that could change them could choose the
+    // programs of its harness.
     mounts.push((&agent.socket_dir, Some(("--ro-bind", &agent.socket_dir))));
     mounts.sort_by_key(|(path, _)| path.components().count());
     for (place, source) in mounts {
@@ -53,8 +52,7 @@ pub(super) fn arguments(plan: &Plan, agent: &AgentPlan, own: &Own) -> Vec<OsStri
             None => args.extend(["--tmpfs".into(), place.as_os_str().to_owned()]),
         }
     }
-    // A program that may change the configuration decides what the next hive runs, and with which
-    // rights.
+    // A program that could change the configuration could choose what the next hive runs.
     if !hidden.iter().any(|path| plan.config_file.starts_with(path)) {
         args.extend([
             "--ro-bind".into(),

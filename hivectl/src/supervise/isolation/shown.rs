@@ -1,5 +1,5 @@
-//! What a sandbox shows besides the system: programs, files that variables name, and what
-//! `hive.toml` grants.
+//! Files that a sandbox shows besides the system: programs, files that variables name, and grants
+//! of `hive.toml`.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub(super) fn files(confined: &Confined) -> Result<Vec<Shown>, Refused> {
     let forbidden = Forbidden { hive: of_hive(plan), ..Forbidden::default() };
     let checks = Checks { forbidden: &forbidden, agents_write: &plan.agents_write };
     for (key, place) in named_files(plan, agent, env) {
-        // What is not there is not needed, or the program that needs it reports it.
+        // A missing file is not needed, or the program that needs it reports it.
         if place.symlink_metadata().is_ok() {
             shown.push(Shown::File { source: checks.granted(key, &place)?, place });
         }
@@ -42,8 +42,8 @@ pub(super) fn files(confined: &Confined) -> Result<Vec<Shown>, Refused> {
     Ok(shown)
 }
 
-/// Returns what an agent's programs are made from, besides its grants: its servers with what they
-/// need, and files that its settings name.
+/// Returns the files of an agent's programs besides its grants: its servers with their needs, and
+/// files that its settings name.
 pub(super) fn of_settings(plan: &Plan, agent: &AgentPlan) -> Vec<PathBuf> {
     let env: Env = std::env::vars_os().collect();
     let (path, apart) = (search_path(&env), apart(plan));
@@ -106,7 +106,8 @@ pub(super) fn grants(confined: &Confined) -> Result<Grants, Refused> {
     }
 }
 
-/// The directories that claude may work in besides the agent's own, where no sandbox limits them.
+/// Returns the directories that claude may work in besides the agent's own, if no sandbox limits
+/// them.
 pub(super) fn writable_only(confined: &Confined) -> Grants {
     let Confined { plan, agent, .. } = confined;
     let config = SandboxConfig {
@@ -142,7 +143,7 @@ fn search_dirs(path: &OsStr) -> Vec<PathBuf> {
     std::env::split_paths(path).filter(|dir| dir.is_absolute()).collect()
 }
 
-/// Homes, and what is the hive's: no package contains them.
+/// Returns homes and the hive's directories; no package contains them.
 fn apart(plan: &Plan) -> Vec<PathBuf> {
     of_hive(plan).into_iter().map(|(_, path)| path).chain(plan.home.clone()).collect()
 }
@@ -175,7 +176,7 @@ fn forbidden(confined: &Confined) -> Forbidden {
     let mut all: Vec<(&'static str, PathBuf)> =
         programs.map(|program| (PROGRAM, program.clone())).collect();
     if let Some(Notify::Command(words)) = &plan.config.operator.notify {
-        // The broker runs it here, with what it is given.
+        // The broker runs it on the host, with these arguments.
         let program = words.first().and_then(|command| resolve_in(command, &path));
         let files =
             words.iter().skip(1).map(|word| plan.base.join(word)).filter(|file| *file != plan.base);

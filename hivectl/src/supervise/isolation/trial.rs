@@ -1,7 +1,7 @@
 //! A trial of a sandbox: the harness's probes and `claude --version` run inside.
 //!
-//! Invariant: an agent has no part in it, for it runs with new directories in the place of the
-//! agent's own.
+//! Invariant: an agent cannot influence it: it runs with new directories in place of the agent's
+//! own.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -20,9 +20,9 @@ use crate::supervise::process::child::Registry;
 
 /// How long a trial may take: claude's first start reads a file of 200 MB.
 const TRIAL_MAX: Duration = Duration::from_secs(30);
-/// The time after which `up` says what it waits for.
+/// The time after which `up` prints that it waits for a trial.
 const SLOW_AFTER: Duration = Duration::from_secs(3);
-/// What is short at this moment, as bubblewrap reports it.
+/// Messages of bubblewrap about a temporary shortage.
 const SHORTAGES: [&str; 6] = [
     "No space left on device",
     "Resource temporarily unavailable",
@@ -91,7 +91,7 @@ pub(super) async fn run(confined: &Confined, registry: &Registry) -> Result<Foun
     }
 }
 
-/// Makes the smallest sandbox with namespaces of its own.
+/// Makes the smallest sandbox that has namespaces.
 pub(super) fn minimal(bwrap: &Path) -> Result<(), String> {
     let arguments =
         ["--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "--", "true"];
@@ -122,7 +122,8 @@ fn read(confined: &Confined, output: &Output) -> Result<Found, Failed> {
     }
 }
 
-/// Returns what an exit code and the last words mean; `readable` says how claude is shown more.
+/// Returns the meaning of an exit code and the last words; `readable` is a line that shows more of
+/// claude.
 fn failed(code: Option<i32>, words: &str, readable: &str) -> Failed {
     let is_short = SHORTAGES.into_iter().any(|shortage| words.contains(shortage));
     match code {

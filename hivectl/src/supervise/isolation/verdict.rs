@@ -1,4 +1,4 @@
-//! What a report of a harness means: the isolation that is shown, its notes, and whether the
+//! The meaning of a harness's report: the isolation to show, its notes, and whether the
 //! configuration accepts it.
 //!
 //! Invariant: the best verdict of a level is the level; a report can only make it worse.
@@ -8,7 +8,7 @@ use hive_proto::supervisor::Reached;
 
 use crate::supervise::broker::link::Shown;
 
-/// What is known of an agent before its harness reports.
+/// The facts about an agent before its harness reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Verdict {
     /// The level that it is started at.
@@ -45,7 +45,7 @@ impl Verdict {
         Shown { reached, notes, accepted: self.accepts(reached), refused }
     }
 
-    /// What is shown where the report cannot be read.
+    /// Returns the isolation to show if the report cannot be read.
     pub(crate) fn unknown(&self) -> Shown {
         let sentence = "its harness has not reported what it can reach".to_owned();
         self.judge(Found { findings: vec![Finding { severity: Severity::Broken, sentence }] })

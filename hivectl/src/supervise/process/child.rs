@@ -1,9 +1,8 @@
-//! One child process: started in a process group of its own, ended with everything below it.
+//! One child process: started in a separate process group, ended with all its descendants.
 //!
-//! A terminal's Ctrl-C reaches the foreground group only, so children end when `up` says so, in its
-//! order. `up` is the reaper of what a child leaves behind, and kills that. If `up` itself is
-//! killed, bubblewrap ends its harness, and `setpriv`, where the host has it, has the others told
-//! by SIGTERM.
+//! A terminal's Ctrl-C reaches the foreground group only, so `up` ends its children in its own
+//! order. `up` is the reaper of orphans of a child, and kills them. If `up` itself is killed,
+//! bubblewrap ends its harness, and `setpriv`, if the host has it, sends SIGTERM to the others.
 //!
 //! Invariant: a [`Child`] that is dropped is dead, and after [`Registry::kill_all`] all are, and
 //! none is started again.
@@ -30,7 +29,7 @@ use crate::supervise::process::log::{self, Log};
 use crate::supervise::process::start::{Prepared, Start, Watch};
 use crate::supervise::setup::binaries::on_path;
 
-/// Bytes of a log that are looked at for last words.
+/// Bytes of a log that may contain last words.
 const LAST_WORDS_BYTES: i64 = 2_000;
 const LAST_WORDS_LINES: usize = 5;
 /// How long killed processes may take to be gone.
@@ -61,7 +60,7 @@ impl Registry {
         Ok(Self { pids: Arc::default(), closed: CancellationToken::new() })
     }
 
-    /// Kills every child, and all below them; none is started any more.
+    /// Kills every child and its descendants; none is started after that.
     pub(crate) fn kill_all(&self) {
         self.closed.cancel();
         let pids: Vec<i32> = self.lock().iter().copied().collect();
@@ -106,7 +105,7 @@ impl Registry {
                 continue;
             }
             kill_tree(orphan);
-            // Nobody else waits for it. Where it is not gone yet, the next time is early enough.
+            // No other caller waits for it. If it still exists, the next call reaps it.
             let _ = waitpid(Some(orphan), WaitOptions::NOHANG);
         }
     }
@@ -195,7 +194,7 @@ impl Child {
         Ok(Self { child, pid, registry: registry.clone(), log, _watch: watch, ended: false })
     }
 
-    /// Waits for its end; what it left behind is killed.
+    /// Waits for its end, then kills the processes that it left.
     pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait().await?;
         if !self.ended {
@@ -236,7 +235,7 @@ impl Drop for Child {
 
 fn kill_tree(root: Pid) {
     let below = tree::below(root, &tree::all());
-    // The root last: while it lives, nobody below it gets another parent.
+    // The root is last: while it lives, no descendant gets another parent.
     for pid in below.into_iter().rev().chain([root]) {
         let _ = kill_process(pid, Signal::KILL);
     }
@@ -254,7 +253,7 @@ fn spawn_inheriting(
     child
 }
 
-/// The end of a log, to be told after a colon; empty if there is none.
+/// Returns the end of a log, to follow a colon; empty if there is none.
 pub(crate) fn last_words(path: &Path) -> String {
     let read = || -> io::Result<String> {
         let mut log = File::open(path)?;

@@ -1,7 +1,7 @@
-//! Logs: bounded files, and the pipe that an agent's output goes through.
+//! Logs: bounded files, and the pipe for an agent's output.
 //!
-//! An agent's harness may repeat what a peer or a model wrote. So this program reads the output,
-//! makes it printable and writes it. The pipe is non-blocking for the writer: while this program is
+//! An agent's harness may repeat text of a peer or a model. So this program reads the output, makes
+//! it printable and writes it. The pipe is non-blocking for the writer: while this program is
 //! stopped (Ctrl-Z), a full pipe drops lines and no harness waits.
 //!
 //! Invariant: a log has at most [`LOG_BYTES_MAX`] bytes and, of an agent, no control characters.

@@ -1,5 +1,5 @@
-//! How a supervised process is started: what is decided at each start, and what happens once it
-//! runs.
+//! The start of a supervised process: decisions before each start, and a hook for the running
+//! process.
 
 use std::any::Any;
 use std::ffi::OsString;

@@ -1,8 +1,8 @@
 //! Keeping a child running: restarted with backoff when it dies, ended when asked.
 //!
-//! Invariant: the pause before a restart doubles from half a second to thirty, and begins anew
-//! after a minute of life, so that a child that cannot start does not spin. A child that asks for a
-//! restart is started at once.
+//! Invariant: the pause before a restart doubles from half a second to thirty, and is reset after a
+//! minute of life, so that a child that cannot start does not spin. A child that asks for a restart
+//! is started at once.
 
 use std::io;
 use std::process::ExitStatus;
@@ -22,7 +22,7 @@ use crate::supervise::process::child::{Child, Registry, Spec, last_words};
 
 const PAUSE_FIRST: Duration = Duration::from_millis(500);
 const PAUSE_LONGEST: Duration = Duration::from_secs(30);
-/// A child that lived so long was well.
+/// A child that lives this long resets the pause.
 const WELL_AFTER: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug)]
@@ -133,7 +133,7 @@ async fn keep_running(
             continue;
         }
         if let Some(reports) = &reports {
-            // Nobody listens after the start, and nobody has to.
+            // After the start there may be no receiver.
             let _ = reports.send(ending.clone());
         }
         if started.elapsed() >= WELL_AFTER {

@@ -15,7 +15,7 @@ pub(crate) struct Process {
 pub(crate) fn all() -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    // A process that ends while it is read is not there any more.
+    // A process may end while it is read.
     pids.filter_map(|pid| parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?))
         .collect()
 }

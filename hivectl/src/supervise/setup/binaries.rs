@@ -1,5 +1,5 @@
-//! Where the programs of a hive are: beside `hivectl`, else on PATH. One build belongs together, so
-//! beside comes first.
+//! The programs of a hive: beside `hivectl`, else on PATH. Beside comes first, because programs of
+//! one build belong together.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -58,7 +58,7 @@ pub(crate) fn resolve(command: &str) -> Option<PathBuf> {
     }
 }
 
-/// As [`resolve`], on another PATH.
+/// Resolves a command as [`resolve`], on another PATH.
 pub(crate) fn resolve_in(command: &str, path: &OsStr) -> Option<PathBuf> {
     if command.contains('/') { resolve(command) } else { on_path_in(path, command) }
 }

@@ -1,6 +1,6 @@
 //! Which claude runs, and whether it can be expected to be logged in.
 //!
-//! Invariant: what runs is said; a stand-in never runs silently.
+//! Invariant: the claude that runs is printed; a stand-in never runs silently.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use crate::supervise::setup::binaries::resolve;
 use crate::supervise::setup::plan::Plan;
 
 const KEYS: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
-/// Where claude keeps a login, below a home.
+/// The file of a login, below a home.
 const LOGIN_FILE: &str = ".claude/.credentials.json";
 
 #[derive(Debug)]
 pub(crate) struct Claude {
     pub(crate) program: PathBuf,
-    /// Why it is not the configured one.
+    /// Why the configured one does not run.
     instead: Option<String>,
     /// Whether a login reaches the agents.
     login: Login,
@@ -74,7 +74,7 @@ pub(crate) fn choose(
     }
 }
 
-/// A bare name is looked for on PATH, unless a file of that name is here.
+/// A bare name is searched on PATH, unless the directory has a file of that name.
 fn on_path_or_here(path: &Path) -> PathBuf {
     if path.components().count() == 1 && path.exists() {
         Path::new(".").join(path)

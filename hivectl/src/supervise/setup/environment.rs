@@ -1,4 +1,4 @@
-//! The environment of the children: what they need, and nothing else of the caller's.
+//! The environment of the children: variables that they need, and no others of the caller.
 //!
 //! Invariant: an agent's environment is made from an allow-list; a secret in the operator's shell
 //! that claude does not need never reaches it.
@@ -14,7 +14,7 @@ use crate::supervise::setup::settings;
 
 pub(crate) type Env = BTreeMap<OsString, OsString>;
 
-/// What a program needs to run at all, to speak the user's language, and to reach the network.
+/// Variables that any program needs, for the user's language, and for the network.
 const PASSED: [&str; 22] = [
     "PATH",
     "LANG",
@@ -39,9 +39,9 @@ const PASSED: [&str; 22] = [
     "RUST_LOG",
     "RUST_BACKTRACE",
 ];
-/// What claude's API needs, what the harness is tuned by, the words of the locale.
+/// Prefixes of variables for claude's API, for the harness and for the locale.
 const PASSED_PREFIXES: [&str; 4] = ["ANTHROPIC_", "CLAUDE_", "HIVE_", "LC_"];
-/// What the broker gets besides, for the command of `operator.notify`: a home, and the way to the
+/// Further variables for the broker, for the command of `operator.notify`: a home, and the
 /// operator's desktop.
 const PASSED_TO_BROKER: [&str; 5] =
     ["HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY"];

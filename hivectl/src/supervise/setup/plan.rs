@@ -34,7 +34,7 @@ pub(crate) struct Plan {
     /// Below it are the directories of agents that the configuration gives none.
     pub(crate) agents_dir: PathBuf,
     pub(crate) agents: Vec<AgentPlan>,
-    /// Where agents can put links in the way.
+    /// Directories in which agents can make links.
     pub(crate) agents_write: AgentsWrite,
     pub(crate) home: Option<PathBuf>,
     /// Links that lead to the configuration and to the hive's directory.
@@ -48,8 +48,8 @@ pub(crate) struct AgentPlan {
     pub(crate) socket_dir: PathBuf,
     pub(crate) state_dir: PathBuf,
     pub(crate) home_dir: PathBuf,
-    /// Whether its directories are there. Where an agent has made one unusable, the plan has its
-    /// place, and its start reports why.
+    /// Whether its directories exist. If an agent has made one unusable, the plan has its path, and
+    /// its start reports why.
     pub(crate) is_laid_out: bool,
 }
 
@@ -69,7 +69,7 @@ impl Plan {
         let mut plan =
             Self::lay_out(config, config_file, &directory(base, &AgentsWrite::default())?)?;
         plan.check()?;
-        // Who makes the links to them decides which hive this is.
+        // The links to them determine which hive this is.
         for path in [given_file, given_base].into_iter().flatten() {
             let found = HostPath::find(&path, &plan.agents_write);
             plan.links.extend(found.map_err(|source| UpError::Directory { path, source })?.links);
@@ -106,7 +106,7 @@ impl Plan {
         };
         for (name, agent) in &agents {
             let agent = plan.lay_out_agent(name, agent)?;
-            // A place below one that is on the list may lead over a link of the agent's.
+            // A path below one on the list may lead over a link of the agent.
             for dir in agent.dirs() {
                 if !plan.agents_write.contains(dir) {
                     plan.agents_write.add(dir);
@@ -136,8 +136,8 @@ impl Plan {
         })
     }
 
-    /// Creates a directory of an agent; returns its place, and whether it can be used. It fails
-    /// only by what no agent can have caused.
+    /// Creates a directory of an agent; returns its path, and whether it can be used. It fails only
+    /// for a cause that no agent can have.
     fn place(&self, path: &Path) -> Result<(PathBuf, bool), UpError> {
         match HostPath::directory(path, &self.agents_write) {
             Ok(found) => Ok((found.path, true)),
@@ -220,12 +220,12 @@ impl Plan {
         self.agent_dir(name).join("tmp")
     }
 
-    /// Where the directories of a trial are, which are deleted after it.
+    /// Returns the directory of a trial, which is deleted after it.
     pub(crate) fn trial_dir(&self) -> PathBuf {
         self.base.join("trial")
     }
 
-    /// Where an agent's socket is, with the settings of its harness beside it.
+    /// Returns the directory of an agent's socket, with the settings of its harness beside it.
     pub(crate) fn socket_dir(&self, name: &AgentName) -> PathBuf {
         self.runtime_dir.join("agents").join(name.as_str())
     }
@@ -280,7 +280,7 @@ impl Plan {
         self.runtime_dir.join("hived.sock")
     }
 
-    /// Where a process writes what it has to say.
+    /// Returns the log of a process.
     pub(crate) fn log_file(&self, name: &str) -> PathBuf {
         self.log_dir.join(format!("{name}.log"))
     }
@@ -302,7 +302,7 @@ impl AgentPlan {
         self.socket_dir.join("hive.sock")
     }
 
-    /// Where its harness serves the shell tools.
+    /// Returns the socket on which its harness serves the shell tools.
     fn task_socket(&self) -> PathBuf {
         self.home_dir.join(".hive/tasks.sock")
     }
@@ -313,12 +313,12 @@ impl AgentPlan {
         self.socket_dir.join(SETTINGS_DIR)
     }
 
-    /// Its own directories, which it can write in.
+    /// Returns its own directories, in which it can write.
     pub(crate) fn dirs(&self) -> [&Path; 2] {
         [&self.state_dir, &self.home_dir]
     }
 
-    /// What it is given of the hive.
+    /// Returns all its directories of the hive.
     pub(crate) fn own(&self) -> [&Path; 3] {
         [&self.socket_dir, &self.state_dir, &self.home_dir]
     }
@@ -350,8 +350,8 @@ fn agents_write(
         dirs.extend(agent.state_dir.iter().chain(&agent.home_dir).cloned());
         dirs.extend(agent.sandbox.writable.iter().map(|dir| expand(dir, home)));
     }
-    // What is behind a link of an agent's is no directory of its own. So outer directories are
-    // added before inner ones.
+    // A directory behind a link of an agent is not its own. So outer directories are added before
+    // inner ones.
     dirs.sort_by_key(|dir| dir.components().count());
     let leads_over_link =
         |dir: &Path, all: &AgentsWrite| matches!(HostPath::find(dir, all), Err(WalkError::Link(_)));

@@ -1,4 +1,4 @@
-//! What a changed configuration means for a hive that runs.
+//! The effects of a changed configuration on a running hive.
 //!
 //! Invariant: a file that is not valid changes nothing, and every changed key that holds only after
 //! a restart is named.

@@ -29,7 +29,7 @@ pub(crate) const PROMPT_VARIABLE: &str = "HIVE_SYSTEM_PROMPT";
 /// Longest system prompt, in bytes.
 const PROMPT_BYTES_MAX: u64 = 1 << 20;
 
-/// Writes both files as the configuration says now; returns whether anything changed.
+/// Writes both files from the configuration; returns whether anything changed.
 pub(crate) fn write(plan: &Plan, agent: &AgentPlan, level: Level) -> Result<bool, UpError> {
     let extra_mcp = extra_mcp(agent);
     let path = agent.settings_dir().join(EXTRA_MCP_FILE);
@@ -114,8 +114,8 @@ fn value(server: &ExtraMcpServer) -> Value {
     json!({ "command": command, "args": args, "env": env, "allowedTools": allowed_tools, "timeoutSeconds": timeout_seconds })
 }
 
-/// Puts the text in the file's place, or removes the file; returns whether that changed anything. A
-/// file with the same text is left alone.
+/// Replaces the file with a text, or removes it; returns whether that changed anything. A file with
+/// the same text is left alone.
 pub(crate) fn put(path: &Path, text: Option<&str>) -> Result<bool, UpError> {
     let failed = |source| UpError::Settings { path: path.to_path_buf(), source };
     let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
@@ -130,8 +130,7 @@ pub(crate) fn put(path: &Path, text: Option<&str>) -> Result<bool, UpError> {
     Ok(true)
 }
 
-/// Beside it first, then in its place: a harness that reads in between sees the old or the new
-/// file.
+/// Writes a new file and renames it: a harness that reads in between sees the old or the new file.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
@@ -154,7 +153,7 @@ fn remove_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Where the settings file of an agent is.
+/// Returns the path of an agent's settings file.
 pub(crate) fn path(agent: &AgentPlan) -> PathBuf {
     agent.settings_dir().join(SETTINGS_FILE)
 }

@@ -16,7 +16,7 @@ fn note(state: &State) -> &str {
     state.note.as_ref().map_or("", |note| note.text.as_str())
 }
 
-/// Goes to the row of this kind: by how many tabs, and how many rows down.
+/// Moves to a row: by this many tabs, and this many rows down.
 fn go(state: &mut State, tabs: usize, down: usize) {
     press(state, &vec![Key::Tab; tabs]);
     press(state, &vec![Key::Move(Move::Down); down]);
@@ -38,7 +38,7 @@ fn each_letter_does_its_work_on_its_row() {
         go(&mut state, tabs, down);
         assert_eq!(chars(&mut state, keys), [change(wanted.clone(), 1)], "{keys}");
         assert_eq!(note(&state), wanted.describe().doing);
-        // From what is shown in full, too.
+        // The same keys act on a row in full.
         let mut state = full((80, 24));
         go(&mut state, tabs, down);
         press(&mut state, &[Key::Enter]);
@@ -66,7 +66,7 @@ fn what_is_asked_about_is_done_by_y_and_left_by_n_and_by_nothing_else() {
     assert_eq!(chars(&mut state, "xdj "), [], "only y and n are an answer");
     assert_eq!(chars(&mut state, "n"), []);
     assert_eq!(note(&state), "left as it is");
-    // Rows that move meanwhile do not change what is dropped.
+    // Rows that move during the dialog do not change which message is dropped.
     chars(&mut state, "x");
     let mut other = dead_letter();
     other.agent = text("ada");
@@ -105,7 +105,7 @@ fn what_was_written_is_kept_where_it_was_not_sent_or_refused() {
     assert_eq!(note(&state), "question 22 not answered: question 22 expired already");
     chars(&mut state, "a");
     assert!(shown(&state).contains("red, I think"), "{}", shown(&state));
-    // Another question has a form of its own.
+    // Another question has a new form.
     press(&mut state, &[Key::Escape, Key::Move(Move::Down)]);
     chars(&mut state, "a");
     assert!(
@@ -153,7 +153,7 @@ fn nothing_is_tried_while_the_broker_is_away() {
 fn a_key_is_not_taken_for_the_row_that_slipped_under_it() {
     let mut state = full((80, 24));
     go(&mut state, 1, 0);
-    // Somebody else settled the dead letter; the held message took its place.
+    // Another operator settled the dead letter; the held message took its place.
     let settled = || Reading { dead_letters: Some(Vec::new()), ..reading() };
     update(&mut state, Event::Read(Box::new(settled())), at(0));
     assert_eq!(chars(&mut state, "r"), []);

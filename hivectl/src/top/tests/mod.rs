@@ -24,12 +24,12 @@ use super::view::view;
 /// Noon of 2020-03-01 UTC.
 const NOON: i64 = 1_583_064_000_000;
 
-/// So many milliseconds after noon.
+/// Milliseconds after noon.
 fn at(millis: i64) -> Now {
     Now { wall: WallTime(NOON + millis), boot: BootTime(millis) }
 }
 
-/// So many seconds after noon, as the wire has it.
+/// Seconds after noon, as a time of the wire.
 fn wire(seconds: i64) -> Option<Timestamp> {
     Some(Timestamp { seconds: NOON / 1000 + seconds, nanos: 0 })
 }
@@ -224,7 +224,7 @@ fn shown(state: &State) -> String {
     drawn(state, at(0)).backend().to_string()
 }
 
-/// Presses keys; what is to be done.
+/// Presses keys; returns the actions.
 fn press(state: &mut State, keys: &[Key]) -> Vec<Action> {
     keys.iter().flat_map(|key| update(state, Event::Key(key.clone()), at(0))).collect()
 }

@@ -177,7 +177,7 @@ fn a_question_that_closes_while_somebody_answers_it_is_said_in_the_form() {
     assert!(shown(&state).contains("> or in words: yes"), "{}", shown(&state));
 }
 
-/// Where the cursor stands, by the text before it.
+/// Checks the cursor by the text before it.
 trait Cursor {
     fn assert_cursor_at(&self, before: &str);
 }

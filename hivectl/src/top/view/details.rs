@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use super::paint::Canvas;
 use crate::top::details::Details;
 
-/// Draws what is shown in full, from its first shown line on.
+/// Draws a row in full, from its first visible line on.
 pub(super) fn details(canvas: &mut Canvas<'_>, shown: &Details, area: Rect) {
     let lines = shown.lines(area.width);
     let room = usize::from(area.height - 1);

@@ -1,4 +1,4 @@
-//! What stands before the panes: help, and the form of an answer.
+//! Dialogs over the panes: help, and the form of an answer.
 
 use ratatui::layout::{Position, Rect};
 
@@ -34,12 +34,11 @@ pub(super) fn help(canvas: &mut Canvas<'_>, area: Rect) {
     }
 }
 
-/// Draws the form of an answer; where the cursor stands.
+/// Draws the form of an answer; returns the position of the cursor.
 pub(super) fn answer(canvas: &mut Canvas<'_>, form: &Form, area: Rect) -> Option<Position> {
     let title = format!("▸ Question {} from {}", form.question, form.asker);
     canvas.title(Rect { height: 1, ..area }, &title, canvas.theme.head());
-    // The last two lines are the text and what is wrong with it; of the rest the options get what
-    // they need, up to a half.
+    // The last two lines are the text and its fault; of the rest the options get at most a half.
     let between = area.height.saturating_sub(3);
     let options =
         u16::try_from(form.wording.options.len()).unwrap_or(u16::MAX).min(between.div_ceil(2));
@@ -107,7 +106,7 @@ fn draw_text(canvas: &mut Canvas<'_>, form: &Form, area: Rect) -> Option<Positio
     let field = Rect { x: area.x + used, width: area.width - used, ..area };
     let (before, after) = form.field.halves();
     let (before, after) = (visible_line(before), visible_line(after));
-    // The end of what stands before the cursor is always shown; a column is left for the cursor.
+    // The text before the cursor is always visible; one column is left for the cursor.
     let room = usize::from(field.width).saturating_sub(1);
     let mut start = 0;
     while width(&before[start..]) > room {

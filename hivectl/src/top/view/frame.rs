@@ -1,4 +1,4 @@
-//! What stands around the panes: how the hive is at the top; the last remark and the keys at the
+//! The frame of the panes: the state of the hive at the top; the last note and the keys at the
 //! bottom.
 
 use hive_core::time::Now;

@@ -1,7 +1,6 @@
 //! The screen as it is drawn: a pure function of the state and the time.
 //!
-//! Invariant: every text goes through [`paint`], which makes what peers wrote visible and cuts it
-//! to its place.
+//! Invariant: every text goes through [`paint`], which makes it visible and cuts it to its area.
 
 mod details;
 mod dialog;

@@ -1,6 +1,6 @@
-//! Putting text on the screen: made visible, cut to its place, in few colours.
+//! Drawing text: made visible, cut to its area, in few colours.
 //!
-//! Invariant: without colours there is none, and nothing is told by colour alone.
+//! Invariant: in a screen without colours none is used, and nothing is shown by colour alone.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -54,7 +54,7 @@ pub(super) struct Cell {
     pub(super) columns: u16,
     pub(super) text: String,
     pub(super) style: Style,
-    /// Whether the text stands at the right end.
+    /// Whether the text is aligned right.
     pub(super) right: bool,
 }
 
@@ -63,7 +63,7 @@ impl Cell {
         Self { columns, text: text.into(), style, right: false }
     }
 
-    /// A number, or what is compared like one.
+    /// Makes a cell with a number, or a text that is aligned like one.
     pub(super) fn number(columns: u16, text: impl Into<String>, style: Style) -> Self {
         Self { right: true, ..Self::new(columns, text, style) }
     }
@@ -80,7 +80,7 @@ impl<'b> Canvas<'b> {
         Self { buffer, theme: Theme { color } }
     }
 
-    /// Puts a text at a place, cut to so many columns; how many it took.
+    /// Draws a text, cut to this many columns; returns the columns that it took.
     pub(super) fn put(&mut self, x: u16, y: u16, columns: u16, text: &str, style: Style) -> u16 {
         let columns = columns.min(self.buffer.area.right().saturating_sub(x));
         if columns == 0 || y >= self.buffer.area.bottom() {
@@ -105,8 +105,8 @@ impl<'b> Canvas<'b> {
         x
     }
 
-    /// Puts a row of cells into an area's first line, a column apart. The last cell that begins in
-    /// the area gets what is left of it.
+    /// Draws a row of cells in an area's first line, one column apart. The last cell gets the
+    /// remaining width.
     pub(super) fn row(&mut self, area: Rect, cells: &[Cell]) {
         let mut x = area.x;
         for (number, cell) in cells.iter().enumerate() {

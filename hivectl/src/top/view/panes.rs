@@ -1,4 +1,4 @@
-//! The three lists: what waits, what is stuck, and the agents.
+//! The three lists: waiting, stuck, and agents.
 
 use hive_core::time::Now;
 use hive_proto::v1::{Agent, Delivery, Question};
@@ -16,7 +16,7 @@ use crate::top::state::{Link, Pane, State};
 
 /// Columns for when; `in 23h 59m`.
 const WHEN: u16 = 10;
-/// Most columns for what it is, and for whose.
+/// Most columns for the kind of a row, and for its agent.
 const WORDS_MAX: u16 = 20;
 
 pub(super) fn panes(canvas: &mut Canvas<'_>, state: &State, now: Now, area: Rect) {
@@ -93,7 +93,7 @@ fn title(state: &State, pane: Pane, items: &[Item<'_>]) -> String {
     }
 }
 
-/// So many of each; where not all were read, how many there are.
+/// Formats counts; if not all rows were read, with their total.
 fn list_of(name: &str, counts: &[(usize, usize, &str)]) -> String {
     let told: Vec<String> = counts
         .iter()
@@ -116,7 +116,7 @@ fn list_of(name: &str, counts: &[(usize, usize, &str)]) -> String {
     format!("{name}: {}", if told.is_empty() { "nothing".to_owned() } else { told.join(", ") })
 }
 
-/// What a row says: what it is, whose, when, and more.
+/// The cells of a row.
 struct Said {
     what: String,
     who: String,

@@ -27,7 +27,7 @@ const WITH_COUNTS: u16 = 64;
 const WITH_TURN: u16 = 78;
 const WITH_MODEL: u16 = 100;
 
-/// The title of the list: how many agents, and what the columns are.
+/// Returns the title of the list, with the number of agents.
 pub(super) fn title(shown: usize, all: usize) -> String {
     if all > shown { format!("Agents: {shown} of {all}") } else { format!("Agents: {shown}") }
 }
@@ -126,7 +126,7 @@ impl Drawing<'_> {
     }
 }
 
-/// How full the window is, in hundredths.
+/// Returns how full the context window is, in hundredths.
 fn context(agent: &Agent) -> String {
     match (agent.context_tokens, agent.context_window_tokens) {
         (0, _) | (_, 0) => "-".to_owned(),

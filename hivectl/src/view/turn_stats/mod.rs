@@ -196,7 +196,7 @@ impl TurnStats {
     }
 }
 
-/// What is drawn over time: the title, the value of a slice, and its label.
+/// A plot over time: the title, the value of a slice, and its label.
 type Plot = (&'static str, fn(&Slice) -> u64, fn(u64) -> String);
 const PLOTS: [Plot; 2] = [
     ("turns over time", |slice| slice.turn_count, |count| count.to_string()),

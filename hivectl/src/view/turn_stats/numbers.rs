@@ -175,12 +175,12 @@ impl Numbers {
             .sum()
     }
 
-    /// How long half of them took at most.
+    /// Returns the longest duration of the faster half.
     pub(super) fn p50(&self) -> Option<String> {
         self.duration_p50_ms.map(spoken)
     }
 
-    /// How long 95 % of them took at most.
+    /// Returns the longest duration of the fastest 95 %.
     pub(super) fn p95(&self) -> Option<String> {
         self.duration_p95_ms.map(spoken)
     }

@@ -1,18 +1,18 @@
-//! Small drawings in a terminal: bars that lie, and columns that stand.
+//! Small drawings in a terminal: horizontal bars and vertical columns.
 //!
-//! Invariant: no line is wider than the terminal, as far as there is any room at all; what is not
-//! nothing is never drawn as nothing.
+//! Invariant: no line is wider than the terminal, unless it is too narrow for anything; a value
+//! above 0 is always visible.
 
 use hive_core::time::WallTime;
 
 use crate::output::style::Style;
 use crate::output::wrap::{cut, width};
 
-/// A bar is at most so long.
+/// Most columns of a bar.
 const BAR_COLUMNS: usize = 40;
-/// The names beside bars get at most so much.
+/// Most columns of a name beside a bar.
 const NAME_COLUMNS: usize = 40;
-/// Columns stand in so many lines.
+/// Lines of a column.
 const HEIGHT: u64 = 5;
 /// A column is at most so wide, with the space beside it.
 const COLUMN_WIDTH: usize = 3;
@@ -53,8 +53,8 @@ fn bar(count: u64, most: u64, room: usize, blocks: bool) -> String {
     bar
 }
 
-/// Columns that stand beside each other, under a label for the highest and over the times at which
-/// they begin and end.
+/// Draws columns side by side, below a label for the highest and above the times of their begin and
+/// end.
 pub(super) fn columns(
     values: &[u64],
     label: fn(u64) -> String,
@@ -97,7 +97,7 @@ pub(super) fn columns(
     lines.join("\n")
 }
 
-/// A character of which so many eighths are filled.
+/// Returns a character of which this many eighths are filled.
 fn filled(eighths: u64, blocks: bool) -> char {
     match (eighths, blocks) {
         (0, _) => ' ',
@@ -113,7 +113,7 @@ fn filled(eighths: u64, blocks: bool) -> char {
     }
 }
 
-/// The share of something in so many parts; at least one where there is anything.
+/// Returns the share of a count in parts; at least one for a count above 0.
 fn share(count: u64, most: u64, parts: u64) -> u64 {
     let share = u128::from(count) * u128::from(parts) / u128::from(most.max(1));
     u64::try_from(share).unwrap_or(parts).clamp(u64::from(count > 0), parts)

@@ -136,7 +136,7 @@ fn what_is_taken_is_gone_while_an_earlier_deletion_removes_the_heap() {
 #[test]
 fn memory_does_not_grow_with_the_entries_of_a_directory() {
     let Some(path) = std::env::var_os(CROWDED_ENV) else {
-        // In a process of its own, because that is what has a peak of memory.
+        // A peak of memory belongs to a process, so this needs one of its own.
         let dir = tempfile::tempdir().expect("a directory");
         let crowded = dir.path().join("tmp");
         fs::create_dir(&crowded).expect("a directory");

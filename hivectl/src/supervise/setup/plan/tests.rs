@@ -40,7 +40,7 @@ fn a_socket_path_that_linux_cannot_address_is_refused_up_front() {
     assert!(matches!(error, UpError::SocketTooLong { .. }), "{error}");
     assert_eq!(crate::error::Failure::from(error).exit(), crate::exit::Exit::Usage);
 
-    // So is that of the shell tools, which lies in the agent's home.
+    // The same holds for the socket of the shell tools, which is in the agent's home.
     let text = format!("[agents.ada]\nhome_dir = \"{}\"", "h".repeat(100));
     let error = plan(dir.path(), &text).expect_err("too long");
     assert!(
@@ -94,10 +94,10 @@ fn what_an_agent_has_left_in_its_directories_concerns_its_own_start_only() {
     assert!(made.agent(&name("eve")).is_ok());
     assert_eq!(made.agents[0].state_dir, root.join("own/a/work"));
     assert!(!made.hidden_from(&made.agents[2]).contains(&made.agents[0].home_dir.as_path()));
-    // The same plan has ada when her link is gone.
+    // The same plan has ada after her link is removed.
     std::fs::remove_file(root.join("own/a")).expect("a link");
     assert!(made.agent(&name("ada")).is_ok());
-    // What the operator alone can have caused is an error of the configuration.
+    // A cause that only the operator can have is an error of the configuration.
     std::fs::write(root.join("file"), "").expect("a file");
     let error = plan(&root, "[agents.ada]\nhome_dir = \"file/home\"\n").expect_err("refused");
     assert!(matches!(error, UpError::Directory { .. }), "{error}");
