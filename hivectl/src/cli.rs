@@ -141,7 +141,7 @@ mod tests {
         "turn list last",
     ];
 
-    fn look(command: &clap::Command, path: &str, free: &mut Vec<String>) {
+    fn collect_free(command: &clap::Command, path: &str, free: &mut Vec<String>) {
         let is_free = |argument: &&Arg| {
             let takes = argument.get_num_args().is_some_and(|count| count.takes_values());
             let offers = argument.get::<ArgValueCompleter>().is_some()
@@ -156,7 +156,7 @@ mod tests {
                 .map(|argument| format!("{path}{}", argument.get_id())),
         );
         for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
-            look(below, &format!("{path}{} ", below.get_name()), free);
+            collect_free(below, &format!("{path}{} ", below.get_name()), free);
         }
     }
 
@@ -165,7 +165,7 @@ mod tests {
         let mut command = Cli::command();
         command.build();
         let mut free = Vec::new();
-        look(&command, "", &mut free);
+        collect_free(&command, "", &mut free);
         free.sort();
         assert_eq!(free, FREE.map(str::to_owned), "give it a completer, or list it");
     }

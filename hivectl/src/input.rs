@@ -66,19 +66,19 @@ pub(crate) async fn confirm(question: &str) -> Result<bool, Failure> {
 /// A thread reads it, because a read of a terminal waits, and the descriptor's mode is left alone:
 /// other programs share it. The thread ends with the terminal, or with the process.
 pub(crate) fn typed() -> io::Result<Receiver<Vec<u8>>> {
-    let (tell, read) = mpsc::channel(READS_WAITING);
-    std::thread::Builder::new().name("keys".to_owned()).spawn(move || listen(&tell))?;
+    let (sender, read) = mpsc::channel(READS_WAITING);
+    std::thread::Builder::new().name("keys".to_owned()).spawn(move || listen(&sender))?;
     Ok(read)
 }
 
 /// Reads until the terminal is gone, or the receiver is dropped.
-fn listen(tell: &Sender<Vec<u8>>) {
+fn listen(sender: &Sender<Vec<u8>>) {
     let mut bytes = [0; 4096];
     loop {
         match rustix::io::read(rustix::stdio::stdin(), &mut bytes) {
             Ok(0) => return,
             Ok(count) => {
-                if tell.blocking_send(bytes[..count].to_vec()).is_err() {
+                if sender.blocking_send(bytes[..count].to_vec()).is_err() {
                     return;
                 }
             }

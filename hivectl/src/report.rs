@@ -39,7 +39,7 @@ mod tests {
 
     use super::*;
 
-    fn told(failure: &Failure) -> String {
+    fn reported(failure: &Failure) -> String {
         let mut text = Vec::new();
         write_report(&mut text, failure).expect("a vector takes everything");
         String::from_utf8(text).expect("text")
@@ -52,7 +52,7 @@ mod tests {
             "there is no agent `bbo`; did you mean `bob`?",
             None,
         );
-        insta::assert_snapshot!(told(&status.into()), @r"
+        insta::assert_snapshot!(reported(&status.into()), @r"
         error: there is no agent `bbo`; did you mean `bob`?
         reason: AGENT_NOT_FOUND
         hint: `hivectl agents` lists them
@@ -75,8 +75,8 @@ mod tests {
             hive_proto::status::refusal(Reason::FieldInvalid, "`name` is empty", None).into(),
             hive_proto::status::refusal(Reason::BodyTooLarge, "the body is too large", None).into(),
         ] {
-            let told = told(&failure);
-            assert!(told.lines().any(|line| line.starts_with("hint: ")), "{told}");
+            let reported = reported(&failure);
+            assert!(reported.lines().any(|line| line.starts_with("hint: ")), "{reported}");
         }
     }
 
@@ -85,13 +85,13 @@ mod tests {
         let wait = Some(std::time::Duration::from_millis(1500));
         let status =
             hive_proto::status::refusal(Reason::RateLimited, "600 a minute are allowed", wait);
-        assert!(told(&status.into()).ends_with("hint: try again in 1.5 s\n"));
+        assert!(reported(&status.into()).ends_with("hint: try again in 1.5 s\n"));
     }
 
     #[test]
     fn what_the_broker_says_cannot_steer_the_terminal() {
         let status = hive_proto::status::refusal(Reason::Internal, "\u{1b}[2J", None);
-        assert!(!told(&status.into()).contains('\u{1b}'));
+        assert!(!reported(&status.into()).contains('\u{1b}'));
     }
 
     #[test]

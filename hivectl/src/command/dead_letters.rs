@@ -47,9 +47,10 @@ impl DeadLetters {
 }
 
 /// The one dead letter with this id among them; a broadcast may have several.
-fn the_one(letters: &[Delivery], id: u64, agent: Option<&str>) -> Result<DeliveryKey, Failure> {
-    let of_id: Vec<&Delivery> = letters.iter().filter(|letter| letter.message.id == id).collect();
-    match of_id.as_slice() {
+fn find_key(letters: &[Delivery], id: u64, agent: Option<&str>) -> Result<DeliveryKey, Failure> {
+    let matching: Vec<&Delivery> =
+        letters.iter().filter(|letter| letter.message.id == id).collect();
+    match matching.as_slice() {
         [] => Err(Failure::NoDeadLetter { id, agent: agent.map(str::to_owned) }),
         [letter] => Ok(DeliveryKey { agent: letter.agent.clone(), message_id: id }),
         several => Err(Failure::SeveralDeadLetters {
@@ -92,7 +93,7 @@ impl Show {
         let broker = context.broker().await?;
         let letters: Vec<Delivery> =
             fetch::dead_letters(&broker, agent.unwrap_or_default(), fetch::ALL).await?;
-        let key = the_one(&letters, self.id, agent)?;
+        let key = find_key(&letters, self.id, agent)?;
         for letter in letters
             .iter()
             .filter(|letter| letter.message.id == key.message_id && letter.agent == key.agent)
@@ -144,6 +145,6 @@ impl Which {
                 .map(|letter| DeliveryKey { agent: letter.agent, message_id: letter.message.id })
                 .collect());
         }
-        self.ids.into_iter().map(|id| the_one(&letters, id, agent)).collect()
+        self.ids.into_iter().map(|id| find_key(&letters, id, agent)).collect()
     }
 }

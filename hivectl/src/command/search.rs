@@ -35,7 +35,7 @@ impl Search {
     pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let broker = context.broker().await?;
         let query = self.words.join(" ");
-        let words = SearchWords::of(&query);
+        let words = SearchWords::parse(&query);
         let mut hits = Vec::new();
         let mut left = self.limit;
         let mut page_token = String::new();

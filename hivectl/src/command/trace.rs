@@ -49,7 +49,7 @@ impl Trace {
             questions: message.question_id.into_iter().collect(),
             reminders: message.reminder_id.into_iter().collect(),
         };
-        let events: Vec<Event> = log.into_iter().filter(|event| journey.takes(event)).collect();
+        let events: Vec<Event> = log.into_iter().filter(|event| journey.includes(event)).collect();
         let first = events.first().and_then(|event| event.time);
         let mut hops = Vec::with_capacity(events.len());
         for event in events {
@@ -60,7 +60,7 @@ impl Trace {
                 (Some(_) | None, _) => 0,
             };
             hops.push(Hop {
-                what: told(&broker, &event).await?,
+                what: describe(&broker, &event).await?,
                 time: event.time,
                 sequence: event.sequence,
                 kind: event.kind,
@@ -87,7 +87,7 @@ struct Journey {
 
 impl Journey {
     /// Returns whether an event belongs to the journey, and adds its ids to it.
-    fn takes(&mut self, event: &Event) -> bool {
+    fn includes(&mut self, event: &Event) -> bool {
         let is_of =
             |id: Option<u64>, known: &BTreeSet<u64>| id.is_some_and(|id| known.contains(&id));
         let by_message = is_of(event.message_id, &self.messages);
@@ -114,7 +114,7 @@ impl Journey {
     }
 }
 
-async fn told(broker: &Broker, event: &Event) -> Result<String, Failure> {
+async fn describe(broker: &Broker, event: &Event) -> Result<String, Failure> {
     let agent = visible_line(event.agent.as_deref().unwrap_or("-"));
     let id = event.message_id.map(|id| format!("message {id}")).unwrap_or_default();
     let turn = event.turn_id.map(|id| format!("turn {id}")).unwrap_or_default();
@@ -124,9 +124,9 @@ async fn told(broker: &Broker, event: &Event) -> Result<String, Failure> {
         .as_deref()
         .map(|detail| format!(" ({})", visible_line(detail)))
         .unwrap_or_default();
-    let words = match event.kind.as_deref().unwrap_or("-") {
-        "message_accepted" => return accepted(broker, event).await,
-        "turn_ended" => return ended(broker, event, &agent).await,
+    let sentence = match event.kind.as_deref().unwrap_or("-") {
+        "message_accepted" => return describe_accepted(broker, event).await,
+        "turn_ended" => return describe_ended(broker, event, &agent).await,
         "delivery_leased" => format!("{id} handed to {agent}, {turn}"),
         "delivery_acked" => format!("{id} done by {agent}"),
         "delivery_returned" => format!("{id} back in the inbox of {agent}{detail}"),
@@ -138,7 +138,7 @@ async fn told(broker: &Broker, event: &Event) -> Result<String, Failure> {
         "delivery_superseded" => format!("{id} for {agent} superseded{detail}"),
         "turn_begun" => format!("{agent} begins {turn}"),
         "question_asked" | "question_answered" | "question_expired" | "question_cancelled" => {
-            return asked(broker, event).await;
+            return describe_question(broker, event).await;
         }
         "reminder_set" => format!("{reminder} set by {agent}{detail}"),
         "reminder_fired" => format!("{reminder} of {agent} fired"),
@@ -151,10 +151,10 @@ async fn told(broker: &Broker, event: &Event) -> Result<String, Failure> {
             format!("{} {}{detail}", kind.replace('_', " "), about.join(", "))
         }
     };
-    Ok(words)
+    Ok(sentence)
 }
 
-async fn accepted(broker: &Broker, event: &Event) -> Result<String, Failure> {
+async fn describe_accepted(broker: &Broker, event: &Event) -> Result<String, Failure> {
     let Some(id) = event.message_id else { return Ok("a message was accepted".to_owned()) };
     let message: Message = fetch::message(broker, id).await?;
     let body = beginning(&message.preview());
@@ -162,7 +162,7 @@ async fn accepted(broker: &Broker, event: &Event) -> Result<String, Failure> {
     Ok(format!("message {id} accepted, {from} to {to}: {body}"))
 }
 
-async fn asked(broker: &Broker, event: &Event) -> Result<String, Failure> {
+async fn describe_question(broker: &Broker, event: &Event) -> Result<String, Failure> {
     let Some(id) = event.question_id else {
         return Ok("a question was asked or closed".to_owned());
     };
@@ -186,7 +186,7 @@ fn beginning(text: &str) -> String {
     beginning
 }
 
-async fn ended(broker: &Broker, event: &Event, agent: &str) -> Result<String, Failure> {
+async fn describe_ended(broker: &Broker, event: &Event, agent: &str) -> Result<String, Failure> {
     let Some(turn_id) = event.turn_id else { return Ok(format!("{agent} ends a turn")) };
     let turn: Turn = fetch::turn(broker, turn_id).await?;
     Ok(format!("{agent} ends turn {turn_id}: {}", turn.ending()))

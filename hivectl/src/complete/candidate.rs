@@ -25,7 +25,7 @@ impl Candidate {
     }
 
     /// An id, or another word, that is explained.
-    pub(super) fn told(value: impl ToString, about: &str) -> Self {
+    pub(super) fn described(value: impl ToString, about: &str) -> Self {
         let line = visible_line(about.trim_end());
         let mut short: String = line.chars().take(ABOUT_CHARS).collect();
         if short.len() < line.len() {
@@ -78,12 +78,12 @@ mod tests {
 
     #[test]
     fn what_is_told_is_short_and_harmless() {
-        let told = Candidate::told(7, "two\nlines \u{1b}[2J\n");
+        let candidate = Candidate::described(7, "two\nlines \u{1b}[2J\n");
         assert_eq!(
-            told,
+            candidate,
             Candidate { value: "7".to_owned(), about: Some("two⏎lines \\u{1b}[2J".to_owned()) }
         );
-        let long = Candidate::told(7, &"ä".repeat(61)).about.expect("it is told");
+        let long = Candidate::described(7, &"ä".repeat(61)).about.expect("it is told");
         assert_eq!(long, format!("{}…", "ä".repeat(59)));
     }
 

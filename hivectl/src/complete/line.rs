@@ -44,10 +44,10 @@ impl Line {
     pub(super) fn given() -> Self {
         let words = std::env::args_os().skip_while(|arg| arg != BEGIN).skip(1).collect();
         let index = std::env::var(INDEX_ENV).ok().and_then(|index| index.parse().ok());
-        Self::of(words, index)
+        Self::parse(words, index)
     }
 
-    fn of(mut words: Vec<OsString>, index: Option<usize>) -> Self {
+    fn parse(mut words: Vec<OsString>, index: Option<usize>) -> Self {
         let cursor = index.unwrap_or_else(|| words.len().saturating_sub(1));
         if cursor < words.len() {
             words.remove(cursor);
@@ -142,7 +142,7 @@ mod tests {
 
     fn line(words: &[&str]) -> Line {
         set_grammar(Cli::command);
-        Line::of(words.iter().map(OsString::from).collect(), None)
+        Line::parse(words.iter().map(OsString::from).collect(), None)
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
         let held = line(&["hivectl", "turn", "release", "bob", "12", "1"]);
         assert_eq!(held.value::<String>("agent").as_deref(), Some("bob"));
         assert!(held.has(12) && !held.has(1));
-        let answer = Line::of(
+        let answer = Line::parse(
             ["hivectl", "answer", "30", "--choice", "y", "text"].map(OsString::from).to_vec(),
             Some(4),
         );

@@ -29,12 +29,12 @@ where
 {
     ArgValueCompleter::new(move |current: &OsStr| -> Vec<CompletionCandidate> {
         let line = Line::given();
-        fitting(current, asked(&line, &read).unwrap_or_default())
+        fitting(current, ask(&line, &read).unwrap_or_default())
     })
 }
 
 /// Returns the broker's candidates; `None` without an answer in time.
-fn asked<R, F>(line: &Line, read: R) -> Option<Vec<Candidate>>
+fn ask<R, F>(line: &Line, read: R) -> Option<Vec<Candidate>>
 where
     R: Fn(Broker, Line) -> F,
     F: Future<Output = Result<Vec<Candidate>, Failure>>,

@@ -28,8 +28,8 @@ pub(crate) const VARIABLE: &str = "COMPLETE";
 pub(crate) fn answer(command: fn() -> clap::Command) -> Option<ExitCode> {
     let here = std::env::current_dir().ok();
     line::set_grammar(command);
-    let asked = CompleteEnv::with_factory(command).var(VARIABLE);
-    match asked.try_complete(line::apart(std::env::args_os().collect()), here.as_deref()) {
+    let ask = CompleteEnv::with_factory(command).var(VARIABLE);
+    match ask.try_complete(line::apart(std::env::args_os().collect()), here.as_deref()) {
         Ok(false) => None,
         Ok(true) => Some(ExitCode::SUCCESS),
         // The output goes into the line that is being typed, so it has no error.

@@ -76,12 +76,12 @@ pub(crate) fn dead_letters() -> ArgValueCompleter {
 pub(crate) fn messages() -> ArgValueCompleter {
     live(|broker, _| async move {
         let messages: Vec<Message> = fetch::messages(&broker, 0, MESSAGES_MAX).await?;
-        let told = |message: Message| {
+        let candidate = |message: Message| {
             let about =
                 format!("{} to {}: {}", message.from, message.recipients.join(", "), message.body);
-            Candidate::told(message.id, &about)
+            Candidate::described(message.id, &about)
         };
-        Ok(messages.into_iter().map(told).collect())
+        Ok(messages.into_iter().map(candidate).collect())
     })
 }
 
@@ -91,12 +91,12 @@ fn candidates(
     deliveries: Vec<Delivery>,
     about: impl Fn(&str, &Message) -> String,
 ) -> Vec<Candidate> {
-    let told = |delivery: Delivery| {
+    let candidate = |delivery: Delivery| {
         let message = Message::from(delivery.message.unwrap_or_default());
         (!line.has(message.id))
-            .then(|| Candidate::told(message.id, &about(&delivery.agent, &message)))
+            .then(|| Candidate::described(message.id, &about(&delivery.agent, &message)))
     };
-    deliveries.into_iter().filter_map(told).collect()
+    deliveries.into_iter().filter_map(candidate).collect()
 }
 
 fn sender_and_body(_: &str, message: &Message) -> String {
@@ -112,11 +112,11 @@ pub(crate) fn questions() -> ArgValueCompleter {
         for whose in [Whose::target(OPERATOR), Whose::default()] {
             questions.extend(fetch::questions(&broker, &whose, &open, ROWS_MAX).await?);
         }
-        let told = |Question { id, asker, target, text, .. }| {
+        let candidate = |Question { id, asker, target, text, .. }| {
             let whom = if target == OPERATOR { String::new() } else { format!(" {target}") };
-            Candidate::told(id, &format!("{asker} asks{whom}: {text}"))
+            Candidate::described(id, &format!("{asker} asks{whom}: {text}"))
         };
-        Ok(questions.into_iter().filter(|question| !line.has(question.id)).map(told).collect())
+        Ok(questions.into_iter().filter(|question| !line.has(question.id)).map(candidate).collect())
     })
 }
 
@@ -125,12 +125,12 @@ pub(crate) fn options() -> ArgValueCompleter {
     live(|broker, line| async move {
         let Some(question_id) = line.value::<u64>("id") else { return Ok(Vec::new()) };
         let options = fetch::question::<Question>(&broker, question_id).await?.options;
-        let offered = |(place, option): (usize, &String)| {
+        let offered = |(number, option): (usize, &String)| {
             if is_plain(option) {
                 return Some(Candidate::word(option));
             }
             // If the number is itself an option, it cannot stand for another one.
-            (!options.contains(&place.to_string())).then(|| Candidate::told(place, option))
+            (!options.contains(&number.to_string())).then(|| Candidate::described(number, option))
         };
         Ok((1..).zip(&options).filter_map(offered).collect())
     })
@@ -140,9 +140,10 @@ pub(crate) fn reminders() -> ArgValueCompleter {
     live(|broker, line| async move {
         let pending = [ReminderState::Pending];
         let reminders: Vec<Reminder> = fetch::reminders(&broker, "", &pending, ROWS_MAX).await?;
-        let told =
-            |Reminder { id, agent, body, .. }| Candidate::told(id, &format!("of {agent}: {body}"));
-        Ok(reminders.into_iter().filter(|reminder| !line.has(reminder.id)).map(told).collect())
+        let candidate = |Reminder { id, agent, body, .. }| {
+            Candidate::described(id, &format!("of {agent}: {body}"))
+        };
+        Ok(reminders.into_iter().filter(|reminder| !line.has(reminder.id)).map(candidate).collect())
     })
 }
 
@@ -182,7 +183,7 @@ pub(crate) fn open_turns() -> ArgValueCompleter {
 }
 
 fn of_turn(turn: &Turn) -> Candidate {
-    Candidate::told(turn.id, &format!("of {}: {}", turn.agent, turn.ending()))
+    Candidate::described(turn.id, &format!("of {}: {}", turn.agent, turn.ending()))
 }
 
 pub(crate) fn tool_groups() -> ArgValueCompleter {

@@ -15,12 +15,12 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) fn begin(line: &str) -> Self {
         let mut progress = Self { shown: io::stderr().is_terminal().then(String::new) };
-        progress.tell(line);
+        progress.show(line);
         progress
     }
 
     /// Replaces the line.
-    pub(crate) fn tell(&mut self, line: &str) {
+    pub(crate) fn show(&mut self, line: &str) {
         let Some(shown) = self.shown.as_mut().filter(|shown| *shown != line) else { return };
         // Overwrites the rest with spaces, which every terminal understands.
         let rest = shown.chars().count().saturating_sub(line.chars().count());
@@ -33,6 +33,6 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.tell("");
+        self.show("");
     }
 }

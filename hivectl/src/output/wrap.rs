@@ -15,7 +15,7 @@ pub(crate) fn width(text: &str) -> usize {
 
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let text = visible_block(text.trim_end_matches('\n')).replace('\t', "    ");
-    text.split('\n').flat_map(|line| one(line, columns.max(2))).collect()
+    text.split('\n').flat_map(|line| wrap_line(line, columns.max(2))).collect()
 }
 
 /// Cuts a line to a width; its characters are visible already.
@@ -23,11 +23,11 @@ pub(crate) fn cut(line: &str, columns: usize) -> String {
     if width(line) <= columns {
         return line.to_owned();
     }
-    let (mut kept, mut taken) = (String::new(), 0);
+    let (mut kept, mut used) = (String::new(), 0);
     for grapheme in Span::raw(line).styled_graphemes(Style::new()) {
-        taken += width(grapheme.symbol);
+        used += width(grapheme.symbol);
         // One column is the ellipsis's.
-        if taken >= columns {
+        if used >= columns {
             break;
         }
         kept.push_str(grapheme.symbol);
@@ -36,25 +36,25 @@ pub(crate) fn cut(line: &str, columns: usize) -> String {
     kept
 }
 
-fn one(line: &str, columns: usize) -> Vec<String> {
+fn wrap_line(line: &str, columns: usize) -> Vec<String> {
     let mut lines = Vec::new();
-    let (mut current, mut taken) = (String::new(), 0);
+    let (mut current, mut used) = (String::new(), 0);
     // The last place for a line break, in bytes.
     let mut space = None;
     let span = Span::raw(line);
     for grapheme in span.styled_graphemes(Style::new()) {
         let wide = width(grapheme.symbol);
-        if taken + wide > columns {
+        if used + wide > columns {
             let rest = match space {
                 Some(at) => current.split_off(at),
                 None => String::new(),
             };
             let rest = rest.trim_start().to_owned();
             lines.push(current.trim_end().to_owned());
-            (taken, current, space) = (width(&rest), rest, None);
+            (used, current, space) = (width(&rest), rest, None);
         }
         current.push_str(grapheme.symbol);
-        taken += wide;
+        used += wide;
         if grapheme.symbol == " " && !current.trim().is_empty() {
             space = Some(current.len());
         }

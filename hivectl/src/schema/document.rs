@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn every_field_is_described() {
-        fn look(at: &str, value: &Value) {
+        fn check(at: &str, value: &Value) {
             for (name, field) in
                 value.get("properties").and_then(Value::as_object).into_iter().flatten()
             {
@@ -97,12 +97,12 @@ mod tests {
             }
             for (name, part) in value.get("$defs").and_then(Value::as_object).into_iter().flatten()
             {
-                look(&format!("{at}, {name}"), part);
+                check(&format!("{at}, {name}"), part);
             }
         }
         for (name, schema) in documents() {
             assert!(schema["description"].is_string(), "{name}");
-            look(name, &schema);
+            check(name, &schema);
         }
     }
 }

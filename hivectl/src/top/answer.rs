@@ -97,10 +97,10 @@ impl Form {
 
     fn choose(&mut self, c: char) {
         // `1` is the first one; a space means the one that the arrows are at.
-        let place = if c == ' ' { self.at } else { ('1'..c).count() };
-        if place < self.wording.options.len() {
-            self.at = place;
-            self.toggle(place);
+        let index = if c == ' ' { self.at } else { ('1'..c).count() };
+        if index < self.wording.options.len() {
+            self.at = index;
+            self.toggle(index);
         } else {
             self.fault = Some(format!("there is no option {c}"));
         }
@@ -113,20 +113,20 @@ impl Form {
         }
     }
 
-    fn toggle(&mut self, place: usize) {
-        if self.chosen.remove(&place) {
+    fn toggle(&mut self, index: usize) {
+        if self.chosen.remove(&index) {
             return;
         }
         if !self.wording.multi {
             self.chosen.clear();
         }
-        self.chosen.insert(place);
+        self.chosen.insert(index);
     }
 
     fn send(&mut self) -> Filled {
         let options = self.wording.options.iter().enumerate();
         let choices = options
-            .filter(|(place, _)| self.chosen.contains(place))
+            .filter(|(index, _)| self.chosen.contains(index))
             .map(|(_, option)| option.clone())
             .collect();
         match self.wording.accept(&Answer { choices, text: self.field.text().to_owned() }) {

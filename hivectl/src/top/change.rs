@@ -71,7 +71,7 @@ impl Change {
     }
 
     /// Returns the question to confirm it; `None` if it needs no confirmation.
-    pub(crate) fn doubt(&self) -> Option<String> {
+    pub(crate) fn confirmation(&self) -> Option<String> {
         match self {
             Self::CancelQuestion { question } => {
                 Some(format!("cancel question {question}? its asker is told (y/n)"))
@@ -170,7 +170,7 @@ impl Changes {
             return None;
         }
         let asked = match self.unknown.iter().position(|asked| asked.change == change) {
-            Some(place) => self.unknown.remove(place),
+            Some(index) => self.unknown.remove(index),
             None => {
                 self.count += 1;
                 Asked { change, request_id: format!("{}-{}", self.seed, self.count) }

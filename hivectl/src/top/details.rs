@@ -89,28 +89,28 @@ impl Details {
 /// Shows a row in full, if it is still there.
 pub(crate) fn open(state: &State, key: Key, now: Now) -> Option<Details> {
     let item = state.hive.find(&key)?;
-    let (title, pieces) = composed(state, item, now);
+    let (title, pieces) = compose(state, item, now);
     Some(Details { key, title, pieces, first: 0, gone: false })
 }
 
 pub(crate) fn refresh(details: &mut Details, state: &State, now: Now) {
     match state.hive.find(&details.key) {
-        Some(item) => (details.title, details.pieces) = composed(state, item, now),
+        Some(item) => (details.title, details.pieces) = compose(state, item, now),
         None => details.gone = true,
     }
 }
 
-fn composed(state: &State, item: Item<'_>, now: Now) -> (String, Vec<Piece>) {
-    let telling = Telling { state, now };
+fn compose(state: &State, item: Item<'_>, now: Now) -> (String, Vec<Piece>) {
+    let composer = Composer { state, now };
     match item {
         Item::Question(question) => {
-            (format!("question {}", question.id), telling.question(question))
+            (format!("question {}", question.id), composer.question(question))
         }
-        Item::Mail(delivery) => (named("message", delivery), telling.delivery(delivery)),
-        Item::DeadLetter(delivery) => (named("dead letter", delivery), telling.delivery(delivery)),
-        Item::Held(delivery) => (named("held message", delivery), telling.delivery(delivery)),
+        Item::Mail(delivery) => (named("message", delivery), composer.delivery(delivery)),
+        Item::DeadLetter(delivery) => (named("dead letter", delivery), composer.delivery(delivery)),
+        Item::Held(delivery) => (named("held message", delivery), composer.delivery(delivery)),
         Item::Login(agent) | Item::Parked(agent) | Item::Agent(agent) => {
-            (format!("agent {}", agent.name), telling.agent(agent))
+            (format!("agent {}", agent.name), composer.agent(agent))
         }
     }
 }
@@ -129,12 +129,12 @@ pub(crate) fn cause(park: &Park) -> String {
     word(park.cause().as_str_name(), "TURN_OUTCOME_")
 }
 
-struct Telling<'s> {
+struct Composer<'s> {
     state: &'s State,
     now: Now,
 }
 
-impl Telling<'_> {
+impl Composer<'_> {
     fn time(&self, time: Option<Wire>) -> String {
         let now = Timestamp::from_millisecond(self.now.wall.0).unwrap_or_default();
         time::of_wire(time)
@@ -229,7 +229,7 @@ impl Telling<'_> {
             Piece::Field("dead letters", agent.dead_count.to_string()),
         ];
         pieces.extend(number("turn", agent.open_turn_id));
-        if let Some(words) = isolation::words(agent.isolation()) {
+        if let Some(words) = isolation::label(agent.isolation()) {
             pieces.push(Piece::Field("isolation", words.to_owned()));
         }
         pieces.extend(

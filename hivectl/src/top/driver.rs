@@ -139,7 +139,7 @@ impl Driver {
 
     /// Waits a little for pending changes, and reports those that failed.
     async fn finish(mut self) {
-        let told = async {
+        let reported = async {
             while let Some(done) = self.changes.join_next().await {
                 if let Ok(Event::Changed(asked, Outcome::Refused(why) | Outcome::Unknown(why))) =
                     done
@@ -148,7 +148,7 @@ impl Driver {
                 }
             }
         };
-        if tokio::time::timeout(QUIT_PATIENCE, told).await.is_err() {
+        if tokio::time::timeout(QUIT_PATIENCE, reported).await.is_err() {
             note("the broker has not answered yet; `hivectl events` tells what it did");
         }
     }

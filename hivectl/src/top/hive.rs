@@ -122,7 +122,7 @@ pub(crate) struct Hive {
 }
 
 impl Hive {
-    pub(crate) fn take(&mut self, reading: Reading) {
+    pub(crate) fn apply(&mut self, reading: Reading) {
         let Reading { status, agents, mail, dead_letters, held, questions, loose_ends } = reading;
         self.status = status;
         if let Some(agents) = agents {

@@ -41,8 +41,9 @@ impl Link {
     /// Listens to this broker, and to the one that comes after it.
     pub(super) async fn open(context: &Context, broker: &Broker) -> Result<Self, Failure> {
         let stream = watch(broker.clone(), context.timeout, String::new(), None).await?.0;
-        let (tell, heard) = mpsc::channel(EVENTS_WAITING);
-        let listener = Listener { socket: context.socket.clone(), timeout: context.timeout, tell };
+        let (sender, heard) = mpsc::channel(EVENTS_WAITING);
+        let listener =
+            Listener { socket: context.socket.clone(), timeout: context.timeout, sender };
         Ok(Self {
             heard,
             _listening: AbortOnDropHandle::new(spawn("event listener", listener.listen(stream))),
@@ -58,7 +59,7 @@ impl Link {
 struct Listener {
     socket: PathBuf,
     timeout: Duration,
-    tell: Sender<Heard>,
+    sender: Sender<Heard>,
 }
 
 impl Listener {
@@ -79,7 +80,7 @@ impl Listener {
                 Err(status) => Heard::Lost(Failure::from(status).to_string()),
             };
             let lost = matches!(heard, Heard::Lost(_));
-            if self.tell.send(heard).await.is_err() {
+            if self.sender.send(heard).await.is_err() {
                 return;
             }
             if lost {
@@ -97,12 +98,12 @@ impl Listener {
             pause = (pause * 2).min(RECONNECT_LONGEST);
             let heard = match self.connect().await {
                 Ok((broker, stream)) => {
-                    self.tell.send(Heard::Back(broker)).await.ok()?;
+                    self.sender.send(Heard::Back(broker)).await.ok()?;
                     return Some(stream);
                 }
                 Err(failure) => Heard::Lost(failure.to_string()),
             };
-            self.tell.send(heard).await.ok()?;
+            self.sender.send(heard).await.ok()?;
         }
     }
 

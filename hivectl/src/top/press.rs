@@ -43,20 +43,20 @@ pub(crate) fn press(state: &mut State, key: Key, now: Now, actions: &mut Vec<Act
     match state.dialog.take() {
         // Any key closes it.
         Some(Dialog::Help) => {}
-        Some(Dialog::Doubt(change)) => doubt(state, change, &key, actions),
+        Some(Dialog::Confirm(change)) => confirm(state, change, &key, actions),
         Some(Dialog::Answer(form)) => fill(state, form, key, actions),
         None if state.details.is_some() => read(state, &key, actions),
         None => choose(state, &key, now, actions),
     }
 }
 
-fn doubt(state: &mut State, change: Change, key: &Key, actions: &mut Vec<Action>) {
+fn confirm(state: &mut State, change: Change, key: &Key, actions: &mut Vec<Action>) {
     if matches!(key, Key::Char('y' | 'Y')) {
         begin(state, change, actions);
     } else if matches!(key, Key::Char('n' | 'N' | 'q') | Key::Escape) {
         state.say(Tone::Plain, "left as it is");
     } else {
-        state.dialog = Some(Dialog::Doubt(change));
+        state.dialog = Some(Dialog::Confirm(change));
     }
 }
 
@@ -79,7 +79,7 @@ fn fill(state: &mut State, mut form: Box<Form>, key: Key, actions: &mut Vec<Acti
 }
 
 /// Returns the direction of a key, or of a letter with the same effect.
-fn moved(key: &Key) -> Option<Move> {
+fn direction(key: &Key) -> Option<Move> {
     match key {
         Key::Move(to) => Some(*to),
         Key::Char('k') => Some(Move::Up),
@@ -115,7 +115,7 @@ fn rows(to: Move, page: usize) -> isize {
 }
 
 fn read(state: &mut State, key: &Key, actions: &mut Vec<Action>) {
-    if let Some(to) = moved(key) {
+    if let Some(to) = direction(key) {
         if let Some(shown) = &mut state.details {
             shown.scroll(rows(to, Details::room(state.size.1)), state.size);
         }
@@ -137,12 +137,12 @@ fn read(state: &mut State, key: &Key, actions: &mut Vec<Action>) {
 }
 
 fn choose(state: &mut State, key: &Key, now: Now, actions: &mut Vec<Action>) {
-    if let Some(to) = moved(key) {
+    if let Some(to) = direction(key) {
         return state.step(rows(to, usize::from(state.rows()[state.focus as usize])));
     }
     match key {
-        Key::Tab => state.focus = turned(state.focus, 1),
-        Key::BackTab => state.focus = turned(state.focus, 2),
+        Key::Tab => state.focus = next_pane(state.focus, 1),
+        Key::BackTab => state.focus = next_pane(state.focus, 2),
         Key::Char('?') => state.dialog = Some(Dialog::Help),
         Key::Char('q') => actions.push(Action::Quit),
         Key::Enter => {
@@ -161,7 +161,7 @@ fn choose(state: &mut State, key: &Key, now: Now, actions: &mut Vec<Action>) {
     }
 }
 
-fn turned(pane: Pane, by: usize) -> Pane {
+fn next_pane(pane: Pane, by: usize) -> Pane {
     Pane::ALL[(pane as usize + by) % Pane::ALL.len()]
 }
 
@@ -182,32 +182,32 @@ fn act(state: &mut State, letter: char, actions: &mut Vec<Action>) {
     let Some(item) = state.hive.find(&name) else {
         return state.say(Tone::Plain, "it is gone: somebody else was faster");
     };
-    match meant(letter, item) {
-        Ok(Meant::Answer(form)) => {
+    match effect(letter, item) {
+        Ok(Effect::Answer(form)) => {
             let draft = state.draft.take().filter(|draft| draft.question == form.question);
             state.dialog = Some(Dialog::Answer(Box::new(draft.unwrap_or(form))));
         }
-        Ok(Meant::Change(change)) if change.doubt().is_some() => {
-            state.dialog = Some(Dialog::Doubt(change));
+        Ok(Effect::Change(change)) if change.confirmation().is_some() => {
+            state.dialog = Some(Dialog::Confirm(change));
         }
-        Ok(Meant::Change(change)) => begin(state, change, actions),
+        Ok(Effect::Change(change)) => begin(state, change, actions),
         Err(words) => state.say(Tone::Plain, words),
     }
 }
 
-enum Meant {
+enum Effect {
     Answer(Form),
     Change(Change),
 }
 
 /// Returns the meaning of a letter on a row, or why it has none.
-fn meant(letter: char, item: Item<'_>) -> Result<Meant, String> {
+fn effect(letter: char, item: Item<'_>) -> Result<Effect, String> {
     let settle = |how, delivery: &Delivery| {
         let (agent, message) = (delivery.agent.clone(), message_id(delivery));
         Change::Settle { how, agent, message }
     };
     let change = match (letter, item) {
-        ('a', Item::Question(question)) => return Ok(Meant::Answer(Form::new(question))),
+        ('a', Item::Question(question)) => return Ok(Effect::Answer(Form::new(question))),
         ('c', Item::Question(question)) => Change::CancelQuestion { question: question.id },
         ('c', Item::Agent(agent) | Item::Parked(agent) | Item::Login(agent)) => {
             match agent.open_turn_id {
@@ -237,7 +237,7 @@ fn meant(letter: char, item: Item<'_>) -> Result<Meant, String> {
             return Err(format!("`{letter}` {what}; choose one first"));
         }
     };
-    Ok(Meant::Change(change))
+    Ok(Effect::Change(change))
 }
 
 fn begin(state: &mut State, change: Change, actions: &mut Vec<Action>) {

@@ -66,9 +66,9 @@ fn restore() {
 }
 
 fn restore_on_panic() {
-    let tell = std::panic::take_hook();
+    let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         restore();
-        tell(panic);
+        default_hook(panic);
     }));
 }

@@ -27,7 +27,7 @@ impl Pane {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct Choice {
     pub(crate) key: Option<Key>,
     pub(crate) index: usize,
     /// Whether the row that was chosen went away by itself, so that this one was never chosen.
@@ -63,7 +63,7 @@ pub(crate) struct Note {
 #[derive(Debug)]
 pub(crate) enum Dialog {
     Help,
-    Doubt(Change),
+    Confirm(Change),
     Answer(Box<Form>),
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct State {
     /// Columns and lines.
     pub(crate) size: (u16, u16),
     pub(crate) focus: Pane,
-    places: [Place; 3],
+    choices: [Choice; 3],
     pub(crate) details: Option<Details>,
     pub(crate) dialog: Option<Dialog>,
     /// A form that was left or sent, in case it is taken up again.
@@ -97,7 +97,7 @@ impl State {
             changes: Changes::new(seed),
             size,
             focus: Pane::Waiting,
-            places: Default::default(),
+            choices: Default::default(),
             details: None,
             dialog: None,
             draft: None,
@@ -119,15 +119,15 @@ impl State {
         layout::rows(self.size.1, Pane::ALL.map(|pane| self.items(pane).len()))
     }
 
-    pub(crate) fn place(&self, pane: Pane) -> &Place {
-        &self.places[pane as usize]
+    pub(crate) fn choice(&self, pane: Pane) -> &Choice {
+        &self.choices[pane as usize]
     }
 
     /// Returns the object of keys: the row in full, else the chosen row.
     pub(crate) fn subject(&self) -> Option<Key> {
         match &self.details {
             Some(details) => Some(details.key.clone()),
-            None => self.place(self.focus).key.clone(),
+            None => self.choice(self.focus).key.clone(),
         }
     }
 
@@ -138,29 +138,29 @@ impl State {
     /// Returns whether the chosen row replaced one that disappeared; after this call it counts as
     /// chosen.
     pub(crate) fn slipped(&mut self) -> bool {
-        self.details.is_none() && std::mem::take(&mut self.places[self.focus as usize].slipped)
+        self.details.is_none() && std::mem::take(&mut self.choices[self.focus as usize].slipped)
     }
 
     /// Moves the choice by this many rows, within the pane.
     pub(crate) fn step(&mut self, by: isize) {
         let keys: Vec<Key> = self.items(self.focus).iter().map(Item::key).collect();
-        let place = &mut self.places[self.focus as usize];
-        let index = place.index.saturating_add_signed(by).min(keys.len().saturating_sub(1));
-        *place = Place { key: keys.into_iter().nth(index), index, slipped: false };
+        let choice = &mut self.choices[self.focus as usize];
+        let index = choice.index.saturating_add_signed(by).min(keys.len().saturating_sub(1));
+        *choice = Choice { key: keys.into_iter().nth(index), index, slipped: false };
     }
 
     /// Puts the choice of each pane on the rows that are there now.
-    pub(crate) fn settle_places(&mut self) {
+    pub(crate) fn settle_choices(&mut self) {
         for pane in Pane::ALL {
             let keys: Vec<Key> = self.items(pane).iter().map(Item::key).collect();
-            let old = std::mem::take(&mut self.places[pane as usize]);
+            let old = std::mem::take(&mut self.choices[pane as usize]);
             let found = keys.iter().position(|key| Some(key) == old.key.as_ref());
             let index = found.unwrap_or_else(|| old.index.min(keys.len().saturating_sub(1)));
             // A row that disappeared by a change of this screen was not lost.
             let slipped =
                 found.is_none() && old.key.as_ref().is_some_and(|key| !self.changes.settle(key));
             let key = keys.into_iter().nth(index);
-            self.places[pane as usize] = Place {
+            self.choices[pane as usize] = Choice {
                 slipped: key.is_some() && (slipped || old.slipped && found.is_some()),
                 key,
                 index,
@@ -169,7 +169,7 @@ impl State {
     }
 
     /// Focuses the first pane that has rows, when the screen is shown for the first time.
-    pub(crate) fn look_around(&mut self) {
+    pub(crate) fn focus_first_filled(&mut self) {
         let full = Pane::ALL.into_iter().find(|pane| !self.items(*pane).is_empty());
         self.focus = full.unwrap_or(Pane::Agents);
     }

@@ -19,15 +19,15 @@ pub(crate) struct Branch {
 
 /// The lines of the tree of these agents, from the top.
 pub(crate) fn branches(agents: &[Agent]) -> Vec<Branch> {
-    let places: BTreeMap<&str, usize> =
-        agents.iter().enumerate().map(|(place, agent)| (agent.name.as_str(), place)).collect();
+    let indices: BTreeMap<&str, usize> =
+        agents.iter().enumerate().map(|(index, agent)| (agent.name.as_str(), index)).collect();
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); agents.len()];
     let mut roots = Vec::new();
     // By name, as the map has them.
-    for &place in places.values() {
-        match places.get(agents[place].parent.as_str()) {
-            Some(parent) => children[*parent].push(place),
-            None => roots.push(place),
+    for &index in indices.values() {
+        match indices.get(agents[index].parent.as_str()) {
+            Some(parent) => children[*parent].push(index),
+            None => roots.push(index),
         }
     }
     let mut grown = Growth {
@@ -35,7 +35,7 @@ pub(crate) fn branches(agents: &[Agent]) -> Vec<Branch> {
         seen: vec![false; agents.len()],
         branches: Vec::with_capacity(agents.len()),
     };
-    for root in roots.into_iter().chain(places.into_values()) {
+    for root in roots.into_iter().chain(indices.into_values()) {
         grown.grow(root);
     }
     grown.branches

@@ -81,7 +81,7 @@ pub(crate) fn update(state: &mut State, event: Event, now: Now) -> Vec<Action> {
         Event::Missed => state.reads.want_all(),
         Event::Read(reading) => {
             state.reads.end(true, now.boot);
-            take(state, *reading, now);
+            apply(state, *reading, now);
         }
         Event::NotRead(why) => {
             state.reads.end(false, now.boot);
@@ -96,14 +96,14 @@ pub(crate) fn update(state: &mut State, event: Event, now: Now) -> Vec<Action> {
     actions
 }
 
-fn take(state: &mut State, reading: Reading, now: Now) {
+fn apply(state: &mut State, reading: Reading, now: Now) {
     let first = matches!(state.link, Link::Beginning);
-    state.hive.take(reading);
+    state.hive.apply(reading);
     if first {
         state.link = Link::Up;
-        state.look_around();
+        state.focus_first_filled();
     }
-    state.settle_places();
+    state.settle_choices();
     if let Some(Dialog::Answer(form)) = &mut state.dialog
         && state.hive.find(&Name::Question(form.question)).is_none()
     {
@@ -140,11 +140,11 @@ fn changed(state: &mut State, asked: &Asked, outcome: &Outcome) {
             state.say(Tone::Bad, format!("{}: {why}", change.describe().failed));
         }
         Outcome::Unknown(why) => {
-            let words = format!(
+            let text = format!(
                 "nobody knows ({}?): {why}; press the key again, it is not done twice",
                 change.describe().done
             );
-            state.say(Tone::Bad, words);
+            state.say(Tone::Bad, text);
         }
     }
 }

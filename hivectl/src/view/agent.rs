@@ -209,7 +209,7 @@ impl Agent {
         let known =
             v1::Isolation::from_str_name(&format!("ISOLATION_{}", word.to_ascii_uppercase()));
         let words =
-            known.and_then(isolation::words).map_or_else(|| visible_line(word), str::to_owned);
+            known.and_then(isolation::label).map_or_else(|| visible_line(word), str::to_owned);
         match known {
             Some(v1::Isolation::None | v1::Isolation::Partly) => style.bad(&words),
             Some(v1::Isolation::Unspecified | v1::Isolation::Sandbox | v1::Isolation::Uid)

@@ -27,21 +27,21 @@ pub(crate) struct Finding {
     /// The known key that is nearest to an unknown one.
     nearest: Option<String>,
     #[serde(skip)]
-    told: String,
+    text_line: String,
 }
 
 impl Finding {
     pub(crate) fn new(file: &Path, finding: &config::Finding) -> Self {
-        let told = format!("{}: {finding}", file.display());
-        Self::of(file, finding, told, false)
+        let text_line = format!("{}: {finding}", file.display());
+        Self::with_text(file, finding, text_line, false)
     }
 
     pub(crate) fn remark(file: &Path, remark: &config::Finding) -> Self {
-        let told = format!("{}: remark: {remark}", file.display());
-        Self::of(file, remark, told, true)
+        let text_line = format!("{}: remark: {remark}", file.display());
+        Self::with_text(file, remark, text_line, true)
     }
 
-    fn of(file: &Path, finding: &config::Finding, told: String, remark: bool) -> Self {
+    fn with_text(file: &Path, finding: &config::Finding, text_line: String, remark: bool) -> Self {
         let config::Finding { line, column, key, sentence, nearest } = finding.clone();
         Self {
             file: file.display().to_string(),
@@ -51,13 +51,13 @@ impl Finding {
             remark,
             sentence,
             nearest,
-            told,
+            text_line,
         }
     }
 }
 
 impl Text for Finding {
     fn text(&self, _: &Style) -> String {
-        self.told.clone()
+        self.text_line.clone()
     }
 }

@@ -11,7 +11,7 @@ use crate::output::text::visible_line;
 const NAMES_MAX: usize = 5;
 
 /// Returns how an isolation is shown; `None` for one that is not known.
-pub(crate) fn words(isolation: Isolation) -> Option<&'static str> {
+pub(crate) fn label(isolation: Isolation) -> Option<&'static str> {
     match isolation {
         Isolation::Unspecified => None,
         Isolation::None => Some("NOT ISOLATED"),

@@ -107,14 +107,14 @@ impl Question {
     pub(crate) fn outcome(&self) -> String {
         let state = self.state.as_deref().unwrap_or("-");
         let by = prefixed(" by ", &self.closed_by);
-        let place = if self.operator_override {
+        let number = if self.operator_override {
             format!(" in the place of {}", visible_line(&self.target))
         } else {
             String::new()
         };
         let answer =
             self.answer.as_ref().map(|answer| format!(": {}", answer.line())).unwrap_or_default();
-        format!("{state}{by}{place}{answer}")
+        format!("{state}{by}{number}{answer}")
     }
 
     /// The answer alone: each choice on a line, then the text.
@@ -153,8 +153,8 @@ impl Question {
 
     fn with_options(&self, text: &str) -> String {
         let mut asked = indented(text, "    ");
-        for (place, option) in (1..).zip(&self.options) {
-            asked.push_str(&format!("\n    {place:>4}. {}", visible_line(option)));
+        for (number, option) in (1..).zip(&self.options) {
+            asked.push_str(&format!("\n    {number:>4}. {}", visible_line(option)));
         }
         asked
     }

@@ -24,7 +24,7 @@ struct Word {
 
 impl SearchWords {
     /// The words in a search as the broker reads it: `"a phrase"`, `wor*`, and words.
-    pub(crate) fn of(query: &str) -> Self {
+    pub(crate) fn parse(query: &str) -> Self {
         let words = query
             .split(|c: char| !c.is_alphanumeric() && c != '*')
             .filter(|word| word.chars().any(char::is_alphanumeric));
@@ -93,7 +93,11 @@ mod tests {
     use super::*;
 
     fn found(query: &str, text: &str) -> Vec<String> {
-        SearchWords::of(query).found(text).into_iter().map(|range| text[range].to_owned()).collect()
+        SearchWords::parse(query)
+            .found(text)
+            .into_iter()
+            .map(|range| text[range].to_owned())
+            .collect()
     }
 
     #[test]
@@ -110,7 +114,7 @@ mod tests {
 
     #[test]
     fn an_excerpt_shows_the_first_word_that_was_found() {
-        let words = SearchWords::of("needle");
+        let words = SearchWords::parse("needle");
         assert_eq!(words.excerpt("a needle", 8), "a needle");
         let hay = format!("{} needle {}", "h".repeat(100), "y".repeat(100));
         let excerpt = words.excerpt(&hay, 60);

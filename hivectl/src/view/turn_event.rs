@@ -46,7 +46,7 @@ impl TurnEvent {
     }
 
     /// Returns the text for a person; `None` if there is none.
-    pub(crate) fn told(&self, style: &Style) -> Option<String> {
+    pub(crate) fn render(&self, style: &Style) -> Option<String> {
         let pieces = match self.stream.as_deref() {
             Some("stdout") => said(&self.line, style)
                 .unwrap_or_else(|| vec![Said::cut(Tone::Plain, visible_line(&self.line))]),
@@ -95,7 +95,7 @@ fn painted(tone: Tone, line: &str, style: &Style) -> String {
 
 impl Text for TurnEvent {
     fn text(&self, style: &Style) -> String {
-        self.told(style).unwrap_or_default()
+        self.render(style).unwrap_or_default()
     }
 }
 
@@ -120,21 +120,21 @@ mod tests {
     #[test]
     fn on_a_terminal_words_are_wrapped_below_each_other_and_calls_are_cut() {
         let line = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"First I look at the mail, then I answer bob."},{"type":"tool_use","name":"mcp__hive__send","input":{"body":"It is forty-two, as I said.","to":"bob"}}]}}"#;
-        let told = event(v1::TurnEventStream::Stdout, line)
-            .told(&terminal(50))
+        let text = event(v1::TurnEventStream::Stdout, line)
+            .render(&terminal(50))
             .expect("it says something");
-        let begins = told.find("First").expect("the text");
-        for line in told.lines() {
+        let begins = text.find("First").expect("the text");
+        for line in text.lines() {
             assert!(width(line) <= 50, "{line}");
         }
-        let words: Vec<&str> = told.lines().map(|line| &line[begins..]).collect();
-        assert_eq!(words.first(), Some(&"First I look at the mail, then"), "{told}");
+        let words: Vec<&str> = text.lines().map(|line| &line[begins..]).collect();
+        assert_eq!(words.first(), Some(&"First I look at the mail, then"), "{text}");
         assert_eq!(words[1], "I answer bob.");
         assert!(
             words[2].starts_with("-> mcp__hive__send body=")
                 && words[2].ends_with('…')
                 && words.len() == 3,
-            "{told}"
+            "{text}"
         );
     }
 
@@ -198,9 +198,9 @@ mod tests {
         ];
         for (stream, line) in lines {
             for style in [terminal(60), Style::plain()] {
-                let told = event(stream, &line).told(&style).expect("it says something");
+                let text = event(stream, &line).render(&style).expect("it says something");
                 let evil = |c: &char| (c.is_control() && *c != '\n') || *c == '\u{202e}';
-                assert_eq!(told.chars().find(evil), None, "{line}: {told:?}");
+                assert_eq!(text.chars().find(evil), None, "{line}: {text:?}");
             }
         }
     }
@@ -208,6 +208,6 @@ mod tests {
     #[test]
     fn what_says_nothing_to_people_is_left_out() {
         let tokens = r#"{"type":"system","subtype":"thinking_tokens","estimated_tokens":2}"#;
-        assert_eq!(event(v1::TurnEventStream::Stdout, tokens).told(&Style::plain()), None);
+        assert_eq!(event(v1::TurnEventStream::Stdout, tokens).render(&Style::plain()), None);
     }
 }

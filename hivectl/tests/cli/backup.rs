@@ -17,12 +17,12 @@ use super::run::{Ran, ended, run, signal};
 use super::terminal::Terminal;
 
 /// A directory for backups, and the name of one in it.
-struct Place {
+struct Target {
     dir: tempfile::TempDir,
     path: String,
 }
 
-impl Place {
+impl Target {
     fn new() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("hive.db").to_str().expect("text").to_owned();
@@ -37,21 +37,21 @@ impl Place {
     }
 
     /// Returns the output of a run, with the same directory and duration for every run.
-    fn told(&self, ran: &Ran) -> String {
+    fn output(&self, ran: &Ran) -> String {
         let dir = self.dir.path().to_str().expect("text");
-        let mut told = ran.all().replace(dir, "DIR");
-        if let Some((before, rest)) = told.split_once(" KiB, in ") {
+        let mut output = ran.all().replace(dir, "DIR");
+        if let Some((before, rest)) = output.split_once(" KiB, in ") {
             let (before, _) = before.rsplit_once(' ').expect("a size");
             let (_, after) = rest.split_once(" s").expect("a duration");
-            told = format!("{before} SIZE KiB, in 0.0 s{after}");
+            output = format!("{before} SIZE KiB, in 0.0 s{after}");
         }
-        told
+        output
     }
 }
 
 /// A hive, and the backup that its broker handed out last.
 fn hive() -> (Hive, Arc<Mutex<Vec<u8>>>) {
-    let hive = Hive::of("[agents.ada]");
+    let hive = Hive::with("[agents.ada]");
     let sent = Arc::<Mutex<Vec<u8>>>::default();
     let handed_out = Arc::clone(&sent);
     hive.edit("Backup", move |piece: &mut Response<BackupResponse>| {
@@ -66,122 +66,122 @@ fn hive() -> (Hive, Arc<Mutex<Vec<u8>>>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_is_a_private_file_and_nothing_else() {
-    let ((hive, database), place) = (hive(), Place::new());
-    let ran = hive.run(&["backup", &place.path]).await;
-    insta::assert_snapshot!(place.told(&ran), @r"
+    let ((hive, database), target) = (hive(), Target::new());
+    let ran = hive.run(&["backup", &target.path]).await;
+    insta::assert_snapshot!(target.output(&ran), @r"
     exit 0
     --- stdout
     DIR/hive.db: SIZE KiB, in 0.0 s
     --- stderr
     to restore: stop hived, put the file as hive.db into an empty state directory, and start hived on that directory
     ");
-    assert_eq!(std::fs::read(&place.path).expect("a file"), *database.lock().expect("no panic"));
+    assert_eq!(std::fs::read(&target.path).expect("a file"), *database.lock().expect("no panic"));
     assert_eq!(
-        Path::new(&place.path).metadata().expect("its metadata").permissions().mode() & 0o777,
+        Path::new(&target.path).metadata().expect("its metadata").permissions().mode() & 0o777,
         0o600
     );
-    assert_eq!(place.names(), ["hive.db"]);
+    assert_eq!(target.names(), ["hive.db"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn programs_are_told_the_path_the_size_and_the_time_it_took() {
-    let ((hive, database), place) = (hive(), Place::new());
-    let ran = hive.run(&["backup", &place.path, "--json"]).await;
+    let ((hive, database), target) = (hive(), Target::new());
+    let ran = hive.run(&["backup", &target.path, "--json"]).await;
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
-    let told: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
-    assert_eq!(told["schema"], "hive.backup.v1");
+    let output: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
+    assert_eq!(output["schema"], "hive.backup.v1");
     assert_eq!(
-        (told["path"].as_str(), told["bytes"].as_u64()),
-        (Some(place.path.as_str()), Some(database.lock().expect("no panic").len() as u64))
+        (output["path"].as_str(), output["bytes"].as_u64()),
+        (Some(target.path.as_str()), Some(database.lock().expect("no panic").len() as u64))
     );
-    assert!(told["duration_ms"].is_u64());
+    assert!(output["duration_ms"].is_u64());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_there_is_not_overwritten_unless_that_is_wanted() {
-    let ((hive, database), place) = (hive(), Place::new());
-    std::fs::write(&place.path, "precious").expect("a file");
-    let ran = hive.run(&["backup", &place.path]).await;
-    insta::assert_snapshot!(place.told(&ran), @r"
+    let ((hive, database), target) = (hive(), Target::new());
+    std::fs::write(&target.path, "precious").expect("a file");
+    let ran = hive.run(&["backup", &target.path]).await;
+    insta::assert_snapshot!(target.output(&ran), @r"
     exit 5
     --- stdout
     --- stderr
     error: DIR/hive.db is there already
     hint: choose another name, or overwrite it with --force
     ");
-    assert_eq!(std::fs::read(&place.path).expect("a file"), b"precious");
-    assert_eq!(hive.run(&["backup", &place.path, "--force"]).await.code, 0);
-    assert_eq!(std::fs::read(&place.path).expect("a file"), *database.lock().expect("no panic"));
-    assert_eq!(place.names(), ["hive.db"]);
+    assert_eq!(std::fs::read(&target.path).expect("a file"), b"precious");
+    assert_eq!(hive.run(&["backup", &target.path, "--force"]).await.code, 0);
+    assert_eq!(std::fs::read(&target.path).expect("a file"), *database.lock().expect("no panic"));
+    assert_eq!(target.names(), ["hive.db"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_incomplete_backup_is_a_failure_and_no_file() {
-    let (hive, place) = (Hive::empty(), Place::new());
+    let (hive, target) = (Hive::empty(), Target::new());
     hive.edit("Backup", |piece: &mut Response<BackupResponse>| {
         piece.get_mut().total_bytes += 1500;
     });
-    let ran = hive.run(&["backup", &place.path]).await;
+    let ran = hive.run(&["backup", &target.path]).await;
     let numbers: Vec<u64> = ran.err.split(' ').filter_map(|word| word.parse().ok()).collect();
     let [came, all] = numbers[..] else { panic!("{}", ran.err) };
     assert_eq!((ran.code, ran.out.as_str(), all), (1, "", came + 1500));
-    let told = ran.err.replace(&format!("{came} of {all}"), "2000 of 3500");
-    insta::assert_snapshot!(told, @r"
+    let output = ran.err.replace(&format!("{came} of {all}"), "2000 of 3500");
+    insta::assert_snapshot!(output, @r"
     error: the backup is incomplete: 2000 of 3500 bytes came
     hint: nothing of it was kept; `hivectl status` tells whether the broker is back
     ");
-    assert_eq!(place.names(), [] as [&str; 0]);
-    std::fs::write(&place.path, "yesterday's").expect("a file");
-    assert_eq!(hive.run(&["backup", &place.path, "--force"]).await.code, 1);
+    assert_eq!(target.names(), [] as [&str; 0]);
+    std::fs::write(&target.path, "yesterday's").expect("a file");
+    assert_eq!(hive.run(&["backup", &target.path, "--force"]).await.code, 1);
     assert_eq!(
-        std::fs::read(&place.path).expect("a file"),
+        std::fs::read(&target.path).expect("a file"),
         b"yesterday's",
         "the one before is kept"
     );
-    assert_eq!(place.names(), ["hive.db"]);
+    assert_eq!(target.names(), ["hive.db"]);
     let output = hive.hivectl(&["backup", "-"]).output().await.expect("the binary runs");
     assert_eq!(output.status.code(), Some(1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_interrupts_it_leaves_nothing_behind() {
-    let (hive, place) = (Hive::empty(), Place::new());
+    let (hive, target) = (Hive::empty(), Target::new());
     hive.react(Reaction::Stall);
-    let child = hive.spawn(&["backup", &place.path]);
+    let child = hive.spawn(&["backup", &target.path]);
     hive.wait_for_calls(1).await;
     signal(&child, Signal::INT);
     let ran = ended(child).await;
     assert_eq!((ran.code, ran.err.as_str()), (1, "error: interrupted; no backup was made\n"));
-    assert_eq!(place.names(), [] as [&str; 0]);
+    assert_eq!(target.names(), [] as [&str; 0]);
     // The broker of before may still have the first one to clear away.
     let hive = Hive::empty();
     hive.react(Reaction::Stall);
-    let ran = hive.run(&["backup", &place.path, "--timeout", "0.2"]).await;
+    let ran = hive.run(&["backup", &target.path, "--timeout", "0.2"]).await;
     assert_eq!(ran.code, 6, "{}", ran.err);
-    assert_eq!(place.names(), [] as [&str; 0]);
+    assert_eq!(target.names(), [] as [&str; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_no_backup_can_be_made_or_put_nothing_is_left_and_it_is_said_why() {
-    let (hive, place) = (Hive::empty(), Place::new());
+    let (hive, target) = (Hive::empty(), Target::new());
     let reason = Reason::StorageUnavailable;
     hive.refuse(reason, "another backup is under way", Some(Duration::from_secs(10)));
-    let dir = place.dir.path().to_str().expect("text");
+    let dir = target.dir.path().to_str().expect("text");
     let missing = format!("{dir}/missing/hive.db");
-    let mut told = String::new();
-    for path in [place.path.as_str(), &missing, dir, "/dev/null", "/", ".."] {
-        told.push_str(&place.told(&hive.run(&["backup", path]).await));
+    let mut output = String::new();
+    for path in [target.path.as_str(), &missing, dir, "/dev/null", "/", ".."] {
+        output.push_str(&target.output(&hive.run(&["backup", path]).await));
     }
-    told.push_str(
-        &place.told(&run(Path::new("/nonexistent/hived.sock"), &["backup", &place.path]).await),
+    output.push_str(
+        &target.output(&run(Path::new("/nonexistent/hived.sock"), &["backup", &target.path]).await),
     );
-    insta::assert_snapshot!(told);
-    assert_eq!(place.names(), [] as [&str; 0]);
+    insta::assert_snapshot!(output);
+    assert_eq!(target.names(), [] as [&str; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_goes_to_a_program_byte_by_byte_but_not_to_a_terminal() {
-    let ((hive, database), place) = (hive(), Place::new());
+    let ((hive, database), target) = (hive(), Target::new());
     let output = hive.hivectl(&["backup", "-"]).output().await.expect("the binary runs");
     assert_eq!(
         (output.status.code(), output.stdout),
@@ -193,7 +193,7 @@ async fn a_backup_goes_to_a_program_byte_by_byte_but_not_to_a_terminal() {
     assert_eq!((ran_json.code, ran_json.out.as_str()), (2, ""), "{}", ran_json.err);
     let command = hive.hivectl(&["backup", "-"]);
     let (ran, shown) = Hive::run_on(Terminal::open(), command).await;
-    insta::assert_snapshot!(place.told(&ran), @r"
+    insta::assert_snapshot!(target.output(&ran), @r"
     exit 2
     --- stdout
     --- stderr
@@ -215,8 +215,8 @@ async fn a_reader_that_goes_away_has_no_backup() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_sits_at_a_terminal_sees_how_far_it_is_and_in_the_end_nothing_of_it() {
-    let (hive, place, terminal) = (Hive::empty(), Place::new(), Terminal::open());
-    let mut command = hive.hivectl(&["backup", &place.path, "--json"]);
+    let (hive, target, terminal) = (Hive::empty(), Target::new(), Terminal::open());
+    let mut command = hive.hivectl(&["backup", &target.path, "--json"]);
     let child = command.stderr(terminal.side()).spawn().expect("the binary runs");
     // It has the terminal's other side for as long as it lives.
     drop(command);

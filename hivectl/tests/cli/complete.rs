@@ -26,8 +26,8 @@ async fn fish(socket: &Path, line: &str) -> String {
 }
 
 async fn offered(socket: &Path, line: &str) -> Vec<String> {
-    let told = fish(socket, line).await;
-    told.lines().filter_map(|line| line.split('\t').next()).map(str::to_owned).collect()
+    let output = fish(socket, line).await;
+    output.lines().filter_map(|line| line.split('\t').next()).map(str::to_owned).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -96,7 +96,7 @@ async fn names_are_completed_wherever_an_agent_can_stand() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ids_are_told_with_what_they_are() {
     let hive = Hive::start().await;
-    let mut told = String::new();
+    let mut output = String::new();
     for line in [
         "answer 3",
         "questions show 3",
@@ -129,9 +129,9 @@ async fn ids_are_told_with_what_they_are() {
         "inbox --state d",
         "completions p",
     ] {
-        told.push_str(&format!("$ hivectl {line}\n{}", fish(&hive.socket(), line).await));
+        output.push_str(&format!("$ hivectl {line}\n{}", fish(&hive.socket(), line).await));
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(output);
     assert!(hive.changes().is_empty(), "who completes changes nothing");
 }
 
@@ -154,16 +154,16 @@ async fn the_broker_of_the_line_is_asked_before_that_of_the_environment() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_shell_gets_its_answer() {
     let hive = Hive::start().await;
-    let told = "39{}ada asks: Merge?\n37{}ada asks: Deploy now?⏎The build is{}u{1b}[31m green.\n35{}operator asks ada: How long will it take?";
-    let told = |between: &str, backslash: &str| {
-        told.replacen("{}u", &format!("{backslash}u"), 1).replace("{}", between)
+    let output = "39{}ada asks: Merge?\n37{}ada asks: Deploy now?⏎The build is{}u{1b}[31m green.\n35{}operator asks ada: How long will it take?";
+    let output = |between: &str, backslash: &str| {
+        output.replacen("{}u", &format!("{backslash}u"), 1).replace("{}", between)
     };
     for (shell, separator, answer) in [
         ("bash", "\u{b}", "39\u{b}37\u{b}35".to_owned()),
         ("elvish", "\n", "39\n37\n35".to_owned()),
-        ("zsh", "\n", told(":", "\\\\")),
-        ("fish", "", told("\t", "\\") + "\n"),
-        ("powershell", "", told("\t", "\\") + "\n"),
+        ("zsh", "\n", output(":", "\\\\")),
+        ("fish", "", output("\t", "\\") + "\n"),
+        ("powershell", "", output("\t", "\\") + "\n"),
     ] {
         let mut command = hivectl(&hive.socket());
         command

@@ -36,7 +36,7 @@ const APART_OR_NOT: &str = "[hive]\nisolation = \"none\"\n[agents.ada]\n";
 
 /// Returns the output without the parts that differ from host to host: directories, the disk, and
 /// the difference of the clocks.
-fn told(ran: &Ran, dir: &Path, socket: &Path) -> String {
+fn output(ran: &Ran, dir: &Path, socket: &Path) -> String {
     let all = ran
         .all()
         .replace(socket.to_str().expect("text"), "SOCKET")
@@ -70,7 +70,7 @@ async fn examined(hive: &Hive) -> String {
     program(&dir.path().join("bin"), "claude", "echo 2.1.330 '(Claude Code)'");
     std::fs::write(dir.path().join("hive.toml"), APART_OR_NOT).expect("a file");
     let ran = doctor(&hive.socket(), dir.path(), &["--deep", "--config", "hive.toml"]).await;
-    hive.masked(&told(&ran, dir.path(), &hive.socket()))
+    hive.masked(&output(&ran, dir.path(), &hive.socket()))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -120,8 +120,8 @@ async fn without_a_broker_it_tells_what_the_host_tells() {
         .expect("a file");
     let ran = doctor(socket, dir.path(), &["--deep", "--config", "hive.toml"]).await;
     // Without a stated level the check of sandboxes and the number of warnings depend on the host.
-    let told = told(&ran, dir.path(), socket);
-    let (before, rest) = told.split_once("not checked  disk\n").expect("the disk is not checked");
+    let output = output(&ran, dir.path(), socket);
+    let (before, rest) = output.split_once("not checked  disk\n").expect("the disk is not checked");
     let (bubblewrap, after) = rest.split_once("not checked  integrity").expect("nor the integrity");
     assert!(bubblewrap.split_whitespace().any(|word| word == "bubblewrap"), "{bubblewrap}");
     insta::assert_snapshot!(

@@ -15,14 +15,14 @@ const ONE: &str = "[agents.ada]";
 /// 0: done.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_0_ok() {
-    let hive = Hive::of(ONE);
+    let hive = Hive::with(ONE);
     assert_eq!(hive.run(&["send", "ada", "hello"]).await.code, 0);
 }
 
 /// 1: the broker refuses for a reason without a code of its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_1_failure() {
-    let hive = Hive::of(ONE);
+    let hive = Hive::with(ONE);
     let words = "600 messages a minute are allowed";
     hive.refuse(Reason::RateLimited, words, Some(Duration::from_secs(2)));
     let ran = hive.run(&["send", "ada", "hello"]).await;
@@ -39,7 +39,7 @@ async fn exit_1_failure() {
 /// 1: for reasons of their own, that have no code of their own either.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_1_question_limit() {
-    let hive = Hive::of(ONE);
+    let hive = Hive::with(ONE);
     let words = "50 of your questions are open; that is the most";
     hive.refuse(Reason::QuestionLimit, words, None);
     let ran = hive.run(&["ask", "ada", "Done?"]).await;
@@ -50,7 +50,7 @@ async fn exit_1_question_limit() {
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_2_usage() {
     let hive = Hive::start().await;
-    let told = [
+    let output = [
         hive.run(&["send", "operator", "hello"]).await,
         hive.run(&["send", "A B", "hello"]).await,
         hive.run(&["send", "ada", ""]).await,
@@ -64,8 +64,8 @@ async fn exit_2_usage() {
         hive.run(&["stats", "--window", "400d"]).await,
         hive.run(&["login", "ada"]).await,
     ]
-    .map(|ran| hive.told(&ran));
-    insta::assert_snapshot!(told.join(""));
+    .map(|ran| hive.output(&ran));
+    insta::assert_snapshot!(output.join(""));
     assert_eq!(hive.changes().len(), 3, "only what the broker alone can judge reaches it");
 }
 
@@ -73,7 +73,7 @@ async fn exit_2_usage() {
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_3_not_found() {
     let hive = Hive::start().await;
-    let told = [
+    let output = [
         hive.run(&["send", "bbo", "hello"]).await,
         hive.run(&["inbox", "read", "999"]).await,
         hive.run(&["inbox", "read", "1"]).await,
@@ -96,27 +96,27 @@ async fn exit_3_not_found() {
         hive.run(&["search", "green", "--agent", "bbo"]).await,
         hive.run(&["agent", "set-policy", "bbo", "--allow-everyone"]).await,
     ]
-    .map(|ran| hive.told(&ran));
-    insta::assert_snapshot!(told.join(""));
+    .map(|ran| hive.output(&ran));
+    insta::assert_snapshot!(output.join(""));
 }
 
 /// 4: it is not allowed.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_4_denied() {
-    let hive = Hive::of(ONE);
-    let mut told = String::new();
+    let hive = Hive::with(ONE);
+    let mut output = String::new();
     for (verb, words) in [("send", "you may not send to `ada`"), ("ask", "you may not ask `ada`")] {
         hive.refuse(Reason::RecipientNotAllowed, words, None);
-        told.push_str(&hive.run(&[verb, "ada", "hello"]).await.all());
+        output.push_str(&hive.run(&[verb, "ada", "hello"]).await.all());
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(output);
 }
 
 /// 5: it does not fit the present state.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_5_conflict() {
     let hive = Hive::start().await;
-    let mut told = Vec::new();
+    let mut output = Vec::new();
     for args in [
         &["agent", "create", "ada"][..],
         &["agent", "set-parent", "ada", "bob"],
@@ -125,20 +125,20 @@ async fn exit_5_conflict() {
         &["questions", "cancel", "41"],
         &["reminders", "cancel", "53"],
     ] {
-        told.push(hive.told(&hive.run(args).await));
+        output.push(hive.output(&hive.run(args).await));
     }
     let ask = ["ask", "bob", "Done?", "--option", "yes", "--wait"];
     let cancel = async |question| hive.operator().await.withdraw(question).await;
-    told.push(hive.told(&hive.asking(&ask, cancel).await));
+    output.push(hive.output(&hive.asking(&ask, cancel).await));
     let retire = async |_| hive.operate(&["agent", "remove", "bob"]).await;
-    told.push(hive.told(&hive.asking(&[&ask[..], &["--json"]].concat(), retire).await));
-    insta::assert_snapshot!(told.join(""));
+    output.push(hive.output(&hive.asking(&[&ask[..], &["--json"]].concat(), retire).await));
+    insta::assert_snapshot!(output.join(""));
 }
 
 /// 6: the broker does not answer in time.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_6_timed_out() {
-    let hive = Hive::of(ONE);
+    let hive = Hive::with(ONE);
     hive.react(Reaction::Hang);
     let ran = hive.run(&["--timeout", "0.05", "send", "ada", "hello"]).await;
     insta::assert_snapshot!(ran.all());
@@ -148,22 +148,22 @@ async fn exit_6_timed_out() {
 /// 6: the question has no answer by its deadline, or within --timeout.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_6_not_answered() {
-    let hive = Hive::of(ONE);
-    let mut told = Vec::new();
+    let hive = Hive::with(ONE);
+    let mut output = Vec::new();
     for more in [&[][..], &["--json"]] {
         let args = [&["ask", "ada", "Done?", "--wait", "--ttl", "1m"], more].concat();
         let expire = async |_| hive.advance(Duration::from_secs(61));
-        told.push(hive.asking(&args, expire).await.all());
+        output.push(hive.asking(&args, expire).await.all());
     }
     let mute = ["ask", "ada", "Done?", "--wait", "--timeout", "0.5"];
-    told.push(hive.run(&mute).await.all());
-    insta::assert_snapshot!(told.join(""));
+    output.push(hive.run(&mute).await.all());
+    insta::assert_snapshot!(output.join(""));
 }
 
 /// 7: no broker answers, or it is shutting down.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_7_unreachable() {
-    let hive = Hive::of(ONE);
+    let hive = Hive::with(ONE);
     let draining = |retry| hive.refuse(Reason::Draining, "the broker is shutting down", retry);
     draining(None);
     let draining_send = hive.run(&["send", "ada", "hello"]).await;
@@ -172,7 +172,7 @@ async fn exit_7_unreachable() {
     let lost = hive.run(&["send", "ada", "hello"]).await;
     draining(Some(Duration::from_secs(2)));
     let draining_ask = hive.run(&["ask", "ada", "Done?", "--wait"]).await;
-    let told = [
+    let output = [
         run(Path::new("/nonexistent/hived.sock"), &["agents"]).await,
         run(Path::new("/nonexistent/hived.sock"), &["inbox", "--follow"]).await,
         draining_send,
@@ -181,7 +181,7 @@ async fn exit_7_unreachable() {
         run(Path::new("/nonexistent/hived.sock"), &["questions", "--follow"]).await,
     ]
     .map(|ran| ran.all());
-    insta::assert_snapshot!(told.join(""));
+    insta::assert_snapshot!(output.join(""));
     let long = format!("/{}", "x".repeat(120));
     let ran = run(Path::new(&long), &["agents"]).await;
     assert_eq!(ran.code, 2);
@@ -196,12 +196,12 @@ async fn exit_8_findings() {
     let file = hive.dir().join("wrong.toml");
     std::fs::write(&file, "[agents.ada]\nparnet = \"bob\"\n[zoo]\n").expect("a file");
     let path = file.to_str().expect("text");
-    let told = [
+    let output = [
         hive.run(&["config", "check", path]).await,
         hive.run(&["config", "check", path, "--json"]).await,
     ]
     .map(|ran| ran.all().replace(path, "FILE"));
-    insta::assert_snapshot!(told.join(""));
+    insta::assert_snapshot!(output.join(""));
 }
 
 /// A remark is printed with the findings, and the file is valid.

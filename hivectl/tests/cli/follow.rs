@@ -57,7 +57,7 @@ async fn the_inbox_shows_what_waits_and_then_what_arrives_each_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agents_inbox_can_be_followed_too() {
-    let hive = Hive::of("[agents.ada]\n[agents.bob]");
+    let hive = Hive::with("[agents.ada]\n[agents.bob]");
     let operator = hive.operator().await;
     let first = operator.send("ada", "first").await;
     let mut inbox = Following::start(&hive, &["inbox", "ada", "--follow", "--json"]);
@@ -75,7 +75,7 @@ async fn an_agents_inbox_can_be_followed_too() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_go_on_where_the_list_ended() {
-    let hive = Hive::of("[agents.ada]");
+    let hive = Hive::with("[agents.ada]");
     let operator = hive.operator().await;
     operator.send("ada", "first").await;
     let mut events = Following::start(&hive, &["events", "--follow", "--after", "1"]);
@@ -95,10 +95,10 @@ async fn events_go_on_where_the_list_ended() {
 async fn a_turns_output_is_streamed_to_its_end() {
     let hive = Hive::start().await;
     let mut turn = Following::start(&hive, &["turn", "show", "2", "--follow"]);
-    let mut told = Vec::new();
+    let mut output = Vec::new();
     while let Some(line) = turn.lines.next_line().await.expect("text") {
-        told.push(line);
+        output.push(line);
     }
     assert_eq!(turn.child.wait().await.expect("it ends").code(), Some(0));
-    insta::assert_snapshot!(told.join("\n"));
+    insta::assert_snapshot!(output.join("\n"));
 }

@@ -46,7 +46,7 @@ impl Deref for Hive {
 
 impl Hive {
     /// A hive with these agents, and no history.
-    pub(crate) fn of(config: &str) -> Self {
+    pub(crate) fn with(config: &str) -> Self {
         Self::since(START, config)
     }
 
@@ -60,13 +60,13 @@ impl Hive {
 
     /// A hive with these agents, in which ada's harness is attached.
     pub(crate) async fn attended(config: &str) -> Self {
-        let mut hive = Self::of(config);
+        let mut hive = Self::with(config);
         hive.ada = Some(Player::attach(&hive, "ada").await);
         hive
     }
 
     pub(crate) fn empty() -> Self {
-        Self::of("")
+        Self::with("")
     }
 
     /// The broker ends, and begins again; ada comes back.
@@ -172,7 +172,7 @@ impl Hive {
     }
 
     /// Returns the output of a run, the same on every host.
-    pub(crate) fn told(&self, ran: &Ran) -> String {
+    pub(crate) fn output(&self, ran: &Ran) -> String {
         self.masked(&ran.all())
     }
 

@@ -203,18 +203,18 @@ async fn signals_and_a_connection_that_breaks_give_the_terminal_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_tell_what_helps_and_leave_the_terminal_alone() {
     let (hive, _dialogue, _served) = asked().await;
-    let mut told = String::new();
+    let mut output = String::new();
     for agent in ["bbo", "bob", "ada"] {
         let ran = Dialogue::begin(&hive, agent).ends().await;
         assert_eq!(ran.out, "", "{agent}");
-        told.push_str(&ran.all());
+        output.push_str(&ran.all());
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(output);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_2_without_a_terminal_on_both_sides() {
-    let (hive, terminal) = (Hive::of(DUO), Terminal::open());
+    let (hive, terminal) = (Hive::with(DUO), Terminal::open());
     let neither = hive.run(&["login", "ada"]).await;
     let mut command = hive.hivectl(&["login", "ada"]);
     let child = command.stdin(terminal.side()).spawn().expect("the binary runs");

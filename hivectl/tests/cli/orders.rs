@@ -38,10 +38,10 @@ async fn who_waits_is_told_what_goes_on_and_that_it_is_done() {
             "{args:?}: {}",
             ran.err
         );
-        let told = format!(
+        let output = format!(
             " (command {command}); waiting until it is done\nturn {turn} has ended: ok: 0 acked, 0 returned, 0 dead, 0 held\n"
         );
-        assert!(ran.err.ends_with(&told), "{args:?}: {}", ran.err);
+        assert!(ran.err.ends_with(&output), "{args:?}: {}", ran.err);
     }
     let [
         Order::CompactSession(_),
@@ -102,21 +102,21 @@ async fn who_interrupts_the_waiting_is_told_that_it_stays_given() {
     let (command, _) = hive.ada().order().await;
     // The note comes before the wait; an earlier Ctrl-C would just end the program.
     let mut err = tokio::io::BufReader::new(child.stderr.take().expect("stderr is a pipe"));
-    let mut told = String::new();
-    tokio::io::AsyncBufReadExt::read_line(&mut err, &mut told).await.expect("text");
-    assert!(told.ends_with("waiting until it is done\n"), "{told}");
+    let mut output = String::new();
+    tokio::io::AsyncBufReadExt::read_line(&mut err, &mut output).await.expect("text");
+    assert!(output.ends_with("waiting until it is done\n"), "{output}");
     hive.ada = None;
     let operator = hive.operator().await;
     while operator.get_agent("ada").await.running {
         tokio::task::yield_now().await;
     }
     hive.advance(Duration::from_secs(3600));
-    tokio::io::AsyncBufReadExt::read_line(&mut err, &mut told).await.expect("text");
+    tokio::io::AsyncBufReadExt::read_line(&mut err, &mut output).await.expect("text");
     signal(&child, Signal::INT);
     assert_eq!(child.wait().await.expect("it ends").code(), Some(1));
-    tokio::io::AsyncReadExt::read_to_string(&mut err, &mut told).await.expect("text");
+    tokio::io::AsyncReadExt::read_to_string(&mut err, &mut output).await.expect("text");
     let end = format!(
         "the harness is gone: stayed away\nerror: interrupted; command {command} of ada stays given\nhint: `hivectl events"
     );
-    assert!(told.contains(&end), "{told}");
+    assert!(output.contains(&end), "{output}");
 }

@@ -136,30 +136,30 @@ async fn looks(more: &[&str], mut each: impl FnMut(&[&str], &Ran, String)) {
     let on = LOOKS.map(|args| (&hive, args)).into_iter().chain(STATS.map(|args| (&busy, args)));
     for (hive, args) in on {
         let ran = hive.run(&[args, more].concat()).await;
-        each(args, &ran, hive.told(&ran));
+        each(args, &ran, hive.output(&ran));
     }
     assert!(hive.changes().is_empty() && busy.changes().is_empty(), "who looks changes nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_are_as_they_were() {
-    looks(&[], |args, ran, told| {
+    looks(&[], |args, ran, output| {
         assert_eq!(ran.err, "", "{args:?}");
-        insta::assert_snapshot!(format!("table_{}", name(args)), told);
+        insta::assert_snapshot!(format!("table_{}", name(args)), output);
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn json_is_as_documented() {
-    looks(&["--json"], |args, ran, told| {
+    looks(&["--json"], |args, ran, output| {
         for line in ran.out.lines() {
             let value: serde_json::Value = serde_json::from_str(line).expect("each line is JSON");
             let first = value.get(0).unwrap_or(&value);
             let schema = first["schema"].as_str().expect("an object names its schema");
             assert!(schema.starts_with("hive.") && schema.ends_with(".v1"), "{schema}");
         }
-        insta::assert_snapshot!(format!("json_{}", name(args)), told);
+        insta::assert_snapshot!(format!("json_{}", name(args)), output);
     })
     .await;
 }
@@ -185,7 +185,7 @@ async fn an_empty_list_is_an_empty_array_for_programs_and_a_note_for_people() {
         let ran = hive.run(&json).await;
         assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "[]\n", ""), "{args:?}");
     }
-    let one = Hive::of("[agents.ada]");
+    let one = Hive::with("[agents.ada]");
     for (args, note) in [
         (&["turn", "drop", "ada", "--all"][..], "nothing is held for ada\n"),
         (&["turn", "release", "ada", "--all"], "nothing is held for ada\n"),
@@ -203,7 +203,7 @@ async fn an_empty_list_is_an_empty_array_for_programs_and_a_note_for_people() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_are_asked_for_as_they_were_meant() {
-    let mut told = String::new();
+    let mut output = String::new();
     for more in [&[][..], &["--json"]] {
         let hive = Hive::start().await;
         hive.edit("SendMessage", |sent: &mut Response<SendMessageResponse>| {
@@ -215,16 +215,16 @@ async fn changes_are_asked_for_as_they_were_meant() {
             let all = [args, more].concat();
             let Ran { code, out, err } = run_answered(&hive, &all).await;
             assert_eq!(code, 0, "{all:?}: {err}");
-            told.push_str(&format!("$ {}\n{out}{err}", all.join(" ").escape_debug()));
+            output.push_str(&format!("$ {}\n{out}{err}", all.join(" ").escape_debug()));
         }
-        told = hive.masked(&told);
+        output = hive.masked(&output);
         let created: Vec<CreateAgentRequest> = hive.requests("CreateAgent");
         assert_eq!(created.iter().map(|created| created.adopt).collect::<Vec<_>>(), [false, true]);
         let ids = hive.changes();
         let distinct: BTreeSet<&String> = ids.iter().collect();
         assert_eq!(distinct.len(), ids.len(), "each change has a request id of its own");
     }
-    insta::assert_snapshot!("changes_told", told);
+    insta::assert_snapshot!("changes_told", output);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -239,7 +239,7 @@ async fn all_that_is_held_is_released() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_may_come_from_stdin() {
-    let hive = Hive::of("[agents.ada]");
+    let hive = Hive::with("[agents.ada]");
     let ran =
         run_with(&hive.socket(), &["send", "ada", "-"], "zwei\nZeilen ä\n\n".as_bytes()).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -249,7 +249,7 @@ async fn a_body_may_come_from_stdin() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_connection_is_tried_once_more_with_the_same_request_id() {
-    let hive = Hive::of("[agents.ada]");
+    let hive = Hive::with("[agents.ada]");
     hive.react(Reaction::ActAndRefuse(Status::unavailable("transport lost")));
     assert_eq!(hive.run(&["send", "ada", "hello"]).await.code, 0);
     let ids = hive.changes();

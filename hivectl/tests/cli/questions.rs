@@ -75,7 +75,7 @@ async fn who_waits_for_an_answer_waits_out_a_broker_that_goes_away() {
 /// An interrupt is no answer, so a script must not go on as if it were one.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_ends_the_wait_and_leaves_the_question_open() {
-    let hive = Hive::of("[agents.ada]");
+    let hive = Hive::with("[agents.ada]");
     let child = hive.spawn(&["ask", "ada", "Done?", "--wait"]);
     let question = hive.awaited().await;
     signal(&child, Signal::INT);
@@ -90,10 +90,10 @@ async fn an_interrupt_ends_the_wait_and_leaves_the_question_open() {
 async fn questions_are_followed_to_their_outcome_over_an_absence_of_the_broker() {
     let mut hive = Hive::start().await;
     let mut questions = Following::start(&hive, &["questions", "--follow"]);
-    let mut told = Vec::new();
+    let mut output = Vec::new();
     // Three questions: of five, four and five lines.
     for _ in 0..14 {
-        told.push(questions.line().await);
+        output.push(questions.line().await);
     }
     hive.awaited().await;
     // The first time that it comes back, the broker is not ready.
@@ -101,16 +101,16 @@ async fn questions_are_followed_to_their_outcome_over_an_absence_of_the_broker()
     hive.restart().await;
     hive.awaited().await;
     hive.operator().await.answer(37, "yes").await;
-    told.push(questions.line().await);
+    output.push(questions.line().await);
     let ask = AskQuestionRequest {
         ttl: Some(prost_types::Duration { seconds: 60, nanos: 0 }),
         ..request::ask("operator", "Now?")
     };
     hive.claude().await.question_of(ask).await;
-    told.extend([questions.line().await, questions.line().await]);
+    output.extend([questions.line().await, questions.line().await]);
     hive.advance(Duration::from_secs(61));
-    told.push(questions.line().await);
-    insta::assert_snapshot!(hive.masked(&told.join("\n")));
+    output.push(questions.line().await);
+    insta::assert_snapshot!(hive.masked(&output.join("\n")));
     assert_eq!(questions.interrupt().await, 0);
 }
 
@@ -148,7 +148,7 @@ async fn an_answer_may_come_from_stdin() {
 async fn somebody_at_a_terminal_is_asked() {
     let hive = Hive::start().await;
     let ran = answer(&hive, "37", "2\n").await;
-    insta::assert_snapshot!(hive.told(&ran));
+    insta::assert_snapshot!(hive.output(&ran));
     assert_eq!(answer(&hive, "39", "no\n").await.code, 0);
     assert_eq!(answer(&hive, "14", "not before noon\n").await.code, 0);
     assert_eq!(answer(&hive, "35", "3\n").await.code, 0);
@@ -223,7 +223,7 @@ async fn what_was_searched_for_stands_out_on_a_terminal_only() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_is_read_page_by_page_up_to_its_limit() {
-    let hive = Hive::of("[agents.ada]");
+    let hive = Hive::with("[agents.ada]");
     let operator = hive.operator().await;
     let mut newest = 0;
     for _ in 0..60 {

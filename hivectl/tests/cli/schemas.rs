@@ -137,13 +137,13 @@ fn commands(command: &clap::Command, path: &str, all: &mut BTreeSet<String>) {
 fn every_command_says_what_it_prints() {
     let mut all = BTreeSet::new();
     commands(&Cli::command(), "", &mut all);
-    let told: BTreeSet<String> = PRINTED
+    let output: BTreeSet<String> = PRINTED
         .iter()
         .map(|printed| printed.command)
         .chain(WITHOUT_JSON.map(|(command, _)| command))
         .map(str::to_owned)
         .collect();
-    assert_eq!(all, told);
+    assert_eq!(all, output);
     assert!(PRINTED.is_sorted() && PRINTED.iter().collect::<BTreeSet<_>>().len() == PRINTED.len());
 }
 

@@ -24,21 +24,21 @@ const DEAF: &str = r#"trap '' TERM; echo "$NAME $$" > "$PIPE"; sleep 1000 & wait
 /// A directory with a build of the programs, and a hive of one agent.
 struct Stage {
     dir: tempfile::TempDir,
-    told: Lines<BufReader<pipe::Receiver>>,
+    reports: Lines<BufReader<pipe::Receiver>>,
 }
 
 impl Stage {
     fn set(hived: &str, hive: &str) -> Self {
-        Self::of("[agents.ada]", hived, hive)
+        Self::with("[agents.ada]", hived, hive)
     }
 
-    fn of(agents: &str, hived: &str, hive: &str) -> Self {
+    fn with(agents: &str, hived: &str, hive: &str) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let dir_path = dir.path().canonicalize().expect("a path");
         let pipe = dir_path.join("pipe");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
         let stage = Self {
-            told: BufReader::new(
+            reports: BufReader::new(
                 pipe::OpenOptions::new().read_write(true).open_receiver(&pipe).expect("it opens"),
             )
             .lines(),
@@ -106,14 +106,14 @@ impl Stage {
     }
 
     /// Returns the next report of a program.
-    async fn told(&mut self) -> String {
-        self.told.next_line().await.expect("text").expect("the pipe stays open")
+    async fn report(&mut self) -> String {
+        self.reports.next_line().await.expect("text").expect("the pipe stays open")
     }
 
     /// Waits until this program has started, and answers with its process id.
     async fn started(&mut self, name: &str) -> Pid {
-        let told = self.told().await;
-        let pid = told.strip_prefix(name).unwrap_or_else(|| panic!("{told}")).trim();
+        let reports = self.report().await;
+        let pid = reports.strip_prefix(name).unwrap_or_else(|| panic!("{reports}")).trim();
         Pid::from_raw(pid.parse().expect("a number")).expect("not 0")
     }
 
@@ -191,8 +191,8 @@ async fn a_hive_comes_up_and_is_drained_harness_first() {
     let watches = |call: &Recorded| (call.method == "WatchEvents").then_some(());
     broker.next("the events are watched", watches).await;
     up.interrupt();
-    assert_eq!(stage.told().await, "hive ends");
-    assert_eq!(stage.told().await, "hived ends");
+    assert_eq!(stage.report().await, "hive ends");
+    assert_eq!(stage.report().await, "hived ends");
     let (code, said) = up.ends().await;
     assert_eq!(code, 0, "{said}");
     assert!(is_gone(hived) && is_gone(hive));
@@ -209,8 +209,8 @@ async fn what_dies_is_started_again() {
     kill_process(hived, Signal::KILL).expect("it runs");
     let hived = stage.started("hived").await;
     up.interrupt();
-    assert_eq!(stage.told().await, "hive ends");
-    assert_eq!(stage.told().await, "hived ends");
+    assert_eq!(stage.report().await, "hive ends");
+    assert_eq!(stage.report().await, "hived ends");
     assert_eq!(up.ends().await.0, 0);
     assert!([hived, hive, again].into_iter().all(is_gone));
 }
@@ -261,11 +261,11 @@ sleep 1000 & wait"#;
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agents_own_servers_are_told_to_its_harness_alone() {
     let agents = "[agents.ada]\nextra_mcp_servers.clock = { command = \"clock\", env = { KEY = \"k\" } }\n[agents.bob]";
-    let mut stage = Stage::of(agents, OBEDIENT, EQUIPPED);
+    let mut stage = Stage::with(agents, OBEDIENT, EQUIPPED);
     let mut up = stage.up();
     stage.started("hived").await;
     let _broker = stage.broker();
-    let mut sees = [stage.told().await, stage.told().await];
+    let mut sees = [stage.report().await, stage.report().await];
     sees.sort();
     up.says("Ctrl-C ends it").await;
     assert_eq!(
@@ -276,7 +276,7 @@ async fn an_agents_own_servers_are_told_to_its_harness_alone() {
         ]
     );
     up.interrupt();
-    assert_eq!([stage.told().await, stage.told().await], ["hive ends", "hive ends"]);
-    assert_eq!(stage.told().await, "hived ends");
+    assert_eq!([stage.report().await, stage.report().await], ["hive ends", "hive ends"]);
+    assert_eq!(stage.report().await, "hived ends");
     assert_eq!(up.ends().await.0, 0);
 }

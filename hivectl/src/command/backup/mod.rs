@@ -128,7 +128,7 @@ impl Pieces {
             };
         };
         (self.bytes, self.total) = (self.bytes + chunk.len() as u64, total_bytes);
-        self.progress.tell(&format!(
+        self.progress.show(&format!(
             "{} of {} MiB",
             self.bytes >> 20,
             self.total.div_ceil(1 << 20)

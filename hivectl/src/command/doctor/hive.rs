@@ -31,40 +31,40 @@ pub(super) async fn all(reached: &Reached, style: &Style, list: &mut List) {
         );
     }
     let day_ago = WallTime(reached.here.as_millisecond()).before(WAIT_MAX);
-    told(
+    judge(
         list,
         "agents",
         fetch::agents(&reached.broker, false, fetch::ALL).await,
         |list, agents| {
-            of_agents(&agents, style, list);
+            check_agents(&agents, style, list);
         },
     );
-    isolation(&reached.status, list);
-    background_tasks(&reached.status, list);
-    counts(reached, list);
+    check_isolation(&reached.status, list);
+    check_background_tasks(&reached.status, list);
+    check_counts(reached, list);
     let (whose, open) = (Whose::target(OPERATOR), [QuestionState::Open]);
     let questions = fetch::questions(&reached.broker, &whose, &open, fetch::ALL).await;
-    told(list, "questions", questions, |list, open: Vec<Question>| {
-        of_questions(&open, day_ago, style, list);
+    judge(list, "questions", questions, |list, open: Vec<Question>| {
+        check_questions(&open, day_ago, style, list);
     });
     let inbox = reached
         .broker
         .read(reached.broker.inbox().get_inbox_status(GetInboxStatusRequest::default()))
         .await;
-    told(list, "mail", inbox, |list, inbox| {
-        of_mail(inbox.ready_count, time::of_wire(inbox.oldest_ready_time), day_ago, style, list);
+    judge(list, "mail", inbox, |list, inbox| {
+        check_mail(inbox.ready_count, time::of_wire(inbox.oldest_ready_time), day_ago, style, list);
     });
 }
 
 /// Judges an answer; that there is none is a problem.
-fn told<T>(
+fn judge<T>(
     list: &mut List,
     name: &'static str,
     answer: Result<T, Failure>,
-    judge: impl FnOnce(&mut List, T),
+    check: impl FnOnce(&mut List, T),
 ) {
     match answer {
-        Ok(answer) => judge(list, answer),
+        Ok(answer) => check(list, answer),
         Err(failure) => {
             let next = failure
                 .hint()
@@ -74,7 +74,7 @@ fn told<T>(
     }
 }
 
-fn background_tasks(status: &GetBrokerStatusResponse, list: &mut List) {
+fn check_background_tasks(status: &GetBrokerStatusResponse, list: &mut List) {
     const NAME: &str = "background";
     let tasks = &status.background_tasks;
     if tasks.is_empty() {
@@ -93,7 +93,7 @@ fn background_tasks(status: &GetBrokerStatusResponse, list: &mut List) {
     }
 }
 
-fn of_agents(agents: &[Agent], style: &Style, list: &mut List) {
+fn check_agents(agents: &[Agent], style: &Style, list: &mut List) {
     const NAME: &str = "agents";
     let before = list.checks.len();
     // An agent that the operator stopped is no finding.
@@ -122,14 +122,14 @@ fn of_agents(agents: &[Agent], style: &Style, list: &mut List) {
                     ),
                 )
             };
-            list.of_agent(NAME, state, name, sentence, next);
+            list.about_agent(NAME, state, name, sentence, next);
         } else if agent.state.as_deref() == Some("offline") {
             let sentence =
                 format!("{name} has no harness since {since}, and {} unread", agent.ready_count);
             let next = format!(
                 "start its harness, or `hivectl agent remove {name}` if it is wanted no more; its log says why it ended"
             );
-            list.of_agent(NAME, State::Warning, name, sentence, next);
+            list.about_agent(NAME, State::Warning, name, sentence, next);
         }
     }
     if list.checks.len() == before {
@@ -148,7 +148,7 @@ fn of_agents(agents: &[Agent], style: &Style, list: &mut List) {
     }
 }
 
-fn isolation(status: &GetBrokerStatusResponse, list: &mut List) {
+fn check_isolation(status: &GetBrokerStatusResponse, list: &mut List) {
     const NAME: &str = "isolation";
     let lacking = Lacking {
         not_isolated: &status.not_isolated_agents,
@@ -175,7 +175,7 @@ fn isolation(status: &GetBrokerStatusResponse, list: &mut List) {
     }
 }
 
-fn counts(reached: &Reached, list: &mut List) {
+fn check_counts(reached: &Reached, list: &mut List) {
     match reached.status.dead_count {
         0 => list.ok("dead_letters", "there are none"),
         count => list.warning(
@@ -193,7 +193,7 @@ fn counts(reached: &Reached, list: &mut List) {
     }
 }
 
-fn of_questions(open: &[Question], day_ago: WallTime, style: &Style, list: &mut List) {
+fn check_questions(open: &[Question], day_ago: WallTime, style: &Style, list: &mut List) {
     const NAME: &str = "questions";
     let asked = |question: &&Question| time::of_wire(question.create_time);
     let old: Vec<&Question> = open
@@ -222,7 +222,7 @@ fn of_questions(open: &[Question], day_ago: WallTime, style: &Style, list: &mut 
     }
 }
 
-fn of_mail(
+fn check_mail(
     unread: u32,
     oldest: Option<WallTime>,
     day_ago: WallTime,

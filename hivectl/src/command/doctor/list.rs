@@ -34,7 +34,7 @@ impl List {
     }
 
     /// Adds a finding about an agent.
-    pub(super) fn of_agent(
+    pub(super) fn about_agent(
         &mut self,
         name: &'static str,
         state: State,

@@ -61,13 +61,17 @@ impl Doctor {
         let (warnings, problems) = list.findings();
         context.out.each(&list.checks)?;
         if !context.out.json {
-            let of = |count: usize, what: &str| {
+            let counted = |count: usize, what: &str| {
                 format!("{count} {what}{}", if count == 1 { "" } else { "s" })
             };
             match (warnings, problems) {
                 (0, 0) => note("all is well"),
                 (warnings, problems) => {
-                    note(&format!("{}, {}", of(problems, "problem"), of(warnings, "warning")));
+                    note(&format!(
+                        "{}, {}",
+                        counted(problems, "problem"),
+                        counted(warnings, "warning")
+                    ));
                 }
             }
         }

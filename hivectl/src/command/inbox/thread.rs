@@ -18,7 +18,7 @@ use crate::view::thread::Thread;
 pub(super) async fn whole(broker: &Broker, message: Message) -> Result<Vec<Message>, Failure> {
     let mut roots = Roots::default();
     roots.note(&message);
-    let root = roots.of(broker, message.id).await?;
+    let root = roots.find(broker, message.id).await?;
     Ok(below(broker, root).await?.into_values().collect())
 }
 
@@ -45,7 +45,7 @@ pub(super) async fn threads(
     deliveries.iter().for_each(|delivery| roots.note(&delivery.message));
     let mut threads = BTreeMap::<u64, Thread>::new();
     for delivery in deliveries {
-        let root = roots.of(broker, delivery.message.id).await?;
+        let root = roots.find(broker, delivery.message.id).await?;
         match threads.get_mut(&root) {
             Some(thread) => thread.add(delivery),
             None => drop(threads.insert(root, Thread::new(root, delivery))),
@@ -66,7 +66,7 @@ impl Roots {
     }
 
     /// Finds the beginning of the thread of a message.
-    async fn of(&mut self, broker: &Broker, id: u64) -> Result<u64, Failure> {
+    async fn find(&mut self, broker: &Broker, id: u64) -> Result<u64, Failure> {
         let (mut root, mut path) = (id, Vec::new());
         while let Some(above) = self.above(broker, root).await? {
             path.push(root);

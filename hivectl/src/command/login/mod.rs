@@ -69,19 +69,19 @@ impl Login {
             return Err(Failure::LoginNeedsTerminal);
         }
         let broker = context.broker().await?;
-        let (say, said) = mpsc::channel(STEPS_WAITING);
+        let (requests, said) = mpsc::channel(STEPS_WAITING);
         let kind = std::env::var("TERM").unwrap_or_default().chars().take(KIND_CHARS).collect();
         let start =
             LoginStart { agent: agent.clone(), terminal: Some(Terminal { kind, ..size() }) };
-        say.try_send(step(Said::Start(start))).expect("there is room for the first one");
+        requests.try_send(step(Said::Start(start))).expect("there is room for the first one");
         let asking =
             Progress::begin(&visible_line(&format!("waiting for the harness of {agent} ...")));
         // All that can fail at once fails before the terminal is taken.
-        let hear = broker.read(broker.admin().login(ReceiverStream::new(said))).await;
+        let responses = broker.read(broker.admin().login(ReceiverStream::new(said))).await;
         drop(asking);
-        let hear = hear?;
+        let responses = responses?;
         note(&visible_line(&format!("claude's login dialogue for {agent}; Ctrl-] leaves it")));
-        match taken(&mut context.out, say, hear).await? {
+        match run_in_raw_mode(&mut context.out, requests, responses).await? {
             Ended::There(LoginEnd { logged_in: true, .. }) => {
                 context.out.line(&visible_line(&format!("claude is logged in for {agent}")))
             }
@@ -107,15 +107,15 @@ impl Login {
 }
 
 /// Runs the dialogue in raw mode, and restores the terminal.
-async fn taken(
+async fn run_in_raw_mode(
     out: &mut Output,
-    say: Sender<LoginRequest>,
-    hear: Streaming<LoginResponse>,
+    requests: Sender<LoginRequest>,
+    responses: Streaming<LoginResponse>,
 ) -> Result<Ended, Failure> {
     let mut signals = Signals::listen().map_err(Failure::Input)?;
     let raw = Raw::open().map_err(Failure::Input)?;
     let ended = match typed() {
-        Ok(keys) => dialogue(out, keys, &mut signals, say, hear).await,
+        Ok(keys) => dialogue(out, keys, &mut signals, requests, responses).await,
         Err(error) => Err(Failure::Input(error)),
     };
     // What cannot be written to a terminal that is gone need not be.
@@ -155,12 +155,12 @@ async fn dialogue(
     out: &mut Output,
     mut keys: Receiver<Vec<u8>>,
     signals: &mut Signals,
-    say: Sender<LoginRequest>,
-    mut hear: Streaming<LoginResponse>,
+    requests: Sender<LoginRequest>,
+    mut responses: Streaming<LoginResponse>,
 ) -> Result<Ended, Failure> {
     loop {
         tokio::select! {
-            heard = hear.message() => match heard {
+            response = responses.message() => match response {
                 Ok(Some(LoginResponse { step: Some(Heard::Output(bytes)) })) => out.bytes(&bytes).map_err(Failure::Output)?,
                 Ok(Some(LoginResponse { step: Some(Heard::End(end)) })) => return Ok(Ended::There(end)),
                 // A step that this version does not know.
@@ -172,9 +172,9 @@ async fn dialogue(
             typed = keys.recv() => match typed {
                 None => return Ok(Ended::TerminalGone),
                 Some(bytes) if leaves(&bytes) => return Ok(Ended::Left),
-                Some(bytes) => tell(&say, Said::Input(bytes)),
+                Some(bytes) => send(&requests, Said::Input(bytes)),
             },
-            _ = signals.resized.recv() => tell(&say, Said::Terminal(size())),
+            _ = signals.resized.recv() => send(&requests, Said::Terminal(size())),
             _ = signals.hung_up.recv() => return Ok(Ended::TerminalGone),
             _ = signals.interrupt.recv() => return Ok(Ended::Interrupted),
             _ = signals.terminate.recv() => return Ok(Ended::Interrupted),
@@ -185,8 +185,8 @@ async fn dialogue(
 
 /// Sends a step without waiting, so that the person can always leave. If the broker does not read,
 /// keys are lost.
-fn tell(say: &Sender<LoginRequest>, said: Said) {
-    let _ = say.try_send(step(said));
+fn send(requests: &Sender<LoginRequest>, said: Said) {
+    let _ = requests.try_send(step(said));
 }
 
 fn leaves(bytes: &[u8]) -> bool {

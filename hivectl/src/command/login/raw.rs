@@ -18,10 +18,10 @@ pub(super) struct Raw {}
 impl Raw {
     /// Takes the terminal.
     pub(super) fn open() -> io::Result<Self> {
-        let tell = std::panic::take_hook();
+        let default_hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             restore();
-            tell(panic);
+            default_hook(panic);
         }));
         enable_raw_mode()?;
         Ok(Self {})

@@ -107,15 +107,15 @@ pub(crate) struct Restart {
 impl Cancel {
     pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let order = Order::CancelTurn(CancelTurn { turn_id: self.turn });
-        self.waiting.give(context, self.agent, order, "told to cancel its turn").await
+        self.waiting.send(context, self.agent, order, "told to cancel its turn").await
     }
 }
 
 impl Compact {
     pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
-        let words = "told to compact its conversation";
+        let action = "told to compact its conversation";
         self.waiting
-            .give(context, self.agent, Order::CompactSession(CompactSession {}), words)
+            .send(context, self.agent, Order::CompactSession(CompactSession {}), action)
             .await
     }
 }
@@ -127,18 +127,18 @@ impl NewSession {
                 "there is nothing to wait for: it holds from the next turn on, whenever that begins",
             );
         }
-        let words = "told to begin its next turn with a fresh conversation";
+        let action = "told to begin its next turn with a fresh conversation";
         Waiting { wait: false }
-            .give(context, self.agent, Order::StartNewSession(StartNewSession {}), words)
+            .send(context, self.agent, Order::StartNewSession(StartNewSession {}), action)
             .await
     }
 }
 
 impl Model {
     pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
-        let words = format!("told to run on {} from the next turn on", self.model);
+        let action = format!("told to run on {} from the next turn on", self.model);
         self.waiting
-            .give(context, self.agent, Order::SetModel(SetModel { model: self.model }), &words)
+            .send(context, self.agent, Order::SetModel(SetModel { model: self.model }), &action)
             .await
     }
 }
@@ -146,7 +146,7 @@ impl Model {
 impl Restart {
     pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         self.waiting
-            .give(
+            .send(
                 context,
                 self.agent,
                 Order::RestartHarness(RestartHarness {}),
@@ -158,23 +158,23 @@ impl Restart {
 
 impl Waiting {
     /// Sends the command, and with --wait waits for its end.
-    async fn give(
+    async fn send(
         self,
         context: &mut Context,
         agent: String,
         order: Order,
-        words: &str,
+        action: &str,
     ) -> Result<(), Failure> {
         let broker = context.broker().await?;
         // The watch begins before the command is sent, so that its end cannot be missed.
         let feed =
             if self.wait { Some(Feed::open(context, &broker, &agent, None).await?) } else { None };
         let id = broker.command(request_id(), agent.clone(), order).await?;
-        let mut sentence = format!("{agent} is {words} (command {id})");
+        let mut sentence = format!("{agent} is {action} (command {id})");
         let mut done = "commanded";
         if let Some(feed) = feed {
             note(&visible_line(&format!("{sentence}; waiting until it is done")));
-            closed(context, feed, id, &agent).await?;
+            wait_until_closed(context, feed, id, &agent).await?;
             (sentence, done) = (format!("{agent} has done it (command {id})"), "carried_out");
         }
         let done = Done::new(done, Some(agent), sentence);
@@ -183,14 +183,19 @@ impl Waiting {
 }
 
 /// Waits until the harness has closed a command, and ends as it did.
-async fn closed(context: &Context, feed: Feed, id: u64, agent: &str) -> Result<(), Failure> {
-    let of = || agent.to_owned();
-    let timed_out = |seconds| Failure::OrderTimedOut { id, agent: of(), seconds };
-    let interrupted = Failure::OrderInterrupted { id, agent: of() };
+async fn wait_until_closed(
+    context: &Context,
+    feed: Feed,
+    id: u64,
+    agent: &str,
+) -> Result<(), Failure> {
+    let agent = || agent.to_owned();
+    let timed_out = |seconds| Failure::OrderTimedOut { id, agent: agent(), seconds };
+    let interrupted = Failure::OrderInterrupted { id, agent: agent() };
     match context.wait(ending(feed, id), timed_out, interrupted).await? {
         Ending::Done => Ok(()),
-        Ending::Refused(why) => Err(Failure::OrderRefused { id, agent: of(), why }),
-        Ending::Missed => Err(Failure::OrderMissed { id, agent: of() }),
+        Ending::Refused(why) => Err(Failure::OrderRefused { id, agent: agent(), why }),
+        Ending::Missed => Err(Failure::OrderMissed { id, agent: agent() }),
     }
 }
 
@@ -209,15 +214,15 @@ async fn ending(mut feed: Feed, id: u64) -> Result<Ending, Failure> {
             Step::Gap => return Ok(Ending::Missed),
         };
         if event.kind() == EventKind::CommandClosed
-            && let Some(ending) = told(&event.detail, id)
+            && let Some(ending) = parse_ending(&event.detail, id)
         {
             return Ok(ending);
         }
         if event.kind() == EventKind::AgentRetired {
             return Ok(Ending::Refused("the agent was retired".to_owned()));
         }
-        if let Some(words) = progress(&event) {
-            note(&visible_line(&words));
+        if let Some(action) = progress(&event) {
+            note(&visible_line(&action));
         }
     }
 }
@@ -230,12 +235,12 @@ fn progress(event: &Event) -> Option<String> {
         (EventKind::HarnessAttached, "the harness is attached".to_owned()),
         (EventKind::HarnessLost, "the harness is gone".to_owned()),
     ];
-    let (_, words) = what.into_iter().find(|(kind, _)| *kind == event.kind())?;
-    Some(if event.detail.is_empty() { words } else { format!("{words}: {}", event.detail) })
+    let (_, action) = what.into_iter().find(|(kind, _)| *kind == event.kind())?;
+    Some(if event.detail.is_empty() { action } else { format!("{action}: {}", event.detail) })
 }
 
 /// Parses what the detail of an event reports about a command.
-fn told(detail: &str, id: u64) -> Option<Ending> {
+fn parse_ending(detail: &str, id: u64) -> Option<Ending> {
     let ending = detail.strip_prefix(&format!("command {id}: "))?;
     Some(match ending.strip_prefix("refused: ") {
         Some(why) => Ending::Refused(why.to_owned()),
@@ -249,13 +254,17 @@ mod tests {
 
     #[test]
     fn an_event_tells_of_its_own_command_only() {
-        assert_eq!(told("command 30: done", 30), Some(Ending::Done));
+        assert_eq!(parse_ending("command 30: done", 30), Some(Ending::Done));
         assert_eq!(
-            told("command 30: refused: too late: it ended", 30),
+            parse_ending("command 30: refused: too late: it ended", 30),
             Some(Ending::Refused("too late: it ended".to_owned()))
         );
         assert_eq!(
-            (told("command 301: done", 30), told("command 3: done", 30), told("", 30)),
+            (
+                parse_ending("command 301: done", 30),
+                parse_ending("command 3: done", 30),
+                parse_ending("", 30)
+            ),
             (None, None, None)
         );
     }

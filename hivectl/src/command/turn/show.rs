@@ -121,7 +121,7 @@ impl Show {
             note(&visible_line(&event.line));
             return Ok(());
         }
-        event.told(&context.out.style).map_or(Ok(()), |told| context.out.line(&told))
+        event.render(&context.out.style).map_or(Ok(()), |text| context.out.line(&text))
     }
 
     /// Follows an agent from turn to turn, until it is interrupted.

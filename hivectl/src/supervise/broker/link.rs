@@ -203,7 +203,7 @@ impl Keeper {
             return;
         };
         let Shown { reached, notes, accepted, refused: _ } = shown;
-        let notes = notes.iter().take(ISOLATION_NOTES_MAX).map(|note| bounded(note)).collect();
+        let notes = notes.iter().take(ISOLATION_NOTES_MAX).map(|note| shortened(note)).collect();
         let packet = ToBroker::Isolation { agent: agent.to_owned(), reached, notes, accepted };
         self.say(&packet, None).await;
     }
@@ -238,7 +238,7 @@ impl Keeper {
 
 /// Cuts a note to a length that a packet has room for. A control character takes more room than
 /// others, so none is left.
-fn bounded(note: &str) -> String {
+fn shortened(note: &str) -> String {
     visible_line(note).chars().take(ISOLATION_NOTE_CHARS_MAX).collect()
 }
 
@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     /// Gives an order and returns the packet that the broker receives.
-    async fn told(broker: &Link, order: impl FnOnce()) -> ToBroker {
+    async fn packet_after(broker: &Link, order: impl FnOnce()) -> ToBroker {
         order();
         let packet = tokio::time::timeout(Duration::from_secs(10), broker.recv::<ToBroker>())
             .await
@@ -296,16 +296,17 @@ mod tests {
         let (own, other) = link::pair().expect("a pair of sockets");
         let (broker, registrar) = (Link::new(other).expect("a link"), Registrar::start());
         assert_eq!(
-            told(&broker, || registrar.order(Order::Connected(own))).await,
+            packet_after(&broker, || registrar.order(Order::Connected(own))).await,
             ToBroker::Complete
         );
         let mut ada = None;
-        told(&broker, || ada = Some(registrar.unconfined("ada".to_owned()))).await;
+        packet_after(&broker, || ada = Some(registrar.unconfined("ada".to_owned()))).await;
         for c in ['x', '\u{1}', '"', '🐝'] {
             let notes = vec![c.to_string().repeat(1_000); 1_000];
             let shown = Shown { reached: Reached::None, notes, accepted: false, refused: None };
             let got =
-                told(&broker, || ada.iter().for_each(|ada| ada.isolation(shown.clone()))).await;
+                packet_after(&broker, || ada.iter().for_each(|ada| ada.isolation(shown.clone())))
+                    .await;
             let ToBroker::Isolation { notes, .. } = got else { panic!("{got:?}") };
             assert_eq!(
                 (notes.len(), notes[0].chars().count()),
@@ -315,7 +316,7 @@ mod tests {
         // One that no bound holds for.
         let long = "x".repeat(hive_proto::supervisor::PACKET_BYTES_MAX);
         let _long = registrar.unconfined(long);
-        let got = told(&broker, || drop(registrar.unconfined("bob".to_owned()))).await;
+        let got = packet_after(&broker, || drop(registrar.unconfined("bob".to_owned()))).await;
         assert_eq!(got, ToBroker::Unconfined { agent: "bob".to_owned() });
     }
 }

@@ -66,7 +66,7 @@ pub(crate) async fn first_answer(
             seconds: START_MAX.as_secs(),
             last_words: last_words(&log),
         }),
-        Some(ended) = ended.recv() => Err(UpError::BrokerEnded { ending: ended.words, last_words: last_words(&log) }),
+        Some(ended) = ended.recv() => Err(UpError::BrokerEnded { ending: ended.description, last_words: last_words(&log) }),
         () = stop.asked() => Err(UpError::Interrupted),
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct Heap {
 
 /// Deletes a file, a link, or a directory with all that is in it.
 pub(crate) fn tree(path: &Path) -> io::Result<()> {
-    match Heap::take(path)? {
+    match Heap::collect(path)? {
         Some(heap) => heap.empty(),
         None => Ok(()),
     }
@@ -40,7 +40,7 @@ pub(crate) fn tree(path: &Path) -> io::Result<()> {
 impl Heap {
     /// Moves the file or directory of a path to the heap at once; `None` if its parent does not
     /// exist.
-    pub(crate) fn take(path: &Path) -> io::Result<Option<Self>> {
+    pub(crate) fn collect(path: &Path) -> io::Result<Option<Self>> {
         let parent =
             path.parent().map(Path::to_path_buf).filter(|parent| !parent.as_os_str().is_empty());
         let parent = match openat(
@@ -97,18 +97,18 @@ impl Heap {
                 Err(Errno::NOTDIR | Errno::LOOP) => return unlink(self.parent.as_fd(), &self.name),
                 own => own?,
             };
-            let mut look = Look::default();
+            let mut pass = Pass::default();
             for name in entries(&own)? {
-                look.note(flatten(own.as_fd(), &name?, &mut number))?;
+                pass.note(flatten(own.as_fd(), &name?, &mut number))?;
             }
-            if look.found_nothing() {
+            if pass.found_nothing() {
                 match unlinkat(&self.parent, &self.name, AtFlags::REMOVEDIR) {
                     // A later start has moved something there.
                     Err(Errno::NOTEMPTY | Errno::EXIST) => continue,
                     done => return absent_is_fine(done),
                 }
             }
-            look.end()?;
+            pass.end()?;
         }
     }
 
@@ -142,12 +142,12 @@ impl Heap {
 /// The result of one pass over a directory. On a full disk a move may fail that succeeds after
 /// other files are deleted.
 #[derive(Debug, Default)]
-struct Look {
+struct Pass {
     is_changed: bool,
     full: Option<io::Error>,
 }
 
-impl Look {
+impl Pass {
     /// Notes the deletion of an entry; a full disk is no reason to leave the next one.
     fn note(&mut self, done: io::Result<()>) -> io::Result<()> {
         match done {
@@ -187,16 +187,16 @@ fn flatten(heap: BorrowedFd<'_>, name: &CStr, number: &mut u64) -> io::Result<()
         Err(Errno::NOTDIR | Errno::LOOP) => return unlink(heap, name),
         dir => dir?,
     };
-    let mut look = Look::default();
+    let mut pass = Pass::default();
     for entry in entries(&dir)? {
         let entry = entry?;
         match openat(&dir, &entry, OFlags::PATH | DIRECTORY, Mode::empty()) {
             Err(Errno::NOENT) => {}
-            Ok(_) => look.note(put(dir.as_fd(), &entry, heap, number))?,
-            Err(_) => look.note(unlink(dir.as_fd(), &entry))?,
+            Ok(_) => pass.note(put(dir.as_fd(), &entry, heap, number))?,
+            Err(_) => pass.note(unlink(dir.as_fd(), &entry))?,
         }
     }
-    look.end()?;
+    pass.end()?;
     match unlinkat(heap, name, AtFlags::REMOVEDIR) {
         // An entry remains or was added; the next pass over the heap finds it.
         Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
@@ -219,9 +219,9 @@ fn put(dir: BorrowedFd<'_>, name: &CStr, heap: BorrowedFd<'_>, number: &mut u64)
         done => done?,
     }
     loop {
-        let place = number.to_string();
+        let name_in_heap = number.to_string();
         *number += 1;
-        match renameat(dir, name, heap, &*place) {
+        match renameat(dir, name, heap, &*name_in_heap) {
             // An earlier one.
             Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => {}
             done => return absent_is_fine(done),

@@ -171,8 +171,8 @@ impl HostPath {
     }
 
     /// Returns the mount that must be found at this path.
-    pub(crate) fn mounted_at(&self, place: &Path) -> Mounted {
-        Mounted { path: place.to_path_buf(), device: self.device, inode: self.inode }
+    pub(crate) fn mounted_at(&self, dest: &Path) -> Mounted {
+        Mounted { path: dest.to_path_buf(), device: self.device, inode: self.inode }
     }
 
     /// Returns all paths that determine it: the path itself, and the links that were followed.
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     /// A directory with `project`, in which agents write, and `secret`, in which they do not.
-    fn place() -> (tempfile::TempDir, PathBuf, AgentsWrite) {
+    fn fixture() -> (tempfile::TempDir, PathBuf, AgentsWrite) {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path().canonicalize().expect("a path");
         for name in ["project/in", "secret"] {
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn links_of_the_operator_are_followed_and_those_of_agents_are_not() {
-        let (_dir, root, agents_write) = place();
+        let (_dir, root, agents_write) = fixture();
         symlink("secret", root.join("link")).expect("a link");
         symlink(root.join("link"), root.join("links")).expect("a link");
         symlink("../../secret", root.join("project/in/evil")).expect("a link");
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn directories_are_created_for_their_owner_only() {
-        let (_dir, root, agents_write) = place();
+        let (_dir, root, agents_write) = fixture();
         let made = HostPath::directory(&root.join("project/a/b"), &agents_write).expect("created");
         assert_eq!(made.path, root.join("project/a/b"));
         assert_eq!(made.path.metadata().expect("there").permissions().mode() & 0o777, 0o700);
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn only_regular_files_of_a_bounded_size_are_read() {
-        let (_dir, root, agents_write) = place();
+        let (_dir, root, agents_write) = fixture();
         let key = root.join("secret/key");
         assert_eq!(HostPath::read(&key, &agents_write, 5).expect("read"), b"a key");
         assert!(matches!(HostPath::read(&key, &agents_write, 4), Err(WalkError::TooLong(4))));
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_loop_of_links_ends() {
-        let (_dir, root, agents_write) = place();
+        let (_dir, root, agents_write) = fixture();
         symlink("loop", root.join("loop")).expect("a link");
         assert!(matches!(HostPath::find(&root.join("loop"), &agents_write), Err(WalkError::Links)));
     }

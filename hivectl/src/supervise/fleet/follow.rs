@@ -51,7 +51,7 @@ async fn follow(
             continue;
         };
         wanted.send_if_modified(|wanted| {
-            let now = of_fleet(&agents, &purges);
+            let now = wanted_fleet(&agents, &purges);
             let is_changed = *wanted != now;
             *wanted = now;
             is_changed
@@ -81,7 +81,7 @@ fn unless_away<T>(read: Result<T, Failure>) -> Result<Option<T>, Failure> {
 }
 
 /// Returns the agents and the purges that the fleet must reflect.
-fn of_fleet(agents: &[Agent], purges: &[Purge]) -> Wanted {
+fn wanted_fleet(agents: &[Agent], purges: &[Purge]) -> Wanted {
     let name = |name: &str| AgentName::parse(name).ok();
     Wanted {
         agents: agents.iter().filter_map(|agent| name(&agent.name)).collect(),

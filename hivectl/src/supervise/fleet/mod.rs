@@ -69,7 +69,7 @@ struct Running {
 /// Why an agent cannot be started; reported once.
 #[derive(Debug)]
 struct Refusal {
-    words: String,
+    sentence: String,
     /// When it is tried again; `None`: only after the configuration is read again.
     again_at: Option<Instant>,
 }
@@ -101,10 +101,10 @@ impl Fleet {
     /// up.
     pub(crate) async fn ended(&mut self) {
         match self.ending.join_next().await {
-            Some(Ok((name, words))) => {
+            Some(Ok((name, sentence))) => {
                 self.busy.remove(&name);
-                if let Some(words) = words {
-                    note(&words);
+                if let Some(sentence) = sentence {
+                    note(&sentence);
                 }
             }
             // A panic has dropped, and so killed, the harness that the task was ending.
@@ -164,13 +164,13 @@ impl Fleet {
             self.refused.remove(&name);
             return;
         };
-        let words = std::error::Error::source(&error)
+        let sentence = std::error::Error::source(&error)
             .map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
-        if self.refused.get(&name).is_none_or(|before| before.words != words) {
-            note(&format!("{name} is not started: {}", visible_line(&words)));
+        if self.refused.get(&name).is_none_or(|before| before.sentence != sentence) {
+            note(&format!("{name} is not started: {}", visible_line(&sentence)));
         }
         let again_at = error.retry_after().map(|pause| Instant::now() + pause);
-        self.refused.insert(name, Refusal { words, again_at });
+        self.refused.insert(name, Refusal { sentence, again_at });
     }
 
     fn may_start(&self, name: &AgentName) -> bool {
@@ -219,24 +219,24 @@ impl Fleet {
     fn end(&mut self, name: AgentName, purge: Option<u64>) {
         let harness = self.running.remove(&name);
         self.busy.insert(name.clone());
-        let places = purge::Places::of(&self.plan, &name);
+        let files = purge::AgentFiles::new(&self.plan, &name);
         self.ending.spawn(async move {
             let ran = harness.is_some();
             if let Some(harness) = harness {
                 harness.supervised.stop(Deadline::After(HARNESS_STOP_MAX)).await;
             }
-            let words = match purge {
-                Some(id) => Some(purge::run(places, id).await),
+            let sentence = match purge {
+                Some(id) => Some(purge::run(files, id).await),
                 None => ran.then(|| format!("{name} is removed, and its harness has ended")),
             };
-            (name, words)
+            (name, sentence)
         });
     }
 
     /// Applies a configuration that was read again; returns the agents whose settings changed.
     pub(crate) async fn configure(&mut self, plan: Plan) -> Vec<AgentName> {
         // A running harness keeps its directories.
-        self.plan = Arc::new(plan.keeping_places_of(&self.plan, self.running.keys()));
+        self.plan = Arc::new(plan.keeping_dirs_of(&self.plan, self.running.keys()));
         self.refused.clear();
         self.tried.clear();
         let outside = outside(&self.plan);

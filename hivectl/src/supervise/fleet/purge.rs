@@ -28,7 +28,7 @@ const BROKER_PAUSE: Duration = Duration::from_millis(200);
 
 /// What there is of an agent on this host.
 #[derive(Clone, Debug)]
-pub(crate) struct Places {
+pub(crate) struct AgentFiles {
     name: AgentName,
     dir: PathBuf,
     socket_dir: PathBuf,
@@ -40,8 +40,8 @@ pub(crate) struct Places {
     operator_socket: PathBuf,
 }
 
-impl Places {
-    pub(crate) fn of(plan: &Plan, name: &AgentName) -> Self {
+impl AgentFiles {
+    pub(crate) fn new(plan: &Plan, name: &AgentName) -> Self {
         let dir = plan.agent_dir(name);
         let named = plan.named_dirs();
         let in_the_way = named
@@ -66,22 +66,22 @@ impl Places {
 }
 
 /// Deletes the directories and notifies the broker; returns the sentence to print.
-pub(crate) async fn run(places: Places, purge_id: u64) -> String {
-    let name = places.name.clone();
-    if let Some(named) = places.in_the_way.first() {
+pub(crate) async fn run(files: AgentFiles, purge_id: u64) -> String {
+    let name = files.name.clone();
+    if let Some(named) = files.in_the_way.first() {
         return format!(
             "{name} is purged, but its directories are not deleted: hive.toml names {} there; remove that line from hive.toml and send \
              SIGHUP to this program",
             named.display()
         );
     }
-    let also = places.clone();
-    let deleted = tokio::task::spawn_blocking(move || delete(&also)).await;
+    let to_delete = files.clone();
+    let deleted = tokio::task::spawn_blocking(move || delete(&to_delete)).await;
     let failed = |why: &dyn std::fmt::Display| {
         format!(
             "{name} is purged, but its directories are not deleted: {}; delete {} and send SIGHUP to this program",
             visible_line(&why.to_string()),
-            places.dir.display()
+            files.dir.display()
         )
     };
     match deleted {
@@ -89,10 +89,10 @@ pub(crate) async fn run(places: Places, purge_id: u64) -> String {
         Ok(Err(error)) => return failed(&error),
         Err(error) => return failed(&error),
     }
-    match finish_soon(&places.operator_socket, purge_id).await {
+    match finish_soon(&files.operator_socket, purge_id).await {
         Ok(()) => {
             let kept: Vec<String> =
-                places.named.iter().map(|dir| dir.display().to_string()).collect();
+                files.named.iter().map(|dir| dir.display().to_string()).collect();
             let kept = if kept.is_empty() {
                 String::new()
             } else {
@@ -131,10 +131,10 @@ async fn finish(socket: &Path, purge_id: u64) -> Result<(), String> {
     Ok(())
 }
 
-fn delete(places: &Places) -> io::Result<()> {
-    delete::tree(&places.dir)?;
-    settings::remove(&places.socket_dir)?;
-    match fs::remove_file(&places.log) {
+fn delete(files: &AgentFiles) -> io::Result<()> {
+    delete::tree(&files.dir)?;
+    settings::remove(&files.socket_dir)?;
+    match fs::remove_file(&files.log) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
     }
@@ -144,11 +144,11 @@ fn delete(places: &Places) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn places(dir: &Path, agents: &str, name: &str) -> Places {
+    fn files(dir: &Path, agents: &str, name: &str) -> AgentFiles {
         let file = dir.join("hive.toml");
         fs::write(&file, agents).expect("a file");
         let plan = Plan::make(&file, &dir.join("h")).expect("a plan");
-        Places::of(&plan, &AgentName::parse(name).expect("a name"))
+        AgentFiles::new(&plan, &AgentName::parse(name).expect("a name"))
     }
 
     #[tokio::test]
@@ -156,9 +156,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path().canonicalize().expect("a path");
         let named = root.join("h/agents/ada/state");
-        let places = places(&root, "[agents.ada]\nstate_dir = \"h/agents/ada/state\"\n", "ada");
+        let files = files(&root, "[agents.ada]\nstate_dir = \"h/agents/ada/state\"\n", "ada");
         fs::write(named.join("work"), "kept").expect("a file");
-        let said = run(places, 1).await;
+        let said = run(files, 1).await;
         assert!(
             said.contains(&format!("are not deleted: hive.toml names {} there", named.display())),
             "{said}"
@@ -172,9 +172,9 @@ mod tests {
         let root = dir.path().canonicalize().expect("a path");
         let text =
             "[agents.ada]\nhome_dir = \"ada\"\n[agents.bob]\nhome_dir = \"h/agents/bob/home\"\n";
-        let ada = places(&root, text, "ada");
+        let ada = files(&root, text, "ada");
         assert_eq!((ada.named, ada.in_the_way), (vec![root.join("ada")], Vec::new()));
-        let bob = places(&root, text, "bob");
+        let bob = files(&root, text, "bob");
         assert_eq!(
             (&bob.named, &bob.in_the_way),
             (&vec![root.join("h/agents/bob/home")], &bob.named)

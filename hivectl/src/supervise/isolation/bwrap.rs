@@ -27,7 +27,7 @@ impl Bubblewrap {
     pub(crate) fn find() -> Result<Self, String> {
         let user = User::of_this_process();
         let mut replaceable = None;
-        let usual = USUAL_PLACES.map(PathBuf::from).into_iter().filter(|place| is_program(place));
+        let usual = USUAL_PLACES.map(PathBuf::from).into_iter().filter(|path| is_program(path));
         for found in all_on_path("bwrap").into_iter().chain(usual) {
             let Ok(program) = found.canonicalize() else { continue };
             match user.replaceable_part(&program) {

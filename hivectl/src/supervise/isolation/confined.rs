@@ -137,7 +137,7 @@ impl Confined {
 
 impl Start for Confined {
     fn prepare(&self) -> Result<Prepared, String> {
-        let own = Own::of(&self.plan, &self.agent).map_err(|error| error.to_string())?;
+        let own = Own::of_agent(&self.plan, &self.agent).map_err(|error| error.to_string())?;
         let Parts { mut args, mut env, mut inherited } = self.parts(&own)?;
         let pipe = || {
             rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)

@@ -82,9 +82,9 @@ fn expected(plan: &Plan, agent: &AgentPlan, facts: &Facts<'_>) -> Expected {
                 (&own.state, &agent.state_dir),
                 (&own.home, &agent.home_dir),
             ];
-            let own = own.into_iter().map(|(source, place)| source.mounted_at(place));
+            let own = own.into_iter().map(|(source, dest)| source.mounted_at(dest));
             let shown = shown.iter().filter_map(|shown| match shown {
-                Shown::File { source, place } => Some(source.mounted_at(place)),
+                Shown::File { source, dest } => Some(source.mounted_at(dest)),
                 Shown::Link { .. } => None,
             });
             own.chain(shown)

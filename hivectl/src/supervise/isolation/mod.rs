@@ -263,7 +263,7 @@ impl Isolation {
         if self.sharing.as_ref().is_none_or(|(of, _)| !Arc::ptr_eq(of, plan)) {
             self.sharing = None;
         }
-        &self.sharing.get_or_insert_with(|| (Arc::clone(plan), Sharing::of(plan))).1
+        &self.sharing.get_or_insert_with(|| (Arc::clone(plan), Sharing::new(plan))).1
     }
 
     pub(crate) fn registry(&self) -> Registry {

@@ -37,9 +37,9 @@ pub(super) enum OwnError {
 
 impl Own {
     /// Returns the directories of an agent. Its old temporary files are deleted in the background.
-    pub(super) fn of(plan: &Plan, agent: &AgentPlan) -> Result<Self, OwnError> {
+    pub(super) fn of_agent(plan: &Plan, agent: &AgentPlan) -> Result<Self, OwnError> {
         let tmp = plan.tmp_dir(&agent.name);
-        let heap = delete::Heap::take(&tmp)
+        let heap = delete::Heap::collect(&tmp)
             .map_err(|source| OwnError::NotEmptied { path: tmp.clone(), source })?;
         tokio::task::spawn_blocking(move || {
             if let Some(Err(error)) = heap.as_ref().map(delete::Heap::empty) {

@@ -31,21 +31,21 @@ pub(super) enum Shown {
         /// The path on the host.
         source: HostPath,
         /// The path inside.
-        place: PathBuf,
+        dest: PathBuf,
     },
     /// A link, as a program may have one on PATH.
     Link {
         /// The file that it leads to.
         target: PathBuf,
         /// The path of the link.
-        place: PathBuf,
+        dest: PathBuf,
     },
 }
 
 impl Shown {
     /// Shows a path under its own name.
     pub(super) fn at_its_place(source: HostPath) -> Self {
-        Self::File { place: source.path.clone(), source }
+        Self::File { dest: source.path.clone(), source }
     }
 }
 
@@ -80,7 +80,7 @@ impl Lookup<'_> {
             }
             let environment = self.environment(&called);
             if real.path != called && environment.is_none() {
-                needs.push(Shown::Link { target: real.path.clone(), place: called });
+                needs.push(Shown::Link { target: real.path.clone(), dest: called });
             }
             needs.extend(environment);
             if self.agents_write.contains(&real.path) {
@@ -107,7 +107,7 @@ impl Lookup<'_> {
         let found = HostPath::find(dir, self.agents_write).ok()?;
         let may_be_shown = !self.agents_write.contains(&found.path) && self.is_apart(&found.path);
         (may_be_shown && dir.join(ENVIRONMENT_MARK).is_file())
-            .then(|| Shown::File { source: found, place: dir.to_path_buf() })
+            .then(|| Shown::File { source: found, dest: dir.to_path_buf() })
     }
 
     fn is_apart(&self, dir: &Path) -> bool {
@@ -163,15 +163,15 @@ mod tests {
     }
 
     /// Returns the paths that are shown, links with their targets.
-    fn places(shown: Vec<Shown>) -> Vec<(PathBuf, Option<PathBuf>)> {
-        let place = |shown| match shown {
-            Shown::File { source, place } => {
-                assert_eq!(source.path, place);
-                (place, None)
+    fn mounts(shown: Vec<Shown>) -> Vec<(PathBuf, Option<PathBuf>)> {
+        let dest = |shown| match shown {
+            Shown::File { source, dest } => {
+                assert_eq!(source.path, dest);
+                (dest, None)
             }
-            Shown::Link { target, place } => (place, Some(target)),
+            Shown::Link { target, dest } => (dest, Some(target)),
         };
-        shown.into_iter().map(place).collect()
+        shown.into_iter().map(dest).collect()
     }
 
     fn lookup<'a>(
@@ -201,8 +201,8 @@ mod tests {
         let node = root.join("versions/9/node");
         let by_real_path =
             [file(root.join("lib/tool")), (root.join("bin/node"), Some(node.clone())), file(node)];
-        assert_eq!(places(lookup.needs(&root.join("bin/tool"))), by_real_path);
-        let as_called = places(lookup.needs_as_called(&root.join("bin/tool")));
+        assert_eq!(mounts(lookup.needs(&root.join("bin/tool"))), by_real_path);
+        let as_called = mounts(lookup.needs_as_called(&root.join("bin/tool")));
         assert_eq!(as_called[0], (root.join("bin/tool"), Some(root.join("lib/tool/bin/cli.js"))));
         assert_eq!(as_called[1..], by_real_path);
     }
@@ -218,10 +218,10 @@ mod tests {
         let nobody = AgentsWrite::default();
         let lookup = lookup(Path::new(""), &[], &nobody);
         let wanted = [file(root.join("venv")), file(root.join("python3.11"))];
-        assert_eq!(places(lookup.needs_as_called(&root.join("venv/bin/python3"))), wanted);
+        assert_eq!(mounts(lookup.needs_as_called(&root.join("venv/bin/python3"))), wanted);
         // A script elsewhere that names it.
         put(&root.join("tool"), &format!("#!{}\n", root.join("venv/bin/python3").display()));
-        let needs = places(lookup.needs_as_called(&root.join("tool")));
+        let needs = mounts(lookup.needs_as_called(&root.join("tool")));
         assert_eq!((&needs[0], &needs[1..]), (&file(root.join("tool")), &wanted[..]));
     }
 
@@ -233,11 +233,11 @@ mod tests {
         put(&home.join("package.json"), "{}");
         put(&home.join("bin/tool"), "#!/bin/sh\n");
         let apart = std::slice::from_ref(&home);
-        let shown = places(lookup(Path::new(""), apart, &nobody).needs(&home.join("bin/tool")));
+        let shown = mounts(lookup(Path::new(""), apart, &nobody).needs(&home.join("bin/tool")));
         assert_eq!(shown[0], file(home.join("bin/tool")));
         put(&home.join("bin/elf"), "\x7fELF");
         assert_eq!(
-            places(lookup(Path::new(""), &[], &nobody).needs(&home.join("bin/elf"))),
+            mounts(lookup(Path::new(""), &[], &nobody).needs(&home.join("bin/elf"))),
             [file(home.join("bin/elf"))]
         );
     }
@@ -255,7 +255,7 @@ mod tests {
         let mut agents_write = AgentsWrite::default();
         agents_write.add(&root.join("project"));
         let lookup = lookup(Path::new(""), &[], &agents_write);
-        let needs = |name: &str| places(lookup.needs_as_called(&root.join(name)));
+        let needs = |name: &str| mounts(lookup.needs_as_called(&root.join(name)));
         assert_eq!(needs("project/tool"), [file(root.join("project/tool"))]);
         assert_eq!(needs("project/python"), []);
         assert_eq!(needs("tool"), [file(root.join("tool"))]);

@@ -68,14 +68,14 @@ pub(super) fn arguments(bwrap: &Bubblewrap, inside: &Inside<'_>) -> Vec<OsString
     {
         args.bind("--ro-bind", &path, &path);
     }
-    let places = places(inside);
-    temporary(&mut args, &inside.own.tmp.path, &places);
-    let islands = islands(&places);
+    let mounts = mounts(inside);
+    temporary(&mut args, &inside.own.tmp.path, &mounts);
+    let islands = islands(&mounts);
     for island in &islands {
         args.add("--tmpfs", [island]);
     }
-    for Mount { how, source, place } in &places {
-        args.bind(how, source, place);
+    for Mount { how, source, dest } in &mounts {
+        args.bind(how, source, dest);
     }
     for island in &islands {
         args.add("--remount-ro", [island]);
@@ -93,8 +93,8 @@ impl Arguments {
         self.0.extend(values.into_iter().map(Into::into));
     }
 
-    fn bind(&mut self, how: &str, source: &Path, place: &Path) {
-        self.add(how, [source, place]);
+    fn bind(&mut self, how: &str, source: &Path, dest: &Path) {
+        self.add(how, [source, dest]);
     }
 }
 
@@ -140,10 +140,10 @@ fn devices(args: &mut Arguments, bwrap: &Bubblewrap, grants: &Grants) {
 
 /// Binds the directory for temporary files. /var/tmp is a link to /tmp, unless a mount has to be
 /// below it.
-fn temporary(args: &mut Arguments, tmp: &Path, places: &[Mount]) {
+fn temporary(args: &mut Arguments, tmp: &Path, mounts: &[Mount]) {
     let [short, long] = TEMPORARY.map(Path::new);
     args.bind("--bind", tmp, short);
-    if places.iter().any(|mount| mount.place.starts_with(long)) {
+    if mounts.iter().any(|mount| mount.dest.starts_with(long)) {
         args.bind("--bind", tmp, long);
     } else {
         args.add("--symlink", [short, long]);
@@ -168,48 +168,47 @@ fn resolv_conf(target: Option<PathBuf>) -> Option<PathBuf> {
 struct Mount {
     how: &'static str,
     source: PathBuf,
-    place: PathBuf,
+    dest: PathBuf,
 }
 
 /// Returns the mounts of this agent, parents first.
-fn places(inside: &Inside<'_>) -> Vec<Mount> {
+fn mounts(inside: &Inside<'_>) -> Vec<Mount> {
     let AgentPlan { socket_dir, state_dir, home_dir, .. } = inside.agent;
-    let at =
-        |how, path: &Path| Mount { how, source: path.to_path_buf(), place: path.to_path_buf() };
+    let at = |how, path: &Path| Mount { how, source: path.to_path_buf(), dest: path.to_path_buf() };
     let Grants { readable, writable, .. } = inside.grants;
     let mut mounts: Vec<Mount> = Vec::new();
     mounts.extend(readable.iter().map(|granted| at("--ro-bind", &granted.path)));
     let covered: Vec<PathBuf> = readable.iter().map(|granted| granted.path.clone()).collect();
     let is_covered =
-        |place: &Path| covers_system(place) || covered.iter().any(|dir| place.starts_with(dir));
+        |dest: &Path| covers_system(dest) || covered.iter().any(|dir| dest.starts_with(dir));
     let files = inside.shown.iter().filter_map(|shown| match shown {
-        Shown::File { source, place } => Some((source, place)),
+        Shown::File { source, dest } => Some((source, dest)),
         Shown::Link { .. } => None,
     });
-    for (source, place) in files.filter(|(_, place)| !is_covered(place)) {
-        if !mounts.iter().any(|mount| mount.place == *place) {
+    for (source, dest) in files.filter(|(_, dest)| !is_covered(dest)) {
+        if !mounts.iter().any(|mount| mount.dest == *dest) {
             mounts.push(Mount {
                 how: "--ro-bind",
                 source: source.path.clone(),
-                place: place.clone(),
+                dest: dest.clone(),
             });
         }
     }
     mounts.extend(writable.iter().map(|granted| at("--bind", &granted.path)));
-    for (source, place) in [(&inside.own.state, state_dir), (&inside.own.home, home_dir)] {
-        mounts.push(Mount { how: "--bind", source: source.path.clone(), place: place.clone() });
+    for (source, dest) in [(&inside.own.state, state_dir), (&inside.own.home, home_dir)] {
+        mounts.push(Mount { how: "--bind", source: source.path.clone(), dest: dest.clone() });
     }
     // Its settings are beside its socket; a program that could change them could choose the
     // programs of its harness.
     mounts.push(at("--ro-bind", socket_dir));
     for shown in inside.shown {
-        let Shown::Link { target, place } = shown else { continue };
+        let Shown::Link { target, dest } = shown else { continue };
         // If its directory is shown, it contains the link.
-        if !covers_system(place) && !mounts.iter().any(|mount| place.starts_with(&mount.place)) {
-            mounts.push(Mount { how: "--symlink", source: target.clone(), place: place.clone() });
+        if !covers_system(dest) && !mounts.iter().any(|mount| dest.starts_with(&mount.dest)) {
+            mounts.push(Mount { how: "--symlink", source: target.clone(), dest: dest.clone() });
         }
     }
-    mounts.sort_by_key(|mount| mount.place.components().count());
+    mounts.sort_by_key(|mount| mount.dest.components().count());
     mounts
 }
 
@@ -227,17 +226,17 @@ pub(super) fn covers_system(path: &Path) -> bool {
 /// Returns the directories directly below /tmp and /var/tmp that mounts are in. They become mounts
 /// of their own and read-only: otherwise a program in the sandbox could rename the way to its
 /// harness's files.
-fn islands(places: &[Mount]) -> BTreeSet<PathBuf> {
+fn islands(mounts: &[Mount]) -> BTreeSet<PathBuf> {
     let island = |mount: &Mount| {
         TEMPORARY.iter().find_map(|dir| {
-            let below = mount.place.strip_prefix(dir).ok()?;
+            let below = mount.dest.strip_prefix(dir).ok()?;
             let mut parts = below.components();
             let first = parts.next()?;
             parts.next().map(|_| Path::new(dir).join(first))
         })
     };
-    let is_mounted = |dir: &PathBuf| places.iter().any(|mount| mount.place == *dir);
-    places.iter().filter_map(island).filter(|dir| !is_mounted(dir)).collect()
+    let is_mounted = |dir: &PathBuf| mounts.iter().any(|mount| mount.dest == *dir);
+    mounts.iter().filter_map(island).filter(|dir| !is_mounted(dir)).collect()
 }
 
 #[cfg(test)]
@@ -260,7 +259,7 @@ mod tests {
         }
     }
 
-    fn told(args: &[OsString], root: &Path) -> String {
+    fn joined(args: &[OsString], root: &Path) -> String {
         let words: Vec<String> = args
             .iter()
             .map(|arg| arg.to_string_lossy().replace(&*root.to_string_lossy(), "R"))
@@ -278,7 +277,7 @@ mod tests {
         std::fs::create_dir(root.join("bin")).expect("a directory");
         std::fs::write(root.join("bin/claude"), "").expect("a file");
         let found = |path: &Path| Shown::at_its_place(HostPath::follow(path).expect("it is there"));
-        let link = |place: PathBuf| Shown::Link { target: "/usr/bin/python3".into(), place };
+        let link = |dest: PathBuf| Shown::Link { target: "/usr/bin/python3".into(), dest };
         let shown = [
             found(Path::new("/usr/bin/env")),
             found(&root.join("bin/claude")),
@@ -295,7 +294,7 @@ mod tests {
             grants: &grants,
             passwd: 9,
         };
-        let args = told(&arguments(&Bubblewrap::with(&["--size"]), &inside), &root);
+        let args = joined(&arguments(&Bubblewrap::with(&["--size"]), &inside), &root);
         assert!(args.contains("--ro-bind /etc /etc\n"), "{args}");
         assert!(args.contains("--ro-bind-data 9 /etc/passwd\n"), "{args}");
         assert!(
@@ -321,7 +320,7 @@ mod tests {
             !args.contains("bob") && !args.contains("R/h/state") && !args.contains("hive.toml"),
             "{args}"
         );
-        let old = told(&arguments(&Bubblewrap::with(&[]), &inside), &root);
+        let old = joined(&arguments(&Bubblewrap::with(&[]), &inside), &root);
         assert!(!old.contains("--size"), "{old}");
     }
 }

@@ -36,20 +36,20 @@ pub(super) fn arguments(plan: &Plan, agent: &AgentPlan, own: &Own) -> Vec<OsStri
             .dirs()
             .into_iter()
             .zip([&own.state, &own.home])
-            .map(|(place, own)| (place, Some(("--bind", &*own.path)))),
+            .map(|(dest, own)| (dest, Some(("--bind", &*own.path)))),
     );
     // Its settings are beside its socket; a program that could change them could choose the
     // programs of its harness.
     mounts.push((&agent.socket_dir, Some(("--ro-bind", &agent.socket_dir))));
     mounts.sort_by_key(|(path, _)| path.components().count());
-    for (place, source) in mounts {
+    for (dest, source) in mounts {
         match source {
             Some((how, source)) => args.extend([
                 how.into(),
                 source.as_os_str().to_owned(),
-                place.as_os_str().to_owned(),
+                dest.as_os_str().to_owned(),
             ]),
-            None => args.extend(["--tmpfs".into(), place.as_os_str().to_owned()]),
+            None => args.extend(["--tmpfs".into(), dest.as_os_str().to_owned()]),
         }
     }
     // A program that could change the configuration could choose what the next hive runs.

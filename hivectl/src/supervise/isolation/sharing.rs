@@ -15,9 +15,9 @@ pub(super) struct Sharing {
 }
 
 impl Sharing {
-    pub(super) fn of(plan: &Plan) -> Self {
+    pub(super) fn new(plan: &Plan) -> Self {
         let accesses =
-            plan.agents.iter().map(|agent| (agent.name.clone(), Access::of(plan, agent)));
+            plan.agents.iter().map(|agent| (agent.name.clone(), Access::of_agent(plan, agent)));
         Self { accesses: accesses.collect() }
     }
 
@@ -75,7 +75,7 @@ struct Access {
 }
 
 impl Access {
-    fn of(plan: &Plan, agent: &AgentPlan) -> Vec<Self> {
+    fn of_agent(plan: &Plan, agent: &AgentPlan) -> Vec<Self> {
         let real = |path: &PathBuf| {
             let path = expand(path, plan.home.as_deref());
             path.canonicalize().unwrap_or(path)
@@ -118,7 +118,7 @@ mod tests {
                     [agents.eve]\nwritable = [\"project\"]\n";
         std::fs::write(root.join("hive.toml"), text).expect("a file");
         let plan = Plan::make(&root.join("hive.toml"), &root.join("h")).expect("a plan");
-        let sharing = Sharing::of(&plan);
+        let sharing = Sharing::new(&plan);
         let of = |agent: usize| {
             sharing
                 .notes(&plan.agents[agent].name)
@@ -151,7 +151,7 @@ mod tests {
                     [agents.bob.extra_mcp_servers.notes]\ncommand = \"project/server\"\n";
         std::fs::write(root.join("hive.toml"), text).expect("a file");
         let plan = Plan::make(&root.join("hive.toml"), &root.join("h")).expect("a plan");
-        let notes = Sharing::of(&plan)
+        let notes = Sharing::new(&plan)
             .notes(&plan.agents[1].name)
             .join("; ")
             .replace(&*root.to_string_lossy(), "R");

@@ -33,10 +33,10 @@ pub(super) fn files(confined: &Confined) -> Result<Vec<Shown>, Refused> {
     shown.extend(servers(agent, &path).iter().flat_map(|program| lookup.needs_as_called(program)));
     let forbidden = Forbidden { hive: of_hive(plan), ..Forbidden::default() };
     let checks = Checks { forbidden: &forbidden, agents_write: &plan.agents_write };
-    for (key, place) in named_files(plan, agent, env) {
+    for (key, dest) in named_files(plan, agent, env) {
         // A missing file is not needed, or the program that needs it reports it.
-        if place.symlink_metadata().is_ok() {
-            shown.push(Shown::File { source: checks.granted(key, &place)?, place });
+        if dest.symlink_metadata().is_ok() {
+            shown.push(Shown::File { source: checks.granted(key, &dest)?, dest });
         }
     }
     Ok(shown)
@@ -52,7 +52,7 @@ pub(super) fn of_settings(plan: &Plan, agent: &AgentPlan) -> Vec<PathBuf> {
         servers(agent, &path).into_iter().flat_map(|program| lookup.needs_as_called(&program));
     let programs = programs.map(|shown| match shown {
         Shown::File { source, .. } => source.path,
-        Shown::Link { place, .. } => place,
+        Shown::Link { dest, .. } => dest,
     });
     let files = named_files(plan, agent, &env)
         .into_iter()
@@ -195,7 +195,7 @@ fn forbidden(confined: &Confined) -> Forbidden {
                     }
                     all.push((what, source.path));
                 }
-                Shown::Link { place, .. } => all.push((what, place)),
+                Shown::Link { dest, .. } => all.push((what, dest)),
             }
         }
     }

@@ -65,14 +65,14 @@ async fn pump(mut reader: pipe::Receiver, mut file: File) {
         let mut text = String::new();
         for byte in &buffer[..count] {
             if *byte == b'\n' || line.len() == LINE_BYTES_MAX {
-                take(&mut line, &mut text);
+                flush_line(&mut line, &mut text);
             }
             if *byte != b'\n' {
                 line.push(*byte);
             }
         }
         if count == 0 && !line.is_empty() {
-            take(&mut line, &mut text);
+            flush_line(&mut line, &mut text);
         }
         length += text.len() as u64;
         if length > LOG_BYTES_MAX {
@@ -87,7 +87,7 @@ async fn pump(mut reader: pipe::Receiver, mut file: File) {
     }
 }
 
-fn take(line: &mut Vec<u8>, text: &mut String) {
+fn flush_line(line: &mut Vec<u8>, text: &mut String) {
     text.push_str(&visible_line(&String::from_utf8_lossy(line)));
     text.push('\n');
     line.clear();

@@ -27,14 +27,14 @@ const WELL_AFTER: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Ended {
-    pub(crate) words: String,
+    pub(crate) description: String,
     /// Whether it ended by itself with exit code 0.
     pub(crate) is_clean: bool,
 }
 
 impl Ended {
     fn failed(error: &io::Error) -> Self {
-        Self { words: error.to_string(), is_clean: false }
+        Self { description: error.to_string(), is_clean: false }
     }
 }
 
@@ -120,7 +120,7 @@ async fn keep_running(
                 is_restart = code == Some(i32::from(RESTART_CODE));
                 ended.map_or_else(
                     |error| Ended::failed(&error),
-                    |status| Ended { words: status.to_string(), is_clean: status.success() },
+                    |status| Ended { description: status.to_string(), is_clean: status.success() },
                 )
             }
             Err(error) => Ended::failed(&error),
@@ -142,7 +142,7 @@ async fn keep_running(
         note(&format!(
             "{} ended ({}); again in {:.1} s{}",
             spec.name,
-            ending.words,
+            ending.description,
             pause.as_secs_f64(),
             last_words(&spec.log)
         ));

@@ -122,8 +122,8 @@ impl Plan {
         let below = |given: &Option<PathBuf>, last: &str| {
             given.clone().unwrap_or_else(|| self.agent_dir(name).join(last))
         };
-        let (state_dir, has_state) = self.place(&below(&agent.state_dir, STATE))?;
-        let (home_dir, has_home) = self.place(&below(&agent.home_dir, HOME))?;
+        let (state_dir, has_state) = self.create(&below(&agent.state_dir, STATE))?;
+        let (home_dir, has_home) = self.create(&below(&agent.home_dir, HOME))?;
         Ok(AgentPlan {
             name: name.clone(),
             config: agent.clone(),
@@ -138,7 +138,7 @@ impl Plan {
 
     /// Creates a directory of an agent; returns its path, and whether it can be used. It fails only
     /// for a cause that no agent can have.
-    fn place(&self, path: &Path) -> Result<(PathBuf, bool), UpError> {
+    fn create(&self, path: &Path) -> Result<(PathBuf, bool), UpError> {
         match HostPath::directory(path, &self.agents_write) {
             Ok(found) => Ok((found.path, true)),
             Err(why) if why.may_be_an_agents(&self.agents_write) => {
@@ -174,7 +174,7 @@ impl Plan {
 
     /// This plan, with the directories of these agents where the old plan has them: their harnesses
     /// run there.
-    pub(crate) fn keeping_places_of<'a>(
+    pub(crate) fn keeping_dirs_of<'a>(
         mut self,
         old: &Self,
         running: impl Iterator<Item = &'a AgentName>,

@@ -71,16 +71,16 @@ pub(super) fn answer(canvas: &mut Canvas<'_>, form: &Form, area: Rect) -> Option
 fn draw_options(canvas: &mut Canvas<'_>, form: &Form, area: Rect) {
     let first = layout::first_row(form.at, form.wording.options.len(), area.height);
     let options = form.wording.options.iter().enumerate().skip(first);
-    for (y, (place, option)) in (area.y..area.bottom()).zip(options) {
-        let mark = match (form.chosen.contains(&place), form.wording.multi) {
+    for (y, (index, option)) in (area.y..area.bottom()).zip(options) {
+        let mark = match (form.chosen.contains(&index), form.wording.multi) {
             (true, true) => "[x]",
             (false, true) => "[ ]",
             (true, false) => "(x)",
             (false, false) => "( )",
         };
-        let number = if place < 9 { (place + 1).to_string() } else { " ".to_owned() };
+        let number = if index < 9 { (index + 1).to_string() } else { " ".to_owned() };
         let row = Rect { y, height: 1, ..area };
-        let here = !form.typing && place == form.at;
+        let here = !form.typing && index == form.at;
         canvas.put(
             row.x,
             y,

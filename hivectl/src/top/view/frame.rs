@@ -55,8 +55,8 @@ fn hive_in_a_line(state: &State) -> String {
 
 pub(super) fn footer(canvas: &mut Canvas<'_>, state: &State, area: Rect) {
     let theme = canvas.theme;
-    if let Some(Dialog::Doubt(change)) = &state.dialog {
-        let words = change.doubt().unwrap_or_default();
+    if let Some(Dialog::Confirm(change)) = &state.dialog {
+        let words = change.confirmation().unwrap_or_default();
         canvas.put(area.x, area.y, area.width, &words, theme.head());
     } else if let Some(note) = &state.note {
         let (mark, style) = match note.tone {
@@ -73,7 +73,7 @@ pub(super) fn footer(canvas: &mut Canvas<'_>, state: &State, area: Rect) {
 fn keys(state: &State) -> String {
     match &state.dialog {
         Some(Dialog::Help) => return "any key goes back".to_owned(),
-        Some(Dialog::Doubt(_)) => return "y yes  n no".to_owned(),
+        Some(Dialog::Confirm(_)) => return "y yes  n no".to_owned(),
         Some(Dialog::Answer(form)) if form.wording.options.is_empty() => {
             return "Enter sends  Alt-Enter new line  Esc leaves".to_owned();
         }

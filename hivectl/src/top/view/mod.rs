@@ -30,8 +30,10 @@ pub(crate) fn view(state: &State, now: Now, frame: &mut Frame<'_>) {
     match (&state.dialog, &state.details) {
         (Some(Dialog::Help), _) => dialog::help(&mut canvas, body),
         (Some(Dialog::Answer(form)), _) => cursor = dialog::answer(&mut canvas, form, body),
-        (Some(Dialog::Doubt(_)) | None, Some(shown)) => details::details(&mut canvas, shown, body),
-        (Some(Dialog::Doubt(_)) | None, None) => panes::panes(&mut canvas, state, now, body),
+        (Some(Dialog::Confirm(_)) | None, Some(shown)) => {
+            details::details(&mut canvas, shown, body)
+        }
+        (Some(Dialog::Confirm(_)) | None, None) => panes::panes(&mut canvas, state, now, body),
     }
     frame::footer(&mut canvas, state, Rect { y: area.bottom() - 2, height: 2, ..area });
     if let Some(cursor) = cursor {

@@ -28,7 +28,7 @@ pub(super) fn panes(canvas: &mut Canvas<'_>, state: &State, now: Now, area: Rect
         let style = if focused { canvas.theme.head() } else { canvas.theme.plain() };
         canvas.title(Rect { y, height: 1, ..area }, &words, style);
         y += 1;
-        let chosen = state.place(pane).index;
+        let chosen = state.choice(pane).index;
         let first = layout::first_row(chosen, items.len(), rows);
         let shown = &items[first..items.len().min(first + usize::from(rows))];
         let list = Rect { y, height: rows, ..area };
@@ -95,7 +95,7 @@ fn title(state: &State, pane: Pane, items: &[Item<'_>]) -> String {
 
 /// Formats counts; if not all rows were read, with their total.
 fn list_of(name: &str, counts: &[(usize, usize, &str)]) -> String {
-    let told: Vec<String> = counts
+    let parts: Vec<String> = counts
         .iter()
         .filter(|(shown, all, _)| *shown > 0 || *all > 0)
         .map(|(shown, all, word)| {
@@ -113,11 +113,11 @@ fn list_of(name: &str, counts: &[(usize, usize, &str)]) -> String {
             }
         })
         .collect();
-    format!("{name}: {}", if told.is_empty() { "nothing".to_owned() } else { told.join(", ") })
+    format!("{name}: {}", if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") })
 }
 
 /// The cells of a row.
-struct Said {
+struct RowText {
     what: String,
     who: String,
     when: String,
@@ -126,31 +126,31 @@ struct Said {
 }
 
 fn list_rows(canvas: &mut Canvas<'_>, now: Now, items: &[Item<'_>], area: Rect) {
-    let said: Vec<Said> = items.iter().map(|item| said(*item, now)).collect();
-    let widest = |text: fn(&Said) -> &str| {
-        let widest = said.iter().map(|said| width(text(said))).max().unwrap_or(0);
+    let rows: Vec<RowText> = items.iter().map(|item| row(*item, now)).collect();
+    let widest = |text: fn(&RowText) -> &str| {
+        let widest = rows.iter().map(|row| width(text(row))).max().unwrap_or(0);
         u16::try_from(widest).unwrap_or(u16::MAX).min(WORDS_MAX)
     };
-    let (what, who) = (widest(|said| &said.what), widest(|said| &said.who));
-    for (y, said) in (area.y..area.bottom()).zip(&said) {
+    let (what, who) = (widest(|row| &row.what), widest(|row| &row.who));
+    for (y, row) in (area.y..area.bottom()).zip(&rows) {
         let theme = canvas.theme;
         let cells = [
-            Cell::new(what, said.what.as_str(), if said.bad { theme.bad() } else { theme.head() }),
-            Cell::new(who, said.who.as_str(), theme.plain()),
-            Cell::number(WHEN, said.when.as_str(), theme.busy()),
-            Cell::new(0, said.text.as_str(), theme.plain()),
+            Cell::new(what, row.what.as_str(), if row.bad { theme.bad() } else { theme.head() }),
+            Cell::new(who, row.who.as_str(), theme.plain()),
+            Cell::number(WHEN, row.when.as_str(), theme.busy()),
+            Cell::new(0, row.text.as_str(), theme.plain()),
         ];
         canvas.row(Rect { x: area.x + 2, y, width: area.width - 2, height: 1 }, &cells);
     }
 }
 
-fn said(item: Item<'_>, now: Now) -> Said {
+fn row(item: Item<'_>, now: Now) -> RowText {
     match item {
-        Item::Question(question) => of_question(question, now),
+        Item::Question(question) => question_row(question, now),
         Item::Mail(delivery) => {
             let from = delivery.message.as_ref().map_or_else(|| "-".to_owned(), sender);
             let body = delivery.message.as_ref().map_or("", |message| message.body.trim_end());
-            Said {
+            RowText {
                 what: format!("mail {}", message_id(delivery)),
                 who: from,
                 when: accepted(delivery, now),
@@ -164,21 +164,21 @@ fn said(item: Item<'_>, now: Now) -> Said {
             } else {
                 delivery.last_error.trim_end()
             };
-            of_stuck(format!("dead letter {}", message_id(delivery)), delivery, error, now)
+            stuck_row(format!("dead letter {}", message_id(delivery)), delivery, error, now)
         }
         Item::Held(delivery) => {
-            of_stuck(format!("held {}", message_id(delivery)), delivery, body(delivery), now)
+            stuck_row(format!("held {}", message_id(delivery)), delivery, body(delivery), now)
         }
-        Item::Login(agent) => of_agent("login", agent, now),
-        Item::Parked(agent) | Item::Agent(agent) => of_agent("parked", agent, now),
+        Item::Login(agent) => agent_row("login", agent, now),
+        Item::Parked(agent) | Item::Agent(agent) => agent_row("parked", agent, now),
     }
 }
 
-fn of_question(question: &Question, now: Now) -> Said {
+fn question_row(question: &Question, now: Now) -> RowText {
     let options = question.options.iter().map(|option| format!(" [{option}]")).collect::<String>();
     let when = of_wire(question.deadline_time)
         .map_or_else(|| "-".to_owned(), |deadline| span::until(deadline, now.wall));
-    Said {
+    RowText {
         what: format!("question {}", question.id),
         who: question.asker.clone(),
         when,
@@ -187,19 +187,19 @@ fn of_question(question: &Question, now: Now) -> Said {
     }
 }
 
-fn of_stuck(what: String, delivery: &Delivery, text: &str, now: Now) -> Said {
+fn stuck_row(what: String, delivery: &Delivery, text: &str, now: Now) -> RowText {
     let when = of_wire(delivery.state_time)
         .map_or_else(|| "-".to_owned(), |time| span::age(time, now.wall));
-    Said { what, who: delivery.agent.clone(), when, text: text.to_owned(), bad: true }
+    RowText { what, who: delivery.agent.clone(), when, text: text.to_owned(), bad: true }
 }
 
-fn of_agent(what: &str, agent: &Agent, now: Now) -> Said {
+fn agent_row(what: &str, agent: &Agent, now: Now) -> RowText {
     let park = agent.park.clone().unwrap_or_default();
     let when =
         of_wire(park.until_time).map_or_else(|| "-".to_owned(), |time| span::until(time, now.wall));
     let error =
         if park.error.is_empty() { String::new() } else { format!(": {}", park.error.trim_end()) };
-    Said {
+    RowText {
         what: what.to_owned(),
         who: agent.name.clone(),
         when,

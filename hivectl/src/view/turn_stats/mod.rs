@@ -56,7 +56,7 @@ struct AgentNumbers {
 }
 
 impl Open {
-    fn words(&self) -> String {
+    fn summary(&self) -> String {
         let Self { questions_asked, questions_owed, reminders_pending } = self;
         let reminders = counted(*reminders_pending, "reminder", "reminders");
         format!(
@@ -169,13 +169,13 @@ impl TurnStats {
             ("tokens*", total.usage.tokens()),
             ("calls*", calls),
             ("cost*", format!("{} USD", dollars(total.usage.cost_micro_usd))),
-            ("open now", self.open.words()),
+            ("open now", self.open.summary()),
         ];
         let mut text = format!("{}\n* {SELF_REPORTED}", fields(&rows));
         let tools: Vec<(String, u64)> =
             total.tools.iter().map(|tool| (visible_line(&tool.name), tool.count.into())).collect();
         let wakes: Vec<(String, u64)> =
-            total.wakes.iter().map(|wake| (wake.words(), wake.count)).collect();
+            total.wakes.iter().map(|wake| (wake.summary(), wake.count)).collect();
         for (title, rows) in [("tools*", tools), ("woken by", wakes)] {
             if !rows.is_empty() {
                 text.push_str(&format!("\n\n{}\n{}", style.head(title), plot::bars(&rows, style)));
@@ -210,10 +210,10 @@ fn listed(words: impl Iterator<Item = String>) -> String {
 
 impl Text for TurnStats {
     fn text(&self, style: &Style) -> String {
-        let told = match &self.agent {
+        let text = match &self.agent {
             Some(agent) => self.one(agent, style),
             None => self.table(style),
         };
-        format!("{}\n\n{told}", self.window(style))
+        format!("{}\n\n{text}", self.window(style))
     }
 }

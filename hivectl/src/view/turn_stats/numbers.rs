@@ -78,7 +78,7 @@ pub(super) struct Wake {
 }
 
 impl Wake {
-    pub(super) fn words(&self) -> String {
+    pub(super) fn summary(&self) -> String {
         let kind = self.origin_kind.as_deref().unwrap_or("no message");
         self.detail
             .as_deref()
@@ -177,12 +177,12 @@ impl Numbers {
 
     /// Returns the longest duration of the faster half.
     pub(super) fn p50(&self) -> Option<String> {
-        self.duration_p50_ms.map(spoken)
+        self.duration_p50_ms.map(format_millis)
     }
 
     /// Returns the longest duration of the fastest 95 %.
     pub(super) fn p95(&self) -> Option<String> {
-        self.duration_p95_ms.map(spoken)
+        self.duration_p95_ms.map(format_millis)
     }
 }
 
@@ -193,6 +193,6 @@ fn millis(span: prost_types::Duration) -> u64 {
     u64::try_from(millis).unwrap_or(0)
 }
 
-fn spoken(millis: u64) -> String {
+fn format_millis(millis: u64) -> String {
     time::span(WallTime(0), WallTime(i64::try_from(millis).unwrap_or(i64::MAX)))
 }

@@ -63,7 +63,7 @@ fn what_an_interrupted_deletion_left_is_deleted_by_the_next() {
     let top = dir.path().join("tmp");
     for _ in 0..2 {
         fs::create_dir_all(top.join("a/b")).expect("directories");
-        drop(Heap::take(&top).expect("taken"));
+        drop(Heap::collect(&top).expect("taken"));
         assert!(!top.exists());
     }
     tree(&top).expect("deleted");
@@ -125,7 +125,7 @@ fn what_is_taken_is_gone_while_an_earlier_deletion_removes_the_heap() {
         scope.spawn(empties);
         let kept = (0..ROUNDS).filter(|_| {
             fs::create_dir_all(top.join("a")).expect("directories");
-            Heap::take(&top).is_err() || top.exists()
+            Heap::collect(&top).is_err() || top.exists()
         });
         let kept = kept.count();
         is_done.store(true, Ordering::Relaxed);

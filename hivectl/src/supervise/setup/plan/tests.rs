@@ -143,6 +143,6 @@ fn a_directory_that_is_written_no_more_is_not_trusted_by_a_changed_configuration
     let old = plan(&root, "[agents.ada]\nwritable = [\"project\"]\n").expect("a plan");
     let new = plan(&root, "[agents.ada]\n").expect("a plan");
     assert!(!new.agents_write.contains(&root.join("project/prompt.md")));
-    let changed = new.keeping_places_of(&old, std::iter::empty());
+    let changed = new.keeping_dirs_of(&old, std::iter::empty());
     assert!(changed.agents_write.contains(&root.join("project/prompt.md")));
 }
