@@ -87,3 +87,12 @@ fn listen(sender: &Sender<Vec<u8>>) {
         }
     }
 }
+
+/// Calls a function before the message of a panic, such as one that restores the terminal.
+pub(crate) fn before_panic(restore: fn()) {
+    let default_hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        restore();
+        default_hook(panic);
+    }));
+}

@@ -7,7 +7,6 @@ use crate::error::Failure;
 use crate::fetch;
 use crate::view::agent::Agent;
 
-/// List the agents.
 #[derive(Args, Debug)]
 pub(crate) struct Agents {
     /// Retired ones too

@@ -11,7 +11,6 @@ use crate::exit::Exit;
 use crate::output::note;
 use crate::view::finding::Finding;
 
-/// Check a configuration file.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
     /// Read a file with the daemon's own code; exit code 8 if something is wrong with it
@@ -26,7 +25,6 @@ impl Config {
     }
 }
 
-/// Read a configuration file with the daemon's own code; exit code 8 if something is wrong with it.
 #[derive(Args, Debug)]
 pub(crate) struct Check {
     /// The file

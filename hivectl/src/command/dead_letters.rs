@@ -11,7 +11,6 @@ use crate::output::note;
 use crate::view::delivery::{DeadLetter, Delivery};
 use crate::{complete, fetch};
 
-/// Mail that used up its attempts.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct DeadLetters {
@@ -76,7 +75,6 @@ impl List {
     }
 }
 
-/// Show a dead letter, with the last error and the end of the turn's output.
 #[derive(Args, Debug)]
 pub(crate) struct Show {
     /// The message
@@ -104,7 +102,6 @@ impl Show {
     }
 }
 
-/// Which dead letters.
 #[derive(Args, Debug)]
 pub(crate) struct Which {
     /// The messages

@@ -16,7 +16,6 @@ use crate::view::event::Event;
 const PAGE_EVENTS: u32 = 500;
 const PRUNED: &str = "some events were pruned before they could be read";
 
-/// What happened, by the event log.
 #[derive(Args, Debug)]
 pub(crate) struct Events {
     /// Go on with what comes next, until Ctrl-C

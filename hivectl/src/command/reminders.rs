@@ -73,7 +73,6 @@ impl List {
     }
 }
 
-/// Withdraw pending reminders of any agent.
 #[derive(Args, Debug)]
 pub(crate) struct Cancel {
     /// The reminders

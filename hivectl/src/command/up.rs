@@ -20,7 +20,6 @@ the best that works here is used, and printed.
 
 Ctrl-C drains: running turns get a grace time, accepted mail is on disk. A second Ctrl-C ends everything at once.";
 
-/// Run a hive in the foreground: the broker, and one harness for each agent of the configuration.
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Up {

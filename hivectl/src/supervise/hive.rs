@@ -29,7 +29,7 @@ use crate::supervise::files::display_path;
 use crate::supervise::fleet::{Fleet, Wanted, follow};
 use crate::supervise::isolation::{Choice, Isolation, Tools};
 use crate::supervise::process::child::Registry;
-use crate::supervise::process::supervised::{Deadline, Ended, Supervised};
+use crate::supervise::process::supervised::{Ended, Supervised};
 use crate::supervise::setup::binaries::Binaries;
 use crate::supervise::setup::plan::Plan;
 use crate::supervise::setup::{claude, environment, reload};
@@ -85,7 +85,7 @@ pub(crate) async fn run(options: Options, mut context: Context) -> Result<(), Fa
     let (sender, mut ended) = mpsc::unbounded_channel();
     let broker = Supervised::start(spec, registry.clone(), Some(sender));
     if let Err(failure) = broker::first_answer(&plan, &mut ended, &mut signals.stop).await {
-        broker.stop(Deadline::Now).await;
+        broker.stop(None).await;
         return Err(failure.into());
     }
     claude.announce(&plan);
@@ -247,7 +247,7 @@ impl Hive {
                 broker::answers_again(&plan, ended).await;
             }
             fleet.drain().await;
-            broker.stop(Deadline::After(BROKER_STOP_MAX)).await;
+            broker.stop(Some(BROKER_STOP_MAX)).await;
         };
         let mut down = std::pin::pin!(down);
         tokio::select! {

@@ -80,23 +80,17 @@ fn fill(state: &mut State, mut form: Box<Form>, key: Key, actions: &mut Vec<Acti
 
 /// Returns the direction of a key, or of a letter with the same effect.
 fn direction(key: &Key) -> Option<Move> {
-    match key {
-        Key::Move(to) => Some(*to),
-        Key::Char('k') => Some(Move::Up),
-        Key::Char('j') => Some(Move::Down),
-        Key::Char('g') => Some(Move::Home),
-        Key::Char('G') => Some(Move::End),
-        Key::Char(' ') => Some(Move::PageDown),
-        Key::Char(_)
-        | Key::Ctrl(_)
-        | Key::Paste(_)
-        | Key::Enter
-        | Key::LineBreak
-        | Key::Escape
-        | Key::Tab
-        | Key::BackTab
-        | Key::Backspace
-        | Key::Delete => None,
+    if let Key::Move(to) = key {
+        return Some(*to);
+    }
+    let Key::Char(letter) = key else { return None };
+    match letter {
+        'k' => Some(Move::Up),
+        'j' => Some(Move::Down),
+        'g' => Some(Move::Home),
+        'G' => Some(Move::End),
+        ' ' => Some(Move::PageDown),
+        _ => None,
     }
 }
 
@@ -121,18 +115,10 @@ fn read(state: &mut State, key: &Key, actions: &mut Vec<Action>) {
         }
         return;
     }
-    match key {
-        Key::Escape | Key::Enter | Key::Char('q') => state.details = None,
-        Key::Char('?') => state.dialog = Some(Dialog::Help),
-        Key::Char(c) => act(state, *c, actions),
-        Key::Ctrl(_)
-        | Key::Paste(_)
-        | Key::LineBreak
-        | Key::Tab
-        | Key::BackTab
-        | Key::Backspace
-        | Key::Delete
-        | Key::Move(_) => {}
+    if matches!(key, Key::Escape | Key::Enter | Key::Char('q')) {
+        state.details = None;
+    } else if let Key::Char(letter) = key {
+        act(state, *letter, actions);
     }
 }
 
@@ -140,24 +126,18 @@ fn choose(state: &mut State, key: &Key, now: Now, actions: &mut Vec<Action>) {
     if let Some(to) = direction(key) {
         return state.step(rows(to, usize::from(state.rows()[state.focus as usize])));
     }
-    match key {
-        Key::Tab => state.focus = next_pane(state.focus, 1),
-        Key::BackTab => state.focus = next_pane(state.focus, 2),
-        Key::Char('?') => state.dialog = Some(Dialog::Help),
-        Key::Char('q') => actions.push(Action::Quit),
-        Key::Enter => {
-            if let Some(name) = state.subject() {
-                state.details = details::open(state, name, now);
-            }
+    if matches!(key, Key::Tab) {
+        state.focus = next_pane(state.focus, 1);
+    } else if matches!(key, Key::BackTab) {
+        state.focus = next_pane(state.focus, 2);
+    } else if matches!(key, Key::Enter) {
+        if let Some(name) = state.subject() {
+            state.details = details::open(state, name, now);
         }
-        Key::Char(c) => act(state, *c, actions),
-        Key::Ctrl(_)
-        | Key::Paste(_)
-        | Key::LineBreak
-        | Key::Escape
-        | Key::Backspace
-        | Key::Delete
-        | Key::Move(_) => {}
+    } else if matches!(key, Key::Char('q')) {
+        actions.push(Action::Quit);
+    } else if let Key::Char(letter) = key {
+        act(state, *letter, actions);
     }
 }
 
@@ -167,6 +147,10 @@ fn next_pane(pane: Pane, by: usize) -> Pane {
 
 /// A letter that does something to a row.
 fn act(state: &mut State, letter: char, actions: &mut Vec<Action>) {
+    if letter == '?' {
+        state.dialog = Some(Dialog::Help);
+        return;
+    }
     if !matches!(letter, 'a' | 'c' | 'C' | 'd' | 'm' | 'r' | 'x') {
         return;
     }

@@ -14,6 +14,7 @@ use ratatui::crossterm::terminal::{self, EnterAlternateScreen, LeaveAlternateScr
 
 use super::state::State;
 use super::view::view;
+use crate::input::before_panic;
 
 /// The terminal, taken.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub(super) struct Screen {
 impl Screen {
     /// Takes the terminal.
     pub(super) fn open() -> io::Result<Self> {
-        restore_on_panic();
+        before_panic(restore);
         terminal::enable_raw_mode()?;
         let opened = execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste)
             .and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())))
@@ -63,12 +64,4 @@ fn restore() {
     let _ = execute!(io::stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
     let _ = terminal::disable_raw_mode();
     let _ = io::stdout().flush();
-}
-
-fn restore_on_panic() {
-    let default_hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        restore();
-        default_hook(panic);
-    }));
 }

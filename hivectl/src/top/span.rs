@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use hive_core::time::WallTime;
+use prost_types::Timestamp as Wire;
+
+use crate::output::time::of_wire;
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
@@ -11,6 +14,16 @@ const DAY: u64 = 24 * HOUR;
 /// Formats the time since then in one unit; at most four columns for the next 27 years.
 pub(crate) fn age(since: WallTime, now: WallTime) -> String {
     short(now.since(since))
+}
+
+/// Formats the time since a time of the wire; `-` for none.
+pub(crate) fn age_of(since: Option<Wire>, now: WallTime) -> String {
+    of_wire(since).map_or_else(|| "-".to_owned(), |since| age(since, now))
+}
+
+/// Formats the time until a time of the wire; `-` for none.
+pub(crate) fn until_of(time: Option<Wire>, now: WallTime) -> String {
+    of_wire(time).map_or_else(|| "-".to_owned(), |time| until(time, now))
 }
 
 pub(crate) fn short(span: Duration) -> String {

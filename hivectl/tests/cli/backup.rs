@@ -13,7 +13,7 @@ use hive_proto::v1::BackupResponse;
 use tonic::Response;
 
 use super::hive::Hive;
-use super::run::{Ran, ended, run, signal};
+use super::run::{Ran, assert_contains, assert_starts, ended, run, signal};
 use super::terminal::Terminal;
 
 /// A directory for backups, and the name of one in it.
@@ -210,7 +210,7 @@ async fn a_reader_that_goes_away_has_no_backup() {
     drop(reader);
     let ran = ended(hive.hivectl(&["backup", "-"]).stdout(writer).spawn().expect("it runs")).await;
     assert_eq!(ran.code, 1);
-    assert!(ran.err.starts_with("error: stdout cannot be written: Broken pipe"), "{}", ran.err);
+    assert_starts(&ran.err, "error: stdout cannot be written: Broken pipe");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -222,8 +222,8 @@ async fn who_sits_at_a_terminal_sees_how_far_it_is_and_in_the_end_nothing_of_it(
     drop(command);
     assert_eq!(ended(child).await.code, 0);
     let shown = terminal.shown();
-    assert!(shown.starts_with("\rthe broker copies its database ...\r"), "{shown:?}");
-    assert!(shown.contains("\r0 of 1 MiB "), "{shown:?}");
+    assert_starts(&shown, "\rthe broker copies its database ...\r");
+    assert_contains(&shown, "\r0 of 1 MiB ");
     let last = shown.trim_end_matches('\r').rsplit('\r').next().expect("a line");
     assert_eq!(last.trim(), "", "{shown:?}");
 }

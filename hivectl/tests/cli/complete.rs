@@ -6,7 +6,7 @@ use std::process::Stdio;
 use tokio::net::{UnixListener, UnixStream};
 
 use super::hive::Hive;
-use super::run::{hivectl, ran};
+use super::run::{assert_contains, hivectl, ran};
 
 /// Long enough for a slow machine; a shell waits for a quarter of a second.
 const PATIENT: &str = "60000";
@@ -265,5 +265,5 @@ async fn the_script_calls_the_program_as_it_was_called() {
     let mut by_name = hivectl(nowhere);
     by_name.arg0("hivectl").args(["completions", "bash"]).stdin(Stdio::null());
     let ran = ran(by_name.output().await.expect("the binary runs"));
-    assert!(ran.out.contains("\"hivectl\" -- \"${words[@]}\""), "{}", ran.out);
+    assert_contains(&ran.out, "\"hivectl\" -- \"${words[@]}\"");
 }

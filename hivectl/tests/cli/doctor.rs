@@ -8,7 +8,7 @@ use hive_tests::rig::request::texts;
 use tonic::Response;
 
 use super::hive::{Hive, NOON};
-use super::run::{Ran, hivectl, ran};
+use super::run::{Ran, assert_contains, hivectl, ran};
 
 /// A database that is not on this host, so the disk of this host does not matter.
 const ELSEWHERE: &str = "/var/lib/hive/hive.db";
@@ -144,7 +144,7 @@ async fn without_a_broker_it_tells_what_the_host_tells() {
     }
     let ran = doctor(socket, dir.path(), &["--config", "missing.toml"]).await;
     assert_eq!(ran.code, 8);
-    assert!(ran.out.contains("missing.toml cannot be read: No such file"), "{}", ran.out);
+    assert_contains(&ran.out, "missing.toml cannot be read: No such file");
 }
 
 #[tokio::test(flavor = "multi_thread")]

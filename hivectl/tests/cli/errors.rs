@@ -7,7 +7,7 @@ use hive_core::reason::Reason;
 use hive_in_process::Reaction;
 
 use super::hive::Hive;
-use super::run::{run, run_with};
+use super::run::{assert_contains, assert_ends, assert_starts, run, run_with};
 
 /// Ada alone.
 const ONE: &str = "[agents.ada]";
@@ -185,7 +185,7 @@ async fn exit_7_unreachable() {
     let long = format!("/{}", "x".repeat(120));
     let ran = run(Path::new(&long), &["agents"]).await;
     assert_eq!(ran.code, 2);
-    assert!(ran.err.contains("has 121 bytes, more than the 107 that Linux allows"), "{}", ran.err);
+    assert_contains(&ran.err, "has 121 bytes, more than the 107 that Linux allows");
 }
 
 /// 8: the command worked, and found something wrong.
@@ -213,12 +213,9 @@ async fn config_check_remarks_on_an_empty_list_of_recipients() {
     let file = file.to_str().expect("text");
     let ran = run(Path::new("/nonexistent/hived.sock"), &["config", "check", file]).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
-    assert!(
-        ran.out.starts_with(&format!(
-            "{file}: remark: line 2, column 22: `allowed_recipients = []` allows everyone"
-        )),
-        "{}",
-        ran.out
+    assert_starts(
+        &ran.out,
+        &format!("{file}: remark: line 2, column 22: `allowed_recipients = []` allows everyone"),
     );
     let ran = run(Path::new("/nonexistent/hived.sock"), &["config", "check", file, "--json"]).await;
     let found: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
@@ -233,7 +230,7 @@ async fn the_example_is_valid() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/duo/hive.toml");
     let ran = run(Path::new("/nonexistent/hived.sock"), &["config", "check", file]).await;
     assert_eq!((ran.code, ran.out.as_str()), (0, ""));
-    assert!(ran.err.ends_with("hive.toml: ok, 2 agents\n"), "{}", ran.err);
+    assert_ends(&ran.err, "hive.toml: ok, 2 agents\n");
     let ran = run(Path::new("/nonexistent/hived.sock"), &["config", "check", file, "--json"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (0, "[]\n"));
 }
@@ -248,7 +245,7 @@ async fn up_says_what_is_missing_before_it_starts_anything() {
     std::fs::write(file, "[agents.Ada]\n").expect("a file");
     let ran = run(nowhere, &["up", "--config", file]).await;
     assert_eq!(ran.code, 8, "{}", ran.err);
-    assert!(ran.err.contains("line 1, column 9: `Ada` is no name"), "{}", ran.err);
+    assert_contains(&ran.err, "line 1, column 9: `Ada` is no name");
 }
 
 #[test]

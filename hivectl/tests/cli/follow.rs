@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout};
 
 use super::hive::Hive;
-use super::run::signal;
+use super::run::{assert_starts, signal};
 
 pub(crate) struct Following {
     child: Child,
@@ -80,14 +80,11 @@ async fn events_go_on_where_the_list_ended() {
     operator.send("ada", "first").await;
     let mut events = Following::start(&hive, &["events", "--follow", "--after", "1"]);
     let first = events.line().await;
-    assert!(first.starts_with("2  2100-01-01 00:00  message_accepted  ada  message 1"), "{first}");
+    assert_starts(&first, "2  2100-01-01 00:00  message_accepted  ada  message 1");
     // It was shown; it is not shown again.
     operator.send("ada", "second").await;
     let second = events.line().await;
-    assert!(
-        second.starts_with("3  2100-01-01 00:00  message_accepted  ada  message 2"),
-        "{second}"
-    );
+    assert_starts(&second, "3  2100-01-01 00:00  message_accepted  ada  message 2");
     assert_eq!(events.interrupt().await, 0);
 }
 

@@ -4,50 +4,16 @@ use std::path::Path;
 
 use super::run::run;
 
+const COMMANDS: &str = "up, inbox, inbox read, inbox ack, send, ask, questions, questions cancel, answer, search, \
+    agents, agent, agent create, agent set-parent, agent set-policy, topology, turn, turn list, \
+    turn show, turn cancel, turn compact, turn model, turn release, stats, login, reminders, \
+    reminders cancel, loose-ends, events, dead-letters, dead-letters redrive, trace, status, \
+    doctor, backup, config check, drain, completions";
+
 #[tokio::test]
 async fn help_is_as_it_was() {
     let nowhere = Path::new("/nonexistent/hived.sock");
-    for command in [
-        "",
-        "up",
-        "inbox",
-        "inbox read",
-        "inbox ack",
-        "send",
-        "ask",
-        "questions",
-        "questions cancel",
-        "answer",
-        "search",
-        "agents",
-        "agent",
-        "agent create",
-        "agent set-parent",
-        "agent set-policy",
-        "topology",
-        "turn",
-        "turn list",
-        "turn show",
-        "turn cancel",
-        "turn compact",
-        "turn model",
-        "turn release",
-        "stats",
-        "login",
-        "reminders",
-        "reminders cancel",
-        "loose-ends",
-        "events",
-        "dead-letters",
-        "dead-letters redrive",
-        "trace",
-        "status",
-        "doctor",
-        "backup",
-        "config check",
-        "drain",
-        "completions",
-    ] {
+    for command in COMMANDS.split(", ").chain([""]) {
         let args: Vec<&str> =
             command.split(' ').filter(|word| !word.is_empty()).chain(["--help"]).collect();
         let ran = run(nowhere, &args).await;

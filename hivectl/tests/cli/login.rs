@@ -14,7 +14,7 @@ use tonic::Streaming;
 
 use super::hive::Hive;
 use super::play::Player;
-use super::run::{Ran, ended};
+use super::run::{Ran, assert_contains, assert_starts, ended};
 use super::terminal::Terminal;
 
 /// Ada, with an attached harness, and bob, without one.
@@ -146,7 +146,7 @@ async fn exit_1_a_dialogue_that_ends_without_a_login_says_why() {
         let ran = dialogue.ends().await;
         assert_eq!(ran.code, 1);
         let why = format!("error: claude is not logged in for ada: {why}");
-        assert!(ran.err.contains(&why), "{}", ran.err);
+        assert_contains(&ran.err, &why);
     }
 }
 
@@ -172,10 +172,9 @@ async fn one_key_leaves_and_the_other_side_is_told() {
         assert_eq!(served.hears().await, None, "the dialogue is over");
         let ran = dialogue.ends().await;
         assert_eq!(ran.code, 1);
-        assert!(
-            ran.err.contains("not logged in for ada: you left the dialogue\nhint: `hivectl login ada` begins anew"),
-            "{}",
-            ran.err
+        assert_contains(
+            &ran.err,
+            "not logged in for ada: you left the dialogue\nhint: `hivectl login ada` begins anew",
         );
     }
 }
@@ -197,7 +196,7 @@ async fn signals_and_a_connection_that_breaks_give_the_terminal_back() {
     hive.broker().kill();
     let ran = dialogue.ends().await;
     assert_eq!(ran.code, 7);
-    assert!(ran.err.contains("error: the login dialogue broke off: "), "{}", ran.err);
+    assert_contains(&ran.err, "error: the login dialogue broke off: ");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -220,12 +219,9 @@ async fn exit_2_without_a_terminal_on_both_sides() {
     let child = command.stdin(terminal.side()).spawn().expect("the binary runs");
     for ran in [neither, ended(child).await] {
         assert_eq!((ran.code, ran.out.as_str()), (2, ""));
-        assert!(
-            ran.err.starts_with(
-                "error: `login` is a dialogue, and needs a terminal on stdin and on stdout\nhint: "
-            ),
-            "{}",
-            ran.err
+        assert_starts(
+            &ran.err,
+            "error: `login` is a dialogue, and needs a terminal on stdin and on stdout\nhint: ",
         );
     }
     assert!(hive.changes().is_empty(), "nobody is asked");

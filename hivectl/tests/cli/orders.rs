@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use super::hive::Hive;
 use super::play::Player;
-use super::run::{ended, signal};
+use super::run::{assert_contains, assert_ends, ended, signal};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waits_is_told_what_goes_on_and_that_it_is_done() {
@@ -84,7 +84,7 @@ async fn exit_1_what_the_harness_refuses_is_told_in_its_words() {
     hive.operate(&["agent", "remove", "bob"]).await;
     let ran = ended(child).await;
     assert_eq!((ran.code, ran.out.as_str()), (1, ""));
-    assert!(ran.err.contains("the agent was retired"), "{}", ran.err);
+    assert_contains(&ran.err, "the agent was retired");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -104,7 +104,7 @@ async fn who_interrupts_the_waiting_is_told_that_it_stays_given() {
     let mut err = tokio::io::BufReader::new(child.stderr.take().expect("stderr is a pipe"));
     let mut output = String::new();
     tokio::io::AsyncBufReadExt::read_line(&mut err, &mut output).await.expect("text");
-    assert!(output.ends_with("waiting until it is done\n"), "{output}");
+    assert_ends(&output, "waiting until it is done\n");
     hive.ada = None;
     let operator = hive.operator().await;
     while operator.get_agent("ada").await.running {
@@ -118,5 +118,5 @@ async fn who_interrupts_the_waiting_is_told_that_it_stays_given() {
     let end = format!(
         "the harness is gone: stayed away\nerror: interrupted; command {command} of ada stays given\nhint: `hivectl events"
     );
-    assert!(output.contains(&end), "{output}");
+    assert_contains(&output, &end);
 }

@@ -7,7 +7,7 @@ use hive_proto::v1::{CreateAgentRequest, SendMessageResponse};
 use tonic::{Response, Status};
 
 use super::hive::Hive;
-use super::run::{Ran, ended, hivectl, run_with};
+use super::run::{Ran, assert_ends, ended, hivectl, run_with};
 
 /// Commands that change nothing; their words name the snapshots.
 pub(crate) const LOOKS: [&[&str]; 44] = [
@@ -278,7 +278,7 @@ async fn into_a_pipe_goes_no_colour_and_the_body_as_it_is() {
     let table = hive.run(&["agents"]).await.out;
     assert!(!table.contains('\u{1b}'), "{table:?}");
     let read = hive.run(&["inbox", "read", "3"]).await.out;
-    assert!(read.ends_with("It is 42.\nI asked bob.\u{1b}]0;owned\u{7}\n"), "{read:?}");
+    assert_ends(&read, "It is 42.\nI asked bob.\u{1b}]0;owned\u{7}\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]

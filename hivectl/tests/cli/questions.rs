@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use super::follow::Following;
 use super::hive::Hive;
-use super::run::{Ran, ended, run_with, signal};
+use super::run::{Ran, assert_contains, assert_starts, ended, run_with, signal};
 use super::terminal::Terminal;
 
 /// Runs `hivectl answer` on a terminal on which this is typed.
@@ -123,7 +123,7 @@ async fn a_deadline_counts_down() {
     };
     hive.client("clock").await.question_of(quick).await;
     let ran = hive.run(&["questions", "--asker", "clock"]).await;
-    assert!(ran.out.contains("  open   in 12 min  Quick?\n"), "{}", ran.out);
+    assert_contains(&ran.out, "  open   in 12 min  Quick?\n");
 }
 
 /// Returns the answers that were sent: question, choices and text.
@@ -166,10 +166,10 @@ async fn what_cannot_be_meant_is_asked_again() {
     let hive = Hive::start().await;
     let ran = answer(&hive, "14", "4\n1, 3\n").await;
     assert_eq!(ran.code, 0, "{}", ran.err);
-    assert!(ran.err.contains("there is no option 4; there are 1 to 3\n"), "{}", ran.err);
+    assert_contains(&ran.err, "there is no option 4; there are 1 to 3\n");
     let ran = answer(&hive, "37", "1 2\n1\n").await;
     assert_eq!(ran.code, 0, "{}", ran.err);
-    assert!(ran.err.contains("only one may be chosen\n"), "{}", ran.err);
+    assert_contains(&ran.err, "only one may be chosen\n");
     assert_eq!(answers(&hive), [given(14, &["tests", "lint"], ""), given(37, &["yes"], "")]);
 }
 
@@ -179,11 +179,7 @@ async fn nothing_typed_answers_nothing() {
     for types in ["\n", "  \n", "\u{4}"] {
         let ran = answer(&hive, "37", types).await;
         assert_eq!((ran.code, ran.out.as_str()), (1, ""));
-        assert!(
-            ran.err.contains("error: nothing was answered; question 37 stays open\n"),
-            "{}",
-            ran.err
-        );
+        assert_contains(&ran.err, "error: nothing was answered; question 37 stays open\n");
     }
     assert!(hive.changes().is_empty());
 }
@@ -193,11 +189,9 @@ async fn nobody_is_asked_about_what_is_closed_or_unknown() {
     let hive = Hive::start().await;
     let ran = answer(&hive, "41", "1\n").await;
     assert_eq!((ran.code, ran.out.as_str()), (5, ""));
-    assert!(
-        hive.masked(&ran.err)
-            .starts_with("error: question 41 has its outcome: answered by uid 1000 (eve) in the place of bob: a, b; both⏎then\n"),
-        "{}",
-        ran.err
+    assert_starts(
+        &hive.masked(&ran.err),
+        "error: question 41 has its outcome: answered by uid 1000 (eve) in the place of bob: a, b; both⏎then\n",
     );
     assert_eq!(answer(&hive, "999", "1\n").await.code, 3);
     assert!(hive.changes().is_empty());
@@ -208,7 +202,7 @@ async fn what_was_searched_for_stands_out_on_a_terminal_only() {
     let hive = Hive::start().await;
     let found = "\u{1b}[1m\u{1b}[33m42\u{1b}[0m";
     let on_terminal = Hive::run_on(Terminal::open(), hive.hivectl(&["search", "42"])).await.1;
-    assert!(on_terminal.contains(found), "{on_terminal:?}");
+    assert_contains(&on_terminal, found);
     let mut command = hive.hivectl(&["search", "42"]);
     command.env("NO_COLOR", "1");
     let without = Hive::run_on(Terminal::open(), command).await.1;

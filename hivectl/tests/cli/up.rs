@@ -15,7 +15,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::net::unix::pipe;
 use tokio::process::{Child, ChildStderr, Command};
 
-use super::run::signal;
+use super::run::{assert_contains, signal};
 
 /// Reports that it runs, ends cleanly when asked to, and has a child.
 const OBEDIENT: &str = r#"trap 'echo "$NAME ends" > "$PIPE"; exit 0' TERM; echo "$NAME $$" > "$PIPE"; sleep 1000 & wait"#;
@@ -231,11 +231,9 @@ async fn a_broker_that_ends_at_once_is_told_with_its_last_words() {
     let stage = Stage::set("echo 'the database is from the future' >&2; exit 3", OBEDIENT);
     let (code, said) = stage.up().ends().await;
     assert_eq!(code, 1, "{said}");
-    assert!(
-        said.contains(
-            "error: the broker ended at once: exit status: 3\n    the database is from the future"
-        ),
-        "{said}"
+    assert_contains(
+        &said,
+        "error: the broker ended at once: exit status: 3\n    the database is from the future",
     );
 }
 
@@ -246,7 +244,7 @@ async fn a_second_hive_in_the_same_place_is_refused() {
     let _broker = stage.broker();
     let (code, said) = stage.up().ends().await;
     assert_eq!(code, 5, "{said}");
-    assert!(said.contains("error: a hive runs here already"), "{said}");
+    assert_contains(&said, "error: a hive runs here already");
 }
 
 /// Reports the files of servers that it sees, and whether its own names a command.

@@ -5,7 +5,7 @@ use hive_core::agent::DEFAULT_TOOL_GROUPS;
 use hive_core::message::OPERATOR;
 use hive_proto::v1::{CreateAgentRequest, Policy, SetParentRequest};
 
-use super::turn::order::Restart;
+use super::turn::order::{AFTER_HELP, Target};
 use crate::connect::{Admin, request_id, require};
 use crate::context::Context;
 use crate::error::Failure;
@@ -18,7 +18,6 @@ mod remove;
 mod set_policy;
 mod stop;
 
-/// Show, create, start, stop, restart, remove or move an agent, or change what it may do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agent {
     /// Show all that is known of an agent
@@ -28,7 +27,8 @@ pub(crate) enum Agent {
     Start(stop::Start),
     Stop(stop::Stop),
     /// Hand back the agent's running turn and start its harness again
-    Restart(Restart),
+    #[command(after_long_help = AFTER_HELP)]
+    Restart(Target),
     /// Retire an agent: its mail is kept, its connections are closed; with --purge, only what it
     /// sent is kept
     Remove(remove::Remove),
@@ -44,7 +44,7 @@ impl Agent {
             Self::Create(create) => create.run(context).await?,
             Self::Start(start) => start.run(context).await?,
             Self::Stop(stop) => stop.run(context).await?,
-            Self::Restart(restart) => restart.run(context).await?,
+            Self::Restart(target) => target.restart(context).await?,
             Self::Remove(remove) => return remove.run(context).await,
             Self::SetParent(set_parent) => set_parent.run(context).await?,
             Self::SetPolicy(set_policy) => set_policy.run(context).await?,
@@ -53,7 +53,6 @@ impl Agent {
     }
 }
 
-/// Show all that is known of an agent.
 #[derive(Args, Debug)]
 pub(crate) struct Show {
     /// The name of the agent
@@ -139,7 +138,6 @@ impl Create {
     }
 }
 
-/// Move an agent in the tree.
 #[derive(Args, Debug)]
 pub(crate) struct SetParent {
     /// Which agent

@@ -65,12 +65,7 @@ fn judge<T>(
 ) {
     match answer {
         Ok(answer) => check(list, answer),
-        Err(failure) => {
-            let next = failure
-                .hint()
-                .unwrap_or_else(|| "`hivectl status` tells how the broker is".to_owned());
-            list.problem(name, failure.in_one_line(), next);
-        }
+        Err(failure) => list.failure(name, &failure, "`hivectl status` tells how the broker is"),
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a warning or a problem always has a next step.
 
+use crate::error::Failure;
 use crate::view::check::{Check, State};
 
 #[derive(Debug, Default)]
@@ -31,6 +32,12 @@ impl List {
         next: impl Into<String>,
     ) {
         self.add(name, State::Problem, None, sentence.into(), Some(next.into()));
+    }
+
+    /// Adds a problem that a failed call reports.
+    pub(super) fn failure(&mut self, name: &'static str, failure: &Failure, next: &str) {
+        let next = failure.hint().unwrap_or_else(|| next.to_owned());
+        self.problem(name, failure.in_one_line(), next);
     }
 
     /// Adds a finding about an agent.

@@ -62,11 +62,7 @@ pub(super) async fn broker(context: &Context, list: &mut List) -> Option<Reached
             Some(reached)
         }
         Err(failure) => {
-            list.problem(
-                "broker",
-                failure.in_one_line(),
-                failure.hint().unwrap_or_else(|| START.to_owned()),
-            );
+            list.failure("broker", &failure, START);
             None
         }
     }
@@ -107,10 +103,6 @@ pub(super) async fn integrity(context: &Context, reached: Option<&Reached>, list
                 list.problem(NAME, problem, "keep the state directory as it is, and restore the last good backup into another");
             }
         }
-        Err(failure) => list.problem(
-            NAME,
-            failure.in_one_line(),
-            failure.hint().unwrap_or_else(|| "try again".to_owned()),
-        ),
+        Err(failure) => list.failure(NAME, &failure, "try again"),
     }
 }

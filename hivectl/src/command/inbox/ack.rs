@@ -19,7 +19,6 @@ use crate::view::counted;
 use crate::view::delivery::Delivery;
 use crate::view::done::Done;
 
-/// Mark mail as done.
 #[derive(Args, Debug)]
 pub(crate) struct Ack {
     /// The messages

@@ -16,7 +16,6 @@ use crate::view::message::Message;
 const SETTLED: [DeliveryState; 3] =
     [DeliveryState::Acked, DeliveryState::Dropped, DeliveryState::Superseded];
 
-/// Show a delivery with its whole body. It stays unread.
 #[derive(Args, Debug)]
 pub(crate) struct Read {
     /// The message

@@ -6,6 +6,8 @@ use std::io;
 
 use ratatui::crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 
+use crate::input::before_panic;
+
 /// Resets what a dialogue may have changed: colours, the cursor, pasting, focus, the mouse, and the
 /// encoding of keys.
 pub(super) const RESET: &[u8] =
@@ -18,11 +20,7 @@ pub(super) struct Raw {}
 impl Raw {
     /// Takes the terminal.
     pub(super) fn open() -> io::Result<Self> {
-        let default_hook = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            restore();
-            default_hook(panic);
-        }));
+        before_panic(restore);
         enable_raw_mode()?;
         Ok(Self {})
     }

@@ -104,7 +104,6 @@ impl List {
     }
 }
 
-/// Show a question with its options and its outcome.
 #[derive(Args, Debug)]
 pub(crate) struct Show {
     /// The question
@@ -119,7 +118,6 @@ impl Show {
     }
 }
 
-/// Withdraw open questions of any asker; the other side is notified.
 #[derive(Args, Debug)]
 pub(crate) struct Cancel {
     /// The questions

@@ -13,7 +13,6 @@ use crate::output::note;
 use crate::view::delivery::Delivery;
 use crate::view::done::Done;
 
-/// Mail that a cancelled turn held.
 #[derive(Args, Debug)]
 pub(crate) struct Held {
     /// The inbox

@@ -12,7 +12,6 @@ pub(crate) mod held;
 pub(crate) mod order;
 mod show;
 
-/// Turns and commands to a harness. A variant without documentation takes that of its arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Turn {
     /// List turns, newest first
@@ -20,14 +19,19 @@ pub(crate) enum Turn {
     Show(show::Show),
     /// Cancel an agent's open turn; its mail is held until you release or drop it
     Cancel(order::Cancel),
-    Compact(order::Compact),
+    /// Compact an agent's conversation, once no turn runs
+    ///
+    /// The model summarizes its conversation and continues with the summary, so that its context is
+    /// small again. A running turn ends first. A parked agent is compacted, too.
+    #[command(after_long_help = order::AFTER_HELP)]
+    Compact(order::Target),
     /// Begin the agent's next turn with a fresh conversation
     NewSession(order::NewSession),
     /// Run the agent on another model from its next turn on
     Model(order::Model),
     /// The former name of `hivectl agent restart`
-    #[command(hide = true)]
-    Restart(order::Restart),
+    #[command(hide = true, after_long_help = order::AFTER_HELP)]
+    Restart(order::Target),
     /// Put mail that a cancelled turn held back into its inbox
     Release(held::Held),
     /// Drop mail that a cancelled turn held
@@ -40,17 +44,16 @@ impl Turn {
             Self::List(list) => list.run(context).await,
             Self::Show(show) => show.run(context).await,
             Self::Cancel(cancel) => cancel.run(context).await,
-            Self::Compact(compact) => compact.run(context).await,
+            Self::Compact(target) => target.compact(context).await,
             Self::NewSession(new_session) => new_session.run(context).await,
             Self::Model(model) => model.run(context).await,
-            Self::Restart(restart) => restart.run(context).await,
+            Self::Restart(target) => target.restart(context).await,
             Self::Release(held) => held.run(context, Settlement::Release).await,
             Self::Drop(held) => held.run(context, Settlement::Drop).await,
         }
     }
 }
 
-/// List turns, newest first.
 #[derive(Args, Debug)]
 pub(crate) struct List {
     /// The agent [default: all agents]

@@ -19,7 +19,7 @@ use crate::output::text::visible_line;
 use crate::view::done::Done;
 
 /// Help on --wait below the options of each command.
-const AFTER_HELP: &str = "\
+pub(crate) const AFTER_HELP: &str = "\
 The command is on the broker's disk when this ends well, and is carried out as soon as the harness can: a harness that is away does it when it is back. \
 With --wait the exit code tells what became of it: 0 done, 1 refused by the harness; 6 where it is not done within --timeout, and 1 after Ctrl-C, and \
 then the command stays given. A restart of the broker is waited out.";
@@ -29,44 +29,28 @@ const NEW_SESSION_HELP: &str = "\
 The command is on the broker's disk when this ends well. It holds from the agent's next turn on, which begins when there is mail for it; a turn that runs goes \
 on as it is. So this ends at once, also with --wait; `hivectl events` tells when the fresh conversation has begun.";
 
-/// Whether to wait.
+/// The harness that gets a command.
 #[derive(Args, Debug)]
-struct Waiting {
+pub(crate) struct Target {
+    /// The agent
+    #[arg(add = complete::agents())]
+    agent: String,
     /// Wait until the harness has carried the command out, or refused it; at most for --timeout, if
     /// that is given
     #[arg(long)]
     wait: bool,
 }
 
-/// Cancel an agent's open turn; its mail is held until you release or drop it.
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Cancel {
-    /// The agent
-    #[arg(add = complete::agents())]
-    agent: String,
+    #[command(flatten)]
+    target: Target,
     /// Only if this turn is the open one
     #[arg(long, value_name = "ID", default_value_t = 0, hide_default_value = true, add = complete::open_turns())]
     turn: u64,
-    #[command(flatten)]
-    waiting: Waiting,
 }
 
-/// Compact an agent's conversation, once no turn runs.
-///
-/// The model summarizes its conversation and continues with the summary, so that its context is
-/// small again. A running turn ends first. A parked agent is compacted, too.
-#[derive(Args, Debug)]
-#[command(after_long_help = AFTER_HELP)]
-pub(crate) struct Compact {
-    /// The agent
-    #[arg(add = complete::agents())]
-    agent: String,
-    #[command(flatten)]
-    waiting: Waiting,
-}
-
-/// Begin the agent's next turn with a fresh conversation.
 #[derive(Args, Debug)]
 #[command(after_long_help = NEW_SESSION_HELP)]
 pub(crate) struct NewSession {
@@ -78,45 +62,21 @@ pub(crate) struct NewSession {
     wait: bool,
 }
 
-/// Run the agent on another model from its next turn on.
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER_HELP)]
 pub(crate) struct Model {
-    /// The agent
-    #[arg(add = complete::agents())]
-    agent: String,
+    #[command(flatten)]
+    target: Target,
     /// A model's name or alias, as claude takes it; one of those that the agent may run on, where
     /// its configuration names them
     #[arg(add = complete::models())]
     model: String,
-    #[command(flatten)]
-    waiting: Waiting,
-}
-
-/// Hand back the agent's running turn and start its harness again.
-#[derive(Args, Debug)]
-#[command(after_long_help = AFTER_HELP)]
-pub(crate) struct Restart {
-    /// The agent
-    #[arg(add = complete::agents())]
-    agent: String,
-    #[command(flatten)]
-    waiting: Waiting,
 }
 
 impl Cancel {
     pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let order = Order::CancelTurn(CancelTurn { turn_id: self.turn });
-        self.waiting.send(context, self.agent, order, "told to cancel its turn").await
-    }
-}
-
-impl Compact {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
-        let action = "told to compact its conversation";
-        self.waiting
-            .send(context, self.agent, Order::CompactSession(CompactSession {}), action)
-            .await
+        self.target.send(context, order, "told to cancel its turn").await
     }
 }
 
@@ -127,44 +87,34 @@ impl NewSession {
                 "there is nothing to wait for: it holds from the next turn on, whenever that begins",
             );
         }
+        let order = Order::StartNewSession(StartNewSession {});
+        let target = Target { agent: self.agent, wait: false };
         let action = "told to begin its next turn with a fresh conversation";
-        Waiting { wait: false }
-            .send(context, self.agent, Order::StartNewSession(StartNewSession {}), action)
-            .await
+        target.send(context, order, action).await
     }
 }
 
 impl Model {
     pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let action = format!("told to run on {} from the next turn on", self.model);
-        self.waiting
-            .send(context, self.agent, Order::SetModel(SetModel { model: self.model }), &action)
-            .await
+        self.target.send(context, Order::SetModel(SetModel { model: self.model }), &action).await
     }
 }
 
-impl Restart {
-    pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
-        self.waiting
-            .send(
-                context,
-                self.agent,
-                Order::RestartHarness(RestartHarness {}),
-                "told to start again",
-            )
-            .await
+impl Target {
+    pub(crate) async fn compact(self, context: &mut Context) -> Result<(), Failure> {
+        let order = Order::CompactSession(CompactSession {});
+        self.send(context, order, "told to compact its conversation").await
     }
-}
 
-impl Waiting {
+    pub(crate) async fn restart(self, context: &mut Context) -> Result<(), Failure> {
+        let order = Order::RestartHarness(RestartHarness {});
+        self.send(context, order, "told to start again").await
+    }
+
     /// Sends the command, and with --wait waits for its end.
-    async fn send(
-        self,
-        context: &mut Context,
-        agent: String,
-        order: Order,
-        action: &str,
-    ) -> Result<(), Failure> {
+    async fn send(self, context: &mut Context, order: Order, action: &str) -> Result<(), Failure> {
+        let agent = self.agent;
         let broker = context.broker().await?;
         // The watch begins before the command is sent, so that its end cannot be missed.
         let feed =

@@ -269,7 +269,7 @@ impl Start for BrokerStart {
             registrar.order(Order::Connected(own));
             Box::new(())
         });
-        Ok(Prepared { program, args, env, inherited: vec![other], started: Some(started) })
+        Ok(Prepared { program, args, env, inherited: vec![other], started })
     }
 }
 

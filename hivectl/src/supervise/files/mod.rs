@@ -8,7 +8,16 @@
 pub(super) mod delete;
 pub(super) mod host_path;
 
+use std::io;
 use std::path::{Path, PathBuf};
+
+/// Makes the absence of a file that is to be deleted a success.
+pub(super) fn ignore_absent(deleted: io::Result<()>) -> io::Result<()> {
+    match deleted {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
 
 /// Returns a path for a person: relative to the current directory, if it is below.
 pub(super) fn display_path(path: &Path) -> String {

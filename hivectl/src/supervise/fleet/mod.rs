@@ -30,7 +30,7 @@ use crate::output::text::visible_line;
 use crate::supervise::UpError;
 use crate::supervise::isolation::Isolation;
 use crate::supervise::process::child::Spec;
-use crate::supervise::process::supervised::{Deadline, Supervised};
+use crate::supervise::process::supervised::Supervised;
 use crate::supervise::setup::plan::{AgentPlan, Plan};
 use crate::supervise::setup::settings;
 
@@ -223,7 +223,7 @@ impl Fleet {
         self.ending.spawn(async move {
             let ran = harness.is_some();
             if let Some(harness) = harness {
-                harness.supervised.stop(Deadline::After(HARNESS_STOP_MAX)).await;
+                harness.supervised.stop(Some(HARNESS_STOP_MAX)).await;
             }
             let sentence = match purge {
                 Some(id) => Some(purge::run(files, id).await),
@@ -262,7 +262,7 @@ impl Fleet {
         let Self { running, mut ending, .. } = self;
         for (name, harness) in running {
             ending.spawn(async move {
-                harness.supervised.stop(Deadline::After(HARNESS_STOP_MAX)).await;
+                harness.supervised.stop(Some(HARNESS_STOP_MAX)).await;
                 (name, None)
             });
         }

@@ -17,7 +17,7 @@ use hive_proto::v1::admin_service_client::AdminServiceClient;
 use tokio::time::{Duration, Instant};
 
 use crate::output::text::visible_line;
-use crate::supervise::files::delete;
+use crate::supervise::files::{delete, ignore_absent};
 use crate::supervise::setup::plan::Plan;
 use crate::supervise::setup::settings;
 
@@ -134,21 +134,16 @@ async fn finish(socket: &Path, purge_id: u64) -> Result<(), String> {
 fn delete(files: &AgentFiles) -> io::Result<()> {
     delete::tree(&files.dir)?;
     settings::remove(&files.socket_dir)?;
-    match fs::remove_file(&files.log) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        Ok(()) | Err(_) => Ok(()),
-    }
+    ignore_absent(fs::remove_file(&files.log))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::supervise::setup::plan::planned_in;
 
     fn files(dir: &Path, agents: &str, name: &str) -> AgentFiles {
-        let file = dir.join("hive.toml");
-        fs::write(&file, agents).expect("a file");
-        let plan = Plan::make(&file, &dir.join("h")).expect("a plan");
-        AgentFiles::new(&plan, &AgentName::parse(name).expect("a name"))
+        AgentFiles::new(&planned_in(dir, agents), &AgentName::parse(name).expect("a name"))
     }
 
     #[tokio::test]

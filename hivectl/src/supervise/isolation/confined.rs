@@ -161,13 +161,7 @@ impl Start for Confined {
         let started: Started = Box::new(move |pid| -> Watch {
             Box::new(Guard(spawn("sandbox", watched.run(pid, info, block, report))))
         });
-        Ok(Prepared {
-            program: self.bwrap.program.clone(),
-            args,
-            env,
-            inherited,
-            started: Some(started),
-        })
+        Ok(Prepared { program: self.bwrap.program.clone(), args, env, inherited, started })
     }
 }
 

@@ -110,14 +110,12 @@ fn expected(plan: &Plan, agent: &AgentPlan, facts: &Facts<'_>) -> Expected {
 mod tests {
     use super::super::own::Trial;
     use super::*;
+    use crate::supervise::setup::plan::planned;
 
     #[test]
     fn peers_and_the_operators_home_are_hidden_and_programs_are_read_only() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let root = dir.path().canonicalize().expect("a path");
+        let (_dir, root, mut plan) = planned("[agents.ada]\n[agents.bob]\n");
         let file = root.join("hive.toml");
-        std::fs::write(&file, "[agents.ada]\n[agents.bob]\n").expect("a file");
-        let mut plan = Plan::make(&file, &root.join("h")).expect("a plan");
         let grants = Grants::default();
         let programs = [PathBuf::from("/p/hive")];
         let bwrap = Path::new("/usr/bin/bwrap");

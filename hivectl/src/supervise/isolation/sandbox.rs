@@ -244,7 +244,7 @@ mod tests {
     use super::super::own::Trial;
     use super::*;
     use crate::supervise::files::host_path::HostPath;
-    use crate::supervise::setup::plan::Plan;
+    use crate::supervise::setup::plan::planned_in;
 
     #[test]
     fn a_file_of_name_servers_brings_the_directory_of_a_service_at_most() {
@@ -271,9 +271,7 @@ mod tests {
     fn mounts_of_an_agent_follow_those_of_the_system() {
         let dir = tempfile::tempdir_in("/var/tmp").expect("a directory");
         let root = dir.path().canonicalize().expect("a path");
-        let file = root.join("hive.toml");
-        std::fs::write(&file, "[agents.ada]\n[agents.bob]\n").expect("a file");
-        let plan = Plan::make(&file, &root.join("h")).expect("a plan");
+        let plan = planned_in(&root, "[agents.ada]\n[agents.bob]\n");
         std::fs::create_dir(root.join("bin")).expect("a directory");
         std::fs::write(root.join("bin/claude"), "").expect("a file");
         let found = |path: &Path| Shown::at_its_place(HostPath::follow(path).expect("it is there"));

@@ -67,18 +67,12 @@ pub(super) fn arguments(plan: &Plan, agent: &AgentPlan, own: &Own) -> Vec<OsStri
 mod tests {
     use super::super::own::Trial;
     use super::*;
+    use crate::supervise::setup::plan::planned;
 
     #[test]
     fn an_agent_sees_its_own_part_of_the_hive_only() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let root = dir.path().canonicalize().expect("a path");
-        let file = root.join("hive.toml");
-        std::fs::write(
-            &file,
-            "[agents.ada]\n[agents.bob]\nparent = \"ada\"\nhome_dir = \"elsewhere\"\n",
-        )
-        .expect("a file");
-        let plan = Plan::make(&file, &root.join("h")).expect("a plan");
+        let text = "[agents.ada]\n[agents.bob]\nparent = \"ada\"\nhome_dir = \"elsewhere\"\n";
+        let (_dir, root, plan) = planned(text);
         let trial = Trial::new(&plan).expect("directories");
         let shown = |agent: usize| {
             let root = root.to_string_lossy();

@@ -106,6 +106,7 @@ impl Access {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::supervise::setup::plan::planned_in;
 
     #[test]
     fn overlapping_directories_are_shared_if_one_of_them_can_be_written() {
@@ -116,8 +117,7 @@ mod tests {
         }
         let text = "[agents.ada]\nwritable = [\"project\"]\nreadable = [\"lib\"]\n[agents.bob]\nreadable = [\"project/sub\", \"lib\"]\n\
                     [agents.eve]\nwritable = [\"project\"]\n";
-        std::fs::write(root.join("hive.toml"), text).expect("a file");
-        let plan = Plan::make(&root.join("hive.toml"), &root.join("h")).expect("a plan");
+        let plan = planned_in(&root, text);
         let sharing = Sharing::new(&plan);
         let of = |agent: usize| {
             sharing
@@ -149,8 +149,7 @@ mod tests {
         }
         let text = "[agents.ada]\nwritable = [\"project\"]\n[agents.bob]\nsystem_prompt = \"project/prompt.md\"\nmarketplaces = [\"./project/market\"]\n\
                     [agents.bob.extra_mcp_servers.notes]\ncommand = \"project/server\"\n";
-        std::fs::write(root.join("hive.toml"), text).expect("a file");
-        let plan = Plan::make(&root.join("hive.toml"), &root.join("h")).expect("a plan");
+        let plan = planned_in(&root, text);
         let notes = Sharing::new(&plan)
             .notes(&plan.agents[1].name)
             .join("; ")

@@ -28,7 +28,7 @@ impl Start for Unconfined {
             args: vec!["serve".into()],
             env,
             inherited: Vec::new(),
-            started: Some(started),
+            started,
         })
     }
 }

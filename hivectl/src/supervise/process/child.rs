@@ -190,7 +190,7 @@ impl Child {
             .ok_or(io::ErrorKind::NotFound)?;
         known.insert(pid.as_raw_nonzero().get());
         drop(known);
-        let watch = started.and_then(|started| Some(started(child.id()?)));
+        let watch = child.id().map(started);
         Ok(Self { child, pid, registry: registry.clone(), log, _watch: watch, ended: false })
     }
 

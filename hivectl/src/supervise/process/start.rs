@@ -26,5 +26,5 @@ pub(crate) struct Prepared {
     pub(crate) env: Env,
     /// Descriptors that the process inherits under their numbers.
     pub(crate) inherited: Vec<OwnedFd>,
-    pub(crate) started: Option<Started>,
+    pub(crate) started: Started,
 }

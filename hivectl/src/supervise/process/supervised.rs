@@ -38,13 +38,6 @@ impl Ended {
     }
 }
 
-/// How long a child may take to end.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Deadline {
-    Now,
-    After(Duration),
-}
-
 #[derive(Debug)]
 pub(crate) struct Supervised {
     name: String,
@@ -79,15 +72,14 @@ impl Supervised {
         }
     }
 
-    pub(crate) async fn stop(mut self, deadline: Deadline) {
+    /// Ends it, and kills it after this time; `None`: at once.
+    pub(crate) async fn stop(mut self, time: Option<Duration>) {
         self.end.cancel();
-        if let Deadline::After(span) = deadline
-            && timeout(span, &mut self.task).await.is_ok()
-        {
-            return;
-        }
-        if let Deadline::After(span) = deadline {
-            note(&format!("{} did not end within {} s and is killed", self.name, span.as_secs()));
+        if let Some(time) = time {
+            if timeout(time, &mut self.task).await.is_ok() {
+                return;
+            }
+            note(&format!("{} did not end within {} s and is killed", self.name, time.as_secs()));
         }
         self.kill.cancel();
         // The task ends with the child, and a panic of it has dropped, that is killed, the child.

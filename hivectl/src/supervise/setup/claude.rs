@@ -44,34 +44,24 @@ pub(crate) fn choose(
     let find = |command: &str| {
         resolve(command).ok_or_else(|| UpError::NoClaude { command: command.to_owned() })
     };
-    if let Some(given) = given {
-        let given = if given.components().count() > 1 {
-            given.to_path_buf()
-        } else {
-            on_path_or_here(given)
-        };
-        return Ok(Claude { program: find(&given.to_string_lossy())?, instead: None, login });
-    }
     let command = &plan.config.claude.command;
-    let configured = find(command);
-    let Some(fallback) = fallback else {
-        return Ok(Claude { program: configured?, instead: None, login });
+    let (program, instead) = match (given, fallback) {
+        (Some(given), _) => (find(&on_path_or_here(given).to_string_lossy())?, None),
+        (None, None) => (find(command)?, None),
+        (None, Some(fallback)) => match (find(command), login) {
+            (Ok(program), Login::Key | Login::UsersFile) => (program, None),
+            (found, _) => {
+                let why = if found.is_err() {
+                    format!("`{command}` is not installed")
+                } else {
+                    let keys = KEYS.join(", ");
+                    format!("`{command}` is not logged in, and none of {keys} is set")
+                };
+                (find(&on_path_or_here(fallback).to_string_lossy())?, Some(why))
+            }
+        },
     };
-    let instead = match (&configured, login) {
-        (Err(_), _) => Some(format!("`{command}` is not installed")),
-        (Ok(_), Login::Absent) => {
-            Some(format!("`{command}` is not logged in, and none of {} is set", KEYS.join(", ")))
-        }
-        (Ok(_), Login::Key | Login::UsersFile) => None,
-    };
-    match instead {
-        Some(_) => Ok(Claude {
-            program: find(&on_path_or_here(fallback).to_string_lossy())?,
-            instead,
-            login,
-        }),
-        None => Ok(Claude { program: configured?, instead: None, login }),
-    }
+    Ok(Claude { program, instead, login })
 }
 
 /// A bare name is searched on PATH, unless the directory has a file of that name.
@@ -146,17 +136,12 @@ impl Claude {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn plan(dir: &Path, text: &str) -> Plan {
-        let file = dir.join("hive.toml");
-        std::fs::write(&file, text).expect("a file");
-        Plan::make(&file, &dir.join("h")).expect("a plan")
-    }
+    use crate::supervise::setup::plan::planned_in;
 
     #[test]
     fn a_login_is_a_key_or_a_file() {
         let dir = tempfile::tempdir().expect("a directory");
-        let plan = plan(dir.path(), "[agents.ada]");
+        let plan = planned_in(dir.path(), "[agents.ada]");
         let none = |_: &str| None;
         assert_eq!(login(none, Some(dir.path()), &plan), Login::Absent);
         assert_eq!(login(|name| (name == KEYS[0]).then(|| "k".into()), None, &plan), Login::Key);
@@ -174,14 +159,14 @@ mod tests {
     #[test]
     fn a_configured_key_is_a_login() {
         let dir = tempfile::tempdir().expect("a directory");
-        let plan = plan(dir.path(), "[claude]\nenv = { ANTHROPIC_API_KEY = \"k\" }");
+        let plan = planned_in(dir.path(), "[claude]\nenv = { ANTHROPIC_API_KEY = \"k\" }");
         assert_eq!(login(|_| None, None, &plan), Login::Key);
     }
 
     #[test]
     fn the_fallback_runs_where_claude_is_missing_and_says_so() {
         let dir = tempfile::tempdir().expect("a directory");
-        let plan = plan(dir.path(), "[claude]\ncommand = \"/no/such/claude\"");
+        let plan = planned_in(dir.path(), "[claude]\ncommand = \"/no/such/claude\"");
         let chosen = choose(None, Some(Path::new("/bin/sh")), &plan).expect("a claude");
         assert_eq!(chosen.program, Path::new("/bin/sh"));
         assert_eq!(chosen.instead.as_deref(), Some("`/no/such/claude` is not installed"));

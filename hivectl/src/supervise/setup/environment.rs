@@ -15,30 +15,10 @@ use crate::supervise::setup::settings;
 pub(crate) type Env = BTreeMap<OsString, OsString>;
 
 /// Variables that any program needs, for the user's language, and for the network.
-const PASSED: [&str; 22] = [
-    "PATH",
-    "LANG",
-    "LANGUAGE",
-    "TZ",
-    "TERM",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "TMPDIR",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-    "ALL_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-    "all_proxy",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "NODE_EXTRA_CA_CERTS",
-    "RUST_LOG",
-    "RUST_BACKTRACE",
-];
+const PASSED: &str = "\
+    PATH LANG LANGUAGE TZ TERM USER LOGNAME SHELL TMPDIR HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY \
+    http_proxy https_proxy no_proxy all_proxy SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS \
+    RUST_LOG RUST_BACKTRACE";
 /// Prefixes of variables for claude's API, for the harness and for the locale.
 const PASSED_PREFIXES: [&str; 4] = ["ANTHROPIC_", "CLAUDE_", "HIVE_", "LC_"];
 /// Further variables for the broker, for the command of `operator.notify`: a home, and the
@@ -46,39 +26,26 @@ const PASSED_PREFIXES: [&str; 4] = ["ANTHROPIC_", "CLAUDE_", "HIVE_", "LC_"];
 const PASSED_TO_BROKER: [&str; 5] =
     ["HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY"];
 /// What belongs to the caller's own claude or hive, and would mislead another.
-const DROPPED: [&str; 20] = [
-    "CLAUDE_CONFIG_DIR",
-    "CLAUDE_CODE_ENTRYPOINT",
-    "CLAUDE_CODE_SSE_PORT",
-    "CLAUDE_CODE_SESSION_ID",
-    "HIVE_SOCKET",
-    "HIVE_RUNTIME_DIR",
-    "HIVE_PROCESS_TOKEN",
-    "HIVE_TOOL_GROUPS",
-    "HIVE_RUN_DIR",
-    "HIVE_CLAUDE",
-    "HIVE_CLAUDE_ENV",
-    "HIVE_LABEL",
-    "HIVE_EXTRA_MCP",
-    "HIVE_PLUGINS",
-    "HIVE_MARKETPLACES",
-    "HIVE_TASK_SOCKET",
-    "HIVE_SETTINGS",
-    "HIVE_ISOLATION",
-    "HIVE_ISOLATION_FD",
-    "HIVE_SUPERVISOR_FD",
-];
+const DROPPED: &str = "\
+    CLAUDE_CONFIG_DIR CLAUDE_CODE_ENTRYPOINT CLAUDE_CODE_SSE_PORT CLAUDE_CODE_SESSION_ID \
+    HIVE_SOCKET HIVE_RUNTIME_DIR HIVE_PROCESS_TOKEN HIVE_TOOL_GROUPS HIVE_RUN_DIR HIVE_CLAUDE \
+    HIVE_CLAUDE_ENV HIVE_LABEL HIVE_EXTRA_MCP HIVE_PLUGINS HIVE_MARKETPLACES HIVE_TASK_SOCKET \
+    HIVE_SETTINGS HIVE_ISOLATION HIVE_ISOLATION_FD HIVE_SUPERVISOR_FD";
 
 pub(crate) fn of_caller() -> Env {
     std::env::vars_os().collect()
 }
 
+fn has_word(words: &str, name: &OsStr) -> bool {
+    words.split(' ').any(|word| name == word)
+}
+
 fn scrubbed(caller: &Env) -> Env {
     let passes = |name: &OsStr| {
-        let named = PASSED.iter().any(|passed| name == *passed);
+        let named = has_word(PASSED, name);
         let prefixed =
             PASSED_PREFIXES.iter().any(|prefix| name.as_bytes().starts_with(prefix.as_bytes()));
-        (named || prefixed) && !DROPPED.iter().any(|dropped| name == *dropped)
+        (named || prefixed) && !has_word(DROPPED, name)
     };
     caller
         .iter()
@@ -125,7 +92,7 @@ pub(crate) fn for_agent(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::supervise::setup::plan::Plan;
+    use crate::supervise::setup::plan::planned;
 
     fn env(pairs: &[(&str, &str)]) -> Env {
         pairs.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect()
@@ -162,10 +129,7 @@ mod tests {
 
     #[test]
     fn an_agent_gets_its_own_directories_and_its_settings_file() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let file = dir.path().join("hive.toml");
-        std::fs::write(&file, "[agents.ada]\n").expect("a file");
-        let plan = Plan::make(&file, &dir.path().join("h")).expect("a plan");
+        let (_dir, _, plan) = planned("[agents.ada]\n");
         let ada = &plan.agents[0];
         let binaries = Binaries {
             hived: "/b/hived".into(),

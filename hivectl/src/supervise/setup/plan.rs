@@ -370,5 +370,21 @@ fn agents_write(
     all
 }
 
+/// Makes a plan of a configuration, in a directory of its own; `h` is the directory of the hive.
+#[cfg(test)]
+pub(crate) fn planned(text: &str) -> (tempfile::TempDir, PathBuf, Plan) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let root = dir.path().canonicalize().expect("a path");
+    let plan = planned_in(&root, text);
+    (dir, root, plan)
+}
+
+#[cfg(test)]
+pub(crate) fn planned_in(dir: &Path, text: &str) -> Plan {
+    let file = dir.join("hive.toml");
+    std::fs::write(&file, text).expect("a file");
+    Plan::make(&file, &dir.join("h")).expect("a plan")
+}
+
 #[cfg(test)]
 mod tests;

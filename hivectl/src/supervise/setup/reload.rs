@@ -41,15 +41,12 @@ pub(crate) fn needs_restart(old: &Plan, new: &Plan) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::supervise::setup::plan::planned_in;
 
     #[test]
     fn keys_that_hold_only_after_a_restart_are_named() {
         let dir = tempfile::tempdir().expect("a directory");
-        let plan = |text: &str| {
-            let file = dir.path().join("hive.toml");
-            std::fs::write(&file, text).expect("a file");
-            Plan::make(&file, &dir.path().join("h")).expect("a plan")
-        };
+        let plan = |text: &str| planned_in(dir.path(), text);
         let old = plan("[claude]\nmax_retries = 1\n[agents.ada]\n[agents.bob]\n");
         let new = plan(
             "[hive]\nname = \"x\"\n[broker]\nretention_days = 3\n[claude]\ncommand = \"other\"\nmax_retries = 2\n\

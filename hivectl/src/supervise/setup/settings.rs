@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 
 use crate::supervise::UpError;
 use crate::supervise::files::host_path::{HostPath, WalkError};
+use crate::supervise::files::ignore_absent;
 use crate::supervise::setup::plan::{AgentPlan, Plan, SETTINGS_DIR};
 
 /// The settings of a harness: variables of `hive serve` and their values.
@@ -62,10 +63,7 @@ fn copy_prompt(
 
 /// Removes the settings of an agent, which are beside its socket.
 pub(crate) fn remove(socket_dir: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(socket_dir.join(SETTINGS_DIR)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        Ok(()) | Err(_) => Ok(()),
-    }
+    ignore_absent(fs::remove_dir_all(socket_dir.join(SETTINGS_DIR)))
 }
 
 /// The settings of an agent's harness; `extra_mcp` is the file of its own MCP servers.
@@ -125,7 +123,7 @@ pub(crate) fn put(path: &Path, text: Option<&str>) -> Result<bool, UpError> {
     }
     match text {
         Some(text) => replace(path, text).map_err(failed)?,
-        None => remove_file(path).map_err(failed)?,
+        None => ignore_absent(fs::remove_file(path)).map_err(failed)?,
     }
     Ok(true)
 }
@@ -136,7 +134,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     beside.push(".new");
     let beside = PathBuf::from(beside);
     // What an earlier run left there may be anything.
-    remove_file(&beside)?;
+    ignore_absent(fs::remove_file(&beside))?;
     if let Some(dir) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     }
@@ -144,13 +142,6 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())?;
     drop(file);
     fs::rename(&beside, path)
-}
-
-fn remove_file(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        Ok(()) | Err(_) => Ok(()),
-    }
 }
 
 /// Returns the path of an agent's settings file.
@@ -163,13 +154,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
-    use crate::supervise::setup::plan::Plan;
-
-    fn plan(dir: &Path, text: &str) -> Plan {
-        let file = dir.join("hive.toml");
-        fs::write(&file, text).expect("a file");
-        Plan::make(&file, &dir.join("h")).expect("a plan")
-    }
+    use crate::supervise::setup::plan::planned_in;
 
     fn written(plan: &Plan, agent: usize) -> bool {
         write(plan, &plan.agents[agent], Level::None).expect("written")
@@ -188,7 +173,7 @@ mod tests {
     fn the_servers_file_is_private_and_says_what_the_configuration_says() {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path().canonicalize().expect("a path");
-        let plan = plan(&root, NOTES);
+        let plan = planned_in(&root, NOTES);
         assert!(written(&plan, 0));
         let path = root.join("h/run/agents/ada/settings/extra-mcp.json");
         assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
@@ -208,7 +193,7 @@ mod tests {
                     context_windows = { Opus = 9000 }\nprocess = \"resident\"\n\
                     [agents.ada]\nmodel = \"opus\"\nenv = { B = \"2\" }\ncontext_window_tokens = 5000\nauto_compact = false\n\
                     plugins = [\"a@b\"]\nmarketplaces = []\n[agents.bob]\nprocess = \"per-turn\"\n";
-        let plan = plan(dir.path(), text);
+        let plan = planned_in(dir.path(), text);
         assert!(written(&plan, 0) && written(&plan, 1));
         let (ada, bob) = (read(&plan, 0, SETTINGS_FILE), read(&plan, 1, SETTINGS_FILE));
         for (name, of_ada, of_bob) in [
@@ -232,9 +217,9 @@ mod tests {
     #[test]
     fn only_a_change_is_written_and_the_servers_file_goes_with_the_last_server() {
         let dir = tempfile::tempdir().expect("a directory");
-        let with = plan(dir.path(), NOTES);
+        let with = planned_in(dir.path(), NOTES);
         assert_eq!((written(&with, 0), written(&with, 0)), (true, false));
-        let without = plan(dir.path(), "[agents.ada]");
+        let without = planned_in(dir.path(), "[agents.ada]");
         assert_eq!((written(&without, 0), written(&without, 0)), (true, false));
         assert!(!dir.path().join("h/run/agents/ada/settings/extra-mcp.json").exists());
     }
@@ -242,7 +227,7 @@ mod tests {
     #[test]
     fn links_in_a_files_place_are_replaced_and_not_followed() {
         let dir = tempfile::tempdir().expect("a directory");
-        let plan = plan(dir.path(), NOTES);
+        let plan = planned_in(dir.path(), NOTES);
         let target = dir.path().join("target");
         fs::write(&target, "mine").expect("a file");
         fs::create_dir(plan.agents[0].settings_dir()).expect("a directory");

@@ -104,7 +104,7 @@ fn what_was_written_is_kept_where_it_was_not_sent_or_refused() {
     update(&mut state, Event::Changed(asked, refused), at(0));
     assert_eq!(note(&state), "question 22 not answered: question 22 expired already");
     chars(&mut state, "a");
-    assert!(shown(&state).contains("red, I think"), "{}", shown(&state));
+    assert_contains(&shown(&state), "red, I think");
     // Another question has a new form.
     press(&mut state, &[Key::Escape, Key::Move(Move::Down)]);
     chars(&mut state, "a");
@@ -179,7 +179,7 @@ fn the_chosen_row_stays_chosen_when_others_come() {
     more.questions.as_mut().expect("questions").push(question(31, "cid", "Now?", &[], Some(5)));
     update(&mut state, Event::Read(Box::new(more)), at(0));
     press(&mut state, &[Key::Enter]);
-    assert!(shown(&state).contains("▸ question 25"), "{}", shown(&state));
+    assert_contains(&shown(&state), "▸ question 25");
 }
 
 #[test]

@@ -232,3 +232,9 @@ fn press(state: &mut State, keys: &[Key]) -> Vec<Action> {
 fn chars(state: &mut State, keys: &str) -> Vec<Action> {
     press(state, &keys.chars().map(Key::Char).collect::<Vec<_>>())
 }
+
+/// Fails unless a text contains this part.
+#[track_caller]
+fn assert_contains(text: &str, part: &str) {
+    assert!(text.contains(part), "{part:?}: {text}");
+}

@@ -67,7 +67,7 @@ fn a_broker_that_is_away_is_said_and_the_rest_stays() {
         ),
         "{gone}"
     );
-    assert!(gone.contains("question 22"), "{gone}");
+    assert_contains(&gone, "question 22");
     update(&mut state, Event::Linked, at(13_000));
     assert!(
         shown(&state).contains("duo: 3 agents") && shown(&state).contains("the broker is back"),
@@ -97,7 +97,7 @@ fn a_broker_that_cannot_write_or_is_ending_is_said() {
     ] {
         let mut state = full((80, 24));
         update(&mut state, Event::Read(Box::new(Reading { status, ..Reading::default() })), at(0));
-        assert!(shown(&state).contains(words), "{}", shown(&state));
+        assert_contains(&shown(&state), words);
     }
 }
 
@@ -110,9 +110,9 @@ fn more_than_was_read_is_said() {
     more.status.agent_count = 20_000;
     update(&mut state, Event::Read(Box::new(more)), at(0));
     let shown = shown(&state);
-    assert!(shown.contains("2 questions, 1 login, 2 of 9000 unread"), "{shown}");
-    assert!(shown.contains("1 of 700 dead letters, 1 held, 1 parked"), "{shown}");
-    assert!(shown.contains("Agents: 3 of 20000"), "{shown}");
+    assert_contains(&shown, "2 questions, 1 login, 2 of 9000 unread");
+    assert_contains(&shown, "1 of 700 dead letters, 1 held, 1 parked");
+    assert_contains(&shown, "Agents: 3 of 20000");
 }
 
 #[test]
@@ -137,19 +137,11 @@ fn details_are_scrolled_and_stay_when_the_row_goes() {
     insta::assert_snapshot!("the_end_of_details", shown(&state));
     let none = Reading { dead_letters: Some(Vec::new()), ..reading() };
     update(&mut state, Event::Read(Box::new(none)), at(0));
-    assert!(
-        shown(&state).contains("dead letter 12 (it is settled: this is how it was), lines"),
-        "{}",
-        shown(&state)
-    );
-    assert!(shown(&state).contains("last \\u{1b}[31mline"), "{}", shown(&state));
+    assert_contains(&shown(&state), "dead letter 12 (it is settled: this is how it was), lines");
+    assert_contains(&shown(&state), "last \\u{1b}[31mline");
     assert_eq!(chars(&mut state, "d"), []);
     press(&mut state, &[Key::Escape]);
-    assert!(
-        shown(&state).contains("▸ Stuck: 0 of 1 dead letter, 1 held, 1 parked"),
-        "{}",
-        shown(&state)
-    );
+    assert_contains(&shown(&state), "▸ Stuck: 0 of 1 dead letter, 1 held, 1 parked");
 }
 
 #[test]
@@ -173,8 +165,8 @@ fn a_question_that_closes_while_somebody_answers_it_is_said_in_the_form() {
         Event::Read(Box::new(Reading { questions: Some(Vec::new()), ..reading() })),
         at(0),
     );
-    assert!(shown(&state).contains("! it is not open any more; Esc leaves"), "{}", shown(&state));
-    assert!(shown(&state).contains("> or in words: yes"), "{}", shown(&state));
+    assert_contains(&shown(&state), "! it is not open any more; Esc leaves");
+    assert_contains(&shown(&state), "> or in words: yes");
 }
 
 /// Checks the cursor by the text before it.
@@ -260,7 +252,7 @@ fn a_thousand_agents_fit_through_a_small_window() {
         at(0),
     );
     press(&mut state, &[Key::Move(Move::End)]);
-    assert!(shown(&state).contains("> a0999"), "{}", shown(&state));
+    assert_contains(&shown(&state), "> a0999");
     press(&mut state, &[Key::Move(Move::PageUp)]);
-    assert!(shown(&state).contains("> a0981"), "{}", shown(&state));
+    assert_contains(&shown(&state), "> a0981");
 }

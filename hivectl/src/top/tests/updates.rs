@@ -91,11 +91,7 @@ fn a_reading_that_fails_is_said_and_tried_again() {
     happened(&mut state, EventKind::TurnBegun, "ada", 1000);
     let after = update(&mut state, Event::NotRead(text("the database is locked")), at(1010));
     assert_eq!(after, [Action::WakeAt(BootTime(2010))]);
-    assert!(
-        shown(&state).contains("! cannot read the hive, trying again: the database is locked"),
-        "{}",
-        shown(&state)
-    );
+    assert_contains(&shown(&state), "! cannot read the hive, trying again: the database is locked");
     assert_eq!(update(&mut state, Event::Wake, at(2010)), parts(&[Part::Agents]));
 }
 

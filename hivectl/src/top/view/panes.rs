@@ -6,7 +6,6 @@ use ratatui::layout::Rect;
 
 use super::paint::{Canvas, Cell};
 use super::tree;
-use crate::output::time::of_wire;
 use crate::output::wrap::width;
 use crate::top::details::cause;
 use crate::top::item::{Item, message_id, sender};
@@ -56,11 +55,8 @@ fn title(state: &State, pane: Pane, items: &[Item<'_>]) -> String {
             let mail = state.hive.mail().count();
             // Asks that are shown as questions are in the count too.
             let asks = state.hive.unread_count() - mail;
-            let unread = usize::try_from(state.hive.status.operator_unread_count)
-                .unwrap_or(usize::MAX)
-                .saturating_sub(asks);
-            let questions =
-                usize::try_from(state.hive.status.operator_question_count).unwrap_or(usize::MAX);
+            let unread = count(state.hive.status.operator_unread_count).saturating_sub(asks);
+            let questions = count(state.hive.status.operator_question_count);
             list_of(
                 "Waits on you",
                 &[
@@ -76,21 +72,18 @@ fn title(state: &State, pane: Pane, items: &[Item<'_>]) -> String {
             list_of(
                 "Stuck",
                 &[
-                    (
-                        state.hive.dead_letter_count(),
-                        usize::try_from(dead).unwrap_or(usize::MAX),
-                        "dead letter",
-                    ),
-                    (state.hive.held_count(), usize::try_from(held).unwrap_or(usize::MAX), "held"),
+                    (state.hive.dead_letter_count(), count(dead), "dead letter"),
+                    (state.hive.held_count(), count(held), "held"),
                     (parked, parked, "parked"),
                 ],
             )
         }
-        Pane::Agents => tree::title(
-            items.len(),
-            usize::try_from(state.hive.status.agent_count).unwrap_or(usize::MAX),
-        ),
+        Pane::Agents => tree::title(items.len(), count(state.hive.status.agent_count.into())),
     }
+}
+
+fn count(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 /// Formats counts; if not all rows were read, with their total.
@@ -176,8 +169,7 @@ fn row(item: Item<'_>, now: Now) -> RowText {
 
 fn question_row(question: &Question, now: Now) -> RowText {
     let options = question.options.iter().map(|option| format!(" [{option}]")).collect::<String>();
-    let when = of_wire(question.deadline_time)
-        .map_or_else(|| "-".to_owned(), |deadline| span::until(deadline, now.wall));
+    let when = span::until_of(question.deadline_time, now.wall);
     RowText {
         what: format!("question {}", question.id),
         who: question.asker.clone(),
@@ -188,15 +180,13 @@ fn question_row(question: &Question, now: Now) -> RowText {
 }
 
 fn stuck_row(what: String, delivery: &Delivery, text: &str, now: Now) -> RowText {
-    let when = of_wire(delivery.state_time)
-        .map_or_else(|| "-".to_owned(), |time| span::age(time, now.wall));
+    let when = span::age_of(delivery.state_time, now.wall);
     RowText { what, who: delivery.agent.clone(), when, text: text.to_owned(), bad: true }
 }
 
 fn agent_row(what: &str, agent: &Agent, now: Now) -> RowText {
     let park = agent.park.clone().unwrap_or_default();
-    let when =
-        of_wire(park.until_time).map_or_else(|| "-".to_owned(), |time| span::until(time, now.wall));
+    let when = span::until_of(park.until_time, now.wall);
     let error =
         if park.error.is_empty() { String::new() } else { format!(": {}", park.error.trim_end()) };
     RowText {
@@ -213,6 +203,5 @@ fn body(delivery: &Delivery) -> &str {
 }
 
 fn accepted(delivery: &Delivery, now: Now) -> String {
-    let time = delivery.message.as_ref().and_then(|message| of_wire(message.accept_time));
-    time.map_or_else(|| "-".to_owned(), |time| span::age(time, now.wall))
+    span::age_of(delivery.message.as_ref().and_then(|message| message.accept_time), now.wall)
 }

@@ -7,7 +7,6 @@ use ratatui::style::Style;
 
 use super::paint::{Canvas, Cell, Theme};
 use crate::output::text::visible_line;
-use crate::output::time::of_wire;
 use crate::output::wrap::width;
 use crate::top::details::{model_in_use, word};
 use crate::top::span;
@@ -75,8 +74,7 @@ impl Drawing<'_> {
         let theme = self.theme;
         let (name, width_of_model) = self.widths;
         let state = word(agent.state().as_str_name(), "HARNESS_STATE_");
-        let since = of_wire(agent.state_time)
-            .map_or_else(|| "-".to_owned(), |time| span::age(time, self.now.wall));
+        let since = span::age_of(agent.state_time, self.now.wall);
         let mut cells = vec![
             Cell::new(name, format!("{}{}", branch.stem, agent.name), theme.plain()),
             Cell::new(STATE, state, self.style(agent.state())),
