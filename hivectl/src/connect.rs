@@ -31,8 +31,8 @@ use crate::error::Failure;
 const LOCAL_SOCKET: &str = ".hive/run/hived.sock";
 const HOST_SOCKET: &str = "/run/hive/hived.sock";
 
-/// The operator socket: as given, else of `HIVE_RUNTIME_DIR`, else of the current directory, else
-/// the host's.
+/// Returns the operator socket: as given, else of `HIVE_RUNTIME_DIR`, else of the current
+/// directory, else the host's.
 pub(crate) fn socket(given: Option<&Path>, runtime_dir: Option<PathBuf>, here: &Path) -> PathBuf {
     if let Some(given) = given {
         return given.to_path_buf();

@@ -39,7 +39,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The exit code for a refusal of the broker.
+/// Returns the exit code for a refusal of the broker.
 #[must_use]
 pub fn of_reason(reason: Reason) -> Exit {
     match reason {
@@ -97,7 +97,7 @@ pub(crate) fn of_io(error: &io::Error) -> Exit {
     }
 }
 
-/// The exit code for any answer that is an error.
+/// Returns the exit code for any answer that is an error.
 #[must_use]
 pub fn of_status(status: &Status) -> Exit {
     if let Some(reason) = hive_proto::status::reason(status) {

@@ -29,7 +29,7 @@ pub(crate) struct Whose {
 }
 
 impl Whose {
-    /// The questions to an agent or the operator.
+    /// Returns the questions to an agent or the operator.
     pub(crate) fn target(target: &str) -> Self {
         Self { asker: String::new(), target: target.to_owned() }
     }

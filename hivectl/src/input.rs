@@ -14,7 +14,7 @@ use crate::output::note;
 /// Reads that are buffered until a caller takes them.
 const READS_WAITING: usize = 16;
 
-/// An argument, or for `-` all of stdin, without one final line break.
+/// Returns an argument, or for `-` all of stdin, without one final line break.
 pub(crate) fn text_or_stdin(argument: String) -> Result<String, Failure> {
     if argument == "-" { from_stdin() } else { Ok(argument) }
 }
@@ -39,8 +39,8 @@ pub(crate) fn is_terminal() -> bool {
     io::stdin().is_terminal()
 }
 
-/// The next line that is typed, without its line break; `None` at the end of the input, and where
-/// Ctrl-C ends the question.
+/// Returns the next line that is typed, without its line break; `None` at the end of the input, and
+/// where Ctrl-C ends the question.
 pub(crate) async fn line(prompt: &str) -> Result<Option<String>, Failure> {
     let mut stderr = io::stderr();
     // Without a prompt a person can still type.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::SpanRelativeTo;
 
-/// The span that a text names; days have 24 hours.
+/// Returns the span that a text names; days have 24 hours.
 pub(crate) fn span(text: &str) -> Result<Duration, String> {
     let span = text
         .parse::<jiff::Span>()

@@ -85,7 +85,6 @@ fn recipient(name: &str) -> Result<Recipient, Failure> {
     }
 }
 
-/// Waits for the outcome, and returns it as a result.
 async fn wait(context: &mut Context, broker: &Broker, id: u64, agent: &str) -> Result<(), Failure> {
     note(&format!("question {id} is asked; waiting for {}", visible_line(agent)));
     let timed_out = |seconds| Failure::AnswerTimedOut { id, seconds };

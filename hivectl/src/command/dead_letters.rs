@@ -45,7 +45,7 @@ impl DeadLetters {
     }
 }
 
-/// The one dead letter with this id among them; a broadcast may have several.
+/// Returns the one dead letter with this id among them; a broadcast may have several.
 fn find_key(letters: &[Delivery], id: u64, agent: Option<&str>) -> Result<DeliveryKey, Failure> {
     let matching: Vec<&Delivery> =
         letters.iter().filter(|letter| letter.message.id == id).collect();

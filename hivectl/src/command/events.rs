@@ -70,7 +70,7 @@ async fn follow(
     }
 }
 
-/// All events after a number, and the newest number.
+/// Returns all events after a number, and the newest number.
 pub(crate) async fn list(
     broker: &Broker,
     mut after_sequence: u64,

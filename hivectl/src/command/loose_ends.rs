@@ -31,7 +31,6 @@ impl LooseEnds {
     }
 }
 
-/// Counts the loose ends of each owner that has any.
 pub(crate) async fn counts(broker: &Broker) -> Result<BTreeMap<String, usize>, Failure> {
     let mut counts = BTreeMap::new();
     for loose_end in fetch::loose_ends::<LooseEnd>(broker, "", fetch::ALL).await? {

@@ -19,12 +19,12 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// A word that speaks for itself.
+    /// Returns a candidate without a description.
     pub(super) fn word(value: impl Into<String>) -> Self {
         Self { value: value.into(), about: None }
     }
 
-    /// An id, or another word, that is explained.
+    /// Returns a candidate with a description.
     pub(super) fn described(value: impl ToString, about: &str) -> Self {
         let line = visible_line(about.trim_end());
         let mut short: String = line.chars().take(ABOUT_CHARS).collect();
@@ -51,7 +51,7 @@ pub(super) fn fitting(current: &OsStr, candidates: Vec<Candidate>) -> Vec<Comple
         .collect()
 }
 
-/// Whether a word means the same to every shell as it does here.
+/// Returns whether a word means the same to every shell as it does here.
 pub(super) fn is_plain(word: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+');
     !word.is_empty() && !word.starts_with('-') && word.chars().all(plain)

@@ -23,7 +23,6 @@ const BEGIN: &str = "--";
 /// The command line that words are read by. Completers are made before it is known.
 static GRAMMAR: OnceLock<fn() -> Command> = OnceLock::new();
 
-/// Sets the command line that words are read by.
 pub(super) fn set_grammar(command: fn() -> Command) {
     GRAMMAR.get_or_init(|| command);
 }
@@ -34,13 +33,11 @@ pub(super) struct Line {
     matches: ArgMatches,
 }
 
-/// Whether this process was given a line to complete.
 pub(super) fn is_given() -> bool {
     std::env::args_os().any(|arg| arg == BEGIN)
 }
 
 impl Line {
-    /// The line that this process was given.
     pub(super) fn given() -> Self {
         let words = std::env::args_os().skip_while(|arg| arg != BEGIN).skip(1).collect();
         let index = std::env::var(INDEX_ENV).ok().and_then(|index| index.parse().ok());
@@ -67,7 +64,6 @@ impl Line {
         global.socket()
     }
 
-    /// Returns the value of an argument of the line's command, if it has one.
     pub(super) fn value<T: Clone + Send + Sync + 'static>(&self, argument: &str) -> Option<T> {
         self.command().try_get_one::<T>(argument).ok().flatten().cloned()
     }
@@ -124,7 +120,7 @@ fn is_option(word: &OsString) -> bool {
     word.to_str().is_some_and(|word| word.len() > 2 && word.starts_with("--"))
 }
 
-/// A path that begins with `~/` is below the home directory.
+/// Expands `~/` to the home directory.
 fn at_home(path: &Path) -> PathBuf {
     let home = std::env::home_dir();
     match (path.strip_prefix("~"), home) {

@@ -72,7 +72,6 @@ pub(crate) fn dead_letters() -> ArgValueCompleter {
     })
 }
 
-/// The newest messages.
 pub(crate) fn messages() -> ArgValueCompleter {
     live(|broker, _| async move {
         let messages: Vec<Message> = fetch::messages(&broker, 0, MESSAGES_MAX).await?;
@@ -150,7 +149,6 @@ pub(crate) fn reminders() -> ArgValueCompleter {
 /// Turns that are offered, the newest first.
 const TURNS_MAX: u32 = 50;
 
-/// Names of agents, and the newest turns.
 pub(crate) fn turns_and_agents() -> ArgValueCompleter {
     live(|broker, _| async move {
         let mut offered = names(&broker).await?;
@@ -159,7 +157,7 @@ pub(crate) fn turns_and_agents() -> ArgValueCompleter {
     })
 }
 
-/// The models that the agent of the line may run on, where its configuration names them.
+/// Returns the models that the agent of the line may run on, where its configuration names them.
 pub(crate) fn models() -> ArgValueCompleter {
     live(|broker, line| async move {
         let Some(name) = line.value::<String>("agent") else { return Ok(Vec::new()) };
@@ -173,7 +171,7 @@ pub(crate) fn models() -> ArgValueCompleter {
     })
 }
 
-/// The open turn of the agent that the line names.
+/// Returns the open turn of the agent that the line names.
 pub(crate) fn open_turns() -> ArgValueCompleter {
     live(|broker, line| async move {
         let Some(agent) = line.value::<String>("agent") else { return Ok(Vec::new()) };

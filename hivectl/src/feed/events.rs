@@ -53,7 +53,7 @@ impl Feed {
         })
     }
 
-    /// The next event, however long it takes.
+    /// Returns the next event, however long it takes.
     pub(crate) async fn next(&mut self) -> Result<Step, Failure> {
         loop {
             if std::mem::take(&mut self.gap) {

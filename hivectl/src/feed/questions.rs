@@ -46,7 +46,7 @@ impl QuestionFeed {
         Ok(Self { socket: context.socket.clone(), timeout: context.timeout, request, stream })
     }
 
-    /// The next step, however long it takes.
+    /// Returns the next step, however long it takes.
     pub(crate) async fn next(&mut self) -> Result<Step, Failure> {
         loop {
             let Some(stream) = &mut self.stream else {

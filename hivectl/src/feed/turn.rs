@@ -44,7 +44,7 @@ impl TurnFeed {
         })
     }
 
-    /// The next lines; `None` at the end.
+    /// Returns the next lines; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<WireEvent>>, Failure> {
         loop {
             let Some(stream) = &mut self.stream else {

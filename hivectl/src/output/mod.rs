@@ -38,7 +38,7 @@ pub(crate) trait Row: View {
 }
 
 pub(crate) trait Text: View {
-    /// The lines, without the final line break.
+    /// Returns the lines, without the final line break.
     fn text(&self, style: &Style) -> String;
 }
 

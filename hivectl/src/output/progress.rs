@@ -19,7 +19,6 @@ impl Progress {
         progress
     }
 
-    /// Replaces the line.
     pub(crate) fn show(&mut self, line: &str) {
         let Some(shown) = self.shown.as_mut().filter(|shown| *shown != line) else { return };
         // Overwrites the rest with spaces, which every terminal understands.

@@ -37,7 +37,6 @@ fn is_utf8() -> bool {
 }
 
 impl Style {
-    /// For a terminal.
     pub(crate) fn terminal() -> Self {
         let width =
             rustix::termios::tcgetwinsize(io::stdout()).map_or(80, |size| usize::from(size.ws_col));
@@ -82,7 +81,7 @@ impl Style {
         self.paint(text, Ansi::new().dimmed())
     }
 
-    /// A time, short and local; `-` for none.
+    /// Formats a time, short and local; `-` for none.
     pub(crate) fn time(&self, time: Option<WallTime>) -> String {
         time.map_or_else(|| "-".to_owned(), |time| time::short(time, self.now, &self.zone))
     }

@@ -6,7 +6,6 @@
 
 use hive_core::hidden::hides;
 
-/// A text on one line: line breaks are shown too.
 pub(crate) fn visible_line(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut line, c| {
         match c {
@@ -18,7 +17,7 @@ pub(crate) fn visible_line(text: &str) -> String {
     })
 }
 
-/// A text on as many lines as it has.
+/// Returns a text on as many lines as it has.
 pub(crate) fn visible_block(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut block, c| {
         match c {

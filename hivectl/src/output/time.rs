@@ -10,7 +10,7 @@ pub(crate) fn of_wire(time: Option<Wire>) -> Option<WallTime> {
     Some(WallTime(seconds.saturating_mul(1000).saturating_add(i64::from(nanos) / 1_000_000)))
 }
 
-/// The clock time of today, day and clock time of this year, the date of other years.
+/// Formats a time: without its day if that is today, without its year if that is this one.
 pub(crate) fn short(time: WallTime, now: Timestamp, zone: &TimeZone) -> String {
     let Ok(time) = Timestamp::from_millisecond(time.0) else { return "-".to_owned() };
     let (time, now) = (time.to_zoned(zone.clone()), now.to_zoned(zone.clone()));
@@ -30,7 +30,7 @@ pub(crate) fn iso(time: WallTime) -> String {
         .map_or_else(|_| "-".to_owned(), |time| time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
 }
 
-/// A span between two times, in the unit that suits it.
+/// Formats a span between two times, in the unit that suits it.
 pub(crate) fn span(from: WallTime, to: WallTime) -> String {
     let millis = to.since(from).as_millis();
     match millis {

@@ -43,7 +43,6 @@ pub fn documents() -> BTreeMap<&'static str, Value> {
     ])
 }
 
-/// The schema of one view, as it is printed.
 fn document<V: View>() -> (&'static str, Value) {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let about = V::json_schema(&mut settings.clone().into_generator()).remove("description");

@@ -102,7 +102,6 @@ pub(crate) async fn run(options: Options, mut context: Context) -> Result<(), Fa
     Ok(())
 }
 
-/// Chooses the level of each agent that can be started.
 async fn choose_levels(
     isolation: &mut Isolation,
     plan: &Arc<Plan>,
@@ -269,7 +268,7 @@ async fn at(time: Option<tokio::time::Instant>) {
     }
 }
 
-/// Whether this program still has the terminal that it was started from.
+/// Returns whether this program still has the terminal that it was started from.
 fn has_terminal() -> bool {
     io::stdin().is_terminal() || io::stdout().is_terminal() || io::stderr().is_terminal()
 }

@@ -46,7 +46,7 @@ fn command(program: &str, socket: &Path, here: &Path) -> String {
     format!("{} --socket {}", quoted(program), quoted(&socket.to_string_lossy()))
 }
 
-/// A word as a shell takes it.
+/// Returns a word as a shell takes it.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

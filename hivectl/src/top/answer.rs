@@ -36,7 +36,7 @@ pub(crate) enum Filled {
 }
 
 impl Form {
-    /// An empty form for a question.
+    /// Returns an empty form for a question.
     pub(crate) fn new(question: &Question) -> Self {
         let Question { id, asker, text, options, multi, .. } = question.clone();
         let typing = options.is_empty();

@@ -17,7 +17,6 @@ use crate::output::time;
 use crate::output::wrap::wrap;
 use crate::view::isolation;
 
-/// The model that an agent uses: that of its newest turn, or the one that it is set to.
 pub(super) fn model_in_use(agent: &Agent) -> &str {
     if agent.model_in_use.is_empty() { &agent.model } else { &agent.model_in_use }
 }
@@ -119,7 +118,7 @@ fn named(what: &str, delivery: &Delivery) -> String {
     format!("{what} {}", super::item::message_id(delivery))
 }
 
-/// The word for a value of an enumeration, without what all its names begin with.
+/// Returns the word for a value of an enumeration, without what all its names begin with.
 pub(crate) fn word(name: &str, prefix: &str) -> String {
     name.strip_prefix(prefix).unwrap_or(name).to_ascii_lowercase().replace('_', " ")
 }

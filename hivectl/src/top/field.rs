@@ -15,7 +15,7 @@ impl Field {
         &self.text
     }
 
-    /// The text before the cursor, and the text after it.
+    /// Returns the text before the cursor, and the text after it.
     pub(crate) fn halves(&self) -> (&str, &str) {
         self.text.split_at(self.cursor)
     }

@@ -41,7 +41,7 @@ impl Part {
     pub(crate) const ALL: [Self; 6] =
         [Self::Agents, Self::Mail, Self::DeadLetters, Self::Held, Self::Questions, Self::LooseEnds];
 
-    /// What may have changed when this happened to this agent.
+    /// Returns what may have changed when this happened to this agent.
     pub(crate) fn touched(kind: EventKind, agent: &str) -> Vec<Self> {
         let mut parts = vec![Self::Agents];
         match kind {
@@ -192,7 +192,7 @@ impl Hive {
         })
     }
 
-    /// What waits on the operator, what ends first first.
+    /// Returns what waits on the operator, the earliest deadline first.
     pub(crate) fn waiting(&self) -> Vec<Item<'_>> {
         let questions = self.questions.iter().map(Item::Question);
         questions
@@ -213,7 +213,7 @@ impl Hive {
         self.branches.iter().map(|branch| Item::Agent(&self.agents[branch.agent])).collect()
     }
 
-    /// The thing of this name, if it is still there.
+    /// Returns the row with this key, if it still exists.
     pub(crate) fn find(&self, key: &Key) -> Option<Item<'_>> {
         let all = match key {
             Key::Question(_) | Key::Login(_) | Key::Mail(_) => self.waiting(),
@@ -223,19 +223,18 @@ impl Hive {
         all.into_iter().find(|item| item.is(key))
     }
 
-    /// Returns how many loose ends of an agent were read.
     pub(crate) fn loose_end_count(&self, agent: &str) -> usize {
         self.loose_end_counts.get(agent).copied().unwrap_or(0)
     }
 
-    /// The loose ends of an agent, among those that were read.
+    /// Returns the loose ends of an agent, among those that were read.
     pub(crate) fn loose_ends_of(&self, agent: &str) -> impl Iterator<Item = &LooseEnd> {
         self.loose_ends
             .iter()
             .filter(move |end| end.agent == agent && end.kind() != LooseEndKind::Unspecified)
     }
 
-    /// Whether there may be loose ends that were not read.
+    /// Returns whether there may be loose ends that were not read.
     pub(crate) fn has_more_loose_ends(&self) -> bool {
         self.loose_ends.len() >= LOOSE_ENDS_MAX
     }

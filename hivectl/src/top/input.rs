@@ -22,12 +22,12 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// The keys of stdin, which has to be a terminal.
+    /// Returns the keys of stdin, which has to be a terminal.
     pub(super) fn open() -> io::Result<Self> {
         Ok(Self { read: typed()?, keys: Keys::default(), pressed: VecDeque::new() })
     }
 
-    /// The next key; `None` when the terminal is gone.
+    /// Returns the next key; `None` when the terminal is gone.
     pub(super) async fn next(&mut self) -> Option<Key> {
         loop {
             if let Some(key) = self.pressed.pop_front() {

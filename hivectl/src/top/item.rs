@@ -32,7 +32,7 @@ pub(crate) enum Item<'h> {
     Agent(&'h Agent),
 }
 
-/// The number of the message that a delivery carries.
+/// Returns the number of the message that a delivery carries.
 pub(crate) fn message_id(delivery: &Delivery) -> u64 {
     delivery.message.as_ref().map_or(0, |message| message.id)
 }

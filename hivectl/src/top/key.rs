@@ -57,7 +57,6 @@ enum Parsed {
 }
 
 impl Keys {
-    /// The keys that are complete with these bytes.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<Key> {
         self.pending.extend_from_slice(bytes);
         let mut keys = Vec::new();
@@ -90,7 +89,7 @@ impl Keys {
         keys
     }
 
-    /// Whether what came last may be the beginning of a sequence: if nothing follows soon,
+    /// Returns whether what came last may be the beginning of a sequence: if nothing follows soon,
     /// [`Self::flush`].
     pub(crate) fn is_torn(&self) -> bool {
         !self.pending.is_empty() && !self.dropping && !self.pending.starts_with(PASTE_BEGIN)
@@ -162,8 +161,8 @@ fn sequence(bytes: &[u8]) -> Parsed {
     }
 }
 
-/// The key of a sequence with these parameters and this last byte. Shift, Alt and Ctrl beside it
-/// are passed over.
+/// Returns the key of a sequence with these parameters and this last byte. Shift, Alt and Ctrl
+/// beside it are passed over.
 fn named(parameters: &[u8], last: u8, length: usize) -> Parsed {
     let number = parameters.split(|byte| *byte == b';').next().unwrap_or_default();
     let key = match (last, number) {

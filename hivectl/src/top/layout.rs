@@ -17,7 +17,6 @@ pub(crate) const LINES_MIN: u16 = 10;
 /// Lines that are no rows of a pane: header, status, keys, and a title for each pane.
 const FIXED_LINES: u16 = 6;
 
-/// Whether a screen is too small to draw on.
 pub(crate) fn too_small((columns, lines): (u16, u16)) -> bool {
     columns < COLUMNS_MIN || lines < LINES_MIN
 }
@@ -38,7 +37,7 @@ pub(crate) fn rows(lines: u16, wanted: [usize; 3]) -> [u16; 3] {
     given
 }
 
-/// The first row to show, so that the chosen one is among those that fit.
+/// Returns the first row to show, so that the chosen one is among those that fit.
 pub(crate) fn first_row(chosen: usize, count: usize, rows: u16) -> usize {
     let rows = usize::from(rows);
     chosen.saturating_sub(rows / 2).min(count.saturating_sub(rows))

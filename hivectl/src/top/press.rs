@@ -94,7 +94,6 @@ fn direction(key: &Key) -> Option<Move> {
     }
 }
 
-/// Returns the number of rows of a move, with this many rows in a page.
 fn rows(to: Move, page: usize) -> isize {
     let page = page.max(1).cast_signed();
     match to {
@@ -239,7 +238,7 @@ fn begin(state: &mut State, change: Change, actions: &mut Vec<Action>) {
     }
 }
 
-/// The letters that mean something on a row, as the last line lists them.
+/// Returns the letters that mean something on a row, as the last line lists them.
 pub(crate) fn letters(name: &Name, turn_open: bool) -> &'static str {
     match name {
         Name::Question(_) => "a answer  c cancel  ",

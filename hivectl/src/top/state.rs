@@ -88,7 +88,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// An empty screen. `seed` makes request ids that no other process makes.
+    /// Returns an empty screen. `seed` makes request ids that no other process makes.
     pub(crate) fn new(size: (u16, u16), color: bool, zone: TimeZone, seed: String) -> Self {
         Self {
             hive: Hive::default(),

@@ -17,7 +17,6 @@ pub(crate) struct Branch {
     pub(crate) stem: String,
 }
 
-/// The lines of the tree of these agents, from the top.
 pub(crate) fn branches(agents: &[Agent]) -> Vec<Branch> {
     let indices: BTreeMap<&str, usize> =
         agents.iter().enumerate().map(|(index, agent)| (agent.name.as_str(), index)).collect();

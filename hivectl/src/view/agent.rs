@@ -169,7 +169,6 @@ from_wire! {
 }
 
 impl Park {
-    /// Whether it ends with a login.
     pub(crate) fn needs_login(&self) -> bool {
         self.cause.as_deref() == Some("auth_failed")
     }

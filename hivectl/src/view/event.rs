@@ -47,7 +47,7 @@ from_wire! {
 }
 
 impl Event {
-    /// The question or reminder that it concerns, and its detail.
+    /// Returns the question or reminder that it concerns, and its detail.
     fn more(&self) -> String {
         let question = self.question_id.map(|id| format!("question {id}"));
         let reminder = self.reminder_id.map(|id| format!("reminder {id}"));

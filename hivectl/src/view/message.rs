@@ -67,7 +67,6 @@ fn origin(message: &v1::Message) -> v1::Origin {
     message.origin.clone().unwrap_or_default()
 }
 
-/// Returns the sender of a message in one word.
 pub(crate) fn sender(origin: &v1::Origin) -> String {
     match origin.kind() {
         v1::OriginKind::Operator => OPERATOR.to_owned(),
@@ -82,7 +81,6 @@ impl Message {
         visible_line(self.body.trim_end())
     }
 
-    /// Which message it answers, as a cell.
     pub(crate) fn answers(&self) -> String {
         cell(self.in_reply_to.as_ref())
     }

@@ -44,7 +44,6 @@ use self::word::{Word, word};
 use crate::output::text::visible_line;
 use crate::output::{View, time};
 
-/// Names the JSON schema of each view.
 macro_rules! schemas {
     ($($view:ty = $name:literal,)*) => {
         $(impl View for $view {
@@ -78,27 +77,25 @@ schemas! {
     turn_stats::TurnStats = "hive.turn_stats.v1",
 }
 
-/// An id; `None` for 0, which is none.
+/// Returns an id; `None` for 0, which is none.
 fn id(id: u64) -> Option<u64> {
     (id != 0).then_some(id)
 }
 
-/// A text; `None` for the empty one.
+/// Returns a text; `None` for the empty one.
 fn text(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// A cell for something that may be absent.
+/// Returns a cell for something that may be absent.
 fn cell<T: ToString>(value: Option<&T>) -> String {
     value.map_or_else(|| "-".to_owned(), ToString::to_string)
 }
 
-/// A cell for a text that may be absent.
 fn line_cell(text: &Option<String>) -> String {
     text.as_deref().map_or_else(|| "-".to_owned(), visible_line)
 }
 
-/// Returns a text with a prefix, or nothing for no text.
 fn prefixed(before: &str, text: &Option<String>) -> String {
     text.as_deref().map(|text| format!("{before}{}", visible_line(text))).unwrap_or_default()
 }

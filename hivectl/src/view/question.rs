@@ -117,14 +117,14 @@ impl Question {
         format!("{state}{by}{number}{answer}")
     }
 
-    /// The answer alone: each choice on a line, then the text.
+    /// Returns the answer alone: each choice on a line, then the text.
     pub(crate) fn answer(&self, style: &Style) -> String {
         let Some(Answer { choices, text }) = &self.answer else { return String::new() };
         let lines: Vec<String> = choices.iter().chain(text).map(|line| style.body(line)).collect();
         lines.join("\n")
     }
 
-    /// All of it while it is open, and its outcome in a line once it is closed.
+    /// Returns all of it while it is open, and its outcome in a line once it is closed.
     pub(crate) fn progress(&self, style: &Style) -> String {
         let head = style.head(&self.head(style));
         if !self.is_open() {

@@ -36,12 +36,10 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// A text of which all is shown.
     pub(super) fn whole(tone: Tone, text: String) -> Self {
         Self { tone, mark: "", text, whole: true }
     }
 
-    /// A text of which each line is cut.
     pub(super) fn cut(tone: Tone, text: String) -> Self {
         Self { tone, mark: "", text, whole: false }
     }
@@ -111,7 +109,7 @@ fn of_assistant(event: &Value) -> Vec<Said> {
     parts.filter_map(of_part).collect()
 }
 
-/// The arguments of a tool in one line.
+/// Returns the arguments of a tool in one line.
 fn arguments(input: &Value) -> String {
     let short = |value: &Value| {
         let text = visible_line(&value.to_string());

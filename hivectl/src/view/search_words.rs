@@ -23,7 +23,7 @@ struct Word {
 }
 
 impl SearchWords {
-    /// The words in a search as the broker reads it: `"a phrase"`, `wor*`, and words.
+    /// Returns the words in a search as the broker reads it: `"a phrase"`, `wor*`, and words.
     pub(crate) fn parse(query: &str) -> Self {
         let words = query
             .split(|c: char| !c.is_alphanumeric() && c != '*')
@@ -35,7 +35,6 @@ impl SearchWords {
         Self { words: words.map(word).collect() }
     }
 
-    /// Returns the ranges of the words in a text.
     fn found(&self, text: &str) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         let mut begin = None;
@@ -74,7 +73,7 @@ impl SearchWords {
         format!("{front}{middle}{back}")
     }
 
-    /// The line with the words that were found made visible.
+    /// Returns the line with the words that were found made visible.
     pub(crate) fn highlighted(&self, line: &str, style: &Style) -> String {
         let mut shown = String::with_capacity(line.len());
         let mut at = 0;

@@ -47,7 +47,7 @@ impl Thread {
         self.last_message = delivery.message;
     }
 
-    /// The id of the newest message.
+    /// Returns the id of the newest message.
     pub(crate) fn last(&self) -> u64 {
         self.last_message.id
     }

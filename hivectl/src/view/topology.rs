@@ -37,7 +37,7 @@ pub(crate) struct Node {
     line: String,
 }
 
-/// The roots of the tree of these agents, with all below them.
+/// Returns the roots of the tree of these agents, with all below them.
 pub(crate) fn roots(
     agents: Vec<Agent>,
     loose_ends: &BTreeMap<String, usize>,
@@ -95,7 +95,6 @@ fn open(loose_end_count: usize) -> String {
     }
 }
 
-/// The tree as it is drawn, below the operator.
 pub(crate) fn drawn(roots: &[Node], loose_ends: &BTreeMap<String, usize>, style: &Style) -> String {
     let own = loose_ends.get(OPERATOR).copied().unwrap_or(0);
     let mut lines = vec![format!("{}{}", style.head(OPERATOR), open(own))];

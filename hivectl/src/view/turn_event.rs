@@ -74,7 +74,6 @@ impl TurnEvent {
     }
 }
 
-/// Returns the lines of a piece that begins at this column.
 fn shown(piece: &Said, begins: usize, style: &Style) -> Vec<String> {
     let columns = style.width.saturating_sub(begins + piece.mark.len()).max(COLUMNS_MIN);
     if piece.whole {

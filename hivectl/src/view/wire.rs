@@ -23,22 +23,22 @@ macro_rules! from_wire {
 
 pub(super) use from_wire;
 
-/// The value as it is.
+/// Returns the value as it is.
 pub(super) fn same<T>(value: T) -> T {
     value
 }
 
-/// The view of a message that the broker always sends.
+/// Returns the view of a message that the broker always sends.
 pub(super) fn present<T: Default, V: From<T>>(message: Option<T>) -> V {
     message.unwrap_or_default().into()
 }
 
-/// The view of a message that may be absent.
+/// Returns the view of a message that may be absent.
 pub(super) fn optional<T, V: From<T>>(message: Option<T>) -> Option<V> {
     message.map(V::from)
 }
 
-/// The views of several messages.
+/// Returns the views of several messages.
 pub(super) fn all<T, V: From<T>>(messages: Vec<T>) -> Vec<V> {
     messages.into_iter().map(V::from).collect()
 }

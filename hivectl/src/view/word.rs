@@ -51,7 +51,7 @@ words! {
     TurnOutcome "TURN_OUTCOME_",
 }
 
-/// The word for a value; `None` for the unspecified one.
+/// Returns the word for a value; `None` for the unspecified one.
 pub(crate) fn word<E: Words>(value: i32) -> Option<String> {
     let Ok(known) = E::try_from(value) else { return Some(format!("unknown_{value}")) };
     let name = known.name();

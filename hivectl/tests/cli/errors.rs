@@ -9,7 +9,6 @@ use hive_in_process::Reaction;
 use super::hive::Hive;
 use super::run::{assert_contains, assert_ends, assert_starts, run, run_with};
 
-/// Ada alone.
 const ONE: &str = "[agents.ada]";
 
 /// 0: done.

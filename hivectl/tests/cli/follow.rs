@@ -26,7 +26,6 @@ impl Following {
         self.lines.next_line().await.expect("text").expect("one more line")
     }
 
-    /// It ends by itself.
     pub(crate) async fn ends(mut self) -> i32 {
         self.child.wait().await.expect("it ends").code().expect("by itself")
     }

@@ -53,13 +53,11 @@ pub(crate) fn ran(output: Output) -> Ran {
     }
 }
 
-/// Sends a signal to a program that runs.
 pub(crate) fn signal(child: &Child, signal: Signal) {
     let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
     kill_process(pid.expect("it runs"), signal).expect("it runs");
 }
 
-/// Fails unless a text contains this part.
 #[track_caller]
 pub(crate) fn assert_contains(text: &str, part: &str) {
     assert!(text.contains(part), "{part:?}: {text}");
@@ -71,7 +69,6 @@ pub(crate) fn assert_starts(text: &str, part: &str) {
     assert!(text.starts_with(part), "{part:?}: {text}");
 }
 
-/// Fails unless a text ends with this part.
 #[track_caller]
 pub(crate) fn assert_ends(text: &str, part: &str) {
     assert!(text.ends_with(part), "{part:?}: {text}");

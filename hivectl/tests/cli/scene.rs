@@ -314,7 +314,6 @@ async fn wake(agent: &Client, body: &str) {
     WakeServiceClient::new(agent.channel()).wake(wake).await.expect("it is taken");
 }
 
-/// What a turn has used.
 fn used(factor: u64, compacted: bool) -> EndTurnRequest {
     let uses = [("mcp__hive__send", 100), ("mcp__hive__recv", 30), ("Read", 1)];
     let uses = uses.map(|(name, count)| ToolUse { name: name.to_owned(), count });

@@ -95,7 +95,7 @@ impl SetPolicy {
         context.out.one_as(&require(response.agent, "agent")?, Agent::policy)
     }
 
-    /// The new values, and the names of the fields that change.
+    /// Returns the new values, and the names of the fields that change.
     fn change(&self) -> (Policy, Vec<String>) {
         let mut paths = Vec::new();
         let mut changes = |path: &str, named: bool| {

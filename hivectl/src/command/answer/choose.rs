@@ -9,7 +9,6 @@ use crate::output::note;
 use crate::output::style::Style;
 use crate::view::question::Question;
 
-/// Shows the question and reads an answer.
 pub(super) async fn ask(question: &Question, style: &Style) -> Result<Given, Failure> {
     let id = question.id;
     if !question.is_open() {
@@ -71,7 +70,7 @@ fn is_number(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The option of this number, counted from 1.
+/// Returns the option of this number, counted from 1.
 fn numbered<'o>(options: &'o [String], word: &str) -> Option<&'o String> {
     let number = word.parse::<usize>().ok()?;
     options.get(number.checked_sub(1)?)

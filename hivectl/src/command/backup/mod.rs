@@ -93,7 +93,6 @@ impl Backup {
 
 const HOW_TO_RESTORE: &str = "to restore: stop hived, put the file as hive.db into an empty state directory, and start hived on that directory";
 
-/// The pieces of a backup, in order.
 struct Pieces {
     stream: Streaming<BackupResponse>,
     patience: Option<Duration>,
@@ -114,7 +113,7 @@ impl Pieces {
         Ok(Self { stream, patience, progress, bytes: 0, total: 0 })
     }
 
-    /// The next piece; `None` once all of it came.
+    /// Returns the next piece; `None` once all of it came.
     async fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
         let Some(BackupResponse { chunk, total_bytes }) =
             patiently(self.patience, self.stream.message()).await??

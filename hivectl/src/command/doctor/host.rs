@@ -205,20 +205,20 @@ pub(super) fn bubblewrap(
     }
 }
 
-/// Whether a configuration states for each agent that it is not kept apart.
+/// Returns whether a configuration states for each agent that it is not kept apart.
 fn accepts_none(config: &Config) -> bool {
     let accepts = |agent| config.isolation_of(agent) == Some(Level::None);
     accepts(None) && config.agents.values().all(|agent| accepts(Some(agent)))
 }
 
-/// Whether each agent that is not kept apart is so by its configuration.
+/// Returns whether each agent that is not kept apart is so by its configuration.
 fn is_accepted(status: &GetBrokerStatusResponse) -> bool {
     let GetBrokerStatusResponse { not_isolated_agents, isolation_accepted_agents, .. } = status;
     !not_isolated_agents.is_empty()
         && not_isolated_agents.iter().all(|agent| isolation_accepted_agents.contains(agent))
 }
 
-/// Whether agents are there and each is kept apart.
+/// Returns whether agents are there and each is kept apart.
 fn is_apart(status: &GetBrokerStatusResponse) -> bool {
     status.attached_count > 0 && status.not_isolated_agents.is_empty()
 }

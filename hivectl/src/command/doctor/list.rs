@@ -40,7 +40,6 @@ impl List {
         self.problem(name, failure.in_one_line(), next);
     }
 
-    /// Adds a finding about an agent.
     pub(super) fn about_agent(
         &mut self,
         name: &'static str,

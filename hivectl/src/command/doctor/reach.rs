@@ -19,7 +19,6 @@ const START: &str = "start it with `hivectl up --config hive.toml`, or its servi
 #[derive(Debug)]
 pub(super) struct Reached {
     pub(super) broker: Broker,
-    /// The broker's own status.
     pub(super) status: GetBrokerStatusResponse,
     /// The time of the broker's clock when it answered, to the second.
     pub(super) clock: Option<Timestamp>,
@@ -53,7 +52,7 @@ pub(super) fn socket(path: &Path, list: &mut List) {
     }
 }
 
-/// Whether a broker answers there.
+/// Returns whether a broker answers there.
 pub(super) async fn broker(context: &Context, list: &mut List) -> Option<Reached> {
     match ask(context).await {
         Ok(reached) => {

@@ -65,7 +65,6 @@ impl Roots {
         self.0.insert(message.id, message.in_reply_to);
     }
 
-    /// Finds the beginning of the thread of a message.
     async fn find(&mut self, broker: &Broker, id: u64) -> Result<u64, Failure> {
         let (mut root, mut path) = (id, Vec::new());
         while let Some(above) = self.above(broker, root).await? {
@@ -77,7 +76,7 @@ impl Roots {
         Ok(root)
     }
 
-    /// The message that this one answers; `None` at the beginning.
+    /// Returns the message that this one answers; `None` at the beginning.
     async fn above(&mut self, broker: &Broker, id: u64) -> Result<Option<u64>, Failure> {
         let Some(above) = self.0.get(&id).copied().flatten() else { return Ok(None) };
         if !self.0.contains_key(&above) {

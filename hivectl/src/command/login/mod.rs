@@ -58,7 +58,6 @@ enum Ended {
     There(LoginEnd),
     Left,
     Interrupted,
-    /// The terminal is gone.
     TerminalGone,
 }
 

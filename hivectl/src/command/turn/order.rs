@@ -189,7 +189,6 @@ fn progress(event: &Event) -> Option<String> {
     Some(if event.detail.is_empty() { action } else { format!("{action}: {}", event.detail) })
 }
 
-/// Parses what the detail of an event reports about a command.
 fn parse_ending(detail: &str, id: u64) -> Option<Ending> {
     let ending = detail.strip_prefix(&format!("command {id}: "))?;
     Some(match ending.strip_prefix("refused: ") {

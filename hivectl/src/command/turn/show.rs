@@ -124,7 +124,6 @@ impl Show {
         event.render(&context.out.style).map_or(Ok(()), |text| context.out.line(&text))
     }
 
-    /// Follows an agent from turn to turn, until it is interrupted.
     async fn agent(
         &self,
         context: &mut Context,

@@ -93,7 +93,7 @@ impl Registrar {
     }
 }
 
-/// The number of the next registration: the end of an earlier one must not end a later one.
+/// Returns the number of the next registration: the end of an earlier one must not end a later one.
 fn next_number() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -281,7 +281,6 @@ mod tests {
 
     use super::*;
 
-    /// Gives an order and returns the packet that the broker receives.
     async fn packet_after(broker: &Link, order: impl FnOnce()) -> ToBroker {
         order();
         let packet = tokio::time::timeout(Duration::from_secs(10), broker.recv::<ToBroker>())

@@ -29,7 +29,6 @@ pub(crate) struct Heap {
     name: CString,
 }
 
-/// Deletes a file, a link, or a directory with all that is in it.
 pub(crate) fn tree(path: &Path) -> io::Result<()> {
     match Heap::collect(path)? {
         Some(heap) => heap.empty(),

@@ -27,7 +27,6 @@ const PART: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC)
 /// Mode of directories that are created: for their owner only.
 const DIRECTORY_MODE: Mode = Mode::RWXU;
 
-/// Directories that some agent can write in.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AgentsWrite(Vec<PathBuf>);
 
@@ -56,7 +55,6 @@ impl AgentsWrite {
     }
 }
 
-/// A file or a directory of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostPath {
     /// The path, without links.
@@ -170,7 +168,6 @@ impl HostPath {
         (rustix::fs::major(self.rdev), rustix::fs::minor(self.rdev))
     }
 
-    /// Returns the mount that must be found at this path.
     pub(crate) fn mounted_at(&self, dest: &Path) -> Mounted {
         Mounted { path: dest.to_path_buf(), device: self.device, inode: self.inode }
     }
@@ -194,7 +191,7 @@ impl HostPath {
     }
 }
 
-/// The path of an open file: the kernel follows it to the file, wherever that is now.
+/// Returns the path of an open file: the kernel follows it to the file, wherever that is now.
 fn by_descriptor(fd: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()))
 }
@@ -264,7 +261,7 @@ fn walk(
     Ok((HostPath::new(path, links, &stat), fd))
 }
 
-/// The parts of a path, the last one first.
+/// Returns the parts of a path, the last one first.
 fn parts(path: &Path) -> Vec<PathBuf> {
     let kept = |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::ParentDir);
     let mut parts: Vec<PathBuf> =

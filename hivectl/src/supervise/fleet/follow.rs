@@ -80,7 +80,6 @@ fn unless_away<T>(read: Result<T, Failure>) -> Result<Option<T>, Failure> {
     }
 }
 
-/// Returns the agents and the purges that the fleet must reflect.
 fn wanted_fleet(agents: &[Agent], purges: &[Purge]) -> Wanted {
     let name = |name: &str| AgentName::parse(name).ok();
     Wanted {

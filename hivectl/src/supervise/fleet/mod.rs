@@ -215,7 +215,6 @@ impl Fleet {
         dir.starts_with(&self.plan.agents_dir) || self.hidden.contains(dir)
     }
 
-    /// Ends the harness of an agent, and deletes its directories if it was purged.
     fn end(&mut self, name: AgentName, purge: Option<u64>) {
         let harness = self.running.remove(&name);
         self.busy.insert(name.clone());
@@ -275,7 +274,7 @@ impl Fleet {
     }
 }
 
-/// The directories of agents that are not below the hive's own.
+/// Returns the directories of agents that are not below the hive's own.
 fn outside(plan: &Plan) -> BTreeSet<PathBuf> {
     let dirs = plan.agents.iter().filter(|agent| agent.is_laid_out).flat_map(AgentPlan::dirs);
     dirs.filter(|dir| !dir.starts_with(&plan.agents_dir)).map(Path::to_path_buf).collect()

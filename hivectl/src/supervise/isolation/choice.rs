@@ -18,7 +18,6 @@ use crate::supervise::setup::plan::Plan;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub(crate) level: Level,
-    /// The level that the configuration states, if it does.
     pub(super) stated: Option<Level>,
     /// Why a better level is not used, a sentence each.
     pub(super) why: Vec<String>,

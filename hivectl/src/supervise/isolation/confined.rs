@@ -129,7 +129,7 @@ impl Confined {
         Ok(Parts { args, env, inherited })
     }
 
-    /// The program `hive` as it is called inside.
+    /// Returns the program `hive` as it is called inside.
     pub(super) fn hive(&self) -> PathBuf {
         self.binaries.hive.canonicalize().unwrap_or_else(|_| self.binaries.hive.clone())
     }

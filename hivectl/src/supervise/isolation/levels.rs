@@ -16,7 +16,6 @@ pub(super) struct Levels {
 }
 
 impl Levels {
-    /// Notes that a trial reached a level.
     pub(super) fn reach(&mut self, level: Level) {
         self.reached.insert(level);
     }

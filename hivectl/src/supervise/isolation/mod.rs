@@ -72,7 +72,6 @@ pub(crate) struct Isolation {
     /// The results of trials, by the settings that they depend on.
     tried: BTreeMap<String, Choice>,
     levels: Levels,
-    /// What agents share, of the plan that it was made from.
     sharing: Option<(Arc<Plan>, Sharing)>,
 }
 

@@ -27,17 +27,11 @@ const INTERPRETERS_MAX: usize = 4;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
     /// A file or a directory of the host.
-    File {
-        /// The path on the host.
-        source: HostPath,
-        /// The path inside.
-        dest: PathBuf,
-    },
+    File { source: HostPath, dest: PathBuf },
     /// A link, as a program may have one on PATH.
     Link {
         /// The file that it leads to.
         target: PathBuf,
-        /// The path of the link.
         dest: PathBuf,
     },
 }
@@ -60,7 +54,6 @@ pub(super) struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
-    /// Returns the files that a program needs to run by its real path.
     pub(super) fn needs(&self, program: &Path) -> Vec<Shown> {
         match HostPath::find(program, self.agents_write) {
             Ok(real) => self.needs_as_called(&real.path),
@@ -121,7 +114,7 @@ impl Lookup<'_> {
         Some(line.to_vec())
     }
 
-    /// The nearest directory of a package above a script.
+    /// Returns the nearest directory of a package above a script.
     fn package(&self, script: &Path) -> Option<HostPath> {
         let above = script.ancestors().skip(1).take_while(|dir| self.is_apart(dir));
         let is_package = |dir: &&Path| PACKAGE_MARKS.iter().any(|mark| dir.join(mark).is_file());

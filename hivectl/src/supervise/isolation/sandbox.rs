@@ -212,7 +212,6 @@ fn mounts(inside: &Inside<'_>) -> Vec<Mount> {
     mounts
 }
 
-/// Returns whether the sandbox shows a path anyway.
 pub(super) fn covers_system(path: &Path) -> bool {
     let of_root = ROOT_PARTS.iter().any(|part| path.starts_with(Path::new("/").join(part)));
     of_root

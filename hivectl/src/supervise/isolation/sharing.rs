@@ -21,7 +21,6 @@ impl Sharing {
         Self { accesses: accesses.collect() }
     }
 
-    /// Returns a note on each path that this agent shares.
     pub(super) fn notes(&self, agent: &AgentName) -> Vec<String> {
         self.shared(agent)
             .into_iter()
@@ -46,7 +45,6 @@ impl Sharing {
         sentences
     }
 
-    /// Returns the paths, and with which agents.
     fn shared(&self, agent: &AgentName) -> Vec<(PathBuf, AgentName)> {
         let mut shared = Vec::new();
         // An agent that was created at run time has its own directories only.

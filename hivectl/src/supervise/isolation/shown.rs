@@ -61,7 +61,7 @@ pub(super) fn of_settings(plan: &Plan, agent: &AgentPlan) -> Vec<PathBuf> {
     programs.chain(files.flat_map(|path| HostPath::follow(&path)).map(|found| found.path)).collect()
 }
 
-/// The commands of an agent's own MCP servers.
+/// Returns the commands of an agent's own MCP servers.
 fn servers(agent: &AgentPlan, path: &OsStr) -> Vec<PathBuf> {
     agent
         .config
@@ -71,7 +71,7 @@ fn servers(agent: &AgentPlan, path: &OsStr) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The files and directories that an agent's settings name, with the key.
+/// Returns the files and directories that an agent's settings name, with the key.
 fn named_files(plan: &Plan, agent: &AgentPlan, env: &Env) -> Vec<(&'static str, PathBuf)> {
     let of_claude = plan.config.claude.env.iter().chain(&agent.config.env);
     let of_claude = of_claude

@@ -133,7 +133,7 @@ fn failed(code: Option<i32>, words: &str, readable: &str) -> Failed {
     }
 }
 
-/// The line of hive.toml that shows more of claude.
+/// Returns the line of hive.toml that shows more of claude.
 fn readable(confined: &Confined) -> String {
     if confined.level != Level::Sandbox {
         return String::new();

@@ -11,9 +11,7 @@ use crate::supervise::broker::link::Shown;
 /// The facts about an agent before its harness reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// The level that it is started at.
     pub(super) level: Level,
-    /// The level that the configuration states, if it does.
     pub(super) stated: Option<Level>,
     /// What does not change the verdict and is shown with it, as directories that it shares.
     pub(super) notes: Vec<String>,

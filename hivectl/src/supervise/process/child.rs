@@ -79,7 +79,7 @@ impl Registry {
         let _ = tokio::time::timeout(BURIAL_MAX, bury).await;
     }
 
-    /// Whether everything was killed.
+    /// Returns whether everything was killed.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.is_cancelled()
     }

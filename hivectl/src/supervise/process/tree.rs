@@ -11,7 +11,7 @@ pub(crate) struct Process {
     name: String,
 }
 
-/// All processes that can be seen now.
+/// Returns all processes that can be seen now.
 pub(crate) fn all() -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
@@ -20,7 +20,7 @@ pub(crate) fn all() -> Vec<Process> {
         .collect()
 }
 
-/// A line of `/proc/PID/stat`: `pid (name) state parent ...`; the name may have blanks and
+/// Parses a line of `/proc/PID/stat`: `pid (name) state parent ...`; the name may have blanks and
 /// brackets.
 fn parse(stat: &str) -> Option<Process> {
     let (before, after) = stat.rsplit_once(')')?;

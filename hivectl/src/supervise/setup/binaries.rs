@@ -26,17 +26,17 @@ impl Binaries {
     }
 }
 
-/// The program of this name on PATH.
+/// Returns the program of this name on PATH.
 pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     on_path_in(&std::env::var_os("PATH")?, name)
 }
 
-/// All programs of this name on PATH, the first one first.
+/// Returns all programs of this name on PATH, the first one first.
 pub(crate) fn all_on_path(name: &str) -> Vec<PathBuf> {
     all_in(&std::env::var_os("PATH").unwrap_or_default(), name).collect()
 }
 
-/// The program of this name in a PATH.
+/// Returns the program of this name in a PATH.
 pub(crate) fn on_path_in(path: &OsStr, name: &str) -> Option<PathBuf> {
     all_in(path, name).next()
 }
@@ -48,7 +48,7 @@ fn all_in(path: &OsStr, name: &str) -> impl Iterator<Item = PathBuf> {
         .filter(|path| is_program(path))
 }
 
-/// A program given as a name or a path, as an absolute path.
+/// Returns a program given as a name or a path, as an absolute path.
 pub(crate) fn resolve(command: &str) -> Option<PathBuf> {
     if command.contains('/') {
         let path = std::path::absolute(command).ok()?;

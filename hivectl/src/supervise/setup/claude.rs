@@ -64,7 +64,7 @@ pub(crate) fn choose(
     Ok(Claude { program, instead, login })
 }
 
-/// A bare name is searched on PATH, unless the directory has a file of that name.
+/// Searches a bare name on PATH, unless the directory has a file of that name.
 fn on_path_or_here(path: &Path) -> PathBuf {
     if path.components().count() == 1 && path.exists() {
         Path::new(".").join(path)

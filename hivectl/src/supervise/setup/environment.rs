@@ -54,7 +54,7 @@ fn scrubbed(caller: &Env) -> Env {
         .collect()
 }
 
-/// The environment of the broker: claude's keys are none of its business.
+/// Returns the environment of the broker: claude's keys are not for it.
 pub(crate) fn for_broker(caller: &Env) -> Env {
     let mut env = scrubbed(caller);
     env.retain(|name, _| {
@@ -66,7 +66,7 @@ pub(crate) fn for_broker(caller: &Env) -> Env {
     env
 }
 
-/// The environment of an agent's harness. Settings that may change while it runs are in its
+/// Returns the environment of an agent's harness. Settings that may change while it runs are in its
 /// settings file.
 pub(crate) fn for_agent(
     caller: &Env,

@@ -192,12 +192,10 @@ impl Plan {
         self
     }
 
-    /// The file of an agent's system prompt, if it has one.
     pub(crate) fn system_prompt(&self, agent: &AgentPlan) -> Option<PathBuf> {
         self.config.harness_variables(&agent.config).remove(PROMPT_VARIABLE).map(PathBuf::from)
     }
 
-    /// The directories that the configuration names for agents.
     pub(crate) fn named_dirs(&self) -> Vec<(&AgentName, &Path)> {
         let named = self.agents.iter().flat_map(|agent| {
             let AgentConfig { state_dir, home_dir, .. } = &agent.config;
@@ -211,7 +209,7 @@ impl Plan {
         named.collect()
     }
 
-    /// The directory that the hive makes for an agent, and deletes when it is purged.
+    /// Returns the directory that the hive makes for an agent, and deletes when it is purged.
     pub(crate) fn agent_dir(&self, name: &AgentName) -> PathBuf {
         self.agents_dir.join(name.as_str())
     }
@@ -280,13 +278,12 @@ impl Plan {
         self.runtime_dir.join("hived.sock")
     }
 
-    /// Returns the log of a process.
     pub(crate) fn log_file(&self, name: &str) -> PathBuf {
         self.log_dir.join(format!("{name}.log"))
     }
 
-    /// What an agent must not see: the sockets, the database, the logs, and the directories of its
-    /// peers.
+    /// Returns what an agent must not see: the sockets, the database, the logs, and the directories
+    /// of its peers.
     pub(crate) fn hidden_from(&self, agent: &AgentPlan) -> Vec<&Path> {
         // A mount over a link of a peer's would fail.
         let peers = self.agents.iter().filter(|peer| peer.name != agent.name && peer.is_laid_out);
@@ -324,7 +321,7 @@ impl AgentPlan {
     }
 }
 
-/// Whether Linux cannot address a socket.
+/// Returns whether Linux cannot address a socket.
 fn is_too_long(socket: &Path) -> bool {
     socket.as_os_str().len() > SOCKET_PATH_BYTES_MAX
 }

@@ -7,7 +7,7 @@ use hive_core::config::{Claude, Config, SandboxConfig};
 
 use crate::supervise::setup::plan::Plan;
 
-/// The changed keys that hold only when `hivectl up` is started again.
+/// Returns the changed keys that hold only when `hivectl up` is started again.
 pub(crate) fn needs_restart(old: &Plan, new: &Plan) -> Vec<String> {
     let Config { hive, broker, operator, claude, agents } = &old.config;
     let mut keys: Vec<String> = Vec::new();

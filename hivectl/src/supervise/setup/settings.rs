@@ -66,7 +66,7 @@ pub(crate) fn remove(socket_dir: &Path) -> io::Result<()> {
     ignore_absent(fs::remove_dir_all(socket_dir.join(SETTINGS_DIR)))
 }
 
-/// The settings of an agent's harness; `extra_mcp` is the file of its own MCP servers.
+/// Returns the settings of an agent's harness; `extra_mcp` is the file of its own MCP servers.
 fn variables(
     config: &Config,
     agent: &AgentPlan,
@@ -144,7 +144,6 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     fs::rename(&beside, path)
 }
 
-/// Returns the path of an agent's settings file.
 pub(crate) fn path(agent: &AgentPlan) -> PathBuf {
     agent.settings_dir().join(SETTINGS_FILE)
 }

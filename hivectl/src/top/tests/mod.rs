@@ -147,7 +147,7 @@ fn held() -> Delivery {
     }
 }
 
-/// What asks a question is mail too; it is shown once.
+/// Returns the mail that asks a question.
 fn ask(id: u64, question_id: u64) -> Delivery {
     let mut ask = mail(id, "", "ada asks you: Which colour?");
     if let Some(message) = &mut ask.message {
@@ -158,7 +158,7 @@ fn ask(id: u64, question_id: u64) -> Delivery {
     ask
 }
 
-/// A hive in which there is one of everything.
+/// Returns a hive in which there is one of everything.
 fn reading() -> Reading {
     let loose_end = |id, agent: &str, kind: LooseEndKind, peer: &str, about: &str| LooseEnd {
         id,
@@ -200,12 +200,12 @@ fn reading() -> Reading {
     }
 }
 
-/// A screen of this size with nothing on it yet.
+/// Returns a screen of this size with nothing on it yet.
 fn empty(size: (u16, u16)) -> State {
     State::new(size, true, TimeZone::UTC, text("test"))
 }
 
-/// A screen on which everything is shown.
+/// Returns a screen on which everything is shown.
 fn full(size: (u16, u16)) -> State {
     let mut state = empty(size);
     update(&mut state, Event::Linked, at(0));
@@ -233,7 +233,6 @@ fn chars(state: &mut State, keys: &str) -> Vec<Action> {
     press(state, &keys.chars().map(Key::Char).collect::<Vec<_>>())
 }
 
-/// Fails unless a text contains this part.
 #[track_caller]
 fn assert_contains(text: &str, part: &str) {
     assert!(text.contains(part), "{part:?}: {text}");

@@ -109,7 +109,6 @@ fn list_of(name: &str, counts: &[(usize, usize, &str)]) -> String {
     format!("{name}: {}", if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") })
 }
 
-/// The cells of a row.
 struct RowText {
     what: String,
     who: String,

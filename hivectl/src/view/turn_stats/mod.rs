@@ -67,7 +67,6 @@ impl Open {
 }
 
 impl TurnStats {
-    /// The turns of an agent, or of all.
     pub(crate) fn new(agent: Option<String>, response: v1::GetTurnStatsResponse) -> Self {
         let v1::GetTurnStatsResponse { start_time, end_time, total, agents, open } = response;
         let v1::OpenCounts { questions_asked, questions_owed, reminders_pending } =

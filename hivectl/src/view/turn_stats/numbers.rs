@@ -186,7 +186,7 @@ impl Numbers {
     }
 }
 
-/// A span of the wire; a negative one is none.
+/// Returns a span of the wire; a negative one is none.
 fn millis(span: prost_types::Duration) -> u64 {
     let prost_types::Duration { seconds, nanos } = span;
     let millis = seconds.saturating_mul(1000).saturating_add(i64::from(nanos) / 1_000_000);

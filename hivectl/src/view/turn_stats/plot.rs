@@ -22,7 +22,6 @@ const EIGHTHS: u64 = 8;
 const LYING: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 const STANDING: [char; 8] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇'];
 
-/// A bar for each row, with its name and its number.
 pub(super) fn bars(rows: &[(String, u64)], style: &Style) -> String {
     let most = rows.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
     let numbers = most.to_string().len();
@@ -97,7 +96,6 @@ pub(super) fn columns(
     lines.join("\n")
 }
 
-/// Returns a character of which this many eighths are filled.
 fn filled(eighths: u64, blocks: bool) -> char {
     match (eighths, blocks) {
         (0, _) => ' ',

@@ -13,7 +13,7 @@ const CROWD: usize = 40_000;
 /// The directory to delete, for the process whose memory is measured.
 const CROWDED_ENV: &str = "HIVE_TEST_CROWDED";
 
-/// The heap for `tmp` in a directory.
+/// Returns the heap for `tmp` in a directory.
 fn heap_in(dir: &Path) -> Heap {
     Heap {
         parent: openat(CWD, dir, DIRECTORY, Mode::empty()).expect("a directory"),
