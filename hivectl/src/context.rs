@@ -15,7 +15,6 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) const SOCKET_ENV: &str = "HIVE_SOCKET";
 
-/// The help heading of these options.
 const GLOBAL: &str = "Global options";
 
 /// Options of every command.

@@ -153,7 +153,6 @@ impl Failure {
         hive_proto::status::reason(status)
     }
 
-    /// Returns the sentence with its causes.
     pub(crate) fn in_one_line(&self) -> String {
         let mut sentence = self.to_string();
         let mut cause = std::error::Error::source(self);

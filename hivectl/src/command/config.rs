@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::output::note;
+use crate::view::counted;
 use crate::view::finding::Finding;
 
 #[derive(Debug, Subcommand)]
@@ -38,12 +39,8 @@ impl Check {
             .map_err(|source| Failure::FileUnreadable { path: self.file.clone(), source })?;
         let (findings, exit): (Vec<Finding>, Exit) = match hive_core::config::check(&text) {
             Ok(Checked { config, remarks }) => {
-                let agents = config.agents.len();
-                note(&format!(
-                    "{}: ok, {agents} {}",
-                    self.file.display(),
-                    if agents == 1 { "agent" } else { "agents" }
-                ));
+                let agents = counted(config.agents.len(), "agent", "agents");
+                note(&format!("{}: ok, {agents}", self.file.display()));
                 (
                     remarks.iter().map(|remark| Finding::remark(&self.file, remark)).collect(),
                     Exit::Ok,

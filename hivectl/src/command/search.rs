@@ -1,7 +1,7 @@
 //! `hivectl search`: the words of messages and questions.
 
 use clap::Args;
-use hive_proto::v1::{SearchMessagesRequest, SearchMessagesResponse};
+use hive_proto::v1::SearchMessagesRequest;
 
 use crate::complete;
 use crate::context::Context;
@@ -36,28 +36,23 @@ impl Search {
         let broker = context.broker().await?;
         let query = self.words.join(" ");
         let words = SearchWords::parse(&query);
+        let limit = self.limit as usize;
         let mut hits = Vec::new();
-        let mut left = self.limit;
         let mut page_token = String::new();
         let more = loop {
+            let left = u32::try_from(limit - hits.len()).unwrap_or(u32::MAX);
             let request = SearchMessagesRequest {
                 query: query.clone(),
                 page_size: left.min(PAGE_HITS),
                 page_token,
                 agent: self.agent.clone(),
             };
-            let SearchMessagesResponse { hits: page, next_page_token } =
-                broker.read(broker.messages().search_messages(request)).await?;
+            let page = broker.read(broker.messages().search_messages(request)).await?;
             // A kind of hit that this version does not know is left out.
-            let page = page
-                .into_iter()
-                .filter_map(|hit| hit.hit)
-                .take(usize::try_from(left).unwrap_or(usize::MAX));
-            let before = hits.len();
-            hits.extend(page.map(|hit| Hit::new(hit, words.clone())));
-            left = left.saturating_sub(u32::try_from(hits.len() - before).unwrap_or(u32::MAX));
-            page_token = next_page_token;
-            if page_token.is_empty() || left == 0 {
+            let known = page.hits.into_iter().filter_map(|hit| hit.hit);
+            hits.extend(known.take(limit - hits.len()).map(|hit| Hit::new(hit, words.clone())));
+            page_token = page.next_page_token;
+            if page_token.is_empty() || hits.len() == limit {
                 break !page_token.is_empty();
             }
         };

@@ -19,12 +19,10 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Returns a candidate without a description.
     pub(super) fn word(value: impl Into<String>) -> Self {
         Self { value: value.into(), about: None }
     }
 
-    /// Returns a candidate with a description.
     pub(super) fn described(value: impl ToString, about: &str) -> Self {
         let line = visible_line(about.trim_end());
         let mut short: String = line.chars().take(ABOUT_CHARS).collect();

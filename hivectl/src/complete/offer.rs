@@ -22,7 +22,6 @@ pub(crate) fn agents() -> ArgValueCompleter {
     live(|broker, _| async move { names(&broker).await })
 }
 
-/// Names of agents, and `operator`.
 pub(crate) fn agents_and_operator() -> ArgValueCompleter {
     live(|broker, _| async move {
         let mut names = names(&broker).await?;

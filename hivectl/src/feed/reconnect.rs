@@ -9,9 +9,8 @@ use crate::connect::{Broker, transport_was_lost};
 use crate::error::Failure;
 use crate::output::note;
 
-/// The first pause before another try.
+/// The first and the longest pause between two tries.
 pub(crate) const RECONNECT_FIRST: Duration = Duration::from_millis(100);
-/// The longest pause.
 pub(crate) const RECONNECT_LONGEST: Duration = Duration::from_secs(5);
 
 /// Waits until the broker is back and a watch has begun again, with a longer pause each time.

@@ -5,7 +5,6 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-/// A line that shows progress.
 #[derive(Debug)]
 pub(crate) struct Progress {
     /// The text of the line; `None` without a terminal.

@@ -19,13 +19,11 @@ pub(crate) struct Style {
     pub(crate) terminal: bool,
     /// Whether drawings may use block characters; otherwise they are plain ASCII.
     pub(crate) blocks: bool,
-    /// Columns to fill.
     pub(crate) width: usize,
     zone: jiff::tz::TimeZone,
     now: jiff::Timestamp,
 }
 
-/// Returns whether the locale uses UTF-8.
 fn is_utf8() -> bool {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = set("LC_ALL")

@@ -13,7 +13,6 @@ use crate::error::Failure;
 use crate::exit::{self, Exit};
 use crate::supervise::files::host_path::WalkError;
 
-/// Why a hive cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UpError {
     #[error("{} cannot be read", .path.display())]
@@ -54,7 +53,6 @@ pub(crate) enum UpError {
     Signals(#[source] io::Error),
 }
 
-/// Pause before another check of paths.
 const PATHS_PAUSE: Duration = Duration::from_secs(10);
 /// Pause before another trial, which starts claude and may take half a minute.
 const TRIAL_PAUSE: Duration = Duration::from_secs(60);

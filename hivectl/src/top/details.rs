@@ -35,7 +35,6 @@ pub(crate) struct Details {
     pub(crate) title: String,
     pub(crate) pieces: Vec<Piece>,
     pub(crate) first: usize,
-    /// Whether the row went away.
     pub(crate) gone: bool,
 }
 
@@ -46,7 +45,6 @@ pub(crate) struct Line {
     pub(crate) text: String,
 }
 
-/// Columns for the names of fields.
 const NAMES: usize = 13;
 
 impl Details {

@@ -17,7 +17,6 @@ use hive_proto::v1::{
 use super::item::{Item, Key};
 use super::tree::{Branch, branches};
 
-/// Most agents that are read.
 pub(crate) const AGENTS_MAX: usize = 10_000;
 /// Most unread messages, dead letters or held deliveries that are read, the oldest first.
 pub(crate) const DELIVERIES_MAX: usize = 200;
@@ -113,10 +112,10 @@ pub(crate) struct Hive {
     pub(crate) status: GetBrokerStatusResponse,
     pub(crate) agents: Vec<Agent>,
     pub(crate) branches: Vec<Branch>,
-    mail: Vec<Delivery>,
-    dead_letters: Vec<Delivery>,
-    held: Vec<Delivery>,
-    questions: Vec<Question>,
+    pub(crate) mail: Vec<Delivery>,
+    pub(crate) dead_letters: Vec<Delivery>,
+    pub(crate) held: Vec<Delivery>,
+    pub(crate) questions: Vec<Question>,
     loose_ends: Vec<LooseEnd>,
     loose_end_counts: BTreeMap<String, usize>,
 }
@@ -160,10 +159,6 @@ impl Hive {
         }
     }
 
-    pub(crate) fn questions(&self) -> &[Question] {
-        &self.questions
-    }
-
     /// Unread mail of the operator, but for what asks a question that is shown by itself.
     pub(crate) fn mail(&self) -> impl Iterator<Item = &Delivery> {
         let asked: BTreeSet<u64> = self.questions.iter().map(|question| question.id).collect();
@@ -174,12 +169,6 @@ impl Hive {
                     || !asked.contains(&message.question_id)
             })
         })
-    }
-
-    /// Returns the number of unread messages that were read, including those that ask a shown
-    /// question.
-    pub(crate) fn unread_count(&self) -> usize {
-        self.mail.len()
     }
 
     /// Agents that start no turns, with those that wait for a login apart.
@@ -242,13 +231,5 @@ impl Hive {
     /// Returns the agents of the held deliveries that were read.
     pub(crate) fn holders(&self) -> BTreeSet<String> {
         self.held.iter().map(|delivery| delivery.agent.clone()).collect()
-    }
-
-    pub(crate) fn held_count(&self) -> usize {
-        self.held.len()
-    }
-
-    pub(crate) fn dead_letter_count(&self) -> usize {
-        self.dead_letters.len()
     }
 }

@@ -12,7 +12,6 @@ use super::hive::Part;
 
 /// Least time from the beginning of a reading to the next.
 pub(crate) const READ_PAUSE: Duration = Duration::from_millis(250);
-/// Pause after a reading that failed.
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

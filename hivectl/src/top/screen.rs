@@ -16,14 +16,12 @@ use super::state::State;
 use super::view::view;
 use crate::input::before_panic;
 
-/// The terminal, taken.
 #[derive(Debug)]
 pub(super) struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
 }
 
 impl Screen {
-    /// Takes the terminal.
     pub(super) fn open() -> io::Result<Self> {
         before_panic(restore);
         terminal::enable_raw_mode()?;
@@ -54,7 +52,6 @@ impl Drop for Screen {
     }
 }
 
-/// Columns and lines of the terminal.
 pub(super) fn size() -> (u16, u16) {
     terminal::size().unwrap_or((80, 24))
 }

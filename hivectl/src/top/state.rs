@@ -34,7 +34,6 @@ pub(crate) struct Choice {
     slipped: bool,
 }
 
-/// Whether the broker answers.
 #[derive(Clone, Debug)]
 pub(crate) enum Link {
     /// It is being read for the first time.
@@ -82,7 +81,6 @@ pub(crate) struct State {
     /// A form that was left or sent, in case it is taken up again.
     pub(crate) draft: Option<Form>,
     pub(crate) note: Option<Note>,
-    /// Whether colours may be used.
     pub(crate) color: bool,
     pub(crate) zone: TimeZone,
 }

@@ -45,7 +45,6 @@ pub(crate) enum Action {
     WakeAt(BootTime),
     /// Make this change, and report [`Event::Changed`].
     Change(Asked),
-    /// Write every cell again.
     Redraw,
     Quit,
 }

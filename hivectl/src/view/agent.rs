@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::wire::{from_wire, optional, present, same};
-use super::{Iso, Word, cell, fields, id, isolation, prefixed, text, word};
+use super::{Iso, Word, cell, fields, id, isolation, line_cell, prefixed, text, word};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
 use crate::output::{Row, Text, time};
@@ -199,9 +199,7 @@ impl Agent {
             _ => state.to_owned(),
         }
     }
-}
 
-impl Agent {
     /// Returns its isolation in coloured words; an incomplete one is marked.
     fn isolation_cell(&self, style: &Style) -> String {
         let Some(word) = self.isolation.as_deref() else { return "-".to_owned() };
@@ -267,10 +265,7 @@ impl Row for Agent {
             cell(self.parent.as_ref()),
             self.state_cell(style),
             style.time(self.state_time),
-            self.model_in_use
-                .as_ref()
-                .or(self.model.as_ref())
-                .map_or_else(|| "-".to_owned(), |model| visible_line(model)),
+            line_cell(if self.model_in_use.is_some() { &self.model_in_use } else { &self.model }),
             self.ready_count.to_string(),
             self.dead_count.to_string(),
             cell(self.open_turn_id.as_ref()),
@@ -281,54 +276,42 @@ impl Row for Agent {
 
 impl Text for Agent {
     fn text(&self, style: &Style) -> String {
-        let optional =
-            |value: &Option<String>| value.as_deref().map_or_else(|| "-".to_owned(), visible_line);
         let hive = [self.hive_name.as_deref(), self.swarm_name.as_deref()]
             .into_iter()
             .flatten()
             .collect::<Vec<_>>()
             .join(", ");
+        let harness = if self.running {
+            format!("attached, version {}", line_cell(&self.revision))
+        } else {
+            "none".to_owned()
+        };
+        let status = match &self.status_text {
+            Some(status) => format!("{} ({})", visible_line(status), style.time(self.status_time)),
+            None => "-".to_owned(),
+        };
+        let model = self.model.as_deref().unwrap_or("the default of its harness");
+        let model = visible_line(model);
+        let models = match &self.available_models[..] {
+            [] => "any model".to_owned(),
+            models => visible_line(&models.join(", ")),
+        };
         let rows = [
             ("name", visible_line(&self.name)),
-            ("role", optional(&self.role)),
+            ("role", line_cell(&self.role)),
             ("parent", self.parent.as_deref().map_or_else(|| "operator".to_owned(), visible_line)),
-            ("declared in", optional(&self.source)),
+            ("declared in", line_cell(&self.source)),
             ("hive", if hive.is_empty() { "-".to_owned() } else { visible_line(&hive) }),
             ("state", format!("{} since {}", self.state_cell(style), style.time(self.state_time))),
-            (
-                "harness",
-                if self.running {
-                    format!("attached, version {}", optional(&self.revision))
-                } else {
-                    "none".to_owned()
-                },
-            ),
+            ("harness", harness),
             ("parked", self.park.as_ref().map_or_else(|| "no".to_owned(), |park| park.line(style))),
             ("turn", cell(self.open_turn_id.as_ref())),
-            (
-                "status",
-                self.status_text.as_ref().map_or_else(
-                    || "-".to_owned(),
-                    |status| format!("{} ({})", visible_line(status), style.time(self.status_time)),
-                ),
-            ),
-            (
-                "model",
-                self.model
-                    .as_deref()
-                    .map_or_else(|| "the default of its harness".to_owned(), visible_line),
-            ),
-            ("model in use", optional(&self.model_in_use)),
-            (
-                "may run on",
-                if self.available_models.is_empty() {
-                    "any model".to_owned()
-                } else {
-                    visible_line(&self.available_models.join(", "))
-                },
-            ),
+            ("status", status),
+            ("model", model),
+            ("model in use", line_cell(&self.model_in_use)),
+            ("may run on", models),
             ("context", self.context(style)),
-            ("kick on start", optional(&self.kick_on_start)),
+            ("kick on start", line_cell(&self.kick_on_start)),
             ("unread", self.ready_count.to_string()),
             ("dead letters", self.dead_count.to_string()),
         ];

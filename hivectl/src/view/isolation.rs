@@ -48,7 +48,6 @@ impl<'a> Lacking<'a> {
         agents.len() - self.open(agents).len()
     }
 
-    /// Returns what needs attention; empty: nothing.
     pub(crate) fn findings(&self) -> Vec<Lack> {
         let not_isolated = (
             "not_isolated",

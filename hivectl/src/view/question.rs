@@ -146,7 +146,6 @@ impl Question {
         self.with_options(&visible_block(&self.text))
     }
 
-    /// Returns the text and the options.
     fn asked(&self, style: &Style) -> String {
         self.with_options(&style.body(&self.text))
     }

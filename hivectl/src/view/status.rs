@@ -129,9 +129,7 @@ impl Status {
         status.findings = findings(&status, agents, style);
         status
     }
-}
 
-impl Status {
     fn lacking(&self) -> Lacking<'_> {
         Lacking {
             not_isolated: &self.not_isolated_agents,

@@ -9,8 +9,8 @@ use hive_proto::v1;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Word;
 use super::agent::Agent;
+use super::{Word, counted};
 use crate::output::Text;
 use crate::output::style::Style;
 use crate::output::text::visible_line;
@@ -90,8 +90,7 @@ fn line(agent: &Agent, loose_end_count: usize, style: &Style) -> String {
 fn open(loose_end_count: usize) -> String {
     match loose_end_count {
         0 => String::new(),
-        1 => "  1 loose end".to_owned(),
-        count => format!("  {count} loose ends"),
+        count => format!("  {}", counted(count, "loose end", "loose ends")),
     }
 }
 

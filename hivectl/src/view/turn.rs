@@ -122,9 +122,7 @@ impl Turn {
         let error = prefixed(": ", &self.error);
         format!("{outcome}{took}{used}{calls}{error}")
     }
-}
 
-impl Turn {
     /// Returns why it was begun, in one line.
     pub(crate) fn beginning(&self, style: &Style) -> String {
         let kind = self.kind.as_deref().unwrap_or("turn");

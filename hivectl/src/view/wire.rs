@@ -38,7 +38,6 @@ pub(super) fn optional<T, V: From<T>>(message: Option<T>) -> Option<V> {
     message.map(V::from)
 }
 
-/// Returns the views of several messages.
 pub(super) fn all<T, V: From<T>>(messages: Vec<T>) -> Vec<V> {
     messages.into_iter().map(V::from).collect()
 }

@@ -6,21 +6,22 @@ use std::process::Stdio;
 use tokio::net::{UnixListener, UnixStream};
 
 use super::hive::Hive;
-use super::run::{assert_contains, hivectl, ran};
+use super::run::{Ran, assert_contains, hivectl, ran};
 
 /// Long enough for a slow machine; a shell waits for a quarter of a second.
 const PATIENT: &str = "60000";
 
+async fn complete(socket: &Path, variables: &[(&str, &str)], line: &str) -> Ran {
+    let mut command = hivectl(socket);
+    command.envs(variables.iter().copied()).args(["--", "hivectl"]).args(line.split(' '));
+    ran(command.output().await.expect("the binary runs"))
+}
+
 /// Completes a line whose last word is at the cursor, as fish does: each candidate with its
 /// description.
 async fn fish(socket: &Path, line: &str) -> String {
-    let mut command = hivectl(socket);
-    command
-        .env("COMPLETE", "fish")
-        .env("HIVE_COMPLETION_MS", PATIENT)
-        .args(["--", "hivectl"])
-        .args(line.split(' '));
-    let ran = ran(command.output().await.expect("the binary runs"));
+    let ran =
+        complete(socket, &[("COMPLETE", "fish"), ("HIVE_COMPLETION_MS", PATIENT)], line).await;
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{line}");
     ran.out
 }
@@ -165,13 +166,13 @@ async fn every_shell_gets_its_answer() {
         ("fish", "", output("\t", "\\") + "\n"),
         ("powershell", "", output("\t", "\\") + "\n"),
     ] {
-        let mut command = hivectl(&hive.socket());
-        command
-            .env("COMPLETE", shell)
-            .env("HIVE_COMPLETION_MS", PATIENT)
-            .env("_CLAP_IFS", separator);
-        command.env("_CLAP_COMPLETE_INDEX", "2").args(["--", "hivectl", "answer", "3"]);
-        let ran = ran(command.output().await.expect("the binary runs"));
+        let variables = [
+            ("COMPLETE", shell),
+            ("HIVE_COMPLETION_MS", PATIENT),
+            ("_CLAP_IFS", separator),
+            ("_CLAP_COMPLETE_INDEX", "2"),
+        ];
+        let ran = complete(&hive.socket(), &variables, "answer 3").await;
         assert_eq!((ran.code, ran.err.as_str(), ran.out), (0, "", answer), "{shell}");
     }
 }
@@ -179,10 +180,9 @@ async fn every_shell_gets_its_answer() {
 /// Completes `send a` with what would break a shell's line if it came: an error, a hang, a word on
 /// stderr.
 async fn nothing_is_offered(socket: &Path, patience: Option<&str>) {
-    let mut command = hivectl(socket);
-    command.env("COMPLETE", "fish").envs(patience.map(|patience| ("HIVE_COMPLETION_MS", patience)));
-    let ran =
-        ran(command.args(["--", "hivectl", "send", "a"]).output().await.expect("the binary runs"));
+    let patience = patience.map(|patience| ("HIVE_COMPLETION_MS", patience));
+    let variables: Vec<_> = [("COMPLETE", "fish")].into_iter().chain(patience).collect();
+    let ran = complete(socket, &variables, "send a").await;
     assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", ""));
 }
 
@@ -228,13 +228,8 @@ async fn a_line_that_makes_no_sense_is_no_error() {
     for (index, line) in
         [("9", "send a"), ("1", "--help send a"), ("3", "sned a b"), ("0", ""), ("2", "-- a")]
     {
-        let mut command = hivectl(nowhere);
-        command
-            .env("COMPLETE", "bash")
-            .env("_CLAP_COMPLETE_INDEX", index)
-            .args(["--", "hivectl"])
-            .args(line.split(' '));
-        let ran = ran(command.output().await.expect("the binary runs"));
+        let variables = [("COMPLETE", "bash"), ("_CLAP_COMPLETE_INDEX", index)];
+        let ran = complete(nowhere, &variables, line).await;
         assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{line}");
     }
     let ran =

@@ -7,7 +7,6 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
 
-/// What a run of `hivectl` gave.
 pub(crate) struct Ran {
     pub(crate) code: i32,
     pub(crate) out: String,

@@ -32,10 +32,8 @@ kick_on_start = "interrupted"
 tool_groups = ["messaging", "inbox", "meta"]
 "#;
 
-/// Seconds of a day.
 const DAY: i64 = 24 * 3600;
 
-/// The lines of ada's first turn.
 const PRINTED: [(TurnEventStream, &str); 6] = [
     (Note, "claude starts"),
     (Stdout, r#"{"type":"assistant","message":{"content":[{"type":"text","text":"It is 42."}]}}"#),
@@ -333,7 +331,6 @@ fn used(factor: u64, compacted: bool) -> EndTurnRequest {
     }
 }
 
-/// A question that offers something.
 fn ask(
     target: &str,
     text: &str,

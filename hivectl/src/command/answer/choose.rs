@@ -110,14 +110,10 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_asked_again() {
         let options = options();
-        assert_eq!(
-            understood("5", &options, false),
-            Err("there is no option 5; there are 1 to 4".to_owned())
-        );
-        assert_eq!(
-            understood("0", &options, false),
-            Err("there is no option 0; there are 1 to 4".to_owned())
-        );
+        for number in ["5", "0"] {
+            let why = format!("there is no option {number}; there are 1 to 4");
+            assert_eq!(understood(number, &options, false), Err(why));
+        }
         assert_eq!(understood("1 2", &options, false), Err("only one may be chosen".to_owned()));
         assert_eq!(
             understood("99999999999999999999", &options, true)

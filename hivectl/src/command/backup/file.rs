@@ -52,7 +52,6 @@ impl Unfinished {
         Ok(Self { file, temporary: Some(temporary), path: path.to_path_buf(), force })
     }
 
-    /// Writes the next bytes.
     pub(super) fn write(&mut self, chunk: &[u8]) -> Result<(), BackupError> {
         self.file.write_all(chunk).map_err(|source| self.unwritable(source))
     }

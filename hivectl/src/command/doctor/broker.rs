@@ -14,7 +14,6 @@ use crate::output::time;
 /// Largest difference of two clocks that is no finding.
 const SKEW_MAX: Duration = Duration::from_secs(5);
 
-/// Everything about the broker itself.
 pub(super) async fn all(reached: &Reached, style: &Style, list: &mut List) {
     let GetBrokerStatusResponse {
         version, storage_ok, storage_error, draining, start_time, ..

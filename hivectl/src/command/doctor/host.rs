@@ -13,12 +13,12 @@ use tokio::process::Command;
 
 use super::list::List;
 use crate::supervise::{resolve, sandboxes};
+use crate::view::counted;
 
 /// Least free space of a disk, in bytes.
 const FREE_BYTES_MIN: u64 = 1 << 30;
 /// Least free share of a disk, in percent.
 const FREE_PERCENT_MIN: u64 = 5;
-/// How long `claude --version` may take.
 const CLAUDE_MAX: Duration = Duration::from_secs(30);
 /// The first bytes of an SQLite file, and the offset of its user version.
 const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
@@ -124,14 +124,8 @@ pub(super) fn config(file: &Path, list: &mut List) -> Option<Config> {
     };
     match hive_core::config::parse(&text) {
         Ok(mut config) => {
-            let agents = config.agents.len();
-            list.ok(
-                NAME,
-                format!(
-                    "{shown} is valid, with {agents} {}",
-                    if agents == 1 { "agent" } else { "agents" }
-                ),
-            );
+            let agents = counted(config.agents.len(), "agent", "agents");
+            list.ok(NAME, format!("{shown} is valid, with {agents}"));
             let dir =
                 file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
             config.resolve_paths(dir);

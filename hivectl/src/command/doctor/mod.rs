@@ -17,6 +17,7 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::output::note;
+use crate::view::counted;
 
 /// Check everything that can be wrong with a hive, and print what to do about it.
 ///
@@ -61,17 +62,11 @@ impl Doctor {
         let (warnings, problems) = list.findings();
         context.out.each(&list.checks)?;
         if !context.out.json {
-            let counted = |count: usize, what: &str| {
-                format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-            };
             match (warnings, problems) {
                 (0, 0) => note("all is well"),
                 (warnings, problems) => {
-                    note(&format!(
-                        "{}, {}",
-                        counted(problems, "problem"),
-                        counted(warnings, "warning")
-                    ));
+                    let problems = counted(problems, "problem", "problems");
+                    note(&format!("{problems}, {}", counted(warnings, "warning", "warnings")));
                 }
             }
         }

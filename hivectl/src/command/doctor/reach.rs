@@ -52,7 +52,6 @@ pub(super) fn socket(path: &Path, list: &mut List) {
     }
 }
 
-/// Returns whether a broker answers there.
 pub(super) async fn broker(context: &Context, list: &mut List) -> Option<Reached> {
     match ask(context).await {
         Ok(reached) => {

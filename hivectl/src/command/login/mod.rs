@@ -55,10 +55,10 @@ pub(crate) struct Login {
 }
 
 enum Ended {
+    /// The harness reported it.
     There(LoginEnd),
-    Left,
-    Interrupted,
-    TerminalGone,
+    /// It ended here, for this reason.
+    Here(&'static str),
 }
 
 impl Login {
@@ -92,15 +92,7 @@ impl Login {
                 };
                 Err(Failure::NotLoggedIn { agent, why })
             }
-            Ended::Left => {
-                Err(Failure::NotLoggedIn { agent, why: "you left the dialogue".to_owned() })
-            }
-            Ended::Interrupted => {
-                Err(Failure::NotLoggedIn { agent, why: "interrupted".to_owned() })
-            }
-            Ended::TerminalGone => {
-                Err(Failure::NotLoggedIn { agent, why: "the terminal is gone".to_owned() })
-            }
+            Ended::Here(why) => Err(Failure::NotLoggedIn { agent, why: why.to_owned() }),
         }
     }
 }
@@ -149,7 +141,7 @@ impl Signals {
     }
 }
 
-/// Carries bytes to and fro.
+/// Copies bytes between the terminal and the harness.
 async fn dialogue(
     out: &mut Output,
     mut keys: Receiver<Vec<u8>>,
@@ -169,15 +161,15 @@ async fn dialogue(
                 Err(status) => return Err(status.into()),
             },
             typed = keys.recv() => match typed {
-                None => return Ok(Ended::TerminalGone),
-                Some(bytes) if leaves(&bytes) => return Ok(Ended::Left),
+                None => return Ok(Ended::Here("the terminal is gone")),
+                Some(bytes) if leaves(&bytes) => return Ok(Ended::Here("you left the dialogue")),
                 Some(bytes) => send(&requests, Said::Input(bytes)),
             },
             _ = signals.resized.recv() => send(&requests, Said::Terminal(size())),
-            _ = signals.hung_up.recv() => return Ok(Ended::TerminalGone),
-            _ = signals.interrupt.recv() => return Ok(Ended::Interrupted),
-            _ = signals.terminate.recv() => return Ok(Ended::Interrupted),
-            _ = signals.quit.recv() => return Ok(Ended::Interrupted),
+            _ = signals.hung_up.recv() => return Ok(Ended::Here("the terminal is gone")),
+            _ = signals.interrupt.recv() => return Ok(Ended::Here("interrupted")),
+            _ = signals.terminate.recv() => return Ok(Ended::Here("interrupted")),
+            _ = signals.quit.recv() => return Ok(Ended::Here("interrupted")),
         }
     }
 }

@@ -18,7 +18,6 @@ pub(super) const RESET: &[u8] =
 pub(super) struct Raw {}
 
 impl Raw {
-    /// Takes the terminal.
     pub(super) fn open() -> io::Result<Self> {
         before_panic(restore);
         enable_raw_mode()?;

@@ -19,7 +19,7 @@ pub(crate) enum Turn {
     Show(show::Show),
     /// Cancel an agent's open turn; its mail is held until you release or drop it
     Cancel(order::Cancel),
-    /// Compact an agent's conversation, once no turn runs
+    /// Compact an agent's conversation, once no turn runs.
     ///
     /// The model summarizes its conversation and continues with the summary, so that its context is
     /// small again. A running turn ends first. A parked agent is compacted, too.

@@ -319,14 +319,10 @@ mod tests {
             assert!(is_refused, "{path}");
         }
         let evil = root.join("project/in/evil");
-        assert!(matches!(
-            HostPath::directory(&evil.join("new"), &agents_write),
-            Err(WalkError::Link(_))
-        ));
-        assert!(matches!(
-            HostPath::read(&evil.join("key"), &agents_write, 9),
-            Err(WalkError::Link(_))
-        ));
+        let made = HostPath::directory(&evil.join("new"), &agents_write);
+        assert!(matches!(made, Err(WalkError::Link(_))));
+        let read = HostPath::read(&evil.join("key"), &agents_write, 9);
+        assert!(matches!(read, Err(WalkError::Link(_))));
         assert!(!root.join("secret/new").exists());
         assert_eq!(HostPath::follow(&evil).expect("found").path, root.join("secret"));
     }
@@ -341,14 +337,10 @@ mod tests {
             HostPath::directory(&root.join("project/a/b"), &agents_write).expect("there"),
             made
         );
-        assert!(matches!(
-            HostPath::directory(&root.join("secret/key"), &agents_write),
-            Err(WalkError::Absent { .. })
-        ));
-        assert!(matches!(
-            HostPath::directory(&root.join("secret/key/x"), &agents_write),
-            Err(WalkError::Absent { .. })
-        ));
+        for path in ["secret/key", "secret/key/x"] {
+            let found = HostPath::directory(&root.join(path), &agents_write);
+            assert!(matches!(found, Err(WalkError::Absent { .. })), "{path}");
+        }
     }
 
     #[test]

@@ -28,6 +28,7 @@ use hive_core::config::SandboxConfig;
 use hive_core::isolation::{EXPECTED_ENV, Found, Level, REPORT_FD_ENV};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::bwrap::Bubblewrap;
 use super::own::Own;
@@ -44,9 +45,7 @@ use crate::supervise::setup::plan::{AgentPlan, Plan};
 
 /// How long bubblewrap may take to make a sandbox.
 const SANDBOX_MAX: Duration = Duration::from_secs(20);
-/// How long the probes may take.
 const REPORT_MAX: Duration = Duration::from_secs(30);
-/// Longest report, in bytes.
 const REPORT_BYTES_MAX: u64 = 256 * 1024;
 
 /// What every start of an agent's harness under bubblewrap is made from.
@@ -159,18 +158,12 @@ impl Start for Confined {
             registrar: self.registrar.clone(),
         };
         let started: Started = Box::new(move |pid| -> Watch {
-            Box::new(Guard(spawn("sandbox", watched.run(pid, info, block, report))))
+            Box::new(AbortOnDropHandle::new(spawn(
+                "sandbox",
+                watched.run(pid, info, block, report),
+            )))
         });
         Ok(Prepared { program: self.bwrap.program.clone(), args, env, inherited, started })
-    }
-}
-
-/// Ends the watching of a process with the process.
-struct Guard(tokio::task::JoinHandle<()>);
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 
@@ -242,7 +235,7 @@ impl Watched {
         info: OwnedFd,
     ) -> Result<crate::supervise::broker::link::Registration, Failed> {
         let mut text = Vec::new();
-        receiver(info)?.take(REPORT_BYTES_MAX).read_to_end(&mut text).await?;
+        pipe::Receiver::from_owned_fd(info)?.take(REPORT_BYTES_MAX).read_to_end(&mut text).await?;
         let Ok(info) = serde_json::from_slice::<serde_json::Value>(&text) else {
             return Err(Failed::Ended);
         };
@@ -281,10 +274,6 @@ async fn read_report(
         return Ok(None);
     }
     Ok(Some(serde_json::from_slice(&text)?))
-}
-
-fn receiver(fd: OwnedFd) -> io::Result<pipe::Receiver> {
-    pipe::Receiver::from_owned_fd(fd)
 }
 
 fn kill(pid: u32) {

@@ -46,7 +46,6 @@ impl Shown {
 /// The search path of programs, and paths that their packages must not contain.
 #[derive(Debug)]
 pub(super) struct Lookup<'a> {
-    /// PATH of the agent.
     pub(super) path: &'a OsStr,
     /// Homes, and directories of the hive.
     pub(super) apart: &'a [PathBuf],

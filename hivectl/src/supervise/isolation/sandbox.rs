@@ -21,7 +21,6 @@ use super::own::Own;
 use super::programs::Shown;
 use crate::supervise::setup::plan::AgentPlan;
 
-/// Size of /dev/shm, in bytes.
 const SHARED_MEMORY_BYTES: u64 = 256 * 1024 * 1024;
 /// Links or directories of the root that belong to /usr.
 const ROOT_PARTS: [&str; 7] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32", "libexec"];

@@ -20,7 +20,6 @@ pub(crate) struct Claude {
     pub(crate) program: PathBuf,
     /// Why the configured one does not run.
     instead: Option<String>,
-    /// Whether a login reaches the agents.
     login: Login,
 }
 

@@ -117,14 +117,17 @@ mod tests {
             ("HIVE_MARKETPLACES", "[]"),
             ("HIVE_TURN_MAX_SECS", "9"),
         ]);
-        let names: Vec<String> =
-            scrubbed(&caller).into_keys().map(|name| name.to_string_lossy().into_owned()).collect();
-        assert_eq!(names, ["ANTHROPIC_API_KEY", "HIVE_TURN_MAX_SECS", "LC_ALL", "PATH"]);
-        let names: Vec<String> = for_broker(&caller)
-            .into_keys()
-            .map(|name| name.to_string_lossy().into_owned())
-            .collect();
-        assert_eq!(names, ["DISPLAY", "HIVE_TURN_MAX_SECS", "HOME", "LC_ALL", "PATH"]);
+        let names = |env: Env| {
+            env.into_keys().map(|name| name.to_string_lossy().into_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            names(scrubbed(&caller)),
+            ["ANTHROPIC_API_KEY", "HIVE_TURN_MAX_SECS", "LC_ALL", "PATH"]
+        );
+        assert_eq!(
+            names(for_broker(&caller)),
+            ["DISPLAY", "HIVE_TURN_MAX_SECS", "HOME", "LC_ALL", "PATH"]
+        );
     }
 
     #[test]

@@ -27,7 +27,6 @@ pub(crate) const SETTINGS_FILE: &str = "settings.json";
 const EXTRA_MCP_FILE: &str = "extra-mcp.json";
 const PROMPT_FILE: &str = "system-prompt.md";
 pub(crate) const PROMPT_VARIABLE: &str = "HIVE_SYSTEM_PROMPT";
-/// Longest system prompt, in bytes.
 const PROMPT_BYTES_MAX: u64 = 1 << 20;
 
 /// Writes both files from the configuration; returns whether anything changed.

@@ -224,7 +224,6 @@ fn shown(state: &State) -> String {
     drawn(state, at(0)).backend().to_string()
 }
 
-/// Presses keys; returns the actions.
 fn press(state: &mut State, keys: &[Key]) -> Vec<Action> {
     keys.iter().flat_map(|key| update(state, Event::Key(key.clone()), at(0))).collect()
 }

@@ -9,7 +9,6 @@ use crate::top::answer::Form;
 use crate::top::layout;
 use crate::top::press::KEYS;
 
-/// Columns for the names of keys.
 const NAMES: u16 = 14;
 
 pub(super) fn help(canvas: &mut Canvas<'_>, area: Rect) {

@@ -54,7 +54,6 @@ pub(super) struct Cell {
     pub(super) columns: u16,
     pub(super) text: String,
     pub(super) style: Style,
-    /// Whether the text is aligned right.
     pub(super) right: bool,
 }
 

@@ -54,13 +54,13 @@ fn title(state: &State, pane: Pane, items: &[Item<'_>]) -> String {
             let logins = items.iter().filter(|item| matches!(item, Item::Login(_))).count();
             let mail = state.hive.mail().count();
             // Asks that are shown as questions are in the count too.
-            let asks = state.hive.unread_count() - mail;
+            let asks = state.hive.mail.len() - mail;
             let unread = count(state.hive.status.operator_unread_count).saturating_sub(asks);
             let questions = count(state.hive.status.operator_question_count);
             list_of(
                 "Waits on you",
                 &[
-                    (state.hive.questions().len(), questions, "question"),
+                    (state.hive.questions.len(), questions, "question"),
                     (logins, logins, "login"),
                     (mail, unread, "unread"),
                 ],
@@ -72,8 +72,8 @@ fn title(state: &State, pane: Pane, items: &[Item<'_>]) -> String {
             list_of(
                 "Stuck",
                 &[
-                    (state.hive.dead_letter_count(), count(dead), "dead letter"),
-                    (state.hive.held_count(), count(held), "held"),
+                    (state.hive.dead_letters.len(), count(dead), "dead letter"),
+                    (state.hive.held.len(), count(held), "held"),
                     (parked, parked, "parked"),
                 ],
             )

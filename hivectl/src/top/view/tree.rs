@@ -48,7 +48,6 @@ pub(super) fn tree(canvas: &mut Canvas<'_>, state: &State, now: Now, first: usiz
     }
 }
 
-/// Columns for names and for models.
 fn widths(state: &State, shown: &[&Branch]) -> (u16, u16) {
     let widest = |text: &dyn Fn(&Branch) -> usize, most: u16| {
         let widest = shown.iter().map(|branch| text(branch)).max().unwrap_or(0);

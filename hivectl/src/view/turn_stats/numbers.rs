@@ -137,33 +137,16 @@ from_wire! {
     }
 }
 
-impl From<v1::TurnStats> for Numbers {
-    fn from(stats: v1::TurnStats) -> Self {
-        let v1::TurnStats {
-            turn_count,
-            kinds,
-            outcomes,
-            usage,
-            duration_p50,
-            duration_p95,
-            compaction_count,
-            tools,
-            wakes,
-            slices,
-        } = stats;
-        Self {
-            turn_count,
-            kinds: all(kinds),
-            outcomes: all(outcomes),
-            usage: present(usage),
-            duration_p50_ms: duration_p50.map(millis),
-            duration_p95_ms: duration_p95.map(millis),
-            compaction_count,
-            tools: all(tools),
-            wakes: all(wakes),
-            slices: all(slices),
-        }
+from_wire! {
+    TurnStats => Numbers {
+        same => turn_count, compaction_count;
+        present => usage;
+        all => kinds, outcomes, tools, wakes, slices;
     }
+    without duration_p50, duration_p95
+    with
+        duration_p50_ms = |stats: &v1::TurnStats| stats.duration_p50.map(millis),
+        duration_p95_ms = |stats: &v1::TurnStats| stats.duration_p95.map(millis)
 }
 
 impl Numbers {

@@ -8,7 +8,6 @@ use hive_core::time::WallTime;
 use crate::output::style::Style;
 use crate::output::wrap::{cut, width};
 
-/// Most columns of a bar.
 const BAR_COLUMNS: usize = 40;
 /// Most columns of a name beside a bar.
 const NAME_COLUMNS: usize = 40;

@@ -83,14 +83,9 @@ fn what_an_agent_has_left_in_its_directories_concerns_its_own_start_only() {
     std::fs::write(root.join("h/agents/bob/home"), "no directory").expect("a file");
     let made = plan(&root, text).expect("a plan");
     let name = |name: &str| AgentName::parse(name).expect("a name");
-    assert!(matches!(
-        made.agent(&name("ada")),
-        Err(UpError::Directory { source: WalkError::Link(_), .. })
-    ));
-    assert!(matches!(
-        made.agent(&name("bob")),
-        Err(UpError::Directory { source: WalkError::Absent { .. }, .. })
-    ));
+    let (ada, bob) = (made.agent(&name("ada")), made.agent(&name("bob")));
+    assert!(matches!(ada, Err(UpError::Directory { source: WalkError::Link(_), .. })));
+    assert!(matches!(bob, Err(UpError::Directory { source: WalkError::Absent { .. }, .. })));
     assert!(made.agent(&name("eve")).is_ok());
     assert_eq!(made.agents[0].state_dir, root.join("own/a/work"));
     assert!(!made.hidden_from(&made.agents[2]).contains(&made.agents[0].home_dir.as_path()));
