@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_socket_is_looked_for_in_the_documented_order() {
+    fn the_socket_is_searched_in_the_documented_order() {
         let here = tempfile::tempdir().expect("a directory");
         let run = Some(PathBuf::from("/r"));
         assert_eq!(socket(Some(Path::new("/s")), run.clone(), here.path()), Path::new("/s"));

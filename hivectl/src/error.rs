@@ -63,7 +63,7 @@ pub(crate) enum Failure {
     OrderTimedOut { id: u64, agent: String, seconds: f64 },
     #[error("interrupted; command {id} of {agent} stays given")]
     OrderInterrupted { id: u64, agent: String },
-    #[error("the broker no longer has the events that tell what became of command {id} of {agent}")]
+    #[error("the broker no longer has the events that show the outcome of command {id} of {agent}")]
     OrderMissed { id: u64, agent: String },
     #[error("turn {turn} of {agent} has not ended after {seconds} s; {agent} stays stopped")]
     StopTimedOut { agent: String, turn: u64, seconds: f64 },
@@ -185,7 +185,7 @@ impl Failure {
             Self::TimedOut { mutation: true, .. } => {
                 Some("it may still carry this out: look before you repeat it; --timeout waits longer".to_owned())
             }
-            Self::TimedOut { mutation: false, .. } => Some("`hivectl status` tells how it is; --timeout waits longer".to_owned()),
+            Self::TimedOut { mutation: false, .. } => Some("`hivectl status` shows how it is; --timeout waits longer".to_owned()),
             Self::ToOneself | Self::BadRecipient { .. } => {
                 Some("`hivectl agents` lists who there is; `*` is everyone".to_owned())
             }
@@ -194,7 +194,7 @@ impl Failure {
             Self::NotInInbox { .. } => Some("`hivectl inbox --all` lists what was there".to_owned()),
             Self::NoDeadLetter { .. } => Some("`hivectl dead-letters` lists them".to_owned()),
             Self::SeveralDeadLetters { .. } => Some("say whose with --agent NAME".to_owned()),
-            Self::NoTerminal => Some("`hivectl status --json` tells programs what needs attention".to_owned()),
+            Self::NoTerminal => Some("`hivectl status --json` lists for programs what needs attention".to_owned()),
             Self::NoAnswer { id } => Some(format!(
                 "give a text, `-` to read it from stdin, or --choice; `hivectl questions show {id}` shows what is offered"
             )),
@@ -210,7 +210,7 @@ impl Failure {
             }
             Self::OrderTimedOut { agent, .. } | Self::OrderInterrupted { agent, .. } | Self::OrderMissed { agent, .. } => {
                 Some(format!(
-                    "`hivectl events --agent {agent}` tells what becomes of it; `hivectl agent show {agent}` what its harness does"
+                    "`hivectl events --agent {agent}` shows what becomes of it; `hivectl agent show {agent}` what its harness does"
                 ))
             }
             Self::StopTimedOut { agent, .. } | Self::StopInterrupted { agent, .. } => Some(format!(
@@ -220,7 +220,7 @@ impl Failure {
             Self::NoTurn { agent: Some(agent) } => Some(format!("`hivectl turn show {agent} --follow` waits for its first one")),
             Self::NoTurn { agent: None } => Some("`hivectl send AGENT TEXT` wakes one".to_owned()),
             Self::LoginNeedsTerminal => Some("run it by hand, in a terminal; a key in the environment needs no login".to_owned()),
-            Self::LoginLost(_) => Some("`hivectl status` tells whether the broker is back; then begin anew".to_owned()),
+            Self::LoginLost(_) => Some("`hivectl status` shows whether the broker is back; then begin anew".to_owned()),
             Self::NotLoggedIn { agent, .. } => Some(format!("`hivectl login {agent}` begins anew")),
             Self::Explained { hint, .. } => hint.clone(),
             Self::Runtime(_) => Some("is there memory, and room for a process (`ulimit -u`)? then try again".to_owned()),
@@ -253,7 +253,7 @@ fn hint_of_code(code: Code) -> &'static str {
     }
     let lost = matches!(code, Code::Unavailable | Code::Unknown | Code::Cancelled);
     if lost {
-        "`hivectl status` tells whether the broker is back"
+        "`hivectl status` shows whether the broker is back"
     } else {
         "`hivectl doctor` looks for what is wrong"
     }
@@ -274,7 +274,7 @@ fn hint_of_reason(reason: Reason, status: &Status) -> String {
         Reason::ReminderNotFound => "`hivectl reminders --all` lists them",
         Reason::TurnNotFound => "`hivectl turn list` lists them",
         Reason::CommandNotFound | Reason::LoginNotFound => {
-            "`hivectl events` tells what became of it"
+            "`hivectl events` shows what became of it"
         }
         Reason::RequestIdReused => "run the command again; it makes a new request id",
         Reason::AgentExists => "`hivectl agent show NAME` shows it",
@@ -319,9 +319,9 @@ fn hint_of_reason(reason: Reason, status: &Status) -> String {
             return again(status).unwrap_or_else(|| "try again in a while".to_owned());
         }
         Reason::StorageFull | Reason::StorageUnavailable => {
-            let tells = "`hivectl status` tells what is wrong with the database";
+            let hint = "`hivectl status` shows what is wrong with the database";
             return again(status)
-                .map_or_else(|| tells.to_owned(), |again| format!("{again}; {tells}"));
+                .map_or_else(|| hint.to_owned(), |again| format!("{again}; {hint}"));
         }
         Reason::Internal => "the broker's log has the details",
         Reason::FieldInvalid | Reason::StatusTooLong => {

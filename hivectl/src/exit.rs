@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_never_ends_well() {
+    fn a_refusal_never_exits_with_zero() {
         for reason in Reason::ALL {
             assert_ne!(of_reason(*reason), Exit::Ok, "{reason}");
             assert_eq!(

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_is_read_than_the_bound_however_much_there_is() {
+    async fn a_read_stops_at_its_limit() {
         assert_eq!(read_up_to(1).await, (vec![0], 1));
         assert_eq!(read_up_to(5).await, (vec![0, 1, 2, 3, 4], 3));
         assert_eq!(read_up_to(6).await.1, 3);

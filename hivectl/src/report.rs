@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_tells_sentence_reason_and_what_helps() {
+    fn a_refusal_shows_message_reason_and_hint() {
         let status = hive_proto::status::refusal(
             Reason::AgentNotFound,
             "there is no agent `bbo`; did you mean `bob`?",
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_without_a_reason_of_the_broker_tells_what_helps() {
+    fn an_error_without_a_reason_of_the_broker_shows_a_hint() {
         let io = || io::Error::other("broken");
         let path = PathBuf::from("/nowhere");
         for failure in [
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_is_told_where_it_helps() {
+    fn a_retry_delay_is_shown_where_it_helps() {
         let wait = Some(std::time::Duration::from_millis(1500));
         let status =
             hive_proto::status::refusal(Reason::RateLimited, "600 a minute are allowed", wait);

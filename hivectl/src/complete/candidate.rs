@@ -75,13 +75,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_short_and_harmless() {
+    fn a_description_is_short_and_printable() {
         let candidate = Candidate::described(7, "two\nlines \u{1b}[2J\n");
         assert_eq!(
             candidate,
             Candidate { value: "7".to_owned(), about: Some("two⏎lines \\u{1b}[2J".to_owned()) }
         );
-        let long = Candidate::described(7, &"ä".repeat(61)).about.expect("it is told");
+        let long = Candidate::described(7, &"ä".repeat(61)).about.expect("a description");
         assert_eq!(long, format!("{}…", "ä".repeat(59)));
     }
 

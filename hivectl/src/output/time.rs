@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_come_counts_down() {
+    fn a_future_time_counts_down() {
         let now = Timestamp::from_millisecond(NOON).expect("a time");
         let shown = |seconds: i64| until(WallTime(NOON + seconds * 1_000), now, &TimeZone::UTC);
         assert_eq!([shown(-1), shown(0), shown(1), shown(59)], ["now", "now", "in 1 s", "in 59 s"]);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_get_iso_to_the_millisecond() {
+    fn json_times_are_iso_to_the_millisecond() {
         assert_eq!(iso(WallTime(NOON + 7)), "2020-03-01T12:00:00.007Z");
     }
 

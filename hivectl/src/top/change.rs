@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_with_other_words_is_another_change() {
+    fn an_answer_with_another_text_is_another_change() {
         let mut changes = Changes::new("s".to_owned());
         let answer =
             |text: &str| Change::Answer { question: 5, choices: Vec::new(), text: text.to_owned() };

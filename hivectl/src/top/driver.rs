@@ -149,7 +149,7 @@ impl Driver {
             }
         };
         if tokio::time::timeout(QUIT_PATIENCE, reported).await.is_err() {
-            note("the broker has not answered yet; `hivectl events` tells what it did");
+            note("the broker has not answered yet; `hivectl events` shows what it did");
         }
     }
 }

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_grow_over_its_bound() {
+    fn the_log_does_not_exceed_its_limit() {
         let mut field = Field::default();
         assert!(field.insert("ab", 3));
         assert!(!field.insert("ä", 3));

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_and_control_keys_are_told_apart() {
+    fn characters_and_control_keys_are_distinguished() {
         assert_eq!(fed("aä日🐝".as_bytes()), ['a', 'ä', '日', '🐝'].map(Key::Char));
         assert_eq!(
             fed(b"\r\n\t\x7f\x08\x03\x00\x1f"),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_leaves_nothing_behind() {
+    fn an_unknown_sequence_leaves_nothing_behind() {
         for bytes in
             ["\x1b[15~", "\x1b[[A", "\x1b[<0;3;4M", "\x1bd", "\x1bä", "\x1b[?1;2c", "\x1b[I"]
         {

@@ -52,7 +52,7 @@ impl Link {
 
     /// Returns the next report, however long it takes.
     pub(super) async fn next(&mut self) -> Heard {
-        self.heard.recv().await.expect("the listener listens as long as somebody wants to hear")
+        self.heard.recv().await.expect("the listener outlives this receiver")
     }
 }
 

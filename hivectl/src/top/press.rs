@@ -163,7 +163,7 @@ fn act(state: &mut State, letter: char, actions: &mut Vec<Action>) {
         return state.say(Tone::Plain, "there is nothing here");
     };
     let Some(item) = state.hive.find(&name) else {
-        return state.say(Tone::Plain, "it is gone: somebody else was faster");
+        return state.say(Tone::Plain, "it is gone: another client was faster");
     };
     match effect(letter, item) {
         Ok(Effect::Answer(form)) => {

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_has_one_line_even_in_a_ring() {
+    fn every_agent_has_one_line_even_in_a_cycle() {
         assert_eq!(
             drawn(&[("ada", "bob"), ("bob", "ada"), ("cid", "cid")]),
             ["ada", "└ bob", "cid"]

@@ -140,7 +140,7 @@ fn changed(state: &mut State, asked: &Asked, outcome: &Outcome) {
         }
         Outcome::Unknown(why) => {
             let text = format!(
-                "nobody knows ({}?): {why}; press the key again, it is not done twice",
+                "the outcome is unknown ({}?): {why}; press the key again, it is not done twice",
                 change.describe().done
             );
             state.say(Tone::Bad, text);

@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_park_that_ends_with_a_login_is_told_from_others() {
+    fn a_park_that_ends_with_a_login_differs_from_others() {
         let parked = |cause: v1::TurnOutcome| {
             Park::from(v1::Park { cause: cause.into(), ..v1::Park::default() })
         };
@@ -336,15 +336,15 @@ mod tests {
     }
 
     #[test]
-    fn the_context_is_told_with_its_share_of_the_window() {
-        let told = |context_tokens, context_window_tokens| {
+    fn the_context_is_shown_with_its_share_of_the_window() {
+        let context = |context_tokens, context_window_tokens| {
             let agent = v1::Agent { context_tokens, context_window_tokens, ..v1::Agent::default() };
             Agent::from(agent).context(&Style::plain())
         };
-        assert_eq!([told(0, 200_000), told(150_000, 0)], ["-", "150000 tokens"]);
+        assert_eq!([context(0, 200_000), context(150_000, 0)], ["-", "150000 tokens"]);
         assert_eq!(
-            [told(150_000, 200_000), told(250_000, 200_000)]
-                .map(|told| told.replace(" tokens", "")),
+            [context(150_000, 200_000), context(250_000, 200_000)]
+                .map(|context| context.replace(" tokens", "")),
             ["150000 of 200000 (75 %)", "250000 of 200000 (125 %)"]
         );
     }

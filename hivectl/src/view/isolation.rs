@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_accepted_needs_no_attention() {
+    fn an_accepted_level_needs_no_attention() {
         let (not_isolated, partly_isolated) = (names(&["ada", "bob"]), names(&["cy", "di"]));
         let lines = |accepted: &[String]| {
             let found = Lacking {

@@ -134,19 +134,19 @@ fn arguments(input: &Value) -> String {
 
 /// Returns input of the model: results of tools, and notes of claude or the harness.
 fn of_user(event: &Value) -> Vec<Said> {
-    let told = |text: &str| {
-        let told = shortened(text);
-        (!told.is_empty()).then(|| Said { mark: "   ", ..Said::cut(Tone::Faint, told) })
+    let rendered = |text: &str| {
+        let rendered = shortened(text);
+        (!rendered.is_empty()).then(|| Said { mark: "   ", ..Said::cut(Tone::Faint, rendered) })
     };
     match event.pointer("/message/content") {
-        Some(Value::String(text)) => told(text).into_iter().collect(),
+        Some(Value::String(text)) => rendered(text).into_iter().collect(),
         Some(Value::Array(parts)) => parts
             .iter()
             .filter_map(|part| {
                 if text(part, "type") == "tool_result" {
                     Some(result(part))
                 } else {
-                    told(text(part, "text"))
+                    rendered(text(part, "text"))
                 }
             })
             .collect(),
@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn claudes_lines_are_told_in_words() {
+    fn the_lines_of_claude_are_rendered_as_text() {
         let long = (1..=200).map(|number| format!("line {number}")).collect::<Vec<_>>().join("\\n");
         let lines = [
             r#"{"type":"system","subtype":"init","model":"opus","session_id":"b1d8","tools":["Read","Edit"],"mcp_servers":[{"name":"hive","status":"connected"},{"name":"tracker","status":"failed"}]}"#.to_owned(),
@@ -316,22 +316,22 @@ mod tests {
             r#"{"type":"result","subtype":"success","is_error":false,"result":"Done\nand gone"}"#.to_owned(),
             r#"{"type":"novelty","subtype":"blue"}"#.to_owned(),
         ];
-        let mut told = Vec::new();
+        let mut rendered = Vec::new();
         for line in &lines {
             for Said { tone, mark, text, whole: _ } in
                 said(line, &Style::plain()).expect("an event")
             {
-                told.push(format!("{:6}{mark}{text}", format!("{tone:?}").to_lowercase()));
+                rendered.push(format!("{:6}{mark}{text}", format!("{tone:?}").to_lowercase()));
             }
         }
-        let told = told
+        let rendered = rendered
             .join("\n")
             .replace(&Style::plain().time(Some(WallTime(1_583_067_600_000))), "TIME");
-        insta::assert_snapshot!(told);
+        insta::assert_snapshot!(rendered);
     }
 
     #[test]
-    fn what_is_no_event_is_none() {
+    fn an_input_that_is_no_event_is_ignored() {
         for line in ["no JSON", "", "7", "[]", "{}", r#"{"type":7}"#] {
             assert!(said(line, &Style::plain()).is_none(), "{line}");
         }

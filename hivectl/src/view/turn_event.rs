@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_to_people_is_left_out() {
+    fn lines_without_content_are_left_out() {
         let tokens = r#"{"type":"system","subtype":"thinking_tokens","estimated_tokens":2}"#;
         assert_eq!(event(v1::TurnEventStream::Stdout, tokens).render(&Style::plain()), None);
     }

@@ -84,7 +84,7 @@ async fn a_backup_is_a_private_file_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn programs_are_told_the_path_the_size_and_the_time_it_took() {
+async fn json_has_the_path_the_size_and_the_duration() {
     let ((hive, database), target) = (hive(), Target::new());
     let ran = hive.run(&["backup", &target.path, "--json"]).await;
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
@@ -128,7 +128,7 @@ async fn an_incomplete_backup_is_a_failure_and_no_file() {
     let output = ran.err.replace(&format!("{came} of {all}"), "2000 of 3500");
     insta::assert_snapshot!(output, @r"
     error: the backup is incomplete: 2000 of 3500 bytes came
-    hint: nothing of it was kept; `hivectl status` tells whether the broker is back
+    hint: nothing of it was kept; `hivectl status` shows whether the broker is back
     ");
     assert_eq!(target.names(), [] as [&str; 0]);
     std::fs::write(&target.path, "yesterday's").expect("a file");
@@ -144,7 +144,7 @@ async fn an_incomplete_backup_is_a_failure_and_no_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_interrupts_it_leaves_nothing_behind() {
+async fn an_interrupt_leaves_nothing_behind() {
     let (hive, target) = (Hive::empty(), Target::new());
     hive.react(Reaction::Stall);
     let child = hive.spawn(&["backup", &target.path]);
@@ -214,7 +214,7 @@ async fn a_reader_that_goes_away_has_no_backup() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_sits_at_a_terminal_sees_how_far_it_is_and_in_the_end_nothing_of_it() {
+async fn a_terminal_shows_progress_and_clears_it_at_the_end() {
     let (hive, target, terminal) = (Hive::empty(), Target::new(), Terminal::open());
     let mut command = hive.hivectl(&["backup", &target.path, "--json"]);
     let child = command.stderr(terminal.side()).spawn().expect("the binary runs");

@@ -95,7 +95,7 @@ async fn names_are_completed_wherever_an_agent_can_stand() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ids_are_told_with_what_they_are() {
+async fn ids_are_offered_with_a_description() {
     let hive = Hive::start().await;
     let mut output = String::new();
     for line in [
@@ -235,7 +235,7 @@ async fn a_line_that_makes_no_sense_is_no_error() {
     let ran =
         ran(hivectl(nowhere).env("COMPLETE", "tcsh").output().await.expect("the binary runs"));
     assert_eq!((ran.code, ran.out.as_str()), (2, ""));
-    assert!(ran.err.contains("unknown shell `tcsh`"), "who sets it up is told: {}", ran.err);
+    assert!(ran.err.contains("unknown shell `tcsh`"), "the error lists no reason: {}", ran.err);
 }
 
 #[tokio::test]

@@ -74,14 +74,14 @@ async fn examined(hive: &Hive) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hive_with_troubles_is_told_with_what_to_do() {
+async fn findings_of_a_hive_come_with_a_remedy() {
     let hive = Hive::in_trouble().await;
     insta::assert_snapshot!(examined(&hive).await);
     assert!(hive.changes().is_empty(), "who looks changes nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sick_broker_is_told_with_what_to_do() {
+async fn findings_of_a_broker_come_with_a_remedy() {
     let hive = Hive::since(NOON, "");
     hive.edit("GetBrokerStatus", |status: &mut Response<GetBrokerStatusResponse>| {
         let noon = "Sun, 01 Mar 2020 12:00:00 GMT".parse().expect("text");
@@ -112,7 +112,7 @@ async fn where_all_is_well_it_ends_with_0() {
 }
 
 #[tokio::test]
-async fn without_a_broker_it_tells_what_the_host_tells() {
+async fn without_a_broker_the_checks_of_the_host_are_shown() {
     let dir = directory();
     let socket = Path::new("/nonexistent/hived.sock");
     program(&dir.path().join("bin"), "claude", "echo it is broken >&2; exit 3");
@@ -166,7 +166,7 @@ async fn a_socket_that_is_none_or_open_to_all_is_a_problem() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn programs_get_an_array_of_checks() {
+async fn json_is_an_array_of_checks() {
     let (hive, dir) = (Hive::in_trouble().await, directory());
     let ran = doctor(&hive.socket(), dir.path(), &["--json"]).await;
     assert_eq!((ran.code, ran.err.as_str()), (8, ""));

@@ -112,7 +112,7 @@ async fn types(dialogue: &Dialogue, served: &mut Served, text: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_go_to_the_dialogue_and_its_end_is_told() {
+async fn keys_go_to_the_dialogue_and_its_end_is_reported() {
     let (_hive, dialogue, mut served) = asked().await;
     let terminal = served.wanted.terminal.as_ref().expect("it says on what");
     assert_eq!((terminal.rows, terminal.columns), (24, 80));
@@ -151,7 +151,7 @@ async fn exit_1_a_dialogue_that_ends_without_a_login_says_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_size_is_told() {
+async fn a_new_terminal_size_is_sent() {
     let (_hive, dialogue, mut served) = asked().await;
     dialogue.terminal.resize(50, 132);
     dialogue.signal(Signal::WINCH);
@@ -165,7 +165,7 @@ async fn a_new_size_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_key_leaves_and_the_other_side_is_told() {
+async fn one_key_leaves_and_the_other_side_is_notified() {
     for key in ["\u{1d}", "\u{1b}[93;5u"] {
         let (_hive, dialogue, mut served) = asked().await;
         dialogue.terminal.types(key);
@@ -200,7 +200,7 @@ async fn signals_and_a_connection_that_breaks_give_the_terminal_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refusals_tell_what_helps_and_leave_the_terminal_alone() {
+async fn refusals_show_a_hint_and_leave_the_terminal_alone() {
     let (hive, _dialogue, _served) = asked().await;
     let mut output = String::new();
     for agent in ["bbo", "bob", "ada"] {
@@ -224,5 +224,5 @@ async fn exit_2_without_a_terminal_on_both_sides() {
             "error: `login` is a dialogue, and needs a terminal on stdin and on stdout\nhint: ",
         );
     }
-    assert!(hive.changes().is_empty(), "nobody is asked");
+    assert!(hive.changes().is_empty(), "no question was shown");
 }

@@ -11,7 +11,7 @@ use super::play::Player;
 use super::run::{assert_contains, assert_ends, ended, signal};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waits_is_told_what_goes_on_and_that_it_is_done() {
+async fn a_wait_reports_progress_and_completion() {
     let mut hive = Hive::attended("[agents.ada]").await;
     let mut orders = Vec::new();
     let mut turns = Vec::new();
@@ -56,7 +56,7 @@ async fn who_waits_is_told_what_goes_on_and_that_it_is_done() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn programs_get_one_object_when_it_is_done() {
+async fn json_is_one_object_at_the_end() {
     let mut hive = Hive::attended("[agents.ada]").await;
     let child = hive.spawn(&["turn", "compact", "ada", "--json", "--wait"]);
     let (command, _) = hive.ada().order().await;
@@ -71,7 +71,7 @@ async fn programs_get_one_object_when_it_is_done() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn exit_1_what_the_harness_refuses_is_told_in_its_words() {
+async fn exit_1_a_refusal_of_the_harness_is_reported() {
     let mut hive = Hive::attended("[agents.ada]").await;
     let child = hive.spawn(&["turn", "compact", "ada", "--wait"]);
     let (command, _) = hive.ada().order().await;
@@ -96,7 +96,7 @@ async fn exit_6_what_takes_too_long_stays_given() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_interrupts_the_waiting_is_told_that_it_stays_given() {
+async fn an_interrupted_wait_reports_that_the_command_remains() {
     let mut hive = Hive::attended("[agents.ada]").await;
     let mut child = hive.spawn(&["turn", "restart", "ada", "--wait"]);
     let (command, _) = hive.ada().order().await;

@@ -51,7 +51,7 @@ async fn a_question_may_come_from_stdin_and_its_answer_goes_to_stdout() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waits_for_an_answer_waits_out_a_broker_that_goes_away() {
+async fn a_wait_for_an_answer_survives_a_restart_of_the_broker() {
     let mut hive = Hive::start().await;
     let mut child = hive.spawn(&["ask", "ada", "Done?", "--wait"]);
     let mut err = BufReader::new(child.stderr.take().expect("stderr is a pipe")).lines();
@@ -145,7 +145,7 @@ async fn an_answer_may_come_from_stdin() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn somebody_at_a_terminal_is_asked() {
+async fn a_terminal_is_prompted_for_the_answer() {
     let hive = Hive::start().await;
     let ran = answer(&hive, "37", "2\n").await;
     insta::assert_snapshot!(hive.output(&ran));
@@ -185,7 +185,7 @@ async fn nothing_typed_answers_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_asked_about_what_is_closed_or_unknown() {
+async fn a_closed_or_unknown_question_opens_no_prompt() {
     let hive = Hive::start().await;
     let ran = answer(&hive, "41", "1\n").await;
     assert_eq!((ran.code, ran.out.as_str()), (5, ""));

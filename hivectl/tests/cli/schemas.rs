@@ -163,10 +163,10 @@ const FURTHER: [&[&str]; 9] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_printed_fits_its_schema() {
     let mut schemas = Schemas::read();
-    let (mut hive, nobody) = (Hive::start().await, Hive::empty());
+    let (mut hive, empty) = (Hive::start().await, Hive::empty());
     let looks = LOOKS.into_iter().chain(STATS).chain(FURTHER);
     for args in looks.clone().chain(CHANGES) {
-        let ran = nobody.run(&[args, &["--json"]].concat()).await;
+        let ran = empty.run(&[args, &["--json"]].concat()).await;
         // What asks first is refused without a terminal.
         assert!(ran.code != 2 || ran.err.contains("--yes"), "{args:?}: {}", ran.err);
         schemas.check(args, &ran.out);

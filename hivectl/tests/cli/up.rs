@@ -199,7 +199,7 @@ async fn a_hive_comes_up_and_is_drained_harness_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_dies_is_started_again() {
+async fn a_process_that_dies_is_started_again() {
     let mut stage = Stage::set(OBEDIENT, OBEDIENT);
     let (mut up, _broker, hived, hive) = stage.hive().await;
     kill_process(hive, Signal::KILL).expect("it runs");
@@ -227,7 +227,7 @@ async fn a_second_interrupt_ends_everything_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broker_that_ends_at_once_is_told_with_its_last_words() {
+async fn a_broker_that_exits_at_once_is_reported_with_its_last_output() {
     let stage = Stage::set("echo 'the database is from the future' >&2; exit 3", OBEDIENT);
     let (code, said) = stage.up().ends().await;
     assert_eq!(code, 1, "{said}");
@@ -257,7 +257,7 @@ echo "$HIVE_LABEL $own, sees" run/agents/*/settings/extra* > "$PIPE"
 sleep 1000 & wait"#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agents_own_servers_are_told_to_its_harness_alone() {
+async fn an_agents_own_servers_are_passed_to_its_harness_only() {
     let agents = "[agents.ada]\nextra_mcp_servers.clock = { command = \"clock\", env = { KEY = \"k\" } }\n[agents.bob]";
     let mut stage = Stage::with(agents, OBEDIENT, EQUIPPED);
     let mut up = stage.up();

@@ -45,7 +45,7 @@ impl From<BackupError> for Failure {
             E::NoRoomForJson => (Exit::Usage, Some("leave out --json, or name a file")),
             E::Incomplete { .. } => (
                 Exit::Failure,
-                Some("nothing of it was kept; `hivectl status` tells whether the broker is back"),
+                Some("nothing of it was kept; `hivectl status` shows whether the broker is back"),
             ),
             E::Interrupted => (Exit::Failure, None),
         };

@@ -32,8 +32,7 @@ pub(super) async fn all(reached: &Reached, style: &Style, list: &mut List) {
     if *storage_ok {
         list.ok("storage", "the database can be written");
     } else {
-        let next =
-            "make room on its disk, or see to the disk; hived goes on by itself once it can write";
+        let next = "make room on its disk, or repair the disk; hived continues by itself once it can write";
         list.problem("storage", format!("the database cannot be written: {storage_error}"), next);
     }
     if *draining {
@@ -85,7 +84,7 @@ fn clock(theirs: Option<Timestamp>, ours: Timestamp, newest: Option<WallTime>, l
         return list.warning(NAME, sentence, NEXT);
     }
     if theirs.is_none() {
-        return list.not_checked(NAME, "the broker does not tell the time");
+        return list.not_checked(NAME, "the broker does not report the time");
     }
     list.ok(NAME, "the broker's clock and this one agree");
 }

@@ -65,7 +65,7 @@ fn judge<T>(
 ) {
     match answer {
         Ok(answer) => check(list, answer),
-        Err(failure) => list.failure(name, &failure, "`hivectl status` tells how the broker is"),
+        Err(failure) => list.failure(name, &failure, "`hivectl status` shows how the broker is"),
     }
 }
 
@@ -101,7 +101,7 @@ fn check_agents(agents: &[Agent], style: &Style, list: &mut List) {
                 (
                     State::Problem,
                     format!(
-                        "`hivectl login {name}` logs claude in; a key does too, `hivectl up --help` tells how"
+                        "`hivectl login {name}` logs claude in; a key does too, `hivectl up --help` explains how"
                     ),
                 )
             } else if park.until_time.is_some() {

@@ -46,7 +46,7 @@ pub(super) fn database(path: &Path, list: &mut List) {
         }
         Err(errno) => list.not_checked(
             "disk",
-            format!("the disk of {} does not tell its room: {errno}", dir.display()),
+            format!("the disk of {} does not report its free space: {errno}", dir.display()),
         ),
     }
 }

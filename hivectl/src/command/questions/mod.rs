@@ -96,10 +96,10 @@ impl List {
     /// Returns the filter. Without any name it selects the questions to the operator.
     fn whose(&self) -> Whose {
         let named = |name: &Option<String>| name.clone().unwrap_or_default();
-        let nobody = !self.all && self.asker.is_none() && self.target.is_none();
+        let by_default = !self.all && self.asker.is_none() && self.target.is_none();
         Whose {
             asker: named(&self.asker),
-            target: if nobody { OPERATOR.to_owned() } else { named(&self.target) },
+            target: if by_default { OPERATOR.to_owned() } else { named(&self.target) },
         }
     }
 }

@@ -21,13 +21,13 @@ use crate::view::done::Done;
 /// Help on --wait below the options of each command.
 pub(crate) const AFTER_HELP: &str = "\
 The command is on the broker's disk when this ends well, and is carried out as soon as the harness can: a harness that is away does it when it is back. \
-With --wait the exit code tells what became of it: 0 done, 1 refused by the harness; 6 where it is not done within --timeout, and 1 after Ctrl-C, and \
+With --wait the exit code shows the outcome: 0 done, 1 refused by the harness; 6 where it is not done within --timeout, and 1 after Ctrl-C, and \
 then the command stays given. A restart of the broker is waited out.";
 
 /// Help on --wait for a command that has nothing to wait for.
 const NEW_SESSION_HELP: &str = "\
 The command is on the broker's disk when this ends well. It holds from the agent's next turn on, which begins when there is mail for it; a turn that runs goes \
-on as it is. So this ends at once, also with --wait; `hivectl events` tells when the fresh conversation has begun.";
+on as it is. So this ends at once, also with --wait; `hivectl events` shows when the fresh conversation has begun.";
 
 /// The harness that gets a command.
 #[derive(Args, Debug)]
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_tells_of_its_own_command_only() {
+    fn an_event_reports_its_own_command_only() {
         assert_eq!(parse_ending("command 30: done", 30), Some(Ending::Done));
         assert_eq!(
             parse_ending("command 30: refused: too late: it ended", 30),

@@ -188,8 +188,9 @@ mod tests {
         std::fs::create_dir(root.join("bin")).expect("a directory");
         symlink("../lib/tool/bin/cli.js", root.join("bin/tool")).expect("a link");
         symlink("../versions/9/node", root.join("bin/node")).expect("a link");
-        let (path, apart, nobody) = (root.join("bin"), [root.join("home")], AgentsWrite::default());
-        let lookup = lookup(&path, &apart, &nobody);
+        let (path, apart, no_agents) =
+            (root.join("bin"), [root.join("home")], AgentsWrite::default());
+        let lookup = lookup(&path, &apart, &no_agents);
         let node = root.join("versions/9/node");
         let by_real_path =
             [file(root.join("lib/tool")), (root.join("bin/node"), Some(node.clone())), file(node)];
@@ -207,8 +208,8 @@ mod tests {
         put(&root.join("venv/pyvenv.cfg"), "");
         std::fs::create_dir(root.join("venv/bin")).expect("a directory");
         symlink("../../python3.11", root.join("venv/bin/python3")).expect("a link");
-        let nobody = AgentsWrite::default();
-        let lookup = lookup(Path::new(""), &[], &nobody);
+        let no_agents = AgentsWrite::default();
+        let lookup = lookup(Path::new(""), &[], &no_agents);
         let wanted = [file(root.join("venv")), file(root.join("python3.11"))];
         assert_eq!(mounts(lookup.needs_as_called(&root.join("venv/bin/python3"))), wanted);
         // A script elsewhere that names it.
@@ -221,15 +222,15 @@ mod tests {
     fn a_home_is_no_package_and_a_program_is_its_file() {
         let dir = tempfile::tempdir().expect("a directory");
         let home = dir.path().canonicalize().expect("a path").join("home");
-        let nobody = AgentsWrite::default();
+        let no_agents = AgentsWrite::default();
         put(&home.join("package.json"), "{}");
         put(&home.join("bin/tool"), "#!/bin/sh\n");
         let apart = std::slice::from_ref(&home);
-        let shown = mounts(lookup(Path::new(""), apart, &nobody).needs(&home.join("bin/tool")));
+        let shown = mounts(lookup(Path::new(""), apart, &no_agents).needs(&home.join("bin/tool")));
         assert_eq!(shown[0], file(home.join("bin/tool")));
         put(&home.join("bin/elf"), "\x7fELF");
         assert_eq!(
-            mounts(lookup(Path::new(""), &[], &nobody).needs(&home.join("bin/elf"))),
+            mounts(lookup(Path::new(""), &[], &no_agents).needs(&home.join("bin/elf"))),
             [file(home.join("bin/elf"))]
         );
     }

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_settings_name_is_shared_with_who_writes_there() {
+    fn a_path_in_settings_is_shared_with_its_writers() {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path().canonicalize().expect("a path");
         for name in ["project/market", "own"] {

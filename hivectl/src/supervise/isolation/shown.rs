@@ -182,9 +182,9 @@ fn forbidden(confined: &Confined) -> Forbidden {
             words.iter().skip(1).map(|word| plan.base.join(word)).filter(|file| *file != plan.base);
         all.extend(program.into_iter().chain(files).map(|file| (NOTIFY, file)));
     }
-    let nobody = AgentsWrite::default();
+    let no_agents = AgentsWrite::default();
     let apart = apart(plan);
-    let lookup = Lookup { path: &path, apart: &apart, agents_write: &nobody };
+    let lookup = Lookup { path: &path, apart: &apart, agents_write: &no_agents };
     let mut packages = Vec::new();
     for (what, program) in all.clone() {
         for shown in lookup.needs_as_called(&program) {
@@ -205,7 +205,7 @@ fn forbidden(confined: &Confined) -> Forbidden {
     // it.
     let real = |path: PathBuf| match HostPath::follow(&path) {
         Ok(found) => found.all_paths().collect(),
-        Err(_) => vec![HostPath::would_be(&path, &nobody)],
+        Err(_) => vec![HostPath::would_be(&path, &no_agents)],
     };
     let written = all
         .into_iter()

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_pipe_drops_lines_and_blocks_nobody() {
+    async fn a_full_pipe_drops_lines_and_does_not_block() {
         let dir = tempfile::tempdir().expect("a directory");
         let (writer, log) =
             Log::start(open(&dir.path().join("log")).expect("a file")).expect("a pipe");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_log_that_grows_beyond_its_bound_starts_again() {
+    async fn a_log_that_exceeds_its_limit_starts_again() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("log");
         let file = open(&path).expect("a file");

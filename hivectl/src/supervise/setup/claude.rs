@@ -107,7 +107,7 @@ impl Claude {
                     display_path(&self.program)
                 ));
                 note(
-                    "    For the real one install Claude Code and export a key; `hivectl up --help` tells more.",
+                    "    For the real one install Claude Code and export a key; `hivectl up --help` explains more.",
                 );
             }
             None => note(&format!("claude: {}", self.program.display())),

@@ -60,7 +60,7 @@ fn a_letter_that_means_nothing_on_a_row_says_where_it_does() {
 }
 
 #[test]
-fn what_is_asked_about_is_done_by_y_and_left_by_n_and_by_nothing_else() {
+fn only_y_confirms_and_only_n_declines() {
     let mut state = full((80, 24));
     go(&mut state, 1, 0);
     assert_eq!(chars(&mut state, "xdj "), [], "only y and n are an answer");
@@ -116,7 +116,7 @@ fn what_was_written_is_kept_where_it_was_not_sent_or_refused() {
 }
 
 #[test]
-fn a_change_whose_outcome_nobody_knows_is_repeated_under_its_request_id() {
+fn a_change_of_unknown_outcome_is_repeated_under_its_request_id() {
     let mut state = full((80, 24));
     go(&mut state, 1, 0);
     let redrive = settle(Settlement::Redrive, "bob", 12);

@@ -6,7 +6,7 @@ use super::super::hive::Reading;
 use super::*;
 
 #[test]
-fn what_waits_and_what_is_stuck_stands_above_the_agents() {
+fn attention_items_are_listed_above_the_agents() {
     insta::assert_snapshot!(shown(&full((80, 24))));
 }
 
@@ -30,7 +30,7 @@ fn a_screen_that_is_too_small_says_so() {
 }
 
 #[test]
-fn nothing_waits_in_a_quiet_hive() {
+fn a_quiet_hive_has_empty_lists() {
     let mut state = empty((60, 12));
     insta::assert_snapshot!("before_it_was_read", shown(&state));
     let status = GetBrokerStatusResponse {
@@ -157,7 +157,7 @@ fn an_answer_has_options_and_a_text() {
 }
 
 #[test]
-fn a_question_that_closes_while_somebody_answers_it_is_said_in_the_form() {
+fn the_form_shows_that_its_question_was_closed() {
     let mut state = full((80, 24));
     chars(&mut state, "ayes");
     update(
@@ -182,7 +182,7 @@ impl Cursor for TestBackend {
 }
 
 #[test]
-fn what_cannot_be_taken_back_is_asked_about() {
+fn irreversible_changes_are_confirmed_first() {
     let mut state = full((80, 24));
     press(&mut state, &[Key::Tab]);
     chars(&mut state, "x");

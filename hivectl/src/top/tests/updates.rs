@@ -23,7 +23,7 @@ fn parts(parts: &[Part]) -> Vec<Action> {
 }
 
 #[test]
-fn all_is_read_when_the_broker_is_heard() {
+fn everything_is_read_when_the_broker_answers() {
     let mut state = empty((80, 24));
     let all = Wanted { parts: Part::ALL.into(), holders: BTreeSet::new(), search_holders: true };
     assert_eq!(update(&mut state, Event::Linked, at(0)), [Action::Read(all)]);
@@ -55,7 +55,7 @@ fn only_what_may_have_changed_is_read() {
 }
 
 #[test]
-fn who_holds_something_is_asked_for_it_and_after_a_gap_everybody_is() {
+fn holders_are_read_again_and_after_a_gap_every_agent() {
     let mut state = full((80, 24));
     let Some(Action::Read(wanted)) =
         happened(&mut state, EventKind::DeliveryHeld, "bob", 1000).pop()

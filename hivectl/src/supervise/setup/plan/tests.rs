@@ -11,7 +11,7 @@ fn plan(dir: &Path, text: &str) -> Result<Plan, UpError> {
 }
 
 #[test]
-fn what_the_configuration_does_not_say_lies_below_the_hives_directory() {
+fn paths_default_to_the_directory_of_the_hive() {
     let dir = tempfile::tempdir().expect("a directory");
     let root = dir.path().canonicalize().expect("a path");
     let plan =
@@ -99,7 +99,7 @@ fn what_an_agent_has_left_in_its_directories_concerns_its_own_start_only() {
 }
 
 #[test]
-fn a_link_of_an_agents_does_not_make_links_of_the_operators_suspect() {
+fn a_link_of_an_agent_does_not_make_links_of_the_operator_suspect() {
     let dir = tempfile::tempdir().expect("a directory");
     let root = dir.path().canonicalize().expect("a path");
     std::fs::create_dir(root.join("own")).expect("a directory");
