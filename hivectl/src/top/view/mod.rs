@@ -31,7 +31,7 @@ pub(crate) fn view(state: &State, now: Now, frame: &mut Frame<'_>) {
         (Some(Dialog::Help), _) => dialog::help(&mut canvas, body),
         (Some(Dialog::Answer(form)), _) => cursor = dialog::answer(&mut canvas, form, body),
         (Some(Dialog::Confirm(_)) | None, Some(shown)) => {
-            details::details(&mut canvas, shown, body)
+            details::details(&mut canvas, shown, body);
         }
         (Some(Dialog::Confirm(_)) | None, None) => panes::panes(&mut canvas, state, now, body),
     }
