@@ -10,7 +10,7 @@ use rustix::process::Pid;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-/// Tells of a child, and of a process that has left the tree; then waits.
+/// Prints a child, and a process that has left the tree; then waits.
 const SCRIPT: &str = "sleep 1000 & echo $!; (setsid bash -c 'echo $$; exec sleep 1000' &); wait";
 
 fn start(script: &str, mark: Option<&str>) -> Child {
@@ -26,8 +26,8 @@ fn pid(child: &Child) -> i32 {
     i32::try_from(child.id().expect("it runs")).expect("a number")
 }
 
-/// The two processes that the script tells of.
-async fn told(child: &mut Child) -> (i32, i32) {
+/// Reads the two processes that the script prints.
+async fn printed(child: &mut Child) -> (i32, i32) {
     let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
     let mut next =
         async || lines.next_line().await.expect("text").expect("a line").parse().expect("a number");
@@ -39,7 +39,7 @@ fn lives(pid: i32) -> bool {
 }
 
 #[tokio::test]
-async fn leftovers_of_a_turn_end_and_tasks_and_what_is_kept_go_on() {
+async fn leftovers_of_a_turn_end_and_tasks_and_kept_processes_go_on() {
     let mut before = start("sleep 1000", None);
     let family = Family::found().expect("the subreaper");
     let (task, mut task_child) = family
@@ -51,8 +51,8 @@ async fn leftovers_of_a_turn_end_and_tasks_and_what_is_kept_go_on() {
         })
         .expect("started");
     let mut kept = start(SCRIPT, None);
-    let (task_below, task_stray) = told(&mut task_child).await;
-    let (kept_below, kept_stray) = told(&mut kept).await;
+    let (task_below, task_stray) = printed(&mut task_child).await;
+    let (kept_below, kept_stray) = printed(&mut kept).await;
     let kept_pid = Pid::from_raw(pid(&kept)).expect("a number");
 
     assert_eq!(family.end_strays(&[kept_pid]).await, 0);

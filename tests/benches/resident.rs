@@ -95,8 +95,8 @@ async fn turn(rig: &mut Rig) -> f64 {
     start.elapsed().as_secs_f64() * 1e3
 }
 
-/// A resident claude with nobody around it, but with the same files and servers; its tools act for
-/// an agent without a harness.
+/// A resident claude without a harness or turns, but with the same files and servers. Its tools act
+/// for an agent without a harness.
 struct Bare {
     child: Child,
     stdin: ChildStdin,

@@ -2,9 +2,9 @@
 //! those who send.
 //!
 //! The mail is written into the database directly, because sending a million messages takes long;
-//! the index is then made by the broker itself. `HIVE_BENCH_SEARCH_MESSAGES` sets how many there
-//! are. The cost is measured against a broker that cannot have an index, because something lies in
-//! the way of its file.
+//! the broker itself then makes the index. `HIVE_BENCH_SEARCH_MESSAGES` sets the number of
+//! messages. The cost is measured against a broker that cannot have an index, because a directory
+//! blocks the path of its file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ impl Writer {
     }
 }
 
-/// The word of a rank.
+/// Makes up the word with this rank in the vocabulary.
 fn word(rank: u64) -> String {
     let mut rest = rank.wrapping_mul(7919) % WORDS + WORDS;
     let mut text = String::new();
@@ -231,7 +231,7 @@ async fn upkeep(report: &mut Report) -> anyhow::Result<()> {
     }
     let (mut on, mut off) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS as u64 {
-        // Whoever goes first has the cooler machine.
+        // The first run has the cooler machine, so the order alternates.
         for indexed in if round % 2 == 0 { [true, false] } else { [false, true] } {
             let rig = if indexed { &mut with } else { &mut without };
             let measured = send(rig, round, indexed, &received).await?;

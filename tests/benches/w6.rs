@@ -79,8 +79,8 @@ async fn turn(rig: &mut Rig) {
     watch.kind("a0", EventKind::TurnEnded).await;
 }
 
-/// CPU of a bridge for one turn's calls, in milliseconds: of a run of its own, for inside claude it
-/// cannot be told apart.
+/// Returns the CPU of a bridge for one turn's calls, in milliseconds. The bridge runs alone: inside
+/// claude its CPU cannot be separated.
 async fn bridge_cpu(rig: &Rig) -> anyhow::Result<f64> {
     let runs = 20_u32;
     let own = rustix::process::getpid();

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_cli_is_told_with_the_remedy() {
+    fn a_missing_cli_is_reported_with_the_remedy() {
         let sentence = NotInstalled(default_path()).to_string();
         assert!(
             sentence.contains("2.1.330")

@@ -1,6 +1,6 @@
 //! The generated code in `proto/src/gen` is what the committed `.proto` files give.
 //!
-//! `HIVE_REGENERATE=1 cargo test -p hive-tests --test generated` (or `make gen`) writes it anew.
+//! `HIVE_REGENERATE=1 cargo test -p hive-tests --test generated` (or `make gen`) writes it.
 
 use std::path::{Path, PathBuf};
 

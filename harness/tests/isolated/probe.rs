@@ -125,7 +125,7 @@ impl Sandbox {
     }
 }
 
-fn words(output: &Output) -> String {
+fn stderr_of(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -224,12 +224,12 @@ fn a_mount_of_another_file_than_was_checked_is_an_error() {
             ["--bind".to_owned(), sandbox.path(dir).display().to_string(), "/project".to_owned()]
                 .to_vec();
         let output = sandbox.command("exec /opt/hive probe", &[]).output().expect("it runs");
-        assert_eq!(output.status.code(), Some(code), "{dir}: {}", words(&output));
+        assert_eq!(output.status.code(), Some(code), "{dir}: {}", stderr_of(&output));
         assert_eq!(
-            words(&output).contains("/project is not what `hivectl up` checked"),
+            stderr_of(&output).contains("/project is not what `hivectl up` checked"),
             code != 0,
             "{}",
-            words(&output)
+            stderr_of(&output)
         );
     }
 }
@@ -250,7 +250,7 @@ fn sandboxes_that_do_not_nest_are_a_finding() {
 }
 
 #[test]
-fn a_claude_that_does_not_run_inside_is_an_error_with_its_words() {
+fn a_claude_that_does_not_run_inside_is_an_error_with_its_output() {
     let Some(sandbox) = Sandbox::new() else { return };
     let run = |script: &str| sandbox.command(script, &[]).output().expect("it runs");
     let fails = "printf '#!/bin/sh\\necho no library >&2; exit 5' > /tmp/claude && chmod +x /tmp/claude; exec /opt/hive probe --claude /tmp/claude";
@@ -259,12 +259,16 @@ fn a_claude_that_does_not_run_inside_is_an_error_with_its_words() {
         ("exec /opt/hive probe --claude /no/claude", "cannot run `/no/claude`"),
     ] {
         let output = run(script);
-        assert_eq!(output.status.code(), Some(3), "{}", words(&output));
-        assert!(words(&output).contains(wanted) && output.stdout.is_empty(), "{}", words(&output));
+        assert_eq!(output.status.code(), Some(3), "{}", stderr_of(&output));
+        assert!(
+            stderr_of(&output).contains(wanted) && output.stdout.is_empty(),
+            "{}",
+            stderr_of(&output)
+        );
     }
     let output = run("exec /opt/hive probe --claude /usr/bin/env");
-    assert_eq!(output.status.code(), Some(0), "{}", words(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr_of(&output));
     let output = run(&format!("unset {EXPECTED_ENV}; exec /opt/hive probe"));
     assert_eq!(output.status.code(), Some(1));
-    assert!(words(&output).contains(EXPECTED_ENV), "{}", words(&output));
+    assert!(stderr_of(&output).contains(EXPECTED_ENV), "{}", stderr_of(&output));
 }

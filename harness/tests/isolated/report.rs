@@ -50,13 +50,13 @@ async fn claude_is_fenced_and_its_state_is_below_its_directory() {
 }
 
 #[tokio::test]
-async fn what_was_found_is_reported_once_and_the_descriptor_reaches_nobody() {
+async fn findings_are_reported_once_and_no_child_gets_the_descriptor() {
     let stage = Stage::new();
     std::fs::write(stage.path("hidden"), "").expect("written");
     let (mut report, other) = inherited();
     let number = other.as_raw_fd().to_string();
     let _hive = stage.serve(SHOW, &[(REPORT_FD_ENV, &number)]);
-    let text = told(&mut report).await;
+    let text = report_line(&mut report).await;
     // claude waits for the answer.
     assert!(!stage.path("home/status").exists());
     report.write_all(b"\n").await.expect("it is read");
@@ -81,7 +81,7 @@ async fn a_report_that_is_not_accepted_ends_the_harness_before_claude_starts() {
     let (mut report, other) = inherited();
     let number = other.as_raw_fd().to_string();
     let mut hive = stage.serve(SHOW, &[(REPORT_FD_ENV, &number)]);
-    told(&mut report).await;
+    report_line(&mut report).await;
     drop(report);
     assert_eq!(hive.exit().await.code(), Some(1));
     let log = stage.read("hive.log");
@@ -98,7 +98,7 @@ fn inherited() -> (UnixStream, OwnedFd) {
 }
 
 /// The line that was written.
-async fn told(report: &mut UnixStream) -> String {
+async fn report_line(report: &mut UnixStream) -> String {
     let mut line = String::new();
     BufReader::new(report).read_line(&mut line).await.expect("text");
     line

@@ -117,7 +117,7 @@ fn the_kernel_refuses_what_the_fence_forbids() {
 }
 
 #[test]
-fn user_namespaces_lift_what_concerns_namespaces_and_nothing_else() {
+fn user_namespaces_lift_only_the_limits_on_namespaces() {
     let found = attempted(USER_NAMESPACES, "none");
     for (attempt, (_, errno)) in ATTEMPTS.iter().zip(&found) {
         let is_refused = *errno == libc::EPERM.to_string() || *errno == libc::ENOSYS.to_string();

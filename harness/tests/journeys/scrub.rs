@@ -24,7 +24,7 @@ fn scrub(args: &[&str]) -> Command {
 }
 
 #[test]
-fn keys_do_not_arrive_and_what_is_kept_does() {
+fn keys_are_removed_and_kept_variables_arrive() {
     let output =
         scrub(&["--keep=NOTES_KEY", "--keep", "NOT_SET", "--", "env"]).output().expect("it runs");
     let mut told: Vec<&str> = std::str::from_utf8(&output.stdout).expect("text").lines().collect();
@@ -45,7 +45,7 @@ fn the_program_has_the_same_process_pipes_arguments_and_exit_code() {
 }
 
 #[test]
-fn a_program_that_does_not_run_is_told_with_the_codes_of_a_shell() {
+fn a_program_that_does_not_run_is_reported_with_the_codes_of_a_shell() {
     let dir = tempfile::tempdir().expect("a directory");
     let text = dir.path().join("text");
     std::fs::write(&text, "no program").expect("written");

@@ -116,7 +116,7 @@ async fn a_broker_that_restarts_in_mid_turn_ends_nothing() {
 }
 
 #[tokio::test]
-async fn a_harness_that_is_fenced_kills_its_claude_and_begins_anew() {
+async fn a_fenced_harness_kills_its_claude_and_attaches_again() {
     let stage = Stage::new();
     let _hive = stage.serve(ENDLESS, &[]);
     stage.mail("x").await;
@@ -197,7 +197,7 @@ async fn a_restart_keeps_the_process_and_begins_a_new_session() {
 }
 
 #[tokio::test]
-async fn a_missing_login_is_tried_twice_and_then_waited_for() {
+async fn a_missing_login_is_tried_twice_and_then_awaited() {
     let stage = Stage::new();
     let script = "mkdir -p $HOME/.claude; if [ -e $HOME/.claude/login ]; then well; else fail authentication_failed 401; fi";
     let _hive = stage.serve(script, &[]);
@@ -216,7 +216,7 @@ async fn a_missing_login_is_tried_twice_and_then_waited_for() {
 }
 
 #[tokio::test]
-async fn a_text_that_the_conversation_holds_is_not_given_again() {
+async fn a_text_that_the_conversation_holds_is_not_repeated() {
     let stage = Stage::new();
     let project: String = stage
         .path("state")
@@ -246,7 +246,7 @@ async fn a_text_that_the_conversation_holds_is_not_given_again() {
 }
 
 #[tokio::test]
-async fn a_missing_cli_is_told_and_does_not_crash() {
+async fn a_missing_cli_is_reported_and_does_not_crash() {
     let stage = Stage::new();
     let _hive = stage.serve("", &[("HIVE_CLAUDE", "/no/such/claude")]);
     stage.status(State::Unavailable).await;
@@ -270,7 +270,7 @@ async fn a_second_harness_is_refused_unless_it_takes_over() {
 }
 
 #[tokio::test]
-async fn an_old_cli_is_told() {
+async fn an_old_cli_is_reported() {
     let stage = Stage::new();
     let _hive = stage.serve("", &[("HIVE_CLAUDE_ENV", r#"{"VERSION":"1.0.60"}"#)]);
     stage.mail("x").await;

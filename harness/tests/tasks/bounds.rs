@@ -11,7 +11,7 @@ use tonic::Code;
 use crate::stage::{LONG, Stage, request, seconds};
 
 #[tokio::test]
-async fn more_output_than_is_kept_blocks_nothing_and_its_end_is_told() {
+async fn more_output_than_is_kept_blocks_nothing_and_its_end_is_reported() {
     let mut stage = Stage::with(&["--bash-output-max-mib", "1"]).await;
     let task = stage.done("head -c 5000000 /dev/zero | tr '\\0' x; echo; echo the end").await;
     assert_eq!((task.state(), task.exit_code), (TaskState::Exited, 0));
@@ -44,7 +44,7 @@ async fn as_many_as_may_run_together_and_no_more() {
 }
 
 #[tokio::test]
-async fn without_the_group_nothing_is_run_or_shown_and_what_runs_goes_on() {
+async fn without_the_group_no_task_starts_or_is_shown_and_running_ones_go_on() {
     let mut stage = Stage::new().await;
     let task = stage.run("until [ -e go ]; do sleep 0.01; done", 0).await.expect("taken");
     stage.supervisor.set_allowed(false);

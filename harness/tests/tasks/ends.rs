@@ -8,7 +8,7 @@ use hive_proto::harness_v1::{RunTaskRequest, TaskState};
 use crate::stage::{LONG, Stage, lives, request, seconds, wait_until};
 
 #[tokio::test]
-async fn exit_codes_signals_and_output_are_told() {
+async fn exit_codes_signals_and_output_are_reported() {
     let mut stage = Stage::new().await;
     let task = stage.done("pwd; echo one; echo two >&2; echo three; exit 3").await;
     let state_dir = stage.dir.path().join("state").canonicalize().expect("there");
@@ -64,7 +64,7 @@ async fn a_task_that_ignores_its_end_is_killed_when_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn what_a_command_leaves_running_ends_with_it_wherever_it_fled_to() {
+async fn processes_that_a_command_leaves_end_with_it_wherever_they_fled() {
     let mut stage = Stage::new().await;
     let task = stage
         .done(
@@ -103,7 +103,7 @@ async fn other_processes_are_left_alone() {
 }
 
 #[tokio::test]
-async fn a_task_that_goes_on_can_be_looked_at_and_waited_for() {
+async fn a_running_task_can_be_shown_and_awaited() {
     let mut stage = Stage::new().await;
     let task = stage
         .run("echo begun; until [ -e go ]; do sleep 0.01; done; echo done", 0)

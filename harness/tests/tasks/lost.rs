@@ -28,7 +28,7 @@ async fn host() {
 }
 
 #[tokio::test]
-async fn the_tasks_of_a_killed_harness_are_ended_and_told_of() {
+async fn the_tasks_of_a_killed_harness_are_ended_and_reported() {
     let dir = Arc::new(tempfile::tempdir().expect("a directory"));
     let mut host = Command::new(std::env::current_exe().expect("this program has a path"))
         .args(["--exact", "lost::host", "--ignored"])

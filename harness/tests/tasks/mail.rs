@@ -1,13 +1,14 @@
-//! What the agent is told by mail: what it does not know, once.
+//! Mail to the agent about tasks: each fact that it does not know, once.
 
 use hive_proto::harness_v1::TaskState;
 use tonic::Status;
 
 use crate::stage::{LONG, Stage, request, wait_until};
 
-/// Runs one task in the background to its end, which nobody waits for.
+/// Runs one task in the background to its end, without a call that waits for it.
 async fn ended(stage: &mut Stage, command: &str) -> u64 {
-    // The one before may have left it; one that ends at once would be told by its own answer.
+    // An earlier task may have left it. A task that ends at once would be reported by its own
+    // answer.
     let _ = std::fs::remove_file(stage.path("go"));
     let task = stage
         .run(&format!("until [ -e go ]; do sleep 0.01; done; {command}"), 0)
@@ -19,7 +20,7 @@ async fn ended(stage: &mut Stage, command: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn tasks_that_end_together_are_told_in_one_message() {
+async fn tasks_that_end_together_are_reported_in_one_message() {
     let mut stage = Stage::new().await;
     for command in ["echo first; exit 1", "echo second"] {
         stage
@@ -46,7 +47,7 @@ async fn tasks_that_end_together_are_told_in_one_message() {
 }
 
 #[tokio::test]
-async fn what_was_told_is_not_told_again_and_what_was_not_is() {
+async fn only_unreported_ends_are_reported_again() {
     let mut stage = Stage::new().await;
     ended(&mut stage, "echo one").await;
     assert!(stage.mail.body(1).await.contains("| one"));
@@ -68,9 +69,9 @@ async fn what_was_told_is_not_told_again_and_what_was_not_is() {
 }
 
 #[tokio::test]
-async fn who_asks_for_the_end_needs_no_mail() {
+async fn a_caller_that_ends_a_task_gets_no_mail() {
     let mut stage = Stage::new().await;
-    // The broker is away meanwhile, so that the mail cannot be faster.
+    // The broker is away, so that the mail cannot be faster.
     stage.mail.refuse(Some(Status::unavailable("away")));
     let id = ended(&mut stage, "echo asked for").await;
     assert_eq!(stage.get(id, 180).await.expect("found").state(), TaskState::Exited);
@@ -93,7 +94,7 @@ async fn a_broker_that_is_away_is_asked_again_with_the_same_message() {
 }
 
 #[tokio::test]
-async fn who_does_not_wait_for_the_answer_is_told_by_mail() {
+async fn a_caller_that_does_not_await_the_answer_gets_mail() {
     let mut stage = Stage::new().await;
     let ask = request("echo $$ > pid; until [ -e go ]; do sleep 0.01; done; echo unheard", LONG);
     let mut client = stage.client.clone();
@@ -107,7 +108,7 @@ async fn who_does_not_wait_for_the_answer_is_told_by_mail() {
 }
 
 #[tokio::test]
-async fn what_ended_with_the_supervisor_is_told_by_the_next() {
+async fn the_next_supervisor_reports_tasks_that_ended_with_the_last() {
     let mut stage = Stage::new().await;
     stage.run("echo half done; echo $$ > pid; sleep 1000", 0).await.expect("taken");
     stage.pid("pid").await;

@@ -1,4 +1,4 @@
-//! A supervisor under test, who asks it, and who hears from it.
+//! A supervisor under test, its clients, and the receiver of its mail.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -28,7 +28,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest inline wait.
 pub(crate) const LONG: u64 = 30;
 
-/// What the agent is told.
+/// The mail to the agent.
 #[derive(Debug)]
 pub(crate) struct Mail {
     told: watch::Sender<Vec<(String, String)>>,
@@ -60,7 +60,7 @@ impl Mail {
         self.told.borrow().clone()
     }
 
-    /// Waits for so many attempts and gives the last one's body.
+    /// Waits for `count` attempts and returns the last one's body.
     pub(crate) async fn body(&self, count: usize) -> String {
         let mut told = self.told.subscribe();
         let told = tokio::time::timeout(PATIENCE, told.wait_for(|told| told.len() >= count)).await;
@@ -127,7 +127,7 @@ impl Stage {
         task
     }
 
-    /// Runs a command and waits for so many seconds.
+    /// Runs a command and waits up to `wait` seconds.
     pub(crate) async fn run(&mut self, command: &str, wait: u64) -> Result<Task, Status> {
         self.ask(request(command, wait)).await
     }
@@ -234,7 +234,7 @@ pub(crate) fn seconds(seconds: u64) -> Option<prost_types::Duration> {
     Some(prost_types::Duration { seconds: i64::try_from(seconds).expect("few"), nanos: 0 })
 }
 
-/// Waits for something that no signal tells of.
+/// Waits for a condition that no signal reports.
 pub(crate) async fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let looking = async {
         while !is_so() {

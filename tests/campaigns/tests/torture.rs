@@ -13,7 +13,7 @@ use rusqlite::Connection;
 const KILLS: u64 = 200;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_contract_holds_while_everybody_is_killed() {
+async fn the_contract_holds_while_every_process_is_killed() {
     let options =
         Options { kills: KILLS, seed: 7, faults: torture::named_faults_dir(), keep: false };
     let run = torture::run(&options, |_, _| {}).await;
@@ -41,7 +41,7 @@ async fn the_contract_holds_while_everybody_is_killed() {
 }
 
 #[test]
-fn every_rpc_of_the_contract_is_driven_or_said_to_be_left_out() {
+fn every_rpc_of_the_contract_is_driven_or_listed_as_left_out() {
     let contract = hive_tests::binary::workspace().join("proto/hive/v1");
     let files = std::fs::read_dir(contract)
         .expect("the contract is readable")
@@ -96,7 +96,7 @@ fn use_attempts(database: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_lost_is_found() {
+async fn lost_mail_is_found() {
     let found = torture::tampered(11, lose_a_message).await;
     assert!(found.iter().any(|violation| violation.rule == Rule::NothingLost), "{found:?}");
     let found = torture::tampered(12, lose_a_delivery).await;
@@ -104,7 +104,7 @@ async fn what_is_lost_is_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_changed_is_found() {
+async fn changed_mail_is_found() {
     let found = torture::tampered(13, change_a_body).await;
     assert!(
         found.iter().any(|violation| matches!(violation.rule, Rule::Receipt | Rule::NoPhantom)),

@@ -4,7 +4,7 @@ use hive_disk::Disk;
 use rusqlite::Connection;
 
 #[test]
-fn what_sqlite_draws_follows_from_the_seed_and_so_does_each_byte_of_a_database() {
+fn the_seed_fixes_sqlites_random_numbers_and_each_byte_of_a_database() {
     let draw = |seed| {
         hive_disk::seed(seed);
         let conn = Connection::open_in_memory().expect("memory");

@@ -112,7 +112,7 @@ fn connections_share_the_log_and_its_locks() {
 }
 
 #[test]
-fn each_fault_strikes_where_it_was_told_and_ends_with_it() {
+fn each_fault_strikes_at_its_place_and_ends_with_it() {
     for (fault, expected, extended) in [
         (Fault::at(Action::Write).of(Kind::Log), ErrorCode::SystemIoFailure, 778),
         (Fault::at(Action::Write).of(Kind::Log).after(1), ErrorCode::SystemIoFailure, 778),
@@ -264,7 +264,7 @@ fn cut(seed: u64, synchronous: &str) -> (Vec<u32>, Vec<u32>) {
 }
 
 #[test]
-fn what_was_synced_survives_200_power_cuts() {
+fn synced_data_survives_200_power_cuts() {
     for seed in 0..200 {
         let (acknowledged, there) = cut(seed, "full");
         let kept = &there[..acknowledged.len().min(there.len())];
@@ -277,7 +277,7 @@ fn what_was_synced_survives_200_power_cuts() {
 }
 
 #[test]
-fn what_was_not_synced_is_lost_in_some() {
+fn unsynced_data_is_lost_in_some_runs() {
     let lost = (0..40).filter(|seed| {
         let (acknowledged, there) = cut(*seed, "off");
         acknowledged.iter().any(|id| !there.contains(id))
@@ -286,7 +286,7 @@ fn what_was_not_synced_is_lost_in_some() {
 }
 
 #[test]
-fn a_power_cut_takes_what_is_not_synced_and_nothing_else() {
+fn a_power_cut_takes_unsynced_data_and_nothing_else() {
     let mut seen = [false; 2];
     for seed in 0..20 {
         let (dir, into) = (directory(), directory());
@@ -313,7 +313,7 @@ fn a_power_cut_takes_what_is_not_synced_and_nothing_else() {
 }
 
 #[test]
-fn a_kill_takes_nothing_but_what_is_not_synced_stays_so() {
+fn a_kill_loses_nothing_and_unsynced_data_stays_unsynced() {
     let (dir, killed, cut) = (directory(), directory(), directory());
     let disk = Disk::over(dir.path());
     let conn = with_table(dir.path(), "off");
@@ -355,7 +355,7 @@ fn after_a_sync_that_lost(fold: bool) -> Vec<u32> {
 }
 
 #[test]
-fn what_a_sync_has_lost_no_later_sync_brings_to_disk_but_a_checkpoint_does() {
+fn data_lost_by_a_sync_is_written_by_a_checkpoint_and_not_by_a_later_sync() {
     assert_eq!(
         after_a_sync_that_lost(false),
         [],
@@ -365,7 +365,7 @@ fn what_a_sync_has_lost_no_later_sync_brings_to_disk_but_a_checkpoint_does() {
 }
 
 #[test]
-fn a_disk_that_lies_loses_what_was_acknowledged() {
+fn a_disk_that_lies_loses_acknowledged_writes() {
     let (dir, into) = (directory(), directory());
     let disk = Disk::over(dir.path());
     let conn = with_table(dir.path(), "full");

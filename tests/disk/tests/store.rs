@@ -66,7 +66,7 @@ fn nothing_is_answered_until_a_recovery_has_succeeded_whatever_fails_in_it() {
 }
 
 #[test]
-fn a_batch_is_void_as_a_whole_or_not_at_all() {
+fn a_batch_is_aborted_as_a_whole_or_not_at_all() {
     for number in 0..40 {
         for verdict in [Verdict::Fail(Error::Full), Verdict::Torn(300, Error::Io), Verdict::Lose] {
             let mut bed = Bed::new();
@@ -118,7 +118,7 @@ fn a_full_disk_takes_mail_until_the_log_cannot_grow_and_again_when_there_is_room
 }
 
 #[test]
-fn a_reader_that_stays_makes_the_log_grow_and_holds_up_nobody() {
+fn a_reader_that_stays_makes_the_log_grow_and_blocks_no_caller() {
     let mut bed = Bed::new();
     let reader = rusqlite::Connection::open(bed.path().join("hive.db")).expect("it opens");
     bed.say("before").expect("written");
@@ -146,7 +146,7 @@ fn a_reader_that_stays_makes_the_log_grow_and_holds_up_nobody() {
 }
 
 #[test]
-fn somebody_who_reads_an_older_state_keeps_a_store_from_being_opened_and_recovered() {
+fn a_reader_of_an_older_state_keeps_a_store_from_being_opened_and_recovered() {
     let mut bed = Bed::new();
     bed.say("one").expect("written");
     let reader = rusqlite::Connection::open(bed.path().join("hive.db")).expect("it opens");

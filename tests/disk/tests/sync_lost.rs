@@ -43,7 +43,7 @@ fn recovered_then_cut(seed: u64, idle_reader: bool, restart: bool) {
 }
 
 #[test]
-fn what_is_answered_after_a_recovery_survives_a_power_cut() {
+fn writes_answered_after_a_recovery_survive_a_power_cut() {
     for seed in 0..30 {
         recovered_then_cut(seed, false, false);
         recovered_then_cut(seed, true, false);
@@ -54,7 +54,7 @@ fn what_is_answered_after_a_recovery_survives_a_power_cut() {
 /// A reader kept the log from being folded completely; then a sync of the database loses what was
 /// folded. No caller gets an error, because no commit failed.
 #[test]
-fn what_a_checkpoint_has_lost_is_folded_again() {
+fn pages_lost_by_a_checkpoint_are_written_again() {
     for seed in 0..6 {
         let mut bed = Bed::new();
         let mut number = 0;

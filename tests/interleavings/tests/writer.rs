@@ -33,7 +33,7 @@ fn senders_are_answered_after_their_commits() {
                 assert!(commits.last_event() >= told, "answered before its commit");
                 let seen =
                     store.read(move |conn, _| stories::heard(conn, &body)).await.expect("read");
-                assert!(seen, "an answered message is there for everybody");
+                assert!(seen, "every reader sees an answered message");
             }
         })
     });
@@ -47,7 +47,7 @@ fn senders_are_answered_after_their_commits() {
 }
 
 #[test]
-fn a_waiter_is_woken_by_the_commit_that_has_its_mail_whichever_comes_first() {
+fn a_waiter_gets_mail_of_a_commit_before_or_after_it_registers() {
     explore(waiters_are_woken);
 }
 
@@ -74,7 +74,7 @@ fn waiters_are_woken() {
 }
 
 #[test]
-fn two_waiters_of_one_inbox_get_one_message_each_and_nobody_gets_it_twice() {
+fn two_waiters_of_one_inbox_get_one_message_each_and_none_twice() {
     explore(|| {
         let story = Story::open();
         let waiters: Vec<_> = (0..2)
@@ -103,7 +103,7 @@ fn two_waiters_of_one_inbox_get_one_message_each_and_nobody_gets_it_twice() {
 }
 
 #[test]
-fn a_waiter_that_gives_up_either_has_the_message_or_leaves_it() {
+fn a_waiter_that_is_cancelled_either_has_the_message_or_leaves_it() {
     explore(|| {
         let story = Story::open();
         let store = Arc::clone(&story.store);
@@ -124,7 +124,7 @@ fn a_waiter_that_gives_up_either_has_the_message_or_leaves_it() {
         assert_eq!(
             u32::from(found.is_some()) + left,
             1,
-            "taken by one who hears of it, or still there: {found:?}, {left}"
+            "taken by a caller that gets it, or still there: {found:?}, {left}"
         );
         story.close();
     });
@@ -146,7 +146,7 @@ fn a_waiter_that_is_dropped_takes_nothing_that_is_sent_later() {
 }
 
 #[test]
-fn whoever_is_queued_when_the_store_closes_is_answered_and_none_is_told_a_lie() {
+fn queued_calls_are_answered_truthfully_when_the_store_closes() {
     explore(|| {
         let story = Story::open();
         let answered = Arc::new(AtomicU32::new(0));
@@ -178,7 +178,7 @@ fn whoever_is_queued_when_the_store_closes_is_answered_and_none_is_told_a_lie() 
 }
 
 #[test]
-fn a_fault_voids_its_batch_and_nobody_waits_for_ever() {
+fn a_fault_aborts_its_batch_and_no_caller_waits_for_ever() {
     explore(|| {
         let story = Story::open();
         let store = Arc::clone(&story.store);
@@ -198,7 +198,7 @@ fn a_fault_voids_its_batch_and_nobody_waits_for_ever() {
             }
         });
         shuttle::future::block_on(async {
-            assert!(faulty.await.expect("no panic").is_err(), "the fault is told");
+            assert!(faulty.await.expect("no panic").is_err(), "the fault is reported");
             sender.await.expect("no panic").expect("accepted in the end");
             match waiter.await.expect("no panic") {
                 // It was queued while the database could not be used, and was refused.
@@ -213,7 +213,7 @@ fn a_fault_voids_its_batch_and_nobody_waits_for_ever() {
 }
 
 #[test]
-fn a_reconciler_that_registers_before_it_looks_misses_nothing() {
+fn a_reconciler_that_registers_before_it_reads_misses_nothing() {
     explore(|| {
         let story = Story::open();
         let (store, commits) = (Arc::clone(&story.store), Arc::clone(&story.commits));
@@ -242,7 +242,7 @@ fn a_reconciler_that_registers_before_it_looks_misses_nothing() {
 
 /// The hand of a simulation is not a second writer: it does nothing by itself.
 #[test]
-fn a_store_worked_by_hand_commits_only_when_told() {
+fn a_stepped_store_commits_only_at_a_step() {
     explore(|| {
         let (story, mut hand) = Story::by_hand();
         let store = Arc::clone(&story.store);
@@ -274,7 +274,7 @@ fn the_stories_find_a_reply_before_its_commit() {
 /// And so is one that forgets to wake.
 #[test]
 #[should_panic(expected = "deadlock")]
-fn the_stories_find_a_lost_wake() {
+fn the_stories_find_a_lost_hint() {
     explore(|| {
         let _planted = Planted::new(Bug::LostWake);
         waiters_are_woken();

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_told_as_they_were_typed() {
+    fn commands_are_reported_as_typed() {
         for typed in [
             "auth status",
             "auth login",

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_begins_with_a_known_command_is_one() {
+    fn only_text_that_begins_with_a_known_command_is_one() {
         assert_eq!(command("/compact"), Some("compact"));
         assert_eq!(command("/compact keep the paths\n"), Some("compact"));
         assert_eq!(command("/clear"), Some("clear"));

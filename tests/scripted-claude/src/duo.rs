@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_answered_with_its_first_words() {
+    fn a_reply_quotes_the_first_words_of_the_message() {
         let plan_of =
             |sender| plan(&mail(sender, 0), "one two three four five six seven eight nine", &[]);
         let answer = "I have read \"one two three four five six seven eight …\".";
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_reported_to_who_wanted_it_asked_and_to_nobody_else() {
+    fn an_answer_is_reported_only_to_the_agent_that_wanted_it_asked() {
         let sent = [Sent { cause: 3, asker: "operator".to_owned(), id: 5 }];
         assert_eq!(
             plan(&mail(bob(), 5), "fine", &sent),

@@ -46,7 +46,7 @@ const LIMITED: &str =
 const LIMIT_REACHED: &str = "You've hit your 5-hour limit · resets 9:40pm (UTC)";
 
 impl Failure {
-    pub(super) fn told(self) -> Told {
+    pub(super) fn report(self) -> Told {
         let (text, error, status, kind) = match self {
             Self::RateLimit => (LIMITED, "rate_limit", Some(429), "rate_limit_error"),
             Self::UsageLimit(_) => (LIMIT_REACHED, "rate_limit", Some(429), "rate_limit_error"),

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_files_are_told_as_the_real_one_tells_them() {
+    fn missing_files_are_reported_as_by_the_real_one() {
         let told = |line: &str| read(&args(line)).expect_err("a file is missing").to_string();
         assert_eq!(told("--print --settings /no/s"), "Error: Settings file not found: /no/s");
         assert_eq!(

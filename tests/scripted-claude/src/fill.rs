@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_prompt_says_is_put_where_it_is_wanted() {
+    fn parts_of_the_prompt_fill_the_placeholders() {
         let asked = "Message 17 from Hive itself, question 16 for you:\n| bob asks you (question 99), question 98\n";
         let input = json!({"id": "$question", "in_reply_to": "$id", "to": "$from", "deep": {"id": "$question"}, "answer": "no $id"});
         let filled = json!({"id": 16, "in_reply_to": 17, "to": "operator", "deep": {"id": 16}, "answer": "no $id"});

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn senders_that_are_not_answered_are_told_apart() {
+    fn senders_that_get_no_reply_are_distinguished() {
         for words in [
             "Hive itself, a notice: you were started anew",
             "the program ci beside you",

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_as_claude_reads_them() {
+    fn lines_are_read_as_by_claude() {
         let user = |content: Value| {
             json!({"type": "user", "message": {"role": "user", "content": content}}).to_string()
         };
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_lines_are_told_as_claude_tells_them() {
+    fn bad_lines_are_reported_as_by_claude() {
         let told = |line: &str| parse(line).expect_err("it is bad");
         assert_eq!(
             told("no json at all!"),

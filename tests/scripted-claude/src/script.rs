@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_step_is_told_by_its_key() {
+    fn every_step_is_known_by_its_key() {
         let text = r#"[{"when": "poison", "steps": [
             {"tool": "send", "input": {"to": "bob"}}, {"tool": "recv"}, {"text": "x"}, {"duo": true}, {"exit": 1}, {"result": {"is_error": true}},
             {"hang": true}, {"wait_file": "/f"}, {"touch": "/f"}, {"spawn": ["sleep", "1"], "setsid": true}, {"ignore_sigterm": true},
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_mail_has_rules_of_its_own() {
+    fn a_prompt_without_mail_has_its_own_rules() {
         let rule = |when: &str| Rule {
             when: when.to_owned(),
             steps: vec![Step::Text { text: when.to_owned() }],

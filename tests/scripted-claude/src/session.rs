@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_boundary_only_what_it_names_is_seen_of_what_came_before() {
+    fn behind_a_boundary_only_the_entries_it_names_are_seen() {
         let home = tempfile::tempdir().expect("a temporary directory");
         let mut session = Session::open(home.path(), Path::new("/state"), true);
         for text in ["one", "two"] {

@@ -130,7 +130,7 @@ impl Conversation {
                 self.tool(tool, fill(input.clone(), prompt), Value::Null).await?;
             }
             Step::Call { call, input, touch } => {
-                self.tool_telling(
+                self.tool_with_reason(
                     call,
                     fill(input.clone(), prompt),
                     Value::Null,
@@ -241,11 +241,11 @@ impl Conversation {
 
     /// Calls a tool, with all events that claude writes for it.
     async fn tool(&mut self, tool: &str, input: Value, cause: Value) -> io::Result<(String, bool)> {
-        self.tool_telling(tool, input, cause, None).await
+        self.tool_with_reason(tool, input, cause, None).await
     }
 
     /// The same, and creates a file as soon as the server has the call.
-    async fn tool_telling(
+    async fn tool_with_reason(
         &mut self,
         tool: &str,
         input: Value,
@@ -319,7 +319,7 @@ impl Conversation {
 
     /// Ends the turn as the real one does if the API refuses. The prompt stays in the conversation.
     fn fail(&mut self, failure: Failure) -> io::Result<End> {
-        let told = failure.told();
+        let told = failure.report();
         if let Some(event) = told.before {
             self.events.line(event)?;
         }

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_back_in_time_keeps_the_session() {
+    fn a_client_that_is_back_in_time_keeps_the_session() {
         let mut history = begun();
         restart(&mut history, 1_000);
         attach(&mut history, 2_000, "one", "one");
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_taken_over_from_has_none_to_keep() {
+    fn a_client_after_a_takeover_has_no_session_to_keep() {
         let mut history = begun();
         attach(&mut history, 500, "", "two");
         restart(&mut history, 1_000);

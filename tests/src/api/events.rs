@@ -45,7 +45,7 @@ pub(super) fn events(blocks: &[Value], stop_reason: &str, usage: Usage, model: &
     events
 }
 
-/// An event as it stands in the stream.
+/// Writes an event in the format of the stream.
 pub(super) fn sse(event: &Value) -> String {
     format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
 }

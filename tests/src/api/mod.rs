@@ -1,8 +1,8 @@
 //! A stand-in for the Messages API on loopback, for the real claude CLI to talk to.
 //!
-//! It has no state of a conversation: which rule of the script answers is told by the prompt, which
-//! step of it by the number of answers since the prompt. So many agents can talk to one at once.
-//! Invariant: every request for a message is recorded before it is answered.
+//! It keeps no state of a conversation: the prompt selects the rule of the script, and the number
+//! of answers since the prompt selects the step. Therefore many agents can use one stand-in at
+//! once. Invariant: every request for a message is recorded before it is answered.
 //!
 //! A test writes a [`Script`] of rules, each with its [`Reply`]s, and looks at what was
 //! [`Recorded`]:
@@ -221,7 +221,7 @@ impl Api {
         self.recorded()
     }
 
-    /// Waits for so many requests.
+    /// Waits for `count` requests in all.
     pub async fn wait_for_requests(&self, count: usize) -> Vec<Recorded> {
         self.wait_until("enough requests came", |requests| requests.len() >= count).await
     }

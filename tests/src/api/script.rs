@@ -103,7 +103,7 @@ mod tests {
     use super::super::reply;
     use super::*;
 
-    fn told(script: &mut Script, kind: Kind, prompt: &str, step: usize) -> String {
+    fn chosen(script: &mut Script, kind: Kind, prompt: &str, step: usize) -> String {
         let request = Recorded {
             kind,
             prompt: prompt.to_owned(),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     fn in_turn(script: &mut Script, prompt: &str, step: usize) -> String {
-        told(script, Kind::Turn, prompt, step)
+        chosen(script, Kind::Turn, prompt, step)
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_some_times_is_no_step() {
+    fn repeated_replies_are_no_steps() {
         let refusals = [
             Reply::overloaded().times(2),
             Reply::text("one"),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_may_look_at_more_than_the_prompt() {
+    fn a_rule_may_match_more_than_the_prompt() {
         let mut script = Script::new()
             .on(|request| request.prompt.len() > 3, [Reply::text("long")])
             .when("", [Reply::text("short")]);
@@ -169,7 +169,7 @@ mod tests {
             .when("", [Reply::text("a turn")])
             .compacting([Reply::too_long().times(1), Reply::cut().times(1)]);
         let answers: Vec<String> =
-            (0..3).map(|_| told(&mut script, Kind::Compaction, "", 5)).collect();
+            (0..3).map(|_| chosen(&mut script, Kind::Compaction, "", 5)).collect();
         assert_eq!(answers, ["400", "Cut", "<summary>What was said so far.</summary>"]);
         assert_eq!(in_turn(&mut script, "", 0), "a turn");
     }

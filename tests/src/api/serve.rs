@@ -173,7 +173,7 @@ fn paused(words: &str, gate: Gate, model: &str) -> Response {
     let (begun, end) = begun(words, model);
     let (parts, stream) = tokio::sync::mpsc::channel::<Result<String, Infallible>>(2);
     tokio::spawn(async move {
-        // Who does not listen any more does not want the rest.
+        // A client that closed the connection does not get the rest.
         if parts.send(Ok(begun)).await.is_ok() {
             gate.passed().await;
             let _ = parts.send(Ok(end)).await;

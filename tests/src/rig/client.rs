@@ -63,7 +63,6 @@ impl Client {
         Self { channel: self.channel.clone(), process_token: Some(token.to_owned()) }
     }
 
-    /// Its channel.
     #[must_use]
     pub fn channel(&self) -> Channel {
         self.channel.clone()

@@ -1,5 +1,5 @@
-//! The wall clock: what is due is due by it, so a journey that waits for a due time with nobody
-//! there to tell waits for the kernel's timer.
+//! The wall clock. Due times go by it, so a journey that has to wait for one without a process that
+//! reports it waits for the kernel's timer.
 //!
 //! What it is not: a way to let time pass. Invariant: this is the one place where journeys read the
 //! clock.

@@ -15,7 +15,6 @@ use super::{fresh_id, process_token, request, soon};
 /// A harness that is attached for as long as this lives.
 #[derive(Debug)]
 pub struct Harness {
-    /// Its session.
     pub session: String,
     turns: TurnServiceClient<Channel>,
     _stream: Streaming<AttachResponse>,

@@ -1,4 +1,4 @@
-//! Looking at a hive from outside: its processes, what claude was told and told, and the programs
+//! Views of a hive from outside: its processes, the input and output of claude, and the programs
 //! that a person types.
 //!
 //! Invariant: nothing here changes the hive but what a named program does, and the signals that a
@@ -111,7 +111,7 @@ impl Rig {
         token.expect("the bridge has a token").to_owned()
     }
 
-    /// What an agent's claude was told, turn by turn.
+    /// Returns the prompts of an agent's claude, turn by turn.
     #[must_use]
     pub fn prompts(&self, agent: &str) -> Vec<String> {
         self.sessions(agent).concat().iter().filter_map(prompt).collect()
@@ -191,7 +191,7 @@ impl Rig {
         std::fs::rename(next, file).expect("the script is put in its place");
     }
 
-    /// Ends the hive in good order, and sees that no process of it is left.
+    /// Ends the hive cleanly, and checks that no process of it is left.
     pub async fn end(mut self) {
         let keys: Vec<String> = self.harnesses.keys().cloned().collect();
         for key in keys {

@@ -1,9 +1,9 @@
 //! A hive of real binaries for journeys: one broker, a harness per agent that wants one, and
 //! clients on every socket.
 //!
-//! Everything lies in a temporary directory, waits are on signals (readiness, events, files), and
+//! All files are in a temporary directory, waits are on signals (readiness, events, files), and
 //! whatever was started is ended with the rig. Invariant: a journey that cannot go on fails with
-//! what the programs said, and never hangs.
+//! the output of the programs, and never hangs.
 
 mod client;
 pub mod clock;
@@ -169,7 +169,7 @@ impl Rig {
         self.path(format!("run/agents/{name}/hive.sock"))
     }
 
-    /// Changes the configuration file; the broker hears of it by SIGHUP or at its next start.
+    /// Changes the configuration file; the broker reads it at SIGHUP or at its next start.
     pub fn configure(&self, config: &str) {
         std::fs::write(self.path("hive.toml"), config).expect("the configuration is written");
     }

@@ -76,7 +76,7 @@ impl Client {
         questions
     }
 
-    /// Waits until somebody asks this agent, or the operator; the question.
+    /// Waits until this agent, or the operator, has an open question, and returns it.
     pub async fn asked(&self, target: &str) -> Question {
         let request =
             WatchQuestionsRequest { target: target.to_owned(), ..WatchQuestionsRequest::default() };

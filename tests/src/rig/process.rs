@@ -136,7 +136,7 @@ fn belongs(pid: Pid, dir: &Path) -> bool {
 /// Ends what belongs to a directory of ours.
 pub(super) fn end_strays(dir: &Path) {
     for pid in strays(dir) {
-        // It may have ended meanwhile.
+        // It may have ended in the meantime.
         let _ = kill_process(pid, Signal::KILL);
     }
 }

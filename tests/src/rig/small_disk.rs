@@ -2,7 +2,7 @@
 //!
 //! A process that does nothing holds the namespace, so the disk outlives the brokers that are
 //! started on it and is gone with the rig, however that ends. The test reaches the disk through
-//! `/proc`. Invariant: nothing is mounted where anybody else sees it.
+//! `/proc`. Invariant: no mount is visible outside the namespace.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

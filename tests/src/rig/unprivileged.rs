@@ -15,7 +15,7 @@ use crate::binary;
 
 /// The user `games` of Debian: programs of a session want a name.
 const USER: u32 = 5;
-/// Its group.
+/// The group of that user.
 const GROUP: u32 = 60;
 /// Programs of a hive, with their packages.
 const PROGRAMS: [(&str, &str); 7] = [

@@ -36,7 +36,7 @@ impl Watch {
             let Some(stream) = &mut self.stream else {
                 let channel = match hive_proto::connect::connect(&self.socket).await {
                     Ok(channel) => channel,
-                    // The broker is away: a journey restarts it meanwhile.
+                    // The broker is away: the journey is restarting it.
                     Err(_) => {
                         tokio::task::yield_now().await;
                         continue;

@@ -1,8 +1,8 @@
-//! A wire between a client and a socket of the hive that can lose the replies: what is asked for is
-//! done, and the one who asked never hears.
+//! A wire between a client and a socket of the hive that can lose the replies: the request is
+//! carried out, and the client never gets the answer.
 //!
-//! Invariant: a connection that has lost a byte carries no reply any more, so nobody gets half of
-//! one.
+//! Invariant: a connection that has lost a byte carries no reply any more, so no client gets half
+//! of one.
 
 use std::path::{Path, PathBuf};
 
@@ -33,8 +33,7 @@ impl Wire {
             while let Ok((near, _)) = listener.accept().await {
                 let (to, losing) = (to.clone(), losing.clone());
                 connections.spawn(async move {
-                    // Where nobody listens the connection ends at once, as it would without the
-                    // wire.
+                    // Without a listener the connection ends at once, as it would without the wire.
                     if let Ok(far) = UnixStream::connect(&to).await {
                         carry(near, far, losing).await;
                     }
@@ -90,7 +89,7 @@ mod tests {
     use crate::rig::soon;
 
     #[tokio::test]
-    async fn what_is_asked_arrives_and_the_reply_is_lost() {
+    async fn the_request_arrives_and_the_reply_is_lost() {
         let dir = tempfile::tempdir().expect("a directory");
         let far = UnixListener::bind(dir.path().join("far")).expect("a socket");
         let wire = Wire::lay(&dir.path().join("near"), &dir.path().join("far"));

@@ -95,7 +95,7 @@ async fn everything_is_tried() {
     }
     let mut out = std::io::stdout().lock();
     for line in lines {
-        writeln!(out, "\n{MARK}{line}").expect("somebody reads");
+        writeln!(out, "\n{MARK}{line}").expect("the test reads");
     }
 }
 

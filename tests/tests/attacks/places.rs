@@ -99,7 +99,7 @@ fn no_names() -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_name_that_is_a_path_names_nobody_and_leads_nowhere() {
+async fn a_name_that_is_a_path_names_no_agent_and_leads_nowhere() {
     let mut rig = Rig::new("[agents.ada]\n[agents.bob]\n");
     rig.start_broker().await;
     let (ada, operator) = (rig.agent("ada").await.channel(), rig.operator().await.channel());
@@ -200,7 +200,7 @@ async fn remind(channel: &Channel, body: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn what_lies_in_the_way_of_a_spill_is_neither_followed_nor_waited_for() {
+async fn a_file_in_the_way_of_a_spill_is_neither_followed_nor_awaited() {
     /// An agent's change to its directory, and whether a file can be written then.
     type Deed = (&'static str, fn(&Path, &Path), bool);
     let deeds: [Deed; 9] = [

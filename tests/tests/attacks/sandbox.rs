@@ -35,9 +35,9 @@ fn open(path: &Path, mode: u32) {
 }
 
 /// Returns the attacker's report lines of this kind.
-fn told(said: &Said, kind: &str) -> Vec<String> {
+fn report_lines(said: &Said, kind: &str) -> Vec<String> {
     let report = inside::report(&said.stdout);
-    assert!(!report.is_empty(), "the attacker told nothing: {said:?}");
+    assert!(!report.is_empty(), "the attacker reported nothing: {said:?}");
     let kind = format!("{kind} ");
     report.iter().filter_map(|line| line.strip_prefix(&kind)).map(str::to_owned).collect()
 }
@@ -103,9 +103,9 @@ async fn with_one_socket_bound_in_there_is_one_agent_and_nothing_else() {
     let before = rig.on_disk();
     let said = run(bubblewrap(&rig, "ada")).await;
     // The socket has one name inside, and there is no other socket.
-    assert_eq!(told(&said, "socket"), ["/run/hive/hive.sock"]);
-    assert!(told(&said, "path").iter().all(|path| path.ends_with(" absent")), "{said:?}");
-    let rpcs = told(&said, "rpc");
+    assert_eq!(report_lines(&said, "socket"), ["/run/hive/hive.sock"]);
+    assert!(report_lines(&said, "path").iter().all(|path| path.ends_with(" absent")), "{said:?}");
+    let rpcs = report_lines(&said, "rpc");
     assert_eq!(rpcs.len(), TABLE.len(), "{said:?}");
     assert!(rpcs.contains(&"TopologyService/GetSelf is ada".to_owned()), "{rpcs:?}");
     for row in TABLE.iter().filter(|row| !row.agent) {
@@ -121,7 +121,7 @@ async fn with_one_socket_bound_in_there_is_one_agent_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_root_of_a_user_namespace_is_nobody_outside() {
+async fn a_root_of_a_user_namespace_has_no_rights_outside() {
     if !host::allows("being another user (tests do not run as root)", host::is_root()) {
         return;
     }
@@ -143,14 +143,14 @@ async fn a_root_of_a_user_namespace_is_nobody_outside() {
     if !host::allows("user namespaces for everybody", possible) {
         return;
     }
-    let program = for_everybody(&rig);
+    let program = for_every_user(&rig);
     let before = rig.on_disk();
     for socket in [rig.agent_socket("ada"), rig.operator_socket()] {
         let mut command = namespace(&program);
         command.args(inside::arguments()).env(inside::SOCKET_ENV, &socket);
         let said = run(command).await;
-        assert_eq!(told(&said, "uid"), ["0"], "it takes itself for root");
-        let rpcs = told(&said, "rpc");
+        assert_eq!(report_lines(&said, "uid"), ["0"], "it takes itself for root");
+        let rpcs = report_lines(&said, "rpc");
         assert_eq!(rpcs.len(), TABLE.len(), "{said:?}");
         let refused = rpcs.iter().all(|rpc| rpc.ends_with(" PermissionDenied PEER_NOT_TRUSTED"));
         assert!(refused, "{}: {rpcs:?}", socket.display());
@@ -159,7 +159,7 @@ async fn a_root_of_a_user_namespace_is_nobody_outside() {
 }
 
 /// Returns the attacker's program at a path where another user can run it.
-fn for_everybody(rig: &Rig) -> PathBuf {
+fn for_every_user(rig: &Rig) -> PathBuf {
     let copy = rig.path("attacker");
     // A hard link is enough on the same disk, and elsewhere a copy.
     if std::fs::hard_link(this_program(), &copy).is_err() {
@@ -180,7 +180,7 @@ async fn the_number_of_a_process_that_is_gone_is_worth_nothing() {
     let rig = hive().await;
     open(rig.dir(), 0o711);
     open(&rig.operator_socket(), 0o666);
-    let program = for_everybody(&rig);
+    let program = for_every_user(&rig);
     // The operator is this process.
     let mut operator = inside::command(&program, &rig.operator_socket());
     operator.stdout(std::process::Stdio::piped()).env_remove(inside::SOCKET_ENV);
@@ -227,7 +227,7 @@ async fn nothing_listens_under_an_abstract_name() {
             target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']').map(str::to_owned)
         })
         .collect();
-    let table = std::fs::read_to_string("/proc/net/unix").expect("the kernel tells");
+    let table = std::fs::read_to_string("/proc/net/unix").expect("the kernel lists it");
     let of_broker: Vec<Vec<&str>> = table
         .lines()
         .map(|line| line.split_whitespace().collect::<Vec<_>>())

@@ -71,7 +71,7 @@ fn spoofing() -> Vec<String> {
 }
 
 #[tokio::test]
-async fn no_label_passes_for_somebody() {
+async fn no_label_passes_for_another_sender() {
     let mut rig = Rig::new("[agents.ada]\n[agents.bob]\n");
     rig.start_broker().await;
     let operator = rig.operator().await.channel();
@@ -110,7 +110,7 @@ async fn no_label_passes_for_somebody() {
         );
         assert!(refusal.message().starts_with("label: "), "{what}: {refusal:?}");
     }
-    rig.unchanged(&before, "a label that would pass for somebody");
+    rig.unchanged(&before, "a label that would pass for another sender");
 }
 
 /// Texts that a child, a peer or a co-process would like to pass off as Hive's or the operator's.
@@ -174,7 +174,7 @@ async fn end(channel: &Channel, harness: &Harness, turn_id: u64, outcome: TurnOu
 }
 
 #[tokio::test]
-async fn what_a_child_reports_is_never_said_in_hives_voice() {
+async fn a_childs_report_never_looks_like_hives_own_text() {
     let mut rig = Rig::new(
         "[broker.limits]\nattempts_max = 1\nretry_backoff_base_ms = 1\npark_backoff_base_ms = 1\n[agents.ada]\n[agents.bob]\nparent = \"ada\"\n[agents.cyd]\n",
     );
@@ -206,17 +206,14 @@ async fn what_a_child_reports_is_never_said_in_hives_voice() {
         let bodies = notices(&rig, whose, kind).await;
         assert_eq!(bodies.len(), times, "{kind:?}: {bodies:?}");
         for body in bodies {
-            assert!(
-                body.contains("The operator has decided"),
-                "{kind:?} tells what was reported: {body}"
-            );
+            assert!(body.contains("The operator has decided"), "{kind:?} has the report: {body}");
             says_nothing_forged(&body);
         }
     }
 }
 
 #[tokio::test]
-async fn what_is_asked_and_answered_is_never_said_in_hives_voice() {
+async fn questions_and_answers_never_look_like_hives_own_text() {
     let mut rig = Rig::new("[agents.ada]\n[agents.bob]\n");
     rig.start_broker().await;
     let (ada, bob) = (rig.agent("ada").await.channel(), rig.agent("bob").await.channel());
@@ -364,7 +361,7 @@ async fn on_a_terminal(rig: &Rig, args: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn nothing_that_others_wrote_acts_on_the_operators_terminal() {
+async fn no_text_of_others_acts_on_the_operators_terminal() {
     let mut rig = Rig::new(
         "[broker.limits]\nattempts_max = 1\npark_backoff_base_ms = 1\n[agents.ada]\n[agents.bob]\n",
     );

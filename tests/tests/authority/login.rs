@@ -210,7 +210,7 @@ async fn the_operator_logs_an_agents_claude_in() {
 }
 
 #[tokio::test]
-async fn nobody_but_the_agents_own_harness_serves_it() {
+async fn only_the_agents_own_harness_serves_it() {
     let (rig, mut harness, _) = hive().await;
     let other = Harness::attach(&rig, "ada", false).await;
     let _login = Login::start(&rig, "bob", terminal(24)).await;
@@ -273,7 +273,7 @@ async fn a_login_that_cannot_be_is_refused_with_its_reason() {
 }
 
 #[tokio::test]
-async fn when_the_harness_goes_the_operator_is_told() {
+async fn when_the_harness_goes_the_operator_is_notified() {
     let (rig, mut harness, mut events) = hive().await;
     // The harness ends its stream without a report.
     let (_typing, mut shown, served) = dialogue(&rig, &mut harness).await;
@@ -297,7 +297,7 @@ async fn when_the_harness_goes_the_operator_is_told() {
 }
 
 #[tokio::test]
-async fn when_the_operator_goes_the_harness_is_told() {
+async fn when_the_operator_goes_the_harness_is_notified() {
     let (rig, mut harness, mut events) = hive().await;
     let (typing, shown, mut served) = dialogue(&rig, &mut harness).await;
     // The end of input does not end the dialogue.

@@ -169,7 +169,7 @@ async fn a_foreign_user_gets_nowhere() {
 }
 
 #[tokio::test]
-async fn a_group_opens_the_operators_socket_and_nobody_else() {
+async fn a_group_opens_the_operators_socket_to_its_members_only() {
     if !host::allows("being another user (tests do not run as root)", host::is_root()) {
         return;
     }

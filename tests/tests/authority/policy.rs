@@ -184,7 +184,7 @@ async fn mail_and_questions_go_to_allowed_recipients_and_the_parent_only() {
 }
 
 #[tokio::test]
-async fn others_loose_ends_are_for_the_parent_and_for_whom_it_was_granted() {
+async fn open_items_are_listed_for_the_parent_and_for_granted_agents() {
     let config = "[agents.ada]\n[agents.bob]\nparent = \"ada\"\n[agents.cyd]\nparent = \"bob\"\n";
     let mut stage = Stage::set(config).await;
     let (ada, bob, cyd) =
@@ -220,7 +220,7 @@ async fn others_loose_ends_are_for_the_parent_and_for_whom_it_was_granted() {
     refused(&cyd, LOOSE_ENDS, &loose_ends("operator"), Reason::AgentNotFound).await;
     stage.policy("cyd", &["capabilities"], Policy::default()).await;
     stage.refused("cyd", LOOSE_ENDS, &loose_ends("bob"), Reason::NotYourChild, "`bob`").await;
-    assert_eq!(list(&stage.operator, "").await, own, "the operator sees everybody's");
+    assert_eq!(list(&stage.operator, "").await, own, "the operator sees every agent's");
 }
 
 #[tokio::test]
@@ -352,7 +352,7 @@ async fn stored_bytes_questions_and_reminders_are_bound_for_each_agent() {
 }
 
 #[tokio::test]
-async fn the_variable_for_pending_reminders_bounds_everybody() {
+async fn the_variable_for_pending_reminders_limits_every_agent() {
     let mut rig = Rig::new("[broker.limits]\nreminders_pending_max = 9\n[agents.ada]\n");
     let mut command = rig.broker_command();
     command.env("HIVE_REMIND_MAX_PENDING_PER_AGENT", "2");
@@ -427,12 +427,12 @@ async fn a_policy_is_changed_field_by_field_and_holds_from_the_next_call_on() {
     stage.rig.unchanged(&before, "a request said twice");
     let changed =
         |event: &Event| event.agent == "ada" && event.detail == "policy: reminders_pending_max";
-    let event = stage.watch.until("the change is told", changed).await;
+    let event = stage.watch.until("the change is an event", changed).await;
     assert_eq!(event.kind(), EventKind::AgentChanged);
 }
 
 #[tokio::test]
-async fn what_was_set_at_run_time_stays_until_the_file_changes_that_field() {
+async fn a_field_set_at_run_time_stays_until_the_file_changes_it() {
     let config = "[agents.ada]\nallowed_recipients = [\"bob\"]\nlimits.questions_open_max = 5\n[agents.bob]\n";
     let mut stage = Stage::set(config).await;
     let set = Policy {
@@ -455,7 +455,7 @@ async fn what_was_set_at_run_time_stays_until_the_file_changes_that_field() {
 }
 
 #[tokio::test]
-async fn who_is_refused_without_end_does_not_fill_the_log() {
+async fn endless_refusals_do_not_fill_the_log() {
     let stage =
         Stage::set("[agents.ada]\nallowed_recipients = [\"bob\"]\n[agents.bob]\n[agents.cyd]\n")
             .await;

@@ -50,7 +50,7 @@ async fn watch(
 
 /// Returns the next question of a watch; 0 for the end of the snapshot.
 async fn next(watch: &mut Streaming<WatchQuestionsResponse>) -> (u64, Option<QuestionState>) {
-    let step = soon("the watch tells something", watch.message())
+    let step = soon("the watch has an event", watch.message())
         .await
         .expect("it goes on")
         .expect("it goes on");
@@ -116,7 +116,7 @@ async fn only_the_target_and_the_operator_answer_and_only_the_asker_and_the_oper
 }
 
 #[tokio::test]
-async fn a_third_does_not_find_out_that_there_is_a_question() {
+async fn a_third_agent_cannot_learn_that_a_question_exists() {
     let (_rig, [ada, bob, cyd, operator]) = trio().await;
     let early = asked(&ada, "bob", "between us two?").await;
     for id in [early, early + 1_000_000] {
@@ -206,7 +206,7 @@ async fn a_reminder_is_its_agents_and_the_operators() {
 }
 
 #[tokio::test]
-async fn what_a_co_process_published_is_its_agents() {
+async fn a_co_processs_publications_are_its_agents() {
     let (_rig, [ada, bob, _, operator]) = trio().await;
     let entry =
         |key: &str, text: &str| PublishedLooseEnd { key: key.to_owned(), text: text.to_owned() };

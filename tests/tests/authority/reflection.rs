@@ -112,12 +112,15 @@ async fn each_socket_names_what_it_serves_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn both_sockets_tell_their_health() {
+async fn both_sockets_report_their_health() {
     let scene = Scene::set().await;
     for socket in ["ada", "operator"] {
         let mut health = HealthClient::new(scene.channel(socket));
-        let told =
-            health.check(HealthCheckRequest::default()).await.expect("it tells").into_inner();
+        let told = health
+            .check(HealthCheckRequest::default())
+            .await
+            .expect("it reports its health")
+            .into_inner();
         assert_eq!(told.status(), ServingStatus::Serving, "{socket}");
         let unknown = HealthCheckRequest { service: "hive.v1.NoSuchService".to_owned() };
         assert_eq!(

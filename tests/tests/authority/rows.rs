@@ -44,7 +44,7 @@ pub(crate) fn refused(row: &Row, who: &str, answer: Result<raw::Answer, Status>,
 }
 
 #[tokio::test]
-async fn the_owner_may_and_only_what_the_table_says_changes_the_disk() {
+async fn the_owner_may_call_and_only_the_listed_rpcs_change_the_disk() {
     let shared = Scene::set().await;
     for row in TABLE.iter().filter(|row| row.agent) {
         // Reads may follow one another; a write gets its own hive.
@@ -81,7 +81,7 @@ fn resumed(answer: &raw::Answer) -> bool {
 }
 
 #[tokio::test]
-async fn a_stranger_with_anothers_ids_and_tokens_changes_nothing_and_learns_nothing() {
+async fn a_stranger_with_foreign_ids_and_tokens_changes_nothing_and_learns_nothing() {
     let shared = Scene::set().await;
     for row in TABLE.iter() {
         // A stranger's act on her own objects must not affect later rows.
@@ -151,7 +151,7 @@ async fn a_stranger_with_anothers_ids_and_tokens_changes_nothing_and_learns_noth
 }
 
 #[tokio::test]
-async fn the_operator_may_what_is_theirs_and_agents_rpcs_are_not_on_their_socket() {
+async fn the_operator_may_call_its_rpcs_and_its_socket_has_no_agent_rpcs() {
     let shared = Scene::set().await;
     for row in TABLE.iter() {
         let own = if row.mutates && row.operator { Some(Scene::set().await) } else { None };

@@ -37,7 +37,7 @@ async fn search(channel: &Channel, words: &str, agent: &str) -> Found {
 
 /// Waits until a search of the operator's has the right answer. Each further poll comes after a
 /// further commit, which is about an agent and changes nothing.
-async fn looks(operator: &Channel, agent: &str, words: &str, is_right: impl Fn(&Found) -> bool) {
+async fn finds(operator: &Channel, agent: &str, words: &str, is_right: impl Fn(&Found) -> bool) {
     soon("the index is where it should be", async {
         loop {
             match call::<SearchMessagesResponse>(operator, SEARCH, &query(words, "")).await {
@@ -59,13 +59,13 @@ async fn looks(operator: &Channel, agent: &str, words: &str, is_right: impl Fn(&
 
 /// Waits until searches are answered at all.
 pub(crate) async fn ready(operator: &Channel, agent: &str) {
-    looks(operator, agent, "anything", |_| true).await;
+    finds(operator, agent, "anything", |_| true).await;
 }
 
 /// Waits until the operator finds a message. The index follows the mail in the order of the
 /// commits, so all earlier mail is in it too.
 async fn indexed(operator: &Channel, words: &str, id: u64) {
-    looks(operator, "tick", words, |found| found.contains(&('m', id))).await;
+    finds(operator, "tick", words, |found| found.contains(&('m', id))).await;
 }
 
 async fn hive() -> (Rig, [Channel; 4]) {
@@ -105,7 +105,7 @@ async fn agents_find_their_own_and_the_operator_everything() {
         .await
         .into_iter()
         .rfind(|message| message.question_id == question);
-    let outcome = outcome.expect("it was told").id;
+    let outcome = outcome.expect("it was notified").id;
     let wake = WakeRequest {
         request_id: fresh_id(),
         label: "zoo".to_owned(),
@@ -129,7 +129,7 @@ async fn agents_find_their_own_and_the_operator_everything() {
     assert_eq!(
         (search(&bob, "okapi", "").await, search(&cyd, "okapi", "").await),
         (vec![outcome], vec![]),
-        "as it was told"
+        "as it was sent"
     );
     assert_eq!(search(&operator, "zebra", "operator").await, [m(to_operator), m(to_ada)]);
     assert_eq!(
@@ -151,7 +151,7 @@ async fn agents_find_their_own_and_the_operator_everything() {
 }
 
 #[tokio::test]
-async fn pages_and_their_ends_tell_nothing_of_what_others_have() {
+async fn pages_and_their_ends_reveal_nothing_about_other_agents() {
     let (_rig, [ada, bob, cyd, operator]) = hive().await;
     let mut own = Vec::new();
     for number in 0..3 {

@@ -63,7 +63,7 @@ async fn forged_tokens_are_refused_and_change_nothing() {
 }
 
 #[tokio::test]
-async fn tokens_of_a_wrong_form_are_told_as_such() {
+async fn tokens_of_a_wrong_form_are_reported_as_such() {
     let scene = Scene::set().await;
     let before = scene.on_disk();
     let long = "x".repeat(129);
@@ -135,7 +135,7 @@ async fn a_harness_that_was_taken_over_can_do_nothing_more() {
 }
 
 #[tokio::test]
-async fn an_attached_harness_is_not_pushed_aside_unasked() {
+async fn an_attached_harness_is_not_replaced_without_takeover() {
     let scene = Scene::set().await;
     let before = scene.on_disk();
     for session_token in [String::new(), FORGED[0].to_owned()] {
@@ -292,5 +292,5 @@ async fn an_agent_that_is_gone_has_no_socket_and_its_connections_end() {
     assert!(!matches!(end.await, Some(Code::Ok)));
     assert!(!scene.rig.agent_socket("bob").exists(), "the socket is gone");
     let answer = scene.call("bob", row("Heartbeat"), &scene.bob).await;
-    assert_eq!(answer.map(drop).expect_err("nobody answers").code(), Code::Unavailable);
+    assert_eq!(answer.map(drop).expect_err("no broker answers").code(), Code::Unavailable);
 }

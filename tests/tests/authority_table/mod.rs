@@ -25,7 +25,7 @@ pub(crate) enum Proof {
 pub(crate) struct Row {
     /// Its service, without the package.
     pub(crate) service: &'static str,
-    /// Its name.
+    /// The method's name in the contract.
     pub(crate) method: &'static str,
     /// Whether agent sockets serve it.
     pub(crate) agent: bool,

@@ -1,5 +1,5 @@
-//! A `hive.toml` with a mistake: it is told with its line and the nearest known word, by everybody
-//! who reads it, and nothing changes.
+//! A `hive.toml` with a mistake: every program that reads it reports the mistake with its line and
+//! the nearest known word, and nothing changes.
 
 use hive_proto::v1::EventKind;
 use hive_tests::rig::{Process, Rig, run};
@@ -17,7 +17,7 @@ const BROKEN: [(&str, usize, &str); 7] = [
 ];
 
 #[tokio::test]
-async fn a_broken_file_is_told_with_its_line_and_changes_nothing() {
+async fn a_broken_file_is_reported_with_its_line_and_changes_nothing() {
     let rig = Rig::new("");
     for (text, line, words) in BROKEN {
         rig.configure(text);
@@ -48,7 +48,7 @@ async fn a_broken_file_is_told_with_its_line_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_read_is_told() {
+async fn an_unreadable_file_is_reported() {
     let rig = Rig::new("");
     std::fs::remove_file(rig.path("hive.toml")).expect("it was there");
     let error = rig.refused_broker().await;

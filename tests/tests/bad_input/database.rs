@@ -47,7 +47,7 @@ async fn a_database_from_the_future_is_refused_and_left_alone() {
 }
 
 #[tokio::test]
-async fn what_is_no_database_is_refused_and_left_alone() {
+async fn a_file_that_is_no_database_is_refused_and_left_alone() {
     let (rig, _) = used().await;
     let path = rig.path("state/hive.db");
     let text = "these are the notes of somebody who took the wrong directory\n".repeat(100);
@@ -86,7 +86,7 @@ async fn a_database_of_something_else_is_refused_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_state_directory_that_is_none_is_told() {
+async fn a_state_directory_that_is_a_file_is_reported() {
     let rig = Rig::new("[agents.ada]\n");
     fs::write(rig.path("state"), "a file").expect("a file");
     let error = rig.refused_broker().await;
@@ -99,7 +99,7 @@ async fn a_state_directory_that_is_none_is_told() {
 }
 
 #[tokio::test]
-async fn a_read_only_disk_is_told_and_nothing_on_it_is_lost() {
+async fn a_read_only_disk_is_reported_and_nothing_on_it_is_lost() {
     let mut rig = Rig::new("[agents.ada]\n");
     let Some(disk) = SmallDisk::mount(&rig.path("state"), 16 << 20).await else { return };
     // Empty, and read-only from the first start on.

@@ -29,7 +29,7 @@ async fn broker_status(client: &Client) -> GetBrokerStatusResponse {
         .into_inner()
 }
 
-/// Every message that was acknowledged lies in the inbox with its text, and none twice.
+/// Checks that every acknowledged message is in the inbox with its text, and none twice.
 async fn all_there(rig: &Rig, acknowledged: &BTreeMap<u64, String>) {
     let found = rig
         .operator()
@@ -62,7 +62,7 @@ async fn a_disk_that_fills_up_loses_nothing_and_the_broker_recovers_by_itself() 
         .expect("watched")
         .into_inner();
     assert_eq!(
-        health.message().await.expect("told").expect("told").status(),
+        health.message().await.expect("a status").expect("a status").status(),
         ServingStatus::Serving
     );
     let mut sender = MessageServiceClient::new(operator.channel());
@@ -106,7 +106,10 @@ async fn a_disk_that_fills_up_loses_nothing_and_the_broker_recovers_by_itself() 
         };
         assert_eq!(status::reason(&refusal), Some(Reason::StorageUnavailable), "{refusal:?}");
         assert!(status::retry_after(&refusal).is_some(), "it says when to try again");
-        let told = soon("its health changes", health.message()).await.expect("told").expect("told");
+        let told = soon("its health changes", health.message())
+            .await
+            .expect("a status")
+            .expect("a status");
         assert_eq!(told.status(), ServingStatus::NotServing);
         let shown = broker_status(&operator).await;
         assert!(!shown.storage_ok && shown.storage_error.contains("full"), "{shown:?}");
@@ -117,7 +120,8 @@ async fn a_disk_that_fills_up_loses_nothing_and_the_broker_recovers_by_itself() 
         assert_eq!(status::reason(&refusal), Some(Reason::StorageUnavailable), "{refusal:?}");
 
         disk.free();
-        let told = soon("it recovers", health.message()).await.expect("told").expect("told");
+        let told =
+            soon("it recovers", health.message()).await.expect("a status").expect("a status");
         assert_eq!(told.status(), ServingStatus::Serving);
         assert!(broker_status(&operator).await.storage_ok);
         all_there(&rig, &acknowledged).await;
@@ -136,7 +140,7 @@ async fn a_disk_that_fills_up_loses_nothing_and_the_broker_recovers_by_itself() 
 }
 
 #[tokio::test]
-async fn a_disk_that_is_full_at_the_start_is_told_and_loses_nothing() {
+async fn a_disk_that_is_full_at_the_start_is_reported_and_loses_nothing() {
     let mut rig = Rig::new("[agents.ada]\n");
     let Some(disk) = SmallDisk::mount(&rig.path("state"), DISK_BYTES).await else { return };
     disk.fill();

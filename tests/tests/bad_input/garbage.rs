@@ -1,5 +1,5 @@
 //! Garbage: bytes that no client of the contract would send. The broker answers or hangs up, and
-//! serves everybody else on.
+//! goes on serving the other clients.
 
 use hive_core::reason::Reason;
 use hive_proto::{FILE_DESCRIPTOR_SET, status};
@@ -74,10 +74,10 @@ async fn noise_in_every_rpc_is_answered_and_never_a_fault_of_the_broker() {
 }
 
 #[tokio::test]
-async fn what_is_no_grpc_is_hung_up_on() {
+async fn a_connection_without_grpc_is_closed() {
     let mut rig = Rig::new("[agents.ada]\n");
     rig.start_broker().await;
-    // One that says nothing at all stays, and is in nobody's way.
+    // A connection that sends nothing stays, and blocks no other client.
     let mute = UnixStream::connect(rig.agent_socket("ada")).await.expect("it connects");
     for socket in [rig.agent_socket("ada"), rig.operator_socket()] {
         let jsonl = b"{\"op\":\"send\",\"to\":\"bob\"}\n".to_vec();

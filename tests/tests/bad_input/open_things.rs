@@ -64,7 +64,7 @@ async fn now(operator: &Channel) -> i64 {
     let status: GetBrokerStatusResponse =
         call(operator, "AdminService/GetBrokerStatus", Vec::new())
             .await
-            .expect("it tells")
+            .expect("it answers")
             .decode();
     status.start_time.expect("it was started").seconds
 }
@@ -82,7 +82,7 @@ async fn reminded(channel: &Channel, remind: CreateReminderRequest) -> Reminder 
 }
 
 #[tokio::test]
-async fn a_question_has_one_target_a_text_and_options_that_can_be_told_apart() {
+async fn a_question_has_one_target_a_text_and_distinct_options() {
     let (rig, ada, operator) = hive().await;
     let before = rig.on_disk();
     for request_id in bad_ids() {
@@ -172,13 +172,13 @@ async fn a_question_has_one_target_a_text_and_options_that_can_be_told_apart() {
     let body = told
         .first()
         .and_then(|delivery| delivery.message.clone())
-        .expect("the outcome is told")
+        .expect("the outcome is delivered")
         .body;
     assert!(body.contains(&"y".repeat(16_384)), "all of it");
 }
 
 #[tokio::test]
-async fn an_answer_names_a_question_and_chooses_what_was_offered() {
+async fn an_answer_names_a_question_and_chooses_an_offered_option() {
     let (rig, ada, operator) = hive().await;
     let bob = rig.agent("bob").await.channel();
     let options = vec!["red".to_owned(), "blue".to_owned()];
@@ -399,7 +399,7 @@ async fn lists_and_watches_know_their_filters_and_pages() {
 }
 
 #[tokio::test]
-async fn a_reminder_has_a_body_and_one_time_that_can_come() {
+async fn a_reminder_has_a_body_and_one_possible_time() {
     let (rig, ada, operator) = hive().await;
     let before = rig.on_disk();
     for request_id in bad_ids() {
@@ -493,7 +493,7 @@ async fn a_reminder_has_a_body_and_one_time_that_can_come() {
 }
 
 #[tokio::test]
-async fn what_is_closed_is_named_by_kind_and_number() {
+async fn an_item_to_close_is_named_by_kind_and_number() {
     let (rig, ada, operator) = hive().await;
     let question = asked(&ada, ask()).await;
     let reminder = reminded(&ada, remind(delay(3600, 0))).await.id;

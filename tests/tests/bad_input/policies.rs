@@ -31,7 +31,7 @@ fn names(names: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_policy_names_what_there_is() {
+async fn a_policy_names_existing_agents_and_values() {
     let mut rig = Rig::new("[agents.ada]\n[agents.bob]\n");
     rig.start_broker().await;
     let operator = rig.operator().await.channel();
@@ -123,7 +123,7 @@ async fn a_policy_names_what_there_is() {
         };
         bad_field(&operator, "AdminService/CreateAgent", &create, field).await;
     }
-    rig.unchanged(&before, "a policy that nobody can have");
+    rig.unchanged(&before, "a policy that no agent can have");
 
     let largest = Policy {
         sends_per_minute_max: Some(u32::MAX),

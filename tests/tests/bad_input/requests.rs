@@ -1,4 +1,4 @@
-//! Requests that a client got wrong: each is told what is wrong with which field, and nothing
+//! Invalid requests of a client: each answer says what is wrong with which field, and nothing
 //! changes.
 
 use hive_core::reason::Reason;
@@ -21,7 +21,7 @@ async fn hive() -> Rig {
 }
 
 #[tokio::test]
-async fn an_unknown_recipient_is_told_with_the_nearest_names_and_gets_no_inbox() {
+async fn an_unknown_recipient_is_refused_with_the_nearest_names_and_gets_no_inbox() {
     let rig = hive().await;
     let (ada, operator) = (rig.agent("ada").await, rig.operator().await.channel());
     let before = rig.on_disk();
@@ -400,7 +400,7 @@ async fn numbers_out_of_any_range_are_refused_or_find_nothing() {
 }
 
 #[tokio::test]
-async fn a_harness_that_counts_nonsense_harms_nobody() {
+async fn a_harness_with_impossible_counts_harms_no_agent() {
     let rig = hive().await;
     let ada = rig.agent("ada").await.channel();
     let attached = call(&ada, "TurnService/Attach", Vec::new()).await.expect("attached");
@@ -479,7 +479,7 @@ async fn a_harness_that_counts_nonsense_harms_nobody() {
 }
 
 #[tokio::test]
-async fn agents_that_could_not_live_are_not_created() {
+async fn agents_with_impossible_settings_are_not_created() {
     let rig = hive().await;
     let operator = rig.operator().await.channel();
     let before = rig.on_disk();
@@ -553,7 +553,7 @@ async fn agents_that_could_not_live_are_not_created() {
 }
 
 #[tokio::test]
-async fn what_nobody_serves_is_said_so() {
+async fn an_unknown_method_is_reported_as_such() {
     let rig = hive().await;
     let ada = rig.agent("ada").await.channel();
     for path in [

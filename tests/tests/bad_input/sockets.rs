@@ -1,4 +1,4 @@
-//! Sockets: what somebody answers on is never taken from them; what is dead is replaced; what is no
+//! Sockets: one with a listener is never taken over; a dead one is replaced; a file that is no
 //! socket is left alone.
 
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -51,7 +51,7 @@ async fn a_dead_socket_is_replaced() {
 }
 
 #[tokio::test]
-async fn what_is_no_socket_is_left_alone() {
+async fn a_file_that_is_no_socket_is_left_alone() {
     let mut rig = Rig::new("[agents.ada]\n[agents.bob]\n");
     std::fs::create_dir_all(rig.path("run")).expect("a directory");
     std::fs::write(rig.operator_socket(), "precious").expect("a file");
@@ -60,14 +60,14 @@ async fn what_is_no_socket_is_left_alone() {
     assert_eq!(std::fs::read_to_string(rig.operator_socket()).expect("it is there"), "precious");
     std::fs::remove_file(rig.operator_socket()).expect("it is ours");
 
-    // An agent's trouble is the agent's: it is told, and the others are served.
+    // A fault of one agent's socket is logged, and the other agents are served.
     std::fs::create_dir_all(rig.path("run/agents/ada")).expect("a directory");
     std::fs::write(rig.agent_socket("ada"), "precious").expect("a file");
     rig.start_broker().await;
     assert!(rig.broker().log().contains("hive.sock is there and is no socket"), "{}", rig.logs());
     rig.agent("bob").await.send("ada", "for later").await;
     assert_eq!(std::fs::read_to_string(rig.agent_socket("ada")).expect("it is there"), "precious");
-    // A link that points at somebody else's socket is not followed.
+    // A link to another socket is not followed.
     rig.stop_broker().await;
     std::fs::remove_file(rig.agent_socket("ada")).expect("it is ours");
     let other = UnixListener::bind(rig.path("other.sock")).expect("a socket");
@@ -78,7 +78,7 @@ async fn what_is_no_socket_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_path_that_linux_cannot_address_is_told() {
+async fn a_path_that_linux_cannot_address_is_reported() {
     let rig = Rig::new("[agents.ada]\n");
     let deep = "d".repeat(100);
     let error = rig.refused_broker_by(rig.broker_command_in("state", &deep)).await;

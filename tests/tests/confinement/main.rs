@@ -49,8 +49,8 @@ async fn reaches_its_own_socket_only(level: &str, isolation: Isolation) {
     let wakes: Vec<_> = messages.iter().filter(|message| message.body == "by the probe").collect();
     let of: Vec<&str> =
         wakes.iter().flat_map(|message| &message.recipients).map(String::as_str).collect();
-    assert_eq!(of, ["ada", "bob"], "each woke itself and nobody else");
-    assert!(messages.iter().all(|message| message.body != "forged"), "nobody spoke as another");
+    assert_eq!(of, ["ada", "bob"], "each woke only itself");
+    assert!(messages.iter().all(|message| message.body != "forged"), "no agent spoke as another");
 
     for agent in ["ada", "bob"] {
         assert_eq!(operator.get_agent(agent).await.isolation(), isolation);
@@ -61,7 +61,7 @@ async fn reaches_its_own_socket_only(level: &str, isolation: Isolation) {
 }
 
 #[tokio::test]
-async fn without_confinement_it_is_said_wherever_somebody_looks() {
+async fn without_confinement_every_status_view_says_so() {
     let hive = Hive::up("sandbox", &["--no-isolation"]).await;
     let mut watch = hive.rig.watch().await;
     let operator = hive.rig.operator().await;

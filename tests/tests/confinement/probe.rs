@@ -1,7 +1,7 @@
 //! The script in claude's place.
 //!
-//! Invariant: it harms nobody, however badly the confinement fails. What only looks is tried
-//! everywhere; what would act is tried only where the script finds itself in a process table of its
+//! Invariant: it does no harm, however badly the confinement fails. Checks that only read run
+//! everywhere. Checks that act run only where the script finds itself in a process table of its
 //! own, and only on the hive's own directory. No process is ever signalled but with signal 0.
 
 use std::path::Path;
@@ -72,7 +72,8 @@ const ACT: Attempts = &[
     ),
     ("remove-configuration", "rm $R/hive.toml || mv $R/hive.toml $R/hive.toml.old"),
     ("make-device", "mknod disk b 7 0 && head -c 1 disk"),
-    // Where this succeeds it is in a directory that nobody else sees; the test looks from outside.
+    // If this succeeds, it is in a directory that only the script sees; the test checks from
+    // outside.
     (
         "plant",
         "mkdir -p $R/agents/$PEER/state; echo x > $R/agents/$PEER/state/planted; echo x > $R/state/planted; false",

@@ -68,7 +68,7 @@ fn every_rpc_has_an_input_in_the_corpus() {
     }
     for (name, bytes) in wanted {
         let found = std::fs::read(folder.join(&name)).unwrap_or_default();
-        let how = "HIVE_REGENERATE=1 cargo test -p hive-tests --test corpus writes it anew";
+        let how = "HIVE_REGENERATE=1 cargo test -p hive-tests --test corpus writes it";
         assert!(found == bytes, "tests/fuzz/corpus/requests/{name} is missing or stale: {how}");
     }
 }

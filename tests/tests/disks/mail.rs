@@ -44,7 +44,7 @@ fn request(body: &str) -> SendMessageRequest {
 async fn watched(operator: &Client) -> Streaming<HealthCheckResponse> {
     let watched = HealthClient::new(operator.channel()).watch(HealthCheckRequest::default()).await;
     let mut health = watched.expect("watched").into_inner();
-    let first = soon("its health", health.message()).await.expect("told").expect("told");
+    let first = soon("its health", health.message()).await.expect("a status").expect("a status");
     assert_eq!(first.status(), ServingStatus::Serving);
     health
 }
@@ -56,7 +56,7 @@ impl Mail {
         Self { operator, health, receipts: BTreeMap::new(), refused: Vec::new() }
     }
 
-    /// To the broker that was started anew.
+    /// Connects to the broker that was started again.
     pub(crate) async fn reconnect(&mut self, rig: &Rig) {
         self.operator = rig.operator().await;
         self.health = watched(&self.operator).await;
@@ -100,10 +100,12 @@ impl Mail {
         tokio::spawn(async move { Ok(sender.send_message(request).await?.into_inner().message_id) })
     }
 
-    /// The next word of the health service.
+    /// Waits for the next status of the health service.
     pub(crate) async fn health(&mut self) -> Told {
-        let word =
-            soon("its health changes", self.health.message()).await.expect("told").expect("told");
+        let word = soon("its health changes", self.health.message())
+            .await
+            .expect("a status")
+            .expect("a status");
         match word.status() {
             ServingStatus::Serving => Told::Serving,
             ServingStatus::NotServing => Told::NotServing,

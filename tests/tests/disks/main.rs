@@ -81,7 +81,7 @@ async fn a_full_disk_is_outlived() {
 }
 
 #[tokio::test]
-async fn what_a_killed_broker_could_not_sync_is_no_receipt_and_harms_nothing() {
+async fn a_killed_brokers_unsynced_write_is_no_receipt_and_harms_nothing() {
     let mut rig = started().await;
     let mut mail = Mail::of(&rig).await;
     for round in 0..3 {

@@ -1,8 +1,8 @@
 //! What is written about the programs by the programs themselves: man pages, the command reference,
 //! the schemas of what they print, and the settings of a harness.
 //!
-//! `HIVE_REGENERATE=1 cargo test -p hive-tests --test docs` (or `make docs`) writes them anew;
-//! otherwise they are compared with what is committed.
+//! `HIVE_REGENERATE=1 cargo test -p hive-tests --test docs` (or `make docs`) writes them; otherwise
+//! they are compared with what is committed.
 
 mod man;
 mod programs;

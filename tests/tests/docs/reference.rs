@@ -88,12 +88,12 @@ fn section(command: &Command, name: &str, page: &mut String) {
     }
     json(path, page);
     let codes: Vec<String> =
-        programs::codes_of(path).iter().map(|code| told(path, *code)).collect();
+        programs::codes_of(path).iter().map(|code| code_note(path, *code)).collect();
     page.push_str(&format!("\nExit codes: {}.\n", codes.join(", ")));
 }
 
 /// A code, with what it means for this command in particular.
-fn told(path: &str, code: u8) -> String {
+fn code_note(path: &str, code: u8) -> String {
     programs::note_on(path, code)
         .map_or_else(|| code.to_string(), |note| format!("{code} ({note})"))
 }

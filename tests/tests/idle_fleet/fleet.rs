@@ -1,5 +1,5 @@
-//! The fleet: machines whose outputs are carried out on the engine, with a claude that ends as it
-//! is told.
+//! The fleet: machines whose outputs are carried out on the engine, with a claude that ends as the
+//! test says.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ use tokio::task::JoinHandle;
 
 /// How far the clock moves at once. Everything that is due in between is seen late, but seen.
 const STEP: Duration = Duration::from_secs(60);
-/// How long the limit is that claude tells of.
+/// The length of the limit that claude reports.
 const LIMIT: Duration = Duration::from_secs(10 * 3600);
 /// A guard for what has to happen.
 const GUARD: Duration = Duration::from_secs(30);
@@ -149,8 +149,8 @@ impl Fleet {
                 let now = self.clock.now();
                 if self.harnesses[place].machine.deadline().is_some_and(|due| due <= now.boot) {
                     self.give(place, Input::Tick);
-                    // Whoever waits out a park looks again, as the timer of the call would make it;
-                    // it goes by the real clock.
+                    // A waiter behind a park is retried, as the timer of the call would do; that
+                    // timer goes by the real clock.
                     if let Some(begin) = self.harnesses[place].begin.take() {
                         begin.abort();
                         self.harnesses[place].begin = Some(self.begin(place));
@@ -199,8 +199,8 @@ impl Fleet {
     async fn turns_came(&self) -> bool {
         // The first poll of a task that was just started puts its look into the writer's queue.
         tokio::task::yield_now().await;
-        // The batch that looks answers its looks last, so the second of these is behind all that
-        // was told there.
+        // A batch answers its waiters last, so the second sweep comes after every report of that
+        // batch.
         for _ in 0..2 {
             self.engine.sweep_leases().await.expect("swept");
         }

@@ -89,7 +89,7 @@ async fn the_operator_answers_once_and_its_mail_is_done() {
     assert_eq!(mail[0]["message"]["question_id"].as_u64(), Some(question));
     let asked = mail[0]["message"]["id"].as_u64().expect("an id").to_string();
 
-    assert_eq!(rig.hivectl(&["answer", &id]).await.code, 2, "nobody sits at a terminal");
+    assert_eq!(rig.hivectl(&["answer", &id]).await.code, 2, "there is no terminal");
     assert_eq!(
         rig.hivectl(&["answer", &id, "--choice", "maybe"]).await.code,
         2,
@@ -138,7 +138,7 @@ async fn the_operator_answers_once_and_its_mail_is_done() {
 }
 
 #[tokio::test]
-async fn what_is_asked_of_others_can_be_answered_in_their_place_or_withdrawn() {
+async fn the_operator_can_answer_or_withdraw_questions_to_others() {
     let rig = Rig::duo().await;
     let ada = rig.agent("ada").await;
     let (first, second) =

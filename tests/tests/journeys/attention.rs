@@ -1,5 +1,5 @@
-//! What starts to wait on the operator is told by a command or a webhook: once, also after a kill,
-//! and with nobody waiting for it.
+//! A new item of the operator outbox is notified by a command or a webhook: once, also after a
+//! kill, and without a connected operator.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +12,9 @@ use tokio::net::TcpListener;
 /// Appends the item to the file `told`.
 const TELL: &str = "read -r item\nprintf '%s\\n' \"$item\" >> \"$dir/told\"\n";
 
-/// A hive whose operator is told by this script, which knows the hive's directory as `$dir`; its
-/// broker does not run yet.
-fn told_by(script: &str) -> Rig {
+/// Sets up a hive with this notifier script, which knows the hive's directory as `$dir`; its broker
+/// does not run yet.
+fn hive_with_notifier(script: &str) -> Rig {
     let rig = Rig::new(DUO);
     let path = rig.path("tell.sh");
     let text = format!("dir='{}'\n{script}", rig.dir().display());
@@ -29,11 +29,11 @@ fn told_by(script: &str) -> Rig {
 
 /// Waits until the brokers of this hive have told this many items, and noted it: one that ends in
 /// between would have it told again.
-async fn told(rig: &mut Rig, items: usize) {
+async fn notified(rig: &mut Rig, items: usize) {
     rig.broker().says_times("the operator was notified", items).await;
 }
 
-/// What was told, in whatever order.
+/// Returns the items that were notified, sorted.
 fn items(rig: &Rig) -> Vec<Value> {
     rig.read("told")
         .lines()
@@ -42,8 +42,8 @@ fn items(rig: &Rig) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn each_mail_to_the_operator_is_told_once() {
-    let mut rig = told_by(TELL);
+async fn each_mail_to_the_operator_is_notified_once() {
+    let mut rig = hive_with_notifier(TELL);
     rig.start_broker().await;
     let (ada, bob) = (rig.agent("ada").await, rig.agent("bob").await);
     bob.send("ada", "not for the operator").await;
@@ -58,13 +58,13 @@ async fn each_mail_to_the_operator_is_told_once() {
             bob.send("operator", &format!("From bob: {number}\nand a second line.")).await,
         ));
     }
-    told(&mut rig, sent.len()).await;
+    notified(&mut rig, sent.len()).await;
     rig.stop_broker().await;
-    // What was told is told no more by another broker.
+    // Another broker does not notify again.
     rig.start_broker().await;
     let last = ada.send("operator", "From ada: 7\nand a second line.").await;
     sent.insert(("ada".to_owned(), last));
-    told(&mut rig, sent.len()).await;
+    notified(&mut rig, sent.len()).await;
     rig.stop_broker().await;
     let items = items(&rig);
     assert_eq!(items.len(), sent.len(), "{items:?}");
@@ -84,9 +84,10 @@ async fn each_mail_to_the_operator_is_told_once() {
 }
 
 #[tokio::test]
-async fn what_could_not_be_told_is_told_after_a_kill() {
-    let mut rig =
-        told_by(&format!("test -e \"$dir/go\" || {{ echo 'no way' >&2; exit 7; }}\n{TELL}"));
+async fn a_failed_notification_is_repeated_after_a_kill() {
+    let mut rig = hive_with_notifier(&format!(
+        "test -e \"$dir/go\" || {{ echo 'no way' >&2; exit 7; }}\n{TELL}"
+    ));
     rig.start_broker().await;
     let sent = rig.agent("ada").await.send("operator", "hello").await;
     rig.broker().says("the operator could not be notified: `sh` ended with exit status: 7; the end of its output: \"no way\"").await;
@@ -94,7 +95,7 @@ async fn what_could_not_be_told_is_told_after_a_kill() {
     assert!(items(&rig).is_empty());
     rig.touch("go");
     rig.start_broker().await;
-    told(&mut rig, 1).await;
+    notified(&mut rig, 1).await;
     rig.stop_broker().await;
     let items = items(&rig);
     assert_eq!((items.len(), items[0]["id"].as_u64()), (1, Some(sent)), "{items:?}");
@@ -102,10 +103,10 @@ async fn what_could_not_be_told_is_told_after_a_kill() {
 }
 
 #[tokio::test]
-async fn a_command_that_hangs_holds_nobody_up_and_ends_with_the_broker() {
+async fn a_command_that_hangs_blocks_nothing_and_ends_with_the_broker() {
     let hangs =
         "mkfifo \"$dir/pipe\" 2>/dev/null\necho >> \"$dir/begun\"\nread -r never < \"$dir/pipe\"\n";
-    let mut rig = told_by(hangs);
+    let mut rig = hive_with_notifier(hangs);
     rig.touch("begun");
     rig.start_broker().await;
     let ada = rig.agent("ada").await;
@@ -129,7 +130,7 @@ async fn a_command_that_hangs_holds_nobody_up_and_ends_with_the_broker() {
     std::fs::write(rig.path("tell.sh"), format!("dir='{}'\n{TELL}", rig.dir().display()))
         .expect("the script is written");
     rig.start_broker().await;
-    told(&mut rig, 6).await;
+    notified(&mut rig, 6).await;
     rig.stop_broker().await;
     let ids: BTreeSet<u64> = items(&rig).iter().filter_map(|item| item["id"].as_u64()).collect();
     assert_eq!((items(&rig).len(), ids), (6, sent));

@@ -44,10 +44,10 @@ async fn more(count: &watch::Sender<usize>, many: usize) {
     let mut seen = count.subscribe();
     let enough = *seen.borrow() + many;
     let reached = seen.wait_for(|count| *count >= enough);
-    drop(soon("mail is accepted", reached).await.expect("somebody sends"));
+    drop(soon("mail is accepted", reached).await.expect("the sender runs"));
 }
 
-/// What lies in a directory, by name.
+/// Lists the names in a directory.
 fn names(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir)
         .expect("a directory")
@@ -90,7 +90,7 @@ async fn a_hive_that_is_started_on_a_backup_goes_on_from_there() {
         assert_eq!(said.code, 0, "{said:?}");
         assert!(said.stderr.contains("to restore: stop hived"), "{said:?}");
     }
-    // And nobody had to stop for it.
+    // No client was stopped for it.
     more(&count, 20).await;
     stop.send_replace(true);
     while let Some(sent) = senders.join_next().await {

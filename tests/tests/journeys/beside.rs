@@ -5,7 +5,7 @@ use hive_tests::rig::Rig;
 use crate::steps::{acked, rule, text, tool};
 
 #[tokio::test]
-async fn what_a_program_publishes_from_its_stdin_is_shown_to_claude() {
+async fn a_set_published_from_stdin_is_shown_to_claude() {
     let mut rig = Rig::duo().await;
     rig.start_harness(
         "bob",

@@ -60,7 +60,7 @@ async fn closed_well(watch: &mut Watch) {
 }
 
 #[tokio::test]
-async fn what_it_held_is_released() {
+async fn its_mail_is_released() {
     let scene = Scene::cancelled().await;
     for delivery in scene.stand().await {
         assert_eq!((delivery.state(), delivery.attempt), (DeliveryState::Held, 1));
@@ -92,7 +92,7 @@ async fn what_it_held_is_released() {
 }
 
 #[tokio::test]
-async fn what_it_held_is_dropped() {
+async fn its_mail_is_dropped() {
     let scene = Scene::cancelled().await;
     let id = scene.asked[0].to_string();
     let said = scene.rig.hivectl(&["turn", "drop", "bob", &id]).await;

@@ -6,7 +6,7 @@ use hive_tests::rig::{Rig, Watch};
 
 use crate::steps::{acked, answer, ended, lives, rule, standing, text, touch, unread, wait_for};
 
-async fn told(rig: &Rig, args: &[&str]) {
+async fn ordered(rig: &Rig, args: &[&str]) {
     let said = rig.hivectl(args).await;
     assert!(said.code == 0 && said.stdout.contains("(command "), "{args:?}: {said:?}");
 }
@@ -24,7 +24,7 @@ async fn another_model_runs_from_the_next_turn_on() {
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
     operator.send("bob", "Letter 1.").await;
     rig.appeared("reached").await;
-    told(&rig, &["turn", "model", "bob", "opus"]).await;
+    ordered(&rig, &["turn", "model", "bob", "opus"]).await;
     done(&mut watch).await;
     rig.touch("go");
     let next = operator.send("bob", "Letter 2.").await;
@@ -56,7 +56,7 @@ async fn a_new_session_begins_a_fresh_conversation() {
     send("Letter 1.").await;
     send("Letter 2.").await;
     assert_eq!(rig.conversations("bob"), [2], "one conversation goes on");
-    told(&rig, &["turn", "new-session", "bob"]).await;
+    ordered(&rig, &["turn", "new-session", "bob"]).await;
     // Nothing begins before there is mail for it.
     watch.kind("bob", EventKind::CommandGiven).await;
     send("Letter 3.").await;
@@ -68,7 +68,7 @@ async fn a_new_session_begins_a_fresh_conversation() {
 }
 
 #[tokio::test]
-async fn a_restart_hands_the_turn_back_and_starts_the_program_anew() {
+async fn a_restart_requeues_the_turn_and_starts_the_program_again() {
     let mut rig = Rig::duo().await;
     let parts = [answer("operator", "part one"), answer("operator", "part two"), text("Done.")];
     let mut first = parts.to_vec();
@@ -79,7 +79,7 @@ async fn a_restart_hands_the_turn_back_and_starts_the_program_anew() {
     let asked = operator.send("bob", "Count to two.").await;
     rig.appeared("reached").await;
     let pid = rig.harness("bob").pid();
-    told(&rig, &["turn", "restart", "bob"]).await;
+    ordered(&rig, &["turn", "restart", "bob"]).await;
     ended(&rig, &mut watch, "bob", TurnOutcome::Drained).await;
     done(&mut watch).await;
     acked(&rig, "bob", asked).await;
@@ -99,7 +99,7 @@ async fn a_restart_hands_the_turn_back_and_starts_the_program_anew() {
         unread(&operator, "operator").await,
         ["part one", "part two"].map(|part| (part.to_owned(), asked))
     );
-    assert_eq!(rig.harness("bob").pid(), pid, "whoever supervises it sees no end");
+    assert_eq!(rig.harness("bob").pid(), pid, "its supervisor sees no end");
     rig.end().await;
 }
 
@@ -113,7 +113,7 @@ async fn a_command_is_not_lost_on_a_harness_that_is_away() {
     let first = operator.send("bob", "Letter 1.").await;
     acked(&rig, "bob", first).await;
     rig.kill_harness("bob").await;
-    told(&rig, &["turn", "new-session", "bob"]).await;
+    ordered(&rig, &["turn", "new-session", "bob"]).await;
     rig.kill_broker().await;
     rig.start_broker().await;
     rig.start_harness("bob", &[rule("", vec![text("Done.")])]);

@@ -9,7 +9,7 @@ use pty_process::Size;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
-/// Somebody waits for a quarter of a second, a test on a busy machine longer.
+/// A shell waits for a quarter of a second; a test on a busy machine needs longer.
 const PATIENT: (&str, &str) = ("HIVE_COMPLETION_MS", "60000");
 
 /// A running hive of 998 agents `a0`, `a1`, …, one of another beginning, and one to be found by its
@@ -33,7 +33,7 @@ fn beginning(with: &str) -> Vec<String> {
     names
 }
 
-/// A program with the environment of somebody at a prompt of this hive.
+/// Builds a program with the environment of a user at a prompt of this hive.
 fn at_prompt(rig: &Rig, program: &str) -> Command {
     let hivectl = binary::find("hivectl", "hivectl");
     let bin = hivectl.parent().expect("a program lies in a directory").display().to_string();
@@ -47,8 +47,8 @@ fn at_prompt(rig: &Rig, program: &str) -> Command {
     command
 }
 
-/// What is offered at the end of a line, as fish asks for it, with what is told of each; never an
-/// error.
+/// Returns the candidates for the end of a line with their descriptions, as fish asks for them;
+/// never an error.
 async fn offered(rig: &Rig, words: &[&str]) -> Vec<String> {
     let mut command = at_prompt(rig, "hivectl");
     let output = command
@@ -81,7 +81,7 @@ async fn exactly_the_names_with_that_beginning_are_offered() {
 }
 
 #[tokio::test]
-async fn ids_are_offered_with_what_they_are() {
+async fn ids_are_offered_with_descriptions() {
     let rig = thousand().await;
     let operator = rig.operator().await;
     let message = operator.send("a7", "What is left?").await;
@@ -118,9 +118,9 @@ async fn the_script_fills_bashs_list() {
     rig.end().await;
 }
 
-/// Somebody types, presses Tab, and sends the line that bash has made of it.
+/// A user types, presses Tab, and sends the line that bash has made of it.
 #[tokio::test]
-async fn somebody_presses_tab() {
+async fn tab_completes_the_line() {
     let rig = thousand().await;
     let (mut pty, side) = pty_process::open().expect("the kernel has terminals");
     pty.resize(Size::new(24, 200)).expect("a size");
@@ -141,8 +141,8 @@ async fn somebody_presses_tab() {
         .spawn(side)
         .expect("bash runs");
     let mut shown = String::new();
-    // What is typed waits in the terminal until bash reads it, but it reads keys as keys only at
-    // its prompt.
+    // Typed text waits in the terminal until bash reads it, but bash reads keys as keys only at the
+    // prompt.
     shows(&mut pty, &mut shown, "ready> ").await;
     pty.write_all(b"source <(hivectl completions bash); echo sou''rced\n")
         .await

@@ -46,7 +46,7 @@ async fn a_status_outlives_the_broker_and_peers_see_it() {
 }
 
 #[tokio::test]
-async fn a_parent_sees_what_its_child_has_open_and_not_the_other_way_round() {
+async fn a_parent_sees_its_childs_open_items_and_not_the_reverse() {
     let mut rig = Rig::duo().await;
     let bob = [
         tool("ask", json!({"question": "May I?"})),
@@ -89,7 +89,7 @@ async fn a_parent_sees_what_its_child_has_open_and_not_the_other_way_round() {
 /// A co-process tells on bob's own socket, with no part in his turns; its last set is what counts,
 /// also after a kill.
 #[tokio::test]
-async fn what_a_co_process_publishes_is_shown_to_claude() {
+async fn a_co_processs_publications_are_shown_to_claude() {
     let mut rig = Rig::duo().await;
     rig.start_harness("bob", &[rule("", vec![get_loose_ends(""), text("Done.")])]);
     let mut results = Vec::new();
@@ -147,7 +147,7 @@ async fn what_a_co_process_publishes_is_shown_to_claude() {
 /// What becomes of loose ends: claude withdraws its own, and neither the question nor the reminder
 /// comes back.
 #[tokio::test]
-async fn claude_withdraws_what_it_does_not_need_any_more() {
+async fn claude_withdraws_items_it_no_longer_needs() {
     let mut rig = Rig::duo().await;
     let opens = [
         tool("ask", json!({"question": "May I?", "to": "ada"})),

@@ -1,5 +1,5 @@
-//! Shutting down in good order: a turn is handed back or finished, nobody is blamed, and what goes
-//! on finds everything again.
+//! A clean shutdown: a turn is requeued or finished, no attempt is used, and the next start finds
+//! everything again.
 
 use hive_proto::v1::{DeliveryState, EventKind, RedeliveryCause, TurnOutcome};
 use hive_tests::rig::{HarnessOptions, Rig};
@@ -26,7 +26,7 @@ fn start_bob(rig: &mut Rig, grace_secs: &str) {
 const PARTS: [&str; 2] = ["part one", "part two"];
 
 #[tokio::test]
-async fn a_harness_that_is_drained_hands_its_turn_back() {
+async fn a_drained_harness_requeues_its_turn() {
     let mut rig = Rig::duo().await;
     start_bob(&mut rig, "0");
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
@@ -83,7 +83,7 @@ async fn a_turn_may_finish_within_the_grace_time_and_no_other_begins() {
     rig.end().await;
 }
 
-/// Who asks twice does not want to wait for the grace time.
+/// A second signal cuts the grace time short.
 #[tokio::test]
 async fn a_second_signal_ends_the_grace_time() {
     let mut rig = Rig::duo().await;
@@ -134,7 +134,7 @@ async fn a_broker_ends_well_and_its_harnesses_go_on(by_the_operator: bool) {
     }
     let status = rig.broker_ends().await;
     assert!(status.success(), "{status}");
-    assert_eq!(rig.hivectl(&["status"]).await.code, 7, "nobody answers");
+    assert_eq!(rig.hivectl(&["status"]).await.code, 7, "no broker answers");
 
     rig.touch("go");
     rig.start_broker().await;

@@ -17,7 +17,7 @@ both!(
     a_server_that_does_not_come_up_is_told_to_the_parent
 );
 
-/// What ada was told of bob's troubles and has not read.
+/// Returns the unread notices to ada about bob's troubles.
 async fn problems(operator: &Client) -> Vec<Message> {
     let all = operator
         .deliveries("ada", &[DeliveryState::Ready])
@@ -42,7 +42,7 @@ async fn plugins_that_fail_are_told_to_the_parent_and_turns_run(mode: Mode) {
     for words in ["bob", "plugins", "/no/such/directory", "hello@nosuch", "works without them"] {
         assert!(told[0].body.contains(words), "{words}: {}", told[0].body);
     }
-    assert!(!told[0].body.contains("some/market"), "what went well is not told: {}", told[0].body);
+    assert!(!told[0].body.contains("some/market"), "a success is not reported: {}", told[0].body);
     let asked = operator.send("bob", "Are you there?").await;
     acked(&rig, "bob", asked).await;
     // The next start finds the same cause, which is reported once.
@@ -131,7 +131,7 @@ async fn a_configured_server_arrives_with_its_own_environment_alone() {
     for secret in ["secret-key", "ANTHROPIC_", "HIVE_", "CLAUDE_"] {
         assert!(!results[0].contains(secret), "{secret}: {}", results[0]);
     }
-    // It is bob's and nobody else's.
+    // Only bob may do it.
     let message = operator.send("ada", "What do you see?").await;
     acked(&rig, "ada", message).await;
     assert!(

@@ -79,7 +79,7 @@ async fn an_unavailable_api_uses_no_attempt_however_long_it_lasts() {
     assert_eq!(notices(&operator).await, ["bob works again."]);
     assert_eq!(unread(&operator, "operator").await.first(), Some(&("I am.".to_owned(), asked)));
     assert!(operator.get_agent("bob").await.park.is_none());
-    // The text stands in the conversation once, not once an attempt.
+    // The text is in the conversation once, not once an attempt.
     let whole =
         rig.prompts("bob").iter().filter(|prompt| prompt.contains("| Are you there?")).count();
     assert_eq!(whole, 1);
@@ -148,7 +148,7 @@ async fn a_rate_limit_is_slept_out_until_it_ends() {
         "{} is before {until}",
         millis(turns[1].start_time)
     );
-    assert!(notices(&operator).await.is_empty(), "nobody has to do anything");
+    assert!(notices(&operator).await.is_empty(), "there is nothing to do");
     rig.end().await;
 }
 

@@ -1,4 +1,4 @@
-//! A message that breaks every turn ends as a dead letter, and harms nobody beside it.
+//! A message that breaks every turn ends as a dead letter, and harms no message beside it.
 
 use hive_proto::v1::{
     DeliveryState, EventKind, Message, OriginKind, RedeliveryCause, SystemKind, TurnOutcome,
@@ -24,7 +24,7 @@ fn of(message: u64) -> String {
 }
 
 /// Ada's parent is the operator, bob's is ada.
-async fn told(agent: &str, parent: &str) {
+async fn reported(agent: &str, parent: &str) {
     let mut rig = Rig::duo().await;
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
     let poison = operator.send(agent, "poison").await;
@@ -74,7 +74,7 @@ async fn told(agent: &str, parent: &str) {
     );
     assert_eq!(notices(&operator, parent, SystemKind::TurnFailed).await.len(), 5);
 
-    looked_at_and_redriven(&rig, agent, poison).await;
+    shown_and_redriven(&rig, agent, poison).await;
     acked(&rig, agent, poison).await;
     assert_eq!(
         standing(&operator, agent, poison).await,
@@ -84,7 +84,7 @@ async fn told(agent: &str, parent: &str) {
 }
 
 /// What the operator sees of it, and does about it.
-async fn looked_at_and_redriven(rig: &Rig, agent: &str, poison: u64) {
+async fn shown_and_redriven(rig: &Rig, agent: &str, poison: u64) {
     let id = poison.to_string();
     let status = rig.hivectl(&["status"]).await;
     assert_eq!(status.code, 8, "{status:?}");
@@ -114,13 +114,13 @@ async fn looked_at_and_redriven(rig: &Rig, agent: &str, poison: u64) {
 }
 
 #[tokio::test]
-async fn a_poison_message_of_a_root_is_told_to_the_operator() {
-    told("ada", "operator").await;
+async fn a_poison_message_of_a_root_is_reported_to_the_operator() {
+    reported("ada", "operator").await;
 }
 
 #[tokio::test]
-async fn a_poison_message_of_a_child_is_told_to_its_parent() {
-    told("bob", "ada").await;
+async fn a_poison_message_of_a_child_is_reported_to_its_parent() {
+    reported("bob", "ada").await;
 }
 
 /// A turn that took its neighbours with it: they are not drawn into its last attempts.

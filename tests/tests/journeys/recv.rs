@@ -58,7 +58,7 @@ async fn several_are_drained_and_done_with_the_turn() {
 /// A call took mail, and the model had no answer of it when it ended its turn: the rest of the turn
 /// is done, that mail comes back.
 #[tokio::test]
-async fn what_never_reached_the_model_goes_back_alone() {
+async fn only_mail_that_never_reached_the_model_is_requeued() {
     let mut rig = Rig::duo().await;
     let operator = rig.operator().await;
     let mut asked = Vec::new();
@@ -106,7 +106,7 @@ async fn what_never_reached_the_model_goes_back_alone() {
 /// claude is killed while a call of its waits: the mail that came into the call is not lost with
 /// it.
 #[tokio::test]
-async fn what_was_taken_when_claude_was_killed_comes_back() {
+async fn mail_taken_by_a_killed_claude_is_requeued() {
     let mut rig = Rig::duo().await;
     let call = Step::Call {
         call: "recv".to_owned(),

@@ -69,8 +69,8 @@ async fn firings(client: &Client) -> BTreeMap<u64, usize> {
     }
 }
 
-/// Claude sets it, the broker dies, its time comes with nobody there, and it fires once from the
-/// next broker.
+/// Claude sets it, the broker dies, the reminder becomes due without a broker, and the next broker
+/// fires it once.
 #[tokio::test]
 async fn due_while_the_broker_is_down() {
     let mut rig = hive();
@@ -195,7 +195,7 @@ fn listing(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Claude is told where the file is, seen from where it works.
+/// The prompt names the path of the file, as seen from claude's working directory.
 #[tokio::test]
 async fn a_long_one_is_a_file_that_the_message_names() {
     let mut rig = hive();

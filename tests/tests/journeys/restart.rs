@@ -37,7 +37,7 @@ async fn gone(rig: &mut Rig, going: Going) {
     }
 }
 
-/// A send before it, and a recv and a send after it, called while nobody answers, are all of one
+/// A send before it, and a recv and a send after it, called while no broker answers, are all of one
 /// turn.
 async fn a_turn_goes_on(going: Going) {
     let mut rig = Rig::duo().await;
@@ -162,10 +162,10 @@ async fn five_restarts_are_one_turn() {
     rig.end().await;
 }
 
-/// What of a lease's time went by while nobody served is the broker's fault. That it is over is
-/// told by a reminder of another hive.
+/// The part of a lease's time in which no broker served does not count. A reminder of another hive
+/// signals that the time is over.
 #[tokio::test]
-async fn a_consumers_lease_begins_anew_when_a_broker_serves_again() {
+async fn a_consumers_lease_starts_again_when_a_broker_serves_again() {
     let time = || Some(prost_types::Duration { seconds: 4, nanos: 0 });
     let mut rig = Rig::duo().await;
     let message = rig.operator().await.send("bob", "Take your time.").await;

@@ -121,7 +121,7 @@ async fn a_stopped_agent_stays_stopped_through_kills_and_its_mail_waits() {
 }
 
 #[tokio::test]
-async fn stopping_an_agent_hands_its_running_turn_back() {
+async fn stopping_an_agent_requeues_its_running_turn() {
     let rig = hive();
     ada_stops(&rig);
     let hive = up(&rig).await;
@@ -158,7 +158,7 @@ async fn a_purged_agent_leaves_nothing_to_the_next_one_of_its_name() {
     std::os::unix::fs::symlink(rig.path("hive.toml"), rig.path("agents/eve/state/link"))
         .expect("a link");
 
-    // In the midst of her turn, and only where that is confirmed.
+    // During her turn, and only with a confirmation.
     let asked = rig.hivectl(&["agent", "remove", "eve", "--purge"]).await;
     assert_eq!(asked.code, 2, "{asked:?}");
     let said = well(&rig, &["agent", "remove", "eve", "--purge", "--yes"]).await;
@@ -184,7 +184,7 @@ async fn a_purged_agent_leaves_nothing_to_the_next_one_of_its_name() {
 }
 
 #[tokio::test]
-async fn a_purge_whose_hive_was_killed_is_completed_by_the_next() {
+async fn a_purge_of_a_killed_hive_is_completed_by_the_next() {
     let mut rig = hive();
     let mut broker = rig.broker_command();
     broker.arg("--agents-dir").arg(rig.path("agents"));
@@ -262,7 +262,7 @@ async fn a_changed_configuration_holds_without_a_restart_and_an_invalid_one_chan
 }
 
 #[tokio::test]
-async fn a_drain_hands_turns_back_and_ends_the_hive() {
+async fn a_drain_requeues_turns_and_ends_the_hive() {
     let rig = hive();
     ada_stops(&rig);
     let hive = up(&rig).await;

@@ -85,10 +85,10 @@ async fn a_parent_is_addressed_without_its_name() {
     rig.end().await;
 }
 
-/// A broadcast reaches everybody but its sender and the operator; full inboxes are left out, and
-/// the sender is told which.
+/// A broadcast reaches every agent but its sender; full inboxes are left out, and the answer names
+/// them.
 #[tokio::test]
-async fn a_broadcast_reaches_everybody_else() {
+async fn a_broadcast_reaches_every_other_agent() {
     let limits = format!("{QUICK_LIMITS}inbox_depth_max = 2\n");
     let mut rig = Rig::new(&format!("{TRIO}[agents.dan]\n{limits}"));
     rig.start_broker().await;

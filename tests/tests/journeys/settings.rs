@@ -15,7 +15,7 @@ use hive_tests::rig::Mode;
 both!(
     a_window_that_is_set_holds_where_it_is_smaller,
     a_variable_narrows_the_tool_groups_and_none_reaches_claude,
-    a_daily_reset_comes_with_the_next_mail_and_wakes_nobody
+    a_daily_reset_comes_with_the_next_mail_and_starts_no_turn
 );
 
 async fn kinds(operator: &Client) -> Vec<TurnKind> {
@@ -90,7 +90,7 @@ fn zone_where_it_is_four(seconds: i64) -> String {
     format!("TST{}:{:02}:{:02}", behind / 3600, behind / 60 % 60, behind % 60)
 }
 
-async fn a_daily_reset_comes_with_the_next_mail_and_wakes_nobody(mode: Mode) {
+async fn a_daily_reset_comes_with_the_next_mail_and_starts_no_turn(mode: Mode) {
     let mut rig = Rig::duo().await;
     let rules = [rule("", vec![usage(10), text("Done.")])];
     mode.start(&mut rig, &rules);

@@ -1,6 +1,6 @@
-//! Shell tasks, with claude's own server `bash` and the harness that runs them: they outlive turns
-//! and not harnesses, their ends are told by mail once, their records stay, and nothing of theirs
-//! is left.
+//! Shell tasks, with claude's own server `bash` and the harness that runs them. They outlive turns
+//! and not harnesses, one mail reports their end, their records stay, and nothing else of theirs is
+//! left.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ both!(
     two_that_end_together_wake_their_agent_once,
     a_harness_that_is_killed_loses_them_and_says_so,
     a_restart_loses_them_and_says_so,
-    what_a_command_leaves_behind_ends_with_it,
+    processes_that_a_command_leaves_end_with_it,
     without_the_group_there_is_no_shell
 );
 
@@ -55,7 +55,7 @@ async fn sleepers(rig: &Rig, count: usize) -> Vec<Pid> {
 }
 
 /// What shell tasks told bob, oldest first.
-async fn told(operator: &Client) -> Vec<Message> {
+async fn reports(operator: &Client) -> Vec<Message> {
     let all =
         operator.all_deliveries("bob").await.into_iter().filter_map(|delivery| delivery.message);
     let by_bash = |message: &Message| {
@@ -68,16 +68,16 @@ async fn told(operator: &Client) -> Vec<Message> {
 }
 
 /// Waits until shell tasks have told bob something, and he has read it.
-async fn hears(rig: &Rig, operator: &Client) -> Message {
+async fn next_report(rig: &Rig, operator: &Client) -> Message {
     let heard = async {
         loop {
-            if let Some(message) = told(operator).await.into_iter().next() {
+            if let Some(message) = reports(operator).await.into_iter().next() {
                 return message;
             }
             tokio::task::yield_now().await;
         }
     };
-    let message = soon("bob is told of a task", heard).await;
+    let message = soon("bob gets mail about a task", heard).await;
     acked(rig, "bob", message.id).await;
     message
 }
@@ -103,11 +103,11 @@ async fn two_that_end_together_wake_their_agent_once(mode: Mode) {
         rig.appeared(name).await;
     }
     let tasks = sleepers(&rig, 2).await;
-    assert_eq!(told(&operator).await, []);
+    assert_eq!(reports(&operator).await, []);
     for pid in &tasks {
         kill_process(*pid, Signal::TERM).expect("it runs");
     }
-    let message = hears(&rig, &operator).await;
+    let message = next_report(&rig, &operator).await;
     assert!(message.body.starts_with("2 shell tasks have ended."), "{}", message.body);
     for words in
         ["Task 1: echo one", "Task 2: echo two", "exit code 0", "| one is over", "| two is over"]
@@ -115,11 +115,11 @@ async fn two_that_end_together_wake_their_agent_once(mode: Mode) {
         assert!(message.body.contains(words), "{words}: {}", message.body);
     }
     operator.does("bob", HarnessState::Idle).await;
-    assert_eq!(told(&operator).await.len(), 1);
+    assert_eq!(reports(&operator).await.len(), 1);
     let turns = operator.turns("bob").await;
     assert_eq!(lives(&turns), [(TurnOutcome::Ok, 1); 3]);
     assert_eq!(turns[2].message_id, message.id);
-    // The records are there after the word of them, too.
+    // The records are there after the report of them, too.
     let results = rig.tool_results("bob");
     assert!(
         results[0].starts_with("Task 1 runs") && results[1].starts_with("Task 2 runs"),
@@ -154,9 +154,9 @@ async fn with_a_task(mode: Mode) -> (Rig, Client) {
     (rig, operator)
 }
 
-/// The task was lost, its agent was told once, and its record says what is known.
+/// Checks that the task was lost, its agent has one notice, and its record says what is known.
 async fn is_lost(rig: Rig, operator: Client) {
-    let message = hears(&rig, &operator).await;
+    let message = next_report(&rig, &operator).await;
     let words =
         ["A shell task has ended.", "Task 1: echo one", "because the harness stopped", "| one"];
     assert!(words.iter().all(|words| message.body.contains(words)), "{}", message.body);
@@ -168,7 +168,7 @@ async fn is_lost(rig: Rig, operator: Client) {
         last.contains("because the harness stopped; run it again") && last.ends_with(":\none"),
         "{last}"
     );
-    assert_eq!(told(&operator).await.len(), 1);
+    assert_eq!(reports(&operator).await.len(), 1);
     rig.end().await;
 }
 
@@ -195,7 +195,7 @@ async fn a_restart_loses_them_and_says_so(mode: Mode) {
     is_lost(rig, operator).await;
 }
 
-async fn what_a_command_leaves_behind_ends_with_it(mode: Mode) {
+async fn processes_that_a_command_leaves_end_with_it(mode: Mode) {
     let mut rig = Rig::duo().await;
     let flees = "sleep 1000 & setsid sleep 1000 & (setsid setsid sleep 1000 &); echo done";
     let runs = vec![tool("run", json!({"cmd": flees})), text("Done.")];
@@ -211,7 +211,7 @@ async fn what_a_command_leaves_behind_ends_with_it(mode: Mode) {
     assert_eq!(rig.running("bob", "sleep"), []);
     // It was waited for, so it is no news.
     operator.does("bob", HarnessState::Idle).await;
-    assert_eq!(told(&operator).await, []);
+    assert_eq!(reports(&operator).await, []);
     rig.end().await;
 }
 
@@ -219,8 +219,7 @@ fn mcp_config(rig: &Rig) -> Value {
     serde_json::from_str(&rig.read("agents/bob/home/.hive/claude-mcp-config.json")).expect("JSON")
 }
 
-/// A server `bash` that somebody starts beside claude, who has found the way to the harness's
-/// socket.
+/// Starts a server `bash` beside claude, with access to the harness's socket.
 async fn beside(rig: &Rig) -> mcp::Client {
     let socket: PathBuf = rig.path("agents/bob/home/.hive/tasks.sock");
     let mut command = Process::command(&binary::find("hive-mcp-bridge", "hive-mcp"));
@@ -238,7 +237,7 @@ async fn call(client: &mut mcp::Client) -> (String, bool) {
 
 async fn without_the_group_there_is_no_shell(mode: Mode) {
     let mut rig = Rig::duo().await;
-    // Its end is waited for, so that nobody is woken by it.
+    // A call waits for its end, so no wake starts a turn.
     let runs = tool("run", json!({"cmd": "echo hi"}));
     mode.start(&mut rig, &[rule("", vec![runs, text("Done.")])]);
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);

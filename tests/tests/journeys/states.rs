@@ -1,5 +1,5 @@
-//! What an agent is shown to do, held against what it does: step by step, while its conversation is
-//! compacted or begun anew, and while it rests.
+//! The shown state of an agent, compared with what it does: step by step, while its conversation is
+//! compacted or replaced, and while it rests.
 
 use hive_proto::v1::HarnessState::{Compacting, Idle, NeedsLogin, RateLimited, Thinking};
 use hive_proto::v1::TurnKind::{Checkpoint, Compact, Mail};
@@ -18,8 +18,8 @@ both!(
     a_full_conversation_is_compacted_after_the_turn,
     one_that_is_too_long_is_compacted_within_the_turn,
     a_compaction_that_does_not_help_is_not_repeated,
-    a_cold_one_is_begun_anew_and_the_old_one_is_named,
-    a_cold_one_is_begun_anew_after_its_notes,
+    a_cold_one_is_replaced_and_the_old_one_is_named,
+    a_cold_one_is_replaced_after_its_notes,
     a_rate_limit_and_a_missing_login
 );
 
@@ -37,8 +37,8 @@ async fn shown(rig: &Rig, operator: &Client, name: &str, state: HarnessState) {
     rig.touch(&format!("{name} go"));
 }
 
-/// What bob's harness told of itself, one after the other; a turn that the broker opened is told
-/// again, for the broker has shown it by itself.
+/// Returns the states that bob's harness reported, in order. A turn that the broker opened is
+/// reported again, for the broker has shown it by itself.
 fn reported(rig: &Rig) -> Vec<String> {
     let log = rig.read("bob.log");
     let word = |line: &str| {
@@ -130,7 +130,7 @@ async fn one_that_is_too_long_is_compacted_within_the_turn(mode: Mode) {
         reported(&rig),
         ["STARTING", "IDLE", "THINKING", "IDLE", "THINKING", "COMPACTING", "THINKING", "IDLE"]
     );
-    // After the compaction the message is told whole again, for the model does not see it any more.
+    // After the compaction the prompt has the whole message again, for the model has lost it.
     let whole = rig.prompts("bob").iter().filter(|prompt| prompt.contains("| Letter 2.")).count();
     assert_eq!(whole, 2, "{:?}", rig.prompts("bob"));
     rig.end().await;
@@ -182,7 +182,7 @@ async fn letters(rig: &Rig, operator: &Client, count: usize) {
     }
 }
 
-async fn a_cold_one_is_begun_anew_and_the_old_one_is_named(mode: Mode) {
+async fn a_cold_one_is_replaced_and_the_old_one_is_named(mode: Mode) {
     let mut rig = Rig::duo().await;
     mode.start_with(&mut rig, &cold_rules(), &COLD);
     let operator = rig.operator().await;
@@ -202,7 +202,7 @@ async fn a_cold_one_is_begun_anew_and_the_old_one_is_named(mode: Mode) {
     rig.end().await;
 }
 
-async fn a_cold_one_is_begun_anew_after_its_notes(mode: Mode) {
+async fn a_cold_one_is_replaced_after_its_notes(mode: Mode) {
     let mut rig = Rig::duo().await;
     let checkpoint = [COLD.as_slice(), &[("HIVE_AUTO_RESET_CHECKPOINT", "1")]].concat();
     mode.start_with(&mut rig, &cold_rules(), &checkpoint);
@@ -226,9 +226,9 @@ async fn a_rate_limit_and_a_missing_login(mode: Mode) {
     let until = park.until_time.expect("it is known when").seconds;
     assert!((YEAR_2100..YEAR_2100 + 11).contains(&until), "{until}");
     assert_eq!(agent.open_turn_id, 0);
-    assert!(operator.all_deliveries("operator").await.is_empty(), "nobody has to do anything");
+    assert!(operator.all_deliveries("operator").await.is_empty(), "there is nothing to do");
 
-    // Nothing is tried meanwhile, also by another harness.
+    // Nothing is tried until then, not even by another harness.
     rig.stop_harness("bob").await;
     let mut watch = rig.watch_from_now().await;
     mode.start(&mut rig, &[rule("", vec![Step::Fail { fail: Failure::NotLoggedIn }])]);

@@ -75,7 +75,8 @@ pub(crate) fn lives(turns: &[Turn]) -> Vec<(TurnOutcome, u32)> {
     turns.iter().map(|turn| (turn.outcome(), turn.attempt)).collect()
 }
 
-/// The bodies in an inbox that nobody has settled, oldest first, each with what it answers.
+/// Returns the unsettled bodies in an inbox, oldest first, each with the id of the message it
+/// answers.
 pub(crate) async fn unread(client: &Client, agent: &str) -> Vec<(String, u64)> {
     let mut messages: Vec<_> = client
         .deliveries(agent, &[])

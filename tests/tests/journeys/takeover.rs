@@ -7,7 +7,7 @@ use hive_tests::rig::{HarnessOptions, Rig, gone};
 use crate::steps::{acked, answer, ended, lives, rule, standing, text, touch, unread, wait_for};
 
 #[tokio::test]
-async fn a_second_harness_is_refused_in_clear_words() {
+async fn a_second_harness_is_refused_with_an_explanation() {
     let mut rig = Rig::duo().await;
     rig.start_harness("bob", &[]);
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);

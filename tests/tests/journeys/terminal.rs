@@ -61,10 +61,10 @@ impl Terminal {
 
     /// Types.
     pub(crate) async fn types(&mut self, keys: &str) {
-        self.pty.write_all(keys.as_bytes()).await.expect("somebody reads");
+        self.pty.write_all(keys.as_bytes()).await.expect("the program reads");
     }
 
-    /// Another size, of which the program is told by the kernel.
+    /// Changes the size; the kernel notifies the program.
     pub(crate) fn resize(&mut self, (columns, lines): (u16, u16)) {
         self.parser.screen_mut().set_size(cells(lines), cells(columns));
         self.pty.resize(Size::new(lines, columns)).expect("a size");

@@ -1,6 +1,5 @@
-//! Nothing is paid for that nobody wants: mail is one turn each however it races, a storm is one
-//! turn more, an idle fleet starts no claude, and an agent goes on by itself only where it asked to
-//! and nothing else came.
+//! No unwanted turn is paid for: a message is one turn however it races, a storm is one turn more,
+//! an idle fleet starts no claude. An agent goes on by itself only if it asked to and no mail came.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +24,8 @@ both!(
     mail_at_the_end_of_a_turn_that_wants_to_go_on,
     a_storm_is_one_turn_more,
     an_idle_fleet_starts_no_claude,
-    what_was_asked_for_outlives_a_compaction,
-    mail_at_a_compaction_takes_the_place_of_what_was_asked_for
+    a_requested_turn_outlives_a_compaction,
+    mail_at_a_compaction_replaces_the_requested_turn
 );
 
 fn request_next_turn() -> Step {
@@ -193,7 +192,7 @@ async fn a_storm_is_one_turn_more(mode: Mode) {
     rig.end().await;
 }
 
-/// Agents come, their harnesses and their broker are restarted, and nobody has anything to say.
+/// Agents come, their harnesses and their broker are restarted, and no message is sent.
 async fn an_idle_fleet_starts_no_claude(mode: Mode) {
     const FLEET: [&str; 4] = ["ada", "bob", "cyd", "dan"];
     let agents: String = FLEET.iter().map(|name| format!("[agents.{name}]\n")).collect();
@@ -232,7 +231,7 @@ async fn an_idle_fleet_starts_no_claude(mode: Mode) {
     rig.end().await;
 }
 
-async fn what_was_asked_for_outlives_a_compaction(mode: Mode) {
+async fn a_requested_turn_outlives_a_compaction(mode: Mode) {
     let mut rig = Rig::duo().await;
     let rules = [
         rule("Hive asks for your notes", vec![text("It is written down.")]),
@@ -249,7 +248,7 @@ async fn what_was_asked_for_outlives_a_compaction(mode: Mode) {
     rig.end().await;
 }
 
-async fn mail_at_a_compaction_takes_the_place_of_what_was_asked_for(mode: Mode) {
+async fn mail_at_a_compaction_replaces_the_requested_turn(mode: Mode) {
     let mut rig = Rig::duo().await;
     let rules = [
         rule("Hive asks for your notes", vec![text("It is written down.")]),

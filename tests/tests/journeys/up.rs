@@ -115,7 +115,7 @@ impl Up {
     }
 }
 
-/// Has ada stop in the midst of her answer.
+/// Makes ada stop during her answer.
 pub(crate) fn ada_stops(rig: &Rig) {
     let script = rig.path("script.json");
     let steps = vec![
@@ -135,7 +135,7 @@ pub(crate) fn ada_stops(rig: &Rig) {
 }
 
 #[tokio::test]
-async fn it_runs_a_hive_restarts_what_dies_and_leaves_nothing() {
+async fn it_runs_a_hive_restarts_dead_processes_and_leaves_nothing() {
     let rig = hive();
     let no_programs = rig.path("no-programs");
     std::fs::create_dir(&no_programs).expect("a directory");
@@ -230,7 +230,7 @@ async fn a_broker_that_dies_is_started_again_under_its_harnesses() {
     kill_process(broker.expect("the broker's pid"), Signal::KILL).expect("the broker runs");
     up.says("hived ended (signal: 9 (SIGKILL)); again in").await;
     rig.touch("go");
-    // The end of the turn is the first word of the next broker.
+    // The end of the turn is the first event of the next broker.
     watch.kind("ada", EventKind::TurnEnded).await;
     let operator = rig.operator().await;
     assert_eq!(lives(&operator.turns("ada").await), [(TurnOutcome::Ok, 1)]);
@@ -268,8 +268,8 @@ async fn in_sandboxes_agents_write_to_each_other() {
     up.interrupted(rig).await;
 }
 
-/// `up` is killed with everything in the midst of its work: nothing stays behind, and the next `up`
-/// takes the work up again.
+/// `up` is killed during its work, with all its processes: no process stays behind, and the next
+/// `up` takes the work up again.
 async fn killed_and_started_again(path: &Path, rig: Rig) {
     ada_stops(&rig);
     let up = Up::start(&rig, path).await;

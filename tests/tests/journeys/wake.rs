@@ -1,5 +1,5 @@
-//! A program beside an agent wakes it: its words are ordinary mail, under a label that looks like
-//! nobody else.
+//! A program beside an agent wakes it: its text is ordinary mail, under a label that resembles no
+//! other sender.
 
 use hive_proto::v1::{DeliveryState, OriginKind};
 use hive_tests::rig::{Rig, Said};
@@ -63,10 +63,10 @@ async fn a_newer_one_takes_the_place_of_an_undelivered_one() {
 }
 
 #[tokio::test]
-async fn a_label_that_looks_like_somebody_is_refused() {
+async fn a_label_that_resembles_another_sender_is_refused() {
     let rig = Rig::duo().await;
     let operator = rig.operator().await;
-    // Whom the command itself knows, and whom only the broker does.
+    // Recipients that the command itself checks, and one that only the broker knows.
     for (label, code, words) in [
         ("operator", 2, "operator"),
         ("system", 2, "system"),

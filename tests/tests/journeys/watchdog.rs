@@ -23,7 +23,7 @@ struct Hang {
 async fn ended_with_everything_below(hang_of: Hang) {
     let mut rig = Rig::duo().await;
     let child = |setsid| Step::Spawn { spawn: vec!["sleep".to_owned(), "1000".to_owned()], setsid };
-    // A shell that is gone at once: its child has nobody left above it but the harness.
+    // The shell ends at once: of its child's ancestors only the harness is left.
     let orphan = ["sh", "-c", "sleep 1000 & setsid sleep 1000 &"].map(str::to_owned).to_vec();
     let mut steps = vec![
         Step::IgnoreSigterm { ignore_sigterm: true },

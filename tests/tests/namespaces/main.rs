@@ -43,7 +43,7 @@ fn wake(session_token: &str) -> WakeRequest {
 }
 
 #[tokio::test]
-async fn where_a_program_runs_decides_what_it_may_call() {
+async fn the_place_of_a_program_decides_its_calls() {
     let Some(hive) = Hive::new().await else { return };
     let (mut ada, mut bob, mut host) =
         (Peer::sandboxed().await, Peer::sandboxed().await, Peer::on_host().await);
@@ -225,7 +225,7 @@ async fn a_process_that_ended_after_it_connected_is_not_trusted() {
 }
 
 #[tokio::test]
-async fn without_its_supervisor_the_broker_trusts_nothing_new() {
+async fn without_its_supervisor_the_broker_trusts_no_new_process() {
     let Some(mut hive) = Hive::new().await else { return };
     let mut ada = Peer::sandboxed().await;
     hive.confine("ada", &ada).await;

@@ -1,5 +1,4 @@
-//! What a neighbour notices of a flood: how long a message takes into the hand of somebody who
-//! waits for it.
+//! The effect of a flood on a neighbour: how long a message takes to a waiting recipient.
 //!
 //! Rounds without and with the flood take turns, each of many messages; for each pair the p99 with
 //! the flood is divided by the one without, and the median of these ratios is judged. So a slow
@@ -39,12 +38,12 @@ const PAIRS_MAX: usize = 3 * PAIRS;
 /// Messages of a round: the second largest of so many is their p99.
 const MESSAGES: usize = 120;
 
-/// A flooder whom nothing of its own bounds.
+/// The limits of a flooder without any bound.
 const UNBOUNDED: &str =
     "limits = { sends_per_minute_max = 4000000000, sender_stored_bytes_max = 1000000000000 }\n";
 
-/// A hive with a flooder, somebody who gets the flood, and two neighbours. Their sends are not
-/// bounded, so that they can be measured.
+/// Starts a hive with a flooder, the recipient of the flood, and two neighbours. The neighbours'
+/// sends are not limited, so that they can be measured.
 async fn hive(limits: &str, mallorys: &str) -> Rig {
     let unbounded = "limits = { sends_per_minute_max = 100000000 }\n";
     let config = format!(
@@ -57,7 +56,7 @@ async fn hive(limits: &str, mallorys: &str) -> Rig {
     rig
 }
 
-/// From the send into the hand of somebody who waits.
+/// Measures the time from the send to the waiting recipient.
 async fn wake(carol: &Client, dave: &Client) -> Duration {
     let request = ReceiveMessagesRequest {
         request_id: fresh_id(),
@@ -140,10 +139,10 @@ async fn a_flood_of_reads_is_hardly_noticed() {
     hardly_noticed(&READS).await;
 }
 
-/// Counted and not timed: ids are given in the order in which messages are served, so between
-/// two of a neighbour's that follow each other lies what was served meanwhile.
+/// Counted and not timed: ids follow the order in which messages are served. The difference of two
+/// of a neighbour's consecutive ids is what was served in between.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn however_many_calls_a_flood_has_under_way_few_of_them_stand_before_a_neighbours() {
+async fn a_neighbour_waits_for_few_calls_of_a_flood_of_any_size() {
     let _alone = ALONE.lock().await;
     let rig = hive("inbox_depth_max = 4000000000\n", UNBOUNDED).await;
     let carol = rig.agent("carol").await;

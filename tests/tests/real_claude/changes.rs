@@ -10,7 +10,7 @@ use crate::stage::{Stage, count};
 use hive_tests::rig::Mode;
 
 both!(
-    what_changes_takes_effect_at_the_next_turn_of_the_same_conversation,
+    changes_take_effect_at_the_next_turn_of_the_same_conversation,
     files_and_orders_take_effect_at_the_next_turn,
 );
 
@@ -27,7 +27,7 @@ impl Stays {
 
     /// After a turn: the same claude is there, or another one where it had to be; in a hive with a
     /// process a turn, none.
-    async fn look(&mut self, stage: &Stage, is_another: bool) {
+    async fn check_process(&mut self, stage: &Stage, is_another: bool) {
         if self.mode == Mode::PerTurn {
             assert_eq!(stage.rig.running("ada", "claude"), []);
             return;
@@ -50,7 +50,7 @@ async fn turn(stage: &mut Stage, body: &str) -> Recorded {
     stage.last_request_of(message)
 }
 
-async fn what_changes_takes_effect_at_the_next_turn_of_the_same_conversation(mode: Mode) {
+async fn changes_take_effect_at_the_next_turn_of_the_same_conversation(mode: Mode) {
     let mut stage = Stage::in_mode(mode, Script::new()).await;
     let mut stays = Stays::new(mode);
     stage.start();
@@ -63,10 +63,10 @@ async fn what_changes_takes_effect_at_the_next_turn_of_the_same_conversation(mod
         before.system()
     );
     assert_eq!(before.body["model"], "claude-haiku-5-5");
-    stays.look(&stage, false).await;
+    stays.check_process(&stage, false).await;
     let same = turn(&mut stage, "the second").await;
     assert_eq!(same.system(), before.system());
-    stays.look(&stage, false).await;
+    stays.check_process(&stage, false).await;
 
     // Bob becomes the parent; the file takes tools away and names a role; the model is another.
     let set = |name: &str, parent: &str| SetParentRequest {
@@ -87,7 +87,7 @@ async fn what_changes_takes_effect_at_the_next_turn_of_the_same_conversation(mod
         .await;
 
     let after = turn(&mut stage, "the third").await;
-    stays.look(&stage, true).await;
+    stays.check_process(&stage, true).await;
     assert_eq!(after.body["model"], "claude-sonnet-5-5");
     assert!(
         after.system().contains(parent) && after.system().contains("keeps the bees"),
@@ -114,7 +114,7 @@ async fn files_and_orders_take_effect_at_the_next_turn(mode: Mode) {
     stage.start();
     let first = turn(&mut stage, "the first").await;
     assert!(first.system().contains("You count sheep."), "{}", first.system());
-    stays.look(&stage, false).await;
+    stays.check_process(&stage, false).await;
 
     std::fs::write(&prompt, "You count goats.\n").expect("a file");
     let request = turn(&mut stage, "the second").await;
@@ -123,36 +123,36 @@ async fn files_and_orders_take_effect_at_the_next_turn(mode: Mode) {
         "{}",
         request.system()
     );
-    stays.look(&stage, true).await;
+    stays.check_process(&stage, true).await;
 
     let memory = stage.state().join("CLAUDE.md");
     let text = std::fs::read_to_string(&memory).expect("a file");
     std::fs::write(&memory, format!("{text}The word of tomorrow is nougat.\n")).expect("a file");
     let request = turn(&mut stage, "the third").await;
     assert!(request.mentions("The word of tomorrow is nougat."), "{:#}", request.body["messages"]);
-    stays.look(&stage, true).await;
+    stays.check_process(&stage, true).await;
 
     stage.order(&["model", "ada", "sonnet"]).await;
     let request = turn(&mut stage, "the fourth").await;
     assert_eq!(request.body["model"], "claude-sonnet-5-5");
-    stays.look(&stage, true).await;
+    stays.check_process(&stage, true).await;
     // All of it in one conversation.
     for body in ["| the first\n", "| the second\n", "| the third\n"] {
         assert_eq!(count(&request, body), 1, "{:#}", request.body["messages"]);
     }
 
-    // The order is carried out by the turn that begins anew. Whoever has carried out the one behind
-    // it has heard of it.
+    // The turn that starts with the new session carries out the order. A harness that carried out
+    // the following order has received this one.
     let ordered = stage.rig.hivectl(&["turn", "new-session", "ada"]).await;
     assert_eq!(ordered.code, 0, "{ordered:?}");
     stage.order(&["model", "ada", "sonnet"]).await;
     let request = turn(&mut stage, "the fifth").await;
     assert!(!request.mentions("| the fourth\n"), "{:#}", request.body["messages"]);
-    stays.look(&stage, true).await;
+    stays.check_process(&stage, true).await;
     if mode == Mode::Resident {
         let request = turn(&mut stage, "the sixth").await;
         assert_eq!(count(&request, "| the fifth\n"), 1);
-        stays.look(&stage, false).await;
+        stays.check_process(&stage, false).await;
     }
     stage.end().await;
 }

@@ -122,7 +122,7 @@ fn with_attachments(stage: &mut Stage) {
 }
 
 #[tokio::test]
-async fn the_cli_does_attach_files_to_words_that_nobody_escaped() {
+async fn the_cli_does_attach_files_to_unescaped_text() {
     // Without this the other tests would prove nothing.
     let claude = installed();
     let home = tempfile::tempdir().expect("a directory");
@@ -188,7 +188,7 @@ async fn no_form_of_an_attachment_works_with_the_switch_or_without_it() {
 }
 
 #[tokio::test]
-async fn words_that_look_like_commands_or_frames_are_words() {
+async fn text_that_looks_like_commands_or_frames_is_text() {
     let mut stage = Stage::set(Script::new().when("", [Reply::text("Done.")])).await;
     with_attachments(&mut stage);
     let bob = stage.rig.agent("bob").await;
@@ -233,7 +233,7 @@ async fn words_that_look_like_commands_or_frames_are_words() {
 }
 
 #[tokio::test]
-async fn words_taken_by_a_tool_stand_in_a_frame_too() {
+async fn text_taken_by_a_tool_is_framed_too() {
     let recv = Reply::tool("mcp__hive__recv", json!({"max": 8}));
     let mut stage =
         Stage::set(Script::new().when("more of it", [recv, Reply::text("Done.")])).await;
@@ -264,7 +264,7 @@ async fn words_taken_by_a_tool_stand_in_a_frame_too() {
 }
 
 #[tokio::test]
-async fn what_is_told_of_earlier_attempts_is_inert_too() {
+async fn the_report_of_earlier_attempts_is_inert_too() {
     let secret = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(secret.path(), SECRET).expect("it is written");
     let bait = format!(
@@ -305,7 +305,7 @@ async fn what_is_told_of_earlier_attempts_is_inert_too() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_never_gets_as_far_as_claude() {
+async fn a_message_that_is_too_large_never_reaches_claude() {
     let mut stage = Stage::set(Script::new().when("", [Reply::text("Done.")])).await;
     let bob = stage.rig.agent("bob").await;
     let refusal =

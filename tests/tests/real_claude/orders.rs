@@ -48,7 +48,7 @@ async fn a_compaction_by_order(mode: Mode) {
         .await;
     let said = stage.rig.hivectl(&["turn", "compact", "ada"]).await;
     assert_eq!(said.code, 0, "{said:?}");
-    // Whoever has carried out this one has heard of the one before.
+    // A harness that carried out this order has received the one before.
     stage.order(&["model", "ada", "haiku"]).await;
     let next = stage.send("what is new").await;
     assert_eq!(stage.api.count(Kind::Compaction), 1, "the turn runs");

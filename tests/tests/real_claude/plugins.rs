@@ -27,7 +27,7 @@ fn marketplace(dir: &Path) {
 }
 
 #[tokio::test]
-async fn plugins_of_a_directory_are_installed_and_what_fails_is_told() {
+async fn plugins_of_a_directory_are_installed_and_failures_are_reported() {
     let program = installed();
     let dir = tempfile::tempdir().expect("a directory");
     let (home, state, market) =

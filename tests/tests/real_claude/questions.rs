@@ -1,5 +1,6 @@
-//! Questions and what else stays open, with the real CLI: the model asks, somebody answers, and the
-//! next turn hears it. Whatever is killed in between, there is one question and one outcome.
+//! Questions and other open items, with the real CLI: the model asks, another party answers, and
+//! the next turn gets the answer. Whatever is killed in between, there is one question and one
+//! outcome.
 
 use hive_proto::v1::{
     DeliveryState, EventKind, Question, QuestionState, SystemKind, Turn, TurnOutcome,
@@ -46,7 +47,7 @@ async fn another_broker(stage: &mut Stage) {
 
 /// The next turn that ends is about the outcome, holds the question and the answer, and settles it;
 /// and that was all.
-async fn next_turn_hears(stage: &mut Stage, question: &Question, answer: &[&str]) -> Turn {
+async fn next_turn_gets(stage: &mut Stage, question: &Question, answer: &[&str]) -> Turn {
     let turn = stage.turn().await;
     assert_eq!((turn.outcome(), turn.attempt), (TurnOutcome::Ok, 1), "{turn:?}");
     let outcome = stage.operator.delivery("ada", turn.message_id).await;
@@ -82,13 +83,13 @@ async fn next_turn_hears(stage: &mut Stage, question: &Question, answer: &[&str]
     turn
 }
 
-/// How often the operator was told to go on.
+/// Counts the notices to go on that the operator got.
 async fn goings_on(stage: &Stage) -> usize {
     stage.operator.messages().await.iter().filter(|message| message.body == "I go on.").count()
 }
 
 #[tokio::test]
-async fn the_operator_answers_and_the_next_turn_hears_it() {
+async fn the_operator_answers_and_the_next_turn_gets_it() {
     let mut stage = Stage::set(script("operator")).await;
     let question = asked(&mut stage).await;
     let turn = stage.turn().await;
@@ -105,8 +106,8 @@ async fn the_operator_answers_and_the_next_turn_hears_it() {
     let id = question.id.to_string();
     let answered = stage.rig.hivectl(&["answer", &id, "but a dark one", "--choice", "green"]).await;
     assert_eq!(answered.code, 0, "{answered:?}");
-    next_turn_hears(&mut stage, &question, &["Chosen: green", "but a dark one"]).await;
-    // Answered, it does not lie in the operator's inbox any more.
+    next_turn_gets(&mut stage, &question, &["Chosen: green", "but a dark one"]).await;
+    // An answered question is not in the operator's inbox any more.
     let asked = stage.operator.delivery("operator", question.message_id).await;
     assert_eq!(asked.state(), DeliveryState::Acked);
     assert_eq!(goings_on(&stage).await, 1);
@@ -128,7 +129,7 @@ async fn broker_and_harness_are_killed_between_question_answer_and_turn() {
     stage.operator.answer(question.id, "red").await;
     another_broker(&mut stage).await;
     stage.start();
-    next_turn_hears(&mut stage, &question, &["red"]).await;
+    next_turn_gets(&mut stage, &question, &["red"]).await;
     assert_eq!(goings_on(&stage).await, 1);
     stage.end().await;
 }
@@ -136,7 +137,7 @@ async fn broker_and_harness_are_killed_between_question_answer_and_turn() {
 /// It has the answer in its hands: the turn that was to hear it is cut off, and the next one hears
 /// it.
 #[tokio::test]
-async fn a_harness_that_is_killed_with_the_answer_hears_it_again() {
+async fn a_harness_that_is_killed_with_the_answer_gets_it_again() {
     let mut stage = Stage::set(script("operator")).await;
     let question = asked(&mut stage).await;
     assert_eq!(stage.turn().await.outcome(), TurnOutcome::Ok);
@@ -165,7 +166,7 @@ async fn a_harness_that_is_killed_with_the_answer_hears_it_again() {
 }
 
 #[tokio::test]
-async fn a_claude_that_is_killed_after_its_question_is_told_that_it_has_asked() {
+async fn a_claude_that_is_killed_after_its_question_gets_it_in_its_prompt() {
     let script = Script::new()
         .when("This is attempt 2", [ask("operator"), Reply::text("I have asked.")])
         .when("please decide", [ask("operator"), Reply::hang()]);
@@ -199,7 +200,7 @@ async fn a_claude_that_is_killed_after_its_question_is_told_that_it_has_asked() 
         "the operator has one question"
     );
     stage.operator.answer(question.id, "red").await;
-    next_turn_hears(&mut stage, &question, &["red"]).await;
+    next_turn_gets(&mut stage, &question, &["red"]).await;
     stage.end().await;
 }
 
@@ -221,7 +222,7 @@ async fn an_answer_whose_reply_dies_with_the_broker_is_one_answer() {
         stage.operator.try_answer(&request_id, id, "red").await.expect("it was answered so"),
         closed
     );
-    next_turn_hears(&mut stage, &question, &["red"]).await;
+    next_turn_gets(&mut stage, &question, &["red"]).await;
     assert_eq!(goings_on(&stage).await, 1);
     stage.end().await;
 }
@@ -268,7 +269,7 @@ async fn an_agent_asks_another_and_a_third_may_not_answer() {
         request.tool_results()[0].1,
         format!("Answered question #{}; ada is told.", question.id)
     );
-    next_turn_hears(&mut stage, &question, &["Chosen: green", "but a dark one"]).await;
+    next_turn_gets(&mut stage, &question, &["Chosen: green", "but a dark one"]).await;
     assert_eq!(stage.operator.question(question.id).await.closed_by, "bob");
     stage.end().await;
 }
@@ -317,7 +318,7 @@ async fn a_long_reminder_outlives_the_broker_and_can_be_read() {
 }
 
 #[tokio::test]
-async fn what_is_open_is_listed_for_oneself_and_for_ones_parent() {
+async fn open_items_are_listed_for_the_agent_and_its_parent() {
     let bob = [
         Reply::tool("mcp__hive__set_status", json!({"text": "waits for the build"})),
         ask("operator"),

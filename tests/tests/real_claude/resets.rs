@@ -1,4 +1,4 @@
-//! A large conversation that has gone cold is begun anew: the first prompt of the new one names the
+//! A large conversation that has gone cold is replaced: the first prompt of the new one names the
 //! file of the old one.
 
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use hive_tests::api::{Recorded, Reply, Script, Usage};
 use crate::stage::Stage;
 use hive_tests::rig::Mode;
 
-both!(a_cold_conversation_is_begun_anew, notes_may_be_asked_for_before);
+both!(a_cold_conversation_is_replaced, notes_may_be_asked_for_before);
 
 /// A stage where a conversation of 2000 tokens is large, and cold a second after.
 async fn cold(mode: Mode) -> Stage {
@@ -42,7 +42,7 @@ fn is_new(request: &Recorded, old: &Path) {
     assert!(!messages.iter().any(|message| message["role"] == "assistant"), "{messages:#?}");
 }
 
-async fn a_cold_conversation_is_begun_anew(mode: Mode) {
+async fn a_cold_conversation_is_replaced(mode: Mode) {
     let mut stage = cold(mode).await;
     stage.start();
     stage.send("small talk").await;

@@ -140,7 +140,7 @@ async fn one_that_is_killed_at_rest_costs_nothing() {
 }
 
 #[tokio::test]
-async fn one_that_is_killed_in_mid_turn_gives_its_mail_back() {
+async fn one_that_is_killed_in_mid_turn_requeues_its_mail() {
     let (mut stage, pid) = stays(waits()).await;
     let message = stage.send("wait for it").await;
     assert_eq!(waiting(&mut stage).await, pid);
@@ -170,7 +170,7 @@ async fn a_takeover_ends_the_one_that_rests_with_the_other_harness() {
 }
 
 #[tokio::test]
-async fn a_restart_replaces_it_and_the_agent_hears_of_it() {
+async fn a_restart_replaces_it_and_the_agent_is_notified() {
     let (mut stage, pid) = stays(Script::new()).await;
     stage.order(&["restart", "ada"]).await;
     gone(pid).await;

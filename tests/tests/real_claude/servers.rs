@@ -16,7 +16,7 @@ both!(
     a_tool_that_never_answers_is_an_error_and_the_turn_goes_on
 );
 
-/// What stands in a file of a process, with blanks for its zeroes.
+/// Reads a file of a process, with blanks for its zeroes.
 fn proc(pid: Pid, file: &str) -> String {
     let text = std::fs::read(format!("/proc/{}/{file}", pid.as_raw_nonzero())).unwrap_or_default();
     String::from_utf8_lossy(&text).replace('\0', " ")
@@ -111,7 +111,7 @@ async fn own_servers_work_or_are_missed_and_no_key_reaches_any(mode: Mode) {
     }
     assert!(mine.contains("NOTES_KEY=of-the-notes") && !bash.contains("NOTES_KEY"), "{results:?}");
 
-    // The one that does not start is told of, once.
+    // A server that does not start is reported once.
     stage.send("and again").await;
     stage.ok().await;
     let notices = stage

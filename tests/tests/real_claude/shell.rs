@@ -23,7 +23,7 @@ fn long_task() -> Reply {
     )
 }
 
-/// The task goes on until it is told to end; then one message tells of it.
+/// Checks that the task runs until it is ended, and that one message reports its end.
 async fn ends_and_wakes(stage: &mut Stage) -> Recorded {
     assert_eq!(stage.rig.running("ada", "bash").len(), 1, "the task runs");
     std::fs::write(stage.state().join("go"), "").expect("a file");

@@ -21,7 +21,7 @@ pub(crate) struct Stage {
     pub(crate) operator: Client,
     pub(crate) watch: Watch,
     pub(crate) options: HarnessOptions,
-    /// What was sent by [`Self::send`]; [`Self::end`] looks how the model was told of it.
+    /// The messages of [`Self::send`]; [`Self::end`] checks how each reached the model.
     sent: Vec<(u64, String)>,
 }
 
@@ -95,7 +95,7 @@ impl Stage {
         assert_eq!(key, name);
     }
 
-    /// Sends ada a message that she is to be told of once.
+    /// Sends ada a message that must reach the model once.
     pub(crate) async fn send(&mut self, body: &str) -> u64 {
         let id = self.operator.send("ada", body).await;
         self.sent.push((id, body.to_owned()));
@@ -164,8 +164,8 @@ impl Stage {
             .collect()
     }
 
-    /// Ends it all, and sees that no process is left, that what was sent is settled, that the model
-    /// was told of it once, and that CLAUDE.md was read.
+    /// Ends the stage, and checks that no process is left, that every message is settled and
+    /// reached the model once, and that CLAUDE.md was read.
     pub(crate) async fn end(mut self) {
         for (id, body) in std::mem::take(&mut self.sent) {
             let delivery = self.operator.delivery("ada", id).await;
@@ -175,7 +175,7 @@ impl Stage {
                 let told = count(request, &format!("| {body}\n"));
                 assert!(
                     told <= 1,
-                    "`{body}` stands {told} times in a conversation: {:#}",
+                    "`{body}` is {told} times in a conversation: {:#}",
                     request.body["messages"]
                 );
                 assert!(

@@ -1,5 +1,5 @@
-//! An API that is overloaded, breaks off or is away: the CLI copes, or the turn is nobody's fault
-//! and comes again, ever later.
+//! An API that is overloaded, breaks off or is away: the CLI copes, or the turn uses no attempt and
+//! is retried after growing delays.
 
 use hive_proto::v1::TurnOutcome;
 use hive_tests::api::{Reply, Script};
@@ -10,7 +10,7 @@ use hive_tests::rig::Mode;
 
 both!(
     an_overloaded_api_is_asked_ever_less_often,
-    what_breaks_off_is_made_good,
+    a_broken_stream_is_retried,
     an_api_that_is_away_costs_no_attempt
 );
 
@@ -37,7 +37,7 @@ async fn an_overloaded_api_is_asked_ever_less_often(mode: Mode) {
     stage.end().await;
 }
 
-/// Another broker with rests that can be told apart.
+/// Restarts the broker with rests long enough to be distinguished.
 async fn slower(rig: &mut Rig) {
     rig.stop_broker().await;
     rig.configure(
@@ -47,7 +47,7 @@ async fn slower(rig: &mut Rig) {
     rig.start_broker().await;
 }
 
-async fn what_breaks_off_is_made_good(mode: Mode) {
+async fn a_broken_stream_is_retried(mode: Mode) {
     let script = Script::new()
         .when("| cut off", [Reply::cut().times(1), Reply::text("Done.")])
         .when("| an error", [Reply::stream_error().times(1), Reply::text("Done.")])

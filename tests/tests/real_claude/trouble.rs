@@ -105,7 +105,7 @@ async fn a_tool_that_never_returns_fails_the_turn_and_the_next_one_goes_on(mode:
 }
 
 #[tokio::test]
-async fn a_claude_that_is_killed_gives_its_mail_back_and_its_prompt_is_not_stacked() {
+async fn a_killed_claudes_mail_is_requeued_and_its_prompt_is_not_repeated() {
     let script = Script::new().when("attempt 3", [Reply::text("Done at last.")]).when(
         "",
         [

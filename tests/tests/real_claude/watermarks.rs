@@ -84,6 +84,6 @@ async fn a_compaction_that_fails_takes_nothing_and_waits(mode: Mode) {
     assert_eq!((stage.turns().await.len(), stage.api.count(Kind::Compaction)), (5, tries));
     let agent = stage.operator.get_agent("ada").await;
     assert!(agent.park.is_none(), "{agent:?}");
-    assert!(stage.operator.deliveries("operator", &[]).await.is_empty(), "nobody is told");
+    assert!(stage.operator.deliveries("operator", &[]).await.is_empty(), "no agent is notified");
     stage.end().await;
 }

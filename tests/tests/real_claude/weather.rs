@@ -11,7 +11,7 @@ both!(
     a_rate_limit_parks_and_costs_no_attempt,
     a_limit_that_says_when_it_ends_is_waited_out,
     a_login_that_fails_for_a_moment_is_tried_again_at_once,
-    a_missing_login_is_tried_twice_told_once_and_waited_for,
+    a_missing_login_is_tried_twice_reported_once_and_awaited,
 );
 
 async fn a_rate_limit_parks_and_costs_no_attempt(mode: Mode) {
@@ -40,13 +40,13 @@ async fn a_rate_limit_parks_and_costs_no_attempt(mode: Mode) {
 }
 
 async fn a_limit_that_says_when_it_ends_is_waited_out(mode: Mode) {
-    // The host's clock, as everybody here reads it; a file's time tells it without asking for it.
+    // The host's clock, from the time of a new file: tests do not read the clock.
     let now = tempfile::tempfile().and_then(|file| file.metadata()).expect("a file");
     let resets_at = std::os::unix::fs::MetadataExt::mtime(&now) + 4;
     let limit = Reply::usage_limit(resets_at);
     let mut stage =
         Stage::in_mode(mode, Script::new().when("", [limit.times(1), Reply::text("Done.")])).await;
-    // A subscription's limit is told to who comes with a login, not with a key.
+    // The CLI reports a subscription's limit for a login, not for a key.
     stage.options.claude_env.remove("ANTHROPIC_API_KEY");
     stage.options.claude_env.insert("CLAUDE_CODE_OAUTH_TOKEN".to_owned(), "dummy-token".to_owned());
     // What the limit itself says is better than any setting.
@@ -61,7 +61,7 @@ async fn a_limit_that_says_when_it_ends_is_waited_out(mode: Mode) {
     assert_eq!(stage.requests_of(message).len(), 2, "no call was made in vain");
     let began = turn.start_time.expect("a time").seconds;
     assert!(began >= resets_at, "{began} is before {resets_at}");
-    // Where the machine was slow, the limit had ended before anybody could look.
+    // On a slow machine the limit may have ended before the test reads it.
     if let Some(park) = park {
         let until = park.until_time.expect("it is known").seconds;
         assert!(
@@ -88,7 +88,7 @@ async fn a_login_that_fails_for_a_moment_is_tried_again_at_once(mode: Mode) {
     stage.end().await;
 }
 
-async fn a_missing_login_is_tried_twice_told_once_and_waited_for(mode: Mode) {
+async fn a_missing_login_is_tried_twice_reported_once_and_awaited(mode: Mode) {
     let script = Script::new().when("", [Reply::unauthorized().times(2), Reply::text("Done.")]);
     let mut stage = Stage::in_mode(mode, script).await;
     let message = stage.send("who are you").await;
@@ -108,7 +108,7 @@ async fn a_missing_login_is_tried_twice_told_once_and_waited_for(mode: Mode) {
     let agent = stage.operator.get_agent("ada").await;
     assert_eq!(agent.park.map(|park| park.cause()), Some(TurnOutcome::AuthFailed));
 
-    // More mail changes nothing: nobody asks the API without a login.
+    // More mail changes nothing: without a login no request is made.
     let second = stage.send("are you there").await;
     assert_eq!(stage.api.recorded().len(), 2);
     // What a login does.

@@ -83,7 +83,7 @@ impl Pair {
 const THIEF: &str = "mkdir -p thief && R/bin/hive serve --take-over --state-dir thief --home-dir thief --run-dir thief --claude R/bin/scripted-claude";
 
 #[tokio::test]
-async fn nobody_but_its_own_harness_takes_an_agent_over() {
+async fn only_its_own_harness_takes_an_agent_over() {
     if !stage::is_possible().await {
         return;
     }

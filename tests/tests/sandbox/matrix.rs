@@ -153,7 +153,7 @@ fn of_task(mut targets: Targets, stage: &Stage, agent: &str) -> Targets {
 }
 
 #[tokio::test]
-async fn each_level_reaches_what_it_says_and_nothing_else() {
+async fn each_level_allows_exactly_its_listed_access() {
     let tools = host::allows(
         "the programs of an operator's session (tmux, ssh-agent, dbus-daemon, Xvfb, keyctl)",
         session::is_possible().await,

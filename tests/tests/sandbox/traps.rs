@@ -82,7 +82,7 @@ async fn a_link_in_the_place_of_an_own_directory_is_not_followed() {
 }
 
 #[tokio::test]
-async fn agents_whose_paths_are_spoilt_are_left_out_and_tried_again() {
+async fn agents_with_unsafe_paths_are_left_out_and_retried() {
     if !stage::is_possible().await {
         return;
     }
@@ -185,7 +185,7 @@ async fn a_system_prompt_is_read_from_a_regular_file_and_over_no_link() {
 }
 
 #[tokio::test]
-async fn what_an_agent_leaves_does_not_lower_its_level() {
+async fn an_agents_leftovers_do_not_lower_its_level() {
     if !stage::is_possible().await {
         return;
     }
@@ -269,7 +269,7 @@ async fn a_server_of_an_agents_own_making_shows_it_nothing() {
 }
 
 #[tokio::test]
-async fn what_runs_as_the_operator_is_in_no_writable() {
+async fn programs_of_the_operator_are_in_no_writable() {
     if !stage::is_possible().await {
         return;
     }

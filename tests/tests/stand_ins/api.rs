@@ -38,7 +38,7 @@ async fn a_broken_connection_is_tried_again_by_claude() {
 }
 
 #[tokio::test]
-async fn an_error_in_a_stream_keeps_the_words_before_it() {
+async fn an_error_in_a_stream_keeps_the_text_before_it() {
     let rig = Rig::new().await;
     let api =
         Api::start(Script::new().when("", [Reply::stream_error().times(1), Reply::text("Done.")]));

@@ -20,7 +20,7 @@ fn command(rig: &Rig, line: &str) -> Command {
     command
 }
 
-async fn told(command: &mut Command) -> (Option<i32>, String, String) {
+async fn outcome(command: &mut Command) -> (Option<i32>, String, String) {
     let Output { status, stdout, stderr } = command.output().await.expect("it runs");
     (
         status.code(),
@@ -48,12 +48,12 @@ async fn login(rig: &Rig, typed: &str) -> (Option<i32>, String) {
 async fn without_a_login_no_turn_succeeds_and_the_right_code_brings_one() {
     let rig = Rig::new().await;
     assert_eq!(
-        told(&mut command(&rig, "auth status")).await.0,
+        outcome(&mut command(&rig, "auth status")).await.0,
         Some(0),
         "nothing says that one is needed"
     );
     locked(&rig, "good#code\n");
-    let (code, status, _) = told(&mut command(&rig, "auth status")).await;
+    let (code, status, _) = outcome(&mut command(&rig, "auth status")).await;
     let status: Value = serde_json::from_str(&status).expect("JSON");
     assert_eq!((code, &status["loggedIn"]), (Some(1), &false.into()));
     let turn = run(&mut rig.scripted(None), "Message 17 from agent bob:\n| hi\n").await;
@@ -76,7 +76,7 @@ async fn without_a_login_no_turn_succeeds_and_the_right_code_brings_one() {
         code == Some(0) && words.contains(auth::URL) && words.ends_with("Login successful.\n"),
         "{words}"
     );
-    assert_eq!(told(&mut command(&rig, "auth status")).await.0, Some(0));
+    assert_eq!(outcome(&mut command(&rig, "auth status")).await.0, Some(0));
     assert_eq!(
         run(&mut rig.scripted(None), "Message 17 from agent bob:\n| hi\n").await.code,
         Some(0)
@@ -84,7 +84,7 @@ async fn without_a_login_no_turn_succeeds_and_the_right_code_brings_one() {
 }
 
 #[tokio::test]
-async fn the_real_one_tells_a_missing_login_by_the_same_exit_code_and_fields() {
+async fn the_real_one_reports_a_missing_login_by_the_same_exit_code_and_fields() {
     let rig = Rig::new().await;
     let real = hive_tests::claude::find().unwrap_or_else(|error| panic!("{error}"));
     let mut asked = Command::new(real);
@@ -92,12 +92,12 @@ async fn the_real_one_tells_a_missing_login_by_the_same_exit_code_and_fields() {
         .args(["auth", "status"])
         .env_clear()
         .envs(hive_tests::claude::environment(&rig.path("home"), "http://127.0.0.1:1"));
-    let (with_key, _, _) = told(&mut asked).await;
-    let (code, status, _) = told(asked.env_remove("ANTHROPIC_API_KEY")).await;
+    let (with_key, _, _) = outcome(&mut asked).await;
+    let (code, status, _) = outcome(asked.env_remove("ANTHROPIC_API_KEY")).await;
     assert_eq!((with_key, code), (Some(0), Some(1)));
     let scripted = Rig::new().await;
     locked(&scripted, "good#code");
-    let (_, told, _) = told(&mut command(&scripted, "auth status")).await;
+    let (_, told, _) = outcome(&mut command(&scripted, "auth status")).await;
     let [real, scripted]: [Value; 2] =
         [status, told].map(|text| serde_json::from_str(&text).expect("JSON"));
     for (name, _) in scripted.as_object().expect("an object") {
@@ -110,16 +110,17 @@ async fn the_real_one_tells_a_missing_login_by_the_same_exit_code_and_fields() {
 #[tokio::test]
 async fn plugins_are_added_and_installed_in_files() {
     let rig = Rig::new().await;
-    let (code, _, words) = told(&mut command(&rig, "plugin install hello@market")).await;
+    let (code, _, words) = outcome(&mut command(&rig, "plugin install hello@market")).await;
     assert!(code == Some(1) && words.contains("not found in marketplace \"market\""), "{words}");
-    let (code, _, words) = told(&mut command(&rig, "plugin marketplace add /no/such/place")).await;
+    let (code, _, words) =
+        outcome(&mut command(&rig, "plugin marketplace add /no/such/place")).await;
     assert_eq!((code, words.as_str()), (Some(1), "✘ Path does not exist: /no/such/place\n"));
     for line in [
         "plugin marketplace add owner/market",
         "plugin marketplace update",
         "plugin install hello@market",
     ] {
-        let (code, words, _) = told(&mut command(&rig, line)).await;
+        let (code, words, _) = outcome(&mut command(&rig, line)).await;
         assert!(code == Some(0) && words.contains('✔'), "{line}: {words}");
     }
     let read = |file: &str| std::fs::read_to_string(rig.path("home").join(file)).expect("a file");
@@ -143,19 +144,19 @@ async fn a_script_decides_about_commands() {
         command
     };
     assert_eq!(
-        told(&mut scripted("plugin install a@b")).await,
+        outcome(&mut scripted("plugin install a@b")).await,
         (Some(1), String::new(), "✘ no network\n".to_owned())
     );
-    assert_eq!(told(&mut scripted("plugin marketplace add a/b")).await.0, Some(0));
-    assert_eq!(told(&mut scripted("auth status")).await.0, Some(1));
-    assert_eq!(told(&mut scripted("auth status")).await.0, Some(0), "the first time only");
+    assert_eq!(outcome(&mut scripted("plugin marketplace add a/b")).await.0, Some(0));
+    assert_eq!(outcome(&mut scripted("auth status")).await.0, Some(1));
+    assert_eq!(outcome(&mut scripted("auth status")).await.0, Some(0), "the first time only");
 }
 
 #[tokio::test]
 async fn it_can_appear_as_another_version() {
     let rig = Rig::new().await;
     let (_, words, _) =
-        told(command(&rig, "--version").env("SCRIPTED_CLAUDE_VERSION", "9.9.9")).await;
+        outcome(command(&rig, "--version").env("SCRIPTED_CLAUDE_VERSION", "9.9.9")).await;
     assert_eq!(words, "9.9.9 (Claude Code)\n");
     let turn = run(
         rig.scripted(None).env("SCRIPTED_CLAUDE_VERSION", "9.9.9"),

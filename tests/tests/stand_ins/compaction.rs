@@ -1,4 +1,4 @@
-//! `/compact`: the scripted claude tells of it, and remembers afterwards, what the real one does.
+//! `/compact`: the scripted claude reports it, and remembers afterwards, as the real one does.
 
 use hive_tests::api::{Api, Kind, Reply, Script, Usage};
 use hive_tests::scripted::failure::Failure;
@@ -77,7 +77,7 @@ async fn a_success_looks_the_same() {
             told.iter().flat_map(|(real, scripted)| real.events.iter().chain(&scripted.events));
         assert!(
             told.filter(|event| event["uuid"] == boundary["uuid"]).count() == 1,
-            "what is told is what is stored"
+            "the report equals the stored text"
         );
     }
     let (boundary, stored) = (after(&real.session()).0, after(&scripted.session()).0);

@@ -65,7 +65,7 @@ async fn a_message_is_answered_and_the_events_are_claudes() {
 }
 
 #[tokio::test]
-async fn a_question_goes_its_way_and_the_answer_comes_back() {
+async fn a_question_is_passed_on_and_the_answer_comes_back() {
     let rig = Rig::new().await;
     turn(&rig, "Message 17 from the operator (ann):\n| ask bob: how are you?\n").await;
     assert_eq!(sent(&rig), [(agent("bob"), "how are you?".to_owned(), 0)]);
@@ -75,13 +75,13 @@ async fn a_question_goes_its_way_and_the_answer_comes_back() {
         sent(&rig)[1..],
         [(To::Operator(OperatorRecipient {}), "bob answers: fine".to_owned(), 17)]
     );
-    let told = rig.broker.inbox("operator").await.pop().expect("the operator is told");
+    let told = rig.broker.inbox("operator").await.pop().expect("the operator gets mail");
     turn(&rig, &format!("Message 31 from agent bob, in reply to {told}:\n| thanks\n")).await;
     assert_eq!(sent(&rig).len(), 2, "an answer is not answered");
 }
 
 #[tokio::test]
-async fn what_cannot_be_passed_on_is_told() {
+async fn undeliverable_orders_are_reported() {
     let rig = Rig::new().await;
     turn(&rig, "Message 17 from agent carol:\n| tell bbo: hi\n").await;
     let (to, body, in_reply_to) = sent(&rig).pop().expect("an answer");
@@ -93,7 +93,7 @@ async fn what_cannot_be_passed_on_is_told() {
 }
 
 #[tokio::test]
-async fn what_else_waits_is_taken_and_answered() {
+async fn other_waiting_mail_is_taken_and_answered() {
     let rig = Rig::new().await;
     for number in 0..9 {
         rig.broker.mail("bob", &format!("number {number}")).await;
@@ -109,7 +109,7 @@ async fn what_else_waits_is_taken_and_answered() {
 }
 
 #[tokio::test]
-async fn a_message_told_again_without_its_text_is_remembered() {
+async fn a_message_repeated_without_its_text_is_remembered() {
     let rig = Rig::new().await;
     turn(&rig, "Message 17 from agent bob:\n| remember me\n").await;
     turn(&rig, "Message 17 from agent bob, whose text stands above in this conversation, is with you again.\n").await;

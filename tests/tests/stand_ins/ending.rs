@@ -53,7 +53,7 @@ async fn it_can_be_deaf_to_sigterm() {
 }
 
 #[tokio::test]
-async fn what_it_spawned_outlives_it() {
+async fn its_children_outlive_it() {
     let rig = Rig::new().await;
     let (gate, done) = (rig.path("gate"), rig.path("done"));
     let program = format!(
@@ -94,7 +94,7 @@ async fn it_can_end_by_a_signal() {
 }
 
 #[tokio::test]
-async fn what_it_detaches_is_a_child_of_nobody() {
+async fn a_detached_child_has_another_parent() {
     let rig = Rig::new().await;
     let (gate, done) = (rig.path("gate"), rig.path("done"));
     rustix::fs::mknodat(
@@ -121,7 +121,7 @@ async fn what_it_detaches_is_a_child_of_nobody() {
     let path = rig.script([("", steps)]);
     let child = start(&mut rig.scripted(Some(&path)), "Message 17 from agent bob:\n| x\n").await;
     rig.broker.wait_for_calls(1).await;
-    let told = std::fs::read_to_string(&done).expect("it has told");
+    let told = std::fs::read_to_string(&done).expect("it has written it");
     let [own, _] = told.split_whitespace().collect::<Vec<_>>()[..] else { panic!("{told}") };
     let stat = std::fs::read_to_string(format!("/proc/{own}/stat")).expect("it lives");
     let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();

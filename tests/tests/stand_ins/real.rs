@@ -147,7 +147,7 @@ async fn a_subscriptions_limit_says_when_it_ends() {
         .events
         .iter()
         .find(|event| event["type"] == "rate_limit_event")
-        .expect("the limit is told");
+        .expect("the limit is reported");
     assert_eq!(
         (&limit["rate_limit_info"]["status"], &limit["rate_limit_info"]["resetsAt"]),
         (&json!("rejected"), &json!(resets_at))

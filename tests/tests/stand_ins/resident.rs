@@ -129,7 +129,7 @@ async fn an_interrupt_ends_an_answer_that_is_not_complete() {
 }
 
 #[tokio::test]
-async fn what_is_asked_between_turns_is_answered() {
+async fn requests_between_turns_are_answered() {
     let (real, scripted) = (Rig::new().await, Rig::new().await);
     let api = Api::start(Script::new());
     let mut both = [

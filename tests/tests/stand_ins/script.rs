@@ -91,7 +91,7 @@ async fn a_tool_that_is_not_there_or_not_allowed_is_refused_as_by_claude() {
 }
 
 #[tokio::test]
-async fn a_bridge_that_does_not_start_is_told_in_init() {
+async fn a_bridge_that_does_not_start_is_reported_in_init() {
     let rig = Rig::new().await;
     let servers = json!({"mcpServers": {"hive": {"command": "/nowhere/hive-mcp"}}});
     std::fs::write(rig.path("mcp.json"), servers.to_string()).expect("a file");
@@ -102,7 +102,7 @@ async fn a_bridge_that_does_not_start_is_told_in_init() {
 }
 
 #[tokio::test]
-async fn bad_input_is_told_as_by_claude() {
+async fn bad_input_is_reported_as_by_claude() {
     let rig = Rig::new().await;
     for (prompt, words) in [("", "Input must be provided"), (" \n", "only whitespace")] {
         let finished = run(&mut rig.scripted(None), prompt).await;

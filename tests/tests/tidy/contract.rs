@@ -192,7 +192,7 @@ fn reasons(rpc: &Rpc) -> Result<Vec<&str>, String> {
 }
 
 #[test]
-fn no_request_says_who_sends_it() {
+fn no_request_names_its_sender() {
     let files = compiled();
     let messages = messages(&files);
     let mut findings = Vec::new();
@@ -313,7 +313,7 @@ fn every_rpc_has_messages_of_its_own() {
 }
 
 #[test]
-fn everything_has_a_sentence() {
+fn every_item_of_the_contract_has_a_comment() {
     let mut findings = Vec::new();
     for file in compiled() {
         let mut items: Vec<(Vec<i32>, String)> = Vec::new();

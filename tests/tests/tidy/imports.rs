@@ -267,7 +267,7 @@ fn only_the_engine_opens_transactions() {
         }
     }
     for value in STORE_VALUES.iter().filter(|value| !used.contains(*value)) {
-        findings.push(format!("{value}: nobody hands it through; take it off the list"));
+        findings.push(format!("{value}: no file passes it on; take it off the list"));
     }
     none("calls and tasks go through the engine", &findings);
 }

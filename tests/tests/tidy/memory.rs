@@ -74,7 +74,7 @@ fn every_crate_takes_the_lints_of_the_workspace() {
             }
             continue;
         }
-        // A workspace of its own has none to take; its sources are read above all the same.
+        // A workspace of its own has none to take; its sources are read above anyway.
         let own = table.contains_key("workspace");
         let taken = table
             .get("lints")

@@ -32,7 +32,7 @@ fn every_reason_has_its_page_and_every_page_its_reason() {
 }
 
 #[test]
-fn every_reasons_page_says_what_it_means_and_what_to_do() {
+fn every_reasons_page_explains_it_and_its_remedy() {
     let mut findings = Vec::new();
     for file in markdown()
         .iter()

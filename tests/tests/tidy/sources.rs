@@ -16,14 +16,14 @@ const GREW: &str = "it grew when lines were cut to 100 columns; it is cut along 
 const SLEEPING_TESTS: [(&str, &str); 3] = [
     (
         "harness/tests/journeys/support/mod.rs",
-        "one bounded wait for what the host tells by no signal: that a file is there, that a process of somebody else's is gone",
+        "one bounded wait for host state without a signal: a file exists, a foreign process is gone",
     ),
     ("harness/tests/tasks/stage.rs", "the same, for files and processes of shell tasks"),
     ("tests/sim/src/world.rs", "simulated time, which the simulation moves itself"),
 ];
 
 #[test]
-fn every_module_says_what_it_is() {
+fn every_module_has_a_sentence_at_its_top() {
     let files = tree::rust();
     let silent = files
         .iter()
@@ -129,8 +129,8 @@ fn tests_wait_on_signals_and_do_not_sleep() {
     none("no test sleeps", &findings);
 }
 
-/// Whether a function `sleep` is called. A method of that name is somebody's own, and defining one
-/// is no sleep.
+/// Returns whether a function `sleep` is called. A method of that name is a type's own, and a
+/// definition is no call.
 fn sleeps(line: &str) -> bool {
     line.match_indices("sleep(").any(|(at, _)| {
         let before = &line[..at];
@@ -143,7 +143,7 @@ fn sleeps(line: &str) -> bool {
 fn nothing_is_left_behind() {
     // Put together here, so that this file does not find itself.
     let notes = [["TO", "DO"].concat(), ["FIX", "ME"].concat(), ["XX", "X:"].concat()];
-    // Hidden directories of somebody's home, and the home of a build service.
+    // Hidden directories of a user's home, and the home of a build service.
     let machines = [["/root", "/."].concat(), ["/home", "/runner"].concat()];
     let texts = [
         ".rs", ".proto", ".toml", ".md", ".sh", ".nix", ".sql", ".yaml", ".yml", ".json",
@@ -169,7 +169,8 @@ fn whole_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// Whether an absolute path that begins so stands in the line: not the middle of a longer path.
+/// Returns whether an absolute path with this beginning is in the line: not the middle of a longer
+/// path.
 fn begins_path(line: &str, path: &str) -> bool {
     line.match_indices(path).any(|(at, _)| {
         !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-/}*)".contains(c))

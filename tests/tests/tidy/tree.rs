@@ -90,7 +90,7 @@ pub(crate) fn files(wanted: impl Fn(&str) -> bool) -> Vec<File> {
                     .expect("below the root")
                     .to_string_lossy()
                     .into_owned();
-                // What is no UTF-8 is no text; what vanished meanwhile was never ours.
+                // A file without UTF-8 is no text; one that vanished was never ours.
                 if wanted(&relative)
                     && let Ok(text) = fs::read_to_string(&path)
                 {

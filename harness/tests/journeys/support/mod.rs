@@ -1,6 +1,6 @@
 //! A harness under test: the real program, the real broker behind a tap, and a scripted claude.
 //!
-//! Invariant: nothing outlives a test: the harness is told to end, twice, and then killed.
+//! Invariant: nothing outlives a test: the harness gets two signals to end, and then is killed.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -164,7 +164,7 @@ impl Drop for Stage {
     }
 }
 
-/// Waits for something that no signal tells of.
+/// Waits for a condition that no signal reports.
 pub(crate) async fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let looking = async {
         while !is_so() {

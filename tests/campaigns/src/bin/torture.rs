@@ -21,7 +21,7 @@ struct Arguments {
     /// The first round's seed; by default one that no run of the ledger had.
     #[arg(long)]
     seed: Option<u64>,
-    /// Keep the hive of each round, also where nothing is found.
+    /// Keep the hive of each round, even if nothing is found.
     #[arg(long)]
     keep: bool,
     /// Only say what all runs so far come to.

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rises_once_and_stays_is_flat_and_what_goes_on_rising_is_not() {
+    fn one_rise_is_flat_and_a_steady_rise_is_not() {
         let warm = |place: usize| Sample {
             broker_kib: 20_000.0 + place.min(9) as f64 * 5000.0,
             ..Sample::default()

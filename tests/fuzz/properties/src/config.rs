@@ -1,8 +1,8 @@
 //! `hive.toml`: text to a configuration, or to findings.
 //!
 //! What it is not: a daemon; nothing is opened. Invariants: a finding is one line that names a
-//! place in the text; a valid configuration written out anew is read as the same; making its paths
-//! absolute twice is the same as once.
+//! place in the text; a valid configuration that is written out is read as the same again; making
+//! its paths absolute twice is the same as once.
 
 use std::path::Path;
 
@@ -25,12 +25,12 @@ pub fn check(bytes: &[u8]) {
     assert_eq!(read, config::parse(&text), "the same text gives the same");
     match read {
         Ok(config) => valid(config),
-        Err(error) => told(&text, &error),
+        Err(error) => check_findings(&text, &error),
     }
 }
 
-fn told(text: &str, error: &ConfigError) {
-    assert!(!error.findings.is_empty(), "what is not right is told");
+fn check_findings(text: &str, error: &ConfigError) {
+    assert!(!error.findings.is_empty(), "a refusal has findings");
     let mut before = (0, 0);
     for finding in &error.findings {
         let place = (finding.line, finding.column);
@@ -61,7 +61,7 @@ fn valid(mut config: Config) {
     match config::parse(&written) {
         Ok(again) => assert_eq!(again, config, "another configuration from:\n{written}"),
         Err(error) => {
-            panic!("a valid configuration is refused, written out anew: {error}\n{written}")
+            panic!("a valid configuration is refused when it is written out: {error}\n{written}")
         }
     }
     let base = Path::new("/srv/hive");

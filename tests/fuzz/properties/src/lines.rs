@@ -2,9 +2,9 @@
 //! them.
 //!
 //! What it is not: a process; the lines are taken as they would come through its pipe. Invariants:
-//! the lines do not depend on the pieces they came in; no line makes anything fail; memory and what
-//! is told to the broker stay bounded; the machine ends a turn that began exactly once, and every
-//! time and sum it tells fits the contract.
+//! the lines do not depend on the pieces they came in; no line makes anything fail; memory and
+//! reports to the broker stay bounded; the machine ends a turn that began exactly once, and every
+//! time and sum it reports fits the contract.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -192,7 +192,7 @@ fn take(machine: &mut Machine, endings: &mut u32, launches: &mut u32) {
         match output {
             Output::End(ending) => {
                 *endings += 1;
-                told(&ending);
+                check_ending(&ending);
             }
             Output::Start(launch) => {
                 assert_eq!(launch.turn_id, TURN);
@@ -218,7 +218,7 @@ fn take(machine: &mut Machine, endings: &mut u32, launches: &mut u32) {
     }
 }
 
-fn told(ending: &Ending) {
+fn check_ending(ending: &Ending) {
     assert_eq!(ending.turn_id, TURN);
     assert!(ending.outcome.is_some(), "an end says how");
     assert!(

@@ -34,7 +34,7 @@ const PIECES: [&[u8]; 24] = [
     b"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80",
 ];
 
-/// A source of chance that everybody can repeat (xorshift).
+/// A reproducible source of random numbers (xorshift).
 #[derive(Clone, Debug)]
 pub struct Chance(u64);
 

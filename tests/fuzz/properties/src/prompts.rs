@@ -1,4 +1,4 @@
-//! What claude is told: prompts of turns, the system prompt, and results of `recv`, with anything a
+//! The input of claude: prompts of turns, the system prompt, and results of `recv`, with anything a
 //! sender could have written in them.
 //!
 //! What it is not: claude; what it takes for an attachment or a command was measured. Invariants:
@@ -31,7 +31,7 @@ const RESULT_CHARS_MAX: usize = 50_000;
 /// What the bridge asks the broker for at once, in bytes of bodies.
 const RESULT_BODIES_MAX: usize = 40_000;
 
-/// Checks the bytes: the first chooses what they are and how they are told.
+/// Checks the bytes: the first chooses the kind of prompt and its form.
 pub fn check(bytes: &[u8]) {
     let Some((first, rest)) = bytes.split_first() else { return };
     let presentation = match first & 3 {
@@ -48,7 +48,7 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-/// A turn's beginning in which this is every text that somebody else wrote.
+/// Builds a turn's beginning with this text in every field that another agent writes.
 fn begun(text: &str, first: u8) -> v1::BeginTurnResponse {
     let origins = [
         v1::OriginKind::Agent,

@@ -21,7 +21,7 @@ use crate::seen;
 /// Longest refusal, in characters: a sentence and what to do next.
 const REFUSAL_CHARS_MAX: usize = 1000;
 
-/// What the bridge says where nobody can be reached; the arguments were good then.
+/// The reasons of a bridge without a broker or harness; the arguments were valid then.
 const GOOD: [&str; 3] = ["BROKER_AWAY", "HARNESS_AWAY", "CLOSING"];
 
 static OFFERS: LazyLock<Vec<Offer>> =
@@ -63,9 +63,7 @@ fn called(offer: &Offer, arguments: &JsonObject) -> Refusal {
     runtime.block_on(async {
         let peer = Peer::broker(Path::new(&nowhere), "a token of a turn".parse().ok());
         let call = Call::new(None, &RequestMetaObject::default(), CancellationToken::new());
-        (offer.run)(&peer, &call, arguments.clone())
-            .await
-            .expect_err("there is nobody who could answer")
+        (offer.run)(&peer, &call, arguments.clone()).await.expect_err("no service could answer")
     })
 }
 
@@ -73,7 +71,7 @@ fn called(offer: &Offer, arguments: &JsonObject) -> Refusal {
 fn names_one(offer: &Offer, arguments: &JsonObject, words: &str) -> bool {
     let known = offer.tool.input_schema.get("properties").and_then(serde_json::Value::as_object);
     let known = known.into_iter().flat_map(serde_json::Map::keys);
-    // A key that nobody knows may be long or hidden, and is shown as far as it can be.
+    // An unknown key may be long or hidden; the bridge shows as much of it as fits.
     known.chain(arguments.keys()).any(|name| words.contains(name.as_str()))
         || words.contains("unknown field")
 }

@@ -43,7 +43,7 @@ fn a_message_without_its_delivery_is_half_a_transaction() {
 }
 
 #[test]
-fn a_message_waits_though_everything_is_at_rest() {
+fn a_message_waits_although_every_agent_rests() {
     let mut world = World::new();
     world.send("one");
     world.last.at_rest = true;
@@ -51,7 +51,7 @@ fn a_message_waits_though_everything_is_at_rest() {
 }
 
 #[test]
-fn nobody_sent_it() {
+fn it_has_no_send() {
     let mut world = World::new();
     world.put(Origin::Agent("ada".to_owned()), "bob", "one");
     world.breaks(Rule::NoPhantom, "nobody made it");
@@ -69,7 +69,7 @@ fn one_request_made_two_messages() {
 }
 
 #[test]
-fn the_second_is_handed_over_first() {
+fn the_second_is_delivered_first() {
     let mut world = World::new();
     let (first, second) = (world.send("one"), world.send("two"));
     world.receive(second, "b", 1, None);
@@ -78,7 +78,7 @@ fn the_second_is_handed_over_first() {
 }
 
 #[test]
-fn one_answer_has_them_in_the_wrong_order() {
+fn one_response_has_them_in_the_wrong_order() {
     let mut world = World::new();
     let (first, second) = (world.send("one"), world.send("two"));
     let handed = vec![world.handed(second, "b", 1, None), world.handed(first, "a", 1, None)];
@@ -87,7 +87,7 @@ fn one_answer_has_them_in_the_wrong_order() {
 }
 
 #[test]
-fn a_delivery_is_handed_to_two() {
+fn a_delivery_is_leased_by_two() {
     let mut world = World::new();
     let message = world.send("one");
     world.receive(message, "a", 1, None);
@@ -96,7 +96,7 @@ fn a_delivery_is_handed_to_two() {
 }
 
 #[test]
-fn a_delivery_of_an_open_turn_is_handed_to_another() {
+fn a_delivery_of_an_open_turn_is_leased_by_another() {
     let mut world = World::new();
     let message = world.send("one");
     world.attach("s", 1);
@@ -120,7 +120,7 @@ fn a_stale_token_acks() {
 }
 
 #[test]
-fn a_token_settles_what_the_operator_dropped() {
+fn a_token_settles_a_delivery_that_the_operator_dropped() {
     let mut world = World::new();
     let message = world.send("one");
     world.receive(message, "a", 1, None);
@@ -229,7 +229,7 @@ fn a_settled_message_is_served_again() {
 }
 
 #[test]
-fn nobody_settled_it() {
+fn it_has_no_settlement() {
     let mut world = World::new();
     let message = world.send("one");
     world.delivery(message).state = State::Acked;
@@ -281,7 +281,7 @@ fn a_refused_message_is_there() {
 }
 
 #[test]
-fn a_run_doubles_what_the_one_before_sent() {
+fn a_run_doubles_a_message_of_the_one_before() {
     let mut world = World::new();
     let message = world.send("one");
     world.attach("s", 1);
@@ -341,7 +341,7 @@ fn another_request_under_the_same_id_is_done() {
 }
 
 #[test]
-fn the_log_has_other_words() {
+fn the_log_has_another_body() {
     let mut world = World::new();
     let message = world.put(Origin::Agent("ada".to_owned()), "bob", "one");
     let other = world.put(Origin::Agent("ada".to_owned()), "bob", "two");
@@ -352,7 +352,7 @@ fn the_log_has_other_words() {
 }
 
 #[test]
-fn other_words_are_handed_over() {
+fn another_body_is_delivered() {
     let mut world = World::new();
     let message = world.send("one");
     let mut handed = world.handed(message, "a", 1, None);
@@ -385,7 +385,7 @@ fn a_stale_lease_is_extended() {
 }
 
 #[test]
-fn an_agent_is_told_twice_to_go_on() {
+fn an_agent_gets_two_notices_to_go_on() {
     let mut world = World::new();
     world.attach("s", 1);
     for _ in 0..2 {
@@ -395,7 +395,7 @@ fn an_agent_is_told_twice_to_go_on() {
 }
 
 #[test]
-fn an_agent_without_a_session_is_told_to_go_on() {
+fn an_agent_without_a_session_gets_a_notice_to_go_on() {
     let mut world = World::new();
     world.put(Origin::System(Kind::Restarted), "bob", "go on");
     world.breaks(Rule::NoPhantom, "nothing made it: Restarted");

@@ -70,7 +70,7 @@ fn a_deadline_passes_early() {
 }
 
 #[test]
-fn nobody_answered() {
+fn it_has_no_answer() {
     let mut world = World::new();
     let question = world.ask("tea?");
     world.answered(question, "yes");
@@ -81,7 +81,7 @@ fn nobody_answered() {
 }
 
 #[test]
-fn the_asker_is_not_told() {
+fn the_asker_is_not_notified() {
     let mut world = World::new();
     let question = world.ask("tea?");
     world.reply(question, "yes");
@@ -91,7 +91,7 @@ fn the_asker_is_not_told() {
 }
 
 #[test]
-fn the_asker_is_told_twice() {
+fn the_asker_is_notified_twice() {
     let mut world = World::new();
     let question = world.ask("tea?");
     world.reply(question, "yes");
@@ -130,7 +130,7 @@ fn a_reminder_fires_early() {
 }
 
 #[test]
-fn a_reminder_is_handed_over_early() {
+fn a_reminder_is_delivered_early() {
     let mut world = World::new();
     let place = world.remind("tea", 1_000);
     let message = world.fire(place);

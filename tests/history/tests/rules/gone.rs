@@ -9,7 +9,7 @@ fn bob() -> String {
 }
 
 #[test]
-fn a_stopped_agent_is_handed_what_was_sent_to_it() {
+fn a_stopped_agent_gets_mail() {
     let mut world = World::new();
     world.mark(Mark::Stopped { agent: bob() });
     let message = world.send("one");
@@ -18,7 +18,7 @@ fn a_stopped_agent_is_handed_what_was_sent_to_it() {
 }
 
 #[test]
-fn what_was_on_its_way_and_what_comes_after_the_start_is_fine() {
+fn mail_in_flight_and_mail_after_the_start_is_fine() {
     let mut world = World::new();
     let early = world.send("one");
     world.mark(Mark::Stopped { agent: bob() });

@@ -19,7 +19,7 @@ fn a_request_is_repeated_until_it_is_answered() {
 }
 
 #[test]
-fn what_nobody_heard_of_may_be_there_and_be_delivered() {
+fn a_message_without_a_receipt_may_exist_and_be_delivered() {
     let mut world = World::new();
     let message = world.put(Origin::Agent("ada".to_owned()), "bob", "one");
     let request = world.request();
@@ -56,7 +56,7 @@ fn a_lease_was_shortened() {
 }
 
 #[test]
-fn an_ack_nobody_answered_is_answered_later() {
+fn an_ack_without_an_answer_is_answered_later() {
     let mut world = World::new();
     let message = world.send("one");
     world.receive(message, "a", 1, None);
@@ -69,7 +69,7 @@ fn an_ack_nobody_answered_is_answered_later() {
 }
 
 #[test]
-fn a_nack_nobody_answered_brings_it_back_at_once() {
+fn a_nack_without_an_answer_requeues_at_once() {
     let mut world = World::new();
     let message = world.send("one");
     world.receive(message, "a", 1, None);
@@ -99,7 +99,7 @@ fn an_answer_is_repeated_with_the_same_lease() {
 }
 
 #[test]
-fn two_receive_side_by_side() {
+fn two_consumers_receive_concurrently() {
     let mut world = World::new();
     let (first, second) = (world.send("one"), world.send("two"));
     let (one, other) = (world.invoke("bob", "x", receive()), world.invoke("bob", "y", receive()));
@@ -110,7 +110,7 @@ fn two_receive_side_by_side() {
 }
 
 #[test]
-fn what_came_back_is_behind_others() {
+fn a_requeued_message_is_behind_others() {
     let mut world = World::new();
     let (first, second) = (world.send("one"), world.send("two"));
     world.receive(first, "a", 1, None);
@@ -180,7 +180,7 @@ fn a_turn_runs_over_a_restart_of_the_broker() {
 }
 
 #[test]
-fn a_run_repeats_what_it_said_and_nothing_is_doubled() {
+fn a_run_repeats_its_requests_and_nothing_is_doubled() {
     let mut world = World::new();
     let message = world.send("one");
     world.attach("s", 1);
@@ -200,7 +200,7 @@ fn a_run_repeats_what_it_said_and_nothing_is_doubled() {
 }
 
 #[test]
-fn mail_that_did_not_reach_the_model_comes_again() {
+fn mail_that_did_not_reach_the_model_is_requeued() {
     let mut world = World::new();
     let (first, second) = (world.send("one"), world.send("two"));
     world.attach("s", 1);
@@ -242,7 +242,7 @@ fn the_operator_holds_releases_and_redrives() {
 }
 
 #[test]
-fn a_wake_supersedes_what_was_not_handed_over() {
+fn a_wake_supersedes_an_undelivered_one() {
     let mut world = World::new();
     for (number, state) in [State::Superseded, State::Ready].into_iter().enumerate() {
         let body = format!("wake {number}");
@@ -256,7 +256,7 @@ fn a_wake_supersedes_what_was_not_handed_over() {
 }
 
 #[test]
-fn a_question_is_answered_once_and_the_second_hears_so() {
+fn a_question_is_answered_once_and_the_second_answer_is_refused() {
     let mut world = World::new();
     let question = world.ask("tea?");
     world.reply(question, "yes");
@@ -289,7 +289,7 @@ fn opaque_agents_may_have_done_anything() {
 }
 
 #[test]
-fn a_violation_is_told_in_a_line() {
+fn a_violation_is_printed_in_a_line() {
     let mut world = World::new();
     let message = world.send("one");
     world.receive(message, "a", 1, None);

@@ -1,7 +1,7 @@
 //! What the stories share: a store with one table of mail, and how many orders are tried.
 //!
-//! Invariant: everything that could let somebody else go first is Shuttle's; SQLite itself runs
-//! without a switch in between.
+//! Invariant: every point at which another task could run is Shuttle's; SQLite itself runs without
+//! a switch in between.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ pub(crate) fn disk_full() -> Failed {
         .into()
 }
 
-/// Hears of the commits.
+/// Records the commits.
 #[derive(Debug, Default)]
 pub(crate) struct Commits {
     last_event: AtomicU64,
@@ -201,7 +201,7 @@ pub(crate) fn heard(conn: &Connection, body: &str) -> Result<bool, Failed> {
     Ok(count == 1)
 }
 
-/// How many messages nobody has taken.
+/// Counts the messages that no consumer has taken.
 pub(crate) fn untaken(conn: &Connection) -> Result<u32, Failed> {
     Ok(conn.query_row("SELECT count(*) FROM mail WHERE taken = 0", [], |row| row.get(0))?)
 }

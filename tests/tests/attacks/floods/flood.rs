@@ -62,7 +62,8 @@ impl Flood {
         let (kinds, kept) = (kinds.to_vec(), Arc::clone(&tally));
         let thread = std::thread::spawn(move || {
             let own = rustix::thread::gettid();
-            rustix::process::setpriority_process(Some(own), nice).expect("anybody may be nicer");
+            rustix::process::setpriority_process(Some(own), nice)
+                .expect("every process may be nicer");
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()

@@ -21,14 +21,14 @@ const KEPT_MAX: u64 = 160 * MIB;
 
 /// Asserts one refusal for this reason, with these numbers in its sentence, and a delay if waiting
 /// helps.
-fn told(tally: &Tally, reason: Reason, number: &str, waits: bool) {
+fn refused_with(tally: &Tally, reason: Reason, number: &str, waits: bool) {
     let (_, refusal) = tally
         .refused
         .get(&reason)
         .unwrap_or_else(|| panic!("nothing was refused as {reason}: {tally:?}"));
     let refusal = refusal.as_ref().expect("the first is kept");
     assert_eq!(refusal.code(), tonic::Code::ResourceExhausted, "{refusal:?}");
-    assert!(refusal.message().contains(number), "{number} is not told: {refusal:?}");
+    assert!(refusal.message().contains(number), "{number} is not named: {refusal:?}");
     assert_eq!(status::retry_after(refusal).is_some(), waits, "{refusal:?}");
 }
 
@@ -47,7 +47,7 @@ async fn start(config: &str) -> Rig {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_is_told_its_bounds_and_leaves_little_behind() {
+async fn a_flood_is_refused_with_the_limits_and_leaves_little_behind() {
     let mut rig =
         start("[agents.mallory]\nlimits = { sends_per_minute_max = 480 }\n[agents.erin]\n").await;
     let before = figures(&mut rig).memory;
@@ -73,10 +73,10 @@ async fn a_flood_is_told_its_bounds_and_leaves_little_behind() {
     flood.stop().await;
     let second = stored(&rig);
     assert!(flood.tally().odd.is_empty(), "{:?}", flood.tally().odd);
-    told(&tally, Reason::RateLimited, "480", true);
-    told(&tally, Reason::BodyTooLarge, "32768", false);
-    told(&tally, Reason::QuestionLimit, "50", false);
-    told(&tally, Reason::ReminderLimit, "50", false);
+    refused_with(&tally, Reason::RateLimited, "480", true);
+    refused_with(&tally, Reason::BodyTooLarge, "32768", false);
+    refused_with(&tally, Reason::QuestionLimit, "50", false);
+    refused_with(&tally, Reason::ReminderLimit, "50", false);
     assert!(
         second <= first + ADDED_MAX,
         "the database went on growing: {first} bytes, then {second}"
@@ -93,7 +93,7 @@ async fn a_flood_is_told_its_bounds_and_leaves_little_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn full_inboxes_and_full_stores_are_told_and_stay_as_they_are() {
+async fn full_inboxes_and_full_stores_are_reported_and_stay_as_they_are() {
     let limits = "[broker.limits]\ninbox_depth_max = 20\nsender_stored_bytes_max = 400000\nsends_per_minute_max = 100000000\n";
     let rig = start(&format!("[agents.mallory]\n[agents.erin]\n[agents.frank]\n{limits}")).await;
     let mut flood = Flood::new(
@@ -109,8 +109,8 @@ async fn full_inboxes_and_full_stores_are_told_and_stay_as_they_are() {
     flood.stop().await;
     let (tally, second) = (flood.tally(), stored(&rig));
     assert!(tally.odd.is_empty(), "{:?}", tally.odd);
-    told(&tally, Reason::InboxFull, "20", true);
-    told(&tally, Reason::StorageFull, "400000", true);
+    refused_with(&tally, Reason::InboxFull, "20", true);
+    refused_with(&tally, Reason::StorageFull, "400000", true);
     assert!(second <= first + MIB, "the database went on growing: {first} bytes, then {second}");
     let operator = rig.operator().await;
     assert_eq!(operator.deliveries("erin", &[]).await.len(), 20, "as many as may be");

@@ -53,7 +53,7 @@ async fn half_open_connections_are_bounded_and_leave_room_for_the_others() {
     for raw in open.iter_mut().skip(AGENT_CONNECTIONS_MAX + 8) {
         told += usize::from(raw.end().await == Some(frames::ENHANCE_YOUR_CALM));
     }
-    assert!(told + turned_away >= TRIED / 2, "{told} were told, {turned_away} not let in");
+    assert!(told + turned_away >= TRIED / 2, "{told} were answered, {turned_away} not let in");
     // The neighbour's new connections are served, and so is the operator's.
     for _ in 0..20 {
         let (carol, dave) = (scene.rig.agent("carol").await, scene.rig.agent("dave").await);

@@ -172,7 +172,7 @@ async fn refused(channel: &Channel, path: &str, headers: &[(&str, &str)], body: 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bodies_that_are_not_what_they_say_are_refused() {
+async fn bodies_of_another_format_than_declared_are_refused() {
     let mut scene = Scene::new().await;
     let mallory = scene.rig.agent("mallory").await.channel();
     let code = |code: tonic::Code| code as i32;
@@ -181,7 +181,7 @@ async fn bodies_that_are_not_what_they_say_are_refused() {
     assert_eq!(
         refused(&mallory, SELF, &gzip, "\u{1}\0\0\0\u{4}abcd").await,
         unimplemented,
-        "nobody offered gzip"
+        "no side offered gzip"
     );
     assert_eq!(
         refused(&mallory, SELF, &[("grpc-encoding", "bomb")], "\0\0\0\0\0").await,

@@ -48,7 +48,7 @@ async fn connect(scene: &Scene, settings: &[u8]) -> Vec<Raw> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pages_that_nobody_reads_are_bounded_over_all_connections() {
+async fn unread_pages_are_bounded_over_all_connections() {
     let mut scene = Scene::new().await;
     let mallory = scene.rig.agent("mallory").await;
     for _ in 0..100 {
@@ -126,7 +126,7 @@ async fn watchers_that_do_not_read_are_bounded_and_miss_nothing_but_their_own() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_that_are_never_said_to_the_end_are_bounded_and_do_nothing() {
+async fn unfinished_requests_are_bounded_and_do_nothing() {
     let mut scene = Scene::new().await;
     let send = |bytes: usize| request::send("dave", "x".repeat(bytes));
     let talk = scene.talk();

@@ -34,8 +34,8 @@ async fn before_the_end_of_the_turn() {
     killed_at(Point::BeforeEnd).await;
 }
 
-/// The call that it died in is an error to the model, which goes on with a new bridge; what came
-/// meanwhile is not lost.
+/// The call that it died in is an error to the model, which goes on with a new bridge. Mail that
+/// came in the meantime is not lost.
 #[tokio::test]
 async fn in_a_call_that_waits_for_mail() {
     let mut rig = Rig::duo().await;

@@ -19,7 +19,7 @@ async fn before_the_lease() {
 
 /// The receipt was out, so the message is on disk.
 #[tokio::test]
-async fn after_a_receipt_and_before_anybody_was_there() {
+async fn after_a_receipt_and_before_a_consumer() {
     let mut rig = Rig::duo().await;
     let operator = rig.operator().await;
     let asked = operator.send("bob", "Count to two.").await;
@@ -35,7 +35,7 @@ async fn after_a_receipt_and_before_anybody_was_there() {
 async fn killed_at(point: Point) {
     let mut scene = Scene::at(point).await;
     scene.rig.kill_broker().await;
-    // claude goes on while nobody answers.
+    // claude goes on while no broker answers.
     scene.rig.touch("go");
     scene.rig.appeared("gone").await;
     scene.start_broker().await;
@@ -61,7 +61,7 @@ async fn before_the_end_of_claude() {
     killed_at(Point::BeforeEnd).await;
 }
 
-/// claude has ended; the harness says so again and again until somebody hears it.
+/// claude has ended; the harness retries its report until a broker accepts it.
 #[tokio::test]
 async fn before_the_end_of_the_turn() {
     let mut scene = Scene::at(Point::BeforeEnd).await;
@@ -102,7 +102,7 @@ async fn after_the_end_of_the_turn() {
 }
 
 /// Broker and harness die together, as in a crash of the host's service manager: the new harness
-/// finds the turn and gives it back.
+/// finds the turn and requeues its mail.
 #[tokio::test]
 async fn together_with_the_harness() {
     let mut scene = Scene::at(Point::AfterSend).await;

@@ -70,9 +70,9 @@ async fn between_turns_there_is_none_to_kill() {
     scene.rig.end().await;
 }
 
-/// The parent hears of a failed turn, with what claude said last.
+/// The parent gets a notice of a failed turn, with the last output of claude.
 #[tokio::test]
-async fn the_parent_is_told() {
+async fn the_parent_is_notified() {
     let mut scene = Scene::at(Point::AfterSend).await;
     kill_process(scene.rig.the_one("bob", "scripted-claude"), Signal::KILL).expect("claude runs");
     let failed = ended(&scene.rig, &mut scene.watch, "bob", TurnOutcome::Failed).await;

@@ -48,7 +48,7 @@ async fn before_the_end_of_claude() {
     killed_at(Point::BeforeEnd).await;
 }
 
-/// claude has ended, and the broker does not hear of it, because it is away.
+/// claude has ended, and the broker gets no report, because it is away.
 #[tokio::test]
 async fn before_the_end_of_the_turn() {
     let mut scene = Scene::at(Point::BeforeEnd).await;
@@ -79,8 +79,8 @@ async fn after_the_end_of_the_turn() {
     scene.rig.end().await;
 }
 
-/// Nobody starts it again: after the grace time the broker gives the mail back by itself, and says
-/// whom it lost.
+/// No process starts it again: after the grace time the broker requeues the mail by itself, and
+/// names the lost harness.
 #[tokio::test]
 async fn for_good() {
     let mut rig = Rig::new(&format!(

@@ -143,7 +143,7 @@ async fn a_claude_that_ignores_signals_does_not_hold_up_a_drain(mode: Mode) {
     }
     ended(&rig, &mut watch, "bob", TurnOutcome::Drained).await;
     let (state, attempt, _) = standing(&operator, "bob", asked).await;
-    assert_eq!((state, attempt), (DeliveryState::Ready, 1), "it is nobody's fault");
+    assert_eq!((state, attempt), (DeliveryState::Ready, 1), "no attempt is used");
     rig.end().await;
 }
 

@@ -2,7 +2,7 @@
 //! doubled, and only what may be the message's fault uses an attempt.
 //!
 //! The scene is the same each time: the operator asks bob, and bob answers in two parts. Bob's
-//! parent ada has no harness, so notices about bob lie in her inbox.
+//! parent ada has no harness, so notices about bob stay in her inbox.
 
 mod bridge;
 mod broker;
@@ -93,13 +93,11 @@ impl Scene {
         Self { rig, operator, watch, asked: 0 }
     }
 
-    /// Starts bob's harness anew.
     fn start_harness(&mut self, point: Point) {
         let rules = rules(&self.rig, point);
         self.rig.start_harness("bob", &rules);
     }
 
-    /// Starts the broker anew.
     async fn start_broker(&mut self) {
         self.rig.start_broker().await;
         self.operator = self.rig.operator().await;
@@ -118,18 +116,18 @@ impl Scene {
             (DeliveryState::Acked, attempt, expected.cause)
         );
 
-        // Nothing else was run meanwhile, and nothing stands in the way of what comes next.
+        // No other turn ran, and nothing blocks the next message.
         let next = self.operator.send("bob", "and now?").await;
         acked(&self.rig, "bob", next).await;
         let turns = self.operator.turns("bob").await;
         assert_eq!(lives(&turns), [expected.lives, &[(TurnOutcome::Ok, 1)]].concat());
         assert!(turns[..first_lives].iter().all(|turn| turn.message_id == self.asked), "{turns:?}");
-        self.told_of_it(expected, point);
+        self.check_prompts(expected, point);
         self.rig.end().await;
     }
 
     /// The prompt of a re-run says which attempt it is, why, and what was sent already.
-    fn told_of_it(&self, expected: &Expected, point: Point) {
+    fn check_prompts(&self, expected: &Expected, point: Point) {
         let prompts = self.rig.prompts("bob");
         let asked = format!("Message {} from the operator", self.asked);
         let runs: Vec<&String> =

@@ -1,5 +1,5 @@
-//! A claude that stays is killed: in mid-turn it is a failed turn, between turns nobody notices,
-//! and another one takes its place.
+//! A resident claude is killed. In a turn that is a failed turn; between turns it has no effect.
+//! Another process takes its place.
 
 use hive_proto::v1::TurnKind::{Compact, Mail};
 use hive_proto::v1::{TurnKind, TurnOutcome};
@@ -138,8 +138,8 @@ async fn during_a_compaction() {
     let (said, ()) = tokio::join!(order, killing);
     assert!(said.code == 1 && said.stderr.contains("claude ended without a result"), "{said:?}");
     asks(&rig, &operator, "Letter 2.").await;
-    // It had not said a word, so it is as with a claude that is not there; and nobody asks for it
-    // again but the operator.
+    // It had no output yet, so it counts as a claude that is not there; only the operator asks for
+    // the compaction again.
     rig.touch("go");
     assert_eq!(rig.hivectl(&args).await.code, 0);
     let turns = operator.turns("bob").await;
@@ -147,6 +147,6 @@ async fn during_a_compaction() {
         turns.iter().map(|turn| (turn.kind(), turn.outcome())).collect();
     use TurnOutcome::{Ok, Unavailable};
     assert_eq!(ended, [(Mail, Ok), (Compact, Unavailable), (Mail, Ok), (Compact, Ok)]);
-    assert_eq!(operator.all_deliveries("ada").await, [], "no parent is told");
+    assert_eq!(operator.all_deliveries("ada").await, [], "no parent is notified");
     rig.end().await;
 }

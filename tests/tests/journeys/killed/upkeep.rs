@@ -132,7 +132,7 @@ async fn the_harness_in_a_compaction(mode: Mode) {
     assert_eq!(ran[..4], [(Mail, Ok), (Checkpoint, Ok), (Compact, Vanished), (Mail, Ok)]);
     let done = (DeliveryState::Acked, 1, RedeliveryCause::Unspecified);
     assert_eq!(standing(&operator, "bob", first).await, done, "the turn before is not touched");
-    assert_eq!(operator.all_deliveries("ada").await, [], "no parent is told");
+    assert_eq!(operator.all_deliveries("ada").await, [], "no parent is notified");
     rig.end().await;
 }
 

@@ -1,5 +1,5 @@
 //! A login dialogue that is broken off: by its operator, by the end of the harness, by the end of
-//! the broker. Nothing of it is left, whoever waits is told, and the next dialogue is a new one.
+//! the broker. Nothing of it is left, every waiter is notified, and the next dialogue is a new one.
 
 use hive_proto::v1::{EventKind, HarnessState};
 use hive_tests::rig::{Client, Rig, gone};

@@ -1,5 +1,5 @@
-//! An agent without a login, and `hivectl login`: nothing is run or paid for before somebody has
-//! logged claude in, and whatever breaks the dialogue off leaves everything as it was.
+//! An agent without a login, and `hivectl login`: nothing runs and nothing is paid for before the
+//! operator has logged claude in. A dialogue that breaks off leaves everything as it was.
 
 mod broken;
 
@@ -51,8 +51,8 @@ async fn without_login(mode: Mode, rules: &[Rule]) -> (Rig, Client) {
     (rig, operator)
 }
 
-/// What the operator was told of agents that do not run.
-async fn told(operator: &Client) -> Vec<String> {
+/// Returns the notices to the operator about agents that do not run.
+async fn notices(operator: &Client) -> Vec<String> {
     let all = operator
         .all_deliveries("operator")
         .await
@@ -68,11 +68,8 @@ async fn nothing_runs_without_a_login(mode: Mode) {
     let park = operator.get_agent("bob").await.park.expect("it is parked");
     assert_eq!((park.cause(), park.until_time), (TurnOutcome::AuthFailed, None));
     let waiting = operator.send("bob", "Are you there?").await;
-    let notices = told(&operator).await;
-    assert!(
-        matches!(&notices[..], [one] if one.contains("bob") && one.contains("login")),
-        "{notices:?}"
-    );
+    let sent = notices(&operator).await;
+    assert!(matches!(&sent[..], [one] if one.contains("bob") && one.contains("login")), "{sent:?}");
     let status = rig.hivectl(&["status"]).await;
     assert!(status.code == 8 && status.stdout.contains("hivectl login bob"), "{status:?}");
 
@@ -86,7 +83,7 @@ async fn nothing_runs_without_a_login(mode: Mode) {
     mode.start(&mut rig, &answers());
     watch.kind("bob", EventKind::HarnessAttached).await;
     operator.does("bob", HarnessState::NeedsLogin).await;
-    assert_eq!(told(&operator).await.len(), 1);
+    assert_eq!(notices(&operator).await.len(), 1);
     assert_eq!(
         standing(&operator, "bob", waiting).await,
         (DeliveryState::Ready, 0, RedeliveryCause::Unspecified)
@@ -155,9 +152,9 @@ async fn a_wrong_code_is_no_login(mode: Mode) {
     assert_eq!(operator.delivery("bob", waiting).await.state(), DeliveryState::Ready);
     assert_eq!(operator.turns("bob").await, []);
     assert_eq!(rig.turn_starts("bob"), [""; 0]);
-    assert_eq!(told(&operator).await.len(), 1, "told once");
+    assert_eq!(notices(&operator).await.len(), 1, "notified once");
 
-    // A login without a dialogue, as by hand in a shell, is seen all the same.
+    // A login without a dialogue, as by hand in a shell, is seen too.
     std::fs::write(
         auth::credentials(&rig.path("agents/bob/home")),
         r#"{"claudeAiOauth":{"accessToken":"t"}}"#,

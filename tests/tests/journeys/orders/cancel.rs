@@ -68,7 +68,7 @@ async fn another_turn_than_the_one_that_runs(mode: Mode) {
     rig.end().await;
 }
 
-/// The order reaches a harness whose turn has ended meanwhile; nothing else is cancelled for it.
+/// The order reaches a harness whose turn has already ended; nothing else is cancelled for it.
 async fn too_late(mode: Mode) {
     let mut rig = Rig::duo().await;
     let stops = vec![touch(&rig, "reached"), wait_for(&rig, "go"), text("Done.")];
@@ -76,7 +76,7 @@ async fn too_late(mode: Mode) {
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
     let first = operator.send("bob", "Letter 1.").await;
     rig.appeared("reached").await;
-    // It stands still, so that it hears of the order after the end of claude.
+    // It is suspended, so that it gets the order after the end of claude.
     rig.harness("bob").suspend().await;
     let harness = rig.harness("bob").pid();
     let order = waited(&rig, &["cancel", "bob"]);
@@ -91,7 +91,7 @@ async fn too_late(mode: Mode) {
         kill_process(harness, Signal::CONT).expect("it is there");
     };
     let (said, ()) = tokio::join!(order, release);
-    // Either came first; what the operator is told is what happened.
+    // Either may come first; the operator gets the outcome that happened.
     let turn = operator.turns("bob").await.remove(0);
     let state = operator.delivery("bob", first).await.state();
     match (turn.outcome(), said.code) {

@@ -119,7 +119,7 @@ async fn of_a_parked_agent(mode: Mode) {
     rig.end().await;
 }
 
-/// Nobody is at fault: no notice, no park, and the next turn runs as if nothing had been.
+/// A failed compaction is no fault: no notice, no park, and the next turn runs as usual.
 async fn that_fails(mode: Mode) {
     let mut rig = Rig::duo().await;
     let fails = vec![Step::CompactError { compact_error: TOO_LONG.to_owned() }];
@@ -134,7 +134,7 @@ async fn that_fails(mode: Mode) {
     assert_eq!(kinds(&operator).await, [(Mail, Ok), (Compact, Failed), (Mail, Ok)]);
     assert!(operator.get_agent("bob").await.park.is_none());
     for inbox in ["ada", "operator"] {
-        assert_eq!(operator.all_deliveries(inbox).await, [], "nobody is told");
+        assert_eq!(operator.all_deliveries(inbox).await, [], "no agent is notified");
     }
     rig.end().await;
 }

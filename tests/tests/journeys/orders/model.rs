@@ -7,7 +7,7 @@ use super::{done, waited};
 use crate::steps::{acked, rule, text};
 use hive_tests::rig::Mode;
 
-both!(it_holds_from_the_next_turn_on_and_over_restarts, only_what_is_available);
+both!(it_holds_from_the_next_turn_on_and_over_restarts, only_available_models);
 
 async fn models(rig: &Rig) -> Vec<String> {
     rig.operator().await.turns("bob").await.into_iter().map(|turn| turn.model).collect()
@@ -42,7 +42,7 @@ async fn it_holds_from_the_next_turn_on_and_over_restarts(mode: Mode) {
     rig.end().await;
 }
 
-async fn only_what_is_available(mode: Mode) {
+async fn only_available_models(mode: Mode) {
     let bob = "[agents.bob]\nparent = \"ada\"\navailable_models = [\"haiku\", \"opus\"]\n";
     let mut rig = Rig::new(&format!("[hive]\nname = \"test\"\n[agents.ada]\n{bob}{QUICK_LIMITS}"));
     rig.start_broker().await;

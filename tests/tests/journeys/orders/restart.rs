@@ -1,5 +1,5 @@
-//! `hivectl turn restart --wait`: the turn is handed back, the program starts anew, and the agent
-//! hears of it once.
+//! `hivectl turn restart --wait`: the turn is requeued, the program starts again, and the agent
+//! gets one notice.
 
 use hive_proto::v1::attach_response::Step;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
@@ -45,7 +45,7 @@ async fn in_mid_turn(mode: Mode) {
     let pid = rig.harness("bob").pid();
     done(&rig, &["restart", "bob"]).await;
     acked(&rig, "bob", asked).await;
-    assert_eq!(rig.harness("bob").pid(), pid, "whoever supervises it sees no end");
+    assert_eq!(rig.harness("bob").pid(), pid, "its supervisor sees no end");
     let notices = notices(&operator).await;
     assert_eq!(notices.iter().map(Delivery::state).collect::<Vec<_>>(), [DeliveryState::Acked]);
     let turns = operator.turns("bob").await;
@@ -87,10 +87,10 @@ async fn between_turns(mode: Mode) {
     rig.end().await;
 }
 
-/// A harness that was killed and started again was not told to: nobody kicks its agent, and nothing
-/// is run for nothing.
+/// A harness that was killed and started again had no order: its agent gets no notice, and no turn
+/// runs.
 #[tokio::test]
-async fn a_start_without_an_order_tells_nothing() {
+async fn a_start_without_an_order_notifies_nothing() {
     let mut rig = Rig::duo().await;
     let mut watch = rig.watch().await;
     for _ in 0..3 {
@@ -115,27 +115,27 @@ async fn attached(
         revision: "test".to_owned(),
     };
     let mut stream = turns.attach(request).await.expect("it attaches").into_inner();
-    let Step::Attached(attached) = hear(&mut stream).await else {
+    let Step::Attached(attached) = next_step(&mut stream).await else {
         panic!("the first word is another")
     };
     (turns, stream, attached.session_token)
 }
 
-async fn hear(stream: &mut Streaming<AttachResponse>) -> Step {
+async fn next_step(stream: &mut Streaming<AttachResponse>) -> Step {
     let heard =
-        soon("the broker says something", stream.message()).await.expect("the stream goes on");
+        soon("the broker sends a step", stream.message()).await.expect("the stream goes on");
     heard.expect("the stream goes on").step.expect("a step")
 }
 
 /// The order is closed, and the answer to that is lost with the broker: it is closed again, by the
 /// same session and by the next one.
 #[tokio::test]
-async fn an_end_that_is_told_twice_is_one_word_to_the_agent() {
+async fn an_end_that_is_reported_twice_is_one_notice() {
     let mut rig = Rig::duo().await;
     let (mut turns, mut stream, token) = attached(&rig, "").await;
     let given = rig.hivectl(&["turn", "restart", "bob"]).await;
     assert_eq!(given.code, 0, "{given:?}");
-    let Step::Command(command) = hear(&mut stream).await else { panic!("no command") };
+    let Step::Command(command) = next_step(&mut stream).await else { panic!("no command") };
     let ack = |token: &str| AckCommandRequest {
         session_token: token.to_owned(),
         command_id: command.id,

@@ -21,13 +21,13 @@ struct Follower {
 }
 
 impl Follower {
-    fn of(rig: &Rig, whom: &str) -> Self {
+    fn of(rig: &Rig, agent: &str) -> Self {
         let mut command = Process::command(&binary::find("hivectl", "hivectl"));
         command
             .env("TZ", "UTC")
             .arg("--socket")
             .arg(rig.operator_socket())
-            .args(["turn", "show", whom, "--follow"]);
+            .args(["turn", "show", agent, "--follow"]);
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -94,7 +94,7 @@ async fn a_turn_is_followed_to_its_end(mode: Mode) {
     follower.says("Now I rest.").await;
     assert_eq!(follower.ends().await, Some(0), "{}", follower.said);
     let last = follower.said.lines().last().unwrap_or_default().to_lowercase();
-    assert!(last.contains("ok"), "the end is told: {}", follower.said);
+    assert!(last.contains("ok"), "the end is shown: {}", follower.said);
     // What was followed is what is kept.
     let kept = rig.hivectl(&["turn", "show", &turn.to_string(), "--output"]).await;
     for words in [

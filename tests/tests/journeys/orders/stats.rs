@@ -84,7 +84,7 @@ async fn its_numbers_agree_with_the_turns(mode: Mode) {
         wake(json!(null), json!("compact"), 1),
     ];
     assert_eq!(wakes, sorted(&json!(expected)));
-    // Of everybody it is the same, for nobody else did anything.
+    // The sum over all agents is the same, for no other agent did anything.
     let all = read(&rig, &[]).await;
     assert_eq!(all["total"]["turn_count"], turns.len());
     assert_eq!(all["agents"].as_array().map(Vec::len), Some(1));

@@ -1,10 +1,10 @@
-//! A deadline that passes while no broker runs: both sides hear of it, once, from the next broker.
+//! A deadline that passes while no broker runs: the next broker notifies both sides, once.
 
 use hive_proto::v1::{DeliveryState, EventKind, QuestionState, SystemKind, TurnOutcome};
 use hive_tests::rig::{Rig, clock};
 use serde_json::json;
 
-use super::{QUESTION, TWO_TURNS, hears, told};
+use super::{QUESTION, TWO_TURNS, gets_outcome, notices};
 use crate::steps::{ended, rule, text, tool};
 
 /// Long enough to be asked and heard on a slow machine before it is over.
@@ -38,7 +38,7 @@ async fn passes_unseen(aware: bool) {
     // Twice, so that the second finds nothing to tell any more.
     for _ in 0..2 {
         rig.start_broker().await;
-        let prompt = hears(&rig, &question, SystemKind::QuestionExpired, &TWO_TURNS).await;
+        let prompt = gets_outcome(&rig, &question, SystemKind::QuestionExpired, &TWO_TURNS).await;
         let words =
             format!("has expired:\n| Question {} to ada expired without an answer.\n", question.id);
         assert!(prompt.contains(&words), "{prompt}");
@@ -50,7 +50,7 @@ async fn passes_unseen(aware: bool) {
     let both =
         [(SystemKind::QuestionAsked, asked), (SystemKind::QuestionExpired, DeliveryState::Ready)];
     assert_eq!(
-        told(&operator, "ada", question.id).await,
+        notices(&operator, "ada", question.id).await,
         both,
         "its end comes in place of what ada has not read"
     );
@@ -64,7 +64,7 @@ async fn passes_unseen(aware: bool) {
     let settled = |event: &hive_proto::v1::Event| {
         event.agent == "ada" && event.kind() == EventKind::DeliveryAcked
     };
-    watch.until("ada has heard", settled).await;
+    watch.until("ada has the outcome", settled).await;
     let prompts = rig.prompts("ada");
     assert_eq!(prompts.len(), 1 + usize::from(aware), "{prompts:?}");
     let over =

@@ -7,7 +7,7 @@ use hive_tests::rig::{HarnessOptions, Rig, Wire};
 use hive_tests::scripted::script::{Rule, Step};
 use serde_json::json;
 
-use super::{QUESTION, TWO_TURNS, hears_answer};
+use super::{QUESTION, TWO_TURNS, gets_answer};
 use crate::steps::{rule, text, touch, wait_for};
 
 /// Asks when there is a file `go`.
@@ -26,7 +26,7 @@ async fn comes_out(rig: Rig) {
     let operator = rig.operator().await;
     let question = operator.asked("operator").await;
     operator.answer(question.id, "red").await;
-    hears_answer(&rig, &question, &["red"], &TWO_TURNS).await;
+    gets_answer(&rig, &question, &["red"], &TWO_TURNS).await;
     assert_eq!(operator.questions().await.len(), 1);
     let results = rig.tool_results("bob");
     let receipt = format!("Asked operator: question #{}.", question.id);

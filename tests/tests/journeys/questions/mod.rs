@@ -1,5 +1,5 @@
-//! Questions: asked in one turn, answered by somebody else, heard in the asker's next turn. Exactly
-//! one outcome, whatever is killed meanwhile.
+//! Questions: asked in one turn, answered by another agent or the operator, and delivered in the
+//! asker's next turn. There is exactly one outcome, whatever is killed.
 
 mod deadline;
 mod lost;
@@ -29,8 +29,8 @@ fn asker(to: &str) -> Vec<Rule> {
     vec![rule(" is answered", goes_on), rule("", vec![ask(to), text("I have asked.")])]
 }
 
-/// What an agent, or the operator, was told of a question, and where each delivery stands.
-async fn told(client: &Client, agent: &str, question: u64) -> Vec<(SystemKind, DeliveryState)> {
+/// Returns the notices of a question to an agent, or the operator, each with its delivery's state.
+async fn notices(client: &Client, agent: &str, question: u64) -> Vec<(SystemKind, DeliveryState)> {
     let deliveries = client.all_deliveries(agent).await;
     let about = |delivery: &hive_proto::v1::Delivery| {
         let message =
@@ -51,8 +51,8 @@ async fn outcome(rig: &Rig, question: &Question) -> u64 {
     rig.watch().await.until(&format!("question {id} has an outcome"), fits).await.message_id
 }
 
-/// The asker hears the outcome, once, in the last of these turns; what it was told then.
-async fn hears(
+/// Waits until the asker has the outcome, once, in the last of these turns; returns its notices.
+async fn gets_outcome(
     rig: &Rig,
     question: &Question,
     kind: SystemKind,
@@ -62,7 +62,7 @@ async fn hears(
     let message = outcome(rig, question).await;
     acked(rig, asker, message).await;
     assert_eq!(
-        told(&operator, asker, question.id).await,
+        notices(&operator, asker, question.id).await,
         [(kind, DeliveryState::Acked)],
         "one outcome, and it is settled"
     );
@@ -81,13 +81,13 @@ async fn hears(
 }
 
 /// The asker hears this answer, once, in the last of these turns.
-async fn hears_answer(
+async fn gets_answer(
     rig: &Rig,
     question: &Question,
     answer: &[&str],
     turns: &[(TurnOutcome, u32)],
 ) {
-    let prompt = hears(rig, question, SystemKind::QuestionAnswered, turns).await;
+    let prompt = gets_outcome(rig, question, SystemKind::QuestionAnswered, turns).await;
     let answer: String = answer.iter().map(|line| format!("| > {line}\n")).collect();
     let words = format!(
         "is answered:\n| {} answered question {}:\n| \n{answer}| \n",

@@ -8,11 +8,11 @@ use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 use tonic::Code;
 
-use super::{QUESTION, TWO_TURNS, ask, asker, hears_answer, letters, told};
+use super::{QUESTION, TWO_TURNS, ask, asker, gets_answer, letters, notices};
 use crate::steps::{ended, rule, send, text, touch, wait_for};
 
 #[tokio::test]
-async fn it_is_answered_by_hivectl_and_heard_in_the_next_turn() {
+async fn hivectl_answers_it_and_the_next_turn_gets_the_answer() {
     let mut rig = Rig::duo().await;
     rig.start_harness("bob", &asker("operator"));
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
@@ -31,11 +31,11 @@ async fn it_is_answered_by_hivectl_and_heard_in_the_next_turn() {
     assert!(refused.code == 2 && refused.stderr.contains("offered are: red, green"), "{refused:?}");
     let answered = rig.hivectl(&["answer", &id, "but a dark one", "--choice", "green"]).await;
     assert_eq!(answered.code, 0, "{answered:?}");
-    hears_answer(&rig, &question, &["Chosen: green", "but a dark one"], &TWO_TURNS).await;
+    gets_answer(&rig, &question, &["Chosen: green", "but a dark one"], &TWO_TURNS).await;
 
     // It is settled on both sides, and closed for good.
     assert_eq!(
-        told(&operator, "operator", question.id).await,
+        notices(&operator, "operator", question.id).await,
         [(SystemKind::QuestionAsked, DeliveryState::Acked)]
     );
     assert_eq!(letters(&operator).await, ["I go on."]);
@@ -62,7 +62,7 @@ async fn the_broker_is_killed_between_question_and_answer() {
     let operator = rig.operator().await;
     assert_eq!(operator.asked("operator").await, question);
     operator.answer(question.id, "red").await;
-    hears_answer(&rig, &question, &["red"], &TWO_TURNS).await;
+    gets_answer(&rig, &question, &["red"], &TWO_TURNS).await;
     assert_eq!(letters(&operator).await, ["I go on."]);
     rig.end().await;
 }
@@ -83,7 +83,7 @@ async fn the_harness_is_away_when_the_answer_comes() {
     let operator = rig.operator().await;
     operator.answer(question.id, "red").await;
     rig.start_harness("bob", &asker("operator"));
-    hears_answer(&rig, &question, &["red"], &TWO_TURNS).await;
+    gets_answer(&rig, &question, &["red"], &TWO_TURNS).await;
     assert_eq!(letters(&operator).await, ["I go on."]);
     rig.end().await;
 }
@@ -104,12 +104,12 @@ async fn the_harness_is_killed_with_the_answer() {
     rig.kill_harness("bob").await;
     rig.start_harness("bob", &asker("operator"));
     let lives = [(TurnOutcome::Ok, 1), (TurnOutcome::Vanished, 1), (TurnOutcome::Ok, 2)];
-    hears_answer(&rig, &question, &["red"], &lives).await;
+    gets_answer(&rig, &question, &["red"], &lives).await;
     assert_eq!(letters(&operator).await, ["I go on."]);
     rig.end().await;
 }
 
-/// The turn that runs again is told what was asked, and asks it again all the same.
+/// The turn that runs again has the question in its prompt, and asks it again anyway.
 #[tokio::test]
 async fn claude_is_killed_after_it_asked() {
     let mut rig = Rig::duo().await;
@@ -146,9 +146,9 @@ async fn claude_is_killed_after_it_asked() {
     );
     operator.answer(question.id, "red").await;
     let lives = [(TurnOutcome::Failed, 1), (TurnOutcome::Ok, 2), (TurnOutcome::Ok, 1)];
-    hears_answer(&rig, &question, &["red"], &lives).await;
+    gets_answer(&rig, &question, &["red"], &lives).await;
     assert_eq!(
-        told(&operator, "operator", question.id).await,
+        notices(&operator, "operator", question.id).await,
         [(SystemKind::QuestionAsked, DeliveryState::Acked)]
     );
     rig.end().await;
@@ -185,7 +185,7 @@ async fn claude_is_killed_while_it_asks() {
     );
     operator.answer(question.id, "red").await;
     let lives = [(TurnOutcome::Failed, 1), (TurnOutcome::Ok, 2), (TurnOutcome::Ok, 1)];
-    hears_answer(&rig, &question, &["red"], &lives).await;
+    gets_answer(&rig, &question, &["red"], &lives).await;
     rig.end().await;
 }
 
@@ -227,7 +227,7 @@ async fn the_broker_is_killed_before_the_reply_to_the_answer_is_out() {
         Some(hive_core::reason::Reason::QuestionClosed),
         "{late:?}"
     );
-    hears_answer(&rig, &question, &["red"], &TWO_TURNS).await;
+    gets_answer(&rig, &question, &["red"], &TWO_TURNS).await;
     assert_eq!(letters(&operator).await, ["I go on."]);
     rig.end().await;
 }
@@ -251,13 +251,13 @@ async fn the_broker_is_killed_with_the_answer() {
         tokio::task::yield_now().await;
         rig.kill_broker().await;
         let said = soon("the call ends", answering).await.expect("it is not stopped");
-        assert!(!stopped || said.is_err(), "nobody was there to answer: {said:?}");
+        assert!(!stopped || said.is_err(), "no broker could answer: {said:?}");
         rig.start_broker().await;
         operator = rig.operator().await;
     }
     let answered = operator.try_answer(&request_id, id, "red").await.expect("it is answered so");
     assert_eq!((answered.id, answered.state()), (id, QuestionState::Answered));
-    hears_answer(&rig, &question, &["red"], &TWO_TURNS).await;
+    gets_answer(&rig, &question, &["red"], &TWO_TURNS).await;
     assert_eq!(letters(&operator).await, ["I go on."]);
     rig.end().await;
 }
@@ -301,7 +301,7 @@ async fn hivectl_waits_for_an_agents_answer_over_a_kill() {
     assert_eq!((question.closed_by.as_str(), question.operator_override), ("bob", false));
     rig.watch().await.kind("bob", EventKind::TurnEnded).await;
     assert_eq!(
-        told(&operator, "bob", question.id).await,
+        notices(&operator, "bob", question.id).await,
         [(SystemKind::QuestionAsked, DeliveryState::Acked)]
     );
     rig.end().await;

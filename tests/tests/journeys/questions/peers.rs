@@ -1,11 +1,11 @@
-//! An agent asks another; nobody else may answer.
+//! An agent asks another; no third agent may answer.
 
 use hive_proto::v1::{DeliveryState, EventKind, QuestionState, SystemKind, TurnOutcome};
 use hive_tests::rig::{QUICK_LIMITS, Rig};
 use hive_tests::scripted::script::{Rule, Step};
 use serde_json::json;
 
-use super::{QUESTION, TWO_TURNS, asker, hears_answer, letters, told};
+use super::{QUESTION, TWO_TURNS, asker, gets_answer, letters, notices};
 use crate::steps::{ended, lives, rule, text, tool, touch, wait_for};
 
 /// A root and two children.
@@ -44,7 +44,7 @@ async fn the_target_answers_and_a_third_may_not() {
     assert_eq!(operator.question(question.id).await, question, "it is as open as before");
 
     rig.start_harness("bob", &answerer());
-    hears_answer(&rig, &question, &["Chosen: green", "but a dark one"], &TWO_TURNS).await;
+    gets_answer(&rig, &question, &["Chosen: green", "but a dark one"], &TWO_TURNS).await;
     let closed = operator.question(question.id).await;
     assert_eq!(
         (closed.state(), closed.closed_by.as_str(), closed.operator_override),
@@ -54,7 +54,7 @@ async fn the_target_answers_and_a_third_may_not() {
     let mut bob = rig.watch().await;
     bob.kind("bob", EventKind::TurnEnded).await;
     assert_eq!(
-        told(&operator, "bob", question.id).await,
+        notices(&operator, "bob", question.id).await,
         [(SystemKind::QuestionAsked, DeliveryState::Acked)]
     );
     let prompts = rig.prompts("bob");
@@ -75,11 +75,11 @@ async fn the_target_answers_and_a_third_may_not() {
         [format!("Answered question #{}; ada is told.", question.id)]
     );
     assert_eq!(lives(&operator.turns("bob").await), [(TurnOutcome::Ok, 1)]);
-    assert!(told(&operator, "cid", question.id).await.is_empty());
+    assert!(notices(&operator, "cid", question.id).await.is_empty());
     rig.end().await;
 }
 
-/// Bob answers while nobody is there to take it: his tool call waits the broker out.
+/// Bob answers while no broker runs: his tool call waits for the next one.
 #[tokio::test]
 async fn an_answer_waits_for_a_broker_that_was_killed() {
     let mut rig = Rig::duo().await;
@@ -101,7 +101,7 @@ async fn an_answer_waits_for_a_broker_that_was_killed() {
     rig.touch("go");
     rig.appeared("called").await;
     rig.start_broker().await;
-    hears_answer(&rig, &question, &["red"], &TWO_TURNS).await;
+    gets_answer(&rig, &question, &["red"], &TWO_TURNS).await;
     let operator = rig.operator().await;
     rig.watch().await.kind("bob", EventKind::TurnEnded).await;
     assert_eq!(lives(&operator.turns("bob").await), [(TurnOutcome::Ok, 1)]);
@@ -109,10 +109,10 @@ async fn an_answer_waits_for_a_broker_that_was_killed() {
     rig.end().await;
 }
 
-/// The operator answers in bob's place while he thinks: he is told which outcome won, by his tool
-/// and by mail.
+/// The operator answers in bob's place while he thinks: his tool call and a notice name the outcome
+/// that won.
 #[tokio::test]
-async fn the_operator_is_faster_and_the_target_is_told() {
+async fn the_operator_is_faster_and_the_target_is_notified() {
     let mut rig = Rig::duo().await;
     rig.start_harness("ada", &asker("bob"));
     let steps = vec![touch(&rig, "reached"), wait_for(&rig, "go"), answer(), text("Done.")];
@@ -137,7 +137,8 @@ async fn the_operator_is_faster_and_the_target_is_told() {
         question.id
     );
     assert!(prompts[1].contains(&place), "{prompts:?}");
-    let prompt = super::hears(&rig, &question, SystemKind::QuestionAnswered, &TWO_TURNS).await;
+    let prompt =
+        super::gets_outcome(&rig, &question, SystemKind::QuestionAnswered, &TWO_TURNS).await;
     let place = format!(
         "| The operator answered question {} in the place of bob:\n| \n| > blue, by order\n",
         question.id
@@ -148,6 +149,6 @@ async fn the_operator_is_faster_and_the_target_is_told() {
         (SystemKind::QuestionAsked, DeliveryState::Acked),
         (SystemKind::QuestionAnswered, DeliveryState::Acked),
     ];
-    assert_eq!(told(&operator, "bob", question.id).await, both);
+    assert_eq!(notices(&operator, "bob", question.id).await, both);
     rig.end().await;
 }

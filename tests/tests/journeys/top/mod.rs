@@ -159,7 +159,7 @@ async fn questions_are_answered_and_cancelled_with_keys() {
     top.shows(&[&format!("question {odd} cancelled"), "Waits on you: nothing"], &[]).await;
     assert_eq!(question(&operator, odd).await.state(), QuestionState::Cancelled);
 
-    // What somebody else closes goes by itself.
+    // An item that another program closes disappears by itself.
     let late = asks(&ada, "And now?", &[], None).await.id;
     top.shows(&["And now?"], &[]).await;
     top.types("ayes").await;
@@ -175,7 +175,7 @@ async fn questions_are_answered_and_cancelled_with_keys() {
 }
 
 #[tokio::test]
-async fn a_turn_is_cancelled_and_what_it_held_is_released_or_dropped() {
+async fn a_turn_is_cancelled_and_its_mail_is_released_or_dropped() {
     let mut rig = Rig::duo().await;
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
     let asked = operator.send("bob", "Hang.").await;
@@ -240,7 +240,7 @@ async fn it_outlives_a_broker_and_changes_its_size() {
 }
 
 #[tokio::test]
-async fn the_terminal_is_given_back_by_a_signal_too() {
+async fn a_signal_restores_the_terminal_too() {
     let mut rig = Rig::duo().await;
     for signal in [Signal::TERM, Signal::INT] {
         let mut top = Terminal::open(&rig, SIZE, &[], &["top"]);
@@ -249,7 +249,7 @@ async fn the_terminal_is_given_back_by_a_signal_too() {
         assert_eq!(top.ends().await.code(), Some(0), "{signal:?}");
     }
     rig.stop_broker().await;
-    // Nobody answers: nothing is taken.
+    // Without an answer nothing is taken.
     let top = Terminal::open(&rig, SIZE, &[], &["top"]);
     assert_eq!(top.ends().await.code(), Some(7));
     rig.end().await;
@@ -265,7 +265,7 @@ async fn it_does_not_outlive_its_terminal() {
 }
 
 #[tokio::test]
-async fn without_a_terminal_it_says_what_does_the_same() {
+async fn without_a_terminal_it_names_the_commands_to_use() {
     let rig = Rig::duo().await;
     let said = rig.hivectl(&["top"]).await;
     assert_eq!((said.code, said.stdout.as_str()), (2, ""), "{said:?}");

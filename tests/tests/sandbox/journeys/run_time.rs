@@ -1,5 +1,5 @@
-//! An agent that is created while `hivectl up` runs: it has a sandbox like the others, and none of
-//! their grants.
+//! An agent that is created while `hivectl up` runs: it has a sandbox of the same kind, and none of
+//! the grants of other agents.
 
 use hive_proto::v1::EventKind;
 use hive_tests::rig::Rig;
