@@ -8,6 +8,7 @@
 #[path = "../authority_table/mod.rs"]
 mod authority_table;
 mod contract;
+mod english;
 mod imports;
 mod memory;
 mod pages;
