@@ -48,7 +48,6 @@ impl FromIterator<f64> for Sample {
     }
 }
 
-/// A span in microseconds.
 pub(crate) fn micros(span: Duration) -> f64 {
     span.as_secs_f64() * 1e6
 }

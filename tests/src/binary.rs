@@ -9,7 +9,6 @@ use std::sync::{Mutex, PoisonError};
 pub const DIR_ENV: &str = "HIVE_TEST_BIN_DIR";
 
 /// The workspace's root.
-#[must_use]
 pub fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -19,11 +18,6 @@ pub fn workspace() -> PathBuf {
 
 /// The path of a binary of the workspace, built before if `HIVE_TEST_BIN_DIR` does not name a place
 /// for it.
-///
-/// # Panics
-///
-/// If it cannot be built; a test cannot go on then.
-#[must_use]
 pub fn find(package: &str, name: &str) -> PathBuf {
     static BUILT: Mutex<Option<HashSet<String>>> = Mutex::new(None);
     if let Some(dir) = std::env::var_os(DIR_ENV) {

@@ -24,7 +24,6 @@ pub fn find() -> Result<PathBuf, NotInstalled> {
 
 /// Where `make test` puts it, below the workspace: the platform package's binary, for the wrapper's
 /// is a stub without its install script.
-#[must_use]
 pub fn default_path() -> PathBuf {
     crate::binary::workspace()
         .join(".cache/claude/node_modules/@anthropic-ai/claude-code-linux-x64/claude")
@@ -34,7 +33,6 @@ pub fn default_path() -> PathBuf {
 /// `home`.
 ///
 /// `home` has to exist; it is the CLI's HOME and, below `tmp`, its temporary directory.
-#[must_use]
 pub fn environment(home: &Path, api_url: &str) -> Vec<(OsString, OsString)> {
     let fixed = [
         ("PATH", "/usr/local/bin:/usr/bin:/bin"),
@@ -51,7 +49,6 @@ pub fn environment(home: &Path, api_url: &str) -> Vec<(OsString, OsString)> {
 }
 
 /// The same as what a harness is to add to the environment that it makes itself.
-#[must_use]
 pub fn further_environment(home: &Path, api_url: &str) -> BTreeMap<String, String> {
     let all = environment(home, api_url).into_iter();
     all.filter(|(name, _)| name != "HOME" && name != "PATH")

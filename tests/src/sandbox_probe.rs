@@ -41,7 +41,6 @@ pub struct Targets {
 
 /// Tries everything and writes to `out`, in JSON, why each attempt failed; an attempt that
 /// succeeded has `null`.
-#[must_use]
 pub fn run(targets: &Path, out: &Path) -> ExitCode {
     let done = || -> io::Result<()> {
         let targets: Targets = serde_json::from_slice(&std::fs::read(targets)?)?;

@@ -8,5 +8,4 @@ mod serve;
 #[path = "../journeys/support/mod.rs"]
 mod support;
 
-/// Whether the harness is isolated.
 const ISOLATED: bool = true;

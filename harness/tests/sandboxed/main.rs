@@ -19,5 +19,4 @@ mod servers;
 #[path = "../tasks/stage.rs"]
 mod stage;
 
-/// Whether tasks run in sandboxes.
 const SANDBOXED: bool = true;

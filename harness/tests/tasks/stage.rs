@@ -28,7 +28,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest inline wait.
 pub(crate) const LONG: u64 = 30;
 
-/// The mail to the agent.
 #[derive(Debug)]
 pub(crate) struct Mail {
     told: watch::Sender<Vec<(String, String)>>,
@@ -85,7 +84,6 @@ impl Waker for Mail {
     }
 }
 
-/// A directory with a supervisor.
 pub(crate) struct Stage {
     pub(crate) dir: Arc<TempDir>,
     pub(crate) supervisor: Supervisor,
@@ -264,7 +262,6 @@ pub(crate) async fn pid(path: &Path) -> i32 {
     hive_harness::process::family::all().find(is_it).unwrap_or(gone)
 }
 
-/// Whether a process runs.
 pub(crate) fn lives(pid: i32) -> bool {
     hive_harness::process::family::find(pid).is_some_and(hive_harness::process::family::is_alive)
 }

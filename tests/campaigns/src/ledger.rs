@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// One run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     /// The end of the run, in ms since 1970.
@@ -25,7 +24,6 @@ pub struct Line {
     pub violations: Vec<String>,
 }
 
-/// A campaign's file.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     path: PathBuf,
@@ -33,7 +31,6 @@ pub struct Ledger {
 
 impl Ledger {
     /// Returns the ledger of this campaign below the target directory.
-    #[must_use]
     pub fn of(campaign: &str) -> Self {
         Self::at(
             &hive_tests::binary::workspace()
@@ -42,8 +39,6 @@ impl Ledger {
         )
     }
 
-    /// Returns the ledger at this path.
-    #[must_use]
     pub fn at(path: &Path) -> Self {
         Self { path: path.to_path_buf() }
     }

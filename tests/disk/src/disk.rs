@@ -68,10 +68,6 @@ impl State {
 impl Disk {
     /// Puts the databases below a directory under a new disk. The directory must exist, and the
     /// databases must not be open yet.
-    ///
-    /// # Panics
-    /// Panics if the directory is missing, or another disk in use already controls it.
-    #[must_use]
     pub fn over(dir: &Path) -> Self {
         Self::with(dir, BTreeMap::new())
     }
@@ -130,25 +126,21 @@ impl Disk {
     }
 
     /// Returns the number of these operations on files of this kind.
-    #[must_use]
     pub fn count(&self, kind: Kind, action: Action) -> u64 {
         lock(&self.inner.state).counts.get(&(kind, action)).copied().unwrap_or(0)
     }
 
     /// Returns the number of operations so far.
-    #[must_use]
     pub fn asked(&self) -> u64 {
         self.inner.asked.load(Ordering::Relaxed)
     }
 
     /// Returns the number of changes that no sync has written or lost yet.
-    #[must_use]
     pub fn unsynced(&self) -> usize {
         lock(&self.inner.state).files.values().map(|file| file.pending.len()).sum()
     }
 
     /// Returns whether the power was cut, or the processes were killed.
-    #[must_use]
     pub fn is_off(&self) -> bool {
         lock(&self.inner.state).off
     }

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::op::{Action, Error, Kind, Op, Verdict};
 
-/// One fault of a disk.
 #[derive(Debug)]
 pub struct Fault {
     action: Action,
@@ -20,7 +19,6 @@ pub struct Fault {
 
 impl Fault {
     /// Returns a fault that makes each of these actions fail with EIO, until the disk is healed.
-    #[must_use]
     pub fn at(action: Action) -> Self {
         Self {
             action,
@@ -61,7 +59,6 @@ impl Fault {
     }
 
     /// Returns the fault's verdict on an operation.
-    #[must_use]
     pub fn judge(&self, op: &Op) -> Verdict {
         if op.action != self.action || self.kind.is_some_and(|kind| kind != op.kind) {
             return Verdict::Proceed;

@@ -16,7 +16,6 @@ pub(crate) enum Change {
     Truncate { len: u64 },
 }
 
-/// One file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     /// The content surely on disk; `None` until the name is synced.

@@ -5,13 +5,11 @@ use rusqlite::ffi;
 /// The role of a file for SQLite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// The database.
     Database,
     /// The write-ahead log.
     Log,
     /// The rollback journal.
     Journal,
-    /// Any other.
     Other,
 }
 
@@ -37,20 +35,15 @@ impl Kind {
     }
 }
 
-/// An operation's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
     /// Opening or creating a file.
     Open,
-    /// Reading.
     Read,
-    /// Writing.
     Write,
     /// Truncating to a length.
     Truncate,
-    /// Syncing.
     Sync,
-    /// Deleting.
     Delete,
     /// Mapping the memory that its readers and writers share.
     Share,
@@ -63,17 +56,13 @@ pub struct Op {
     pub number: u64,
     /// The file's path below the disk's directory.
     pub file: String,
-    /// The kind of file.
     pub kind: Kind,
-    /// The type of the operation.
     pub action: Action,
     /// The offset in the file; for `Truncate` the new length.
     pub offset: u64,
-    /// The number of bytes.
     pub len: usize,
 }
 
-/// An error of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// An I/O error (EIO).

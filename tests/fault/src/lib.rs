@@ -39,7 +39,6 @@ macro_rules! planted {
 /// feature.
 #[cfg(not(feature = "on"))]
 #[inline(always)]
-#[must_use]
 pub fn fill(_bytes: &mut [u8]) -> bool {
     false
 }

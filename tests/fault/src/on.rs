@@ -108,7 +108,6 @@ pub fn plant(bug: Option<Bug>) {
 }
 
 /// Returns whether this thread must make this mistake.
-#[must_use]
 pub fn planted(bug: Bug) -> bool {
     PLANTED.get() == Some(bug)
 }
@@ -119,7 +118,6 @@ pub fn seed(seed: Option<u64>) {
 }
 
 /// Fills `bytes` from the thread's seed; returns `false` if it has none.
-#[must_use]
 pub fn fill(bytes: &mut [u8]) -> bool {
     let Some(mut state) = RANDOM.get() else { return false };
     for chunk in bytes.chunks_mut(8) {

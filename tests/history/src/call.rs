@@ -5,7 +5,6 @@
 
 use crate::noun::{Cause, Decision, Handed, Outcome, QuestionSeen, State};
 
-/// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// A message. `to` holds the recipients' names, resolved by the observer (`operator`, the
@@ -70,18 +69,10 @@ pub enum Op {
         take_over: bool,
     },
     /// A request to begin a turn for mail.
-    BeginTurn {
-        /// The session.
-        session: String,
-    },
+    BeginTurn { session: String },
     /// A request to begin a turn without mail.
-    OpenTurn {
-        /// The session.
-        session: String,
-    },
-    /// A turn ends.
+    OpenTurn { session: String },
     EndTurn {
-        /// The session.
         session: String,
         /// The turn's ID.
         turn: u64,
@@ -90,7 +81,6 @@ pub enum Op {
         /// Tool calls whose result reached the model.
         returned: Vec<String>,
     },
-    /// A question.
     Ask {
         /// The agent or operator asked.
         target: String,
@@ -115,12 +105,10 @@ pub enum Op {
         /// The question's ID.
         question: u64,
     },
-    /// A question is read.
     ReadQuestion {
         /// The question's ID.
         question: u64,
     },
-    /// A reminder.
     Remind {
         /// The reminder's text, unique as in `Send`.
         body: String,
@@ -140,7 +128,6 @@ pub enum Op {
         agent: String,
         /// The message's ID.
         message: u64,
-        /// The decision.
         decision: Decision,
     },
     /// An order of the operator to end a turn; its deliveries are then held.
@@ -154,7 +141,6 @@ pub enum Op {
     ReportProblem {
         /// The subject of the problem.
         subject: String,
-        /// The text.
         text: String,
     },
     /// Any other request that changes something.
@@ -222,7 +208,6 @@ pub enum Reply {
         /// The delivery that started the turn.
         delivery: Option<Handed>,
     },
-    /// A turn has ended.
     TurnEnded(Counts),
     /// A question is on disk.
     Asked {
@@ -256,19 +241,16 @@ pub enum Reply {
 /// The number of a turn's deliveries in each state after its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Acked.
     pub acked: u32,
     /// Requeued.
     pub returned: u32,
     /// Dead letters.
     pub dead: u32,
-    /// Held.
     pub held: u32,
 }
 
 impl Counts {
     /// Returns the number of deliveries.
-    #[must_use]
     pub fn total(self) -> u32 {
         self.acked + self.returned + self.dead + self.held
     }
@@ -276,7 +258,6 @@ impl Counts {
 
 impl Op {
     /// Returns the RPC's name: request ids count within it.
-    #[must_use]
     pub fn rpc(&self) -> &str {
         match self {
             Self::Send { .. } => "SendMessage",
@@ -305,7 +286,6 @@ impl Op {
     }
 
     /// The cause that a delivery shows after this op ended its lease, or decided about it.
-    #[must_use]
     pub fn cause(&self) -> Option<Cause> {
         match self {
             Self::Nack { .. } => Some(Cause::Nacked),

@@ -21,7 +21,6 @@ const LINE_CHARS_MAX: usize = 600;
 pub struct History {
     /// What the observer knows about the hive in advance.
     pub setting: Setting,
-    /// The observations.
     pub observations: Vec<Observation>,
     next_call: CallNo,
 }
@@ -57,23 +56,19 @@ impl Default for Setting {
     }
 }
 
-/// One observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
     /// The time in ms on a clock that only goes forward (the boot clock, or a simulation's).
     pub at: u64,
     /// The wall clock at that time, in ms since 1970.
     pub wall: i64,
-    /// The event.
     pub event: Event,
 }
 
-/// What was observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A call left the client.
     Invoked {
-        /// The number of this call.
         call: CallNo,
         /// The socket it used: an agent's name, or `operator`.
         caller: String,
@@ -86,7 +81,6 @@ pub enum Event {
     Answered {
         /// The number of the call that ended.
         call: CallNo,
-        /// The answer.
         answer: Answer,
     },
     /// A question was seen in a watch.
@@ -95,7 +89,6 @@ pub enum Event {
     Mark(Mark),
 }
 
-/// How a call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It was done, or had been done before.
@@ -154,16 +147,11 @@ pub enum Mark {
 
 impl History {
     /// Creates an empty history.
-    #[must_use]
     pub fn new(setting: Setting) -> Self {
         Self { setting, observations: Vec::new(), next_call: 0 }
     }
 
     /// Appends an observation.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `at` decreases.
     pub fn push(&mut self, at: u64, wall: i64, event: Event) {
         assert!(
             self.observations.last().is_none_or(|last| last.at <= at),
@@ -195,7 +183,6 @@ impl History {
     }
 
     /// Returns the last observations, a line each with its index, for a report.
-    #[must_use]
     pub fn tail(&self, count: usize) -> String {
         let skipped = self.observations.len().saturating_sub(count);
         let tail = self.observations.iter().enumerate().skip(skipped);
@@ -203,7 +190,6 @@ impl History {
     }
 
     /// Returns the calls without an answer, a line each.
-    #[must_use]
     pub fn open(&self) -> String {
         let ended = |observation: &Observation| match &observation.event {
             Event::Answered { call, .. } => Some(*call),
@@ -221,7 +207,6 @@ impl History {
     }
 
     /// Returns the observations with these indices, a line each.
-    #[must_use]
     pub fn lines(&self, indices: &[usize]) -> String {
         let known = |index: &usize| {
             self.observations.get(*index).map(|observation| line(*index, observation))

@@ -44,7 +44,6 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The holder of a lease.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Holder<'a> {
     Consumer(&'a str),
@@ -75,7 +74,6 @@ impl Hand<'_> {
     }
 }
 
-/// A delivery's key.
 pub(crate) type Key<'a> = (&'a str, u64);
 /// A request's key: caller, RPC, request id.
 pub(crate) type RequestKey<'a> = (&'a str, &'a str, &'a str);
@@ -291,7 +289,6 @@ impl<'a> Index<'a> {
         group.get(key).map_or(&[][..], Vec::as_slice).iter().map(|place| &self.calls[*place])
     }
 
-    /// Returns the calls of a caller.
     pub(crate) fn calls_of(&self, caller: &str) -> impl Iterator<Item = &Call<'a>> + use<'_, 'a> {
         self.by_caller
             .get(caller)

@@ -15,19 +15,14 @@ pub struct Final {
     pub at_rest: bool,
     /// Inboxes without a reader, though everything else is at rest.
     pub unread: Vec<String>,
-    /// All messages.
     pub messages: Vec<Message>,
-    /// All deliveries.
     pub deliveries: Vec<Delivery>,
-    /// All questions.
     pub questions: Vec<QuestionSeen>,
-    /// All reminders.
     pub reminders: Vec<Reminder>,
     /// All turns. If left empty, the rules that check turns of opaque agents are silent.
     pub turns: Vec<Turn>,
 }
 
-/// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The message's ID.
@@ -52,7 +47,6 @@ pub struct Message {
 
 impl Message {
     /// Returns the kind of notice, if the broker made it.
-    #[must_use]
     pub fn kind(&self) -> Option<Kind> {
         match self.origin {
             Origin::System(kind) => Some(kind),
@@ -61,12 +55,10 @@ impl Message {
     }
 }
 
-/// A delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The agent whose inbox holds it; `operator` for the operator's.
     pub agent: String,
-    /// The message.
     pub message: u64,
     /// The delivery's state.
     pub state: State,
@@ -78,7 +70,6 @@ pub struct Delivery {
     pub cause: Option<Cause>,
 }
 
-/// The state of a reminder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReminderState {
     /// Waiting for its time.
@@ -89,7 +80,6 @@ pub enum ReminderState {
     Cancelled,
 }
 
-/// A reminder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reminder {
     /// The reminder's ID.
@@ -108,7 +98,6 @@ pub struct Reminder {
     pub message: u64,
 }
 
-/// A turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// The turn's ID.

@@ -23,7 +23,6 @@ pub use noun::{
 pub use violation::{Rule, Violation};
 
 /// Returns every broken promise that the history and the final state show.
-#[must_use]
 pub fn check(history: &History, last: &Final) -> Vec<Violation> {
     let index = index::Index::new(history, last);
     let mut found = rule::Found::default();

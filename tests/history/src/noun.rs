@@ -3,12 +3,10 @@
 //!
 //! Invariant: one variant per value of the contract, so that an observer cannot overlook a value.
 
-/// The author of a message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// An agent, by name.
     Agent(String),
-    /// The operator.
     Operator,
     /// The broker, with the kind of its notice.
     System(Kind),
@@ -27,21 +25,17 @@ pub enum Kind {
     Restarted,
     /// A child cannot run turns.
     Unavailable,
-    /// A question.
     QuestionAsked,
-    /// An answer.
     QuestionAnswered,
     /// A deadline passed.
     QuestionExpired,
     /// A question was withdrawn.
     QuestionCancelled,
-    /// A reminder.
     Reminder,
     /// Something around a child's harness does not work.
     Problem,
 }
 
-/// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// Waiting.
@@ -60,7 +54,6 @@ pub enum State {
     Superseded,
 }
 
-/// A lane of an inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
     /// Of the broker.
@@ -72,11 +65,8 @@ pub enum Lane {
 /// Why a delivery was requeued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
-    /// The turn failed.
     TurnFailed,
-    /// The harness vanished.
     HarnessVanished,
-    /// A rate limit.
     RateLimited,
     /// No login.
     AuthFailed,
@@ -96,14 +86,12 @@ pub enum Cause {
     LeaseExpired,
 }
 
-/// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// The model ended its turn.
     Ok,
     /// A failure that the message may have caused.
     Failed,
-    /// A rate limit.
     RateLimited,
     /// No login.
     AuthFailed,
@@ -122,7 +110,6 @@ pub enum Outcome {
 impl Outcome {
     /// Returns the cause shown by a delivery that such a turn requeued, or `None` if it requeues
     /// none.
-    #[must_use]
     pub fn cause(self) -> Option<Cause> {
         match self {
             Self::Ok => Some(Cause::NotReceived),
@@ -137,7 +124,6 @@ impl Outcome {
     }
 
     /// Returns whether it uses up an attempt.
-    #[must_use]
     pub fn uses_attempt(self) -> bool {
         match self {
             Self::Failed | Self::Vanished => true,
@@ -157,7 +143,6 @@ impl Outcome {
 pub enum Decision {
     /// Done.
     Ack,
-    /// Dropped.
     Drop,
     /// Released from the held state.
     Release,
@@ -170,7 +155,6 @@ pub enum Decision {
 pub struct Handed {
     /// The agent whose inbox holds it.
     pub agent: String,
-    /// The message.
     pub message: u64,
     /// The message's author.
     pub origin: Origin,
@@ -192,12 +176,9 @@ pub struct Handed {
     pub reminder: u64,
 }
 
-/// The state of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum QuestionState {
-    /// Open.
     Open,
-    /// Answered.
     Answered,
     /// Its deadline passed.
     Expired,

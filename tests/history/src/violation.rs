@@ -4,7 +4,6 @@
 
 use std::fmt;
 
-/// A broken promise.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
     /// The broken promise.

@@ -31,7 +31,6 @@ const START_MILLIS: i64 = 4_102_444_800_000;
 /// Longest time that the tasks of a killed broker may take to stop.
 const STOP_MAX: Duration = Duration::from_secs(60);
 
-/// A broker of one test.
 #[derive(Debug)]
 pub struct Broker {
     dir: TempDir,
@@ -53,7 +52,6 @@ struct Life {
 impl Broker {
     /// Returns a broker with this configuration that does not run yet. The tap is in front of the
     /// socket of `agent`, which may be `operator`.
-    #[must_use]
     pub fn stopped(config: &str, agent: &str) -> Self {
         // Short, because the path of a socket has 107 bytes at most.
         let dir = tempfile::Builder::new().prefix("hv").tempdir().expect("a temporary directory");
@@ -74,7 +72,6 @@ impl Broker {
     }
 
     /// Returns a running broker.
-    #[must_use]
     pub fn start(config: &str, agent: &str) -> Self {
         let mut broker = Self::stopped(config, agent);
         broker.run();
@@ -97,13 +94,11 @@ impl Broker {
     }
 
     /// Returns the socket behind the tap.
-    #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.socket.clone()
     }
 
     /// Returns a directory that exists as long as the broker.
-    #[must_use]
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
@@ -227,21 +222,15 @@ impl Broker {
     }
 
     /// Returns the requests of one method, in the order of their arrival.
-    #[must_use]
     pub fn requests<M: prost::Message + Default>(&self, method: &str) -> Vec<M> {
         self.with(|state| state.calls.iter().filter_map(|call| call.request(method)).collect())
     }
 
     /// Waits until `done` holds for what the tap has seen.
-    ///
-    /// # Panics
-    ///
-    /// If it does not within a minute.
     pub async fn wait_until(&self, what: &str, done: impl Fn(&State) -> bool) {
         self.tap.find(what, |state| done(state).then_some(())).await;
     }
 
-    /// Waits for this number of calls.
     pub async fn wait_for_calls(&self, count: usize) {
         self.wait_until("enough calls came", |state| state.calls.len() >= count).await;
     }

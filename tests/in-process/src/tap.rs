@@ -38,7 +38,6 @@ pub struct Recorded {
 
 impl Recorded {
     /// Returns the request, if the call is one of this method.
-    #[must_use]
     pub fn request<M: prost::Message + Default>(&self, method: &str) -> Option<M> {
         (self.method == method)
             .then(|| M::decode(self.message.as_slice()).expect("a request of this method"))
@@ -48,7 +47,6 @@ impl Recorded {
 /// What the tap does with a call instead of passing it on and answering it.
 #[derive(Debug)]
 pub enum Reaction {
-    /// Refuses it.
     Refuse(Status),
     /// Passes it on, and never answers.
     ActAndHang,

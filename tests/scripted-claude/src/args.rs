@@ -118,7 +118,6 @@ pub enum Marketplace {
 
 impl Args {
     /// Whether the process stays for one turn after another.
-    #[must_use]
     pub fn is_resident(&self) -> bool {
         self.input_format.as_deref() == Some("stream-json")
     }
@@ -126,7 +125,6 @@ impl Args {
 
 impl Command {
     /// The command line, as a rule of a script names it.
-    #[must_use]
     pub fn line(&self) -> String {
         match self {
             Self::Auth { command: Auth::Status } => "$ auth status".to_owned(),

@@ -24,13 +24,11 @@ pub const URL: &str = "https://claude.example/oauth/authorize?code=true";
 const BROKEN_OFF: u8 = 130;
 
 /// Returns whether a login is needed and missing.
-#[must_use]
 pub fn is_needed(home: &Path) -> bool {
     home.join(CODE_FILE).exists() && !has_credentials(home)
 }
 
 /// Returns the file with the login.
-#[must_use]
 pub fn credentials(home: &Path) -> PathBuf {
     home.join(".claude/.credentials.json")
 }

@@ -64,7 +64,6 @@ impl Conversation {
         self.done(command, "")
     }
 
-    /// Ends a compaction as failed.
     pub(super) fn compaction_failed(&mut self, error: &str) -> io::Result<End> {
         self.status(json!({"status": null, "compact_result": "failed", "compact_error": error}))?;
         self.init()?;

@@ -25,19 +25,15 @@ pub enum Plan {
     Tell(Letter),
 }
 
-/// A message to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Letter {
-    /// The recipient's name.
     pub to: String,
-    /// The text.
     pub body: String,
     /// The message it replies to; 0 for none.
     pub in_reply_to: u64,
 }
 
 /// Chooses the reaction; `sent` is what this conversation has sent before.
-#[must_use]
 pub fn plan(mail: &Mail, body: &str, sent: &[Sent]) -> Plan {
     let sender = match &mail.sender {
         Sender::Oneself => return Plan::Rest("Nothing is left to do.".to_owned()),

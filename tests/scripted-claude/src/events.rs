@@ -37,7 +37,6 @@ pub struct Events {
 
 impl Events {
     /// Creates the writer for this conversation, with its cost so far, and this model.
-    #[must_use]
     pub fn new(session_id: &str, model: &str, cost: f64) -> Self {
         let usage = USAGE.into_iter().map(|(name, tokens)| (name.to_owned(), tokens)).collect();
         Self {
@@ -72,13 +71,11 @@ impl Events {
     }
 
     /// Returns the model's full name.
-    #[must_use]
     pub fn model(&self) -> &str {
         &self.model
     }
 
     /// Returns the model's context window, in tokens.
-    #[must_use]
     pub fn window(&self) -> u64 {
         window(&self.model)
     }
@@ -237,7 +234,6 @@ impl Events {
     }
 
     /// Returns the cost of the conversation.
-    #[must_use]
     pub fn cost(&self) -> f64 {
         self.cost
     }
@@ -253,7 +249,6 @@ impl Events {
 }
 
 /// Returns the version that claude reports.
-#[must_use]
 pub fn version() -> String {
     std::env::var(VERSION_ENV).unwrap_or_else(|_| crate::VERSION.to_owned())
 }
@@ -266,14 +261,12 @@ pub fn raw(line: &str) -> io::Result<()> {
 }
 
 /// Returns a random id in the usual shape.
-#[must_use]
 pub fn uuid() -> String {
     let hex = hex(16);
     format!("{}-{}-4{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
 }
 
 /// Returns random bytes as text.
-#[must_use]
 pub fn hex(bytes: usize) -> String {
     let mut random = vec![0; bytes];
     getrandom::fill(&mut random).expect("the kernel gives random bytes");

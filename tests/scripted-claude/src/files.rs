@@ -8,19 +8,16 @@ use serde_json::Value;
 
 use super::args::Args;
 
-/// The content of the files.
 #[derive(Debug, Default)]
 pub struct Files {
     /// The built-in tools offered, without those that the settings deny.
     pub builtin_tools: Vec<String>,
-    /// MCP servers by name.
     pub servers: BTreeMap<String, Server>,
 }
 
 /// How to start an MCP server.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Server {
-    /// The program.
     pub command: String,
     /// The program's arguments.
     #[serde(default)]
@@ -41,7 +38,6 @@ pub enum Unusable {
     Missing {
         /// `Settings` or `System prompt`.
         what: &'static str,
-        /// The expected path.
         path: String,
     },
     /// The MCP configuration is missing.

@@ -10,7 +10,6 @@ use super::mail::{self, Sender};
 /// Returns the input with these filled in: `"$id"` (the message that started the turn), `"$from"`
 /// (its sender), `"$question"` (the question that it asks or reports) and `$reminder` (the reminder
 /// that it is).
-#[must_use]
 pub fn fill(input: Value, prompt: &str) -> Value {
     match input {
         Value::String(text) if text == "$id" => {

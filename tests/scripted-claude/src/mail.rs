@@ -4,7 +4,6 @@
 //! because the words of the head lines belong to the prompts and to the bridge, and may change
 //! there.
 
-/// The sender of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// Another agent.
@@ -22,7 +21,6 @@ pub enum Sender {
 pub struct Mail {
     /// The message's number; 0 if it has none.
     pub id: u64,
-    /// The message's sender.
     pub sender: Sender,
     /// The message it replies to; 0 for none.
     pub in_reply_to: u64,
@@ -31,7 +29,6 @@ pub struct Mail {
 }
 
 /// Returns the mail in `text`, in its order.
-#[must_use]
 pub fn read(text: &str) -> Vec<Mail> {
     let mut mails: Vec<Mail> = Vec::new();
     // The frame being read: directly below a head, until the first line outside of it.
@@ -63,7 +60,6 @@ pub fn read(text: &str) -> Vec<Mail> {
 }
 
 /// Returns whether the text says that more mail can be received now.
-#[must_use]
 pub fn more_waits(text: &str) -> bool {
     let remark =
         text.lines().rfind(|line| !line.starts_with('|') && !line.trim().is_empty()).unwrap_or("");

@@ -76,18 +76,15 @@ impl Client {
     }
 
     /// Returns whether the server has closed its stdout: no answer comes any more.
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::SeqCst)
     }
 
     /// Returns the server's process id, while it runs.
-    #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.child.id()
     }
 
-    /// Writes one frame.
     pub async fn write(&mut self, frame: &Value) -> Result<(), ClientError> {
         let stdin = self.stdin.as_mut().ok_or(ClientError::Closed)?;
         stdin.write_all(format!("{frame}\n").as_bytes()).await.map_err(ClientError::Write)?;
@@ -204,7 +201,6 @@ pub struct Pending {
 
 impl Pending {
     /// Returns the request's id.
-    #[must_use]
     pub fn id(&self) -> &Value {
         &self.id
     }

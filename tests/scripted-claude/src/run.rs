@@ -15,7 +15,6 @@ use super::signals::{Heard, Signals, TERMINATED};
 use super::turn::{Conversation, Deaf, End};
 
 /// Runs claude; returns the exit code.
-#[must_use]
 pub fn run(args: &Args) -> u8 {
     if args.version {
         return super::events::raw(&format!("{} (Claude Code)", super::events::version()))
@@ -30,7 +29,6 @@ pub fn run(args: &Args) -> u8 {
     })
 }
 
-/// The reason that claude stops.
 #[derive(Debug, thiserror::Error)]
 enum Stopped {
     #[error(transparent)]

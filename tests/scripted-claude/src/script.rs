@@ -24,7 +24,6 @@ pub const FILE_ENV: &str = "SCRIPTED_CLAUDE_FILE";
 pub struct Rule {
     /// Text that the prompt contains; an empty text matches all.
     pub when: String,
-    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
@@ -35,7 +34,6 @@ pub enum Step {
     /// Calls a tool, by its full name or by the part after `mcp__SERVER__`. [`super::fill`] puts
     /// values from the prompt into the input.
     Tool {
-        /// The tool.
         tool: String,
         /// The tool's input.
         #[serde(default)]
@@ -48,34 +46,21 @@ pub enum Step {
         /// The tool's input.
         #[serde(default)]
         input: Value,
-        /// The file.
         touch: PathBuf,
     },
     /// Writes text as the model.
-    Text {
-        /// The words.
-        text: String,
-    },
+    Text { text: String },
     /// Answers the prompt as the friendly agent does.
     Duo {
         /// Must be true.
         duo: bool,
     },
     /// Ends the process at once, without a result.
-    Exit {
-        /// The exit code.
-        exit: u8,
-    },
+    Exit { exit: u8 },
     /// Ends with a result in which these fields are set; exit code 1 if it is an error.
-    Result {
-        /// The fields.
-        result: Map<String, Value>,
-    },
+    Result { result: Map<String, Value> },
     /// Ends as claude does if the API refuses.
-    Fail {
-        /// The refusal.
-        fail: Failure,
-    },
+    Fail { fail: Failure },
     /// Ends a compaction as failed.
     CompactError {
         /// The error in claude's words.
@@ -83,65 +68,35 @@ pub enum Step {
     },
     /// Does further steps only if this file does not exist yet, and creates it: for steps that must
     /// happen once.
-    First {
-        /// The file.
-        first: PathBuf,
-        /// The steps.
-        steps: Vec<Step>,
-    },
+    First { first: PathBuf, steps: Vec<Step> },
     /// Ends the process by a signal to itself.
-    Die {
-        /// The signal's number.
-        die: i32,
-    },
+    Die { die: i32 },
     /// Hangs for ever.
     Hang {
         /// Must be true.
         hang: bool,
     },
     /// Waits until a file exists.
-    WaitFile {
-        /// The file.
-        wait_file: PathBuf,
-    },
+    WaitFile { wait_file: PathBuf },
     /// Creates a file.
-    Touch {
-        /// The file.
-        touch: PathBuf,
-    },
+    Touch { touch: PathBuf },
     /// Starts a process and does not wait for it.
     Spawn {
-        /// Program and arguments.
         spawn: Vec<String>,
         /// Whether it gets its own session.
         #[serde(default)]
         setsid: bool,
     },
     /// Starts a process that has left session, group and parent: a double fork.
-    Daemon {
-        /// Program and arguments.
-        daemon: Vec<String>,
-    },
+    Daemon { daemon: Vec<String> },
     /// Makes SIGTERM have no effect from now on.
-    IgnoreSigterm {
-        /// Whether it is ignored.
-        ignore_sigterm: bool,
-    },
+    IgnoreSigterm { ignore_sigterm: bool },
     /// Makes SIGINT have no effect from now on.
-    IgnoreSigint {
-        /// Whether it is ignored.
-        ignore_sigint: bool,
-    },
+    IgnoreSigint { ignore_sigint: bool },
     /// Writes a line to stderr.
-    Stderr {
-        /// The line.
-        stderr: String,
-    },
+    Stderr { stderr: String },
     /// Writes a line to stdout as it is.
-    Raw {
-        /// The line.
-        raw: String,
-    },
+    Raw { raw: String },
     /// Sets the usage of the next inferences.
     Usage {
         /// `input_tokens`, `output_tokens`, `cache_read_input_tokens`,
@@ -150,13 +105,11 @@ pub enum Step {
     },
 }
 
-/// An error of a script.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
     /// It cannot be read.
     #[error("the script {} cannot be read", .path.display())]
     Unreadable {
-        /// The file.
         path: PathBuf,
         /// The host's error.
         #[source]
@@ -165,7 +118,6 @@ pub enum ScriptError {
     /// It is no list of rules.
     #[error("the script {} is not a list of rules: {source}", .path.display())]
     Invalid {
-        /// The file.
         path: PathBuf,
         /// The parser's error.
         #[source]
@@ -173,7 +125,6 @@ pub enum ScriptError {
     },
 }
 
-/// Reads a script.
 pub fn read(path: &Path) -> Result<Vec<Rule>, ScriptError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| ScriptError::Unreadable { path: path.to_path_buf(), source })?;
@@ -190,7 +141,6 @@ pub fn write(path: &Path, rules: &[Rule]) -> std::io::Result<()> {
 const NO_MAIL: [&str; 2] = ["/", "$ "];
 
 /// Returns the steps for this prompt, or `None` if no rule matches.
-#[must_use]
 pub fn steps<'a>(rules: &'a [Rule], prompt: &str) -> Option<&'a [Step]> {
     let special =
         NO_MAIL.into_iter().find(|beginning| prompt.starts_with(beginning)).unwrap_or_default();

@@ -17,7 +17,6 @@ const START_MAX: Duration = Duration::from_secs(27);
 /// The time between the signals that end a server.
 const END_STEP: Duration = Duration::from_millis(100);
 
-/// The servers of the configuration.
 #[derive(Debug, Default)]
 pub struct Servers {
     running: BTreeMap<String, Running>,
@@ -49,14 +48,12 @@ impl Servers {
     }
 
     /// Returns each server's name, and whether it is connected.
-    #[must_use]
     pub fn states(&self) -> Vec<(String, bool)> {
         let running = self.running.keys().map(|name| (name.clone(), true));
         running.chain(self.failed.iter().map(|name| (name.clone(), false))).collect()
     }
 
     /// Returns the full names of all tools.
-    #[must_use]
     pub fn tools(&self) -> Vec<String> {
         let tools = self.running.iter().flat_map(|(server, running)| {
             running.tools.iter().map(move |tool| full_name(server, tool))
@@ -66,7 +63,6 @@ impl Servers {
 
     /// Returns the full name of a tool given by its short name, or the name unchanged if no server
     /// has it.
-    #[must_use]
     pub fn resolve(&self, tool: &str) -> String {
         let owner =
             self.running.iter().find(|(_, running)| running.tools.iter().any(|name| name == tool));

@@ -14,12 +14,9 @@ use serde_json::{Value, json};
 
 use super::events::uuid;
 
-/// A conversation.
 #[derive(Debug)]
 pub struct Session {
-    /// The session's ID.
     pub id: String,
-    /// The session's file.
     pub path: PathBuf,
     lines: Vec<Value>,
     file: Option<File>,
@@ -32,13 +29,11 @@ pub struct Sent {
     pub cause: u64,
     /// The sender of that message, as `to` of a send.
     pub asker: String,
-    /// The message that was sent.
     pub id: u64,
 }
 
 impl Session {
     /// Opens the newest conversation of this directory, or a new one.
-    #[must_use]
     pub fn open(home: &Path, directory: &Path, continues: bool) -> Self {
         let folder = folder(home, directory);
         let newest = if continues { newest(&folder) } else { None };
@@ -102,7 +97,6 @@ impl Session {
     }
 
     /// Returns the id of the last message.
-    #[must_use]
     pub fn last(&self) -> Value {
         self.messages().next_back().map_or(Value::Null, |line| line["uuid"].clone())
     }
@@ -117,7 +111,6 @@ impl Session {
 
     /// Returns the tokens in the context of the last inference, or after the last compaction; 0 if
     /// there was neither.
-    #[must_use]
     pub fn context(&self) -> u64 {
         let told = self.lines.iter().rev().find_map(|line| {
             let usage = &line["message"]["usage"];
@@ -129,7 +122,6 @@ impl Session {
     }
 
     /// Returns what the agent sent because of a message and got a receipt for.
-    #[must_use]
     pub fn sent(&self) -> Vec<Sent> {
         let receipts = self.lines.iter().filter(|line| line["cause"]["sent"].is_u64());
         let sent = receipts.map(|line| Sent {
@@ -141,7 +133,6 @@ impl Session {
     }
 
     /// Returns the cost of the whole conversation so far.
-    #[must_use]
     pub fn cost(&self) -> f64 {
         self.lines
             .iter()

@@ -29,9 +29,7 @@ const REJECTED: &str = "The user doesn't want to proceed with this tool use. The
 /// The signals that have no effect.
 #[derive(Clone, Debug, Default)]
 pub struct Deaf {
-    /// SIGTERM.
     pub to_sigterm: Arc<AtomicBool>,
-    /// SIGINT.
     pub to_sigint: Arc<AtomicBool>,
 }
 
@@ -40,13 +38,9 @@ pub struct Deaf {
 pub struct Conversation {
     /// The home directory with claude's files.
     pub home: PathBuf,
-    /// The writer of events.
     pub events: Events,
-    /// The memory of the conversation.
     pub session: Session,
-    /// The MCP servers.
     pub servers: Servers,
-    /// The built-in tools offered.
     pub builtin_tools: Vec<String>,
     /// Tools that need no permission.
     pub allowed: Vec<String>,
@@ -54,11 +48,9 @@ pub struct Conversation {
     pub deaf: Deaf,
     /// The last text of the model.
     pub said: String,
-    /// The pending tool call.
     pub in_tool: Option<String>,
 }
 
-/// The end of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// A result; the exit code of a process that runs only this turn.

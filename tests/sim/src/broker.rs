@@ -26,7 +26,6 @@ use crate::exec::Group;
 use crate::plan::Fault;
 use crate::world::{World, say};
 
-/// How a broker ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     GoodOrder,
@@ -34,12 +33,10 @@ pub(crate) enum End {
     PowerCut,
 }
 
-/// One life of a broker.
 pub(crate) struct Broker {
     pub(crate) group: Group,
     hand: RefCell<Option<SteppedStore>>,
     engine: RefCell<Option<Arc<Engine>>>,
-    /// Whether it serves.
     ready: Cell<bool>,
     /// Whether a recovery left work to finish.
     left_over: Cell<bool>,

@@ -16,7 +16,6 @@ pub const SEEDS_MAX: u64 = 100;
 /// A hunt for one planted bug.
 #[derive(Clone, Debug)]
 pub struct Hunt {
-    /// The bug.
     pub bug: Bug,
     /// The seed that showed it, and its report; `None` if none did.
     pub caught: Option<(u64, String)>,
@@ -25,13 +24,11 @@ pub struct Hunt {
 }
 
 /// Returns the plan for hunting bugs: a sixth of the time of a whole run.
-#[must_use]
 pub fn plan(seed: u64) -> Plan {
     Plan { minutes: 10, ..Plan::of(seed) }
 }
 
 /// Hunts a bug, seed by seed from `start`.
-#[must_use]
 pub fn hunt(bug: Bug, start: u64, seeds: u64) -> Hunt {
     let began = Instant::now();
     plant(Some(bug));

@@ -22,7 +22,6 @@ pub(crate) enum Due {
     At(i64),
 }
 
-/// A call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     Send {

@@ -43,15 +43,12 @@ pub fn run_all(plans: &[Plan], threads: usize, mut each: impl FnMut(Report) -> b
 /// The sum of several runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Total {
-    /// The first seed.
     pub first: u64,
-    /// The number of seeds.
     pub count: u64,
     /// The sum of the runs' figures.
     pub figures: Figures,
     /// Their total duration, in ms.
     pub took_ms: u64,
-    /// The number of broken promises.
     pub violations: u64,
 }
 
@@ -63,13 +60,11 @@ impl Total {
     }
 
     /// Returns the hours on the simulated clock.
-    #[must_use]
     pub fn fleet_hours(&self) -> u64 {
         self.figures.simulated_ms / 3_600_000
     }
 
     /// In one line, for people.
-    #[must_use]
     pub fn line(&self) -> String {
         let Figures { calls, done, commits, deaths, voids, simulated_ms, .. } = self.figures;
         let hours = (simulated_ms / 3_600_000).max(1);
@@ -90,13 +85,11 @@ pub struct Ledger(PathBuf);
 
 impl Ledger {
     /// Returns the ledger of this workspace.
-    #[must_use]
     pub fn here() -> Self {
         Self(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/campaigns/sim.jsonl"))
     }
 
     /// Returns the ledger at this path.
-    #[must_use]
     pub fn at(path: &Path) -> Self {
         Self(path.to_path_buf())
     }

@@ -65,7 +65,6 @@ struct Task {
     work: Option<Work>,
 }
 
-/// The tasks.
 #[derive(Default)]
 pub(crate) struct Exec {
     tasks: RefCell<BTreeMap<TaskId, Task>>,

@@ -26,7 +26,6 @@ struct Inner {
     lines: u64,
 }
 
-/// The log of one run.
 pub(crate) struct Log {
     inner: RefCell<Inner>,
     echo: Echo,

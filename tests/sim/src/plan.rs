@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// A class of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     /// A request never arrives.
@@ -29,7 +28,6 @@ pub enum Fault {
     Reboot,
     /// The disk refuses reads, writes or syncs.
     BadDisk,
-    /// The disk is full.
     FullDisk,
     /// The wall clock is set.
     ClockSet,
@@ -71,7 +69,6 @@ impl Fault {
     ];
 
     /// Returns the name on the command line.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::LostRequest => "lost_request",
@@ -111,11 +108,9 @@ impl FromStr for Fault {
 /// The definition of a simulated run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The seed of all choices.
     pub seed: u64,
     /// Maximum number of steps of the scheduler before all is healed.
     pub steps: u64,
-    /// Maximum number of agents.
     pub agents: u64,
     /// Minutes on the simulated clock before all is healed; longer in a calm hive.
     pub minutes: u64,
@@ -125,13 +120,11 @@ pub struct Plan {
 
 impl Plan {
     /// Returns the plan of a seed without limits.
-    #[must_use]
     pub fn of(seed: u64) -> Self {
         Self { seed, steps: u64::MAX, agents: 12, minutes: 60, without: BTreeSet::new() }
     }
 
     /// Returns whether this class of faults is on.
-    #[must_use]
     pub fn has(&self, fault: Fault) -> bool {
         !self.without.contains(&fault)
     }

@@ -27,21 +27,16 @@ const RECOVERY_PAUSE: u64 = 500;
 /// Maximum number of steps at one moment: more than any run needs.
 const STEPS_AT_ONCE: u64 = 20_000;
 
-/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The plan that was run.
     pub plan: Plan,
     /// The hash of the whole event log.
     pub hash: String,
-    /// The figures of the run.
     pub figures: Figures,
     /// Broken promises, each with its evidence.
     pub violations: Vec<String>,
 }
 
-/// Runs a plan.
-#[must_use]
 pub fn run(plan: &Plan, echo: Echo) -> Report {
     hive_fault::seed(Some(plan.seed));
     let world = Rc::new(World::new(plan.clone(), echo));

@@ -81,7 +81,6 @@ fn key(call: &Call, who: &Who, request_id: &str) -> RequestKey {
     RequestKey { rpc: call.rpc(), id: request_id.to_owned(), fingerprint }
 }
 
-/// Executes a call.
 pub(crate) async fn serve(
     engine: &Engine,
     who: &Who,

@@ -35,7 +35,6 @@ impl Shrinker {
 }
 
 /// Shrinks a failed run: first its time, then classes of faults and agents, then single steps.
-#[must_use]
 pub fn shrink(failed: Report) -> Report {
     let mut shrinker = Shrinker { best: failed, runs: 0 };
     while shrinker.plan().minutes > 1

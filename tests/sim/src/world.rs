@@ -58,10 +58,8 @@ pub(crate) struct Known {
 
 const KNOWN_MAX: usize = 48;
 
-/// The figures of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Calls of clients.
     pub calls: u64,
     /// Calls that were answered Ok.
     pub done: u64,
@@ -71,7 +69,6 @@ pub struct Figures {
     pub deaths: u64,
     /// Aborted batches.
     pub voids: u64,
-    /// Steps of the scheduler.
     pub steps: u64,
     /// Milliseconds on the simulated clock.
     pub simulated_ms: u64,
@@ -91,7 +88,6 @@ impl Figures {
     }
 }
 
-/// One run.
 pub(crate) struct World {
     pub(crate) plan: Plan,
     pub(crate) dice: Dice,

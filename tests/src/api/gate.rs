@@ -16,12 +16,10 @@ impl Default for Gate {
 
 impl Gate {
     /// A closed one.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Opens it.
     pub fn open(&self) {
         self.open.send_replace(true);
     }

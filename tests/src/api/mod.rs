@@ -53,21 +53,17 @@ pub struct Recorded {
     pub prompt: String,
     /// How many answers the model has given since.
     pub step: usize,
-    /// The whole request.
     pub body: Value,
-    /// When it came.
     pub time: Instant,
 }
 
 impl Recorded {
     /// The system prompt.
-    #[must_use]
     pub fn system(&self) -> String {
         conversation::text(&self.body["system"])
     }
 
     /// Names of the tools that the model is offered.
-    #[must_use]
     pub fn tools(&self) -> Vec<&str> {
         self.body["tools"]
             .as_array()
@@ -79,14 +75,12 @@ impl Recorded {
 
     /// What the tools have answered in this conversation: the call's id, the text, and whether it
     /// is an error; oldest first.
-    #[must_use]
     pub fn tool_results(&self) -> Vec<(String, String, bool)> {
         conversation::tool_results(&self.body)
     }
 
     /// Whether a text stands anywhere in the messages: what this says no to never reached the
     /// model.
-    #[must_use]
     pub fn mentions(&self, text: &str) -> bool {
         conversation::mentions(&self.body["messages"], text)
     }
@@ -132,8 +126,6 @@ pub struct Api {
 }
 
 impl Api {
-    /// Starts one.
-    #[must_use]
     pub fn start(script: Script) -> Self {
         let shared = Shared {
             script: Mutex::new(script),
@@ -148,7 +140,6 @@ impl Api {
     }
 
     /// Where it is, for `ANTHROPIC_BASE_URL`.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
@@ -181,29 +172,22 @@ impl Api {
     }
 
     /// Every request for a message so far.
-    #[must_use]
     pub fn recorded(&self) -> Vec<Recorded> {
         self.shared.recorded().clone()
     }
 
     /// How many requests for a message came of one kind.
-    #[must_use]
     pub fn count(&self, kind: Kind) -> usize {
         self.shared.recorded().iter().filter(|request| request.kind == kind).count()
     }
 
     /// How many times it was asked how many tokens something has. That costs nothing, and is not
     /// recorded.
-    #[must_use]
     pub fn token_counts(&self) -> usize {
         self.shared.token_counts.load(Ordering::SeqCst)
     }
 
     /// Waits until `done` holds for the requests so far, and gives them.
-    ///
-    /// # Panics
-    ///
-    /// If it does not within two minutes.
     pub async fn wait_until(
         &self,
         what: &str,

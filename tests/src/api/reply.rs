@@ -20,7 +20,6 @@ pub struct Usage {
 
 impl Usage {
     /// A context of so many tokens, nearly all of it from the cache, as in a long conversation.
-    #[must_use]
     pub fn context(tokens: u64) -> Self {
         let input = tokens.min(3);
         let cache_creation = (tokens - input).min(100);
@@ -34,7 +33,6 @@ impl Default for Usage {
     }
 }
 
-/// One answer.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub(super) kind: Kind,
@@ -78,20 +76,17 @@ impl Reply {
     }
 
     /// Says something and ends the turn.
-    #[must_use]
     pub fn text(text: &str) -> Self {
         Self::message(vec![json!({"type": "text", "text": text})], "end_turn")
     }
 
     /// Calls a tool. What the prompt says can be put into the input, as [`crate::scripted::fill`]
     /// tells.
-    #[must_use]
     pub fn tool(name: &str, input: Value) -> Self {
         Self::tools([(name, input)])
     }
 
     /// Calls several tools at once.
-    #[must_use]
     pub fn tools<'a>(calls: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
         // Ids are made when the answer is given, so that they differ between turns.
         let blocks = calls
@@ -101,7 +96,6 @@ impl Reply {
     }
 
     /// Refuses with a status; the error's type is the one that goes with it.
-    #[must_use]
     pub fn status(code: u16, message: &str) -> Self {
         let error = match code {
             400 => "invalid_request_error",
@@ -117,13 +111,11 @@ impl Reply {
     }
 
     /// No valid key.
-    #[must_use]
     pub fn unauthorized() -> Self {
         Self::status(401, "invalid x-api-key")
     }
 
     /// Too many requests; says when to come back if that is known.
-    #[must_use]
     pub fn rate_limited(retry_after_seconds: Option<u32>) -> Self {
         let reply = Self::status(429, "This request would exceed your account's rate limit.");
         match retry_after_seconds {
@@ -133,7 +125,6 @@ impl Reply {
     }
 
     /// A subscription's limit is reached until then, in seconds since 1970.
-    #[must_use]
     pub fn usage_limit(resets_at: i64) -> Self {
         let resets_at = resets_at.to_string();
         Self::status(429, "usage limit reached")
@@ -144,32 +135,25 @@ impl Reply {
             .header("anthropic-ratelimit-unified-5h-reset", &resets_at)
     }
 
-    /// Overloaded.
-    #[must_use]
     pub fn overloaded() -> Self {
         Self::status(529, "Overloaded")
     }
 
-    /// A fault.
-    #[must_use]
     pub fn fault() -> Self {
         Self::status(500, "Internal server error")
     }
 
     /// The context is larger than the window of the smallest model.
-    #[must_use]
     pub fn too_long() -> Self {
         Self::too_long_for(210_000, 200_000)
     }
 
     /// The context is larger than the window.
-    #[must_use]
     pub fn too_long_for(tokens: u64, window: u64) -> Self {
         Self::status(400, &format!("prompt is too long: {tokens} tokens > {window} maximum"))
     }
 
     /// Nothing is paid for.
-    #[must_use]
     pub fn no_credit() -> Self {
         Self::status(
             400,
@@ -178,37 +162,31 @@ impl Reply {
     }
 
     /// There is no such model.
-    #[must_use]
     pub fn no_such_model() -> Self {
         Self::status(404, "model: no-such-model")
     }
 
     /// Takes the request and never answers.
-    #[must_use]
     pub fn hang() -> Self {
         Self::of(Kind::Hang)
     }
 
     /// Resets the connection before anything was answered.
-    #[must_use]
     pub fn reset() -> Self {
         Self::of(Kind::Broken(Broken::Reset))
     }
 
     /// Begins to stream and breaks the connection.
-    #[must_use]
     pub fn cut() -> Self {
         Self::of(Kind::Broken(Broken::Cut))
     }
 
     /// Begins to stream and then tells an error in the stream.
-    #[must_use]
     pub fn stream_error() -> Self {
         Self::of(Kind::Broken(Broken::Error))
     }
 
     /// Streams these words, and the end of the answer only when the gate is opened.
-    #[must_use]
     pub fn pause(words: &str, gate: &Gate) -> Self {
         Self::of(Kind::Broken(Broken::Pause { words: words.to_owned(), gate: gate.clone() }))
     }

@@ -30,7 +30,6 @@ pub struct Script {
 
 impl Script {
     /// No rules: every turn ends with `Done.`, every compaction gets its summary.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }

@@ -17,29 +17,23 @@ use tonic::{Request, Status};
 
 use super::{request, soon};
 
-/// A client on one socket.
 #[derive(Clone, Debug)]
 pub struct Client {
     channel: Channel,
     process_token: Option<String>,
 }
 
-/// A fresh random id.
-#[must_use]
 pub fn fresh_id() -> String {
     let mut bytes = [0u8; 8];
     getrandom::fill(&mut bytes).expect("random numbers");
     format!("test-{:016x}", u64::from_ne_bytes(bytes))
 }
 
-/// A fresh process token.
-#[must_use]
 pub fn process_token() -> String {
     format!("{}-{}", fresh_id(), fresh_id())
 }
 
 /// A recipient as it is written in a test: a name, `operator`, `<parent>` or `*`.
-#[must_use]
 pub fn to(text: &str) -> Option<Recipient> {
     let to = match text {
         "operator" => recipient::To::Operator(OperatorRecipient {}),
@@ -52,7 +46,6 @@ pub fn to(text: &str) -> Option<Recipient> {
 
 impl Client {
     /// A client without a process.
-    #[must_use]
     pub fn new(channel: Channel) -> Self {
         Self { channel, process_token: None }
     }
@@ -63,7 +56,6 @@ impl Client {
         Self { channel: self.channel.clone(), process_token: Some(token.to_owned()) }
     }
 
-    #[must_use]
     pub fn channel(&self) -> Channel {
         self.channel.clone()
     }
@@ -92,7 +84,6 @@ impl Client {
             .into_inner())
     }
 
-    /// Sends a message; its id.
     pub async fn send(&self, recipient: &str, body: &str) -> u64 {
         self.try_send(recipient, body).await.expect("the message is accepted").message_id
     }
@@ -154,7 +145,6 @@ impl Client {
         turns
     }
 
-    /// One turn.
     pub async fn turn(&self, id: u64) -> Turn {
         let found = TurnHistoryServiceClient::new(self.channel())
             .get_turn(self.request(GetTurnRequest { turn_id: id }))
@@ -162,7 +152,6 @@ impl Client {
         found.expect("the turn is found").into_inner().turn.expect("a turn")
     }
 
-    /// One agent.
     pub async fn get_agent(&self, name: &str) -> Agent {
         let request = GetAgentRequest { name: name.to_owned() };
         let found =
@@ -187,7 +176,6 @@ impl Client {
     }
 
     /// The operator's tools.
-    #[must_use]
     pub fn admin(&self) -> AdminServiceClient<Channel> {
         AdminServiceClient::new(self.channel())
     }

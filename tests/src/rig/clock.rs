@@ -18,7 +18,6 @@ use super::soon;
 const NANOS: i64 = 1_000_000_000;
 
 /// So many milliseconds from now.
-#[must_use]
 pub fn in_millis(millis: i64) -> Timestamp {
     let now = clock_gettime(ClockId::Realtime);
     later(
@@ -31,7 +30,6 @@ pub fn in_millis(millis: i64) -> Timestamp {
 }
 
 /// So many milliseconds after a time.
-#[must_use]
 pub fn later(time: Timestamp, millis: i64) -> Timestamp {
     let nanos = i64::from(time.nanos) + millis * (NANOS / 1000);
     let within = i32::try_from(nanos.rem_euclid(NANOS)).expect("less than a second");

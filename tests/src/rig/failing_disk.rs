@@ -46,7 +46,6 @@ impl Failure {
     }
 
     /// A command that runs another with this failure on these files from its start.
-    #[must_use]
     pub fn around(self, files: &[PathBuf], command: &Command) -> Command {
         let given = command.as_std();
         let mut strace = self.command(files);

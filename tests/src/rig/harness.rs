@@ -64,7 +64,6 @@ impl Harness {
         opened.expect("it may open").into_inner().turn.expect("a turn").id
     }
 
-    /// Ends a turn.
     pub async fn end(&self, turn_id: u64, outcome: TurnOutcome) -> EndTurnResponse {
         let request = EndTurnRequest {
             request_id: fresh_id(),

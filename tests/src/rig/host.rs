@@ -9,11 +9,6 @@ use rustix::process::{Gid, Uid};
 use rustix::thread;
 
 /// Whether the part of a test that needs `what` can be run.
-///
-/// # Panics
-///
-/// If it cannot where nothing may be skipped.
-#[must_use]
 pub fn allows(what: &str, possible: bool) -> bool {
     if possible {
         return true;
@@ -27,17 +22,12 @@ pub fn allows(what: &str, possible: bool) -> bool {
 }
 
 /// Whether tests run as root.
-#[must_use]
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
 /// Runs `work` on a thread that is another user with no rights and no groups but its own: what it
 /// connects, that user connects. Only root may.
-///
-/// # Panics
-///
-/// If it may not, or if `work` does.
 pub fn as_user<T, F>(uid: u32, work: impl FnOnce() -> F + Send + 'static) -> T
 where
     T: Send + 'static,

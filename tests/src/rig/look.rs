@@ -21,9 +21,7 @@ use crate::scripted::script::{self, Rule};
 pub struct Said {
     /// Its exit code; -1 if a signal ended it.
     pub code: i32,
-    /// What it put out.
     pub stdout: String,
-    /// What else it said.
     pub stderr: String,
 }
 
@@ -40,20 +38,17 @@ pub async fn gone(pid: Pid) {
 
 impl Rig {
     /// The hive's directory.
-    #[must_use]
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
     /// A file of the hive's directory, a log for example; empty if there is none.
-    #[must_use]
     pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
     /// The processes that run a program for an agent: `scripted-claude`, `hive-mcp`, or what claude
     /// started.
-    #[must_use]
     pub fn running(&self, agent: &str, program: &str) -> Vec<Pid> {
         let runs = |pid: &Pid| {
             let name = std::fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero()))
@@ -66,7 +61,6 @@ impl Rig {
 
     /// The one process that runs a program for an agent. The server of the same program that runs
     /// commands is another, and does not count.
-    #[must_use]
     pub fn the_one(&self, agent: &str, program: &str) -> Pid {
         let runs_commands = |pid: &Pid| {
             let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero()))
@@ -83,7 +77,6 @@ impl Rig {
 
     /// The process of an agent's bridge; its shell server runs the same program, and says so on its
     /// command line.
-    #[must_use]
     pub fn bridge(&self, agent: &str) -> Pid {
         let is_shell = |pid: &Pid| {
             let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero()))
@@ -99,7 +92,6 @@ impl Rig {
     }
 
     /// The secret that proves which turn an agent's bridge belongs to.
-    #[must_use]
     pub fn token_of_bridge(&self, agent: &str) -> String {
         let bridge = self.bridge(agent);
         let environment = std::fs::read(format!("/proc/{}/environ", bridge.as_raw_nonzero()))
@@ -112,19 +104,16 @@ impl Rig {
     }
 
     /// Returns the prompts of an agent's claude, turn by turn.
-    #[must_use]
     pub fn prompts(&self, agent: &str) -> Vec<String> {
         self.sessions(agent).concat().iter().filter_map(prompt).collect()
     }
 
     /// How many prompts each of an agent's conversations has, the oldest first.
-    #[must_use]
     pub fn conversations(&self, agent: &str) -> Vec<usize> {
         self.sessions(agent).iter().map(|lines| lines.iter().filter_map(prompt).count()).collect()
     }
 
     /// What an agent's tools answered, call by call.
-    #[must_use]
     pub fn tool_results(&self, agent: &str) -> Vec<String> {
         let of_user = |line: &&Value| line["type"] == "user";
         let result =

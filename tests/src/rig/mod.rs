@@ -60,10 +60,6 @@ pub const QUICK_LIMITS: &str = "[broker.limits]\nretry_backoff_base_ms = 20\nret
 pub const DUO: &str = "[hive]\nname = \"test\"\n[agents.ada]\n[agents.bob]\nparent = \"ada\"\n";
 
 /// Waits for something that has to happen.
-///
-/// # Panics
-///
-/// If it does not.
 pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, future).await {
         Ok(value) => value,
@@ -71,7 +67,6 @@ pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     }
 }
 
-/// How a harness is started.
 #[derive(Clone, Debug)]
 pub struct HarnessOptions {
     /// The claude program; the scripted one by default.
@@ -98,7 +93,6 @@ impl Default for HarnessOptions {
     }
 }
 
-/// A hive in a temporary directory.
 #[derive(Debug)]
 pub struct Rig {
     dir: TempDir,
@@ -110,13 +104,11 @@ pub struct Rig {
 
 impl Rig {
     /// A hive with this configuration; nothing runs yet.
-    #[must_use]
     pub fn new(config: &str) -> Self {
         Self::new_in(config, &std::env::temp_dir())
     }
 
     /// The same in a directory below `parent`, for where it matters on which disk it lies.
-    #[must_use]
     pub fn new_in(config: &str, parent: &Path) -> Self {
         // Short, because the path of a socket has 107 bytes at most.
         let dir = tempfile::Builder::new()
@@ -152,19 +144,14 @@ impl Rig {
     }
 
     /// A path in the hive's directory.
-    #[must_use]
     pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// The operator's socket.
-    #[must_use]
     pub fn operator_socket(&self) -> PathBuf {
         self.path("run/hived.sock")
     }
 
-    /// An agent's socket.
-    #[must_use]
     pub fn agent_socket(&self, name: &str) -> PathBuf {
         self.path(format!("run/agents/{name}/hive.sock"))
     }
@@ -182,13 +169,11 @@ impl Rig {
     }
 
     /// How the broker is started.
-    #[must_use]
     pub fn broker_command(&self) -> Command {
         self.broker_command_in("state", "run")
     }
 
     /// The same with other directories of this hive.
-    #[must_use]
     pub fn broker_command_in(&self, state: &str, run: &str) -> Command {
         let mut broker = Process::command(&self.program("hive-broker", "hived"));
         broker
@@ -244,18 +229,15 @@ impl Rig {
         Some(status)
     }
 
-    /// Kills the broker without warning.
     pub async fn kill_broker(&mut self) {
         self.broker.take().expect("a broker runs").kill().await;
     }
 
-    /// Asks the broker to end, and waits for it.
     pub async fn stop_broker(&mut self) {
         let status = self.broker.take().expect("a broker runs").stop().await;
         assert!(status.success(), "hived ended with {status}");
     }
 
-    /// The running broker.
     pub fn broker(&mut self) -> &mut Process {
         self.broker.as_mut().expect("a broker runs")
     }
@@ -307,7 +289,6 @@ impl Rig {
         key
     }
 
-    /// A running harness.
     pub fn harness(&mut self, key: &str) -> &mut Process {
         self.harnesses.get_mut(key).unwrap_or_else(|| panic!("no harness of {key} runs"))
     }
@@ -325,12 +306,10 @@ impl Rig {
         assert!(status.success(), "the harness of {key} ended with {status}");
     }
 
-    /// A client on the operator's socket.
     pub async fn operator(&self) -> Client {
         Client::new(self.channel(&self.operator_socket()).await)
     }
 
-    /// A client on an agent's socket.
     pub async fn agent(&self, name: &str) -> Client {
         Client::new(self.channel(&self.agent_socket(name)).await)
     }
@@ -371,7 +350,6 @@ impl Rig {
     }
 
     /// What all programs said, for a failing journey.
-    #[must_use]
     pub fn logs(&self) -> String {
         let mut text = String::new();
         let entries = std::fs::read_dir(self.dir.path()).into_iter().flatten().flatten();

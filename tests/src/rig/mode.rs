@@ -4,7 +4,6 @@
 use super::{HarnessOptions, Rig};
 use crate::scripted::script::Rule;
 
-/// How claude is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// A process for each turn.
@@ -15,7 +14,6 @@ pub enum Mode {
 
 impl Mode {
     /// As `HIVE_PROCESS` says it.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::PerTurn => "per-turn",
@@ -25,7 +23,6 @@ impl Mode {
 
     /// How a harness is started whose claude does this, and notes its starts. A claude that stays
     /// reads its script once, at its start.
-    #[must_use]
     pub fn options(self, rig: &Rig, agent: &str, rules: &[Rule]) -> HarnessOptions {
         HarnessOptions {
             claude: rig.noting_claude(agent),
@@ -35,7 +32,6 @@ impl Mode {
         }
     }
 
-    /// Starts bob's harness.
     pub fn start(self, rig: &mut Rig, rules: &[Rule]) {
         self.start_with(rig, rules, &[]);
     }

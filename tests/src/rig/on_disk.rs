@@ -12,11 +12,6 @@ use super::Rig;
 pub type Tables = BTreeMap<String, Vec<String>>;
 
 /// Reads a database of a broker, which may be running.
-///
-/// # Panics
-///
-/// If it is none.
-#[must_use]
 pub fn read(path: &Path) -> Tables {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let database = rusqlite::Connection::open_with_flags(path, flags).expect("it opens");
@@ -45,7 +40,6 @@ pub fn read(path: &Path) -> Tables {
 }
 
 /// The rows that came and went.
-#[must_use]
 pub fn changes(before: &Tables, after: &Tables) -> Vec<String> {
     let rows = |tables: &Tables| -> BTreeSet<String> {
         tables
@@ -60,16 +54,11 @@ pub fn changes(before: &Tables, after: &Tables) -> Vec<String> {
 
 impl Rig {
     /// What is in the database now.
-    #[must_use]
     pub fn on_disk(&self) -> Tables {
         read(&self.path("state/hive.db"))
     }
 
     /// Asserts that nothing in the database has changed.
-    ///
-    /// # Panics
-    ///
-    /// If something has.
     pub fn unchanged(&self, before: &Tables, by: &str) {
         let changes = changes(before, &self.on_disk());
         assert!(changes.is_empty(), "{by} changed something: {changes:#?}");

@@ -32,7 +32,6 @@ impl Client {
         asked.expect("the question is accepted").into_inner().question.expect("a question").id
     }
 
-    /// Withdraws a question.
     pub async fn withdraw(&self, question: u64) {
         let request = self.request(request::withdraw(question));
         self.question_service().cancel_question(request).await.expect("it is withdrawn");
@@ -53,12 +52,10 @@ impl Client {
         Ok(answered.into_inner().question.expect("a question"))
     }
 
-    /// Answers a question with a text.
     pub async fn answer(&self, question: u64, text: &str) {
         self.try_answer(&fresh_id(), question, text).await.expect("the question is answered");
     }
 
-    /// One question.
     pub async fn question(&self, id: u64) -> Question {
         let found = self
             .question_service()

@@ -10,7 +10,6 @@ use tokio::process::{Child, Command};
 use super::soon;
 use crate::scripted::appear;
 
-/// A running program.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -21,7 +20,6 @@ pub struct Process {
 impl Process {
     /// A command with an environment of its own: nothing of the test's leaks in but what every
     /// program needs.
-    #[must_use]
     pub fn command(program: &Path) -> Command {
         let mut command = Command::new(program);
         command
@@ -41,13 +39,11 @@ impl Process {
     }
 
     /// Its process id.
-    #[must_use]
     pub fn pid(&self) -> Pid {
         let id = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         id.unwrap_or_else(|| panic!("{} has ended", self.name))
     }
 
-    /// Sends it a signal.
     pub fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal)
             .unwrap_or_else(|error| panic!("{} takes no signal: {error}", self.name));
@@ -65,7 +61,6 @@ impl Process {
         assert!(matches!(stopped, Ok(Ok(true))), "{} cannot be stopped: {stopped:?}", self.name);
     }
 
-    /// Waits until it ends.
     pub async fn wait(&mut self) -> ExitStatus {
         self.child.wait().await.expect("the program can be waited for")
     }
@@ -88,7 +83,6 @@ impl Process {
     }
 
     /// What it has said so far.
-    #[must_use]
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -115,7 +109,6 @@ impl Process {
 
 /// The processes that name a directory on their command line or work in it: what a killed program
 /// left behind.
-#[must_use]
 pub fn strays(dir: &Path) -> Vec<Pid> {
     let own = rustix::process::getpid();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();

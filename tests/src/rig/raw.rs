@@ -21,11 +21,6 @@ pub struct Answer {
 
 impl Answer {
     /// The first message, decoded.
-    ///
-    /// # Panics
-    ///
-    /// If there is none, or another one.
-    #[must_use]
     pub fn decode<M: prost::Message + Default>(&self) -> M {
         M::decode(self.first.as_deref().expect("an answer")).expect("the answer is of this type")
     }

@@ -11,10 +11,6 @@ pub async fn run(command: Command) -> Said {
 
 impl Rig {
     /// Starts a broker that has to refuse to start, and gives its last words.
-    ///
-    /// # Panics
-    ///
-    /// If it does not end by itself with a failure.
     pub async fn refused_broker(&self) -> String {
         self.refused_broker_by(self.broker_command()).await
     }

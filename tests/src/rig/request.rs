@@ -12,13 +12,11 @@ use hive_proto::v1::{
 use super::{fresh_id, process_token, to};
 
 /// Texts as a field takes them: options, choices, names.
-#[must_use]
 pub fn texts(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
 /// A message to a recipient, written as for [`to`].
-#[must_use]
 pub fn send(recipient: &str, body: impl Into<String>) -> SendMessageRequest {
     SendMessageRequest {
         request_id: fresh_id(),
@@ -29,7 +27,6 @@ pub fn send(recipient: &str, body: impl Into<String>) -> SendMessageRequest {
 }
 
 /// A question to a target, written as for [`to`].
-#[must_use]
 pub fn ask(target: &str, text: &str) -> AskQuestionRequest {
     AskQuestionRequest {
         request_id: fresh_id(),
@@ -39,8 +36,6 @@ pub fn ask(target: &str, text: &str) -> AskQuestionRequest {
     }
 }
 
-/// An answer to a question.
-#[must_use]
 pub fn answer(question_id: u64, text: &str) -> AnswerQuestionRequest {
     AnswerQuestionRequest {
         request_id: fresh_id(),
@@ -50,20 +45,15 @@ pub fn answer(question_id: u64, text: &str) -> AnswerQuestionRequest {
     }
 }
 
-/// The withdrawal of a question.
-#[must_use]
 pub fn withdraw(question_id: u64) -> CancelQuestionRequest {
     CancelQuestionRequest { request_id: fresh_id(), question_id }
 }
 
-/// A reminder.
-#[must_use]
 pub fn remind(body: &str, due: Due) -> CreateReminderRequest {
     CreateReminderRequest { request_id: fresh_id(), body: body.to_owned(), due: Some(due) }
 }
 
 /// The begin of a turn in the main conversation, by a process with a fresh token.
-#[must_use]
 pub fn begin(session_token: &str) -> BeginTurnRequest {
     BeginTurnRequest {
         request_id: fresh_id(),

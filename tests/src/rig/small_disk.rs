@@ -13,7 +13,6 @@ use tokio::process::{Child, Command};
 
 use super::{Process, host, soon};
 
-/// A mounted disk.
 #[derive(Debug)]
 pub struct SmallDisk {
     holder: Child,
@@ -60,14 +59,12 @@ impl SmallDisk {
     }
 
     /// A path on the disk, as the test sees it.
-    #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         let below = self.dir.strip_prefix("/").expect("the directory is absolute");
         Path::new("/proc").join(self.pid.to_string()).join("root").join(below).join(name)
     }
 
     /// The same command where the disk is mounted.
-    #[must_use]
     pub fn inside(&self, command: &Command) -> Command {
         let given = command.as_std();
         let mut inside = Process::command(Path::new("nsenter"));
@@ -91,7 +88,6 @@ impl SmallDisk {
         assert_eq!(said.code, 0, "the disk is remounted: {}", said.stderr);
     }
 
-    /// Fills the disk to the last byte.
     pub fn fill(&self) {
         use std::io::Write as _;
         let mut file = std::fs::File::create(self.path("ballast")).expect("a file");
@@ -105,7 +101,6 @@ impl SmallDisk {
     }
 
     /// Whether a file of this name lies on the disk.
-    #[must_use]
     pub fn has(&self, name: impl AsRef<OsStr>) -> bool {
         name.as_ref().to_str().is_some_and(|name| self.path(name).exists())
     }

@@ -16,7 +16,6 @@ const OTHERS: &str = "others=";
 impl Rig {
     /// A claude that notes each of its starts, and becomes the scripted one then. There is one for
     /// each agent.
-    #[must_use]
     pub fn noting_claude(&self, agent: &str) -> PathBuf {
         let (program, notes) = (self.path(format!("{agent}.claude")), self.notes(agent));
         if program.exists() {
@@ -40,11 +39,6 @@ impl Rig {
     }
 
     /// The command lines of an agent's [`noting_claude`](Self::noting_claude), start by start.
-    ///
-    /// # Panics
-    ///
-    /// If one was started while another of the same agent lived.
-    #[must_use]
     pub fn starts(&self, agent: &str) -> Vec<String> {
         let notes = std::fs::read_to_string(self.notes(agent)).unwrap_or_default();
         let line = |line: &str| {
@@ -59,7 +53,6 @@ impl Rig {
     }
 
     /// Those that were for turns.
-    #[must_use]
     pub fn turn_starts(&self, agent: &str) -> Vec<String> {
         self.starts(agent).into_iter().filter(|line| line.contains("--print")).collect()
     }

@@ -31,7 +31,6 @@ const PROGRAMS: [(&str, &str); 7] = [
 impl Rig {
     /// A hive of a user without rights. Its programs are in `bin`, the operator's home is
     /// `operator`.
-    #[must_use]
     pub fn unprivileged(config: &str) -> Self {
         let rig = Self::new(config);
         set_mode(rig.dir(), 0o755);
@@ -47,8 +46,6 @@ impl Rig {
         rig.with_programs(&bin)
     }
 
-    /// The user and the group.
-    #[must_use]
     pub fn user(&self) -> (u32, u32) {
         if host::is_root() {
             return (USER, GROUP);
@@ -63,7 +60,6 @@ impl Rig {
         }
     }
 
-    /// Creates a directory of the user's.
     pub fn user_dir(&self, name: &str) -> PathBuf {
         let path = self.path(name);
         for dir in path
@@ -100,7 +96,6 @@ impl Rig {
     }
 
     /// A command of the user's.
-    #[must_use]
     pub fn user_command(&self, program: &Path) -> Command {
         let mut command = Process::command(program);
         command.env("HOME", self.path("operator")).current_dir(self.dir());

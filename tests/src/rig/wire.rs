@@ -22,7 +22,6 @@ pub struct Wire {
 
 impl Wire {
     /// Lays one from `path`, which must not exist, to the socket at `to`.
-    #[must_use]
     pub fn lay(path: &Path, to: &Path) -> Self {
         let listener = UnixListener::bind(path).expect("a socket");
         let (loses, losing) = watch::channel(false);
@@ -44,7 +43,6 @@ impl Wire {
     }
 
     /// Where clients connect to.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

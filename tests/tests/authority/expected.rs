@@ -7,7 +7,6 @@ use crate::authority_table::{Proof, Row};
 /// The answer to a stranger that calls about another agent's objects, with that agent's tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stranger {
-    /// This refusal.
     Refused(Reason),
     /// This refusal, and the operator sees an event of it.
     Logged(Reason),
@@ -20,10 +19,6 @@ pub(crate) enum Stranger {
 }
 
 /// Returns the answer to a stranger.
-///
-/// # Panics
-///
-/// Panics if this RPC is missing here; it must be added.
 pub(crate) fn of_stranger(row: &Row) -> Stranger {
     use Stranger::{Absent, Logged, OnOwn, Public, Refused};
     if !row.agent {
@@ -92,10 +87,6 @@ pub(crate) fn of_operator(row: &Row) -> Option<Reason> {
 }
 
 /// Returns the tool group that an agent needs for a call, or `None` if every agent may call it.
-///
-/// # Panics
-///
-/// Panics if this RPC is missing here; it must be added.
 pub(crate) fn group_of(row: &Row) -> Option<&'static str> {
     match (row.service, row.method) {
         ("MessageService", "SendMessage")

@@ -73,7 +73,6 @@ fn terminal(rows: u32) -> Terminal {
     Terminal { rows, columns: 80, kind: "xterm-256color".to_owned() }
 }
 
-/// The harness's side of a dialogue.
 #[derive(Debug)]
 struct Served {
     say: mpsc::Sender<ServeLoginRequest>,
@@ -102,7 +101,6 @@ impl Served {
 
 type Answer = Result<Response<Streaming<LoginResponse>>, Status>;
 
-/// The operator's side of a dialogue.
 #[derive(Debug)]
 struct Login {
     typing: mpsc::Sender<LoginRequest>,

@@ -15,10 +15,6 @@ pub(crate) fn shows_process(row: &Row) -> bool {
 }
 
 /// Returns the encoded request.
-///
-/// # Panics
-///
-/// Panics if there is none for this RPC; it must be added here.
 pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
     let request_id = fresh_id();
     let Things { agent, message, held, dead, session, process, turn, lease, command, .. } =

@@ -40,11 +40,9 @@ pub(crate) struct Things {
     pub(crate) held: u64,
     /// A message that is a dead letter.
     pub(crate) dead: u64,
-    /// The session of its harness.
     pub(crate) session: String,
     /// The process token of its open turn.
     pub(crate) process: String,
-    /// The open turn.
     pub(crate) turn: u64,
     /// The lease token of `message`.
     pub(crate) lease: String,
@@ -335,7 +333,6 @@ async fn send(
         .await
 }
 
-/// Returns the path of an RPC.
 pub(crate) fn path(row: &Row) -> String {
     format!("/hive.v1.{}/{}", row.service, row.method)
 }

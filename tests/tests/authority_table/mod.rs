@@ -20,7 +20,6 @@ pub(crate) enum Proof {
     ProcessWhileAttached,
 }
 
-/// One RPC.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     /// Its service, without the package.

@@ -3,29 +3,23 @@
 
 use clap::{Command, CommandFactory as _};
 
-/// What an exit code means.
 pub(crate) type Code = (u8, &'static str);
 
-/// A program with a command line.
 pub(crate) struct Program {
     /// Its command line, with the commands below it.
     pub(crate) command: Command,
-    /// Its exit codes.
     pub(crate) codes: &'static [Code],
     /// Variables that it reads besides those of its options.
     pub(crate) environment: &'static [(&'static str, &'static str)],
-    /// Files that it uses.
     pub(crate) files: &'static [(&'static str, &'static str)],
     /// Pages about the same things.
     pub(crate) see_also: &'static [&'static str],
 }
 
-/// All of them.
 pub(crate) fn all() -> [Program; 3] {
     [hivectl(), hived(), hive()]
 }
 
-/// The operator's command line.
 pub(crate) fn hivectl() -> Program {
     Program {
         command: built(hivectl::cli::Cli::command()),

@@ -8,7 +8,6 @@ use hive_core::limits::{
     REQUEST_LIST_BYTES_MAX,
 };
 
-/// Returns the page.
 pub(crate) fn page() -> String {
     let mut page = format!(
         "# RPCs\n\n\

@@ -12,7 +12,6 @@ pub(crate) fn rule(when: &str, steps: Vec<Step>) -> Rule {
     Rule { when: when.to_owned(), steps }
 }
 
-/// Calls a tool.
 pub(crate) fn tool(tool: &str, input: Value) -> Step {
     Step::Tool { tool: tool.to_owned(), input }
 }
@@ -65,7 +64,6 @@ pub(crate) fn api_error(status: u16) -> Step {
     Step::Result { result: fields.as_object().expect("an object").clone() }
 }
 
-/// One environment variable.
 pub(crate) fn env(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }

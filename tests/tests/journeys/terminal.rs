@@ -77,7 +77,6 @@ impl Terminal {
         kill_process(pid, signal).expect("it runs");
     }
 
-    /// What is on the screen.
     pub(crate) fn screen(&self) -> String {
         self.parser.screen().contents()
     }

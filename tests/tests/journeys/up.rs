@@ -13,7 +13,6 @@ use tokio::process::{Child, ChildStderr};
 
 use crate::steps::{acked, answer, lives, rule, text, touch, unread, wait_for};
 
-/// A running `hivectl up`.
 pub(crate) struct Up {
     child: Child,
     lines: Lines<BufReader<ChildStderr>>,

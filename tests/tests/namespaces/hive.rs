@@ -117,7 +117,6 @@ impl Peer {
         Self::start(command, inside::PEER).await
     }
 
-    /// One on the host.
     pub(crate) async fn on_host() -> Self {
         Self::start(Process::command(&this_program()), inside::PEER).await
     }

@@ -14,7 +14,6 @@ use hive_tests::rig::Mode;
 /// What stands in ada's CLAUDE.md.
 const MEMORY: &str = "The word of the day is marzipan.";
 
-/// The hive.
 pub(crate) struct Stage {
     pub(crate) rig: Rig,
     pub(crate) api: Api,
@@ -26,10 +25,6 @@ pub(crate) struct Stage {
 }
 
 /// The CLI.
-///
-/// # Panics
-///
-/// Where it is not installed, with words that help.
 pub(crate) fn installed() -> PathBuf {
     claude::find().unwrap_or_else(|missing| panic!("{missing}"))
 }

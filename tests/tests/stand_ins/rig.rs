@@ -14,7 +14,6 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// The process token of the turn.
 pub(crate) const TOKEN: &str = "process-token-of-turn-1";
 
 /// The message that the turn is for, as the prompts of the tests name it.
@@ -26,7 +25,6 @@ pub(crate) struct Rig {
     dir: TempDir,
 }
 
-/// A claude process that has ended.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) code: Option<i32>,
@@ -162,7 +160,6 @@ pub(crate) async fn start(command: &mut Command, prompt: &str) -> Child {
     child
 }
 
-/// Waits for the end of a claude.
 pub(crate) async fn finish(mut child: Child) -> Finished {
     let (mut stdout, mut stderr) =
         (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
@@ -175,7 +172,6 @@ pub(crate) async fn finish(mut child: Child) -> Finished {
     Finished { code: status.code(), events, stderr: err }
 }
 
-/// Runs a claude to its end.
 pub(crate) async fn run(command: &mut Command, prompt: &str) -> Finished {
     finish(start(command, prompt).await).await
 }

@@ -9,12 +9,10 @@ use std::path::{Path, PathBuf};
 /// Folders at any depth that no commit holds.
 const NOT_OURS: [&str; 5] = ["target", ".git", ".cache", ".hive", "node_modules"];
 
-/// One text file.
 #[derive(Debug)]
 pub(crate) struct File {
     /// Its path from the root of the project, with `/`.
     pub(crate) path: String,
-    /// What is in it.
     pub(crate) text: String,
 }
 

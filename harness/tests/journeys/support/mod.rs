@@ -174,13 +174,11 @@ pub(crate) async fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     tokio::time::timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("never: {what}"));
 }
 
-/// Whether a process runs.
 pub(crate) fn lives(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
 }
 
-/// The program `hive serve`.
 pub(crate) struct Harness {
     child: Child,
 }

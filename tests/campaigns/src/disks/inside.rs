@@ -31,7 +31,6 @@ use super::means::{STEPS_MAX, actor, any, caller, directory, drive, is_unavailab
 
 const AGENTS: [&str; 2] = ["ada", "bob"];
 
-/// A running broker.
 struct Broker {
     engine: Engine,
     hand: SteppedStore,

@@ -19,7 +19,6 @@ pub const OUTSIDE_EVERY: u64 = 20;
 /// The size and seed of a campaign.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The number of runs.
     pub runs: u64,
     /// The seed of the first run; the others count up from it.
     pub seed: u64,
@@ -48,7 +47,6 @@ impl Outcome {
 }
 
 /// Returns whether the run of this seed uses the real broker.
-#[must_use]
 pub fn is_outside(seed: u64) -> bool {
     seed % OUTSIDE_EVERY == OUTSIDE_EVERY - 1
 }
@@ -78,7 +76,6 @@ async fn one(seed: u64) -> Outcome {
     })
 }
 
-/// Returns the message of a panic.
 fn words(panic: &AssertUnwindSafe<Box<dyn std::any::Any + Send>>) -> String {
     let text = panic
         .downcast_ref::<String>()

@@ -21,7 +21,6 @@ const DAY_MS: i64 = 24 * 3600 * 1000;
 /// Maximum number of guests at once.
 const GUESTS_MAX: usize = 4;
 
-/// The hive.
 #[derive(Debug)]
 pub(super) struct Cast {
     rig: Rig,

@@ -32,10 +32,8 @@ const BOUNDS: [(&str, Figure, f64, f64, bool); 11] = [
     ("wake p99, ms", |sample| sample.wake_ms, 2.0, 5.0, true),
 ];
 
-/// One figure of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judged {
-    /// The figure's name.
     pub name: &'static str,
     /// The median in the first third.
     pub first: f64,
@@ -49,7 +47,6 @@ pub struct Judged {
 
 impl Judged {
     /// Returns the problem with this figure, if any.
-    #[must_use]
     pub fn complaint(&self) -> Option<String> {
         let grew = self.counts && self.last > self.max;
         grew.then(|| {
@@ -77,7 +74,6 @@ impl fmt::Display for Judged {
 }
 
 /// Compares the thirds; a run that is too short shows nothing, and the result says so.
-#[must_use]
 pub fn judge(samples: &[Sample], delays: bool) -> Vec<Judged> {
     let warm = &samples[(samples.len() as f64 * WARM_UP) as usize..];
     let third = warm.len() / 3;

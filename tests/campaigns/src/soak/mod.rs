@@ -23,10 +23,8 @@ use flat::Judged;
 use sample::Sample;
 use traffic::Traffic;
 
-/// The parameters of a soak.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The duration of the traffic.
     pub span: Duration,
     /// Agents with a harness and a scripted claude.
     pub workers: usize,
@@ -43,20 +41,15 @@ pub struct Options {
     pub day: Duration,
     /// The interval between restarts of a harness, and between arrivals or departures of an agent.
     pub change_every: Duration,
-    /// The seed of the traffic.
     pub seed: u64,
     /// Whether delays are judged; a short run on a busy machine has too few of them.
     pub judge_delays: bool,
 }
 
-/// The result of a soak.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The number of deeds done.
     pub deeds: u64,
-    /// Counts, by name.
     pub figures: BTreeMap<String, u64>,
-    /// The samples, in order.
     pub samples: Vec<Sample>,
     /// The figures of the last third compared with the first.
     pub judged: Vec<Judged>,

@@ -25,7 +25,6 @@ pub(super) struct Had {
     pub(super) bodies: Vec<String>,
 }
 
-/// A player.
 #[derive(Debug)]
 pub(super) struct Player {
     had: Arc<Mutex<Had>>,

@@ -14,11 +14,9 @@ pub struct Sample {
     pub broker_kib: f64,
     /// Mean memory of a harness, in KiB.
     pub harness_kib: f64,
-    /// Open files of the broker.
     pub broker_files: f64,
     /// Mean number of open files of a harness.
     pub harness_files: f64,
-    /// Processes of the hive.
     pub processes: f64,
     /// The database, in KiB.
     pub database_kib: f64,
@@ -34,7 +32,6 @@ pub struct Sample {
     pub wake_ms: f64,
 }
 
-/// Takes a sample.
 pub(super) fn take(
     at: Duration,
     broker: Pid,

@@ -28,7 +28,6 @@ const LOOK: Duration = Duration::from_millis(200);
 /// The expected result of a deed, at a player.
 #[derive(Clone, Debug)]
 enum Owed {
-    /// This message.
     Message(u64),
     /// An answer to this message.
     Reply(u64),
@@ -36,7 +35,6 @@ enum Owed {
     Words(String),
 }
 
-/// The traffic of a run.
 #[derive(Debug)]
 pub(super) struct Traffic {
     dice: XorShiftRng,

@@ -25,7 +25,6 @@ pub(crate) const AGENTS: [&str; 6] = ["c1", "c2", "c3", "t1", "h1", "h2"];
 /// How long a harness may stay detached, in ms.
 pub(crate) const GRACE_MS: u64 = 2_000;
 
-/// The configuration of the hive.
 pub(crate) const CONFIG: &str = "[hive]\nname = \"torture\"\n[agents.c1]\n[agents.c2]\n[agents.c3]\n[agents.t1]\nparent = \"c1\"\n\
      [agents.h1]\nparent = \"c2\"\n[agents.h2]\nparent = \"h1\"\n\
      [broker.limits]\nretry_backoff_base_ms = 20\nretry_backoff_max_ms = 40\npark_backoff_base_ms = 30\npark_backoff_max_ms = 60\n\

@@ -3,7 +3,6 @@
 //! Invariant: the same seed gives the same numbers on every machine. A player that needs
 //! independent numbers gets its own dice.
 
-/// Dice of one player.
 #[derive(Clone, Debug)]
 pub(crate) struct Dice(u64);
 

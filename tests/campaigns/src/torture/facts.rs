@@ -21,7 +21,6 @@ const COMMAND_WAIT: Duration = Duration::from_secs(20);
 struct Known {
     /// Bodies of messages, by id, that have a receipt.
     bodies: BTreeMap<u64, String>,
-    /// Events by their sequence number.
     events: BTreeMap<u64, v1::Event>,
     /// Turns that have ended, with their outcome.
     ended: BTreeMap<u64, i32>,

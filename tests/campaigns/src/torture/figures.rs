@@ -7,7 +7,6 @@ use std::fmt;
 
 use hive_history::{Answer, Event, Final, History, Op, Reply};
 
-/// Numbers by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures(pub BTreeMap<String, u64>);
 
@@ -22,13 +21,10 @@ impl Figures {
     }
 
     /// Returns the value of this figure.
-    #[must_use]
     pub fn get(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
     }
 
-    /// Returns the number of all kills.
-    #[must_use]
     pub fn kills(&self) -> u64 {
         self.0.iter().filter(|(name, _)| name.starts_with("kill ")).map(|(_, number)| number).sum()
     }

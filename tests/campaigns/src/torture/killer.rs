@@ -38,7 +38,6 @@ const BROKER_POINTS: [(&str, u64); 7] = [
     ("broker.backup.copied", 1),
     ("broker.socket.bound", 1),
 ];
-/// Fail points of the harness.
 const HARNESS_POINTS: [&str; 5] = [
     "harness.begin.answered",
     "harness.claude.starting",
@@ -46,10 +45,8 @@ const HARNESS_POINTS: [&str; 5] = [
     "harness.end.leaving",
     "harness.end.answered",
 ];
-/// Fail points of the bridge.
 const BRIDGE_POINTS: [&str; 2] = ["bridge.call.leaving", "bridge.call.answered"];
 
-/// The bridge's program.
 const BRIDGE: &str = "hive-mcp";
 
 /// How long a broker may live without reaching its fail point.
@@ -72,7 +69,6 @@ pub(crate) struct Killer {
     brokers: u64,
     /// Lives of harnesses whose bridges have a fail point: agent, start, and end on the wall clock.
     bridge_lives: Vec<(String, i64, i64)>,
-    /// Whether killing has ended.
     calmed: bool,
     /// Whether each new broker's database is checked.
     looks: bool,

@@ -33,13 +33,10 @@ pub use tape::wall_ms as now_ms;
 
 use round::Plan;
 
-/// The number of kills per round.
 pub const ROUND_KILLS: u64 = 40;
 
-/// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Minimum number of kills.
     pub kills: u64,
     /// The first round's seed; the following ones count up.
     pub seed: u64,
@@ -49,23 +46,19 @@ pub struct Options {
     pub keep: bool,
 }
 
-/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// The figures of the run.
     pub figures: Figures,
     /// The violations of the round that ended it; empty: none.
     pub found: Vec<String>,
 }
 
 /// Returns the directory of the programs with fail points: `HIVE_TEST_FAULTS_DIR`.
-#[must_use]
 pub fn named_faults_dir() -> Option<PathBuf> {
     std::env::var_os("HIVE_TEST_FAULTS_DIR").map(PathBuf::from)
 }
 
 /// Returns the same, or else `target/faults`, if they were built.
-#[must_use]
 pub fn faults_dir() -> Option<PathBuf> {
     let dir =
         named_faults_dir().unwrap_or_else(|| hive_tests::binary::workspace().join("target/faults"));
@@ -74,10 +67,6 @@ pub fn faults_dir() -> Option<PathBuf> {
 
 /// Plays a short round, changes its database while no broker runs, and returns what the check finds
 /// then.
-///
-/// # Panics
-///
-/// Panics if the round cannot be played.
 pub async fn tampered(seed: u64, tamper: fn(&Path)) -> Vec<Violation> {
     let plan = Plan { seed, kills: 3, faults: None, tamper: Some(tamper) };
     match round::play(&plan).await {

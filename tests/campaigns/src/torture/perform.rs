@@ -56,7 +56,6 @@ impl Carried {
     }
 }
 
-/// Performs the operation.
 pub(crate) async fn perform(channel: &Channel, id: &str, op: &Op, carried: &Carried) -> Answer {
     match call(channel, id.to_owned(), op, carried).await {
         Ok(reply) => Answer::Ok(reply),

@@ -36,7 +36,6 @@ const TURNS_LEFT: usize = 3;
 /// Maximum number of checks for rest.
 const LOOKS_MAX: usize = 400;
 
-/// The definition of a round.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
@@ -47,7 +46,6 @@ pub(crate) struct Plan {
     pub(crate) tamper: Option<fn(&Path)>,
 }
 
-/// The outcome of a round.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) figures: Figures,
@@ -67,7 +65,6 @@ struct Scene {
     agents: Vec<String>,
 }
 
-/// Plays a round.
 pub(crate) async fn play(plan: &Plan) -> anyhow::Result<Outcome> {
     let mut rig = Rig::new(cast::CONFIG);
     if let Some(dir) = &plan.faults {

@@ -11,7 +11,6 @@ use hive_history::{Answer, Event, History, Mark, Op, QuestionSeen, Setting};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::watch;
 
-/// The tape of one round.
 #[derive(Debug)]
 pub(crate) struct Tape {
     history: Mutex<History>,
@@ -92,7 +91,6 @@ fn boot_ms() -> i64 {
 }
 
 /// Returns the wall clock, in ms since 1970.
-#[must_use]
 pub fn wall_ms() -> i64 {
     millis(ClockId::Realtime)
 }

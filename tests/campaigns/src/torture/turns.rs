@@ -20,7 +20,6 @@ use super::voice::Voice;
 /// How long to wait for a turn before the request is repeated.
 const BEGIN_WAIT: Duration = Duration::from_millis(400);
 
-/// An attached harness.
 pub(crate) struct Harness {
     voice: Voice,
     session: String,

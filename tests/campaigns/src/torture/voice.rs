@@ -26,7 +26,6 @@ const TRIES_MAX: usize = 3_000;
 /// The number of the broker that is up, 0 for none.
 pub(crate) type Up = watch::Receiver<u64>;
 
-/// A client on a socket.
 #[derive(Clone, Debug)]
 pub(crate) struct Voice {
     pub(crate) name: String,
@@ -81,10 +80,6 @@ impl Voice {
     }
 
     /// Repeats a request until there is a definite answer.
-    ///
-    /// # Panics
-    ///
-    /// Panics if there never is one.
     pub(crate) async fn insist(&self, op: &Op, carried: &Carried) -> Answer {
         let request_id = self.request_id();
         self.insist_as(&request_id, op, carried).await

@@ -28,7 +28,6 @@ pub(crate) fn directory() -> tempfile::TempDir {
     dir.expect("a directory for a test")
 }
 
-/// The error of a command.
 #[derive(Debug)]
 pub(crate) enum Failed {
     Store(StoreError),
@@ -66,7 +65,6 @@ impl Committed for Nobody {
     fn committed(&self, _: &[Effect], _: u64) {}
 }
 
-/// An open store.
 pub(crate) struct Open {
     pub(crate) store: Store,
     pub(crate) hand: SteppedStore,

@@ -13,7 +13,6 @@ use hive_core::config::{
 };
 use hive_core::limits::Limits;
 
-/// The text.
 pub(crate) fn write(config: &Config) -> String {
     let Config { hive, broker, operator, claude, agents } = config;
     let Hive { name, domain, swarm, isolation } = hive;

@@ -25,7 +25,6 @@ pub struct Target {
     pub check: fn(&[u8]),
 }
 
-/// Every border.
 pub const TARGETS: [Target; 5] = [
     Target { name: "requests", check: requests::check },
     Target { name: "lines", check: lines::check },

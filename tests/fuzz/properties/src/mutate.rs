@@ -40,7 +40,6 @@ pub struct Chance(u64);
 
 impl Chance {
     /// The source with this seed.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -61,7 +60,6 @@ impl Chance {
 }
 
 /// One input made of others.
-#[must_use]
 pub fn mutated(chance: &mut Chance, inputs: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = inputs.get(chance.below(inputs.len())).cloned().unwrap_or_default();
     for _ in 0..=chance.below(6) {

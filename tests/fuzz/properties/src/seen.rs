@@ -6,7 +6,6 @@
 
 /// Whether a character must not stand in what a model or a terminal is shown, line ends and tabs
 /// apart.
-#[must_use]
 pub fn acts_or_hides(c: char) -> bool {
     matches!(c,
         '\0'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{180e}'
@@ -18,13 +17,11 @@ pub fn acts_or_hides(c: char) -> bool {
 }
 
 /// The first character of a text that must not be shown.
-#[must_use]
 pub fn offender(text: &str) -> Option<char> {
     text.chars().find(|c| acts_or_hides(*c))
 }
 
 /// Whether a text is one line without control characters.
-#[must_use]
 pub fn one_line(text: &str) -> bool {
     !text.contains(char::is_control)
 }

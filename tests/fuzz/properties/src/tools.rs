@@ -28,7 +28,6 @@ static OFFERS: LazyLock<Vec<Offer>> =
     LazyLock::new(|| tool::all().into_iter().chain(tool::bash()).collect());
 
 /// The tools, in the order in which a first byte names them.
-#[must_use]
 pub fn names() -> Vec<String> {
     OFFERS.iter().map(|offer| offer.tool.name.to_string()).collect()
 }

@@ -22,7 +22,6 @@ mod turn;
 use crate::index::Index;
 use crate::violation::{Rule, Violation};
 
-/// All rules.
 pub(crate) const ALL: [fn(&Index<'_>, &mut Found); 16] = [
     lost::check,
     phantom::check,
@@ -42,7 +41,6 @@ pub(crate) const ALL: [fn(&Index<'_>, &mut Found); 16] = [
     gone::check,
 ];
 
-/// The violations found.
 #[derive(Debug, Default)]
 pub(crate) struct Found(pub(crate) Vec<Violation>);
 

@@ -230,7 +230,6 @@ impl World {
         drop(self.insist(who, call, 4).await);
     }
 
-    /// Starts a claude.
     pub(crate) fn start_claude(self: &Rc<Self>, agent: &str, turn: &Turn) {
         let (world, agent, turn) = (Rc::clone(self), agent.to_owned(), turn.clone());
         self.client(format!("claude of turn {}", turn.id), async move {

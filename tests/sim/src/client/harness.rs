@@ -21,7 +21,6 @@ use crate::plan::Fault;
 use crate::serve::Given;
 use crate::world::{World, say};
 
-/// How a life ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// Another process starts as its successor.
@@ -43,7 +42,6 @@ pub(super) enum Break {
     Death,
 }
 
-/// One harness process.
 pub(super) struct Life {
     pub(super) world: Rc<World>,
     pub(super) who: Who,

@@ -36,7 +36,6 @@ pub(crate) struct Tally {
     pub(crate) odd: Vec<Status>,
 }
 
-/// A flooding agent.
 #[derive(Debug)]
 pub(crate) struct Flood {
     wish: watch::Sender<Wish>,

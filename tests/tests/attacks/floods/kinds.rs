@@ -17,7 +17,6 @@ use hive_tests::rig::{fresh_id, request, to};
 use tonic::Status;
 use tonic::transport::Channel;
 
-/// A kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A small message to this recipient.
@@ -26,9 +25,7 @@ pub(crate) enum Kind {
     Large(&'static str),
     /// A message far over the limit.
     TooLarge,
-    /// A question.
     Ask,
-    /// A reminder.
     Remind,
     /// A `Wake` call.
     Wake,
@@ -48,7 +45,6 @@ pub(crate) enum Kind {
     WatchEvents,
 }
 
-/// All kinds that write.
 pub(crate) const WRITES: [Kind; 8] = [
     Kind::Send("erin"),
     Kind::Send("*"),
@@ -59,7 +55,6 @@ pub(crate) const WRITES: [Kind; 8] = [
     Kind::Remind,
     Kind::Wake,
 ];
-/// Kinds that read.
 pub(crate) const READS: [Kind; 7] = [
     Kind::Receive,
     Kind::ListMessages,
@@ -70,7 +65,6 @@ pub(crate) const READS: [Kind; 7] = [
     Kind::WatchEvents,
 ];
 
-/// Makes one call.
 pub(crate) async fn call(kind: Kind, channel: &Channel) -> Result<(), Status> {
     let channel = channel.clone();
     match kind {

@@ -91,7 +91,6 @@ pub(crate) fn table_size(bytes: usize) -> Vec<u8> {
     out
 }
 
-/// Returns the headers of a call with this path.
 pub(crate) fn call_headers(path: &str) -> Vec<u8> {
     let fields = [
         (":method", "POST"),
@@ -119,7 +118,6 @@ pub(crate) fn call(stream: u32, path: &str, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns a frame with one setting.
 pub(crate) fn setting(id: u16, value: u32) -> Vec<u8> {
     let mut payload = id.to_be_bytes().to_vec();
     payload.extend(value.to_be_bytes());
@@ -134,7 +132,6 @@ pub(crate) fn window(stream: u32, more: u32) -> Vec<u8> {
 /// What a connection has received.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
-    /// The code of a GOAWAY.
     pub(crate) goaway: Option<Code>,
     /// The codes of streams that were reset.
     pub(crate) reset: BTreeMap<u32, Code>,

@@ -47,7 +47,6 @@ pub(crate) struct Scene {
     before: Figures,
 }
 
-/// The neighbours' exchange of messages.
 #[derive(Debug)]
 pub(crate) struct Talk {
     over: Arc<AtomicBool>,
@@ -178,7 +177,6 @@ pub(crate) async fn round(from: &Client, to: &Client) -> Duration {
     taken
 }
 
-/// Returns the median of some times.
 pub(crate) fn median(times: &mut [Duration]) -> Duration {
     times.sort_unstable();
     times[times.len() / 2]

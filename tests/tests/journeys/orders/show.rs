@@ -13,7 +13,6 @@ use hive_tests::rig::Mode;
 
 both!(a_turn_is_followed_to_its_end, an_agent_is_followed_from_turn_to_turn);
 
-/// A running `hivectl turn show --follow`.
 struct Follower {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,

@@ -17,7 +17,6 @@ use crate::stage::Stage;
 /// Programs of the system.
 pub(crate) const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// A hive under `hivectl up`.
 pub(crate) struct Hive {
     pub(crate) stage: Stage,
     pub(crate) api: Api,

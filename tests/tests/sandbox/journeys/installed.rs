@@ -111,7 +111,6 @@ fn package(rig: &Rig, program: &Path, prefix: &str) -> String {
     bin
 }
 
-/// Makes a second name of a file.
 pub(super) fn same(rig: &Rig, from: &Path, to: &str) {
     rig.user_dir(Path::new(to).parent().and_then(Path::to_str).expect("below the rig"));
     let to = rig.path(to);

@@ -1,7 +1,6 @@
 //! Small MCP servers for an agent of its own, in the languages that its users write them in. Each
 //! has one tool, `note`, that says where it runs.
 
-/// One for node.
 pub(crate) const NODE: &str = r#"#!/usr/bin/env node
 const lines = require("node:readline").createInterface({ input: process.stdin });
 const results = {
