@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use hive_proto::v1::ack_delivery_request::Target;
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::{AckDeliveryRequest, ReceiveMessagesRequest};
+use hive_tests::rig::request;
 use tokio::sync::mpsc;
 
 use crate::sample::{Report, Sample, micros};
@@ -23,8 +24,7 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
         for number in 0_u64.. {
             let request = ReceiveMessagesRequest {
                 request_id: format!("receive-{number}"),
-                wait: Some(prost_types::Duration { seconds: 60, nanos: 0 }),
-                ..ReceiveMessagesRequest::default()
+                ..request::receive_waiting()
             };
             let Ok(received) = consumer.receive_messages(request).await else { return };
             let at = Instant::now();

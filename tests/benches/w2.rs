@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use hive_proto::v1::ack_delivery_request::Target;
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::{AckDeliveryRequest, ReceiveMessagesRequest};
-use hive_tests::rig::{Client, Rig};
+use hive_tests::rig::{Client, Rig, request};
 
 use crate::sample::{Report, Sample, micros};
 use crate::{ROUNDS, floors, servers};
@@ -80,8 +80,7 @@ pub(crate) async fn consume(client: Client, count: Arc<AtomicU64>) {
         let request = ReceiveMessagesRequest {
             request_id: format!("receive-{number}"),
             max_deliveries: 32,
-            wait: Some(prost_types::Duration { seconds: 60, nanos: 0 }),
-            ..ReceiveMessagesRequest::default()
+            ..request::receive_waiting()
         };
         let Ok(received) = inbox.receive_messages(request).await else { return };
         for (place, leased) in received.into_inner().deliveries.into_iter().enumerate() {

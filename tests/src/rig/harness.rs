@@ -4,8 +4,8 @@
 use hive_proto::v1::attach_response::Step;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
 use hive_proto::v1::{
-    AttachRequest, AttachResponse, BeginTurnRequest, BeginTurnResponse, EndTurnRequest,
-    EndTurnResponse, OpenTurnRequest, TurnKind, TurnOutcome,
+    AttachRequest, AttachResponse, BeginTurnRequest, BeginTurnResponse, EndTurnResponse,
+    OpenTurnRequest, TurnKind, TurnOutcome,
 };
 use tonic::Streaming;
 use tonic::transport::Channel;
@@ -65,13 +65,7 @@ impl Harness {
     }
 
     pub async fn end(&self, turn_id: u64, outcome: TurnOutcome) -> EndTurnResponse {
-        let request = EndTurnRequest {
-            request_id: fresh_id(),
-            session_token: self.session.clone(),
-            turn_id,
-            outcome: outcome.into(),
-            ..EndTurnRequest::default()
-        };
+        let request = request::end_turn(&self.session, turn_id, outcome);
         let ended = soon("a turn ends", self.turns.clone().end_turn(request)).await;
         ended.expect("it may end").into_inner()
     }

@@ -5,6 +5,7 @@
 //! whatever was started is ended with the rig. Invariant: a journey that cannot go on fails with
 //! the output of the programs, and never hangs.
 
+pub mod call;
 mod client;
 pub mod clock;
 pub mod failing_disk;

@@ -5,8 +5,9 @@
 
 use hive_proto::v1::create_reminder_request::Due;
 use hive_proto::v1::{
-    AnswerQuestionRequest, AskQuestionRequest, BeginTurnRequest, CancelQuestionRequest,
-    CreateReminderRequest, SendMessageRequest,
+    AnswerQuestionRequest, AskQuestionRequest, BeginTurnRequest, CancelQuestionRequest, Command,
+    CreateAgentRequest, CreateReminderRequest, EndTurnRequest, ReceiveMessagesRequest,
+    RemoveAgentRequest, SendCommandRequest, SendMessageRequest, TurnOutcome, WakeRequest, command,
 };
 
 use super::{fresh_id, process_token, to};
@@ -61,4 +62,49 @@ pub fn begin(session_token: &str) -> BeginTurnRequest {
         process_token: process_token(),
         ..BeginTurnRequest::default()
     }
+}
+
+/// The end of a turn.
+pub fn end_turn(session_token: &str, turn_id: u64, outcome: TurnOutcome) -> EndTurnRequest {
+    EndTurnRequest {
+        request_id: fresh_id(),
+        session_token: session_token.to_owned(),
+        turn_id,
+        outcome: outcome.into(),
+        ..EndTurnRequest::default()
+    }
+}
+
+/// A lease of the next message, without waiting.
+pub fn receive() -> ReceiveMessagesRequest {
+    ReceiveMessagesRequest { request_id: fresh_id(), ..ReceiveMessagesRequest::default() }
+}
+
+/// The same that waits up to a minute.
+pub fn receive_waiting() -> ReceiveMessagesRequest {
+    let wait = Some(prost_types::Duration { seconds: 60, nanos: 0 });
+    ReceiveMessagesRequest { wait, ..receive() }
+}
+
+/// A message of a program beside an agent.
+pub fn wake(label: &str, body: impl Into<String>) -> WakeRequest {
+    let (label, body) = (label.to_owned(), body.into());
+    WakeRequest { request_id: fresh_id(), label, body, ..WakeRequest::default() }
+}
+
+/// A new root agent.
+pub fn create_agent(name: &str) -> CreateAgentRequest {
+    let name = name.to_owned();
+    CreateAgentRequest { request_id: fresh_id(), name, ..CreateAgentRequest::default() }
+}
+
+/// The removal of an agent that keeps its mail.
+pub fn remove_agent(name: &str) -> RemoveAgentRequest {
+    RemoveAgentRequest { request_id: fresh_id(), name: name.to_owned(), purge: false }
+}
+
+/// An order to an agent's harness.
+pub fn order(agent: &str, order: command::Command) -> SendCommandRequest {
+    let command = Some(Command { command: Some(order), ..Command::default() });
+    SendCommandRequest { request_id: fresh_id(), agent: agent.to_owned(), command }
 }

@@ -37,10 +37,8 @@ impl Scene {
         operator.send("bob", "for a client").await;
         let harness = Harness::attach(&ada, false).await;
         let (begun, process) = harness.begin().await;
-        let receive =
-            ReceiveMessagesRequest { request_id: fresh_id(), ..ReceiveMessagesRequest::default() };
-        let received: ReceiveMessagesResponse =
-            done(&bob, "InboxService/ReceiveMessages", &receive).await;
+        let receive = request::receive();
+        let received: ReceiveMessagesResponse = done(&bob, &receive).await;
         let lease = received.deliveries[0].lease_token.clone();
         Self { turn: begun.turn.expect("a turn").id, rig, ada, bob, harness, process, lease }
     }
@@ -50,41 +48,28 @@ impl Scene {
         let lost = [Reason::LeaseLost, Reason::FieldInvalid];
         let what = format!("{text:?}");
         let heartbeat = HeartbeatRequest { session_token: text.to_owned() };
-        refused(&what, call(&self.ada, "TurnService/Heartbeat", &heartbeat).await, &lost);
-        let end = EndTurnRequest {
-            request_id: fresh_id(),
-            session_token: text.to_owned(),
-            turn_id: self.turn,
-            outcome: TurnOutcome::Ok.into(),
-            ..EndTurnRequest::default()
-        };
-        refused(&what, call(&self.ada, "TurnService/EndTurn", &end).await, &lost);
+        refused(&what, call(&self.ada, &heartbeat).await, &lost);
+        let end = request::end_turn(text, self.turn, TurnOutcome::Ok);
+        refused(&what, call(&self.ada, &end).await, &lost);
         let problem = ReportProblemRequest {
             request_id: fresh_id(),
             session_token: text.to_owned(),
             subject: "x".to_owned(),
             text: "y".to_owned(),
         };
-        refused(&what, call(&self.ada, "TurnService/ReportProblem", &problem).await, &lost);
+        refused(&what, call(&self.ada, &problem).await, &lost);
         let extend = ExtendLeaseRequest { lease_token: text.to_owned(), lease_duration: None };
-        refused(&what, call(&self.bob, "InboxService/ExtendLease", &extend).await, &lost);
+        refused(&what, call(&self.bob, &extend).await, &lost);
         let target = Some(ack_delivery_request::Target::LeaseToken(text.to_owned()));
         let ack = AckDeliveryRequest { request_id: fresh_id(), target };
-        refused(&what, call(&self.bob, "InboxService/AckDelivery", &ack).await, &lost);
+        refused(&what, call(&self.bob, &ack).await, &lost);
         if let Ok(value) = MetadataValue::try_from(text.as_bytes()) {
             let mut shown = MetadataMap::new();
             shown.insert(PROCESS_TOKEN_KEY, value);
             let send = request::send("bob", "x");
-            let answer =
-                call_with(&self.ada, "MessageService/SendMessage", shown.clone(), &send).await;
+            let answer = call_with(&self.ada, shown.clone(), &send).await;
             refused(&what, answer, &[Reason::TurnEnded, Reason::FieldInvalid]);
-            let answer = call_with(
-                &self.ada,
-                "TurnService/RequestNextTurn",
-                shown,
-                &RequestNextTurnRequest {},
-            )
-            .await;
+            let answer = call_with(&self.ada, shown, &RequestNextTurnRequest {}).await;
             refused(&what, answer, &[Reason::TurnEnded, Reason::FieldInvalid]);
         }
     }
@@ -130,7 +115,7 @@ async fn a_secret_that_is_nearly_right_is_wrong() {
         scene.rig.unchanged(&before, "a secret that is nearly right");
     }
     let heartbeat = HeartbeatRequest { session_token: scene.harness.session.clone() };
-    let alive: HeartbeatResponse = done(&scene.ada, "TurnService/Heartbeat", &heartbeat).await;
+    let alive: HeartbeatResponse = done(&scene.ada, &heartbeat).await;
     assert_eq!(alive.open_turn_id, scene.turn, "the right one is right still");
 }
 
@@ -141,29 +126,21 @@ async fn a_secret_of_one_purpose_is_none_for_another() {
     let Scene { ada, bob, harness, process, lease, .. } = &scene;
     for (kind, text) in [("process", process), ("lease", lease)] {
         let heartbeat = HeartbeatRequest { session_token: text.clone() };
-        refused(kind, call(ada, "TurnService/Heartbeat", &heartbeat).await, &[Reason::LeaseLost]);
+        refused(kind, call(ada, &heartbeat).await, &[Reason::LeaseLost]);
         // Attaching with it is attaching without a token, while another harness is attached.
         let attach = AttachRequest { session_token: text.clone(), ..AttachRequest::default() };
-        refused(kind, call(ada, "TurnService/Attach", &attach).await, &[Reason::AlreadyAttached]);
+        refused(kind, call(ada, &attach).await, &[Reason::AlreadyAttached]);
     }
     for (kind, text) in [("session", &harness.session), ("lease", lease)] {
         let mut shown = MetadataMap::new();
         shown.insert(PROCESS_TOKEN_KEY, text.parse().expect("plain text"));
         let send = request::send("bob", "x");
-        refused(
-            kind,
-            call_with(ada, "MessageService/SendMessage", shown, &send).await,
-            &[Reason::TurnEnded],
-        );
+        refused(kind, call_with(ada, shown, &send).await, &[Reason::TurnEnded]);
     }
     for (kind, text) in [("session", &harness.session), ("process", process)] {
         for channel in [ada, bob] {
             let extend = ExtendLeaseRequest { lease_token: text.clone(), lease_duration: None };
-            refused(
-                kind,
-                call(channel, "InboxService/ExtendLease", &extend).await,
-                &[Reason::LeaseLost],
-            );
+            refused(kind, call(channel, &extend).await, &[Reason::LeaseLost]);
         }
     }
     // The right secret, in a field that is not read.
@@ -180,21 +157,16 @@ async fn a_secret_of_one_purpose_is_none_for_another() {
             shown.append(key, text.parse().expect("plain text"));
         }
         let who: GetSelfResponse =
-            call_with(ada, "TopologyService/GetSelf", shown.clone(), &GetSelfRequest {})
-                .await
-                .expect("answered")
-                .decode();
+            call_with(ada, shown.clone(), &GetSelfRequest {}).await.expect("answered").decode();
         assert_eq!(who.agent.expect("an agent").name, "ada", "{key}");
-        let next =
-            call_with(ada, "TurnService/RequestNextTurn", shown, &RequestNextTurnRequest {}).await;
+        let next = call_with(ada, shown, &RequestNextTurnRequest {}).await;
         refused(key, next, &[Reason::TurnEnded]);
     }
     // Two tokens count as none: whichever is read, the other is not tried.
     let mut both = MetadataMap::new();
     both.append(PROCESS_TOKEN_KEY, "a-token-of-nobody-at-all".parse().expect("plain text"));
     both.append(PROCESS_TOKEN_KEY, process.parse().expect("plain text"));
-    let answer =
-        call_with(ada, "TurnService/RequestNextTurn", both, &RequestNextTurnRequest {}).await;
+    let answer = call_with(ada, both, &RequestNextTurnRequest {}).await;
     refused("two tokens", answer, &[Reason::TurnEnded]);
     scene.rig.unchanged(&before, "a secret of another purpose");
 }
@@ -209,25 +181,18 @@ async fn a_session_of_an_older_epoch_stays_lost_over_a_kill_of_the_broker() {
     let ada = scene.rig.agent("ada").await.channel();
     let before = scene.rig.on_disk();
     let old = HeartbeatRequest { session_token: scene.harness.session.clone() };
-    refused(
-        "the older session",
-        call(&ada, "TurnService/Heartbeat", &old).await,
-        &[Reason::LeaseLost],
-    );
+    refused("the older session", call(&ada, &old).await, &[Reason::LeaseLost]);
     let mut shown = MetadataMap::new();
     shown.insert(PROCESS_TOKEN_KEY, scene.process.parse().expect("plain text"));
-    let answer =
-        call_with(&ada, "TurnService/RequestNextTurn", shown, &RequestNextTurnRequest {}).await;
+    let answer = call_with(&ada, shown, &RequestNextTurnRequest {}).await;
     refused("a process of the older session", answer, &[Reason::TurnEnded]);
     scene.rig.unchanged(&before, "a session of before");
     let new = HeartbeatRequest { session_token: newer.session.clone() };
-    let alive: HeartbeatResponse = done(&ada, "TurnService/Heartbeat", &new).await;
+    let alive: HeartbeatResponse = done(&ada, &new).await;
     assert!(alive.open_turn_id > scene.turn, "the newer one goes on with its turn");
     let mut shown = MetadataMap::new();
     shown.insert(PROCESS_TOKEN_KEY, process.parse().expect("plain text"));
-    call_with(&ada, "TurnService/RequestNextTurn", shown, &RequestNextTurnRequest {})
-        .await
-        .expect("its process too");
+    call_with(&ada, shown, &RequestNextTurnRequest {}).await.expect("its process too");
 }
 
 #[tokio::test]

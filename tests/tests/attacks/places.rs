@@ -113,61 +113,33 @@ async fn a_name_that_is_a_path_names_no_agent_and_leads_nowhere() {
         let what = format!("{name:?}");
         let request_id = fresh_id;
         let agent = || name.clone();
-        let create = CreateAgentRequest {
-            request_id: request_id(),
-            name: agent(),
-            ..CreateAgentRequest::default()
-        };
         let refusal =
-            refused(&what, call(&operator, "AdminService/CreateAgent", &create).await, &invalid);
+            refused(&what, call(&operator, &request::create_agent(&name)).await, &invalid);
         assert!(
             refusal.message().len() < 500,
             "{what}: {} bytes of refusal",
             refusal.message().len()
         );
-        let create = CreateAgentRequest {
-            request_id: request_id(),
-            name: "eve".to_owned(),
-            parent: agent(),
-            ..CreateAgentRequest::default()
-        };
-        refused(&what, call(&operator, "AdminService/CreateAgent", &create).await, &invalid);
-        let remove = RemoveAgentRequest { request_id: request_id(), name: agent(), purge: false };
-        refused(&what, call(&operator, "AdminService/RemoveAgent", &remove).await, &invalid);
+        let create = CreateAgentRequest { parent: agent(), ..request::create_agent("eve") };
+        refused(&what, call(&operator, &create).await, &invalid);
+        refused(&what, call(&operator, &request::remove_agent(&name)).await, &invalid);
         let parent =
             SetParentRequest { request_id: request_id(), name: "bob".to_owned(), parent: agent() };
-        refused(&what, call(&operator, "AdminService/SetParent", &parent).await, &invalid);
+        refused(&what, call(&operator, &parent).await, &invalid);
         let tell = SendCommandRequest { request_id: request_id(), agent: agent(), command: None };
-        refused(&what, call(&operator, "AdminService/SendCommand", &tell).await, &invalid);
+        refused(&what, call(&operator, &tell).await, &invalid);
         for channel in [&ada, &operator] {
-            refused(
-                &what,
-                call(channel, "TopologyService/GetAgent", &GetAgentRequest { name: agent() }).await,
-                &invalid,
-            );
+            refused(&what, call(channel, &GetAgentRequest { name: agent() }).await, &invalid);
             let recipient = Some(Recipient { to: Some(recipient::To::Agent(agent())) });
-            let send = SendMessageRequest {
-                request_id: request_id(),
-                to: recipient.clone(),
-                ..request::send("bob", "x")
-            };
-            refused(&what, call(channel, "MessageService/SendMessage", &send).await, &invalid);
-            let ask = AskQuestionRequest {
-                request_id: request_id(),
-                to: recipient,
-                text: "x".to_owned(),
-                ..AskQuestionRequest::default()
-            };
-            refused(&what, call(channel, "QuestionService/AskQuestion", &ask).await, &invalid);
+            let send = SendMessageRequest { to: recipient.clone(), ..request::send("", "x") };
+            refused(&what, call(channel, &send).await, &invalid);
+            let ask = AskQuestionRequest { to: recipient, ..request::ask("", "x") };
+            refused(&what, call(channel, &ask).await, &invalid);
         }
         if name != "operator" {
             let key = Some(DeliveryKey { agent: agent(), message_id: 1 });
             let redrive = RedriveDeliveryRequest { request_id: request_id(), key };
-            refused(
-                &what,
-                call(&operator, "AdminService/RedriveDelivery", &redrive).await,
-                &invalid,
-            );
+            refused(&what, call(&operator, &redrive).await, &invalid);
         }
         // In the file: reported with its line, and it has no effect.
         let quoted: String = name.chars().map(|c| format!("\\U{:08X}", u32::from(c))).collect();
@@ -192,11 +164,7 @@ fn long(of: &str) -> String {
 async fn remind(channel: &Channel, body: &str) -> u64 {
     let due = Some(Due::Delay(prost_types::Duration { seconds: 1, nanos: 0 }));
     let request = CreateReminderRequest { request_id: fresh_id(), body: body.to_owned(), due };
-    done::<CreateReminderResponse>(channel, "ReminderService/CreateReminder", &request)
-        .await
-        .reminder
-        .expect("set")
-        .id
+    done::<CreateReminderResponse>(channel, &request).await.reminder.expect("set").id
 }
 
 #[tokio::test]
@@ -327,9 +295,7 @@ async fn a_socket_directory_that_is_a_link_is_not_used() {
         rig.logs()
     );
     // Bob's socket is bob's, and the link leads to nothing of cyd's.
-    let who: GetSelfResponse =
-        done(&rig.agent("bob").await.channel(), "TopologyService/GetSelf", &GetSelfRequest {})
-            .await;
+    let who: GetSelfResponse = done(&rig.agent("bob").await.channel(), &GetSelfRequest {}).await;
     assert_eq!(who.agent.expect("an agent").name, "bob");
     assert_eq!(listing(&rig.path("elsewhere")), BTreeSet::new());
     assert_eq!(mode(&rig.path("elsewhere")), 0o751, "its mode is as it was");
@@ -401,7 +367,7 @@ async fn files_are_private_whatever_the_umask() {
         rig.start_broker_by(broker).await;
         let ada = rig.agent("ada").await.channel();
         let send = request::send("bob", "a word to find");
-        did(&ada, "MessageService/SendMessage", &send).await;
+        did(&ada, &send).await;
         let reminder = remind(&ada, &long("ada")).await;
         rig.watch().await.kind("ada", EventKind::ReminderFired).await;
         let mut backup = Process::command(&binary::find("hivectl", "hivectl"));

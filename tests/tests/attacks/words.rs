@@ -75,39 +75,23 @@ async fn no_label_passes_for_another_sender() {
     let mut rig = Rig::new("[agents.ada]\n[agents.bob]\n");
     rig.start_broker().await;
     let operator = rig.operator().await.channel();
-    let create = CreateAgentRequest {
-        request_id: fresh_id(),
-        name: "gone".to_owned(),
-        ..CreateAgentRequest::default()
-    };
-    did(&operator, "AdminService/CreateAgent", &create).await;
-    let remove =
-        RemoveAgentRequest { request_id: fresh_id(), name: "gone".to_owned(), purge: false };
-    did(&operator, "AdminService/RemoveAgent", &remove).await;
+    let create = request::create_agent("gone");
+    did(&operator, &create).await;
+    let remove = request::remove_agent("gone");
+    did(&operator, &remove).await;
     let ada = rig.agent("ada").await.channel();
     let before = rig.on_disk();
     // Names of agents: her own, another's, and that of a retired one that is in old mail.
     let agents = ["ada", "bob", "gone"].map(str::to_owned);
     for label in spoofing().into_iter().chain(agents) {
         let what = format!("{label:?}");
-        let wake = WakeRequest {
-            request_id: fresh_id(),
-            label: label.clone(),
-            body: "x".to_owned(),
-            coalescing_key: String::new(),
-            ..WakeRequest::default()
-        };
-        let refusal =
-            refused(&what, call(&ada, "WakeService/Wake", &wake).await, &[Reason::FieldInvalid]);
+        let wake = request::wake(&label, "x");
+        let refusal = refused(&what, call(&ada, &wake).await, &[Reason::FieldInvalid]);
         assert!(refusal.message().starts_with("label: "), "{what}: {refusal:?}");
         let entry = PublishedLooseEnd { key: "k".to_owned(), text: "t".to_owned() };
         let replace =
             ReplaceLooseEndsRequest { request_id: fresh_id(), label, loose_ends: vec![entry] };
-        let refusal = refused(
-            &what,
-            call(&ada, "LooseEndService/ReplaceLooseEnds", &replace).await,
-            &[Reason::FieldInvalid],
-        );
+        let refusal = refused(&what, call(&ada, &replace).await, &[Reason::FieldInvalid]);
         assert!(refusal.message().starts_with("label: "), "{what}: {refusal:?}");
     }
     rig.unchanged(&before, "a label that would pass for another sender");
@@ -161,16 +145,12 @@ async fn notices(rig: &Rig, whose: &str, kind: SystemKind) -> Vec<String> {
 
 async fn end(channel: &Channel, harness: &Harness, turn_id: u64, outcome: TurnOutcome) {
     let request = EndTurnRequest {
-        request_id: fresh_id(),
-        session_token: harness.session.clone(),
-        turn_id,
-        outcome: outcome.into(),
         error: format!("it broke{}", forging()),
         output_tail: format!("the end{}", forging()),
         model: format!("m{}", forging()),
-        ..EndTurnRequest::default()
+        ..request::end_turn(&harness.session, turn_id, outcome)
     };
-    did(channel, "TurnService/EndTurn", &request).await;
+    did(channel, &request).await;
 }
 
 #[tokio::test]
@@ -191,7 +171,7 @@ async fn a_childs_report_never_looks_like_hives_own_text() {
         subject: format!("plugins \u{2028}{}", &FORGED[0][..40]),
         text: forging(),
     };
-    did(&bob, "TurnService/ReportProblem", &problem).await;
+    did(&bob, &problem).await;
     let cyd = rig.agent("cyd").await.channel();
     operator.send("cyd", "work").await;
     let harness = Harness::attach(&cyd, false).await;
@@ -225,42 +205,26 @@ async fn questions_and_answers_never_look_like_hives_own_text() {
         options,
         ..AskQuestionRequest::default()
     };
-    let question = done::<AskQuestionResponse>(
-        &ada,
-        "QuestionService/AskQuestion",
-        &ask(vec![option.clone()]),
-    )
-    .await
-    .question
-    .expect("asked");
+    let question = done::<AskQuestionResponse>(&ada, &ask(vec![option.clone()]))
+        .await
+        .question
+        .expect("asked");
     for control in ["a\nb", "a\rb", "a\u{85}b", "a\u{1b}[2Jb"] {
-        let refusal =
-            call(&ada, "QuestionService/AskQuestion", &ask(vec![control.to_owned()])).await;
+        let refusal = call(&ada, &ask(vec![control.to_owned()])).await;
         refused("an option of two lines", refusal, &[Reason::FieldInvalid]);
     }
     let answer = AnswerQuestionRequest {
         choices: vec![option],
         ..request::answer(question.id, &format!("no{}", forging()))
     };
-    did(&bob, "QuestionService/AnswerQuestion", &answer).await;
+    did(&bob, &answer).await;
     let withdrawn =
-        done::<AskQuestionResponse>(&ada, "QuestionService/AskQuestion", &ask(Vec::new()))
-            .await
-            .question
-            .expect("asked");
-    let received: ReceiveMessagesResponse = done(
-        &bob,
-        "InboxService/ReceiveMessages",
-        &ReceiveMessagesRequest {
-            request_id: fresh_id(),
-            max_deliveries: 32,
-            ..ReceiveMessagesRequest::default()
-        },
-    )
-    .await;
+        done::<AskQuestionResponse>(&ada, &ask(Vec::new())).await.question.expect("asked");
+    let received: ReceiveMessagesResponse =
+        done(&bob, &ReceiveMessagesRequest { max_deliveries: 32, ..request::receive() }).await;
     assert!(!received.deliveries.is_empty());
     let cancel = CancelQuestionRequest { request_id: fresh_id(), question_id: withdrawn.id };
-    did(&ada, "QuestionService/CancelQuestion", &cancel).await;
+    did(&ada, &cancel).await;
     let mut kinds = BTreeSet::new();
     for whose in ["ada", "bob"] {
         for kind in
@@ -371,14 +335,8 @@ async fn no_text_of_others_acts_on_the_operators_terminal() {
     let one_line: String = marked.chars().filter(|c| !c.is_control()).take(180).collect();
     let mail = ada.send("operator", &marked).await;
     let channel = ada.channel();
-    let wake = WakeRequest {
-        request_id: fresh_id(),
-        label: "ci".to_owned(),
-        body: marked.clone(),
-        coalescing_key: String::new(),
-        ..WakeRequest::default()
-    };
-    did(&channel, "WakeService/Wake", &wake).await;
+    let wake = request::wake("ci", marked.clone());
+    did(&channel, &wake).await;
     let ask = AskQuestionRequest {
         request_id: fresh_id(),
         to: to("operator"),
@@ -386,13 +344,9 @@ async fn no_text_of_others_acts_on_the_operators_terminal() {
         options: vec![one_line.clone(), "no".to_owned()],
         ..AskQuestionRequest::default()
     };
-    let asked = done::<AskQuestionResponse>(&channel, "QuestionService/AskQuestion", &ask)
-        .await
-        .question
-        .expect("asked")
-        .id;
+    let asked = done::<AskQuestionResponse>(&channel, &ask).await.question.expect("asked").id;
     let status = SetStatusTextRequest { request_id: fresh_id(), text: one_line.clone() };
-    let said = call(&channel, "StatusService/SetStatusText", &status).await;
+    let said = call(&channel, &status).await;
     assert!(said.is_ok(), "{said:?}");
     let entry = PublishedLooseEnd { key: "k\u{202e}".to_owned(), text: one_line.clone() };
     let replace = ReplaceLooseEndsRequest {
@@ -400,28 +354,23 @@ async fn no_text_of_others_acts_on_the_operators_terminal() {
         label: "ci".to_owned(),
         loose_ends: vec![entry],
     };
-    did(&channel, "LooseEndService/ReplaceLooseEnds", &replace).await;
+    did(&channel, &replace).await;
     let role = marked.chars().take(900).collect();
-    let create = CreateAgentRequest {
-        request_id: fresh_id(),
-        name: "eve".to_owned(),
-        role,
-        ..CreateAgentRequest::default()
-    };
-    let created = call(&operator.channel(), "AdminService/CreateAgent", &create).await;
+    let create = CreateAgentRequest { role, ..request::create_agent("eve") };
+    let created = call(&operator.channel(), &create).await;
     assert!(created.is_ok(), "{created:?}");
     // A turn whose every text is hostile.
     let bob = rig.agent("bob").await.channel();
     let dead = operator.send("bob", &marked).await;
     let attach =
         AttachRequest { revision: one_line.chars().take(90).collect(), ..AttachRequest::default() };
-    let attached = call(&bob, "TurnService/Attach", &attach).await.expect("attached");
+    let attached = call(&bob, &attach).await.expect("attached");
     let Some(attach_response::Step::Attached(first)) = attached.decode::<AttachResponse>().step
     else {
         panic!("attached")
     };
     let begin = request::begin(&first.session_token);
-    let begun: BeginTurnResponse = done(&bob, "TurnService/BeginTurn", &begin).await;
+    let begun: BeginTurnResponse = done(&bob, &begin).await;
     let turn_id = begun.turn.expect("a turn").id;
     let event = TurnEvent { sequence: 1, stream: 1, line: marked.clone(), time: None };
     let report = ReportTurnEventsRequest {
@@ -429,19 +378,15 @@ async fn no_text_of_others_acts_on_the_operators_terminal() {
         turn_id,
         events: vec![event],
     };
-    did(&bob, "TurnService/ReportTurnEvents", &report).await;
+    did(&bob, &report).await;
     let ended = EndTurnRequest {
-        request_id: fresh_id(),
-        session_token: first.session_token.clone(),
-        turn_id,
-        outcome: TurnOutcome::Failed.into(),
         error: marked.clone(),
         output_tail: marked.clone(),
         model: one_line.clone(),
         tool_uses: vec![ToolUse { name: one_line.chars().take(100).collect(), count: 1 }],
-        ..EndTurnRequest::default()
+        ..request::end_turn(&first.session_token, turn_id, TurnOutcome::Failed)
     };
-    did(&bob, "TurnService/EndTurn", &ended).await;
+    did(&bob, &ended).await;
 
     let (mail, asked, dead, turn) =
         (mail.to_string(), asked.to_string(), dead.to_string(), turn_id.to_string());

@@ -5,7 +5,7 @@ use hive_core::agent::TOOL_GROUPS;
 use hive_core::reason::Reason;
 use hive_proto::status;
 use hive_proto::v1::*;
-use hive_tests::rig::{Rig, Watch, fresh_id};
+use hive_tests::rig::{Rig, Watch, fresh_id, request};
 use prost::Message;
 use rustix::process::Signal;
 use tonic::Status;
@@ -14,18 +14,12 @@ use tonic_types::StatusExt as _;
 
 use crate::authority_table::{Row, TABLE};
 use crate::calls::{
-    answer, ask, asked, call, done, loose_ends, names, refused, remind, reminded, send, set_policy,
+    answer, ask, asked, call, did, done, loose_ends, names, refused, remind, reminded, send,
+    set_policy,
 };
 use crate::expected::group_of;
 use crate::rows;
 use crate::scene::{Scene, Things};
-
-const SEND: &str = "MessageService/SendMessage";
-const ASK: &str = "QuestionService/AskQuestion";
-const ANSWER: &str = "QuestionService/AnswerQuestion";
-const REMIND: &str = "ReminderService/CreateReminder";
-const LOOSE_ENDS: &str = "LooseEndService/ListLooseEnds";
-const SET_POLICY: &str = "AdminService/SetPolicy";
 
 /// A hive, its operator, and the operator's watch.
 struct Stage {
@@ -47,8 +41,7 @@ impl Stage {
     }
 
     async fn policy(&self, name: &str, fields: &[&str], policy: Policy) -> Policy {
-        let set: SetPolicyResponse =
-            done(&self.operator, SET_POLICY, &set_policy(name, fields, policy)).await;
+        let set: SetPolicyResponse = done(&self.operator, &set_policy(name, fields, policy)).await;
         set.agent.and_then(|agent| agent.policy).expect("a policy")
     }
 
@@ -57,13 +50,12 @@ impl Stage {
     async fn refused(
         &mut self,
         agent: &str,
-        rpc: &str,
         request: &impl Message,
         reason: Reason,
         words: &str,
     ) -> Status {
         let (channel, before) = (self.agent(agent).await, self.rig.on_disk());
-        let refusal = refused(&channel, rpc, request, reason).await;
+        let refusal = refused(&channel, request, reason).await;
         assert!(refusal.message().contains(words), "`{words}` is not in `{}`", refusal.message());
         let event = self.watch.kind(agent, EventKind::Refused).await;
         assert!(
@@ -78,7 +70,7 @@ impl Stage {
             logged
                 .is_some_and(|row| row.contains(&format!("sequence=Integer({});", event.sequence)))
         );
-        assert_eq!(hive_tests::rig::on_disk::changes(&before, &after), [""; 0], "{rpc}");
+        assert_eq!(hive_tests::rig::on_disk::changes(&before, &after), [""; 0]);
         refusal
     }
 }
@@ -91,7 +83,7 @@ async fn without_a_tool_group_its_calls_are_refused_and_no_others() {
         for name in ["bob", "cyd", "dan"] {
             let policy = Policy { tool_groups: names(&rest), ..Policy::default() };
             let request = set_policy(name, &["tool_groups"], policy);
-            let _: SetPolicyResponse = done(&scene.channel("operator"), SET_POLICY, &request).await;
+            did(&scene.channel("operator"), &request).await;
         }
         let mut watch = scene.rig.watch_from_now().await;
         let on_agents = TABLE.iter().filter(|row| row.agent);
@@ -125,23 +117,9 @@ async fn without_a_tool_group_its_calls_are_refused_and_no_others() {
                 );
             }
         }
-        for (rpc, request) in [
-            ("TopologyService/GetSelf", GetSelfRequest {}.encode_to_vec()),
-            (
-                "TopologyService/GetAgent",
-                GetAgentRequest { name: "cyd".to_owned() }.encode_to_vec(),
-            ),
-        ] {
-            let path = format!("/hive.v1.{rpc}");
-            let own = hive_tests::rig::raw::call(
-                &scene.channel("cyd"),
-                &path,
-                tonic::metadata::MetadataMap::new(),
-                request,
-            )
-            .await;
-            drop(own.unwrap_or_else(|refusal| panic!("{rpc} without {group}: {refusal:?}")));
-        }
+        let cyd = scene.channel("cyd");
+        did(&cyd, &GetSelfRequest {}).await;
+        did(&cyd, &GetAgentRequest { name: "cyd".to_owned() }).await;
     }
 }
 
@@ -153,26 +131,26 @@ async fn mail_and_questions_go_to_allowed_recipients_and_the_parent_only() {
     let (ada, root, cyd) =
         (stage.agent("ada").await, stage.agent("root").await, stage.agent("cyd").await);
     for to in ["bob", "boss", "<parent>"] {
-        let _: SendMessageResponse = done(&ada, SEND, &send(to, "hello")).await;
+        did(&ada, &send(to, "hello")).await;
         asked(&ada, to, "well?").await;
     }
     // The parent of a root is the operator.
     for to in ["bob", "operator", "<parent>"] {
-        let _: SendMessageResponse = done(&root, SEND, &send(to, "hello")).await;
+        did(&root, &send(to, "hello")).await;
         asked(&root, to, "well?").await;
     }
     let denied = Reason::RecipientNotAllowed;
     for to in ["cyd", "operator", "ada"] {
         let words = format!("`{to}`; allowed are: bob, <parent>");
-        stage.refused("ada", SEND, &send(to, "hello"), denied, &words).await;
-        stage.refused("ada", ASK, &ask(to, "well?"), denied, &words).await;
+        stage.refused("ada", &send(to, "hello"), denied, &words).await;
+        stage.refused("ada", &ask(to, "well?"), denied, &words).await;
     }
-    stage.refused("root", SEND, &send("cyd", "hello"), denied, "allowed are: bob, operator").await;
+    stage.refused("root", &send("cyd", "hello"), denied, "allowed are: bob, operator").await;
     // No list of recipients contains everyone.
-    stage.refused("ada", SEND, &send("*", "hello"), denied, "`*`").await;
+    stage.refused("ada", &send("*", "hello"), denied, "`*`").await;
     // The target of a question may answer, whichever agent asked.
     let question = asked(&cyd, "ada", "may you?").await;
-    let _: AnswerQuestionResponse = done(&ada, ANSWER, &answer(question, "this I may")).await;
+    did(&ada, &answer(question, "this I may")).await;
     // None of it reached any recipient.
     for name in ["cyd", "operator"] {
         let mut mail = stage.rig.operator().await.deliveries(name, &[]).await;
@@ -194,7 +172,7 @@ async fn open_items_are_listed_for_the_parent_and_for_granted_agents() {
         own.push(reminded(channel, "one of mine").await);
     }
     let list = async |channel: &Channel, agent: &str| -> Vec<u64> {
-        let listed: ListLooseEndsResponse = done(channel, LOOSE_ENDS, &loose_ends(agent)).await;
+        let listed: ListLooseEndsResponse = done(channel, &loose_ends(agent)).await;
         listed.loose_ends.into_iter().map(|loose_end| loose_end.id).collect()
     };
     assert_eq!(list(&ada, "").await, [own[0]]);
@@ -204,7 +182,7 @@ async fn open_items_are_listed_for_the_parent_and_for_granted_agents() {
         let words = format!(
             "`{whose}` is not your direct child; for others you need the capability `query_agent_state`"
         );
-        stage.refused(who, LOOSE_ENDS, &loose_ends(whose), Reason::NotYourChild, &words).await;
+        stage.refused(who, &loose_ends(whose), Reason::NotYourChild, &words).await;
     }
     let granted = Policy { capabilities: names(&["query_agent_state"]), ..Policy::default() };
     stage.policy("cyd", &["capabilities"], granted).await;
@@ -215,11 +193,11 @@ async fn open_items_are_listed_for_the_parent_and_for_granted_agents() {
         kind: LooseEndKind::Reminder.into(),
         id: own[0],
     };
-    refused(&cyd, "LooseEndService/CancelLooseEnd", &close, Reason::ReminderNotFound).await;
+    refused(&cyd, &close, Reason::ReminderNotFound).await;
     // The operator's open questions are shown to no agent.
-    refused(&cyd, LOOSE_ENDS, &loose_ends("operator"), Reason::AgentNotFound).await;
+    refused(&cyd, &loose_ends("operator"), Reason::AgentNotFound).await;
     stage.policy("cyd", &["capabilities"], Policy::default()).await;
-    stage.refused("cyd", LOOSE_ENDS, &loose_ends("bob"), Reason::NotYourChild, "`bob`").await;
+    stage.refused("cyd", &loose_ends("bob"), Reason::NotYourChild, "`bob`").await;
     assert_eq!(list(&stage.operator, "").await, own, "the operator sees every agent's");
 }
 
@@ -228,15 +206,9 @@ async fn the_rate_binds_messages_questions_reminders_and_wakes_together() {
     let config = "[agents.ada]\nlimits.sends_per_minute_max = 1\n[agents.bob]\n[agents.cyd]\nlimits.sends_per_minute_max = 1\n";
     let mut stage = Stage::set(config).await;
     let (ada, bob) = (stage.agent("ada").await, stage.agent("bob").await);
-    let _: SendMessageResponse = done(&ada, SEND, &send("bob", "the one of this minute")).await;
+    did(&ada, &send("bob", "the one of this minute")).await;
     let refusal = stage
-        .refused(
-            "ada",
-            SEND,
-            &send("bob", "too much"),
-            Reason::RateLimited,
-            "at most 1 message a minute",
-        )
+        .refused("ada", &send("bob", "too much"), Reason::RateLimited, "at most 1 message a minute")
         .await;
     let wait = |refusal: &Status| {
         refusal
@@ -249,32 +221,21 @@ async fn the_rate_binds_messages_questions_reminders_and_wakes_together() {
     // A fleet at its limit must not fill the log: one refusal per minute is kept.
     let before = stage.rig.on_disk();
     for refusal in [
-        refused(&ada, ASK, &ask("bob", "too much?"), Reason::RateLimited).await,
-        refused(&ada, REMIND, &remind("too much"), Reason::RateLimited).await,
+        refused(&ada, &ask("bob", "too much?"), Reason::RateLimited).await,
+        refused(&ada, &remind("too much"), Reason::RateLimited).await,
     ] {
         assert!((1..=60).contains(&wait(&refusal)), "{refusal:?}");
     }
     stage.rig.unchanged(&before, "a further refusal");
     // A co-process's message counts as its agent's.
-    let wake = || {
-        let (label, body) = ("ci".to_owned(), "built".to_owned());
-        WakeRequest { request_id: fresh_id(), label, body, ..WakeRequest::default() }
-    };
+    let wake = || request::wake("ci", "built");
     let cyd = stage.agent("cyd").await;
-    let _: WakeResponse = done(&cyd, "WakeService/Wake", &wake()).await;
-    let refusal = stage
-        .refused(
-            "cyd",
-            "WakeService/Wake",
-            &wake(),
-            Reason::RateLimited,
-            "at most 1 message a minute",
-        )
-        .await;
+    did(&cyd, &wake()).await;
+    let refusal =
+        stage.refused("cyd", &wake(), Reason::RateLimited, "at most 1 message a minute").await;
     assert!((1..=60).contains(&wait(&refusal)), "{refusal:?}");
     for number in 0..20 {
-        let _: SendMessageResponse =
-            done(&bob, SEND, &send("ada", format!("number {number}, others go on"))).await;
+        did(&bob, &send("ada", format!("number {number}, others go on"))).await;
     }
 }
 
@@ -301,51 +262,37 @@ async fn stored_bytes_questions_and_reminders_are_bound_for_each_agent() {
         stage.agent("dan").await,
     );
 
-    let first: SendMessageResponse = done(&ada, SEND, &send("dan", "ten bytes!")).await;
-    let refusal =
-        stage.refused("ada", SEND, &send("dan", "!"), Reason::StorageFull, "10 bytes").await;
+    let first: SendMessageResponse = done(&ada, &send("dan", "ten bytes!")).await;
+    let refusal = stage.refused("ada", &send("dan", "!"), Reason::StorageFull, "10 bytes").await;
     assert!(
         refusal.get_details_retry_info().is_some_and(|info| info.retry_delay.is_some()),
         "{refusal:?}"
     );
     let key = Some(DeliveryKey { agent: "dan".to_owned(), message_id: first.message_id });
     let drop_it = DropDeliveryRequest { request_id: fresh_id(), key };
-    let _: DropDeliveryResponse =
-        done(&stage.operator, "AdminService/DropDelivery", &drop_it).await;
-    let _: SendMessageResponse = done(&ada, SEND, &send("dan", "room again")).await;
+    did(&stage.operator, &drop_it).await;
+    did(&ada, &send("dan", "room again")).await;
 
     let question = asked(&bob, "dan", "one?").await;
     let refusal = stage
-        .refused(
-            "bob",
-            ASK,
-            &ask("dan", "two?"),
-            Reason::QuestionLimit,
-            "1 open question; at most 1",
-        )
+        .refused("bob", &ask("dan", "two?"), Reason::QuestionLimit, "1 open question; at most 1")
         .await;
     assert!(refusal.get_details_retry_info().is_none(), "time alone does not help: {refusal:?}");
-    let _: AnswerQuestionResponse = done(&dan, ANSWER, &answer(question, "yes")).await;
+    did(&dan, &answer(question, "yes")).await;
     asked(&bob, "dan", "two?").await;
 
     let reminder = reminded(&cyd, "one").await;
     let refusal = stage
-        .refused(
-            "cyd",
-            REMIND,
-            &remind("two"),
-            Reason::ReminderLimit,
-            "1 pending reminder; at most 1",
-        )
+        .refused("cyd", &remind("two"), Reason::ReminderLimit, "1 pending reminder; at most 1")
         .await;
     assert!(refusal.get_details_retry_info().is_none(), "{refusal:?}");
     let cancel = CancelReminderRequest { request_id: fresh_id(), reminder_id: reminder };
-    let _: CancelReminderResponse = done(&cyd, "ReminderService/CancelReminder", &cancel).await;
+    did(&cyd, &cancel).await;
     reminded(&cyd, "two").await;
 
     // The limit applies to no other agent.
     for number in 0..3 {
-        let _: SendMessageResponse = done(&dan, SEND, &send("ada", "more than ten bytes")).await;
+        did(&dan, &send("ada", "more than ten bytes")).await;
         asked(&dan, "bob", &format!("number {number}?")).await;
         reminded(&dan, &format!("number {number}")).await;
     }
@@ -358,12 +305,11 @@ async fn the_variable_for_pending_reminders_limits_every_agent() {
     command.env("HIVE_REMIND_MAX_PENDING_PER_AGENT", "2");
     rig.start_broker_by(command).await;
     let ada = rig.agent("ada").await.channel();
-    let told: GetServerInfoResponse =
-        done(&ada, "ServerInfoService/GetServerInfo", &GetServerInfoRequest {}).await;
+    let told: GetServerInfoResponse = done(&ada, &GetServerInfoRequest {}).await;
     assert_eq!(told.limits.expect("bounds").reminders_pending_max, 2);
     reminded(&ada, "one").await;
     reminded(&ada, "two").await;
-    refused(&ada, REMIND, &remind("three"), Reason::ReminderLimit).await;
+    refused(&ada, &remind("three"), Reason::ReminderLimit).await;
 }
 
 #[tokio::test]
@@ -379,12 +325,10 @@ async fn a_policy_is_changed_field_by_field_and_holds_from_the_next_call_on() {
         questions_open_max: Some(3),
         reminders_pending_max: Some(4),
     };
-    let _: SendMessageResponse = done(&ada, SEND, &send("cyd", "while I may")).await;
+    did(&ada, &send("cyd", "while I may")).await;
     assert_eq!(stage.policy("ada", &[], full.clone()).await, full, "without a mask all of it");
-    stage.refused("ada", SEND, &send("cyd", "no more"), Reason::RecipientNotAllowed, "`cyd`").await;
-    stage
-        .refused("ada", REMIND, &remind("no more"), Reason::CapabilityMissing, "tool group `inbox`")
-        .await;
+    stage.refused("ada", &send("cyd", "no more"), Reason::RecipientNotAllowed, "`cyd`").await;
+    stage.refused("ada", &remind("no more"), Reason::CapabilityMissing, "tool group `inbox`").await;
 
     // Only the fields that the mask names, and to their defaults if unset.
     let other = Policy {
@@ -394,10 +338,8 @@ async fn a_policy_is_changed_field_by_field_and_holds_from_the_next_call_on() {
     };
     let wanted = Policy { allowed_recipients: names(&["cyd"]), ..full.clone() };
     assert_eq!(stage.policy("ada", &["allowed_recipients"], other).await, wanted);
-    let _: SendMessageResponse = done(&ada, SEND, &send("cyd", "again")).await;
-    stage
-        .refused("ada", SEND, &send("bob", "not to him"), Reason::RecipientNotAllowed, "`bob`")
-        .await;
+    did(&ada, &send("cyd", "again")).await;
+    stage.refused("ada", &send("bob", "not to him"), Reason::RecipientNotAllowed, "`bob`").await;
     let wanted = Policy { allowed_recipients: Vec::new(), questions_open_max: None, ..wanted };
     assert_eq!(
         stage.policy("ada", &["questions_open_max", "allowed_recipients"], Policy::default()).await,
@@ -417,9 +359,9 @@ async fn a_policy_is_changed_field_by_field_and_holds_from_the_next_call_on() {
         &["reminders_pending_max"],
         Policy { reminders_pending_max: Some(5), ..Policy::default() },
     );
-    let _: SetPolicyResponse = done(&stage.operator, SET_POLICY, &request).await;
+    did(&stage.operator, &request).await;
     let before = stage.rig.on_disk();
-    let again: SetPolicyResponse = done(&stage.operator, SET_POLICY, &request).await;
+    let again: SetPolicyResponse = done(&stage.operator, &request).await;
     assert_eq!(
         again.agent.and_then(|agent| agent.policy).and_then(|policy| policy.reminders_pending_max),
         Some(5)
@@ -461,15 +403,14 @@ async fn endless_refusals_do_not_fill_the_log() {
             .await;
     let ada = stage.agent("ada").await;
     for number in 0..200 {
-        let answer: Result<SendMessageResponse, Status> =
-            call(&ada, SEND, &send("cyd", format!("{number}"))).await;
+        let answer = call(&ada, &send("cyd", format!("{number}"))).await.map(drop);
         assert_eq!(
             answer.map_err(|refusal| status::reason(&refusal)),
             Err(Some(Reason::RecipientNotAllowed))
         );
     }
     let list = ListEventsRequest { page_size: 500, ..ListEventsRequest::default() };
-    let listed: ListEventsResponse = done(&stage.operator, "EventService/ListEvents", &list).await;
+    let listed: ListEventsResponse = done(&stage.operator, &list).await;
     let logged = listed.events.iter().filter(|event| event.kind() == EventKind::Refused).count();
     // 60 per minute, and those allowed again during the run.
     assert!((60..150).contains(&logged), "{logged}");

@@ -8,12 +8,7 @@ use hive_tests::rig::{Rig, fresh_id, soon};
 use tonic::Streaming;
 use tonic::transport::Channel;
 
-use crate::calls::{answer, asked, done, refused, reminded, withdraw};
-
-const ANSWER: &str = "QuestionService/AnswerQuestion";
-const CANCEL: &str = "QuestionService/CancelQuestion";
-const GET: &str = "QuestionService/GetQuestion";
-const CLOSE: &str = "LooseEndService/CancelLooseEnd";
+use crate::calls::{answer, asked, did, done, refused, reminded, withdraw};
 
 async fn trio() -> (Rig, [Channel; 4]) {
     let mut rig = Rig::new("[agents.ada]\n[agents.bob]\n[agents.cyd]\n");
@@ -32,8 +27,7 @@ async fn list(channel: &Channel, asker: &str, target: &str) -> Vec<u64> {
         target: target.to_owned(),
         ..ListQuestionsRequest::default()
     };
-    let listed: ListQuestionsResponse =
-        done(channel, "QuestionService/ListQuestions", &which).await;
+    let listed: ListQuestionsResponse = done(channel, &which).await;
     listed.questions.into_iter().map(|question| question.id).collect()
 }
 
@@ -68,7 +62,7 @@ async fn only_the_target_and_the_operator_answer_and_only_the_asker_and_the_oper
     let id = asked(&ada, "bob", "which way?").await;
     let before = rig.on_disk();
     for (who, channel) in [("cyd", &cyd), ("ada", &ada)] {
-        let refusal = refused(channel, ANSWER, &answer(id, "left"), Reason::NotTheTarget).await;
+        let refusal = refused(channel, &answer(id, "left"), Reason::NotTheTarget).await;
         assert_eq!(
             refusal.message(),
             format!("question {id} was put to `bob`; only `bob` and the operator may answer it")
@@ -77,7 +71,7 @@ async fn only_the_target_and_the_operator_answer_and_only_the_asker_and_the_oper
         assert_eq!(event.detail, format!("answer: {}", refusal.message()));
     }
     for (who, channel) in [("cyd", &cyd), ("bob", &bob)] {
-        let refusal = refused(channel, CANCEL, &withdraw(id), Reason::NotYours).await;
+        let refusal = refused(channel, &withdraw(id), Reason::NotYours).await;
         assert_eq!(
             refusal.message(),
             format!(
@@ -88,11 +82,11 @@ async fn only_the_target_and_the_operator_answer_and_only_the_asker_and_the_oper
             events.kind(who, EventKind::Refused).await.detail,
             format!("cancel question: {}", refusal.message())
         );
-        refused(channel, CLOSE, &close(LooseEndKind::QuestionAsked, id), Reason::NotYours).await;
+        refused(channel, &close(LooseEndKind::QuestionAsked, id), Reason::NotYours).await;
         events.kind(who, EventKind::Refused).await;
     }
     // The kind of the loose end does not reveal its target either.
-    refused(&bob, CLOSE, &close(LooseEndKind::QuestionOwed, id), Reason::FieldInvalid).await;
+    refused(&bob, &close(LooseEndKind::QuestionOwed, id), Reason::FieldInvalid).await;
     let mut after = rig.on_disk();
     let logged = after["event"].len() - before["event"].len();
     assert_eq!(logged, 6);
@@ -103,16 +97,15 @@ async fn only_the_target_and_the_operator_answer_and_only_the_asker_and_the_oper
         [""; 0],
         "nothing but refusals was written"
     );
-    let told: GetQuestionResponse =
-        done(&operator, GET, &GetQuestionRequest { question_id: id }).await;
+    let told: GetQuestionResponse = done(&operator, &GetQuestionRequest { question_id: id }).await;
     assert_eq!(told.question.expect("it").state(), QuestionState::Open);
-    let answered: AnswerQuestionResponse = done(&bob, ANSWER, &answer(id, "right")).await;
+    let answered: AnswerQuestionResponse = done(&bob, &answer(id, "right")).await;
     assert_eq!(answered.question.expect("it").closed_by, "bob");
     // A late answer learns the outcome; a third agent learns no more than before.
-    let late = refused(&operator, ANSWER, &answer(id, "left"), Reason::QuestionClosed).await;
+    let late = refused(&operator, &answer(id, "left"), Reason::QuestionClosed).await;
     assert_eq!(late.message(), format!("question {id} has its outcome already: answered by bob"));
-    refused(&ada, CANCEL, &withdraw(id), Reason::QuestionClosed).await;
-    refused(&cyd, ANSWER, &answer(id, "left"), Reason::NotTheTarget).await;
+    refused(&ada, &withdraw(id), Reason::QuestionClosed).await;
+    refused(&cyd, &answer(id, "left"), Reason::NotTheTarget).await;
 }
 
 #[tokio::test]
@@ -121,14 +114,13 @@ async fn a_third_agent_cannot_learn_that_a_question_exists() {
     let early = asked(&ada, "bob", "between us two?").await;
     for id in [early, early + 1_000_000] {
         let refusal =
-            refused(&cyd, GET, &GetQuestionRequest { question_id: id }, Reason::QuestionNotFound)
-                .await;
+            refused(&cyd, &GetQuestionRequest { question_id: id }, Reason::QuestionNotFound).await;
         assert_eq!(
             refusal.message(),
             format!("there is no question {id} that you asked or were asked")
         );
         let watch = WatchQuestionsRequest { question_id: id, ..WatchQuestionsRequest::default() };
-        refused(&cyd, "QuestionService/WatchQuestions", &watch, Reason::QuestionNotFound).await;
+        refused(&cyd, &watch, Reason::QuestionNotFound).await;
     }
     for (asker, target) in [("", ""), ("ada", ""), ("", "bob"), ("ada", "bob")] {
         assert_eq!(list(&cyd, asker, target).await, [0; 0], "{asker} {target}");
@@ -158,7 +150,7 @@ async fn a_third_agent_cannot_learn_that_a_question_exists() {
     assert_eq!([next(&mut one).await, next(&mut one).await], [open(early), (0, None)]);
 
     let also = asked(&bob, "ada", "and this?").await;
-    let _: AnswerQuestionResponse = done(&bob, ANSWER, &answer(early, "yes")).await;
+    did(&bob, &answer(early, "yes")).await;
     let shared = asked(&ada, "cyd", "now you").await;
     // The first question that the third agent sees is its own.
     assert_eq!([next(&mut theirs).await, next(&mut all).await], [open(shared); 2]);
@@ -178,30 +170,27 @@ async fn a_reminder_is_its_agents_and_the_operators() {
     let mut events = rig.watch_from_now().await;
     let id = reminded(&ada, "only for me").await;
     let cancel = || CancelReminderRequest { request_id: fresh_id(), reminder_id: id };
-    refused(&bob, "ReminderService/CancelReminder", &cancel(), Reason::NotYours).await;
+    refused(&bob, &cancel(), Reason::NotYours).await;
     assert_eq!(
         events.kind("bob", EventKind::Refused).await.detail,
         "cancel reminder: that reminder belongs to another caller"
     );
     // Bob has no loose end of this kind and number.
-    refused(&bob, CLOSE, &close(LooseEndKind::Reminder, id), Reason::ReminderNotFound).await;
+    refused(&bob, &close(LooseEndKind::Reminder, id), Reason::ReminderNotFound).await;
     let of = |agent: &str| ListRemindersRequest {
         agent: agent.to_owned(),
         ..ListRemindersRequest::default()
     };
-    refused(&bob, "ReminderService/ListReminders", &of("ada"), Reason::NotYours).await;
+    refused(&bob, &of("ada"), Reason::NotYours).await;
     for (channel, whose, count) in
         [(&bob, "", 0), (&ada, "", 1), (&ada, "ada", 1), (&operator, "", 1), (&operator, "bob", 0)]
     {
-        let listed: ListRemindersResponse =
-            done(channel, "ReminderService/ListReminders", &of(whose)).await;
+        let listed: ListRemindersResponse = done(channel, &of(whose)).await;
         assert_eq!(listed.reminders.len(), count, "{whose}");
     }
-    let cancelled: CancelReminderResponse =
-        done(&operator, "ReminderService/CancelReminder", &cancel()).await;
+    let cancelled: CancelReminderResponse = done(&operator, &cancel()).await;
     assert_eq!(cancelled.reminder.expect("it").state(), ReminderState::Cancelled);
-    let again =
-        refused(&ada, "ReminderService/CancelReminder", &cancel(), Reason::WrongState).await;
+    let again = refused(&ada, &cancel(), Reason::WrongState).await;
     assert_eq!(again.message(), format!("reminder {id} is cancelled already"));
 }
 
@@ -216,8 +205,7 @@ async fn a_co_processs_publications_are_its_agents() {
         loose_ends,
     };
     let ends = async |channel: &Channel, agent: &str| -> Vec<(u64, String)> {
-        let listed: ListLooseEndsResponse =
-            done(channel, "LooseEndService/ListLooseEnds", &crate::calls::loose_ends(agent)).await;
+        let listed: ListLooseEndsResponse = done(channel, &crate::calls::loose_ends(agent)).await;
         assert!(
             listed
                 .loose_ends
@@ -226,18 +214,15 @@ async fn a_co_processs_publications_are_its_agents() {
         );
         listed.loose_ends.into_iter().map(|end| (end.id, end.text)).collect()
     };
-    let replace = "LooseEndService/ReplaceLooseEnds";
-    let _: ReplaceLooseEndsResponse =
-        done(&ada, replace, &publish(vec![entry("1", "ada's build")])).await;
+    did(&ada, &publish(vec![entry("1", "ada's build")])).await;
     // The same label of another agent is another set.
-    let _: ReplaceLooseEndsResponse =
-        done(&bob, replace, &publish(vec![entry("1", "bob's build")])).await;
+    did(&bob, &publish(vec![entry("1", "bob's build")])).await;
     let [(first, text)] = &ends(&ada, "").await[..] else { panic!("one") };
     assert_eq!(text, "ada's build");
     assert_eq!(ends(&operator, "bob").await.len(), 1);
-    let _: ReplaceLooseEndsResponse = done(&bob, replace, &publish(Vec::new())).await;
+    did(&bob, &publish(Vec::new())).await;
     assert_eq!((ends(&bob, "").await.len(), ends(&ada, "").await.len()), (0, 1));
     // Only the co-process closes its loose end, not its agent.
-    refused(&ada, CLOSE, &close(LooseEndKind::External, *first), Reason::FieldInvalid).await;
-    refused(&operator, replace, &publish(Vec::new()), Reason::NotAnAgent).await;
+    refused(&ada, &close(LooseEndKind::External, *first), Reason::FieldInvalid).await;
+    refused(&operator, &publish(Vec::new()), Reason::NotAnAgent).await;
 }

@@ -3,7 +3,7 @@
 use hive_proto::v1::ack_delivery_request::Target;
 use hive_proto::v1::command::Command as Order;
 use hive_proto::v1::*;
-use hive_tests::rig::{fresh_id, request, to};
+use hive_tests::rig::{fresh_id, request};
 use prost::Message as _;
 
 use crate::authority_table::{Proof, Row};
@@ -38,10 +38,7 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
         ("QuestionService" | "ReminderService" | "LooseEndService", method) => {
             open_things(method, things)
         }
-        ("InboxService", "ReceiveMessages") => {
-            ReceiveMessagesRequest { request_id, ..ReceiveMessagesRequest::default() }
-                .encode_to_vec()
-        }
+        ("InboxService", "ReceiveMessages") => request::receive().encode_to_vec(),
         ("InboxService", "AckDelivery") => {
             AckDeliveryRequest { request_id, target: Some(Target::LeaseToken(lease)) }
                 .encode_to_vec()
@@ -68,13 +65,10 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
             AckCommandRequest { session_token, command_id: command, error: String::new() }
                 .encode_to_vec()
         }
-        ("TurnService", "BeginTurn") => BeginTurnRequest {
-            request_id,
-            session_token,
-            process_token: process,
-            conversation: String::new(),
+        ("TurnService", "BeginTurn") => {
+            BeginTurnRequest { process_token: process, ..request::begin(&session_token) }
+                .encode_to_vec()
         }
-        .encode_to_vec(),
         ("TurnService", "OpenTurn") => {
             let kind = TurnKind::Continue.into();
             OpenTurnRequest {
@@ -94,15 +88,7 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
                 .encode_to_vec()
         }
         ("TurnService", "EndTurn") => {
-            let outcome = TurnOutcome::Ok.into();
-            EndTurnRequest {
-                request_id,
-                session_token,
-                turn_id: turn,
-                outcome,
-                ..EndTurnRequest::default()
-            }
-            .encode_to_vec()
+            request::end_turn(&session_token, turn, TurnOutcome::Ok).encode_to_vec()
         }
         ("TurnService", "ReportProblem") => {
             let (subject, text) = ("plugins".to_owned(), "one is not there".to_owned());
@@ -123,17 +109,7 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
         ("TurnHistoryService", "WatchTurn") => {
             WatchTurnRequest { turn_id: turn, after_sequence: 0, follow: false }.encode_to_vec()
         }
-        ("WakeService", "Wake") => {
-            let (label, body) = ("ci".to_owned(), "built".to_owned());
-            WakeRequest {
-                request_id,
-                label,
-                body,
-                coalescing_key: String::new(),
-                ..WakeRequest::default()
-            }
-            .encode_to_vec()
-        }
+        ("WakeService", "Wake") => request::wake("ci", "built").encode_to_vec(),
         ("TopologyService", "GetSelf") => GetSelfRequest {}.encode_to_vec(),
         ("TopologyService", "GetAgent") => GetAgentRequest { name: agent }.encode_to_vec(),
         ("TopologyService", "ListAgents") => ListAgentsRequest::default().encode_to_vec(),
@@ -163,17 +139,9 @@ fn open_things(method: &str, things: &Things) -> Vec<u8> {
     let Things { agent, owed, asked, loose_end, reminder, .. } = things.clone();
     let text = "which way?".to_owned();
     match method {
-        "AskQuestion" => {
-            AskQuestionRequest { request_id, to: to("dan"), text, ..AskQuestionRequest::default() }
-                .encode_to_vec()
-        }
-        "AnswerQuestion" => {
-            AnswerQuestionRequest { request_id, question_id: owed, choices: Vec::new(), text }
-                .encode_to_vec()
-        }
-        "CancelQuestion" => {
-            CancelQuestionRequest { request_id, question_id: asked }.encode_to_vec()
-        }
+        "AskQuestion" => request::ask("dan", &text).encode_to_vec(),
+        "AnswerQuestion" => request::answer(owed, &text).encode_to_vec(),
+        "CancelQuestion" => request::withdraw(asked).encode_to_vec(),
         "GetQuestion" => GetQuestionRequest { question_id: owed }.encode_to_vec(),
         "ListQuestions" => {
             ListQuestionsRequest { target: agent, ..ListQuestionsRequest::default() }
@@ -222,15 +190,8 @@ fn admin(
 ) -> Vec<u8> {
     let request_id = fresh_id();
     match method {
-        "CreateAgent" => CreateAgentRequest {
-            request_id,
-            name: "eve".to_owned(),
-            ..CreateAgentRequest::default()
-        }
-        .encode_to_vec(),
-        "RemoveAgent" => {
-            RemoveAgentRequest { request_id, name: agent, purge: false }.encode_to_vec()
-        }
+        "CreateAgent" => request::create_agent("eve").encode_to_vec(),
+        "RemoveAgent" => request::remove_agent(&agent).encode_to_vec(),
         "StopAgent" => StopAgentRequest { request_id, name: agent }.encode_to_vec(),
         "StartAgent" => StartAgentRequest { request_id, name: agent }.encode_to_vec(),
         "ListPurges" => ListPurgesRequest {}.encode_to_vec(),
@@ -250,11 +211,7 @@ fn admin(
         "DropDelivery" => DropDeliveryRequest { request_id, key: key(held) }.encode_to_vec(),
         "ReleaseDelivery" => ReleaseDeliveryRequest { request_id, key: key(held) }.encode_to_vec(),
         "SendCommand" => {
-            let order = Command {
-                command: Some(Order::RestartHarness(RestartHarness {})),
-                ..Command::default()
-            };
-            SendCommandRequest { request_id, agent, command: Some(order) }.encode_to_vec()
+            request::order(&agent, Order::RestartHarness(RestartHarness {})).encode_to_vec()
         }
         "Login" => {
             let start = LoginStart { agent, terminal: None };

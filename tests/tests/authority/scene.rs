@@ -6,27 +6,24 @@
 use std::collections::BTreeMap;
 
 use hive_proto::PROCESS_TOKEN_KEY;
-use hive_proto::v1::admin_service_client::AdminServiceClient;
 use hive_proto::v1::attach_response::Step;
 use hive_proto::v1::command::Command as Order;
-use hive_proto::v1::create_reminder_request::Due;
-use hive_proto::v1::inbox_service_client::InboxServiceClient;
-use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
 use hive_proto::v1::{
-    AskQuestionRequest, AskQuestionResponse, AttachRequest, AttachResponse, BeginTurnRequest,
-    Command, CreateReminderRequest, CreateReminderResponse, EndTurnRequest, EventKind,
-    NackDeliveryRequest, ReceiveMessagesRequest, SendCommandRequest, StartNewSession, TurnOutcome,
+    AskQuestionResponse, AttachRequest, AttachResponse, BeginTurnRequest, BeginTurnResponse,
+    CreateReminderResponse, EventKind, NackDeliveryRequest, ReceiveMessagesResponse,
+    SendCommandResponse, StartNewSession, TurnOutcome,
 };
 use hive_tests::rig::on_disk::{Tables, changes};
 use hive_tests::rig::raw::{self, Answer};
-use hive_tests::rig::{Client, Rig, fresh_id, process_token, soon, to};
+use hive_tests::rig::{Client, Rig, fresh_id, process_token, request, soon};
 use prost::Message as _;
 use tonic::metadata::MetadataMap;
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
 use crate::authority_table::{Row, TABLE};
+use crate::calls::{asked, did, done, remind};
 use crate::{requests, search};
 
 /// The objects of one agent. A missing number is 0 and a missing text empty.
@@ -95,31 +92,14 @@ impl Scene {
         let session = self.attach("bob", AttachRequest::default()).await;
         let held = operator.send("bob", SECRET).await;
         let (cancelled, _) = self.begin("bob", &session).await;
-        let end = EndTurnRequest {
-            request_id: fresh_id(),
-            session_token: session.clone(),
-            turn_id: cancelled,
-            outcome: TurnOutcome::Cancelled.into(),
-            ..EndTurnRequest::default()
-        };
-        self.turns("bob").end_turn(end).await.expect("the turn is ended");
+        let end = request::end_turn(&session, cancelled, TurnOutcome::Cancelled);
+        did(&self.channel("bob"), &end).await;
         operator.send("bob", SECRET).await;
         let (turn, process) = self.begin("bob", &session).await;
         let message = operator.send("bob", SECRET).await;
-        let order = Command {
-            command: Some(Order::StartNewSession(StartNewSession {})),
-            ..Command::default()
-        };
-        let send = SendCommandRequest {
-            request_id: fresh_id(),
-            agent: "bob".to_owned(),
-            command: Some(order),
-        };
-        let told = AdminServiceClient::new(self.channel("operator"))
-            .send_command(send)
-            .await
-            .expect("the command is taken");
-        let command = told.into_inner().command_id;
+        let order = request::order("bob", Order::StartNewSession(StartNewSession {}));
+        let ordered: SendCommandResponse = done(&self.channel("operator"), &order).await;
+        let command = ordered.command_id;
         let things = Things {
             agent: "bob".to_owned(),
             message,
@@ -142,10 +122,7 @@ impl Scene {
             permanent: true,
             ..NackDeliveryRequest::default()
         };
-        InboxServiceClient::new(self.channel("cyd"))
-            .nack_delivery(nack)
-            .await
-            .expect("it is given up");
+        did(&self.channel("cyd"), &nack).await;
         operator.send("cyd", SECRET).await;
         let (message, lease) = self.lease("cyd").await;
         self.with_open_things(Things {
@@ -160,32 +137,20 @@ impl Scene {
 
     /// Returns the same agent with questions and a reminder that only it and the operator know.
     async fn with_open_things(&self, things: Things) -> Things {
-        let ask = |to| AskQuestionRequest {
-            request_id: fresh_id(),
-            to,
-            text: SECRET.to_owned(),
-            ..AskQuestionRequest::default()
-        };
         let by_owner = |method, request| {
             let row = TABLE.iter().find(|row| row.method == method).expect("a row");
             send(self.channel(&things.agent), row, request, &things.process)
         };
-        let asked = |answer: Answer| {
-            answer.decode::<AskQuestionResponse>().question.expect("a question").id
+        let to_operator = async || {
+            let ask = request::ask("operator", SECRET).encode_to_vec();
+            let asked = by_owner("AskQuestion", ask).await.expect("asked");
+            asked.decode::<AskQuestionResponse>().question.expect("a question").id
         };
-        let to_operator = || by_owner("AskQuestion", ask(to("operator")).encode_to_vec());
-        let (first, second) =
-            (to_operator().await.expect("asked"), to_operator().await.expect("asked"));
-        let by_operator = QuestionServiceClient::new(self.channel("operator"))
-            .ask_question(ask(to(&things.agent)))
-            .await;
-        let due = Some(Due::Delay(prost_types::Duration { seconds: 3600, nanos: 0 }));
-        let remind = CreateReminderRequest { request_id: fresh_id(), body: SECRET.to_owned(), due };
-        let set = by_owner("CreateReminder", remind.encode_to_vec()).await.expect("it is set");
+        let set = by_owner("CreateReminder", remind(SECRET).encode_to_vec()).await.expect("set");
         Things {
-            owed: by_operator.expect("asked").into_inner().question.expect("a question").id,
-            asked: asked(first),
-            loose_end: asked(second),
+            owed: asked(&self.channel("operator"), &things.agent, SECRET).await,
+            asked: to_operator().await,
+            loose_end: to_operator().await,
             reminder: set.decode::<CreateReminderResponse>().reminder.expect("a reminder").id,
             ..things.clone()
         }
@@ -230,28 +195,15 @@ impl Scene {
     /// Begins a turn; returns its id and its process token.
     pub(crate) async fn begin(&self, agent: &str, session: &str) -> (u64, String) {
         let process = process_token();
-        let request = BeginTurnRequest {
-            request_id: fresh_id(),
-            session_token: session.to_owned(),
-            process_token: process.clone(),
-            ..BeginTurnRequest::default()
-        };
-        let begun = soon("a turn begins", self.turns(agent).begin_turn(request))
-            .await
-            .expect("a turn")
-            .into_inner();
+        let begin = BeginTurnRequest { process_token: process.clone(), ..request::begin(session) };
+        let begun: BeginTurnResponse = done(&self.channel(agent), &begin).await;
         (begun.turn.expect("a turn").id, process)
     }
 
     /// Leases a message as a consumer; returns its id and the lease token.
     pub(crate) async fn lease(&self, agent: &str) -> (u64, String) {
-        let request =
-            ReceiveMessagesRequest { request_id: fresh_id(), ..ReceiveMessagesRequest::default() };
-        let received = InboxServiceClient::new(self.channel(agent))
-            .receive_messages(request)
-            .await
-            .expect("mail")
-            .into_inner();
+        let received: ReceiveMessagesResponse =
+            done(&self.channel(agent), &request::receive()).await;
         let [leased] = &received.deliveries[..] else { panic!("{received:?}") };
         let message =
             leased.delivery.clone().and_then(|delivery| delivery.message).expect("a message");

@@ -5,12 +5,10 @@ use hive_core::reason::Reason;
 use hive_proto::status;
 use hive_proto::v1::search_hit::Hit;
 use hive_proto::v1::*;
-use hive_tests::rig::{Rig, fresh_id, soon};
+use hive_tests::rig::{Rig, request, soon};
 use tonic::transport::Channel;
 
-use crate::calls::{answer, asked, call, done, refused, send, set_policy};
-
-const SEARCH: &str = "MessageService/SearchMessages";
+use crate::calls::{answer, asked, call, did, done, refused, send, set_policy};
 
 /// The results: `m` or `q`, and the number.
 type Found = Vec<(char, u64)>;
@@ -32,7 +30,7 @@ fn ids(response: &SearchMessagesResponse) -> Found {
 }
 
 async fn search(channel: &Channel, words: &str, agent: &str) -> Found {
-    ids(&done(channel, SEARCH, &query(words, agent)).await)
+    ids(&done(channel, &query(words, agent)).await)
 }
 
 /// Waits until a search of the operator's has the right answer. Each further poll comes after a
@@ -40,8 +38,8 @@ async fn search(channel: &Channel, words: &str, agent: &str) -> Found {
 async fn finds(operator: &Channel, agent: &str, words: &str, is_right: impl Fn(&Found) -> bool) {
     soon("the index is where it should be", async {
         loop {
-            match call::<SearchMessagesResponse>(operator, SEARCH, &query(words, "")).await {
-                Ok(found) if is_right(&ids(&found)) => return,
+            match call(operator, &query(words, "")).await {
+                Ok(found) if is_right(&ids(&found.decode())) => return,
                 Ok(_) => {}
                 // The index is being built.
                 Err(refusal) => assert_eq!(
@@ -51,7 +49,7 @@ async fn finds(operator: &Channel, agent: &str, words: &str, is_right: impl Fn(&
                 ),
             }
             let nothing_new = set_policy(agent, &["capabilities"], Policy::default());
-            let _: SetPolicyResponse = done(operator, "AdminService/SetPolicy", &nothing_new).await;
+            did(operator, &nothing_new).await;
         }
     })
     .await;
@@ -84,9 +82,7 @@ async fn hive() -> (Rig, [Channel; 4]) {
 async fn agents_find_their_own_and_the_operator_everything() {
     let (rig, [ada, bob, cyd, operator]) = hive().await;
     let told = async |channel: &Channel, to: &str| -> u64 {
-        let sent: SendMessageResponse =
-            done(channel, "MessageService/SendMessage", &send(to, "Zebra crossings, überall."))
-                .await;
+        let sent: SendMessageResponse = done(channel, &send(to, "Zebra crossings, überall.")).await;
         sent.message_id
     };
     let to_bob = told(&ada, "bob").await;
@@ -96,8 +92,7 @@ async fn agents_find_their_own_and_the_operator_everything() {
     let question = asked(&bob, "cyd", "Is the zebra striped?").await;
     // The mail that carries a question is found as the question; the mail with its outcome is found
     // like any other.
-    let _: AnswerQuestionResponse =
-        done(&cyd, "QuestionService/AnswerQuestion", &answer(question, "Okapi.")).await;
+    did(&cyd, &answer(question, "Okapi.")).await;
     let outcome = rig
         .agent("bob")
         .await
@@ -106,15 +101,9 @@ async fn agents_find_their_own_and_the_operator_everything() {
         .into_iter()
         .rfind(|message| message.question_id == question);
     let outcome = outcome.expect("it was notified").id;
-    let wake = WakeRequest {
-        request_id: fresh_id(),
-        label: "zoo".to_owned(),
-        body: "A zebra ran away.".to_owned(),
-        ..WakeRequest::default()
-    };
-    let woken: WakeResponse = done(&cyd, "WakeService/Wake", &wake).await;
-    let last: SendMessageResponse =
-        done(&operator, "MessageService/SendMessage", &send("tick", "sentinel")).await;
+    let wake = request::wake("zoo", "A zebra ran away.");
+    let woken: WakeResponse = done(&cyd, &wake).await;
+    let last: SendMessageResponse = done(&operator, &send("tick", "sentinel")).await;
     indexed(&operator, "sentinel", last.message_id).await;
 
     let m = |id| ('m', id);
@@ -144,9 +133,9 @@ async fn agents_find_their_own_and_the_operator_everything() {
     for (channel, whose) in
         [(&ada, "bob"), (&ada, "operator"), (&cyd, "ada"), (&bob, "nobody-of-this-name")]
     {
-        refused(channel, SEARCH, &query("zebra", whose), Reason::NotYours).await;
+        refused(channel, &query("zebra", whose), Reason::NotYours).await;
     }
-    refused(&operator, SEARCH, &query("zebra", "adda"), Reason::AgentNotFound).await;
+    refused(&operator, &query("zebra", "adda"), Reason::AgentNotFound).await;
     rig.unchanged(&before, "a search");
 }
 
@@ -156,27 +145,22 @@ async fn pages_and_their_ends_reveal_nothing_about_other_agents() {
     let mut own = Vec::new();
     for number in 0..3 {
         let to_bob = send("bob", format!("needle {number}"));
-        let sent: SendMessageResponse = done(&ada, "MessageService/SendMessage", &to_bob).await;
+        let sent: SendMessageResponse = done(&ada, &to_bob).await;
         own.push(('m', sent.message_id));
         for _ in 0..4 {
-            let between: SendMessageResponse = done(
-                &cyd,
-                "MessageService/SendMessage",
-                &send("operator", format!("needle {number}")),
-            )
-            .await;
+            let between: SendMessageResponse =
+                done(&cyd, &send("operator", format!("needle {number}"))).await;
             assert!(between.message_id > sent.message_id);
         }
     }
     own.reverse();
-    let last: SendMessageResponse =
-        done(&operator, "MessageService/SendMessage", &send("tick", "sentinel")).await;
+    let last: SendMessageResponse = done(&operator, &send("tick", "sentinel")).await;
     indexed(&operator, "sentinel", last.message_id).await;
     for channel in [&ada, &bob] {
         let (mut found, mut page_token) = (Vec::new(), String::new());
         for left in (0..3).rev() {
             let request = SearchMessagesRequest { page_size: 1, page_token, ..query("needle", "") };
-            let page: SearchMessagesResponse = done(channel, SEARCH, &request).await;
+            let page: SearchMessagesResponse = done(channel, &request).await;
             assert_eq!(page.hits.len(), 1);
             found.extend(ids(&page));
             page_token = page.next_page_token;
@@ -186,8 +170,7 @@ async fn pages_and_their_ends_reveal_nothing_about_other_agents() {
     }
     // A token of another's page is a number, and returns only the caller's own messages.
     let page: SearchMessagesResponse =
-        done(&operator, SEARCH, &SearchMessagesRequest { page_size: 1, ..query("needle", "cyd") })
-            .await;
+        done(&operator, &SearchMessagesRequest { page_size: 1, ..query("needle", "cyd") }).await;
     let request = SearchMessagesRequest { page_token: page.next_page_token, ..query("needle", "") };
-    assert_eq!(ids(&done(&ada, SEARCH, &request).await), own);
+    assert_eq!(ids(&done(&ada, &request).await), own);
 }

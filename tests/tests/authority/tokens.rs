@@ -7,7 +7,7 @@ use hive_proto::v1::ack_delivery_request::Target;
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::{AckDeliveryRequest, AttachRequest, EventKind, ReceiveMessagesRequest};
 use hive_tests::rig::on_disk::changes;
-use hive_tests::rig::{fresh_id, raw, soon};
+use hive_tests::rig::{fresh_id, raw, request, soon};
 use tonic::Code;
 use tonic::metadata::{MetadataMap, MetadataValue};
 
@@ -250,11 +250,7 @@ async fn a_lease_is_its_holders_while_it_lasts() {
     let mut watch = scene.rig.watch().await;
     scene.rig.operator().await.send("cyd", "again").await;
     let lease_duration = Some(prost_types::Duration { seconds: 0, nanos: 1_000_000 });
-    let request = ReceiveMessagesRequest {
-        request_id: fresh_id(),
-        lease_duration,
-        ..ReceiveMessagesRequest::default()
-    };
+    let request = ReceiveMessagesRequest { lease_duration, ..request::receive() };
     let received = inbox.receive_messages(request).await.expect("mail").into_inner();
     let stale = Things { lease: received.deliveries[0].lease_token.clone(), ..scene.cyd.clone() };
     watch.kind("cyd", EventKind::DeliveryReturned).await;

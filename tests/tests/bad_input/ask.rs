@@ -1,52 +1,34 @@
-//! Requests that ought to be refused, and how they are.
+//! Requests that have to be refused, and how they are.
 
 use hive_core::reason::Reason;
-use hive_proto::status;
-use hive_tests::rig::raw;
-use hive_tests::rig::soon;
 use prost::Message;
-use tonic::metadata::MetadataMap;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
-/// Calls an RPC, named as `MessageService/SendMessage`, with these bytes.
-pub(crate) async fn call(
-    channel: &Channel,
-    rpc: &str,
-    request: Vec<u8>,
-) -> Result<raw::Answer, Status> {
-    let path = format!("/hive.v1.{rpc}");
-    soon(&format!("{rpc} answers"), raw::call(channel, &path, MetadataMap::new(), request)).await
-}
+pub(crate) use hive_tests::rig::call::{call, call_bytes, did, done};
 
 /// Asserts that a call is refused for this reason, with these words in it.
-pub(crate) async fn refused(
+pub(crate) async fn refused<R: Message>(
     channel: &Channel,
-    rpc: &str,
-    request: &impl Message,
+    request: &R,
     reason: Reason,
     words: &[&str],
 ) -> Status {
-    let refusal = call(channel, rpc, request.encode_to_vec()).await.map(drop).expect_err(rpc);
-    assert_eq!(status::reason(&refusal), Some(reason), "{rpc}: {refusal:?}");
-    assert_eq!(refusal.code(), status::code(reason), "{rpc}");
+    let refusal = hive_tests::rig::call::refused(channel, request, reason).await;
+    let (rpc, text) = (hive_tests::rig::call::path::<R>(), refusal.message());
     for word in words {
-        assert!(
-            refusal.message().contains(word),
-            "{rpc}: `{word}` is not in `{}`",
-            refusal.message()
-        );
+        assert!(text.contains(word), "{rpc}: `{word}` is not in `{text}`");
     }
     refusal
 }
 
 /// Asserts that a field is refused, and that the details name it.
-pub(crate) async fn bad_field(channel: &Channel, rpc: &str, request: &impl Message, field: &str) {
-    let refusal = refused(channel, rpc, request, Reason::FieldInvalid, &[]).await;
+pub(crate) async fn bad_field(channel: &Channel, request: &impl Message, field: &str) {
+    let refusal = refused(channel, request, Reason::FieldInvalid, &[]).await;
     let named = tonic_types::StatusExt::get_details_bad_request(&refusal)
         .expect("the field is named")
         .field_violations;
     let fields: Vec<&str> = named.iter().map(|violation| violation.field.as_str()).collect();
-    assert_eq!(fields, [field], "{rpc}: {refusal:?}");
+    assert_eq!(fields, [field], "{refusal:?}");
     assert_eq!(refusal.code(), Code::InvalidArgument);
 }

@@ -13,16 +13,7 @@ use prost::Message as _;
 use prost_types::{Duration, Timestamp};
 use tonic::transport::Channel;
 
-use crate::ask::{bad_field, call, refused};
-
-const ASK: &str = "QuestionService/AskQuestion";
-const ANSWER: &str = "QuestionService/AnswerQuestion";
-const CANCEL: &str = "QuestionService/CancelQuestion";
-const REMIND: &str = "ReminderService/CreateReminder";
-const UNREMIND: &str = "ReminderService/CancelReminder";
-const CLOSE: &str = "LooseEndService/CancelLooseEnd";
-const PUBLISH: &str = "LooseEndService/ReplaceLooseEnds";
-const SEARCH: &str = "MessageService/SearchMessages";
+use crate::ask::{bad_field, call_bytes, did, done, refused};
 
 /// Request ids that are none.
 fn bad_ids() -> [String; 3] {
@@ -61,23 +52,17 @@ fn due_time(seconds: i64, nanos: i32) -> Option<Due> {
 
 /// About what time the broker thinks it is, in seconds: it was just started.
 async fn now(operator: &Channel) -> i64 {
-    let status: GetBrokerStatusResponse =
-        call(operator, "AdminService/GetBrokerStatus", Vec::new())
-            .await
-            .expect("it answers")
-            .decode();
+    let status: GetBrokerStatusResponse = done(operator, &GetBrokerStatusRequest {}).await;
     status.start_time.expect("it was started").seconds
 }
 
 async fn asked(channel: &Channel, ask: AskQuestionRequest) -> u64 {
-    let asked: AskQuestionResponse =
-        call(channel, ASK, ask.encode_to_vec()).await.expect("it is asked").decode();
+    let asked: AskQuestionResponse = done(channel, &ask).await;
     asked.question.expect("a question").id
 }
 
 async fn reminded(channel: &Channel, remind: CreateReminderRequest) -> Reminder {
-    let set: CreateReminderResponse =
-        call(channel, REMIND, remind.encode_to_vec()).await.expect("it is set").decode();
+    let set: CreateReminderResponse = done(channel, &remind).await;
     set.reminder.expect("a reminder")
 }
 
@@ -86,35 +71,33 @@ async fn a_question_has_one_target_a_text_and_distinct_options() {
     let (rig, ada, operator) = hive().await;
     let before = rig.on_disk();
     for request_id in bad_ids() {
-        bad_field(&ada, ASK, &AskQuestionRequest { request_id, ..ask() }, "request_id").await;
+        bad_field(&ada, &AskQuestionRequest { request_id, ..ask() }, "request_id").await;
     }
     for (wrong, field) in
         [(None, "to"), (Some(Recipient { to: None }), "to"), (to("*"), "to"), (to("ada"), "to")]
     {
-        bad_field(&ada, ASK, &AskQuestionRequest { to: wrong, ..ask() }, field).await;
+        bad_field(&ada, &AskQuestionRequest { to: wrong, ..ask() }, field).await;
     }
     for wrong in ["", "Bob", "bob ", "../bob", "operator\n"] {
-        bad_field(&ada, ASK, &AskQuestionRequest { to: to(wrong), ..ask() }, "to.agent").await;
+        bad_field(&ada, &AskQuestionRequest { to: to(wrong), ..ask() }, "to.agent").await;
     }
     refused(
         &ada,
-        ASK,
         &AskQuestionRequest { to: to("bobb"), ..ask() },
         Reason::AgentNotFound,
         &["did you mean `bob`"],
     )
     .await;
     for wrong in ["operator", "<parent>", "*"] {
-        bad_field(&operator, ASK, &AskQuestionRequest { to: to(wrong), ..ask() }, "to").await;
+        bad_field(&operator, &AskQuestionRequest { to: to(wrong), ..ask() }, "to").await;
     }
     for text in ["", " ", "\n\t\r\n", "\u{2003}"] {
-        bad_field(&ada, ASK, &AskQuestionRequest { text: text.to_owned(), ..ask() }, "text").await;
+        bad_field(&ada, &AskQuestionRequest { text: text.to_owned(), ..ask() }, "text").await;
     }
     for text in ["x".repeat(8_193), "\u{1f41d}".repeat(2_049), "x".repeat(100_000)] {
         let bytes = text.len().to_string();
         refused(
             &ada,
-            ASK,
             &AskQuestionRequest { text, ..ask() },
             Reason::BodyTooLarge,
             &[&bytes, "8192"],
@@ -123,8 +106,7 @@ async fn a_question_has_one_target_a_text_and_distinct_options() {
     }
     // So long that it is not even read: told by its length.
     let long = AskQuestionRequest { text: "x".repeat(1 << 20), ..ask() };
-    refused(&ada, ASK, &long, Reason::BodyTooLarge, &[&long.encoded_len().to_string(), "8192"])
-        .await;
+    refused(&ada, &long, Reason::BodyTooLarge, &[&long.encoded_len().to_string(), "8192"]).await;
     let many: Vec<String> = (0..21).map(|number| number.to_string()).collect();
     let option = |option: &str| vec!["fine".to_owned(), option.to_owned()];
     for options in [
@@ -136,16 +118,15 @@ async fn a_question_has_one_target_a_text_and_distinct_options() {
         option(&"x".repeat(201)),
         option("fine"),
     ] {
-        bad_field(&ada, ASK, &AskQuestionRequest { options, ..ask() }, "options").await;
+        bad_field(&ada, &AskQuestionRequest { options, ..ask() }, "options").await;
     }
-    bad_field(&ada, ASK, &AskQuestionRequest { multi: true, ..ask() }, "multi").await;
+    bad_field(&ada, &AskQuestionRequest { multi: true, ..ask() }, "multi").await;
     let day = 24 * 3600;
     for (seconds, nanos) in
         [(0, 0), (0, 999_999_999), (-1, 0), (5, -1), (366 * day, 1), (i64::MAX, 0), (1, i32::MAX)]
     {
         bad_field(
             &ada,
-            ASK,
             &AskQuestionRequest { ttl: Some(Duration { seconds, nanos }), ..ask() },
             "ttl",
         )
@@ -167,7 +148,7 @@ async fn a_question_has_one_target_a_text_and_distinct_options() {
     let all =
         AnswerQuestionRequest { choices: options, ..request::answer(id, &"y".repeat(16_384)) };
     let bob = rig.agent("bob").await.channel();
-    drop(call(&bob, ANSWER, all.encode_to_vec()).await.expect("the longest answer"));
+    did(&bob, &all).await;
     let told = rig.agent("ada").await.deliveries("", &[]).await;
     let body = told
         .first()
@@ -193,18 +174,12 @@ async fn an_answer_names_a_question_and_chooses_an_offered_option() {
     for request_id in bad_ids() {
         bad_field(
             &bob,
-            ANSWER,
             &AnswerQuestionRequest { request_id: request_id.clone(), ..answer(one, &["red"], "") },
             "request_id",
         )
         .await;
-        bad_field(
-            &ada,
-            CANCEL,
-            &CancelQuestionRequest { request_id, question_id: one },
-            "request_id",
-        )
-        .await;
+        bad_field(&ada, &CancelQuestionRequest { request_id, question_id: one }, "request_id")
+            .await;
     }
     for channel in [&bob, &operator] {
         for (wrong, field) in [
@@ -220,46 +195,25 @@ async fn an_answer_names_a_question_and_chooses_an_offered_option() {
             (answer(free, &["red"], ""), "choices"),
             (answer(free, &[], ""), "text"),
         ] {
-            bad_field(channel, ANSWER, &wrong, field).await;
+            bad_field(channel, &wrong, field).await;
         }
         let long = answer(free, &[], &"x".repeat(16_385));
-        refused(channel, ANSWER, &long, Reason::BodyTooLarge, &["16385", "16384"]).await;
+        refused(channel, &long, Reason::BodyTooLarge, &["16385", "16384"]).await;
         for id in FAR_IDS {
-            refused(
-                channel,
-                ANSWER,
-                &answer(id, &[], "yes"),
-                Reason::QuestionNotFound,
-                &[&id.to_string()],
-            )
-            .await;
-            refused(channel, CANCEL, &cancel(id), Reason::QuestionNotFound, &[]).await;
-            let get = GetQuestionRequest { question_id: id };
-            refused(channel, "QuestionService/GetQuestion", &get, Reason::QuestionNotFound, &[])
+            refused(channel, &answer(id, &[], "yes"), Reason::QuestionNotFound, &[&id.to_string()])
                 .await;
+            refused(channel, &cancel(id), Reason::QuestionNotFound, &[]).await;
+            let get = GetQuestionRequest { question_id: id };
+            refused(channel, &get, Reason::QuestionNotFound, &[]).await;
             let watch =
                 WatchQuestionsRequest { question_id: id, ..WatchQuestionsRequest::default() };
-            refused(
-                channel,
-                "QuestionService/WatchQuestions",
-                &watch,
-                Reason::QuestionNotFound,
-                &[],
-            )
-            .await;
+            refused(channel, &watch, Reason::QuestionNotFound, &[]).await;
         }
-        bad_field(channel, CANCEL, &cancel(0), "question_id").await;
-        bad_field(
-            channel,
-            "QuestionService/GetQuestion",
-            &GetQuestionRequest { question_id: 0 },
-            "question_id",
-        )
-        .await;
+        bad_field(channel, &cancel(0), "question_id").await;
+        bad_field(channel, &GetQuestionRequest { question_id: 0 }, "question_id").await;
     }
     let terse = refused(
         &bob,
-        ANSWER,
         &answer(one, &["green"], ""),
         Reason::FieldInvalid,
         &["offered are: red, blue"],
@@ -270,20 +224,12 @@ async fn an_answer_names_a_question_and_chooses_an_offered_option() {
     // The id of a message is no question's, and the id of the question is no message's.
     let message =
         rig.agent("bob").await.deliveries("", &[]).await[0].message.clone().expect("a message");
-    refused(&bob, ANSWER, &answer(message.id, &[], "yes"), Reason::QuestionNotFound, &[]).await;
-    refused(
-        &bob,
-        "MessageService/GetMessage",
-        &GetMessageRequest { message_id: one },
-        Reason::MessageNotFound,
-        &[],
-    )
-    .await;
+    refused(&bob, &answer(message.id, &[], "yes"), Reason::QuestionNotFound, &[]).await;
+    refused(&bob, &GetMessageRequest { message_id: one }, Reason::MessageNotFound, &[]).await;
     rig.unchanged(&before, "an id of another kind");
     // Said twice is said once, and words beside the choice are fine.
     let doubled = answer(one, &["red", "red"], "no doubt");
-    let answered: AnswerQuestionResponse =
-        call(&bob, ANSWER, doubled.encode_to_vec()).await.expect("answered").decode();
+    let answered: AnswerQuestionResponse = done(&bob, &doubled).await;
     let kept = answered.question.and_then(|question| question.answer).expect("an answer");
     assert_eq!(kept, Answer { choices: vec!["red".to_owned()], text: "no doubt".to_owned() });
 }
@@ -298,33 +244,33 @@ async fn lists_and_watches_know_their_filters_and_pages() {
         for state in [0, 99, -1, i32::MAX] {
             let list =
                 ListQuestionsRequest { states: vec![1, state], ..ListQuestionsRequest::default() };
-            bad_field(channel, "QuestionService/ListQuestions", &list, "states").await;
+            bad_field(channel, &list, "states").await;
             let list =
                 ListRemindersRequest { states: vec![1, state], ..ListRemindersRequest::default() };
-            bad_field(channel, "ReminderService/ListReminders", &list, "states").await;
+            bad_field(channel, &list, "states").await;
         }
         for page_token in BAD_TOKENS.map(str::to_owned) {
             let list = ListQuestionsRequest {
                 page_token: page_token.clone(),
                 ..ListQuestionsRequest::default()
             };
-            bad_field(channel, "QuestionService/ListQuestions", &list, "page_token").await;
+            bad_field(channel, &list, "page_token").await;
             let list = ListRemindersRequest {
                 page_token: page_token.clone(),
                 ..ListRemindersRequest::default()
             };
-            bad_field(channel, "ReminderService/ListReminders", &list, "page_token").await;
+            bad_field(channel, &list, "page_token").await;
             let list = ListLooseEndsRequest {
                 page_token: page_token.clone(),
                 ..ListLooseEndsRequest::default()
             };
-            bad_field(channel, "LooseEndService/ListLooseEnds", &list, "page_token").await;
+            bad_field(channel, &list, "page_token").await;
             let search = SearchMessagesRequest {
                 page_token,
                 query: "well".to_owned(),
                 ..SearchMessagesRequest::default()
             };
-            bad_field(channel, SEARCH, &search, "page_token").await;
+            bad_field(channel, &search, "page_token").await;
         }
         // Places where nothing can be, and sizes beyond any bound.
         for (id, page_size) in FAR_IDS.into_iter().flat_map(|id| [(id, 0), (id, u32::MAX)]) {
@@ -334,42 +280,31 @@ async fn lists_and_watches_know_their_filters_and_pages() {
                 page_token: page_token.clone(),
                 ..ListQuestionsRequest::default()
             };
-            drop(
-                call(channel, "QuestionService/ListQuestions", list.encode_to_vec())
-                    .await
-                    .expect("a page"),
-            );
+            did(channel, &list).await;
             let list = ListRemindersRequest {
                 page_size,
                 page_token: page_token.clone(),
                 ..ListRemindersRequest::default()
             };
-            let page = call(channel, "ReminderService/ListReminders", list.encode_to_vec())
-                .await
-                .expect("a page");
-            assert_eq!(page.decode::<ListRemindersResponse>(), ListRemindersResponse::default());
+            let page: ListRemindersResponse = done(channel, &list).await;
+            assert_eq!(page, ListRemindersResponse::default());
             let list =
                 ListLooseEndsRequest { page_size, page_token, ..ListLooseEndsRequest::default() };
-            let page = call(channel, "LooseEndService/ListLooseEnds", list.encode_to_vec())
-                .await
-                .expect("a page");
-            assert_eq!(page.decode::<ListLooseEndsResponse>(), ListLooseEndsResponse::default());
+            let page: ListLooseEndsResponse = done(channel, &list).await;
+            assert_eq!(page, ListLooseEndsResponse::default());
         }
         for name in ["nobody", "Bob", "../ada", "a\0b"] {
             let list =
                 ListQuestionsRequest { asker: name.to_owned(), ..ListQuestionsRequest::default() };
-            refused(channel, "QuestionService/ListQuestions", &list, Reason::AgentNotFound, &[])
-                .await;
+            refused(channel, &list, Reason::AgentNotFound, &[]).await;
             let watch = WatchQuestionsRequest {
                 target: name.to_owned(),
                 ..WatchQuestionsRequest::default()
             };
-            refused(channel, "QuestionService/WatchQuestions", &watch, Reason::AgentNotFound, &[])
-                .await;
+            refused(channel, &watch, Reason::AgentNotFound, &[]).await;
             let list =
                 ListLooseEndsRequest { agent: name.to_owned(), ..ListLooseEndsRequest::default() };
-            refused(channel, "LooseEndService/ListLooseEnds", &list, Reason::AgentNotFound, &[])
-                .await;
+            refused(channel, &list, Reason::AgentNotFound, &[]).await;
             let reason = if std::ptr::eq(channel, &raw const operator) {
                 Reason::AgentNotFound
             } else {
@@ -377,14 +312,14 @@ async fn lists_and_watches_know_their_filters_and_pages() {
             };
             let list =
                 ListRemindersRequest { agent: name.to_owned(), ..ListRemindersRequest::default() };
-            refused(channel, "ReminderService/ListReminders", &list, reason, &[]).await;
+            refused(channel, &list, reason, &[]).await;
             let agent = name.to_owned();
             let search = SearchMessagesRequest {
                 agent,
                 query: "well".to_owned(),
                 ..SearchMessagesRequest::default()
             };
-            refused(channel, SEARCH, &search, reason, &[]).await;
+            refused(channel, &search, reason, &[]).await;
         }
         let words = "word ".repeat(17);
         for query in ["", " ", "*", "\"\"", "->", "a*", "\0", &"x".repeat(257), &words] {
@@ -392,7 +327,7 @@ async fn lists_and_watches_know_their_filters_and_pages() {
                 query: query.to_owned(),
                 ..SearchMessagesRequest::default()
             };
-            bad_field(channel, SEARCH, &search, "query").await;
+            bad_field(channel, &search, "query").await;
         }
     }
     rig.unchanged(&before, "a list");
@@ -405,30 +340,23 @@ async fn a_reminder_has_a_body_and_one_possible_time() {
     for request_id in bad_ids() {
         bad_field(
             &ada,
-            REMIND,
             &CreateReminderRequest { request_id, ..remind(delay(60, 0)) },
             "request_id",
         )
         .await;
     }
-    bad_field(
-        &ada,
-        REMIND,
-        &CreateReminderRequest { body: String::new(), ..remind(delay(60, 0)) },
-        "body",
-    )
-    .await;
+    bad_field(&ada, &CreateReminderRequest { body: String::new(), ..remind(delay(60, 0)) }, "body")
+        .await;
     let body = "x".repeat(32_769);
     let words = ["32769", "32768"];
     refused(
         &ada,
-        REMIND,
         &CreateReminderRequest { body, ..remind(delay(60, 0)) },
         Reason::BodyTooLarge,
         &words,
     )
     .await;
-    bad_field(&ada, REMIND, &remind(None), "due").await;
+    bad_field(&ada, &remind(None), "due").await;
     let most = 3_660 * 24 * 3600;
     for (seconds, nanos) in [
         (0, 0),
@@ -440,7 +368,7 @@ async fn a_reminder_has_a_body_and_one_possible_time() {
         (i64::MIN, 0),
         (1, i32::MAX),
     ] {
-        bad_field(&ada, REMIND, &remind(delay(seconds, nanos)), "delay").await;
+        bad_field(&ada, &remind(delay(seconds, nanos)), "delay").await;
     }
     let now = now(&operator).await;
     for (seconds, nanos) in [
@@ -454,18 +382,13 @@ async fn a_reminder_has_a_body_and_one_possible_time() {
         (now + 60, -1),
         (now + 60, 1_000_000_000),
     ] {
-        bad_field(&ada, REMIND, &remind(due_time(seconds, nanos)), "due_time").await;
+        bad_field(&ada, &remind(due_time(seconds, nanos)), "due_time").await;
     }
-    let past = refused(
-        &ada,
-        REMIND,
-        &remind(due_time(0, 0)),
-        Reason::FieldInvalid,
-        &["1970-01-01T00:00:00Z"],
-    )
-    .await;
+    let past =
+        refused(&ada, &remind(due_time(0, 0)), Reason::FieldInvalid, &["1970-01-01T00:00:00Z"])
+            .await;
     assert!(past.message().contains("it is 20"), "it says what time it is: {past:?}");
-    refused(&operator, REMIND, &remind(delay(60, 0)), Reason::NotAnAgent, &[]).await;
+    refused(&operator, &remind(delay(60, 0)), Reason::NotAnAgent, &[]).await;
 
     // Of a choice that is made twice on the wire the last one counts.
     let both = |first: Option<Due>, second: Option<Due>| {
@@ -476,7 +399,7 @@ async fn a_reminder_has_a_body_and_one_possible_time() {
     for (first, second, field) in
         [(delay(60, 0), due_time(1, 0), "due_time"), (due_time(now + 60, 0), delay(0, 5), "delay")]
     {
-        let refusal = call(&ada, REMIND, both(first, second))
+        let refusal = call_bytes::<CreateReminderRequest>(&ada, both(first, second))
             .await
             .map(drop)
             .expect_err("the last one is wrong");
@@ -505,7 +428,6 @@ async fn an_item_to_close_is_named_by_kind_and_number() {
     for request_id in bad_ids() {
         bad_field(
             &ada,
-            CLOSE,
             &CancelLooseEndRequest {
                 request_id: request_id.clone(),
                 ..close(asked_kind, question)
@@ -513,53 +435,40 @@ async fn an_item_to_close_is_named_by_kind_and_number() {
             "request_id",
         )
         .await;
-        bad_field(
-            &ada,
-            UNREMIND,
-            &CancelReminderRequest { request_id, reminder_id: reminder },
-            "request_id",
-        )
-        .await;
+        bad_field(&ada, &CancelReminderRequest { request_id, reminder_id: reminder }, "request_id")
+            .await;
     }
     for channel in [&ada, &operator] {
         for kind in [0, 99, -1, i32::MAX] {
-            bad_field(channel, CLOSE, &close(kind, question), "kind").await;
+            bad_field(channel, &close(kind, question), "kind").await;
         }
         for (kind, words) in [
             (LooseEndKind::QuestionOwed, "answer"),
             (LooseEndKind::DeadLetter, "redriven or dropped"),
             (LooseEndKind::External, "co-process"),
         ] {
-            bad_field(channel, CLOSE, &close(kind.into(), question), "kind").await;
-            refused(channel, CLOSE, &close(kind.into(), question), Reason::FieldInvalid, &[words])
-                .await;
+            bad_field(channel, &close(kind.into(), question), "kind").await;
+            refused(channel, &close(kind.into(), question), Reason::FieldInvalid, &[words]).await;
         }
-        bad_field(channel, CLOSE, &close(asked_kind, 0), "id").await;
-        bad_field(channel, UNREMIND, &unremind(0), "reminder_id").await;
+        bad_field(channel, &close(asked_kind, 0), "id").await;
+        bad_field(channel, &unremind(0), "reminder_id").await;
         for id in FAR_IDS {
-            refused(channel, CLOSE, &close(asked_kind, id), Reason::QuestionNotFound, &[]).await;
-            refused(channel, CLOSE, &close(reminder_kind, id), Reason::ReminderNotFound, &[]).await;
-            refused(channel, UNREMIND, &unremind(id), Reason::ReminderNotFound, &[]).await;
+            refused(channel, &close(asked_kind, id), Reason::QuestionNotFound, &[]).await;
+            refused(channel, &close(reminder_kind, id), Reason::ReminderNotFound, &[]).await;
+            refused(channel, &unremind(id), Reason::ReminderNotFound, &[]).await;
         }
         // The number of the one kind under the name of the other.
-        refused(channel, CLOSE, &close(asked_kind, reminder), Reason::QuestionNotFound, &[]).await;
-        refused(channel, CLOSE, &close(reminder_kind, question), Reason::ReminderNotFound, &[])
-            .await;
-        refused(channel, UNREMIND, &unremind(question), Reason::ReminderNotFound, &[]).await;
+        refused(channel, &close(asked_kind, reminder), Reason::QuestionNotFound, &[]).await;
+        refused(channel, &close(reminder_kind, question), Reason::ReminderNotFound, &[]).await;
+        refused(channel, &unremind(question), Reason::ReminderNotFound, &[]).await;
     }
     rig.unchanged(&before, "a loose end that is none");
-    drop(call(&ada, CLOSE, close(asked_kind, question).encode_to_vec()).await.expect("closed"));
-    drop(call(&ada, CLOSE, close(reminder_kind, reminder).encode_to_vec()).await.expect("closed"));
+    did(&ada, &close(asked_kind, question)).await;
+    did(&ada, &close(reminder_kind, reminder)).await;
     let before = rig.on_disk();
-    refused(
-        &ada,
-        CLOSE,
-        &close(asked_kind, question),
-        Reason::QuestionClosed,
-        &["cancelled by ada"],
-    )
-    .await;
-    refused(&ada, CLOSE, &close(reminder_kind, reminder), Reason::WrongState, &["cancelled"]).await;
+    refused(&ada, &close(asked_kind, question), Reason::QuestionClosed, &["cancelled by ada"])
+        .await;
+    refused(&ada, &close(reminder_kind, reminder), Reason::WrongState, &["cancelled"]).await;
     rig.unchanged(&before, "what was closed before");
 }
 
@@ -578,7 +487,6 @@ async fn a_published_set_has_a_label_and_entries_on_one_line() {
     for request_id in bad_ids() {
         bad_field(
             &ada,
-            PUBLISH,
             &ReplaceLooseEndsRequest { request_id, ..publish("ci", fine()) },
             "request_id",
         )
@@ -598,7 +506,7 @@ async fn a_published_set_has_a_label_and_entries_on_one_line() {
         "bob",
         &"c".repeat(64),
     ] {
-        bad_field(&ada, PUBLISH, &publish(label, fine()), "label").await;
+        bad_field(&ada, &publish(label, fine()), "label").await;
     }
     let many: Vec<PublishedLooseEnd> =
         (0..101).map(|number| entry(&number.to_string(), "x")).collect();
@@ -616,33 +524,22 @@ async fn a_published_set_has_a_label_and_entries_on_one_line() {
     .into_iter()
     .enumerate()
     {
-        let refusal =
-            refused(&ada, PUBLISH, &publish("ci", loose_ends), Reason::FieldInvalid, &[]).await;
+        let refusal = refused(&ada, &publish("ci", loose_ends), Reason::FieldInvalid, &[]).await;
         assert!(refusal.message().starts_with("loose_ends: "), "{place}: {refusal:?}");
     }
-    refused(&operator, PUBLISH, &publish("ci", fine()), Reason::NotAnAgent, &[]).await;
+    refused(&operator, &publish("ci", fine()), Reason::NotAnAgent, &[]).await;
     rig.unchanged(&before, "a set that cannot be published");
 
     let most: Vec<PublishedLooseEnd> =
         (0..100).map(|number| entry(&format!("{number:0>128}"), &"\u{e4}".repeat(500))).collect();
-    drop(call(&ada, PUBLISH, publish("ci", most).encode_to_vec()).await.expect("the largest set"));
+    did(&ada, &publish("ci", most)).await;
     for number in 1..16 {
-        drop(
-            call(&ada, PUBLISH, publish(&format!("ci.{number}"), fine()).encode_to_vec())
-                .await
-                .expect("published"),
-        );
+        did(&ada, &publish(&format!("ci.{number}"), fine())).await;
     }
     let before = rig.on_disk();
-    bad_field(&ada, PUBLISH, &publish("ci.16", fine()), "label").await;
+    bad_field(&ada, &publish("ci.16", fine()), "label").await;
     rig.unchanged(&before, "one label too many");
-    drop(
-        call(&ada, PUBLISH, publish("ci.16", Vec::new()).encode_to_vec())
-            .await
-            .expect("nothing is always fine"),
-    );
-    drop(call(&ada, PUBLISH, publish("ci.3", Vec::new()).encode_to_vec()).await.expect("cleared"));
-    drop(
-        call(&ada, PUBLISH, publish("ci.16", fine()).encode_to_vec()).await.expect("there is room"),
-    );
+    did(&ada, &publish("ci.16", Vec::new())).await;
+    did(&ada, &publish("ci.3", Vec::new())).await;
+    did(&ada, &publish("ci.16", fine())).await;
 }

@@ -2,12 +2,9 @@
 
 use hive_core::reason::Reason;
 use hive_proto::v1::*;
-use hive_tests::rig::{Rig, fresh_id};
-use prost::Message as _;
+use hive_tests::rig::{Rig, fresh_id, request};
 
-use crate::ask::{bad_field, call, refused};
-
-const SET: &str = "AdminService/SetPolicy";
+use crate::ask::{bad_field, did, done, refused};
 
 fn set(policy: Policy) -> SetPolicyRequest {
     SetPolicyRequest {
@@ -39,7 +36,6 @@ async fn a_policy_names_existing_agents_and_values() {
     for request_id in [String::new(), "x".repeat(129), "with\nline".to_owned()] {
         bad_field(
             &operator,
-            SET,
             &SetPolicyRequest { request_id, ..set(Policy::default()) },
             "request_id",
         )
@@ -48,21 +44,15 @@ async fn a_policy_names_existing_agents_and_values() {
     for name in ["", "Ada", "operator", "a\0da"] {
         bad_field(
             &operator,
-            SET,
             &SetPolicyRequest { name: name.to_owned(), ..set(Policy::default()) },
             "name",
         )
         .await;
     }
     let other = SetPolicyRequest { name: "adda".to_owned(), ..set(Policy::default()) };
-    refused(&operator, SET, &other, Reason::AgentNotFound, &["did you mean `ada`"]).await;
-    bad_field(
-        &operator,
-        SET,
-        &SetPolicyRequest { policy: None, ..set(Policy::default()) },
-        "policy",
-    )
-    .await;
+    refused(&operator, &other, Reason::AgentNotFound, &["did you mean `ada`"]).await;
+    bad_field(&operator, &SetPolicyRequest { policy: None, ..set(Policy::default()) }, "policy")
+        .await;
     for path in [
         "",
         "tool_group",
@@ -73,11 +63,10 @@ async fn a_policy_names_existing_agents_and_values() {
         "tool_groups ",
         "name",
     ] {
-        bad_field(&operator, SET, &masked(&["capabilities", path]), "update_mask").await;
+        bad_field(&operator, &masked(&["capabilities", path]), "update_mask").await;
     }
     refused(
         &operator,
-        SET,
         &masked(&["rate"]),
         Reason::FieldInvalid,
         &["`rate`", "sends_per_minute_max"],
@@ -87,16 +76,16 @@ async fn a_policy_names_existing_agents_and_values() {
         [("mesaging", "did you mean `messaging`"), ("everything", "there are"), ("", "there are")]
     {
         let policy = Policy { tool_groups: names(&["meta", group]), ..Policy::default() };
-        bad_field(&operator, SET, &set(policy.clone()), "policy.tool_groups").await;
-        refused(&operator, SET, &set(policy), Reason::FieldInvalid, &[words]).await;
+        bad_field(&operator, &set(policy.clone()), "policy.tool_groups").await;
+        refused(&operator, &set(policy), Reason::FieldInvalid, &[words]).await;
     }
     for capability in ["query_agent_sate", "root", ""] {
         let policy = Policy { capabilities: names(&[capability]), ..Policy::default() };
-        bad_field(&operator, SET, &set(policy), "policy.capabilities").await;
+        bad_field(&operator, &set(policy), "policy.capabilities").await;
     }
     for recipient in ["Bob", "", "*", "<parent>", "bob\n"] {
         let policy = Policy { allowed_recipients: names(&["bob", recipient]), ..Policy::default() };
-        bad_field(&operator, SET, &set(policy), "policy.allowed_recipients").await;
+        bad_field(&operator, &set(policy), "policy.allowed_recipients").await;
     }
     for (policy, field) in [
         (
@@ -113,15 +102,10 @@ async fn a_policy_names_existing_agents_and_values() {
             "policy.reminders_pending_max",
         ),
     ] {
-        bad_field(&operator, SET, &set(policy.clone()), field).await;
+        bad_field(&operator, &set(policy.clone()), field).await;
         // The same for an agent that is made with it.
-        let create = CreateAgentRequest {
-            request_id: fresh_id(),
-            name: "eve".to_owned(),
-            policy: Some(policy),
-            ..CreateAgentRequest::default()
-        };
-        bad_field(&operator, "AdminService/CreateAgent", &create, field).await;
+        let create = CreateAgentRequest { policy: Some(policy), ..request::create_agent("eve") };
+        bad_field(&operator, &create, field).await;
     }
     rig.unchanged(&before, "a policy that no agent can have");
 
@@ -132,16 +116,13 @@ async fn a_policy_names_existing_agents_and_values() {
         reminders_pending_max: Some(u32::MAX),
         ..Policy::default()
     };
-    let said: SetPolicyResponse = call(&operator, SET, set(largest.clone()).encode_to_vec())
-        .await
-        .expect("it can be")
-        .decode();
+    let said: SetPolicyResponse = done(&operator, &set(largest.clone())).await;
     let kept = said.agent.and_then(|agent| agent.policy).expect("a policy");
     assert_eq!(kept, Policy { tool_groups: kept.tool_groups.clone(), ..largest });
     rig.agent("ada").await.send("bob", "under the largest of all bounds").await;
 
-    let gone = RemoveAgentRequest { request_id: fresh_id(), name: "bob".to_owned(), purge: false };
-    drop(call(&operator, "AdminService/RemoveAgent", gone.encode_to_vec()).await.expect("retired"));
+    let gone = request::remove_agent("bob");
+    did(&operator, &gone).await;
     let retired = SetPolicyRequest { name: "bob".to_owned(), ..set(Policy::default()) };
-    refused(&operator, SET, &retired, Reason::AgentRetired, &["`bob` was retired"]).await;
+    refused(&operator, &retired, Reason::AgentRetired, &["`bob` was retired"]).await;
 }

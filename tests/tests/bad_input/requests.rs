@@ -2,17 +2,14 @@
 //! changes.
 
 use hive_core::reason::Reason;
-use hive_proto::status;
 use hive_proto::v1::command::Command as Order;
 use hive_proto::v1::*;
-use hive_tests::rig::{Rig, fresh_id, raw, request::send, to};
+use hive_tests::rig::request::{self, send};
+use hive_tests::rig::{Rig, fresh_id, raw, to};
 use prost::Message as _;
 use tonic::Code;
 
-use crate::ask::{bad_field, call, refused};
-
-const SEND: &str = "MessageService/SendMessage";
-const RECEIVE: &str = "InboxService/ReceiveMessages";
+use crate::ask::{bad_field, call, call_bytes, did, done, refused};
 
 async fn hive() -> Rig {
     let mut rig = Rig::new("[agents.ada]\n[agents.bob]\n[agents.robert]\n");
@@ -31,18 +28,12 @@ async fn an_unknown_recipient_is_refused_with_the_nearest_names_and_gets_no_inbo
         ("zzzzzzzz", "no agent `zzzzzzzz`"),
     ] {
         for channel in [&ada.channel(), &operator] {
-            refused(
-                channel,
-                SEND,
-                &send(written, "hello"),
-                Reason::AgentNotFound,
-                &[written, nearest],
-            )
-            .await;
+            refused(channel, &send(written, "hello"), Reason::AgentNotFound, &[written, nearest])
+                .await;
         }
     }
     for written in ["", "Bob", "bob ", "../bob", "operator\n", &"b".repeat(64)] {
-        bad_field(&ada.channel(), SEND, &send(written, "hello"), "to.agent").await;
+        bad_field(&ada.channel(), &send(written, "hello"), "to.agent").await;
     }
     let said = rig.hivectl(&["send", "bobb", "hello"]).await;
     assert_eq!(said.code, 3, "{said:?}");
@@ -52,7 +43,6 @@ async fn an_unknown_recipient_is_refused_with_the_nearest_names_and_gets_no_inbo
     {
         refused(
             &operator,
-            SEND,
             &send(written, "to myself"),
             reason,
             &["the operator cannot write to themselves"],
@@ -60,25 +50,10 @@ async fn an_unknown_recipient_is_refused_with_the_nearest_names_and_gets_no_inbo
         .await;
     }
     rig.unchanged(&before, "a wrong recipient");
-    rig.operator()
-        .await
-        .admin()
-        .remove_agent(RemoveAgentRequest {
-            request_id: fresh_id(),
-            name: "bob".to_owned(),
-            purge: false,
-        })
-        .await
-        .expect("gone");
+    rig.operator().await.admin().remove_agent(request::remove_agent("bob")).await.expect("gone");
     let before = rig.on_disk();
-    refused(
-        &ada.channel(),
-        SEND,
-        &send("bob", "hello"),
-        Reason::AgentRetired,
-        &["`bob` was retired"],
-    )
-    .await;
+    refused(&ada.channel(), &send("bob", "hello"), Reason::AgentRetired, &["`bob` was retired"])
+        .await;
     rig.unchanged(&before, "a retired recipient");
 }
 
@@ -90,48 +65,27 @@ async fn a_body_has_a_bound_in_bytes_and_is_not_empty() {
     for body in ["x".repeat(32_769), "\u{1f41d}".repeat(8_193), "x".repeat(90_000)] {
         let bytes = body.len().to_string();
         let words = [bytes.as_str(), "32768"];
-        refused(&ada.channel(), SEND, &send("bob", &body), Reason::BodyTooLarge, &words).await;
-        let wake = WakeRequest {
-            request_id: fresh_id(),
-            label: "ci".to_owned(),
-            body,
-            coalescing_key: String::new(),
-            ..WakeRequest::default()
-        };
-        refused(&ada.channel(), "WakeService/Wake", &wake, Reason::BodyTooLarge, &words).await;
+        refused(&ada.channel(), &send("bob", &body), Reason::BodyTooLarge, &words).await;
+        let wake = request::wake("ci", body);
+        refused(&ada.channel(), &wake, Reason::BodyTooLarge, &words).await;
     }
-    bad_field(&ada.channel(), SEND, &send("bob", ""), "body").await;
-    let wake =
-        WakeRequest { request_id: fresh_id(), label: "ci".to_owned(), ..WakeRequest::default() };
-    bad_field(&ada.channel(), "WakeService/Wake", &wake, "body").await;
+    bad_field(&ada.channel(), &send("bob", ""), "body").await;
+    bad_field(&ada.channel(), &request::wake("ci", ""), "body").await;
     // So large that it is not even read: told by its length, and the connection goes on.
     for bytes in [1 << 20, 5 << 20] {
         let request = send("bob", "x".repeat(bytes));
         let words = [request.encoded_len().to_string(), "32768".to_owned()];
         refused(
             &ada.channel(),
-            SEND,
             &request,
             Reason::BodyTooLarge,
             &words.each_ref().map(String::as_str),
         )
         .await;
-        let wake = WakeRequest {
-            request_id: fresh_id(),
-            label: "ci".to_owned(),
-            body: request.body,
-            coalescing_key: String::new(),
-            ..WakeRequest::default()
-        };
+        let wake = request::wake("ci", request.body);
         let words = [wake.encoded_len().to_string(), "32768".to_owned()];
-        refused(
-            &ada.channel(),
-            "WakeService/Wake",
-            &wake,
-            Reason::BodyTooLarge,
-            &words.each_ref().map(String::as_str),
-        )
-        .await;
+        refused(&ada.channel(), &wake, Reason::BodyTooLarge, &words.each_ref().map(String::as_str))
+            .await;
     }
     rig.unchanged(&before, "a body that was refused");
     for body in ["x".repeat(32_768), "\u{1f41d}".repeat(8_192)] {
@@ -157,8 +111,10 @@ async fn text_that_is_no_text_is_refused() {
             let mut request = send("bob", "").encode_to_vec();
             request.extend([field << 3 | 2, u8::try_from(bytes.len()).expect("short")]);
             request.extend(bytes);
-            let refusal =
-                call(&ada.channel(), SEND, request).await.map(drop).expect_err("it is no text");
+            let refusal = call_bytes::<SendMessageRequest>(&ada.channel(), request)
+                .await
+                .map(drop)
+                .expect_err("it is no text");
             assert!(
                 matches!(refusal.code(), Code::Internal | Code::InvalidArgument),
                 "{refusal:?}"
@@ -181,43 +137,33 @@ async fn a_request_id_is_needed_has_a_bound_and_means_one_request() {
     for request_id in [String::new(), "x".repeat(129), "with\nline".to_owned()] {
         bad_field(
             &ada,
-            SEND,
             &SendMessageRequest { request_id: request_id.clone(), ..send("bob", "hello") },
             "request_id",
         )
         .await;
         let text = "busy".to_owned();
-        bad_field(
-            &ada,
-            "StatusService/SetStatusText",
-            &SetStatusTextRequest { request_id, text },
-            "request_id",
-        )
-        .await;
+        bad_field(&ada, &SetStatusTextRequest { request_id, text }, "request_id").await;
     }
     rig.unchanged(&before, "a request without a good id");
 
     let first = SendMessageRequest { request_id: "\u{1f41d}".repeat(128), ..send("bob", "hello") };
-    let receipt: SendMessageResponse =
-        call(&ada, SEND, first.encode_to_vec()).await.expect("accepted").decode();
+    let receipt: SendMessageResponse = done(&ada, &first).await;
     let before = rig.on_disk();
-    let again: SendMessageResponse =
-        call(&ada, SEND, first.encode_to_vec()).await.expect("the first answer").decode();
+    let again: SendMessageResponse = done(&ada, &first).await;
     assert_eq!(again, receipt);
     for other in [
         SendMessageRequest { body: "other".to_owned(), ..first.clone() },
         SendMessageRequest { to: to("robert"), ..first.clone() },
         SendMessageRequest { in_reply_to: receipt.message_id, ..first.clone() },
     ] {
-        refused(&ada, SEND, &other, Reason::RequestIdReused, &["make a new id"]).await;
+        refused(&ada, &other, Reason::RequestIdReused, &["make a new id"]).await;
     }
     rig.unchanged(&before, "a request said twice");
     // It is the caller's and the RPC's: another's, or for another purpose, is another.
-    let other: SendMessageResponse =
-        call(&bob, SEND, first.encode_to_vec()).await.expect("accepted").decode();
+    let other: SendMessageResponse = done(&bob, &first).await;
     assert_ne!(other.message_id, receipt.message_id);
     let status = SetStatusTextRequest { request_id: first.request_id, text: "busy".to_owned() };
-    drop(call(&ada, "StatusService/SetStatusText", status.encode_to_vec()).await.expect("set"));
+    did(&ada, &status).await;
 }
 
 #[tokio::test]
@@ -226,45 +172,29 @@ async fn choices_are_made_and_values_are_known() {
     let (ada, operator) = (rig.agent("ada").await.channel(), rig.operator().await.channel());
     let before = rig.on_disk();
     let unsaid = Recipient { to: None };
-    bad_field(&ada, SEND, &SendMessageRequest { to: None, ..send("bob", "x") }, "to").await;
-    bad_field(&ada, SEND, &SendMessageRequest { to: Some(unsaid), ..send("bob", "x") }, "to").await;
-    bad_field(
-        &ada,
-        "InboxService/AckDelivery",
-        &AckDeliveryRequest { request_id: fresh_id(), target: None },
-        "target",
-    )
-    .await;
+    bad_field(&ada, &SendMessageRequest { to: None, ..send("bob", "x") }, "to").await;
+    bad_field(&ada, &SendMessageRequest { to: Some(unsaid), ..send("bob", "x") }, "to").await;
+    bad_field(&ada, &AckDeliveryRequest { request_id: fresh_id(), target: None }, "target").await;
     let tell =
         |command| SendCommandRequest { request_id: fresh_id(), agent: "ada".to_owned(), command };
-    bad_field(&operator, "AdminService/SendCommand", &tell(None), "command").await;
-    bad_field(&operator, "AdminService/SendCommand", &tell(Some(Command::default())), "command")
-        .await;
+    bad_field(&operator, &tell(None), "command").await;
+    bad_field(&operator, &tell(Some(Command::default())), "command").await;
     for key in [
         None,
         Some(DeliveryKey::default()),
         Some(DeliveryKey { agent: "ada".to_owned(), message_id: 0 }),
     ] {
         let request = RedriveDeliveryRequest { request_id: fresh_id(), key };
-        refused(
-            &operator,
-            "AdminService/RedriveDelivery",
-            &request,
-            Reason::FieldInvalid,
-            &["key"],
-        )
-        .await;
+        refused(&operator, &request, Reason::FieldInvalid, &["key"]).await;
     }
     for state in [0, 99, -1, i32::MAX] {
         let list =
             ListDeliveriesRequest { states: vec![state], ..ListDeliveriesRequest::default() };
-        refused(&ada, "InboxService/ListDeliveries", &list, Reason::FieldInvalid, &["states"])
-            .await;
+        refused(&ada, &list, Reason::FieldInvalid, &["states"]).await;
         let report =
             ReportHarnessStatusRequest { session_token: "s".to_owned(), state, until_time: None };
-        bad_field(&ada, "StatusService/ReportHarnessStatus", &report, "state").await;
-        let session = || ("s".to_owned(), "p".repeat(16));
-        let (session_token, process_token) = session();
+        bad_field(&ada, &report, "state").await;
+        let (session_token, process_token) = ("s".to_owned(), "p".repeat(16));
         let open = OpenTurnRequest {
             request_id: fresh_id(),
             session_token,
@@ -272,16 +202,10 @@ async fn choices_are_made_and_values_are_known() {
             kind: state,
             ..OpenTurnRequest::default()
         };
-        bad_field(&ada, "TurnService/OpenTurn", &open, "kind").await;
-        let session_token = session().0;
-        let end = EndTurnRequest {
-            request_id: fresh_id(),
-            session_token,
-            turn_id: 1,
-            outcome: state,
-            ..EndTurnRequest::default()
-        };
-        bad_field(&ada, "TurnService/EndTurn", &end, "outcome").await;
+        bad_field(&ada, &open, "kind").await;
+        let end = request::end_turn("s", 1, TurnOutcome::Ok);
+        let end = EndTurnRequest { outcome: state, ..end };
+        bad_field(&ada, &end, "outcome").await;
     }
     rig.unchanged(&before, "a choice that was not made");
 }
@@ -300,102 +224,64 @@ async fn numbers_out_of_any_range_are_refused_or_find_nothing() {
         span(0, i32::MAX),
         span(i64::MIN, i32::MIN),
     ] {
-        let receive = ReceiveMessagesRequest {
-            request_id: fresh_id(),
-            wait: wrong,
-            ..ReceiveMessagesRequest::default()
-        };
-        bad_field(&ada, RECEIVE, &receive, "wait").await;
+        let receive = ReceiveMessagesRequest { wait: wrong, ..request::receive() };
+        bad_field(&ada, &receive, "wait").await;
     }
     for wrong in [span(3601, 0), span(-1, 0)] {
-        let receive = ReceiveMessagesRequest {
-            request_id: fresh_id(),
-            lease_duration: wrong,
-            ..ReceiveMessagesRequest::default()
-        };
-        bad_field(&ada, RECEIVE, &receive, "lease_duration").await;
+        let receive = ReceiveMessagesRequest { lease_duration: wrong, ..request::receive() };
+        bad_field(&ada, &receive, "lease_duration").await;
     }
-    let receive = ReceiveMessagesRequest {
-        request_id: fresh_id(),
-        max_deliveries: 33,
-        ..ReceiveMessagesRequest::default()
-    };
-    bad_field(&ada, RECEIVE, &receive, "max_deliveries").await;
+    let receive = ReceiveMessagesRequest { max_deliveries: 33, ..request::receive() };
+    bad_field(&ada, &receive, "max_deliveries").await;
     for page_token in ["abc", "-1", "+7", "007", "1.5", "99999999999999999999999", "\u{663}"] {
         let page_token = page_token.to_owned();
         let list = ListDeliveriesRequest {
             page_token: page_token.clone(),
             ..ListDeliveriesRequest::default()
         };
-        bad_field(&ada, "InboxService/ListDeliveries", &list, "page_token").await;
+        bad_field(&ada, &list, "page_token").await;
         let list = ListTurnsRequest { page_token, ..ListTurnsRequest::default() };
-        bad_field(&ada, "TurnHistoryService/ListTurns", &list, "page_token").await;
+        bad_field(&ada, &list, "page_token").await;
     }
     for id in [u64::MAX, i64::MAX as u64, i64::MAX as u64 + 1, 1 << 62] {
         for channel in [&ada, &operator] {
             let get = GetMessageRequest { message_id: id };
-            refused(channel, "MessageService/GetMessage", &get, Reason::MessageNotFound, &[]).await;
+            refused(channel, &get, Reason::MessageNotFound, &[]).await;
             let get = GetTurnRequest { turn_id: id };
-            refused(channel, "TurnHistoryService/GetTurn", &get, Reason::TurnNotFound, &[]).await;
+            refused(channel, &get, Reason::TurnNotFound, &[]).await;
             let reply = SendMessageRequest { in_reply_to: id, ..send("bob", "x") };
-            refused(channel, SEND, &reply, Reason::MessageNotFound, &[]).await;
+            refused(channel, &reply, Reason::MessageNotFound, &[]).await;
             for page_size in [0, u32::MAX] {
                 let events = ListEventsRequest {
                     after_sequence: id,
                     page_size,
                     ..ListEventsRequest::default()
                 };
-                let listed: ListEventsResponse =
-                    call(channel, "EventService/ListEvents", events.encode_to_vec())
-                        .await
-                        .expect("nothing is there")
-                        .decode();
+                let listed: ListEventsResponse = done(channel, &events).await;
                 assert_eq!(listed.events, []);
                 let place = ListDeliveriesRequest {
                     page_token: id.to_string(),
                     page_size,
                     ..ListDeliveriesRequest::default()
                 };
-                drop(
-                    call(channel, "InboxService/ListDeliveries", place.encode_to_vec())
-                        .await
-                        .expect("nothing is there"),
-                );
+                did(channel, &place).await;
                 let place = ListMessagesRequest {
                     page_token: id.to_string(),
                     thread_of: id,
                     page_size,
                     ..Default::default()
                 };
-                drop(
-                    call(channel, "MessageService/ListMessages", place.encode_to_vec())
-                        .await
-                        .expect("nothing is there"),
-                );
+                did(channel, &place).await;
             }
         }
         let key = Some(DeliveryKey { agent: "ada".to_owned(), message_id: id });
         let redrive = RedriveDeliveryRequest { request_id: fresh_id(), key };
-        refused(&operator, "AdminService/RedriveDelivery", &redrive, Reason::DeliveryNotFound, &[])
-            .await;
-        let cancel = Command {
-            command: Some(Order::CancelTurn(CancelTurn { turn_id: id })),
-            ..Command::default()
-        };
-        let tell = SendCommandRequest {
-            request_id: fresh_id(),
-            agent: "ada".to_owned(),
-            command: Some(cancel),
-        };
-        refused(&operator, "AdminService/SendCommand", &tell, Reason::TurnNotFound, &[]).await;
+        refused(&operator, &redrive, Reason::DeliveryNotFound, &[]).await;
+        let cancel = request::order("ada", Order::CancelTurn(CancelTurn { turn_id: id }));
+        refused(&operator, &cancel, Reason::TurnNotFound, &[]).await;
     }
-    for (rpc, request) in [
-        ("MessageService/GetMessage", GetMessageRequest { message_id: 0 }.encode_to_vec()),
-        ("TurnHistoryService/GetTurn", GetTurnRequest { turn_id: 0 }.encode_to_vec()),
-    ] {
-        let refusal = call(&ada, rpc, request).await.map(drop).expect_err("0 is no id");
-        assert_eq!(status::reason(&refusal), Some(Reason::FieldInvalid), "{rpc}");
-    }
+    refused(&ada, &GetMessageRequest { message_id: 0 }, Reason::FieldInvalid, &[]).await;
+    refused(&ada, &GetTurnRequest { turn_id: 0 }, Reason::FieldInvalid, &[]).await;
     rig.unchanged(&before, "a number out of range");
 }
 
@@ -403,7 +289,7 @@ async fn numbers_out_of_any_range_are_refused_or_find_nothing() {
 async fn a_harness_with_impossible_counts_harms_no_agent() {
     let rig = hive().await;
     let ada = rig.agent("ada").await.channel();
-    let attached = call(&ada, "TurnService/Attach", Vec::new()).await.expect("attached");
+    let attached = call(&ada, &AttachRequest::default()).await.expect("attached");
     let session_token = match attached.decode::<AttachResponse>().step {
         Some(attach_response::Step::Attached(attached)) => attached.session_token,
         step => panic!("{step:?}"),
@@ -415,11 +301,7 @@ async fn a_harness_with_impossible_counts_harms_no_agent() {
         kind: TurnKind::Continue.into(),
         ..OpenTurnRequest::default()
     };
-    let turn = call(&ada, "TurnService/OpenTurn", open.encode_to_vec())
-        .await
-        .expect("opened")
-        .decode::<OpenTurnResponse>()
-        .turn;
+    let turn = call(&ada, &open).await.expect("opened").decode::<OpenTurnResponse>().turn;
     let turn_id = turn.expect("a turn").id;
     for event in [TurnEvent::default(), TurnEvent { sequence: u64::MAX, ..TurnEvent::default() }] {
         let report = ReportTurnEventsRequest {
@@ -427,14 +309,7 @@ async fn a_harness_with_impossible_counts_harms_no_agent() {
             turn_id,
             events: vec![event],
         };
-        refused(
-            &ada,
-            "TurnService/ReportTurnEvents",
-            &report,
-            Reason::FieldInvalid,
-            &["events.sequence"],
-        )
-        .await;
+        refused(&ada, &report, Reason::FieldInvalid, &["events.sequence"]).await;
     }
     let usage = TurnUsage {
         input_tokens: u64::MAX,
@@ -446,10 +321,6 @@ async fn a_harness_with_impossible_counts_harms_no_agent() {
         tool_call_count: u32::MAX,
     };
     let end = |retry_time| EndTurnRequest {
-        request_id: fresh_id(),
-        session_token: session_token.clone(),
-        turn_id,
-        outcome: TurnOutcome::RateLimited.into(),
         error: "\u{1f41d}".repeat(10_000),
         output_tail: "\u{1f41d}".repeat(10_000),
         usage: Some(usage),
@@ -458,14 +329,10 @@ async fn a_harness_with_impossible_counts_harms_no_agent() {
         context_window_tokens: u64::MAX,
         returned_tool_use_ids: vec![String::new(), "x".repeat(100_000)],
         retry_time: Some(prost_types::Timestamp { seconds: retry_time, nanos: 0 }),
-        ..EndTurnRequest::default()
+        ..request::end_turn(&session_token, turn_id, TurnOutcome::RateLimited)
     };
-    bad_field(&ada, "TurnService/EndTurn", &end(i64::MAX), "retry_time").await;
-    drop(
-        call(&ada, "TurnService/EndTurn", end(i64::MAX / 1000).encode_to_vec())
-            .await
-            .expect("it ends"),
-    );
+    bad_field(&ada, &end(i64::MAX), "retry_time").await;
+    did(&ada, &end(i64::MAX / 1000)).await;
     let operator = rig.operator().await;
     let turn = operator.turn(turn_id).await;
     assert!(
@@ -483,12 +350,7 @@ async fn agents_with_impossible_settings_are_not_created() {
     let rig = hive().await;
     let operator = rig.operator().await.channel();
     let before = rig.on_disk();
-    let create = |name: &str| CreateAgentRequest {
-        request_id: fresh_id(),
-        name: name.to_owned(),
-        ..CreateAgentRequest::default()
-    };
-    let rpc = "AdminService/CreateAgent";
+    let create = |name: &str| request::create_agent(name);
     for name in [
         "",
         "Eve",
@@ -503,46 +365,33 @@ async fn agents_with_impossible_settings_are_not_created() {
         "\u{1b}[1m",
         &"e".repeat(64),
     ] {
-        bad_field(&operator, rpc, &create(name), "name").await;
+        bad_field(&operator, &create(name), "name").await;
     }
-    refused(&operator, rpc, &create("ada"), Reason::AgentExists, &["`ada`"]).await;
+    refused(&operator, &create("ada"), Reason::AgentExists, &["`ada`"]).await;
     let parent = "adam".to_owned();
     refused(
         &operator,
-        rpc,
         &CreateAgentRequest { parent, ..create("eve") },
         Reason::AgentNotFound,
         &["`ada`"],
     )
     .await;
-    bad_field(
-        &operator,
-        rpc,
-        &CreateAgentRequest { role: "r".repeat(1001), ..create("eve") },
-        "role",
-    )
-    .await;
+    bad_field(&operator, &CreateAgentRequest { role: "r".repeat(1001), ..create("eve") }, "role")
+        .await;
     for model in ["m".repeat(201), "--dangerously-skip-permissions".to_owned(), "a\nb".to_owned()] {
-        bad_field(&operator, rpc, &CreateAgentRequest { model, ..create("eve") }, "model").await;
+        bad_field(&operator, &CreateAgentRequest { model, ..create("eve") }, "model").await;
     }
     let policy = |policy: Policy| CreateAgentRequest { policy: Some(policy), ..create("eve") };
     let groups = Policy { tool_groups: vec!["mesaging".to_owned()], ..Policy::default() };
-    bad_field(&operator, rpc, &policy(groups), "policy.tool_groups").await;
+    bad_field(&operator, &policy(groups), "policy.tool_groups").await;
     let recipients = Policy { allowed_recipients: vec!["Bob".to_owned()], ..Policy::default() };
-    bad_field(&operator, rpc, &policy(recipients), "policy.allowed_recipients").await;
+    bad_field(&operator, &policy(recipients), "policy.allowed_recipients").await;
     let set = |name: &str, parent: &str| SetParentRequest {
         request_id: fresh_id(),
         name: name.to_owned(),
         parent: parent.to_owned(),
     };
-    refused(
-        &operator,
-        "AdminService/SetParent",
-        &set("ada", "ada"),
-        Reason::TopologyCycle,
-        &["circle"],
-    )
-    .await;
+    refused(&operator, &set("ada", "ada"), Reason::TopologyCycle, &["circle"]).await;
     rig.unchanged(&before, "an agent that could not live");
     let left: Vec<_> = std::fs::read_dir(rig.path("run/agents"))
         .expect("it is there")

@@ -10,9 +10,9 @@ use hive_proto::v1::{
 };
 use hive_tests::binary;
 use hive_tests::rig::{
-    Client, Process, Rig, fresh_id,
+    Client, Process, Rig,
     request::{self, texts},
-    soon, to,
+    soon,
 };
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -233,12 +233,7 @@ async fn a_policy_changes_by_the_fields_that_are_named_and_binds_at_once() {
     );
     let bob = rig.agent("bob").await;
     ask(&bob, "ada", "May I?", &[]).await;
-    let request = AskQuestionRequest {
-        request_id: fresh_id(),
-        to: to("<parent>"),
-        text: "And this?".to_owned(),
-        ..Default::default()
-    };
+    let request = request::ask("<parent>", "And this?");
     let refused = QuestionServiceClient::new(bob.channel())
         .ask_question(request)
         .await

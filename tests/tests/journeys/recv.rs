@@ -5,7 +5,7 @@ use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::{
     DeliveryState, EventKind, ReceiveMessagesRequest, RedeliveryCause, TurnOutcome,
 };
-use hive_tests::rig::{Rig, fresh_id};
+use hive_tests::rig::{Rig, request};
 use hive_tests::scripted::script::Step;
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
@@ -73,10 +73,9 @@ async fn only_mail_that_never_reached_the_model_is_requeued() {
     rig.appeared("reached").await;
     let bridge = rig.agent("bob").await.with_process(&rig.token_of_bridge("bob"));
     let request = ReceiveMessagesRequest {
-        request_id: fresh_id(),
         max_deliveries: 1,
         tool_use_id: "toolu_without_an_answer".to_owned(),
-        ..ReceiveMessagesRequest::default()
+        ..request::receive()
     };
     let taken =
         InboxServiceClient::new(bridge.channel()).receive_messages(bridge.request(request)).await;

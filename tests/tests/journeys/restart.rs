@@ -9,7 +9,7 @@ use hive_proto::v1::{
     AckDeliveryRequest, CreateReminderRequest, DeliveryState, EventKind, ReceiveMessagesRequest,
     RedeliveryCause, TurnOutcome,
 };
-use hive_tests::rig::{Rig, fresh_id};
+use hive_tests::rig::{Rig, fresh_id, request};
 use hive_tests::scripted::script::Step;
 use serde_json::json;
 
@@ -169,12 +169,8 @@ async fn a_consumers_lease_starts_again_when_a_broker_serves_again() {
     let time = || Some(prost_types::Duration { seconds: 4, nanos: 0 });
     let mut rig = Rig::duo().await;
     let message = rig.operator().await.send("bob", "Take your time.").await;
-    let take = ReceiveMessagesRequest {
-        request_id: fresh_id(),
-        max_deliveries: 1,
-        lease_duration: time(),
-        ..ReceiveMessagesRequest::default()
-    };
+    let take =
+        ReceiveMessagesRequest { max_deliveries: 1, lease_duration: time(), ..request::receive() };
     let taken = InboxServiceClient::new(rig.agent("bob").await.channel())
         .receive_messages(take)
         .await

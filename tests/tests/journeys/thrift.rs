@@ -7,7 +7,7 @@ use hive_proto::v1::wake_service_client::WakeServiceClient;
 use hive_proto::v1::{
     DeliveryState, EventKind, HarnessState, Turn, TurnKind, TurnOutcome, WakeRequest,
 };
-use hive_tests::rig::{Client, HarnessOptions, QUICK_LIMITS, Rig, fresh_id};
+use hive_tests::rig::{Client, HarnessOptions, QUICK_LIMITS, Rig, request};
 use hive_tests::scripted::script::Step;
 use serde_json::json;
 
@@ -166,11 +166,8 @@ async fn a_storm_is_one_turn_more(mode: Mode) {
     let mut last = 0;
     for number in 0..STORM {
         let request = WakeRequest {
-            request_id: fresh_id(),
-            label: "ci".to_owned(),
-            body: format!("build {number} is red"),
             coalescing_key: "build".to_owned(),
-            ..WakeRequest::default()
+            ..request::wake("ci", format!("build {number} is red"))
         };
         let woken = WakeServiceClient::new(beside.channel()).wake(request).await;
         last = woken.expect("the wake is accepted").into_inner().message_id;

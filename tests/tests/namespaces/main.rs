@@ -32,14 +32,8 @@ fn digits(message: &impl Message) -> String {
 }
 
 fn wake(session_token: &str) -> WakeRequest {
-    let (label, body) = ("ci".to_owned(), "the build is green".to_owned());
-    WakeRequest {
-        request_id: fresh_id(),
-        label,
-        body,
-        session_token: session_token.to_owned(),
-        ..WakeRequest::default()
-    }
+    let session_token = session_token.to_owned();
+    WakeRequest { session_token, ..request::wake("ci", "the build is green") }
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use hive_core::limits::AGENT_CALLS_AT_WORK_MAX;
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::{AckDeliveryRequest, ReceiveMessagesRequest, ack_delivery_request::Target};
-use hive_tests::rig::{Client, Rig, fresh_id, soon};
+use hive_tests::rig::{Client, Rig, fresh_id, request, soon};
 
 use flood::{ALL_AT_ONCE, Flood, NICE};
 use kinds::{Kind, READS, WRITES};
@@ -58,12 +58,7 @@ async fn hive(limits: &str, mallorys: &str) -> Rig {
 
 /// Measures the time from the send to the waiting recipient.
 async fn wake(carol: &Client, dave: &Client) -> Duration {
-    let request = ReceiveMessagesRequest {
-        request_id: fresh_id(),
-        max_deliveries: 1,
-        wait: Some(prost_types::Duration { seconds: 60, nanos: 0 }),
-        ..ReceiveMessagesRequest::default()
-    };
+    let request = ReceiveMessagesRequest { max_deliveries: 1, ..request::receive_waiting() };
     let mut inbox = InboxServiceClient::new(dave.channel());
     let start = Instant::now();
     let waiting = async {

@@ -9,11 +9,11 @@ use hive_proto::v1::reminder_service_client::ReminderServiceClient;
 use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
 use hive_proto::v1::wake_service_client::WakeServiceClient;
 use hive_proto::v1::{
-    AskQuestionRequest, CreateReminderRequest, GetTurnStatsRequest, ListDeliveriesRequest,
-    ListEventsRequest, ListMessagesRequest, ReceiveMessagesRequest, SearchMessagesRequest,
-    WakeRequest, WatchEventsRequest, create_reminder_request::Due,
+    CreateReminderRequest, GetTurnStatsRequest, ListDeliveriesRequest, ListEventsRequest,
+    ListMessagesRequest, ReceiveMessagesRequest, SearchMessagesRequest, WatchEventsRequest,
+    create_reminder_request::Due,
 };
-use hive_tests::rig::{fresh_id, request, to};
+use hive_tests::rig::{fresh_id, request};
 use tonic::Status;
 use tonic::transport::Channel;
 
@@ -72,12 +72,7 @@ pub(crate) async fn call(kind: Kind, channel: &Channel) -> Result<(), Status> {
         Kind::Large(name) => send(channel, name, 32 * 1024).await,
         Kind::TooLarge => send(channel, "erin", 1024 * 1024).await,
         Kind::Ask => {
-            let request = AskQuestionRequest {
-                request_id: fresh_id(),
-                to: to("erin"),
-                text: "and now?".to_owned(),
-                ..AskQuestionRequest::default()
-            };
+            let request = request::ask("erin", "and now?");
             QuestionServiceClient::new(channel).ask_question(request).await.map(drop)
         }
         Kind::Remind => {
@@ -87,21 +82,11 @@ pub(crate) async fn call(kind: Kind, channel: &Channel) -> Result<(), Status> {
             ReminderServiceClient::new(channel).create_reminder(request).await.map(drop)
         }
         Kind::Wake => {
-            let request = WakeRequest {
-                request_id: fresh_id(),
-                label: "flood".to_owned(),
-                body: "up!".to_owned(),
-                coalescing_key: String::new(),
-                ..WakeRequest::default()
-            };
+            let request = request::wake("flood", "up!");
             WakeServiceClient::new(channel).wake(request).await.map(drop)
         }
         Kind::Receive => {
-            let request = ReceiveMessagesRequest {
-                request_id: fresh_id(),
-                max_deliveries: 32,
-                ..ReceiveMessagesRequest::default()
-            };
+            let request = ReceiveMessagesRequest { max_deliveries: 32, ..request::receive() };
             InboxServiceClient::new(channel).receive_messages(request).await.map(drop)
         }
         Kind::ListMessages => {

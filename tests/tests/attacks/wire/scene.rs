@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::{AckDeliveryRequest, ReceiveMessagesRequest, ack_delivery_request::Target};
-use hive_tests::rig::{Client, Rig, fresh_id, soon};
+use hive_tests::rig::{Client, Rig, fresh_id, request, soon};
 use tokio::task::JoinHandle;
 
 /// Maximum median of a neighbour's round as a multiple of its quiet value, while an attack shares
@@ -156,12 +156,7 @@ impl Scene {
 pub(crate) async fn round(from: &Client, to: &Client) -> Duration {
     let start = Instant::now();
     from.send("dave", "a word among neighbours").await;
-    let request = ReceiveMessagesRequest {
-        request_id: fresh_id(),
-        max_deliveries: 1,
-        wait: Some(prost_types::Duration { seconds: 60, nanos: 0 }),
-        ..ReceiveMessagesRequest::default()
-    };
+    let request = ReceiveMessagesRequest { max_deliveries: 1, ..request::receive_waiting() };
     let mut inbox = InboxServiceClient::new(to.channel());
     let received = soon("the message is received", inbox.receive_messages(request))
         .await
