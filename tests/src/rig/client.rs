@@ -10,7 +10,7 @@ use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
 use hive_proto::v1::{
     Agent, Delivery, DeliveryState, GetAgentRequest, GetTurnRequest, HarnessState,
     ListDeliveriesRequest, ListMessagesRequest, ListTurnsRequest, Message, OperatorRecipient,
-    ParentRecipient, Recipient, SendMessageResponse, Turn, WatchTurnRequest, recipient,
+    ParentRecipient, Recipient, SendMessageResponse, SystemKind, Turn, WatchTurnRequest, recipient,
 };
 use tonic::transport::Channel;
 use tonic::{Request, Status};
@@ -100,6 +100,13 @@ impl Client {
         let listed =
             InboxServiceClient::new(self.channel()).list_deliveries(self.request(request)).await;
         listed.expect("deliveries are listed").into_inner().deliveries
+    }
+
+    /// The unsettled notices of a kind in an inbox.
+    pub async fn notices(&self, agent: &str, kind: SystemKind) -> Vec<Message> {
+        let unsettled = self.deliveries(agent, &[]).await.into_iter();
+        let messages = unsettled.filter_map(|delivery| delivery.message);
+        messages.filter(|message| message.system_kind() == kind).collect()
     }
 
     /// The lines that a turn has printed, as far as they are kept.

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe::Receiver;
@@ -73,6 +73,13 @@ impl Rig {
             [pid] => pid,
             ref pids => panic!("{} processes of {agent} run {program}, not one", pids.len()),
         }
+    }
+
+    /// Kills the scripted claude of an agent, and waits for its end.
+    pub async fn kill_claude(&self, agent: &str) {
+        let claude = self.the_one(agent, "scripted-claude");
+        kill_process(claude, Signal::KILL).expect("claude runs");
+        gone(claude).await;
     }
 
     /// The process of an agent's bridge; its shell server runs the same program, and says so on its

@@ -6,6 +6,7 @@
 //! the output of the programs, and never hangs.
 
 pub mod call;
+mod cases;
 mod client;
 pub mod clock;
 pub mod failing_disk;
@@ -232,6 +233,12 @@ impl Rig {
 
     pub async fn kill_broker(&mut self) {
         self.broker.take().expect("a broker runs").kill().await;
+    }
+
+    /// Kills the broker and starts another.
+    pub async fn crash_broker(&mut self) {
+        self.kill_broker().await;
+        self.start_broker().await;
     }
 
     pub async fn stop_broker(&mut self) {

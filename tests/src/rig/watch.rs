@@ -77,6 +77,14 @@ impl Watch {
         .await
     }
 
+    /// The next `count` events of a kind, about whatever agents.
+    pub async fn kinds(&mut self, kind: EventKind, count: usize) {
+        for number in 1..=count {
+            self.until(&format!("{kind:?}, {number} of {count}"), |event| event.kind() == kind)
+                .await;
+        }
+    }
+
     /// The next event of a kind about an agent.
     pub async fn kind(&mut self, agent: &str, kind: EventKind) -> Event {
         self.until(&format!("{kind:?} of {agent}"), |event| {

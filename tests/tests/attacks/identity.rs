@@ -176,8 +176,7 @@ async fn a_session_of_an_older_epoch_stays_lost_over_a_kill_of_the_broker() {
     let mut scene = Scene::set().await;
     let newer = Harness::attach(&scene.ada, true).await;
     let (_, process) = newer.begin().await;
-    scene.rig.kill_broker().await;
-    scene.rig.start_broker().await;
+    scene.rig.crash_broker().await;
     let ada = scene.rig.agent("ada").await.channel();
     let before = scene.rig.on_disk();
     let old = HeartbeatRequest { session_token: scene.harness.session.clone() };

@@ -133,14 +133,8 @@ fn says_nothing_forged(body: &str) {
 }
 
 async fn notices(rig: &Rig, whose: &str, kind: SystemKind) -> Vec<String> {
-    let mail = rig
-        .operator()
-        .await
-        .deliveries(whose, &[])
-        .await
-        .into_iter()
-        .filter_map(|delivery| delivery.message);
-    mail.filter(|message| message.system_kind() == kind).map(|message| message.body).collect()
+    let notices = rig.operator().await.notices(whose, kind).await;
+    notices.into_iter().map(|message| message.body).collect()
 }
 
 async fn end(channel: &Channel, harness: &Harness, turn_id: u64, outcome: TurnOutcome) {

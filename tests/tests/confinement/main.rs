@@ -8,17 +8,13 @@ mod hive;
 mod probe;
 
 use hive_proto::v1::{EventKind, Isolation, TurnOutcome};
+use hive_tests::cases;
 
 use crate::hive::Hive;
 
-#[tokio::test]
-async fn a_sandboxed_agent_reaches_its_own_socket_and_nothing_else_of_the_hive() {
-    reaches_its_own_socket_only("sandbox", Isolation::Sandbox).await;
-}
-
-#[tokio::test]
-async fn an_agent_with_shared_files_reaches_its_own_socket_and_nothing_else_of_the_hive() {
-    reaches_its_own_socket_only("shared_files", Isolation::Partly).await;
+cases! {
+    a_sandboxed_agent_reaches_its_own_socket_and_nothing_else_of_the_hive => reaches_its_own_socket_only("sandbox", Isolation::Sandbox),
+    an_agent_with_shared_files_reaches_its_own_socket_and_nothing_else_of_the_hive => reaches_its_own_socket_only("shared_files", Isolation::Partly),
 }
 
 async fn reaches_its_own_socket_only(level: &str, isolation: Isolation) {

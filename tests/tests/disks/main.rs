@@ -13,6 +13,7 @@ mod mail;
 
 use std::path::PathBuf;
 
+use hive_tests::cases;
 use hive_tests::rig::Rig;
 use hive_tests::rig::failing_disk::{FailingDisk, Failure};
 use hive_tests::rig::soon;
@@ -58,26 +59,16 @@ async fn outlived(failure: Failure, by: &str) {
         mail.again().await;
         mail.all_there().await;
     }
-    rig.kill_broker().await;
-    rig.start_broker().await;
+    rig.crash_broker().await;
     mail.reconnect(&rig).await;
     mail.all_there().await;
     rig.end().await;
 }
 
-#[tokio::test]
-async fn failing_syncs_are_outlived() {
-    outlived(Failure::Syncs, "I/O error").await;
-}
-
-#[tokio::test]
-async fn failing_writes_are_outlived() {
-    outlived(Failure::Writes, "I/O error").await;
-}
-
-#[tokio::test]
-async fn a_full_disk_is_outlived() {
-    outlived(Failure::Full, "full").await;
+cases! {
+    failing_syncs_are_outlived => outlived(Failure::Syncs, "I/O error"),
+    failing_writes_are_outlived => outlived(Failure::Writes, "I/O error"),
+    a_full_disk_is_outlived => outlived(Failure::Full, "full"),
 }
 
 #[tokio::test]

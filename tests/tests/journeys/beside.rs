@@ -2,7 +2,7 @@
 
 use hive_tests::rig::Rig;
 
-use crate::steps::{acked, rule, text, tool};
+use crate::steps::{handled, rule, text, tool};
 
 #[tokio::test]
 async fn a_set_published_from_stdin_is_shown_to_claude() {
@@ -22,8 +22,7 @@ async fn a_set_published_from_stdin_is_shown_to_claude() {
         let keys: Vec<String> =
             operator.loose_ends("bob").await.into_iter().map(|loose_end| loose_end.key).collect();
         assert_eq!(keys, shown);
-        let asked = operator.send("bob", "What is open?").await;
-        acked(&rig, "bob", asked).await;
+        handled(&rig, &operator, "bob", "What is open?").await;
     }
     let results = rig.tool_results("bob");
     assert!(

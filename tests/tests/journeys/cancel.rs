@@ -4,7 +4,9 @@
 use hive_proto::v1::{Delivery, DeliveryState, EventKind, RedeliveryCause, TurnOutcome};
 use hive_tests::rig::{Client, Rig, Watch};
 
-use crate::steps::{acked, answer, ended, hang, lives, recv, rule, standing, text, touch, unread};
+use crate::steps::{
+    acked, answer, ended, handled, hang, lives, recv, rule, standing, text, touch, unread,
+};
 
 /// Bob's turn over two messages is cancelled.
 struct Scene {
@@ -66,8 +68,7 @@ async fn its_mail_is_released() {
         assert_eq!((delivery.state(), delivery.attempt), (DeliveryState::Held, 1));
     }
     // The queue goes on without them.
-    let next = scene.operator.send("bob", "Letter 3.").await;
-    acked(&scene.rig, "bob", next).await;
+    handled(&scene.rig, &scene.operator, "bob", "Letter 3.").await;
     let said = scene.rig.hivectl(&["turn", "release", "bob", "--all"]).await;
     assert_eq!((said.code, said.stdout.lines().count()), (0, 2), "{said:?}");
     for message in scene.asked {

@@ -4,7 +4,9 @@
 use hive_proto::v1::{DeliveryState, EventKind, RedeliveryCause, TurnOutcome};
 use hive_tests::rig::{Rig, Watch};
 
-use crate::steps::{acked, answer, ended, lives, rule, standing, text, touch, unread, wait_for};
+use crate::steps::{
+    acked, answer, ended, handled, lives, rule, standing, text, touch, unread, wait_for,
+};
 
 async fn ordered(rig: &Rig, args: &[&str]) {
     let said = rig.hivectl(args).await;
@@ -27,16 +29,14 @@ async fn another_model_runs_from_the_next_turn_on() {
     ordered(&rig, &["turn", "model", "bob", "opus"]).await;
     done(&mut watch).await;
     rig.touch("go");
-    let next = operator.send("bob", "Letter 2.").await;
-    acked(&rig, "bob", next).await;
+    handled(&rig, &operator, "bob", "Letter 2.").await;
     // It is the agent's setting: another broker and another harness know it too.
     rig.stop_harness("bob").await;
     rig.stop_broker().await;
     rig.start_broker().await;
     rig.start_harness("bob", &[]);
     let operator = rig.operator().await;
-    let last = operator.send("bob", "Letter 3.").await;
-    acked(&rig, "bob", last).await;
+    handled(&rig, &operator, "bob", "Letter 3.").await;
     let models: Vec<String> =
         operator.turns("bob").await.into_iter().map(|turn| turn.model).collect();
     assert_eq!(models, ["claude-haiku-5-5", "claude-opus-5-5", "claude-opus-5-5"]);
@@ -50,8 +50,7 @@ async fn a_new_session_begins_a_fresh_conversation() {
     rig.start_harness("bob", &[rule("", vec![text("Done.")])]);
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
     let send = async |body: &str| {
-        let message = operator.send("bob", body).await;
-        acked(&rig, "bob", message).await;
+        handled(&rig, &operator, "bob", body).await;
     };
     send("Letter 1.").await;
     send("Letter 2.").await;
@@ -110,15 +109,12 @@ async fn a_command_is_not_lost_on_a_harness_that_is_away() {
     rig.start_harness("bob", &[rule("", vec![text("Done.")])]);
     let mut watch = rig.watch().await;
     let operator = rig.operator().await;
-    let first = operator.send("bob", "Letter 1.").await;
-    acked(&rig, "bob", first).await;
+    handled(&rig, &operator, "bob", "Letter 1.").await;
     rig.kill_harness("bob").await;
     ordered(&rig, &["turn", "new-session", "bob"]).await;
-    rig.kill_broker().await;
-    rig.start_broker().await;
+    rig.crash_broker().await;
     rig.start_harness("bob", &[rule("", vec![text("Done.")])]);
-    let second = rig.operator().await.send("bob", "Letter 2.").await;
-    acked(&rig, "bob", second).await;
+    handled(&rig, &rig.operator().await, "bob", "Letter 2.").await;
     done(&mut watch).await;
     assert_eq!(rig.conversations("bob"), [1, 1]);
     rig.end().await;

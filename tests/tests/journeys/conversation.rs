@@ -6,7 +6,7 @@ use hive_tests::rig::{Rig, clock};
 use hive_tests::scripted::script::Step;
 use serde_json::json;
 
-use crate::steps::{acked, ended, rule, text, tool};
+use crate::steps::{ended, handled, rule, text, tool};
 
 const STATUS: &str = "waits for the build";
 
@@ -26,15 +26,13 @@ async fn a_status_outlives_the_broker_and_peers_see_it() {
     ended(&rig, &mut watch, "bob", TurnOutcome::Ok).await;
     let set = operator.get_agent("bob").await;
     assert_eq!(set.status_text, STATUS);
-    rig.kill_broker().await;
-    rig.start_broker().await;
+    rig.crash_broker().await;
     rig.start_harness(
         "ada",
         &[rule("", vec![tool("get_agent_meta", json!({"name": "bob"})), text("Done.")])],
     );
     let operator = rig.operator().await;
-    let asked = operator.send("ada", "What does bob do?").await;
-    acked(&rig, "ada", asked).await;
+    handled(&rig, &operator, "ada", "What does bob do?").await;
     let time = prost_types::Timestamp { nanos: 0, ..set.status_time.expect("it has a time") };
     let results = rig.tool_results("ada");
     let line = format!("status: {STATUS} (set {time})");
@@ -57,11 +55,9 @@ async fn a_parent_sees_its_childs_open_items_and_not_the_reverse() {
     ];
     rig.start_harness("bob", &[rule("", bob.to_vec())]);
     let operator = rig.operator().await;
-    let asked = operator.send("bob", "Have something open.").await;
-    acked(&rig, "bob", asked).await;
+    handled(&rig, &operator, "bob", "Have something open.").await;
     rig.start_harness("ada", &[rule("", vec![get_loose_ends("bob"), text("Done.")])]);
-    let asked = operator.send("ada", "What has bob open?").await;
-    acked(&rig, "ada", asked).await;
+    handled(&rig, &operator, "ada", "What has bob open?").await;
 
     let question = operator.questions().await.remove(0);
     let reminder = operator.reminders("bob").await.remove(0);
@@ -100,11 +96,9 @@ async fn a_co_processs_publications_are_shown_to_claude() {
     ];
     for set in sets {
         rig.agent("bob").await.publish("ci", set).await;
-        rig.kill_broker().await;
-        rig.start_broker().await;
+        rig.crash_broker().await;
         let operator = rig.operator().await;
-        let asked = operator.send("bob", "What is open?").await;
-        acked(&rig, "bob", asked).await;
+        handled(&rig, &operator, "bob", "What is open?").await;
         let keys: Vec<String> =
             operator.loose_ends("bob").await.into_iter().map(|loose_end| loose_end.key).collect();
         assert_eq!(keys, set.iter().map(|(key, _)| *key).collect::<Vec<_>>());
@@ -156,8 +150,7 @@ async fn claude_withdraws_items_it_no_longer_needs() {
     ];
     rig.start_harness("bob", &[rule("", opens.to_vec())]);
     let operator = rig.operator().await;
-    let asked = operator.send("bob", "Have something open.").await;
-    acked(&rig, "bob", asked).await;
+    handled(&rig, &operator, "bob", "Have something open.").await;
     let (question, reminder) =
         (operator.questions().await.remove(0), operator.reminders("bob").await.remove(0));
     let withdraws = [
@@ -167,8 +160,7 @@ async fn claude_withdraws_items_it_no_longer_needs() {
         text("Done."),
     ];
     rig.rewrite_script("bob", &[rule("", withdraws.to_vec())]);
-    let asked = operator.send("bob", "Let it be.").await;
-    acked(&rig, "bob", asked).await;
+    handled(&rig, &operator, "bob", "Let it be.").await;
     assert_eq!(
         rig.tool_results("bob").last().map(String::as_str),
         Some("No loose ends."),
@@ -176,11 +168,9 @@ async fn claude_withdraws_items_it_no_longer_needs() {
         rig.tool_results("bob")
     );
     clock::shows(reminder.due_time.expect("it has a time")).await;
-    rig.kill_broker().await;
-    rig.start_broker().await;
+    rig.crash_broker().await;
     let operator = rig.operator().await;
-    let last = operator.send("bob", "And now?").await;
-    acked(&rig, "bob", last).await;
+    handled(&rig, &operator, "bob", "And now?").await;
     let told: Vec<(u64, u64)> = operator
         .all_deliveries("bob")
         .await

@@ -6,7 +6,7 @@ use hive_tests::rig::{HarnessOptions, Rig};
 use rustix::process::Signal;
 
 use crate::steps::{
-    acked, answer, ended, env, lives, rule, standing, text, touch, unread, wait_for,
+    DONE, acked, answer, ended, env, handled, lives, rule, standing, text, touch, unread, wait_for,
 };
 
 /// Bob's harness with this grace for a running turn; he stops after the first part of his answer.
@@ -71,10 +71,7 @@ async fn a_turn_may_finish_within_the_grace_time_and_no_other_begins() {
     rig.harness("bob").signal(Signal::TERM);
     rig.touch("go");
     assert!(rig.harness_ends("bob").await.success());
-    assert_eq!(
-        standing(&operator, "bob", asked).await,
-        (DeliveryState::Acked, 1, RedeliveryCause::Unspecified)
-    );
+    assert_eq!(standing(&operator, "bob", asked).await, DONE);
     assert_eq!(
         standing(&operator, "bob", next).await,
         (DeliveryState::Ready, 0, RedeliveryCause::Unspecified)
@@ -140,8 +137,7 @@ async fn a_broker_ends_well_and_its_harnesses_go_on(by_the_operator: bool) {
     rig.start_broker().await;
     let operator = rig.operator().await;
     acked(&rig, "bob", asked).await;
-    let to_ada = operator.send("ada", "Hello ada.").await;
-    acked(&rig, "ada", to_ada).await;
+    handled(&rig, &operator, "ada", "Hello ada.").await;
     for agent in ["ada", "bob"] {
         let turns = operator.turns(agent).await;
         assert_eq!(lives(&turns), [(TurnOutcome::Ok, 1)]);
@@ -151,12 +147,7 @@ async fn a_broker_ends_well_and_its_harnesses_go_on(by_the_operator: bool) {
     rig.end().await;
 }
 
-#[tokio::test]
-async fn a_broker_that_the_operator_drains() {
-    a_broker_ends_well_and_its_harnesses_go_on(true).await;
-}
-
-#[tokio::test]
-async fn a_broker_that_is_stopped() {
-    a_broker_ends_well_and_its_harnesses_go_on(false).await;
+cases! {
+    a_broker_that_the_operator_drains => a_broker_ends_well_and_its_harnesses_go_on(true),
+    a_broker_that_is_stopped => a_broker_ends_well_and_its_harnesses_go_on(false),
 }

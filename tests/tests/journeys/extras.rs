@@ -3,29 +3,18 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use hive_proto::v1::{DeliveryState, EventKind, HarnessState, Message, SystemKind, TurnOutcome};
-use hive_tests::rig::{Client, Rig};
+use hive_proto::v1::{EventKind, HarnessState, SystemKind, TurnOutcome};
+use hive_tests::rig::{Mode, Rig};
 use hive_tests::scripted::script;
 use serde_json::{Value, json};
 
-use crate::steps::{acked, lives, rule, text, tool};
+use crate::steps::{handled, lives, rule, text, tool};
 use crate::up::Up;
-use hive_tests::rig::Mode;
 
 both!(
     plugins_that_fail_are_told_to_the_parent_and_turns_run,
     a_server_that_does_not_come_up_is_told_to_the_parent
 );
-
-/// Returns the unread notices to ada about bob's troubles.
-async fn problems(operator: &Client) -> Vec<Message> {
-    let all = operator
-        .deliveries("ada", &[DeliveryState::Ready])
-        .await
-        .into_iter()
-        .filter_map(|delivery| delivery.message);
-    all.filter(|message| message.system_kind() == SystemKind::Problem).collect()
-}
 
 async fn plugins_that_fail_are_told_to_the_parent_and_turns_run(mode: Mode) {
     let mut rig = Rig::duo().await;
@@ -37,20 +26,18 @@ async fn plugins_that_fail_are_told_to_the_parent_and_turns_run(mode: Mode) {
     mode.start_with(&mut rig, &rules, &plugins);
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
     watch.kind("ada", EventKind::MessageAccepted).await;
-    let told = problems(&operator).await;
+    let told = operator.notices("ada", SystemKind::Problem).await;
     assert_eq!(told.len(), 1, "{told:?}");
     for words in ["bob", "plugins", "/no/such/directory", "hello@nosuch", "works without them"] {
         assert!(told[0].body.contains(words), "{words}: {}", told[0].body);
     }
     assert!(!told[0].body.contains("some/market"), "a success is not reported: {}", told[0].body);
-    let asked = operator.send("bob", "Are you there?").await;
-    acked(&rig, "bob", asked).await;
+    handled(&rig, &operator, "bob", "Are you there?").await;
     // The next start finds the same cause, which is reported once.
     rig.stop_harness("bob").await;
     mode.start_with(&mut rig, &rules, &plugins);
-    let again = operator.send("bob", "And now?").await;
-    acked(&rig, "bob", again).await;
-    let still = problems(&operator).await;
+    handled(&rig, &operator, "bob", "And now?").await;
+    let still = operator.notices("ada", SystemKind::Problem).await;
     assert_eq!((still.len(), still[0].id), (1, told[0].id));
     assert_eq!(lives(&operator.turns("bob").await), [(TurnOutcome::Ok, 1); 2]);
     let installs = rig.starts("bob").iter().filter(|line| line.contains("plugin install")).count();
@@ -68,12 +55,11 @@ async fn a_server_that_does_not_come_up_is_told_to_the_parent(mode: Mode) {
     mode.start_with(&mut rig, &[rule("", vec![text("Done.")])], &[("HIVE_EXTRA_MCP", &file)]);
     let operator = rig.operator().await;
     for body in ["Letter 1.", "Letter 2."] {
-        let message = operator.send("bob", body).await;
-        acked(&rig, "bob", message).await;
+        handled(&rig, &operator, "bob", body).await;
     }
     operator.does("bob", HarnessState::Idle).await;
     assert_eq!(lives(&operator.turns("bob").await), [(TurnOutcome::Ok, 1); 2]);
-    let told = problems(&operator).await;
+    let told = operator.notices("ada", SystemKind::Problem).await;
     assert_eq!(told.len(), 1, "once, and not at each turn: {told:?}");
     assert!(
         told[0].body.contains("mcp:notes")
@@ -104,8 +90,7 @@ async fn a_configured_server_arrives_with_its_own_environment_alone() {
     std::fs::create_dir(&programs).expect("a directory");
     let up = Up::start(&rig, &programs).await;
     let operator = rig.operator().await;
-    let asked = operator.send("bob", "What do you see?").await;
-    acked(&rig, "bob", asked).await;
+    handled(&rig, &operator, "bob", "What do you see?").await;
 
     let path = rig.path("agents/bob/home/.hive/claude-mcp-config.json");
     assert_eq!(path.metadata().expect("it is there").permissions().mode() & 0o777, 0o600);
@@ -132,8 +117,7 @@ async fn a_configured_server_arrives_with_its_own_environment_alone() {
         assert!(!results[0].contains(secret), "{secret}: {}", results[0]);
     }
     // Only bob may do it.
-    let message = operator.send("ada", "What do you see?").await;
-    acked(&rig, "ada", message).await;
+    handled(&rig, &operator, "ada", "What do you see?").await;
     assert!(
         rig.tool_results("ada")[0].contains("No such tool available"),
         "{:?}",

@@ -5,7 +5,7 @@
     reason = "the runtime of a test ends the tasks that it spawned"
 )]
 
-#[macro_use(both)]
+#[macro_use(both, cases)]
 extern crate hive_tests;
 
 mod asked;

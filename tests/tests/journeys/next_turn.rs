@@ -4,7 +4,7 @@ use hive_proto::v1::{Turn, TurnKind, TurnOutcome};
 use hive_tests::rig::Rig;
 use serde_json::json;
 
-use crate::steps::{acked, ended, rule, text, tool, touch, unread, wait_for};
+use crate::steps::{acked, ended, handled, rule, text, tool, touch, unread, wait_for};
 
 fn kinds(turns: &[Turn]) -> Vec<TurnKind> {
     assert!(turns.iter().all(|turn| turn.outcome() == TurnOutcome::Ok), "{turns:?}");
@@ -34,8 +34,7 @@ async fn it_gets_exactly_one_more() {
         ended(&rig, &mut watch, "bob", TurnOutcome::Ok).await;
     }
     assert_eq!(unread(&operator, "operator").await, [("went on".to_owned(), 0)]);
-    let next = operator.send("bob", "Letter 2.").await;
-    acked(&rig, "bob", next).await;
+    handled(&rig, &operator, "bob", "Letter 2.").await;
     let turns = operator.turns("bob").await;
     assert_eq!(kinds(&turns), [TurnKind::Mail, TurnKind::Continue, TurnKind::Mail]);
     assert_eq!((turns[1].message_id, turns[1].attempt), (0, 0), "it carries no delivery");
@@ -58,8 +57,7 @@ async fn mail_that_waits_wakes_it_instead() {
     let waiting = operator.send("bob", "Letter 2.").await;
     rig.touch("go");
     acked(&rig, "bob", waiting).await;
-    let next = operator.send("bob", "Letter 3.").await;
-    acked(&rig, "bob", next).await;
+    handled(&rig, &operator, "bob", "Letter 3.").await;
     assert_eq!(kinds(&operator.turns("bob").await), [TurnKind::Mail; 3]);
     rig.end().await;
 }
@@ -78,10 +76,8 @@ async fn a_failed_turn_gets_none() {
         ],
     );
     let operator = rig.operator().await;
-    let asked = operator.send("bob", "Letter 1.").await;
-    acked(&rig, "bob", asked).await;
-    let next = operator.send("bob", "Letter 2.").await;
-    acked(&rig, "bob", next).await;
+    handled(&rig, &operator, "bob", "Letter 1.").await;
+    handled(&rig, &operator, "bob", "Letter 2.").await;
     let turns = operator.turns("bob").await;
     assert_eq!(turns.iter().map(Turn::kind).collect::<Vec<_>>(), [TurnKind::Mail; 3]);
     assert_eq!(turns[0].outcome(), TurnOutcome::Failed);

@@ -33,14 +33,8 @@ fn rested(turns: &[Turn]) {
 }
 
 async fn notices(operator: &Client) -> Vec<String> {
-    let all = operator
-        .deliveries("operator", &[])
-        .await
-        .into_iter()
-        .filter_map(|delivery| delivery.message);
-    all.filter(|message| message.system_kind() == SystemKind::Unavailable)
-        .map(|message| message.body)
-        .collect()
+    let notices = operator.notices("operator", SystemKind::Unavailable).await;
+    notices.into_iter().map(|message| message.body).collect()
 }
 
 async fn failures(rig: &Rig, watch: &mut Watch, count: u32) {

@@ -1,22 +1,10 @@
 //! A message that breaks every turn ends as a dead letter, and harms no message beside it.
 
-use hive_proto::v1::{
-    DeliveryState, EventKind, Message, OriginKind, RedeliveryCause, SystemKind, TurnOutcome,
-};
-use hive_tests::rig::{Client, Rig};
+use hive_proto::v1::{DeliveryState, EventKind, RedeliveryCause, SystemKind, TurnOutcome};
+use hive_tests::rig::Rig;
 use hive_tests::scripted::script::Step;
 
-use crate::steps::{acked, answer, exit, lives, recv, rule, standing, text};
-
-/// The broker's notices of a kind in an inbox.
-async fn notices(client: &Client, inbox: &str, kind: SystemKind) -> Vec<Message> {
-    let all =
-        client.deliveries(inbox, &[]).await.into_iter().filter_map(|delivery| delivery.message);
-    let of_kind = all.filter(|message| {
-        message.origin.as_ref().is_some_and(|origin| origin.kind() == OriginKind::System)
-    });
-    of_kind.filter(|message| message.system_kind() == kind).collect()
-}
+use crate::steps::{DONE, acked, answer, exit, handled, lives, recv, rule, standing, text};
 
 /// What every prompt of a message begins with.
 fn of(message: u64) -> String {
@@ -46,10 +34,7 @@ async fn reported(agent: &str, parent: &str) {
     for neighbour in &neighbours {
         acked(&rig, agent, *neighbour).await;
         let (state, attempt, cause) = standing(&operator, agent, *neighbour).await;
-        assert_eq!(
-            (state, attempt, cause),
-            (DeliveryState::Acked, 1, RedeliveryCause::Unspecified)
-        );
+        assert_eq!((state, attempt, cause), DONE);
     }
     assert_eq!(dead.message_id, poison);
     let turns = operator.turns(agent).await;
@@ -60,10 +45,9 @@ async fn reported(agent: &str, parent: &str) {
     assert!(bad.iter().all(|turn| turn.received_message_ids.is_empty()));
 
     // The queue goes on at once.
-    let next = operator.send(agent, "And now?").await;
-    acked(&rig, agent, next).await;
+    handled(&rig, &operator, agent, "And now?").await;
 
-    let letters = notices(&operator, parent, SystemKind::DeadLetter).await;
+    let letters = operator.notices(parent, SystemKind::DeadLetter).await;
     assert!(matches!(&letters[..], [letter] if letter.in_reply_to == poison), "{letters:?}");
     let error = "claude ended without a result (exit code 3): I cannot stand this.";
     assert!(
@@ -72,7 +56,7 @@ async fn reported(agent: &str, parent: &str) {
         )),
         "{letters:?}"
     );
-    assert_eq!(notices(&operator, parent, SystemKind::TurnFailed).await.len(), 5);
+    assert_eq!(operator.notices(parent, SystemKind::TurnFailed).await.len(), 5);
 
     shown_and_redriven(&rig, agent, poison).await;
     acked(&rig, agent, poison).await;
@@ -113,14 +97,9 @@ async fn shown_and_redriven(rig: &Rig, agent: &str, poison: u64) {
     assert_eq!(again.code, 3, "it is none any more: {again:?}");
 }
 
-#[tokio::test]
-async fn a_poison_message_of_a_root_is_reported_to_the_operator() {
-    reported("ada", "operator").await;
-}
-
-#[tokio::test]
-async fn a_poison_message_of_a_child_is_reported_to_its_parent() {
-    reported("bob", "ada").await;
+cases! {
+    a_poison_message_of_a_root_is_reported_to_the_operator => reported("ada", "operator"),
+    a_poison_message_of_a_child_is_reported_to_its_parent => reported("bob", "ada"),
 }
 
 /// A turn that took its neighbours with it: they are not drawn into its last attempts.

@@ -10,10 +10,9 @@ use hive_tests::scripted::script::Step;
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
-use crate::steps::{acked, answer, ended, lives, recv, rule, standing, text, touch, wait_for};
-
-const DONE: (DeliveryState, u32, RedeliveryCause) =
-    (DeliveryState::Acked, 1, RedeliveryCause::Unspecified);
+use crate::steps::{
+    DONE, acked, answer, ended, lives, recv, rule, standing, text, touch, wait_for,
+};
 
 #[tokio::test]
 async fn several_are_drained_and_done_with_the_turn() {

@@ -6,17 +6,15 @@ use hive_proto::v1::create_reminder_request::Due;
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::reminder_service_client::ReminderServiceClient;
 use hive_proto::v1::{
-    AckDeliveryRequest, CreateReminderRequest, DeliveryState, EventKind, ReceiveMessagesRequest,
-    RedeliveryCause, TurnOutcome,
+    AckDeliveryRequest, CreateReminderRequest, EventKind, ReceiveMessagesRequest, TurnOutcome,
 };
 use hive_tests::rig::{Rig, fresh_id, request};
 use hive_tests::scripted::script::Step;
 use serde_json::json;
 
-use crate::steps::{acked, answer, lives, recv, rule, standing, text, touch, unread, wait_for};
-
-const DONE: (DeliveryState, u32, RedeliveryCause) =
-    (DeliveryState::Acked, 1, RedeliveryCause::Unspecified);
+use crate::steps::{
+    DONE, acked, answer, lives, recv, rule, standing, text, touch, unread, wait_for,
+};
 
 /// How the broker goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,14 +82,9 @@ async fn a_turn_goes_on(going: Going) {
     rig.end().await;
 }
 
-#[tokio::test]
-async fn over_a_kill() {
-    a_turn_goes_on(Going::Killed).await;
-}
-
-#[tokio::test]
-async fn over_a_shutdown() {
-    a_turn_goes_on(Going::ShutDown).await;
+cases! {
+    over_a_kill => a_turn_goes_on(Going::Killed),
+    over_a_shutdown => a_turn_goes_on(Going::ShutDown),
 }
 
 /// A call that waits for mail goes on to wait at the next broker.
@@ -120,14 +113,9 @@ async fn a_waiting_call_goes_on(going: Going) {
     rig.end().await;
 }
 
-#[tokio::test]
-async fn a_call_waits_over_a_kill() {
-    a_waiting_call_goes_on(Going::Killed).await;
-}
-
-#[tokio::test]
-async fn a_call_waits_over_a_shutdown() {
-    a_waiting_call_goes_on(Going::ShutDown).await;
+cases! {
+    a_call_waits_over_a_kill => a_waiting_call_goes_on(Going::Killed),
+    a_call_waits_over_a_shutdown => a_waiting_call_goes_on(Going::ShutDown),
 }
 
 /// Again and again within one turn, both ways.

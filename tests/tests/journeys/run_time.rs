@@ -8,7 +8,7 @@ use hive_tests::scripted::script;
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
-use crate::steps::{acked, answer, ended, lives, rule, standing, text, tool, unread};
+use crate::steps::{acked, answer, ended, handled, lives, rule, standing, text, tool, unread};
 use crate::up::{Up, ada_stops, hive};
 
 const PATH: &str = "/usr/bin:/bin";
@@ -36,20 +36,17 @@ async fn an_agent_that_is_created_at_run_time_lives_through_kills_of_harness_and
     well(&rig, &["agent", "create", "eve", "--parent", "ada"]).await;
     attached(&mut watch, "eve").await;
     let operator = rig.operator().await;
-    let first = operator.send("eve", "Hello eve.").await;
-    acked(&rig, "eve", first).await;
+    handled(&rig, &operator, "eve", "Hello eve.").await;
 
     kill_process(rig.the_one("eve", "hive"), Signal::KILL).expect("eve's harness runs");
     hive.says("eve ended (exit status: 137); again in").await;
     attached(&mut watch, "eve").await;
-    let second = operator.send("eve", "Hello again.").await;
-    acked(&rig, "eve", second).await;
+    handled(&rig, &operator, "eve", "Hello again.").await;
 
     hive.killed(&rig).await;
     let hive = up(&rig).await;
     let operator = rig.operator().await;
-    let third = operator.send("eve", "Still there?").await;
-    acked(&rig, "eve", third).await;
+    handled(&rig, &operator, "eve", "Still there?").await;
     let outcomes: Vec<TurnOutcome> =
         operator.turns("eve").await.iter().map(hive_proto::v1::Turn::outcome).collect();
     assert_eq!(outcomes, [TurnOutcome::Ok; 3]);
@@ -59,19 +56,10 @@ async fn an_agent_that_is_created_at_run_time_lives_through_kills_of_harness_and
 #[tokio::test]
 async fn a_long_reminder_of_an_agent_that_was_created_at_run_time_becomes_a_file() {
     let rig = hive();
-    let script = rig.path("script.json");
     let body = "long ".repeat(1000);
     let remind = tool("remind", json!({"message": body, "delay_seconds": 1}));
-    script::write(
-        &script,
-        &[rule("Set it.", vec![remind, text("Done.")]), rule("", vec![text("Done.")])],
-    )
-    .expect("a script");
-    let config = rig.read("hive.toml");
-    rig.configure(&format!(
-        "{config}[claude]\nenv = {{ SCRIPTED_CLAUDE_FILE = \"{}\" }}\n",
-        script.display()
-    ));
+    let rules = [rule("Set it.", vec![remind, text("Done.")]), rule("", vec![text("Done.")])];
+    crate::up::script(&rig, &rules);
     let hive = up(&rig).await;
     let mut watch = rig.watch_from_now().await;
     well(&rig, &["agent", "create", "eve"]).await;
@@ -102,12 +90,7 @@ async fn a_stopped_agent_stays_stopped_through_kills_and_its_mail_waits() {
     attached(&mut watch, "eve").await;
     hive.killed(&rig).await;
     let hive = up(&rig).await;
-    let mut watch = rig.watch().await;
-    watch
-        .until("ada's and eve's harnesses are back", |event| {
-            event.agent == "eve" && event.kind() == EventKind::HarnessAttached
-        })
-        .await;
+    attached(&mut rig.watch().await, "eve").await;
     let operator = rig.operator().await;
     assert_eq!(operator.delivery("eve", waiting).await.state(), DeliveryState::Ready);
     assert_eq!(operator.turns("eve").await, []);
@@ -177,8 +160,7 @@ async fn a_purged_agent_leaves_nothing_to_the_next_one_of_its_name() {
     assert!(operator.deliveries("eve", &[]).await.is_empty());
     assert_eq!(operator.turns("eve").await, []);
     assert!(!rig.path("agents/eve/state/notes.md").exists());
-    let hello = operator.send("eve", "Hello, second eve.").await;
-    acked(&rig, "eve", hello).await;
+    handled(&rig, &operator, "eve", "Hello, second eve.").await;
     assert_eq!(lives(&operator.turns("eve").await), [(TurnOutcome::Ok, 1)]);
     hive.interrupted(rig).await;
 }
@@ -201,8 +183,7 @@ async fn a_purge_of_a_killed_hive_is_completed_by_the_next() {
     let mut hive = up(&rig).await;
     hive.says("eve is purged, and its directories are deleted").await;
     let operator = rig.operator().await;
-    let hello = operator.send("eve", "Hello, second eve.").await;
-    acked(&rig, "eve", hello).await;
+    handled(&rig, &operator, "eve", "Hello, second eve.").await;
     hive.interrupted(rig).await;
 }
 
@@ -228,22 +209,19 @@ async fn a_changed_configuration_holds_without_a_restart_and_an_invalid_one_chan
     let mut hive = up(&rig).await;
     let mut watch = rig.watch_from_now().await;
     let operator = rig.operator().await;
-    let one = operator.send("bob", "one").await;
-    acked(&rig, "bob", one).await;
+    let one = handled(&rig, &operator, "bob", "one").await;
     let (ada, bob) = (rig.the_one("ada", "hive"), rig.the_one("bob", "hive"));
 
     with("second", "turn_max_secs = 600\n[agents.dan]\n");
     hive.signal(Signal::HUP);
     hive.says("    from their next turns on, settings of ada, bob have changed").await;
     attached(&mut watch, "dan").await;
-    let two = operator.send("bob", "two").await;
-    acked(&rig, "bob", two).await;
+    let two = handled(&rig, &operator, "bob", "two").await;
 
     rig.configure("[agents.ada]\nno_such_key = 1\n");
     hive.signal(Signal::HUP);
     hive.says("the configuration is not taken over, and nothing changed").await;
-    let three = operator.send("dan", "three").await;
-    acked(&rig, "dan", three).await;
+    let three = handled(&rig, &operator, "dan", "three").await;
     // No harness was started again for any of this.
     assert_eq!((rig.the_one("ada", "hive"), rig.the_one("bob", "hive")), (ada, bob));
 

@@ -4,13 +4,12 @@
 use std::path::Path;
 
 use hive_proto::v1::{HarnessState, Turn, TurnKind};
-use hive_tests::rig::{Client, Rig};
+use hive_tests::rig::{Client, Mode, Rig};
 use hive_tests::scripted::script;
 use serde_json::Value;
 
-use crate::steps::{acked, large, rule, text, touch, usage, wait_for};
+use crate::steps::{acked, handled, large, rule, text, touch, usage, wait_for};
 use crate::up::Up;
-use hive_tests::rig::Mode;
 
 both!(
     a_window_that_is_set_holds_where_it_is_smaller,
@@ -40,8 +39,7 @@ async fn a_window_that_is_set_holds_where_it_is_smaller(mode: Mode) {
         ("Letter 1.", &[TurnKind::Mail][..]),
         ("Letter 2.", &[TurnKind::Mail, TurnKind::Mail, TurnKind::Checkpoint, TurnKind::Compact]),
     ] {
-        let message = operator.send("bob", letter).await;
-        acked(&rig, "bob", message).await;
+        handled(&rig, &operator, "bob", letter).await;
         let agent = operator.does("bob", HarnessState::Idle).await;
         assert_eq!(kinds(&operator).await, wanted, "{letter}");
         assert_eq!(agent.context_window_tokens, 10_000);
@@ -95,8 +93,7 @@ async fn a_daily_reset_comes_with_the_next_mail_and_starts_no_turn(mode: Mode) {
     let rules = [rule("", vec![usage(10), text("Done.")])];
     mode.start(&mut rig, &rules);
     let operator = rig.operator().await;
-    let first = operator.send("bob", "Letter 1.").await;
-    acked(&rig, "bob", first).await;
+    handled(&rig, &operator, "bob", "Letter 1.").await;
     let measured =
         operator.does("bob", HarnessState::Idle).await.context_time.expect("it was measured");
     rig.stop_harness("bob").await;
@@ -105,8 +102,7 @@ async fn a_daily_reset_comes_with_the_next_mail_and_starts_no_turn(mode: Mode) {
     operator.does("bob", HarnessState::Idle).await;
     assert_eq!(kinds(&operator).await.len(), 1, "an agent without mail is left alone");
     for letter in ["Letter 2.", "Letter 3."] {
-        let message = operator.send("bob", letter).await;
-        acked(&rig, "bob", message).await;
+        handled(&rig, &operator, "bob", letter).await;
         operator.does("bob", HarnessState::Idle).await;
     }
     assert_eq!(rig.conversations("bob"), [1, 2]);
@@ -138,8 +134,7 @@ async fn the_settings_of_the_file_reach_the_harness() {
     let up = Up::start(&rig, Path::new("/usr/bin:/bin")).await;
     let operator = rig.operator().await;
     for (agent, window, turns) in [("bob", 300_000, 1), ("ada", 50_000, 3)] {
-        let message = operator.send(agent, "Hello.").await;
-        acked(&rig, agent, message).await;
+        handled(&rig, &operator, agent, "Hello.").await;
         let shown = operator.does(agent, HarnessState::Idle).await;
         assert_eq!(shown.context_window_tokens, window, "{agent}");
         assert_eq!(operator.turns(agent).await.len(), turns, "{agent}");

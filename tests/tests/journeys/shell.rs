@@ -7,13 +7,12 @@ use std::path::PathBuf;
 use hive_proto::v1::{EventKind, HarnessState, Message, OriginKind, TurnOutcome};
 use hive_tests::binary;
 use hive_tests::mcp;
-use hive_tests::rig::{Client, Process, Rig, gone, soon};
+use hive_tests::rig::{Client, Mode, Process, Rig, gone, soon};
 use hive_tests::scripted::script::Step;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::steps::{acked, lives, rule, text, tool};
-use hive_tests::rig::Mode;
+use crate::steps::{acked, handled, lives, rule, text, tool};
 
 both!(
     two_that_end_together_wake_their_agent_once,
@@ -92,12 +91,10 @@ async fn two_that_end_together_wake_their_agent_once(mode: Mode) {
     ];
     mode.start(&mut rig, &rules);
     let operator = rig.operator().await;
-    let asked = operator.send("bob", "Build.").await;
-    acked(&rig, "bob", asked).await;
+    handled(&rig, &operator, "bob", "Build.").await;
     operator.does("bob", HarnessState::Idle).await;
     // The turn is over and settled, and another one too: they go on.
-    let next = operator.send("bob", "Anything else?").await;
-    acked(&rig, "bob", next).await;
+    handled(&rig, &operator, "bob", "Anything else?").await;
     operator.does("bob", HarnessState::Idle).await;
     for name in ["one", "two"] {
         rig.appeared(name).await;
@@ -146,8 +143,7 @@ async fn with_a_task(mode: Mode) -> (Rig, Client) {
     ];
     mode.start(&mut rig, &rules);
     let operator = rig.operator().await;
-    let asked = operator.send("bob", "Build.").await;
-    acked(&rig, "bob", asked).await;
+    handled(&rig, &operator, "bob", "Build.").await;
     operator.does("bob", HarnessState::Idle).await;
     rig.appeared("one").await;
     sleepers(&rig, 1).await;
@@ -161,8 +157,7 @@ async fn is_lost(rig: Rig, operator: Client) {
         ["A shell task has ended.", "Task 1: echo one", "because the harness stopped", "| one"];
     assert!(words.iter().all(|words| message.body.contains(words)), "{}", message.body);
     assert!(!message.body.contains("| one is over"), "{}", message.body);
-    let look = operator.send("bob", "Look.").await;
-    acked(&rig, "bob", look).await;
+    handled(&rig, &operator, "bob", "Look.").await;
     let last = rig.tool_results("bob").pop().unwrap_or_default();
     assert!(
         last.contains("because the harness stopped; run it again") && last.ends_with(":\none"),
@@ -201,8 +196,7 @@ async fn processes_that_a_command_leaves_end_with_it(mode: Mode) {
     let runs = vec![tool("run", json!({"cmd": flees})), text("Done.")];
     mode.start(&mut rig, &[rule("", runs)]);
     let operator = rig.operator().await;
-    let asked = operator.send("bob", "Run it.").await;
-    acked(&rig, "bob", asked).await;
+    handled(&rig, &operator, "bob", "Run it.").await;
     let results = rig.tool_results("bob");
     assert!(
         results[0].starts_with("Task 1: exit code 0") && results[0].ends_with("were ended:\ndone"),
@@ -241,8 +235,7 @@ async fn without_the_group_there_is_no_shell(mode: Mode) {
     let runs = tool("run", json!({"cmd": "echo hi"}));
     mode.start(&mut rig, &[rule("", vec![runs, text("Done.")])]);
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
-    let first = operator.send("bob", "Run it.").await;
-    acked(&rig, "bob", first).await;
+    handled(&rig, &operator, "bob", "Run it.").await;
     assert!(mcp_config(&rig)["mcpServers"]["bash"].is_object());
     let without = [
         "agent",
@@ -258,8 +251,7 @@ async fn without_the_group_there_is_no_shell(mode: Mode) {
     let said = rig.hivectl(&without).await;
     assert_eq!(said.code, 0, "{said:?}");
     watch.kind("bob", EventKind::AgentChanged).await;
-    let second = operator.send("bob", "Run it again.").await;
-    acked(&rig, "bob", second).await;
+    handled(&rig, &operator, "bob", "Run it again.").await;
     let config = mcp_config(&rig);
     assert!(
         config["mcpServers"]["bash"].is_null() && config["mcpServers"]["hive"].is_object(),
@@ -277,8 +269,7 @@ async fn without_the_group_there_is_no_shell(mode: Mode) {
     assert!(is_error && words.contains("execution"), "{words}");
     let said = rig.hivectl(&[&without[..], &["--tool-group", "execution"]].concat()).await;
     assert_eq!(said.code, 0, "{said:?}");
-    let third = operator.send("bob", "And again.").await;
-    acked(&rig, "bob", third).await;
+    handled(&rig, &operator, "bob", "And again.").await;
     let (words, is_error) = call(&mut client).await;
     assert!(!is_error && words.contains("exit code 0"), "{words}");
     client.close().await.expect("it ends");

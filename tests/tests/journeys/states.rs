@@ -4,12 +4,11 @@
 use hive_proto::v1::HarnessState::{Compacting, Idle, NeedsLogin, RateLimited, Thinking};
 use hive_proto::v1::TurnKind::{Checkpoint, Compact, Mail};
 use hive_proto::v1::{HarnessState, TurnKind, TurnOutcome};
-use hive_tests::rig::{Client, Rig};
+use hive_tests::rig::{Client, Mode, Rig};
 use hive_tests::scripted::failure::Failure;
 use hive_tests::scripted::script::{Rule, Step};
 
-use crate::steps::{acked, answer, large, rule, text, touch, unread, usage, wait_for};
-use hive_tests::rig::Mode;
+use crate::steps::{acked, answer, handled, large, rule, text, touch, unread, usage, wait_for};
 
 /// The first second of the year 2100.
 const YEAR_2100: i64 = 4_102_444_800;
@@ -114,8 +113,7 @@ async fn one_that_is_too_long_is_compacted_within_the_turn(mode: Mode) {
     ];
     mode.start(&mut rig, &rules);
     let operator = rig.operator().await;
-    let first = operator.send("bob", "Letter 1.").await;
-    acked(&rig, "bob", first).await;
+    handled(&rig, &operator, "bob", "Letter 1.").await;
     operator.does("bob", Idle).await;
     let second = operator.send("bob", "Letter 2.").await;
     for (name, state) in [("first", Thinking), ("compact", Compacting), ("again", Thinking)] {
@@ -148,8 +146,7 @@ async fn a_compaction_that_does_not_help_is_not_repeated(mode: Mode) {
     mode.start(&mut rig, &rules);
     let operator = rig.operator().await;
     for number in 1..=3 {
-        let message = operator.send("bob", &format!("Letter {number}.")).await;
-        acked(&rig, "bob", message).await;
+        handled(&rig, &operator, "bob", &format!("Letter {number}.")).await;
         operator.does("bob", Idle).await;
     }
     let kinds: Vec<(TurnKind, TurnOutcome)> =
@@ -176,8 +173,7 @@ fn cold_rules() -> Vec<Rule> {
 
 async fn letters(rig: &Rig, operator: &Client, count: usize) {
     for number in 1..=count {
-        let message = operator.send("bob", &format!("Letter {number}.")).await;
-        acked(rig, "bob", message).await;
+        handled(rig, &operator, "bob", &format!("Letter {number}.")).await;
         operator.does("bob", Idle).await;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hive_proto::v1::{DeliveryState, EventKind, Turn, TurnOutcome};
+use hive_proto::v1::{DeliveryState, EventKind, RedeliveryCause, Turn, TurnOutcome};
 use hive_tests::rig::{Client, Rig, Watch};
 use hive_tests::scripted::script::{Rule, Step};
 use serde_json::{Value, json};
@@ -96,6 +96,13 @@ pub(crate) async fn acked(rig: &Rig, agent: &str, message: u64) {
     rig.watch().await.until(&format!("message {message} of {agent} is acked"), fits).await;
 }
 
+/// Sends a message to an agent and waits until it is acked; its id.
+pub(crate) async fn handled(rig: &Rig, client: &Client, agent: &str, body: &str) -> u64 {
+    let message = client.send(agent, body).await;
+    acked(rig, agent, message).await;
+    message
+}
+
 /// Waits until a turn of an agent has ended in this way; its id.
 pub(crate) async fn ended(rig: &Rig, watch: &mut Watch, agent: &str, outcome: TurnOutcome) -> u64 {
     let client = rig.operator().await;
@@ -110,12 +117,16 @@ pub(crate) async fn ended(rig: &Rig, watch: &mut Watch, agent: &str, outcome: Tu
     }
 }
 
+/// A delivery that was done at its first attempt.
+pub(crate) const DONE: (DeliveryState, u32, RedeliveryCause) =
+    (DeliveryState::Acked, 1, RedeliveryCause::Unspecified);
+
 /// Where a delivery stands, at which attempt, and why it came back last.
 pub(crate) async fn standing(
     client: &Client,
     agent: &str,
     message: u64,
-) -> (DeliveryState, u32, hive_proto::v1::RedeliveryCause) {
+) -> (DeliveryState, u32, RedeliveryCause) {
     let delivery = client.delivery(agent, message).await;
     (delivery.state(), delivery.attempt, delivery.redelivery_cause())
 }

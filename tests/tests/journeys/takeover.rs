@@ -4,7 +4,9 @@
 use hive_proto::v1::{DeliveryState, EventKind, RedeliveryCause, TurnOutcome};
 use hive_tests::rig::{HarnessOptions, Rig, gone};
 
-use crate::steps::{acked, answer, ended, lives, rule, standing, text, touch, unread, wait_for};
+use crate::steps::{
+    acked, answer, ended, handled, lives, rule, standing, text, touch, unread, wait_for,
+};
 
 #[tokio::test]
 async fn a_second_harness_is_refused_with_an_explanation() {
@@ -21,8 +23,7 @@ async fn a_second_harness_is_refused_with_an_explanation() {
         assert!(log.contains(words), "{words}: {log}");
     }
     // The first noticed nothing.
-    let asked = operator.send("bob", "Hello bob.").await;
-    acked(&rig, "bob", asked).await;
+    handled(&rig, &operator, "bob", "Hello bob.").await;
     assert_eq!(operator.turns("bob").await[0].session_epoch, 1);
     rig.end().await;
 }
@@ -65,8 +66,7 @@ async fn a_takeover_fences_the_first_and_runs_its_message_again() {
     let log = rig.read("bob.log");
     assert_eq!(status.code(), Some(1), "{log}");
     assert!(log.contains("the session is lost") && log.contains("ALREADY_ATTACHED"), "{log}");
-    let next = operator.send("bob", "And now?").await;
-    acked(&rig, "bob", next).await;
+    handled(&rig, &operator, "bob", "And now?").await;
     assert_eq!(operator.turns("bob").await[2].session_epoch, 2);
     rig.end().await;
 }

@@ -7,12 +7,11 @@ use hive_proto::v1::wake_service_client::WakeServiceClient;
 use hive_proto::v1::{
     DeliveryState, EventKind, HarnessState, Turn, TurnKind, TurnOutcome, WakeRequest,
 };
-use hive_tests::rig::{Client, HarnessOptions, QUICK_LIMITS, Rig, request};
+use hive_tests::rig::{Client, HarnessOptions, Mode, QUICK_LIMITS, Rig, request};
 use hive_tests::scripted::script::Step;
 use serde_json::json;
 
 use crate::steps::{acked, env, large, rule, text, tool, touch, usage, wait_for};
-use hive_tests::rig::Mode;
 
 /// How often a race is run.
 const ROUNDS: usize = 18;
@@ -205,13 +204,8 @@ async fn an_idle_fleet_starts_no_claude(mode: Mode) {
         for (name, options) in FLEET.iter().zip(&options) {
             rig.start_harness_with(name, options);
         }
-        for _ in FLEET {
-            watch
-                .until("all harnesses attach", |event| event.kind() == EventKind::HarnessAttached)
-                .await;
-        }
-        rig.kill_broker().await;
-        rig.start_broker().await;
+        watch.kinds(EventKind::HarnessAttached, FLEET.len()).await;
+        rig.crash_broker().await;
         let operator = rig.operator().await;
         for name in FLEET {
             operator.does(name, HarnessState::Idle).await;

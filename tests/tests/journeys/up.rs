@@ -6,12 +6,12 @@ use std::process::Stdio;
 
 use hive_proto::v1::{EventKind, TurnOutcome};
 use hive_tests::rig::{QUICK_LIMITS, Rig, gone, soon, strays};
-use hive_tests::scripted::script;
+use hive_tests::scripted::script::{self, Rule};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStderr};
 
-use crate::steps::{acked, answer, lives, rule, text, touch, unread, wait_for};
+use crate::steps::{acked, answer, handled, lives, rule, text, touch, unread, wait_for};
 
 pub(crate) struct Up {
     child: Child,
@@ -84,12 +84,9 @@ impl Up {
     }
 
     /// Ctrl-C: everything is drained, nothing is left.
-    pub(crate) async fn interrupted(mut self, rig: Rig) {
+    pub(crate) async fn interrupted(self, rig: Rig) {
         self.signal(Signal::INT);
-        self.says("all is down; the mail is kept").await;
-        let status = soon("hivectl ends", self.child.wait()).await.expect("it can be waited for");
-        assert!(status.success(), "{status}:\n{}", self.said);
-        assert_eq!(strays(rig.dir()), [], "{}", self.said);
+        self.ends(&rig).await;
         rig.end().await;
     }
 
@@ -116,7 +113,6 @@ impl Up {
 
 /// Makes ada stop during her answer.
 pub(crate) fn ada_stops(rig: &Rig) {
-    let script = rig.path("script.json");
     let steps = vec![
         touch(rig, "reached"),
         wait_for(rig, "go"),
@@ -124,8 +120,13 @@ pub(crate) fn ada_stops(rig: &Rig) {
         text("Done."),
     ];
     let again = vec![answer("operator", "still here"), text("Done.")];
-    script::write(&script, &[rule("This is attempt", again), rule("", steps)])
-        .expect("the script is written");
+    script(rig, &[rule("This is attempt", again), rule("", steps)]);
+}
+
+/// Has every claude of the hive follow these rules.
+pub(crate) fn script(rig: &Rig, rules: &[Rule]) {
+    let script = rig.path("script.json");
+    script::write(&script, rules).expect("the script is written");
     let config = rig.read("hive.toml");
     rig.configure(&format!(
         "{config}[claude]\nenv = {{ SCRIPTED_CLAUDE_FILE = \"{}\" }}\n",
@@ -141,11 +142,7 @@ async fn it_runs_a_hive_restarts_dead_processes_and_leaves_nothing() {
     let mut up = Up::start_with(&rig, &no_programs, &["--no-isolation"]).await;
     assert!(up.said.contains("NOT ISOLATED: --no-isolation was given"), "{}", up.said);
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
-    for _ in 0..2 {
-        watch
-            .until("both harnesses attach", |event| event.kind() == EventKind::HarnessAttached)
-            .await;
-    }
+    watch.kinds(EventKind::HarnessAttached, 2).await;
     let status = rig.hivectl(&["status"]).await;
     assert_eq!(status.code, 8, "{status:?}");
     assert_eq!(status.stdout.matches("ISOLATED").count(), 1, "{status:?}");
@@ -171,8 +168,7 @@ async fn it_runs_a_hive_restarts_dead_processes_and_leaves_nothing() {
     up.says("bob ended (signal: 9 (SIGKILL)); again in").await;
     watch.kind("bob", EventKind::HarnessAttached).await;
     assert_ne!(rig.the_one("bob", "hive"), bob);
-    let again = operator.send("bob", "Hello bob.").await;
-    acked(&rig, "bob", again).await;
+    handled(&rig, &operator, "bob", "Hello bob.").await;
     assert!(lives(&operator.turns("bob").await).iter().all(|life| *life == (TurnOutcome::Ok, 1)));
     up.interrupted(rig).await;
 }
@@ -187,11 +183,7 @@ async fn isolation_that_is_not_wanted_is_no_finding() {
     assert!(up.said.contains("isolation: none, as hive.toml states"), "{}", up.said);
     assert!(!up.said.contains("NOT ISOLATED"), "{}", up.said);
     let mut watch = rig.watch().await;
-    for _ in 0..2 {
-        watch
-            .until("both harnesses attach", |event| event.kind() == EventKind::HarnessAttached)
-            .await;
-    }
+    watch.kinds(EventKind::HarnessAttached, 2).await;
     let status = rig.hivectl(&["status"]).await;
     assert_eq!(status.code, 0, "{status:?}");
     assert!(
@@ -243,11 +235,7 @@ async fn in_sandboxes_agents_write_to_each_other() {
     let rig = at("sandbox");
     let up = Up::start(&rig, Path::new("/usr/bin:/bin")).await;
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
-    for _ in 0..2 {
-        watch
-            .until("both harnesses attach", |event| event.kind() == EventKind::HarnessAttached)
-            .await;
-    }
+    watch.kinds(EventKind::HarnessAttached, 2).await;
     let asked = operator.send("ada", "ask bob: how are you?").await;
     watch.kind("operator", EventKind::MessageAccepted).await;
     assert_eq!(

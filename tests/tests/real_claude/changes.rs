@@ -3,11 +3,10 @@
 
 use hive_proto::v1::{EventKind, SetParentRequest};
 use hive_tests::api::{Recorded, Script};
-use hive_tests::rig::{fresh_id, gone};
+use hive_tests::rig::{Mode, fresh_id, gone};
 use rustix::process::{Pid, Signal};
 
 use crate::stage::{Stage, count};
-use hive_tests::rig::Mode;
 
 both!(
     changes_take_effect_at_the_next_turn_of_the_same_conversation,

@@ -40,8 +40,7 @@ async fn asked(stage: &mut Stage) -> Question {
 
 /// Kills the broker without warning and starts another.
 async fn another_broker(stage: &mut Stage) {
-    stage.rig.kill_broker().await;
-    stage.rig.start_broker().await;
+    stage.rig.crash_broker().await;
     stage.operator = stage.rig.operator().await;
 }
 

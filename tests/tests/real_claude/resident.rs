@@ -3,12 +3,11 @@
 
 use hive_proto::v1::{DeliveryState, EventKind, RedeliveryCause, TurnOutcome};
 use hive_tests::api::{Reply, Script};
-use hive_tests::rig::{gone, soon};
+use hive_tests::rig::{Mode, gone, soon};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::stage::{Stage, count};
-use hive_tests::rig::Mode;
 
 both!(
     a_cancel_ends_the_turn_and_the_next_one_goes_on,

@@ -114,14 +114,7 @@ async fn own_servers_work_or_are_missed_and_no_key_reaches_any(mode: Mode) {
     // A server that does not start is reported once.
     stage.send("and again").await;
     stage.ok().await;
-    let notices = stage
-        .operator
-        .deliveries("operator", &[])
-        .await
-        .into_iter()
-        .filter_map(|delivery| delivery.message);
-    let problems: Vec<_> =
-        notices.filter(|message| message.system_kind() == SystemKind::Problem).collect();
+    let problems = stage.operator.notices("operator", SystemKind::Problem).await;
     let [problem] = &problems[..] else { panic!("{problems:?}") };
     assert!(
         problem.body.contains("`broken`") && problem.body.contains("mcp:broken"),

@@ -3,12 +3,11 @@
 
 use hive_proto::v1::{OriginKind, TurnOutcome};
 use hive_tests::api::{Recorded, Reply, Script};
-use hive_tests::rig::gone;
+use hive_tests::rig::{Mode, gone};
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
 use crate::stage::Stage;
-use hive_tests::rig::Mode;
 
 both!(
     a_task_outlives_its_turn_and_wakes_the_agent_once,

@@ -6,10 +6,8 @@ use std::path::PathBuf;
 use hive_proto::v1::{DeliveryState, EventKind, HarnessState, Turn, TurnKind, TurnOutcome};
 use hive_tests::api::{Api, Kind, Recorded, Script};
 use hive_tests::claude;
-use hive_tests::rig::{Client, HarnessOptions, QUICK_LIMITS, Rig, Watch, soon};
+use hive_tests::rig::{Client, HarnessOptions, Mode, QUICK_LIMITS, Rig, Watch, soon};
 use serde_json::Value;
-
-use hive_tests::rig::Mode;
 
 /// What stands in ada's CLAUDE.md.
 const MEMORY: &str = "The word of the day is marzipan.";

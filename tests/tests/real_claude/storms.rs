@@ -3,10 +3,9 @@
 
 use hive_proto::v1::TurnOutcome;
 use hive_tests::api::{Reply, Script};
-use hive_tests::rig::Rig;
+use hive_tests::rig::{Mode, Rig};
 
 use crate::stage::Stage;
-use hive_tests::rig::Mode;
 
 both!(
     an_overloaded_api_is_asked_ever_less_often,

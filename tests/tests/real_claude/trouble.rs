@@ -2,12 +2,11 @@
 
 use hive_proto::v1::{DeliveryState, EventKind, RedeliveryCause, TurnOutcome};
 use hive_tests::api::{Reply, Script};
-use hive_tests::rig::{gone, strays};
+use hive_tests::rig::{Mode, gone, strays};
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
 use crate::stage::{Stage, count};
-use hive_tests::rig::Mode;
 
 both!(
     a_silent_api_ends_the_turn_and_leaves_no_process,

@@ -8,7 +8,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
 use super::{ONE_TURN, Point, Scene};
-use crate::steps::{acked, answer, rule, standing, text, unread, wait_for};
+use crate::steps::{DONE, acked, answer, rule, standing, text, unread, wait_for};
 
 async fn killed_at(point: Point) {
     let scene = Scene::at(point).await;
@@ -19,19 +19,10 @@ async fn killed_at(point: Point) {
     scene.comes_out(&ONE_TURN, point).await;
 }
 
-#[tokio::test]
-async fn in_mid_turn() {
-    killed_at(Point::MidTurn).await;
-}
-
-#[tokio::test]
-async fn after_a_send() {
-    killed_at(Point::AfterSend).await;
-}
-
-#[tokio::test]
-async fn before_the_end_of_the_turn() {
-    killed_at(Point::BeforeEnd).await;
+cases! {
+    in_mid_turn => killed_at(Point::MidTurn),
+    after_a_send => killed_at(Point::AfterSend),
+    before_the_end_of_the_turn => killed_at(Point::BeforeEnd),
 }
 
 /// The call that it died in is an error to the model, which goes on with a new bridge. Mail that
@@ -61,10 +52,7 @@ async fn in_a_call_that_waits_for_mail() {
     acked(&rig, "bob", waiting).await;
     acked(&rig, "bob", late).await;
 
-    assert_eq!(
-        standing(&operator, "bob", waiting).await,
-        (DeliveryState::Acked, 1, RedeliveryCause::Unspecified)
-    );
+    assert_eq!(standing(&operator, "bob", waiting).await, DONE);
     let (state, attempt, cause) = standing(&operator, "bob", late).await;
     assert_eq!((state, attempt), (DeliveryState::Acked, 1));
     assert!(

@@ -5,7 +5,7 @@ use hive_proto::v1::{EventKind, RedeliveryCause, TurnOutcome};
 use hive_tests::rig::{Rig, gone};
 
 use super::{Expected, ONE_TURN, Point, Scene};
-use crate::steps::{acked, ended, lives, unread};
+use crate::steps::{acked, ended, handled, lives, unread};
 
 #[tokio::test]
 async fn before_the_lease() {
@@ -23,8 +23,7 @@ async fn after_a_receipt_and_before_a_consumer() {
     let mut rig = Rig::duo().await;
     let operator = rig.operator().await;
     let asked = operator.send("bob", "Count to two.").await;
-    rig.kill_broker().await;
-    rig.start_broker().await;
+    rig.crash_broker().await;
     let (operator, watch) = (rig.operator().await, rig.watch().await);
     let mut scene = Scene { rig, operator, watch, asked };
     scene.rig.touch("go");
@@ -46,19 +45,10 @@ async fn killed_at(point: Point) {
     scene.comes_out(&ONE_TURN, point).await;
 }
 
-#[tokio::test]
-async fn in_mid_turn() {
-    killed_at(Point::MidTurn).await;
-}
-
-#[tokio::test]
-async fn after_a_send() {
-    killed_at(Point::AfterSend).await;
-}
-
-#[tokio::test]
-async fn before_the_end_of_claude() {
-    killed_at(Point::BeforeEnd).await;
+cases! {
+    in_mid_turn => killed_at(Point::MidTurn),
+    after_a_send => killed_at(Point::AfterSend),
+    before_the_end_of_claude => killed_at(Point::BeforeEnd),
 }
 
 /// claude has ended; the harness retries its report until a broker accepts it.
@@ -94,8 +84,7 @@ async fn after_the_end_of_the_turn() {
     ended(&scene.rig, &mut scene.watch, "bob", TurnOutcome::Ok).await;
     scene.rig.kill_broker().await;
     scene.start_broker().await;
-    let next = scene.operator.send("bob", "and now?").await;
-    acked(&scene.rig, "bob", next).await;
+    handled(&scene.rig, &scene.operator, "bob", "and now?").await;
     assert_eq!(lives(&scene.operator.turns("bob").await), [(TurnOutcome::Ok, 1); 2]);
     assert_eq!(unread(&scene.operator, "operator").await.len(), 2);
     scene.rig.end().await;

@@ -2,14 +2,13 @@
 
 use hive_proto::v1::{RedeliveryCause, SystemKind, TurnOutcome};
 use hive_tests::scripted::script::Step;
-use rustix::process::{Signal, kill_process};
 
 use super::{Expected, ONE_TURN, Point, Scene, parts};
 use crate::steps::{ended, lives, rule, text, touch, unread, wait_for};
 
 async fn killed_at(point: Point) {
     let scene = Scene::at(point).await;
-    kill_process(scene.rig.the_one("bob", "scripted-claude"), Signal::KILL).expect("claude runs");
+    scene.rig.kill_claude("bob").await;
     let expected = Expected {
         lives: &[(TurnOutcome::Failed, 1), (TurnOutcome::Ok, 2)],
         cause: RedeliveryCause::TurnFailed,
@@ -18,19 +17,10 @@ async fn killed_at(point: Point) {
     scene.comes_out(&expected, point).await;
 }
 
-#[tokio::test]
-async fn in_mid_turn() {
-    killed_at(Point::MidTurn).await;
-}
-
-#[tokio::test]
-async fn after_a_send() {
-    killed_at(Point::AfterSend).await;
-}
-
-#[tokio::test]
-async fn before_the_end_of_the_turn() {
-    killed_at(Point::BeforeEnd).await;
+cases! {
+    in_mid_turn => killed_at(Point::MidTurn),
+    after_a_send => killed_at(Point::AfterSend),
+    before_the_end_of_the_turn => killed_at(Point::BeforeEnd),
 }
 
 /// The model has ended its turn when the result is out, whatever becomes of the process.
@@ -50,7 +40,7 @@ async fn after_its_result_the_turn_has_ended_well() {
         .start_harness("bob", &[rule("and now", vec![text("Nothing more.")]), rule("", steps)]);
     scene.asked = scene.operator.send("bob", "Count to two.").await;
     scene.rig.appeared("reached").await;
-    kill_process(scene.rig.the_one("bob", "scripted-claude"), Signal::KILL).expect("claude runs");
+    scene.rig.kill_claude("bob").await;
     scene.comes_out(&ONE_TURN, Point::MidTurn).await;
 }
 
@@ -74,7 +64,7 @@ async fn between_turns_there_is_none_to_kill() {
 #[tokio::test]
 async fn the_parent_is_notified() {
     let mut scene = Scene::at(Point::AfterSend).await;
-    kill_process(scene.rig.the_one("bob", "scripted-claude"), Signal::KILL).expect("claude runs");
+    scene.rig.kill_claude("bob").await;
     let failed = ended(&scene.rig, &mut scene.watch, "bob", TurnOutcome::Failed).await;
     ended(&scene.rig, &mut scene.watch, "bob", TurnOutcome::Ok).await;
     let notices = scene.operator.deliveries("ada", &[]).await;

@@ -5,7 +5,7 @@ use hive_proto::v1::{DeliveryState, EventKind, RedeliveryCause, TurnOutcome};
 use hive_tests::rig::{DUO, QUICK_LIMITS, Rig, gone};
 
 use super::{Expected, ONE_TURN, Point, Scene};
-use crate::steps::{acked, ended, lives, standing, unread};
+use crate::steps::{ended, handled, lives, standing, unread};
 
 const VANISHED: Expected = Expected {
     lives: &[(TurnOutcome::Vanished, 1), (TurnOutcome::Ok, 2)],
@@ -33,19 +33,10 @@ async fn killed_at(point: Point) {
     scene.comes_out(&VANISHED, point).await;
 }
 
-#[tokio::test]
-async fn in_mid_turn() {
-    killed_at(Point::MidTurn).await;
-}
-
-#[tokio::test]
-async fn after_a_send() {
-    killed_at(Point::AfterSend).await;
-}
-
-#[tokio::test]
-async fn before_the_end_of_claude() {
-    killed_at(Point::BeforeEnd).await;
+cases! {
+    in_mid_turn => killed_at(Point::MidTurn),
+    after_a_send => killed_at(Point::AfterSend),
+    before_the_end_of_claude => killed_at(Point::BeforeEnd),
 }
 
 /// claude has ended, and the broker gets no report, because it is away.
@@ -72,8 +63,7 @@ async fn after_the_end_of_the_turn() {
     // Its mail was acked with its end; nothing is run again.
     let turns = scene.operator.turns("bob").await;
     assert_eq!(lives(&turns), [(TurnOutcome::Ok, 1)]);
-    let next = scene.operator.send("bob", "and now?").await;
-    acked(&scene.rig, "bob", next).await;
+    handled(&scene.rig, &scene.operator, "bob", "and now?").await;
     assert_eq!(lives(&scene.operator.turns("bob").await), [(TurnOutcome::Ok, 1); 2]);
     assert_eq!(unread(&scene.operator, "operator").await.len(), 2);
     scene.rig.end().await;

@@ -2,14 +2,13 @@
 //! it fled and whatever it ignores.
 
 use hive_proto::v1::{DeliveryState, TurnOutcome};
-use hive_tests::rig::{Rig, gone, soon};
+use hive_tests::rig::{Mode, Rig, gone, soon};
 use hive_tests::scripted::script::Step;
 use rustix::process::Pid;
 
 use crate::steps::{
-    acked, answer, ended, hang, lives, rule, standing, text, touch, unread, wait_for,
+    acked, answer, ended, handled, hang, lives, rule, standing, text, touch, unread, wait_for,
 };
-use hive_tests::rig::Mode;
 
 both!(
     grandchildren_end_with_their_turn,
@@ -85,8 +84,7 @@ async fn grandchildren_end_with_their_turn(mode: Mode) {
         gone(pid).await;
     }
     acked(&rig, "bob", asked).await;
-    let next = operator.send("bob", "And now?").await;
-    acked(&rig, "bob", next).await;
+    handled(&rig, &operator, "bob", "And now?").await;
     assert_eq!(lives(&operator.turns("bob").await), [(TurnOutcome::Ok, 1); 2]);
     let expected = if mode == Mode::Resident { 1 } else { 2 };
     assert_eq!(rig.turn_starts("bob").len(), expected, "claude itself is not taken for a leftover");

@@ -16,7 +16,7 @@ use hive_proto::v1::{DeliveryState, EventKind, RedeliveryCause, TurnOutcome};
 use hive_tests::rig::{Client, Rig, Watch};
 use hive_tests::scripted::script::{Rule, Step};
 
-use crate::steps::{acked, answer, lives, rule, standing, text, touch, unread, wait_for};
+use crate::steps::{acked, answer, handled, lives, rule, standing, text, touch, unread, wait_for};
 
 /// Where in the turn the kill comes. The scripted claude makes the file `reached` there, and goes
 /// on when there is a file `go`.
@@ -117,8 +117,7 @@ impl Scene {
         );
 
         // No other turn ran, and nothing blocks the next message.
-        let next = self.operator.send("bob", "and now?").await;
-        acked(&self.rig, "bob", next).await;
+        handled(&self.rig, &self.operator, "bob", "and now?").await;
         let turns = self.operator.turns("bob").await;
         assert_eq!(lives(&turns), [expected.lives, &[(TurnOutcome::Ok, 1)]].concat());
         assert!(turns[..first_lives].iter().all(|turn| turn.message_id == self.asked), "{turns:?}");

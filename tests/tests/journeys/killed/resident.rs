@@ -3,23 +3,10 @@
 
 use hive_proto::v1::TurnKind::{Compact, Mail};
 use hive_proto::v1::{TurnKind, TurnOutcome};
-use hive_tests::rig::{Client, Rig, gone};
+use hive_tests::rig::{Mode, Rig};
 use rustix::process::{Signal, kill_process};
 
-use crate::steps::{acked, answer, lives, rule, text, touch, unread, wait_for};
-use hive_tests::rig::Mode;
-
-async fn asks(rig: &Rig, operator: &Client, body: &str) -> u64 {
-    let message = operator.send("bob", body).await;
-    acked(rig, "bob", message).await;
-    message
-}
-
-async fn kill(rig: &Rig) {
-    let claude = rig.the_one("bob", "scripted-claude");
-    kill_process(claude, Signal::KILL).expect("claude runs");
-    gone(claude).await;
-}
+use crate::steps::{acked, answer, handled, lives, rule, text, touch, unread, wait_for};
 
 #[tokio::test]
 async fn in_mid_turn() {
@@ -34,12 +21,12 @@ async fn in_mid_turn() {
     ];
     Mode::Resident.start(&mut rig, &rules);
     let operator = rig.operator().await;
-    asks(&rig, &operator, "Letter 1.").await;
+    handled(&rig, &operator, "bob", "Letter 1.").await;
     let asked = operator.send("bob", "Count to two.").await;
     rig.appeared("reached").await;
-    kill(&rig).await;
+    rig.kill_claude("bob").await;
     acked(&rig, "bob", asked).await;
-    asks(&rig, &operator, "Letter 2.").await;
+    handled(&rig, &operator, "bob", "Letter 2.").await;
     let expected = [
         (TurnOutcome::Ok, 1),
         (TurnOutcome::Failed, 1),
@@ -68,10 +55,10 @@ async fn between_turns() {
     Mode::Resident.start(&mut rig, &[rule("", vec![text("Done.")])]);
     let operator = rig.operator().await;
     for round in 1..=5 {
-        asks(&rig, &operator, &format!("Letter {round}.")).await;
-        kill(&rig).await;
+        handled(&rig, &operator, "bob", &format!("Letter {round}.")).await;
+        rig.kill_claude("bob").await;
     }
-    asks(&rig, &operator, "Letter 6.").await;
+    handled(&rig, &operator, "bob", "Letter 6.").await;
     assert_eq!(
         lives(&operator.turns("bob").await),
         [(TurnOutcome::Ok, 1); 6],
@@ -92,7 +79,7 @@ async fn between_turns_while_mail_comes() {
     Mode::Resident.start(&mut rig, &[rule("", vec![text("Done.")])]);
     let operator = rig.operator().await;
     for round in 0..5 {
-        asks(&rig, &operator, &format!("Letter {round}.")).await;
+        handled(&rig, &operator, "bob", &format!("Letter {round}.")).await;
         let claude = rig.the_one("bob", "scripted-claude");
         let kill = async {
             for _ in 0..round * 8 {
@@ -128,16 +115,16 @@ async fn during_a_compaction() {
     let stops = vec![touch(&rig, "reached"), wait_for(&rig, "go")];
     Mode::Resident.start(&mut rig, &[rule("/compact", stops), rule("", vec![text("Done.")])]);
     let operator = rig.operator().await;
-    asks(&rig, &operator, "Letter 1.").await;
+    handled(&rig, &operator, "bob", "Letter 1.").await;
     let args = ["turn", "compact", "bob", "--wait"];
     let order = rig.hivectl(&args);
     let killing = async {
         rig.appeared("reached").await;
-        kill(&rig).await;
+        rig.kill_claude("bob").await;
     };
     let (said, ()) = tokio::join!(order, killing);
     assert!(said.code == 1 && said.stderr.contains("claude ended without a result"), "{said:?}");
-    asks(&rig, &operator, "Letter 2.").await;
+    handled(&rig, &operator, "bob", "Letter 2.").await;
     // It had no output yet, so it counts as a claude that is not there; only the operator asks for
     // the compaction again.
     rig.touch("go");

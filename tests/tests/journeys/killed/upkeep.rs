@@ -5,14 +5,14 @@
 use hive_proto::v1::TurnKind::{Checkpoint, Compact, Mail};
 use hive_proto::v1::TurnOutcome::{Ok, Vanished};
 use hive_proto::v1::{DeliveryState, HarnessState, RedeliveryCause, TurnKind, TurnOutcome};
-use hive_tests::rig::{Client, Rig};
+use hive_tests::rig::{Client, Mode, Rig};
 use hive_tests::scripted::failure::Failure;
 use hive_tests::scripted::script::{Rule, Step};
 
 use crate::steps::{
-    acked, answer, ended, large, rule, standing, text, touch, unread, usage, wait_for,
+    DONE, acked, answer, ended, handled, large, rule, standing, text, touch, unread, usage,
+    wait_for,
 };
-use hive_tests::rig::Mode;
 
 both!(
     the_broker_in_a_checkpoint,
@@ -49,8 +49,7 @@ async fn the_broker_in(mode: Mode, at: &str) {
     rig.touch("go");
     rig.start_broker().await;
     let operator = rig.operator().await;
-    let next = operator.send("bob", "Letter 2.").await;
-    acked(&rig, "bob", next).await;
+    handled(&rig, &operator, "bob", "Letter 2.").await;
     assert_eq!(ran(&operator).await, [(Mail, Ok), (Checkpoint, Ok), (Compact, Ok), (Mail, Ok)]);
     assert_eq!(operator.turns("bob").await.last().map(|turn| turn.session_epoch), Some(1));
     rig.end().await;
@@ -87,8 +86,7 @@ async fn to_a_compaction_within_a_turn(mode: Mode, rig: &mut Rig) -> u64 {
     let rules = too_long(rig);
     mode.start(rig, &rules);
     let operator = rig.operator().await;
-    let first = operator.send("bob", "Letter 1.").await;
-    acked(rig, "bob", first).await;
+    handled(rig, &operator, "bob", "Letter 1.").await;
     let asked = operator.send("bob", "Letter 2.").await;
     rig.appeared("reached").await;
     operator.does("bob", HarnessState::Compacting).await;
@@ -106,8 +104,7 @@ async fn the_broker_in_a_compaction_within_a_turn(mode: Mode) {
     let operator = rig.operator().await;
     assert_eq!(ran(&operator).await, [(Mail, Ok); 2]);
     assert!(operator.turns("bob").await[1].compacted);
-    let done = (DeliveryState::Acked, 1, RedeliveryCause::Unspecified);
-    assert_eq!(standing(&operator, "bob", asked).await, done);
+    assert_eq!(standing(&operator, "bob", asked).await, DONE);
     assert_eq!(
         unread(&operator, "operator").await,
         ["part one", "part two"].map(|part| (part.to_owned(), asked))
@@ -126,12 +123,10 @@ async fn the_harness_in_a_compaction(mode: Mode) {
     mode.start(&mut rig, &rules);
     ended(&rig, &mut watch, "bob", Vanished).await;
     rig.touch("go");
-    let next = operator.send("bob", "Letter 2.").await;
-    acked(&rig, "bob", next).await;
+    handled(&rig, &operator, "bob", "Letter 2.").await;
     let ran = ran(&operator).await;
     assert_eq!(ran[..4], [(Mail, Ok), (Checkpoint, Ok), (Compact, Vanished), (Mail, Ok)]);
-    let done = (DeliveryState::Acked, 1, RedeliveryCause::Unspecified);
-    assert_eq!(standing(&operator, "bob", first).await, done, "the turn before is not touched");
+    assert_eq!(standing(&operator, "bob", first).await, DONE, "the turn before is not touched");
     assert_eq!(operator.all_deliveries("ada").await, [], "no parent is notified");
     rig.end().await;
 }

@@ -2,13 +2,12 @@
 //! the broker. Nothing of it is left, every waiter is notified, and the next dialogue is a new one.
 
 use hive_proto::v1::{EventKind, HarnessState};
-use hive_tests::rig::{Client, Rig, gone};
+use hive_tests::rig::{Client, Mode, Rig, gone};
 use rustix::process::{Pid, Signal};
 
 use super::{CODE, answers, dialogue, without_login};
 use crate::steps::acked;
 use crate::terminal::Terminal;
-use hive_tests::rig::Mode;
 
 both!(
     the_operator_hangs_up,

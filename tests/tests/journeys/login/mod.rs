@@ -8,13 +8,12 @@ use std::time::Duration;
 use hive_proto::v1::{
     DeliveryState, EventKind, HarnessState, RedeliveryCause, SystemKind, TurnOutcome,
 };
-use hive_tests::rig::{Client, Rig};
+use hive_tests::rig::{Client, Mode, Rig};
 use hive_tests::scripted::auth;
 use hive_tests::scripted::script::{Rule, Step};
 
-use crate::steps::{acked, answer, lives, rule, standing, text, touch, unread};
+use crate::steps::{DONE, acked, answer, lives, rule, standing, text, touch, unread};
 use crate::terminal::Terminal;
-use hive_tests::rig::Mode;
 
 const CODE: &str = "right#code";
 
@@ -53,14 +52,8 @@ async fn without_login(mode: Mode, rules: &[Rule]) -> (Rig, Client) {
 
 /// Returns the notices to the operator about agents that do not run.
 async fn notices(operator: &Client) -> Vec<String> {
-    let all = operator
-        .all_deliveries("operator")
-        .await
-        .into_iter()
-        .filter_map(|delivery| delivery.message);
-    all.filter(|message| message.system_kind() == SystemKind::Unavailable)
-        .map(|message| message.body)
-        .collect()
+    let notices = operator.notices("operator", SystemKind::Unavailable).await;
+    notices.into_iter().map(|message| message.body).collect()
 }
 
 async fn nothing_runs_without_a_login(mode: Mode) {
@@ -74,8 +67,7 @@ async fn nothing_runs_without_a_login(mode: Mode) {
     assert!(status.code == 8 && status.stdout.contains("hivectl login bob"), "{status:?}");
 
     // Neither another broker nor another harness finds more, or tells it again.
-    rig.kill_broker().await;
-    rig.start_broker().await;
+    rig.crash_broker().await;
     let operator = rig.operator().await;
     operator.does("bob", HarnessState::NeedsLogin).await;
     rig.stop_harness("bob").await;
@@ -105,10 +97,7 @@ async fn a_login_lets_the_waiting_message_run(mode: Mode) {
     terminal.shows(&["Login successful.", "claude is logged in for bob"], &[]).await;
     assert_eq!(terminal.ends().await.code(), Some(0));
     acked(&rig, "bob", waiting).await;
-    assert_eq!(
-        standing(&operator, "bob", waiting).await,
-        (DeliveryState::Acked, 1, RedeliveryCause::Unspecified)
-    );
+    assert_eq!(standing(&operator, "bob", waiting).await, DONE);
     assert_eq!(unread(&operator, "operator").await.last(), Some(&("Here.".to_owned(), waiting)));
     assert_eq!(lives(&operator.turns("bob").await), [(TurnOutcome::Ok, 1)]);
     let agent = operator.does("bob", HarnessState::Idle).await;

@@ -3,12 +3,11 @@
 use hive_proto::v1::TurnKind::Mail;
 use hive_proto::v1::TurnOutcome::{Cancelled, Ok};
 use hive_proto::v1::{DeliveryState, EventKind};
-use hive_tests::rig::{Rig, gone};
+use hive_tests::rig::{Mode, Rig, gone};
 use rustix::process::{Signal, kill_process};
 
 use super::{done, kinds, waited};
-use crate::steps::{acked, hang, rule, text, touch, wait_for};
-use hive_tests::rig::Mode;
+use crate::steps::{acked, handled, hang, rule, text, touch, wait_for};
 
 both!(a_running_turn, a_claude_that_obeys_nothing, another_turn_than_the_one_that_runs, too_late);
 
@@ -24,8 +23,7 @@ async fn a_running_turn(mode: Mode) {
     assert_eq!(operator.delivery("bob", held).await.state(), DeliveryState::Held);
     // Its claude never comes into another turn.
     gone(claude).await;
-    let next = operator.send("bob", "Letter 2.").await;
-    acked(&rig, "bob", next).await;
+    handled(&rig, &operator, "bob", "Letter 2.").await;
     assert_eq!(kinds(&operator).await, [(Mail, Cancelled), (Mail, Ok)]);
     assert_eq!(rig.turn_starts("bob").len(), 2);
     rig.end().await;
@@ -43,8 +41,7 @@ async fn a_claude_that_obeys_nothing(mode: Mode) {
     kill_process(claude, Signal::STOP).expect("claude runs");
     done(&rig, &["cancel", "bob"]).await;
     gone(claude).await;
-    let next = operator.send("bob", "Letter 2.").await;
-    acked(&rig, "bob", next).await;
+    handled(&rig, &operator, "bob", "Letter 2.").await;
     assert_eq!(kinds(&operator).await, [(Mail, Cancelled), (Mail, Ok)]);
     assert_eq!(rig.turn_starts("bob").len(), 2);
     rig.end().await;
@@ -55,8 +52,7 @@ async fn another_turn_than_the_one_that_runs(mode: Mode) {
     let stops = vec![touch(&rig, "reached"), wait_for(&rig, "go"), text("Done.")];
     mode.start(&mut rig, &[rule("Letter 2", stops), rule("", vec![text("Done.")])]);
     let operator = rig.operator().await;
-    let first = operator.send("bob", "Letter 1.").await;
-    acked(&rig, "bob", first).await;
+    handled(&rig, &operator, "bob", "Letter 1.").await;
     let second = operator.send("bob", "Letter 2.").await;
     rig.appeared("reached").await;
     let old = operator.turns("bob").await[0].id.to_string();
@@ -102,7 +98,6 @@ async fn too_late(mode: Mode) {
         (Cancelled, 0) => assert_eq!(state, DeliveryState::Held),
         other => panic!("{other:?}: {said:?}"),
     }
-    let next = operator.send("bob", "Letter 2.").await;
-    acked(&rig, "bob", next).await;
+    handled(&rig, &operator, "bob", "Letter 2.").await;
     rig.end().await;
 }

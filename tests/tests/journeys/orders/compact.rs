@@ -3,13 +3,12 @@
 use hive_proto::v1::TurnKind::{Compact, Mail};
 use hive_proto::v1::TurnOutcome::{Failed, Ok, RateLimited};
 use hive_proto::v1::{DeliveryState, EventKind, HarnessState};
-use hive_tests::rig::Rig;
+use hive_tests::rig::{Mode, Rig};
 use hive_tests::scripted::failure::Failure;
 use hive_tests::scripted::script::Step;
 
 use super::{done, kinds, waited};
-use crate::steps::{acked, answer, rule, standing, text, touch, unread, wait_for};
-use hive_tests::rig::Mode;
+use crate::steps::{acked, answer, handled, rule, standing, text, touch, unread, wait_for};
 
 /// The first second of the year 2100.
 const YEAR_2100: i64 = 4_102_444_800;
@@ -33,8 +32,7 @@ async fn at_once(mode: Mode) {
     mode.start(&mut rig, &[rule("", vec![text("Done.")])]);
     let operator = rig.operator().await;
     for body in ["Letter 1.", "Letter 2."] {
-        let message = operator.send("bob", body).await;
-        acked(&rig, "bob", message).await;
+        handled(&rig, &operator, "bob", body).await;
     }
     done(&rig, &["compact", "bob"]).await;
     let turns = operator.turns("bob").await;
@@ -44,8 +42,7 @@ async fn at_once(mode: Mode) {
     let agent = operator.does("bob", HarnessState::Idle).await;
     assert_eq!(agent.context_tokens, 500, "the size that is left is known: {agent:?}");
     // The conversation goes on, with what is left of it.
-    let message = operator.send("bob", "Letter 3.").await;
-    acked(&rig, "bob", message).await;
+    handled(&rig, &operator, "bob", "Letter 3.").await;
     assert_eq!(rig.conversations("bob").len(), 1);
     let expected = if mode == Mode::Resident { 1 } else { 4 };
     assert_eq!(rig.turn_starts("bob").len(), expected);
@@ -125,12 +122,10 @@ async fn that_fails(mode: Mode) {
     let fails = vec![Step::CompactError { compact_error: TOO_LONG.to_owned() }];
     mode.start(&mut rig, &[rule("/compact", fails), rule("", vec![text("Done.")])]);
     let operator = rig.operator().await;
-    let first = operator.send("bob", "Letter 1.").await;
-    acked(&rig, "bob", first).await;
+    handled(&rig, &operator, "bob", "Letter 1.").await;
     let said = waited(&rig, &["compact", "bob"]).await;
     assert!(said.code == 1 && said.stderr.contains(TOO_LONG), "{said:?}");
-    let second = operator.send("bob", "Letter 2.").await;
-    acked(&rig, "bob", second).await;
+    handled(&rig, &operator, "bob", "Letter 2.").await;
     assert_eq!(kinds(&operator).await, [(Mail, Ok), (Compact, Failed), (Mail, Ok)]);
     assert!(operator.get_agent("bob").await.park.is_none());
     for inbox in ["ada", "operator"] {
@@ -144,8 +139,7 @@ async fn that_is_cancelled(mode: Mode) {
     let stops = vec![touch(&rig, "reached"), wait_for(&rig, "never")];
     mode.start(&mut rig, &[rule("/compact", stops), rule("", vec![text("Done.")])]);
     let operator = rig.operator().await;
-    let first = operator.send("bob", "Letter 1.").await;
-    acked(&rig, "bob", first).await;
+    handled(&rig, &operator, "bob", "Letter 1.").await;
     let order = waited(&rig, &["compact", "bob"]);
     let cancel = async {
         rig.appeared("reached").await;
@@ -154,8 +148,7 @@ async fn that_is_cancelled(mode: Mode) {
     };
     let (said, ()) = tokio::join!(order, cancel);
     assert!(said.code == 1 && said.stderr.contains("cancelled"), "{said:?}");
-    let second = operator.send("bob", "Letter 2.").await;
-    acked(&rig, "bob", second).await;
+    handled(&rig, &operator, "bob", "Letter 2.").await;
     let outcomes: Vec<_> =
         kinds(&operator).await.into_iter().map(|(kind, outcome)| (kind, outcome == Ok)).collect();
     assert_eq!(outcomes, [(Mail, true), (Compact, false), (Mail, true)]);
@@ -186,8 +179,7 @@ async fn given_while_the_harness_is_away(mode: Mode) {
     let rules = [rule("", vec![text("Done.")])];
     mode.start(&mut rig, &rules);
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
-    let first = operator.send("bob", "Letter 1.").await;
-    acked(&rig, "bob", first).await;
+    handled(&rig, &operator, "bob", "Letter 1.").await;
     rig.stop_harness("bob").await;
     let said = rig.hivectl(&["--timeout", "0.2", "turn", "compact", "bob", "--wait"]).await;
     assert_eq!(said.code, 6, "{said:?}");

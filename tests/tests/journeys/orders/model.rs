@@ -1,11 +1,10 @@
 //! `hivectl turn model --wait`: the agent's own setting, from the next turn on, within what its
 //! configuration allows.
 
-use hive_tests::rig::{QUICK_LIMITS, Rig};
+use hive_tests::rig::{Mode, QUICK_LIMITS, Rig};
 
 use super::{done, waited};
-use crate::steps::{acked, rule, text};
-use hive_tests::rig::Mode;
+use crate::steps::{handled, rule, text};
 
 both!(it_holds_from_the_next_turn_on_and_over_restarts, only_available_models);
 
@@ -14,8 +13,7 @@ async fn models(rig: &Rig) -> Vec<String> {
 }
 
 async fn asks(rig: &Rig) {
-    let message = rig.operator().await.send("bob", "Who are you?").await;
-    acked(rig, "bob", message).await;
+    handled(rig, &rig.operator().await, "bob", "Who are you?").await;
 }
 
 async fn it_holds_from_the_next_turn_on_and_over_restarts(mode: Mode) {
@@ -29,8 +27,7 @@ async fn it_holds_from_the_next_turn_on_and_over_restarts(mode: Mode) {
     mode.start(&mut rig, &rules);
     asks(&rig).await;
     rig.kill_harness("bob").await;
-    rig.kill_broker().await;
-    rig.start_broker().await;
+    rig.crash_broker().await;
     mode.start(&mut rig, &rules);
     asks(&rig).await;
     assert_eq!(

@@ -7,12 +7,11 @@ use hive_proto::v1::{
     AckCommandRequest, AttachRequest, AttachResponse, Delivery, DeliveryState, EventKind,
     SystemKind, TurnOutcome,
 };
-use hive_tests::rig::{Client, Rig, soon};
+use hive_tests::rig::{Client, Mode, Rig, soon};
 use tonic::Streaming;
 
 use super::done;
-use crate::steps::{acked, answer, lives, rule, text, touch, unread, wait_for};
-use hive_tests::rig::Mode;
+use crate::steps::{acked, answer, handled, lives, rule, text, touch, unread, wait_for};
 
 both!(in_mid_turn, between_turns);
 
@@ -71,8 +70,7 @@ async fn between_turns(mode: Mode) {
     let mut rig = Rig::duo().await;
     mode.start(&mut rig, &[rule("", vec![text("Done.")])]);
     let operator = rig.operator().await;
-    let first = operator.send("bob", "Letter 1.").await;
-    acked(&rig, "bob", first).await;
+    handled(&rig, &operator, "bob", "Letter 1.").await;
     done(&rig, &["restart", "bob"]).await;
     let told = notices(&operator).await;
     assert_eq!(told.len(), 1, "it is there when the order is closed: {told:?}");
@@ -143,8 +141,7 @@ async fn an_end_that_is_reported_twice_is_one_notice() {
     };
     turns.ack_command(ack(&token)).await.expect("it is closed");
     turns.ack_command(ack(&token)).await.expect("it is closed already");
-    rig.kill_broker().await;
-    rig.start_broker().await;
+    rig.crash_broker().await;
     let (mut turns, _stream, token) = attached(&rig, &token).await;
     turns.ack_command(ack(&token)).await.expect("it is closed already");
     let operator = rig.operator().await;

@@ -2,11 +2,10 @@
 
 use hive_proto::v1::TurnKind::Mail;
 use hive_proto::v1::TurnOutcome::Ok;
-use hive_tests::rig::Rig;
+use hive_tests::rig::{Mode, Rig};
 
 use super::{kinds, waited};
-use crate::steps::{acked, rule, text};
-use hive_tests::rig::Mode;
+use crate::steps::{handled, rule, text};
 
 both!(the_next_turn_begins_a_fresh_conversation);
 
@@ -15,8 +14,7 @@ async fn the_next_turn_begins_a_fresh_conversation(mode: Mode) {
     mode.start(&mut rig, &[rule("", vec![text("Done.")])]);
     let operator = rig.operator().await;
     let send = async |body: &str| {
-        let message = operator.send("bob", body).await;
-        acked(&rig, "bob", message).await;
+        handled(&rig, &operator, "bob", body).await;
     };
     send("Letter 1.").await;
     // Bob is idle, so his next turn is far away: the answer comes now and says when the order

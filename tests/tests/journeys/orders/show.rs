@@ -3,13 +3,12 @@
 use std::process::Stdio;
 
 use hive_tests::binary;
-use hive_tests::rig::{Process, Rig, soon};
+use hive_tests::rig::{Mode, Process, Rig, soon};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout};
 
-use crate::steps::{acked, answer, exit, rule, text, touch, wait_for};
-use hive_tests::rig::Mode;
+use crate::steps::{acked, answer, exit, handled, rule, text, touch, wait_for};
 
 both!(a_turn_is_followed_to_its_end, an_agent_is_followed_from_turn_to_turn);
 
@@ -114,8 +113,7 @@ async fn an_agent_is_followed_from_turn_to_turn(mode: Mode) {
     let again = rule("This is attempt", vec![text("Better now."), touch(&rig, "better")]);
     mode.start(&mut rig, &[again, rule("Fail", fails), rule("", vec![text("Here I am.")])]);
     let operator = rig.operator().await;
-    let first = operator.send("bob", "Letter 1.").await;
-    acked(&rig, "bob", first).await;
+    handled(&rig, &operator, "bob", "Letter 1.").await;
     let mut follower = Follower::of(&rig, "bob");
     follower.says("Here I am.").await;
     let failing = operator.send("bob", "Fail.").await;

@@ -1,12 +1,11 @@
 //! `hivectl stats`: its numbers are those of the turns that were just run.
 
 use hive_proto::v1::{TurnKind, TurnOutcome, TurnUsage};
-use hive_tests::rig::Rig;
+use hive_tests::rig::{Mode, Rig};
 use serde_json::{Value, json};
 
 use super::done;
-use crate::steps::{acked, answer, exit, recv, rule, text};
-use hive_tests::rig::Mode;
+use crate::steps::{acked, answer, exit, handled, recv, rule, text};
 
 both!(its_numbers_agree_with_the_turns);
 
@@ -27,8 +26,7 @@ async fn its_numbers_agree_with_the_turns(mode: Mode) {
     mode.start(&mut rig, &rules);
     let operator = rig.operator().await;
     for body in ["Letter 1.", "Fail.", "Letter 2."] {
-        let message = operator.send("bob", body).await;
-        acked(&rig, "bob", message).await;
+        handled(&rig, &operator, "bob", body).await;
     }
     let woken = rig.wake("bob", &["--from", "ci", "--body", "Letter 3."], "").await;
     acked(&rig, "bob", woken.stdout.trim().parse().expect("an id")).await;

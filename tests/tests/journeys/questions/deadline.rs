@@ -73,12 +73,7 @@ async fn passes_unseen(aware: bool) {
     rig.end().await;
 }
 
-#[tokio::test]
-async fn of_a_question_that_the_target_has_read() {
-    passes_unseen(true).await;
-}
-
-#[tokio::test]
-async fn of_a_question_that_the_target_has_not_read() {
-    passes_unseen(false).await;
+cases! {
+    of_a_question_that_the_target_has_read => passes_unseen(true),
+    of_a_question_that_the_target_has_not_read => passes_unseen(false),
 }

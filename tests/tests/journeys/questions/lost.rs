@@ -44,8 +44,7 @@ async fn the_broker_dies_with_the_question() {
     rig.broker().suspend().await;
     rig.touch("go");
     rig.appeared("called").await;
-    rig.kill_broker().await;
-    rig.start_broker().await;
+    rig.crash_broker().await;
     comes_out(rig).await;
 }
 

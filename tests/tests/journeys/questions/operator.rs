@@ -2,9 +2,9 @@
 //! turn that hears the answer.
 
 use hive_proto::v1::{DeliveryState, EventKind, QuestionState, SystemKind, TurnOutcome};
-use hive_tests::rig::{Rig, Wire, fresh_id, gone, soon};
+use hive_tests::rig::{Rig, Wire, fresh_id, soon};
 use hive_tests::scripted::script::Step;
-use rustix::process::{Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tonic::Code;
 
@@ -57,8 +57,7 @@ async fn the_broker_is_killed_between_question_and_answer() {
     operator.send("bob", "Decide.").await;
     let question = operator.asked("operator").await;
     // The turn that asked may still run.
-    rig.kill_broker().await;
-    rig.start_broker().await;
+    rig.crash_broker().await;
     let operator = rig.operator().await;
     assert_eq!(operator.asked("operator").await, question);
     operator.answer(question.id, "red").await;
@@ -78,8 +77,7 @@ async fn the_harness_is_away_when_the_answer_comes() {
     rig.kill_harness("bob").await;
     // A broker that has never heard of that harness: the other might not have noticed yet, and hand
     // the answer to the dead.
-    rig.kill_broker().await;
-    rig.start_broker().await;
+    rig.crash_broker().await;
     let operator = rig.operator().await;
     operator.answer(question.id, "red").await;
     rig.start_harness("bob", &asker("operator"));
@@ -121,7 +119,7 @@ async fn claude_is_killed_after_it_asked() {
     let sent = operator.send("bob", "Decide.").await;
     rig.appeared("reached").await;
     let question = operator.asked("operator").await;
-    kill_process(rig.the_one("bob", "scripted-claude"), Signal::KILL).expect("claude runs");
+    rig.kill_claude("bob").await;
     ended(&rig, &mut watch, "bob", TurnOutcome::Ok).await;
 
     let prompts = rig.prompts("bob");
@@ -172,9 +170,7 @@ async fn claude_is_killed_while_it_asks() {
     rig.broker().suspend().await;
     rig.touch("go");
     rig.appeared("called").await;
-    let claude = rig.the_one("bob", "scripted-claude");
-    kill_process(claude, Signal::KILL).expect("claude runs");
-    gone(claude).await;
+    rig.kill_claude("bob").await;
     rig.broker().signal(Signal::CONT);
     ended(&rig, &mut watch, "bob", TurnOutcome::Ok).await;
     let question = operator.asked("operator").await;
