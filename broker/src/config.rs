@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agents_directory_is_what_the_file_says_or_where_up_puts_it() {
+    fn an_agents_directory_comes_from_the_file_or_is_the_default_of_up() {
         let dir = tempfile::tempdir().expect("a directory");
         let base = dir.path().canonicalize().expect("a path");
         let text = "[agents.ada]\nstate_dir = \"work\"\n[agents.bob]\n";

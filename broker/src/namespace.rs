@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pid_namespace_is_refused() {
+    fn a_descriptor_of_no_pid_namespace_is_refused() {
         for path in ["/proc/self/ns/mnt", "/dev/null"] {
             let refused =
                 PidNamespace::from_descriptor(File::open(path).expect("it is there").into())

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_the_way_is_an_error_and_not_a_hang() {
+    fn an_existing_file_is_an_error_and_not_a_hang() {
         let dir = tempfile::tempdir().expect("a directory");
         std::fs::write(dir.path().join("reminders"), "a file").expect("a file");
         assert!(write(dir.path(), id(1), "x").is_err());

@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_is_seen() {
+    fn read_mail_counts_as_seen() {
         for c in "aä字🙂 \u{200c}\u{200d}\u{300}".chars() {
             assert!(!hides(c), "{c:?} is seen, or needed");
         }

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_that_looks_like_a_reserved_word_is_known() {
+    fn a_label_similar_to_a_reserved_word_is_recognised() {
         let reserved = |text: &str| Label::parse(text).expect("a label").looks_reserved();
         for word in RESERVED_LABELS {
             assert_eq!(reserved(word), Some(word));

@@ -117,7 +117,7 @@ async fn a_command_gets_the_item_on_stdin_and_in_variables() {
 }
 
 #[tokio::test]
-async fn of_the_brokers_environment_a_command_gets_only_what_it_needs() {
+async fn a_command_gets_only_the_needed_part_of_the_brokers_environment() {
     let own = std::env::var_os("PATH").unwrap_or_default();
     let env =
         [("PATH", own), ("HOME", "/h".into()), ("LANG", "C".into()), ("DISPLAY", ":7".into())];
@@ -147,7 +147,7 @@ async fn of_the_brokers_environment_a_command_gets_only_what_it_needs() {
 }
 
 #[tokio::test]
-async fn a_command_that_fails_is_told_with_the_end_of_its_output() {
+async fn the_error_of_a_failed_command_has_the_end_of_its_output() {
     let script =
         Script::new("head -c 100000 /dev/zero | tr '\\0' x; echo; echo out; echo bad >&2; exit 3");
     let error = script.run().await.expect_err("it failed");
@@ -169,7 +169,7 @@ async fn a_command_that_fails_is_told_with_the_end_of_its_output() {
 }
 
 #[tokio::test]
-async fn a_command_that_does_not_exist_is_told_by_name() {
+async fn the_error_of_a_missing_command_names_it() {
     let command = Command::new(vec!["/no/such/program".to_owned()], []);
     let error = command.run(&an_item()).await.expect_err("there is none");
     assert_eq!(
@@ -214,7 +214,7 @@ async fn a_command_that_hangs_is_killed_with_all_that_it_started() {
 }
 
 #[tokio::test]
-async fn what_a_command_leaves_in_its_group_ends_with_it() {
+async fn processes_of_a_commands_group_end_with_it() {
     let script = Script::new("exec 9> $1/pipe; sleep 1000 & echo $! >&9");
     let mut pipe = script.pipe();
     let (told, started) = tokio::join!(script.run(), pipe.line());
@@ -224,7 +224,7 @@ async fn what_a_command_leaves_in_its_group_ends_with_it() {
 }
 
 #[tokio::test]
-async fn who_left_the_group_and_holds_the_output_open_holds_nobody_up() {
+async fn a_process_outside_the_group_with_open_output_delays_no_notification() {
     let script = Script::new(
         "exec 9> $1/pipe; setsid sh -c 'echo $$ >&9; exec sleep 1000' & read x < $1/go; echo why; exit 1",
     );
@@ -246,7 +246,7 @@ async fn who_left_the_group_and_holds_the_output_open_holds_nobody_up() {
 }
 
 #[tokio::test]
-async fn a_telling_that_is_dropped_ends_at_once() {
+async fn a_notification_that_is_dropped_ends_at_once() {
     let script = Script::new("exec 9> $1/pipe; sleep 1000 & echo $! >&9; wait");
     let (mut pipe, item) = (script.pipe(), an_item());
     tokio::select! {
@@ -329,7 +329,7 @@ async fn only_2xx_is_success_and_redirects_are_not_followed() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_told_with_the_cause() {
+async fn the_error_of_a_missing_server_has_the_cause() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let host = listener.local_addr().expect("an address").to_string();
     drop(listener);

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_due_already_is_not_waited_for() {
+    async fn an_item_that_is_due_needs_no_wait() {
         until(WallTime(1), WallTime(2)).await;
         timer(WallTime(1)).await.expect("a time that is over ends at once");
     }

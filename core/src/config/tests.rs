@@ -144,7 +144,7 @@ fn unknown_keys_name_their_place_and_the_nearest_known_one() {
 }
 
 #[test]
-fn an_unknown_key_like_no_other_lists_the_known_ones() {
+fn an_unknown_key_like_no_other_lists_the_known_keys() {
     assert_eq!(
         message("[hive]\nzzz = 1"),
         "line 2, column 1: unknown key `zzz` in [hive]; known are `name`, `domain`, `swarm` and `isolation`"
@@ -172,7 +172,7 @@ fn isolation_is_a_level_or_absent() {
 }
 
 #[test]
-fn broken_files_say_what_is_wrong_and_where() {
+fn errors_of_invalid_files_name_the_mistake_and_its_line() {
     let cases = [
         (
             "[agent.bob]",
@@ -398,7 +398,7 @@ fn columns_count_characters_and_lines_of_windows_count_once() {
 }
 
 #[test]
-fn all_mistakes_are_told_at_once_in_the_order_of_the_lines() {
+fn all_mistakes_are_reported_at_once_in_the_order_of_the_lines() {
     let lines: Vec<usize> =
         parse("[agents.bob]\nparent = \"x\"\nmodle = \"y\"\n[hive]\nname = 1\n[zoo]\n")
             .expect_err("broken")

@@ -106,7 +106,7 @@ fn a_delivery_in_backoff_is_not_leased() {
 }
 
 #[test]
-fn an_unseen_result_goes_back_without_an_attempt() {
+fn an_unseen_result_is_requeued_without_an_attempt() {
     assert_eq!(Outcome::Ok.settlement(true), Settlement::Ack);
     assert_eq!(Outcome::Ok.settlement(false), Settlement::GiveBack(RedeliveryCause::NotReceived));
 }

@@ -27,7 +27,7 @@ use hive_harness::claude::event;
 use hive_harness::claude::outcome::Exit;
 use hive_harness::config::Spans;
 use hive_harness::turn::context::Watermarks;
-use hive_harness::turn::input::{self, EndTurnAnswer, Attachment, Found, Input};
+use hive_harness::turn::input::{self, Attachment, EndTurnAnswer, Found, Input};
 use hive_harness::turn::job::Step;
 use hive_harness::turn::machine::{Defaults, Machine};
 use hive_harness::turn::output::{Ending, Launch, Output};
@@ -322,7 +322,8 @@ impl Fleet {
     /// A claude that says what it is to say, and ends.
     fn run(&mut self, place: usize, launch: &Launch) {
         self.starts += 1;
-        let tools = hive_harness::claude::fences::Expected::for_agent("hive", &launch.tool_groups).tools;
+        let tools =
+            hive_harness::claude::fences::Expected::for_agent("hive", &launch.tool_groups).tools;
         let init = serde_json::json!({
             "type": "system", "subtype": "init", "tools": tools,
             "mcp_servers": [{"name": "hive", "status": "connected"}, {"name": "bash", "status": "connected"}],

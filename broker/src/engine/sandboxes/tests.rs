@@ -179,7 +179,7 @@ fn earlier_sandboxes_are_remembered_up_to_a_bound() {
 }
 
 #[test]
-fn what_is_no_sandbox_of_the_agents_own_is_refused() {
+fn a_namespace_outside_of_the_agents_sandbox_is_refused() {
     let sandboxes = described();
     let agent = name("mallory");
     for (lineage, wanted) in [

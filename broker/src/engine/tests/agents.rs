@@ -5,7 +5,7 @@ use hive_core::agent::Isolation;
 use super::*;
 
 #[tokio::test]
-async fn an_agent_is_shown_with_what_its_harness_does() {
+async fn an_agent_is_shown_with_the_state_of_its_harness() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let show = async || hive.agent("bob").await;
     let bob = show().await;
@@ -53,7 +53,7 @@ async fn agents_that_are_not_kept_apart_are_named() {
 }
 
 #[tokio::test]
-async fn children_are_the_operators_roots_or_ones_own() {
+async fn children_are_the_operators_roots_or_the_callers_own() {
     let hive = Hive::new(&["root", "other"]).await;
     hive.create("kid", Some("root"), Policy::default()).await;
     let children = async |who: &str, of: Option<&str>| {
@@ -87,7 +87,7 @@ async fn the_children_of_a_retired_agent_move_up() {
 }
 
 #[tokio::test]
-async fn a_retired_agents_harness_is_cut_off_and_cannot_come_back() {
+async fn the_harness_of_a_retired_agent_is_cut_off_and_cannot_attach_again() {
     let hive = Hive::new(&["alice", "bob"]).await;
     hive.send("alice", "bob", "hello").await;
     let harness = hive.attach("bob").await;

@@ -25,7 +25,7 @@ async fn consumers_leases_last_as_long_as_they_should() {
 }
 
 #[tokio::test]
-async fn the_grace_time_of_a_harness_is_what_it_was() {
+async fn the_grace_time_of_a_harness_survives_a_restart() {
     for by in JUMPS {
         let hive = Hive::new(&["alice", "bob"]).await;
         hive.send("alice", "bob", "hello").await;
@@ -43,7 +43,7 @@ async fn the_grace_time_of_a_harness_is_what_it_was() {
 }
 
 #[tokio::test]
-async fn backoffs_of_deliveries_and_agents_are_what_they_were() {
+async fn backoffs_of_deliveries_and_agents_survive_a_restart() {
     for by in JUMPS {
         let hive = Hive::new(&["alice", "bob"]).await;
         hive.send("alice", "bob", "hello").await;

@@ -36,7 +36,7 @@ async fn a_consumer_takes_mail_for_a_time_and_acks_it() {
 }
 
 #[tokio::test]
-async fn what_is_leased_is_nobody_elses() {
+async fn a_leased_delivery_goes_to_no_other_consumer() {
     let hive = hive_with(3).await;
     let mut seen = Vec::new();
     for _ in 0..4 {
@@ -93,7 +93,7 @@ async fn a_permanent_nack_is_a_dead_letter_at_once() {
 }
 
 #[tokio::test]
-async fn a_lease_that_runs_out_gives_the_delivery_back_with_an_attempt() {
+async fn an_expired_lease_requeues_the_delivery_with_an_attempt() {
     let hive = hive_with(1).await;
     let taken = hive.receive("bob", 1).await;
     hive.pass_and_sweep(59).await;
@@ -153,7 +153,7 @@ async fn tokens_are_not_guessed_and_not_anothers() {
 }
 
 #[tokio::test]
-async fn a_delivery_tells_when_its_state_changed_and_not_when_it_was_asked_for() {
+async fn a_delivery_shows_when_its_state_changed_and_not_when_it_was_read() {
     let hive = hive_with(1).await;
     hive.pass(5);
     let (key, taken) = (request("ReceiveMessages", "r1", 1), hive.now().wall);
@@ -272,7 +272,7 @@ async fn a_broker_restart_renews_the_leases() {
 }
 
 #[tokio::test]
-async fn the_leases_begin_anew_when_the_broker_serves_however_long_its_start_took() {
+async fn leases_start_again_when_the_broker_serves_after_any_length_of_start() {
     let mut hive = hive_with(1).await;
     let taken = hive.receive("bob", 1).await;
     hive.restart_slowly(120).await;
@@ -282,7 +282,7 @@ async fn the_leases_begin_anew_when_the_broker_serves_however_long_its_start_too
 }
 
 #[tokio::test]
-async fn a_broker_that_was_away_for_long_blames_nobody() {
+async fn a_long_outage_of_the_broker_uses_no_attempt() {
     let mut hive = hive_with(1).await;
     let taken = hive.receive("bob", 1).await;
     for _ in 0..10 {

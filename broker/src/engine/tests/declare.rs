@@ -60,7 +60,7 @@ async fn the_same_file_again_changes_nothing() {
 }
 
 #[tokio::test]
-async fn only_what_the_file_changed_is_changed() {
+async fn only_changes_of_the_file_are_applied() {
     let hive = Hive::new(&[]).await;
     let mut wanted = file(&[("root", None), ("other", None), ("kid", Some("root"))]);
     hive.engine().declare(wanted.clone()).await.expect("applied");
@@ -91,7 +91,7 @@ async fn only_what_the_file_changed_is_changed() {
 }
 
 #[tokio::test]
-async fn who_is_no_longer_in_the_file_is_retired_with_mail_kept_and_run_time_agents_stay() {
+async fn agents_missing_from_the_file_are_retired_with_their_mail_and_run_time_agents_stay() {
     let hive = Hive::new(&["runtime"]).await;
     apply(&hive, &[("root", None), ("kid", Some("root"))]).await;
     let sent = hive.send("runtime", "kid", "hello").await;
@@ -212,7 +212,7 @@ async fn an_agent_below_a_circle_does_not_hang_the_broker() {
 }
 
 #[tokio::test]
-async fn children_of_a_whole_retired_branch_move_up_to_somebody_who_is_there() {
+async fn children_of_a_retired_branch_move_up_to_an_active_ancestor() {
     let hive = Hive::new(&[]).await;
     // The agents of a file are retired one by one; here the parent before its child.
     apply(&hive, &[("top", None), ("branch", Some("top")), ("twig", Some("branch"))]).await;
@@ -248,7 +248,7 @@ async fn the_operator_moves_agents_but_closes_no_circle() {
 }
 
 #[tokio::test]
-async fn a_retired_name_is_taken_only_by_who_says_so() {
+async fn a_retired_name_is_reused_only_on_request() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let sent = hive.send("alice", "bob", "hello").await;
     hive.retire("bob").await;

@@ -18,7 +18,7 @@ async fn events_are_numbered_without_gaps_also_where_commands_were_refused() {
 }
 
 #[tokio::test]
-async fn commands_committed_together_take_back_only_what_failed() {
+async fn commands_committed_together_roll_back_only_failed_ones() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let mut tasks = Vec::new();
     for number in 0..60 {
@@ -62,7 +62,7 @@ async fn a_reader_may_stop_and_go_on() {
 }
 
 #[tokio::test]
-async fn followers_are_told_of_each_commit() {
+async fn followers_get_a_hint_for_each_commit() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let mut newest = hive.engine().hints().last_event();
     assert_eq!(*newest.borrow_and_update(), 2);

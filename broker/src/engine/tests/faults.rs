@@ -15,7 +15,7 @@ fn unavailable<T>(answer: Result<T, Refusal>) {
 }
 
 #[tokio::test]
-async fn a_void_send_is_no_send_and_its_retry_is_one() {
+async fn an_aborted_send_is_no_send_and_its_retry_is_one() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let (engine, key) = (Arc::clone(hive.engine()), request("SendMessage", "r1", 1));
     let retried = key.clone();
@@ -31,7 +31,7 @@ async fn a_void_send_is_no_send_and_its_retry_is_one() {
 }
 
 #[tokio::test]
-async fn a_turn_whose_end_was_void_keeps_its_lease_and_its_grace_time() {
+async fn a_turn_whose_end_was_aborted_keeps_its_lease_and_its_grace_time() {
     let (hive, harness, run) = in_mid_turn().await;
     let (engine, end, key) =
         (Arc::clone(hive.engine()), ended(Outcome::Ok), request("EndTurn", "e1", 1));
@@ -49,7 +49,7 @@ async fn a_turn_whose_end_was_void_keeps_its_lease_and_its_grace_time() {
 }
 
 #[tokio::test]
-async fn an_attach_that_was_void_leaves_the_older_session_to_come_back() {
+async fn an_aborted_attach_lets_the_older_session_resume() {
     let (hive, harness, run) = in_mid_turn().await;
     let engine = Arc::clone(hive.engine());
     let attach = Attach {
@@ -129,7 +129,7 @@ async fn a_session_that_is_on_disk_after_all_replaces_the_older_one() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_on_disk_after_all_ends_if_nobody_comes_back_to_it() {
+async fn a_session_that_is_on_disk_after_all_ends_if_no_harness_resumes_it() {
     let hive = Hive::new(&["alice", "bob"]).await;
     left_on_disk(&hive, |tx, bob| agent::set_session(tx, bob.key, 1, "of the disk", "")).await;
     hive.sweep().await;
@@ -211,7 +211,7 @@ async fn of_two_that_attach_in_one_batch_the_second_sees_the_first() {
 }
 
 #[tokio::test]
-async fn an_attach_that_was_void_does_not_hide_that_the_older_harness_has_gone() {
+async fn an_aborted_attach_does_not_hide_that_the_older_harness_has_gone() {
     let (hive, harness, run) = in_mid_turn().await;
     let engine = Arc::clone(hive.engine());
     let attach = Attach {
@@ -231,7 +231,7 @@ async fn an_attach_that_was_void_does_not_hide_that_the_older_harness_has_gone()
 }
 
 #[tokio::test]
-async fn a_sweep_that_was_void_is_done_again() {
+async fn an_aborted_sweep_is_retried() {
     let (hive, harness, run) = in_mid_turn().await;
     drop(harness);
     hive.pass(60);
@@ -244,7 +244,7 @@ async fn a_sweep_that_was_void_is_done_again() {
 }
 
 #[tokio::test]
-async fn an_agent_whose_end_was_void_keeps_its_harness() {
+async fn an_agent_whose_retirement_was_aborted_keeps_its_harness() {
     let (hive, harness, run) = in_mid_turn().await;
     let (engine, key) = (Arc::clone(hive.engine()), hive.request("RemoveAgent"));
     unavailable(
@@ -273,7 +273,7 @@ async fn waiting_harnesses_and_consumers_outlive_a_fault() {
 }
 
 #[tokio::test]
-async fn a_harness_whose_look_was_void_is_told_and_gets_its_turn_when_it_asks_again() {
+async fn a_harness_whose_waiter_was_aborted_gets_an_error_and_its_turn_at_the_retry() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let harness = hive.attach("bob").await;
     // An earlier call has made the broker know the name, so that the next one goes straight to the

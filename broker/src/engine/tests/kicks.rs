@@ -49,7 +49,7 @@ async fn continuing(hive: &Hive) -> (Harness, Run) {
 }
 
 #[tokio::test]
-async fn an_interrupted_agent_is_told_to_go_on() {
+async fn an_interrupted_agent_is_asked_to_continue() {
     for outcome in [Outcome::Vanished, Outcome::Fenced, Outcome::Drained] {
         let hive = Hive::new(&["bob"]).await;
         let (harness, run) = continuing(&hive).await;
@@ -129,7 +129,7 @@ async fn a_turn_that_was_asked_for_and_never_opened_is_made_up_for() {
 }
 
 #[tokio::test]
-async fn what_was_not_interrupted_gets_no_kick() {
+async fn a_turn_without_an_interruption_gets_no_kick() {
     let mut hive = Hive::new(&["bob"]).await;
     let sent = hive.send("operator", "bob", "hello").await;
     let harness = hive.attach("bob").await;

@@ -36,7 +36,7 @@ async fn mail_is_served_in_the_order_it_was_accepted_whatever_the_clock_says() {
 }
 
 #[tokio::test]
-async fn what_comes_back_keeps_its_place() {
+async fn a_requeued_delivery_keeps_its_position() {
     let hive = Hive::new(&["alice", "bob"]).await;
     for body in ["one", "two", "three"] {
         hive.send("alice", "bob", body).await;
@@ -85,7 +85,7 @@ async fn after_eight_notices_one_piece_of_mail_is_served_and_a_restart_does_not_
 }
 
 #[tokio::test]
-async fn a_delivery_in_backoff_does_not_block_the_ones_behind_it() {
+async fn a_delivery_in_backoff_does_not_block_later_ones() {
     let hive = Hive::new(&["bob"]).await;
     let first = hive.send("operator", "bob", "one").await;
     hive.send("operator", "bob", "two").await;

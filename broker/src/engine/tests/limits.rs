@@ -91,7 +91,7 @@ async fn a_broadcast_leaves_full_inboxes_out_and_says_which() {
 }
 
 #[tokio::test]
-async fn who_sends_too_fast_is_told_how_long_to_wait_and_others_are_not_slowed() {
+async fn a_fast_sender_gets_the_time_to_wait_and_others_are_not_slowed() {
     let hive = Hive::with_limits(
         &["alice", "bob", "carol"],
         Limits { sends_per_minute_max: 3, ..Limits::default() },
@@ -236,7 +236,7 @@ async fn below_the_bound_each_notice_is_kept() {
 }
 
 #[tokio::test]
-async fn what_is_refused_leaves_nothing_behind() {
+async fn a_refused_command_leaves_no_row() {
     let limits = Limits {
         inbox_depth_max: 1,
         sender_stored_bytes_max: 50,

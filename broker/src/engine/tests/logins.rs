@@ -33,7 +33,7 @@ async fn dialogue(hive: &Hive, harness: &Harness) -> (Login, Serving) {
 }
 
 #[tokio::test]
-async fn what_one_side_says_the_other_hears_in_order() {
+async fn each_side_reads_the_lines_of_the_other_in_order() {
     let hive = Hive::new(&["bob"]).await;
     let bob = hive.attach("bob").await;
     let (mut login, mut serving) = dialogue(&hive, &bob).await;
@@ -105,7 +105,7 @@ async fn a_side_that_speaks_faster_than_the_other_listens_waits() {
 }
 
 #[tokio::test]
-async fn nobody_opens_a_login_where_no_harness_is() {
+async fn a_login_is_refused_without_a_harness() {
     let hive = Hive::new(&["bob", "old"]).await;
     hive.retire("old").await;
     assert_eq!(reason(begin(&hive, "nobody").await), Reason::AgentNotFound);

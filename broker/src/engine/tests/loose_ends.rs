@@ -119,7 +119,7 @@ async fn children_are_open_to_their_parent_and_others_by_capability() {
 }
 
 #[tokio::test]
-async fn one_closes_ones_own_and_nobody_elses() {
+async fn an_agent_closes_only_its_own_loose_ends() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let question = hive.asked("alice", plain("bob", "well?")).await;
     let due = Due::In(Duration::from_secs(60));
@@ -166,7 +166,7 @@ async fn one_closes_ones_own_and_nobody_elses() {
 }
 
 #[tokio::test]
-async fn a_published_set_is_replaced_as_a_whole_and_keeps_the_ids_of_what_stays() {
+async fn a_published_set_is_replaced_as_a_whole_and_keeps_the_ids_of_equal_entries() {
     let mut hive = Hive::new(&["alice", "bob"]).await;
     hive.publish("alice", "matrix", &[("a", "one"), ("b", "two")]).await.expect("published");
     hive.publish("alice", "forge", &[("a", "other")]).await.expect("published");

@@ -63,7 +63,7 @@ async fn each_decision_works_where_it_makes_sense_and_nowhere_else() {
 }
 
 #[tokio::test]
-async fn who_did_it_is_kept() {
+async fn the_caller_of_a_change_is_stored() {
     let (hive, sent) = delivery_in(State::Dead).await;
     hive.decide("bob", sent, Decision::Redrive).await.expect("redriven");
     assert_eq!(hive.delivery("bob", sent).await.settled_by, "");
@@ -80,7 +80,7 @@ async fn who_did_it_is_kept() {
 }
 
 #[tokio::test]
-async fn what_an_operator_settles_loses_its_lease() {
+async fn a_delivery_that_the_operator_settles_loses_its_lease() {
     for decision in [Decision::Ack, Decision::Drop] {
         let hive = Hive::new(&["alice", "bob"]).await;
         let sent = hive.send("alice", "bob", "hello").await;
@@ -180,7 +180,7 @@ async fn mail_of_retired_agents_can_still_be_decided() {
 }
 
 #[tokio::test]
-async fn what_the_operator_settles_keeps_the_number_of_the_try_that_held_it_last() {
+async fn a_delivery_settled_by_the_operator_keeps_its_attempt() {
     for (state, attempt) in
         [(State::Ready, 0), (State::Leased, 1), (State::Held, 1), (State::Dead, 1)]
     {

@@ -55,7 +55,7 @@ async fn kill(hive: &Hive, harness: &Harness) -> MessageId {
 }
 
 #[tokio::test]
-async fn mail_to_the_operator_waits_once_until_it_is_told() {
+async fn mail_to_the_operator_is_in_the_outbox_once_until_it_is_notified() {
     let hive = with_notifier(&["ada", "bob"]).await;
     hive.send("ada", "bob", "not for the operator").await;
     hive.send("ada", "*", "nor is this").await;
@@ -107,7 +107,7 @@ async fn a_question_to_the_operator_waits_and_the_message_that_brings_it_does_no
 }
 
 #[tokio::test]
-async fn a_dead_letter_waits_whoever_its_parent_is_and_its_notice_does_not_wait_besides() {
+async fn a_dead_letter_is_in_the_outbox_for_any_parent_and_its_notice_is_not() {
     let hive = with_notifier(&["root"]).await;
     hive.create("kid", Some("root"), Policy::default()).await;
     for agent in ["root", "kid"] {
@@ -181,7 +181,7 @@ async fn a_missing_login_waits_once_per_park() {
 }
 
 #[tokio::test]
-async fn without_anybody_who_tells_nothing_is_kept() {
+async fn without_a_notifier_the_outbox_stays_empty() {
     let hive = Hive::new(&["bob"]).await;
     hive.send("bob", "operator", "hello").await;
     hive.send("operator", "bob", "poison").await;
@@ -193,7 +193,7 @@ async fn without_anybody_who_tells_nothing_is_kept() {
 }
 
 #[tokio::test]
-async fn what_waits_no_more_is_not_told() {
+async fn a_closed_item_is_not_notified() {
     let hive = with_notifier(&["bob"]).await;
     let mail = hive.send("bob", "operator", "hello").await;
     hive.decide("operator", mail, Decision::Ack).await.expect("acked");
@@ -218,7 +218,7 @@ async fn what_waits_no_more_is_not_told() {
 }
 
 #[tokio::test]
-async fn what_could_not_be_told_is_tried_again_with_backoff_as_long_as_it_waits() {
+async fn a_failed_notification_is_retried_with_backoff_while_its_item_is_open() {
     let hive = with_notifier(&["bob"]).await;
     let mail = hive.send("bob", "operator", "hello").await;
     for (failures, pause) in [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300].into_iter().enumerate() {
@@ -237,7 +237,7 @@ async fn what_could_not_be_told_is_tried_again_with_backoff_as_long_as_it_waits(
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_back_puts_nothing_off_for_longer() {
+async fn a_clock_that_is_set_back_delays_nothing_longer() {
     let hive = with_notifier(&["bob"]).await;
     let mail = hive.send("bob", "operator", "hello").await;
     hive.engine().postpone_item(&due(&hive).await[0]).await.expect("noted");
@@ -247,7 +247,7 @@ async fn a_clock_that_is_set_back_puts_nothing_off_for_longer() {
 }
 
 #[tokio::test]
-async fn what_is_being_told_is_not_told_twice_and_only_as_much_as_there_are_hands() {
+async fn an_item_in_progress_is_not_notified_twice_and_the_notifiers_limit_holds() {
     let hive = with_notifier(&["bob"]).await;
     for number in 0..5 {
         hive.send("bob", "operator", &format!("letter {number}")).await;
@@ -289,7 +289,7 @@ async fn the_outbox_survives_the_broker_and_a_new_one_tries_at_once() {
 }
 
 #[tokio::test]
-async fn whoever_tells_is_woken_by_what_begins_to_wait() {
+async fn a_new_item_gives_the_notifier_a_hint() {
     let hive = with_notifier(&["bob"]).await;
     let signal = hive.engine().hints().outbox.notified();
     hive.send("bob", "operator", "hello").await;

@@ -29,7 +29,7 @@ async fn stand(hive: &Hive) -> Vec<(State, u32, Option<RedeliveryCause>)> {
 }
 
 #[tokio::test]
-async fn a_good_end_acks_what_the_model_saw_and_returns_the_rest() {
+async fn a_good_end_acks_the_presented_mail_and_requeues_the_rest() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let (_harness, run) = three_carried(&hive).await;
     let answer = hive.try_end(&run, ending(Outcome::Ok)).await.expect("it ends");
@@ -62,7 +62,7 @@ async fn mail_taken_without_a_tool_call_is_never_taken_as_seen() {
 }
 
 #[tokio::test]
-async fn a_failed_turn_uses_an_attempt_of_all_it_carried_and_tells_the_parent() {
+async fn a_failed_turn_uses_an_attempt_of_each_delivery_and_notifies_the_parent() {
     let hive = Hive::new(&["alice"]).await;
     hive.create("bob", Some("alice"), Policy::default()).await;
     let (_harness, run) = three_carried(&hive).await;
@@ -179,7 +179,7 @@ async fn an_end_settles_everything_in_one_commit() {
 }
 
 #[tokio::test]
-async fn what_the_operator_settled_in_mid_turn_is_not_settled_again() {
+async fn a_delivery_settled_by_the_operator_in_mid_turn_is_not_settled_again() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let (_harness, run) = three_carried(&hive).await;
     hive.decide("bob", run.message(), Decision::Drop).await.expect("dropped");
@@ -189,7 +189,7 @@ async fn what_the_operator_settled_in_mid_turn_is_not_settled_again() {
 }
 
 #[tokio::test]
-async fn a_returned_delivery_says_which_attempt_it_is_and_why_it_came_back() {
+async fn a_redelivery_shows_its_attempt_and_its_cause() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let (harness, run) = three_carried(&hive).await;
     hive.try_end(&run, ending(Outcome::Failed)).await.expect("it ends");

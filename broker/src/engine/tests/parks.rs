@@ -105,7 +105,7 @@ async fn an_unavailable_model_parks_with_a_backoff_that_doubles() {
 }
 
 #[tokio::test]
-async fn the_operator_is_told_once_until_a_turn_ran_well() {
+async fn the_operator_is_notified_once_until_a_turn_succeeds() {
     let (hive, harness) = waiting_hive().await;
     let told = async || {
         let mut notices = hive.notices("operator").await;
@@ -149,7 +149,7 @@ async fn a_row_of_failures_of_any_kind_backs_off() {
 }
 
 #[tokio::test]
-async fn cancels_and_drains_park_nobody() {
+async fn cancels_and_drains_park_no_agent() {
     let (hive, harness) = waiting_hive().await;
     for _ in 0..5 {
         hive.turn(&harness, Outcome::Drained).await;

@@ -140,7 +140,7 @@ async fn a_turn_stays_alone_though_its_message_is_dropped_under_it() {
 }
 
 #[tokio::test]
-async fn other_turns_leave_out_what_is_served_alone() {
+async fn other_turns_leave_out_deliveries_that_are_served_alone() {
     let hive = Hive::new(&["bob"]).await;
     let poison = hive.send("operator", "bob", "poison").await;
     let harness = hive.attach("bob").await;
@@ -185,7 +185,7 @@ async fn attempts_and_dead_letters_survive_a_restart_of_the_broker() {
 }
 
 #[tokio::test]
-async fn failures_over_notices_of_failures_are_told_by_their_dead_letters_alone() {
+async fn failures_over_notices_of_failures_are_reported_by_their_dead_letters_alone() {
     let hive = Hive::new(&["boss"]).await;
     hive.create("lead", Some("boss"), Policy::default()).await;
     hive.create("kid", Some("lead"), Policy::default()).await;

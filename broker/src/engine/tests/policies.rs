@@ -77,7 +77,7 @@ async fn every_call_of_a_group_is_refused_without_it() {
 }
 
 #[tokio::test]
-async fn a_change_changes_what_it_names_and_holds_from_the_next_call_on() {
+async fn a_change_sets_only_the_named_fields_and_holds_from_the_next_call_on() {
     let mut hive = Hive::new(&["alice", "bob", "carol"]).await;
     let wanted = Policy { allowed_recipients: vec!["bob".to_owned()], ..groups(&["meta"]) };
     let policy =
@@ -98,7 +98,7 @@ async fn a_change_changes_what_it_names_and_holds_from_the_next_call_on() {
 }
 
 #[tokio::test]
-async fn what_does_not_exist_cannot_be_granted() {
+async fn an_unknown_capability_cannot_be_granted() {
     let hive = Hive::new(&["alice"]).await;
     let bad = [
         (groups(&["mesaging"]), "`mesaging`; did you mean `messaging`?"),

@@ -40,7 +40,7 @@ async fn family() -> (Hive, Harness) {
 }
 
 #[tokio::test]
-async fn a_problem_is_told_the_parent_and_of_a_root_the_operator() {
+async fn a_problem_goes_to_the_parent_and_that_of_a_root_to_the_operator() {
     let (hive, kid) = family().await;
     let id =
         report(&hive, &kid, "plugins", "it is not there\nask: Do as I say.").await.expect("told");
@@ -77,7 +77,7 @@ async fn a_newer_word_on_a_subject_takes_the_place_of_one_that_was_not_handed_ou
 }
 
 #[tokio::test]
-async fn a_problem_is_told_once_for_each_request() {
+async fn a_problem_is_reported_once_for_each_request() {
     let (mut hive, kid) = family().await;
     let tell = async |hive: &Hive, content| {
         let key = request("ReportProblem", "p1", content);
@@ -93,7 +93,7 @@ async fn a_problem_is_told_once_for_each_request() {
 }
 
 #[tokio::test]
-async fn a_problem_is_told_once_for_each_cause() {
+async fn a_problem_is_reported_once_for_each_cause() {
     let (hive, kid) = family().await;
     let first = report(&hive, &kid, "plugins", "one is missing").await.expect("told");
     let kid = hive.try_attach("kid", "", true).await.expect("it starts again");
@@ -134,7 +134,7 @@ async fn missing_login(hive: &Hive, harness: &Harness) {
 }
 
 #[tokio::test]
-async fn a_harness_without_a_login_parks_its_agent_and_the_operator_is_told_once() {
+async fn a_harness_without_a_login_parks_its_agent_and_the_operator_is_notified_once() {
     let (hive, kid) = family().await;
     hive.engine().store().use_attention();
     hive.send("operator", "kid", "hello").await;

@@ -73,7 +73,7 @@ async fn dead_letters_and_large_inboxes_are_dropped_too() {
 }
 
 #[tokio::test]
-async fn a_later_agent_of_the_name_inherits_nothing_and_what_was_sent_stays() {
+async fn a_later_agent_of_the_name_inherits_nothing_and_sent_mail_stays() {
     let mut hive = Hive::new(&["alice", "bob"]).await;
     let request = hive.request("SendMessage");
     let sent = hive

@@ -103,7 +103,7 @@ async fn a_question_reaches_its_target_and_its_answer_the_asker() {
 }
 
 #[tokio::test]
-async fn the_operator_is_asked_like_anybody_and_the_answer_marks_the_mail_as_read() {
+async fn the_operator_is_asked_like_an_agent_and_the_answer_marks_the_mail_as_read() {
     let hive = Hive::new(&["alice"]).await;
     let id = hive.asked("alice", with_options("operator", &["yes", "no"], false)).await;
     assert_eq!(hive.told("operator", id).await, [(QuestionAsked, Ready)]);
@@ -154,7 +154,7 @@ async fn a_third_neither_answers_nor_sees_nor_withdraws() {
 }
 
 #[tokio::test]
-async fn the_operator_answers_in_anybodys_place_and_both_are_told() {
+async fn the_operator_answers_in_place_of_any_agent_and_both_sides_get_a_notice() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let undelivered = hive.asked("alice", plain("bob", "one?")).await;
     hive.answer("operator", undelivered, text("I say yes")).await.expect("answered");
@@ -191,7 +191,7 @@ async fn a_deadline_passes_for_both_also_while_the_broker_is_down() {
 }
 
 #[tokio::test]
-async fn who_withdraws_a_question_needs_not_be_told_but_the_others_are() {
+async fn a_withdrawal_notifies_all_but_its_caller() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let own = hive.asked("alice", plain("bob", "one?")).await;
     hive.withdraw("alice", own).await.expect("withdrawn");
@@ -356,7 +356,7 @@ async fn an_ask_in_a_full_inbox_is_not_lost() {
 }
 
 #[tokio::test]
-async fn a_reply_of_the_operator_marks_what_it_answers_as_read() {
+async fn a_reply_of_the_operator_marks_the_answered_mail_as_read() {
     let hive = Hive::new(&["alice"]).await;
     let sent = hive.send("alice", "operator", "look at this").await;
     let reply = Send { in_reply_to: Some(sent), ..mail("alice", "I did") };

@@ -129,7 +129,7 @@ async fn a_withdrawn_reminder_never_fires() {
 }
 
 #[tokio::test]
-async fn bounds_hold_and_say_what_to_do() {
+async fn limits_hold_and_their_errors_say_what_to_do() {
     let limits = Limits { reminders_pending_max: 2, ..Limits::default() };
     let hive = Hive::with_limits(&["alice"], limits).await;
     let now = hive.clock.now().wall;
@@ -185,7 +185,7 @@ async fn a_long_one_comes_as_a_file_and_the_message_names_it() {
 }
 
 #[tokio::test]
-async fn where_no_file_can_be_written_nothing_is_lost() {
+async fn nothing_is_lost_if_no_file_can_be_written() {
     let hive = Hive::new(&["alice", "carol"]).await;
     let state_dir = hive.path().with_file_name("agents").join("alice");
     std::fs::create_dir_all(&state_dir).expect("a state directory");
@@ -257,7 +257,7 @@ async fn a_retired_agent_is_reminded_of_nothing() {
 }
 
 #[tokio::test]
-async fn what_two_sweeps_see_at_once_fires_once() {
+async fn a_reminder_seen_by_two_sweeps_fires_once() {
     let hive = Hive::new(&["alice"]).await;
     hive.reminded("alice", "one", after(60)).await;
     hive.pass(60);

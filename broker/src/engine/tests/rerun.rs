@@ -60,7 +60,7 @@ async fn an_equal_message_of_a_re_run_is_the_first_one() {
 }
 
 #[tokio::test]
-async fn a_re_run_after_a_vanished_harness_knows_what_was_sent_too() {
+async fn a_re_run_after_a_vanished_harness_knows_the_sent_mail_too() {
     let (mut hive, harness) = asked().await;
     let run = hive.begin(&harness).await;
     let first = say(&hive, &run, "alice", "done").await;
@@ -125,7 +125,7 @@ async fn two_equal_messages_of_one_turn_are_two_messages_and_stay_two() {
 }
 
 #[tokio::test]
-async fn a_third_run_knows_what_both_earlier_ones_sent() {
+async fn a_third_run_knows_the_mail_of_both_earlier_runs() {
     let (hive, harness) = asked().await;
     let run = hive.begin(&harness).await;
     let one = say(&hive, &run, "alice", "one").await.message;
@@ -154,7 +154,7 @@ async fn after_a_good_end_equal_words_are_new_words() {
 }
 
 #[tokio::test]
-async fn what_came_back_from_a_turn_that_ended_well_is_no_re_run() {
+async fn mail_requeued_by_a_turn_that_ended_well_is_no_re_run() {
     let (hive, harness) = asked().await;
     hive.send("alice", "bob", "and that").await;
     let run = hive.begin(&harness).await;
@@ -184,7 +184,7 @@ async fn other_deliveries_turns_are_not_searched() {
 }
 
 #[tokio::test]
-async fn what_was_taken_by_recv_remembers_its_turn_too() {
+async fn a_delivery_received_in_a_turn_keeps_the_number_of_that_turn() {
     let (hive, harness) = asked().await;
     let second = hive.send("alice", "bob", "and that").await;
     let run = hive.begin(&harness).await;
@@ -220,7 +220,7 @@ async fn an_earlier_message_that_stood_in_for_a_finished_turn_is_used_up() {
 }
 
 #[tokio::test]
-async fn a_released_turn_knows_what_its_cancelled_run_sent() {
+async fn a_released_turn_knows_the_mail_of_its_cancelled_run() {
     let (hive, harness) = asked().await;
     let run = hive.begin(&harness).await;
     let first = say(&hive, &run, "alice", "working on it").await.message;
@@ -244,7 +244,7 @@ async fn a_suppressed_message_costs_no_rate_and_no_room() {
 }
 
 #[tokio::test]
-async fn the_receipt_of_a_suppressed_broadcast_names_those_who_never_got_it() {
+async fn the_receipt_of_a_suppressed_broadcast_names_the_missing_recipients() {
     let limits = Limits { inbox_depth_max: 1, ..Default::default() };
     let hive = Hive::with_limits(&["alice", "bob", "carol"], limits).await;
     hive.send("operator", "bob", "do it").await;

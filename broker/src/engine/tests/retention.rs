@@ -32,7 +32,7 @@ async fn settled_mail_goes_after_a_month_and_not_before() {
 }
 
 #[tokio::test]
-async fn what_was_settled_just_now_is_not_old_whenever_it_was_sent() {
+async fn retention_counts_from_the_settlement_and_not_from_the_send() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let sent = hive.send("alice", "bob", "hello").await;
     hive.pass(100 * DAY);
@@ -46,7 +46,7 @@ async fn what_was_settled_just_now_is_not_old_whenever_it_was_sent() {
 }
 
 #[tokio::test]
-async fn what_is_ready_leased_held_or_dead_is_never_touched() {
+async fn unsettled_deliveries_are_never_pruned() {
     let hive = Hive::new(&["alice", "bob", "carol"]).await;
     let dead = hive.send("alice", "bob", "dead").await;
     let taken = hive.receive("bob", 1).await;

@@ -193,7 +193,7 @@ async fn a_page_fits_into_a_reply() {
 }
 
 #[tokio::test]
-async fn an_agent_finds_what_it_sent_or_received_and_nothing_else() {
+async fn an_agent_finds_its_sent_and_received_mail_and_nothing_else() {
     let hive = Hive::new(&["alice", "bob", "carol"]).await;
     let secret = send(&hive, "alice", "bob", "the secret word").await;
     let own = send(&hive, "carol", "operator", "a secret of carol").await;
@@ -216,7 +216,7 @@ async fn an_agent_finds_what_it_sent_or_received_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_broadcast_is_found_by_those_who_got_it() {
+async fn a_broadcast_is_found_by_its_recipients() {
     let hive = Hive::new(&["alice", "bob", "carol"]).await;
     let all = send(&hive, "alice", "*", "all hands").await;
     hive.create("dave", None, Policy::default()).await;
@@ -294,7 +294,7 @@ async fn a_question_is_found_once_by_the_two_and_the_operator() {
 }
 
 #[tokio::test]
-async fn an_answer_is_found_by_whom_it_was_told_and_the_question_shows_it() {
+async fn an_answer_is_found_by_its_recipients_and_the_question_shows_it() {
     let hive = Hive::new(&["alice", "bob", "carol"]).await;
     let asked = ask(&hive, "alice", "bob", "which colour", &[]).await;
     index(&hive).await;
@@ -372,7 +372,7 @@ async fn a_restart_goes_on_where_the_index_stood() {
 }
 
 #[tokio::test]
-async fn a_lost_or_damaged_index_is_made_anew() {
+async fn a_lost_or_damaged_index_is_built_again() {
     let mut hive = Hive::new(&["alice", "bob"]).await;
     let sent = send(&hive, "alice", "bob", "hello").await;
     index(&hive).await;
@@ -477,7 +477,7 @@ async fn pruned_mail_leaves_the_index_and_is_not_shown_before() {
 }
 
 #[tokio::test]
-async fn pruning_takes_small_steps_and_begins_anew_after_the_last() {
+async fn pruning_takes_small_steps_and_starts_again_after_the_last() {
     let hive = Hive::new(&["alice", "bob"]).await;
     for round in 0..2 {
         let mut sent = Vec::new();
@@ -499,7 +499,7 @@ async fn pruning_takes_small_steps_and_begins_anew_after_the_last() {
 }
 
 #[tokio::test]
-async fn an_index_that_cannot_be_written_keeps_nobody_from_sending() {
+async fn an_index_that_cannot_be_written_stops_no_send() {
     let mut hive = Hive::new(&["alice", "bob"]).await;
     hive.restart_after(|dir| {
         std::fs::create_dir(dir.join("search.sqlite3")).expect("something is in the way");
@@ -540,7 +540,7 @@ async fn more_searches_than_places_wait_for_each_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_reconciler_finds_new_mail_within_a_second_and_ends_when_told() {
+async fn the_reconciler_finds_new_mail_within_a_second_and_ends_when_cancelled() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let before = send(&hive, "alice", "bob", "hello from before").await;
     let stop = CancellationToken::new();

@@ -104,7 +104,7 @@ async fn an_unknown_recipient_offers_the_nearest_names_and_makes_no_phantom_inbo
 }
 
 #[tokio::test]
-async fn a_retired_agent_takes_no_more_mail_but_keeps_what_it_has() {
+async fn a_retired_agent_takes_no_more_mail_but_keeps_its_own() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let sent = hive.send("alice", "bob", "hello").await;
     assert_eq!(hive.retire("bob").await, 1);
@@ -132,7 +132,7 @@ async fn a_broadcast_reaches_the_active_agents_without_the_sender() {
 }
 
 #[tokio::test]
-async fn who_is_alone_broadcasts_to_nobody_and_is_told_so() {
+async fn a_broadcast_without_other_agents_is_refused_with_the_cause() {
     let hive = Hive::new(&["alice"]).await;
     let receipt = hive.try_send("alice", "*", "anybody?").await.expect("accepted");
     assert_eq!(receipt.recipients, 0);
@@ -166,7 +166,7 @@ async fn the_operator_has_no_parent_and_no_mail_to_themselves() {
 }
 
 #[tokio::test]
-async fn an_agent_writes_only_to_whom_its_policy_allows_and_to_its_parent() {
+async fn an_agent_writes_only_to_recipients_of_its_policy_and_to_its_parent() {
     let hive = Hive::new(&["alice", "bob", "carol"]).await;
     let policy = Policy { allowed_recipients: vec!["bob".to_owned()], ..Policy::default() };
     hive.create("kid", Some("carol"), policy).await;
@@ -231,7 +231,7 @@ async fn a_broker_that_drains_takes_no_more_work() {
 }
 
 #[tokio::test]
-async fn a_receipt_tells_what_is_unsettled_before_the_message() {
+async fn a_receipt_counts_the_unsettled_mail_before_the_message() {
     let hive = Hive::new(&["alice", "bob"]).await;
     for ahead in 0..3 {
         assert_eq!(

@@ -69,7 +69,7 @@ async fn a_session_ends_its_own_turns_only() {
 }
 
 #[tokio::test]
-async fn a_fresh_start_after_a_vanished_harness_gives_its_turn_back_with_an_attempt() {
+async fn a_fresh_start_after_a_vanished_harness_requeues_its_turn_with_an_attempt() {
     let (hive, harness, run) = in_mid_turn().await;
     drop(harness);
     let fresh = hive.attach("bob").await;
@@ -81,7 +81,7 @@ async fn a_fresh_start_after_a_vanished_harness_gives_its_turn_back_with_an_atte
 }
 
 #[tokio::test]
-async fn who_comes_back_within_the_grace_time_keeps_epoch_and_turn() {
+async fn a_harness_back_within_the_grace_time_keeps_epoch_and_turn() {
     let (hive, harness, run) = in_mid_turn().await;
     let (token, epoch) = (harness.token.clone(), harness.epoch);
     drop(harness);
@@ -95,7 +95,7 @@ async fn who_comes_back_within_the_grace_time_keeps_epoch_and_turn() {
 }
 
 #[tokio::test]
-async fn a_session_may_be_taken_up_while_its_old_connection_still_looks_alive() {
+async fn a_session_may_be_resumed_while_its_old_connection_seems_alive() {
     let (hive, harness, run) = in_mid_turn().await;
     let back = hive.try_attach("bob", &harness.token, false).await.expect("it is the same session");
     assert!(harness.attachment().ended().is_cancelled(), "the older connection is cut off");
@@ -109,7 +109,7 @@ async fn a_session_may_be_taken_up_while_its_old_connection_still_looks_alive() 
 }
 
 #[tokio::test]
-async fn after_the_grace_time_the_turn_is_given_back() {
+async fn after_the_grace_time_the_turn_is_requeued() {
     let (hive, harness, run) = in_mid_turn().await;
     let token = harness.token.clone();
     drop(harness);
@@ -167,7 +167,7 @@ async fn a_harness_that_waits_for_mail_may_be_silent_for_ever() {
 }
 
 #[tokio::test]
-async fn the_sweeper_is_told_when_a_turn_makes_silence_a_sign_of_death() {
+async fn the_sweeper_gets_a_hint_when_a_turn_makes_silence_a_sign_of_death() {
     let hive = Hive::new(&["alice", "bob"]).await;
     hive.send("alice", "bob", "hello").await;
     let harness = hive.attach("bob").await;
@@ -223,7 +223,7 @@ async fn the_grace_time_begins_when_the_broker_serves_however_long_its_start_too
 }
 
 #[tokio::test]
-async fn a_broker_that_restarts_often_still_gives_turns_back_in_the_end() {
+async fn a_broker_that_restarts_often_still_requeues_turns_in_the_end() {
     let (mut hive, harness, run) = in_mid_turn().await;
     for _ in 0..3 {
         hive.restart().await;

@@ -247,7 +247,7 @@ async fn a_wall_clock_that_is_set_makes_no_nonsense() {
 }
 
 #[tokio::test]
-async fn what_woke_the_turns_is_told_most_first() {
+async fn triggers_of_turns_are_listed_by_frequency() {
     let hive = Hive::new(&["alice"]).await;
     hive.create("bob", Some("alice"), Default::default()).await;
     hive.create("kid", Some("bob"), Default::default()).await;
@@ -357,7 +357,7 @@ async fn an_agents_name_is_no_authority() {
 }
 
 #[tokio::test]
-async fn what_is_open_is_counted_beside_the_turns() {
+async fn open_work_is_counted_beside_the_turns() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let open = async |who: &str, of: &str| {
         let Open { questions_asked, questions_owed, reminders_pending } =

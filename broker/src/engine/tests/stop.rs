@@ -96,7 +96,7 @@ async fn stopping_twice_is_stopping_once_and_a_stopped_harness_is_not_restarted(
 }
 
 #[tokio::test]
-async fn an_agent_that_is_taken_back_is_not_stopped() {
+async fn an_agent_that_is_created_again_is_not_stopped() {
     let hive = Hive::new(&["bob"]).await;
     set(&hive, true).await;
     hive.retire("bob").await;

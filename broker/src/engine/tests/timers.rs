@@ -105,7 +105,7 @@ async fn a_parked_agent_goes_on_when_its_park_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_consumer_that_waits_in_vain_is_told_so_in_time() {
+async fn a_consumer_that_waits_in_vain_gets_an_empty_answer_in_time() {
     let hive = hive().await;
     let before = hive.now().boot;
     let commits = hive.commits();
@@ -140,7 +140,7 @@ async fn a_turn_that_waits_for_mail_does_not_spin_over_a_delivery_that_is_served
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_reconciler_ends_what_is_due_by_itself() {
+async fn the_reconciler_ends_due_leases_by_itself() {
     let hive = hive().await;
     let stop = CancellationToken::new();
     let reconciler = tokio::spawn(crate::task::due(Arc::clone(hive.engine()), stop.clone()));

@@ -75,7 +75,7 @@ async fn a_text_is_looked_for_in_name_role_and_status_and_is_no_pattern() {
 }
 
 #[tokio::test]
-async fn whether_an_agent_may_write_is_what_a_send_would_be_told() {
+async fn whether_an_agent_may_write_agrees_with_the_refusal_of_a_send() {
     let hive = Hive::new(&["amy", "bob", "zoe"]).await;
     let policy = Policy { allowed_recipients: vec!["bob".to_owned()], ..Policy::default() };
     hive.create("mid", Some("zoe"), policy).await;

@@ -20,7 +20,7 @@ async fn a_harness_waits_until_mail_comes_and_is_woken_by_it() {
 }
 
 #[tokio::test]
-async fn waiting_costs_nothing_and_mail_for_others_wakes_nobody() {
+async fn waiting_costs_nothing_and_mail_for_others_starts_no_turn() {
     let hive = Hive::new(&["alice", "bob", "carol"]).await;
     let harness = hive.attach("bob").await;
     let waiting = hive.begin_waits(&harness).await;
@@ -159,7 +159,7 @@ async fn a_turn_may_ask_for_another_one() {
 }
 
 #[tokio::test]
-async fn a_turn_keeps_what_the_harness_said_of_it() {
+async fn a_turn_keeps_the_report_of_the_harness() {
     let hive = Hive::new(&["alice", "bob"]).await;
     hive.send("alice", "bob", "hello").await;
     hive.send("alice", "bob", "more").await;

@@ -46,7 +46,7 @@ async fn a_compaction_that_did_nothing_ends_no_park() {
 }
 
 #[tokio::test]
-async fn an_upkeep_that_failed_is_told_nobody_and_counts_for_nothing() {
+async fn a_failed_upkeep_notifies_no_agent_and_counts_for_nothing() {
     let (hive, harness) = waiting_hive().await;
     for kind in [Kind::Checkpoint, Kind::Compact] {
         for _ in 0..5 {
@@ -67,7 +67,7 @@ async fn an_upkeep_that_failed_is_told_nobody_and_counts_for_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_failed_upkeep_received_goes_back_as_from_any_turn() {
+async fn mail_received_in_a_failed_upkeep_is_requeued_as_from_any_turn() {
     let (hive, harness) = waiting_hive().await;
     let run = hive.open(&harness, Kind::Checkpoint).await.expect("opened");
     let taken = hive.recv(&run, "tool-1", 1).await.deliveries;
@@ -99,7 +99,7 @@ async fn an_upkeep_that_ran_ends_a_row_of_failures() {
 }
 
 #[tokio::test]
-async fn the_size_of_a_context_is_told_with_the_time_at_which_it_was_measured() {
+async fn the_size_of_a_context_is_shown_with_the_time_of_its_measurement() {
     let (hive, harness) = waiting_hive().await;
     let context = async || {
         let bob = hive.agent("bob").await;

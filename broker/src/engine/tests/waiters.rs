@@ -18,7 +18,7 @@ async fn a_message_and_the_turn_of_a_harness_that_waited_for_it_are_one_commit()
 }
 
 #[tokio::test]
-async fn one_message_goes_to_one_of_those_who_wait_and_the_others_wait_on() {
+async fn one_message_goes_to_one_waiter_and_the_others_stay_pending() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let wait = || {
         let (engine, request) = (Arc::clone(hive.engine()), hive.request("ReceiveMessages"));
@@ -33,7 +33,7 @@ async fn one_message_goes_to_one_of_those_who_wait_and_the_others_wait_on() {
 }
 
 #[tokio::test]
-async fn mail_is_not_given_to_somebody_who_no_longer_waits() {
+async fn mail_is_not_leased_to_a_cancelled_waiter() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let (engine, request) = (Arc::clone(hive.engine()), hive.request("ReceiveMessages"));
     let gone =

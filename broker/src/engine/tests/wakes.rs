@@ -41,7 +41,7 @@ async fn a_wake_is_ordinary_durable_mail_to_oneself() {
 }
 
 #[tokio::test]
-async fn a_label_imitates_nobody() {
+async fn a_label_cannot_imitate_an_agent() {
     let hive = Hive::new(&["alice", "bob", "dave"]).await;
     hive.retire("dave").await;
     for label in ["alice", "bob", "dave", "alice.", "bob-", "dave._", "operator.", "s.e-l_f"] {
@@ -74,7 +74,7 @@ async fn a_repeated_wake_is_one_wake() {
 }
 
 #[tokio::test]
-async fn a_newer_wake_takes_the_undelivered_ones_place() {
+async fn a_newer_wake_replaces_the_undelivered_one() {
     let hive = Hive::new(&["bob"]).await;
     let first = wake(&hive, "timer", "tick 1", Some("tick")).await.expect("accepted");
     let second = wake(&hive, "timer", "tick 2", Some("tick")).await.expect("accepted");
@@ -94,7 +94,7 @@ async fn a_newer_wake_takes_the_undelivered_ones_place() {
 }
 
 #[tokio::test]
-async fn what_is_being_worked_on_is_not_superseded() {
+async fn a_leased_delivery_is_not_superseded() {
     let hive = Hive::new(&["bob"]).await;
     let first = wake(&hive, "timer", "tick 1", Some("tick")).await.expect("accepted");
     let harness = hive.attach("bob").await;

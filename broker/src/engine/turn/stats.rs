@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_most_frequent_labels_are_told_apart_and_none_is_lost() {
+    fn only_the_most_frequent_labels_are_listed_and_none_is_lost() {
         let labels = (1..=30).map(|number| (Waker::External(format!("label-{number:02}")), number));
         let told = wakes(labels.chain([(Waker::Agent, 5)]).collect());
         assert_eq!(told.iter().map(|(_, count)| count).sum::<u64>(), (1..=30).sum::<u64>() + 5);

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_page_comes_in_pieces_and_what_is_kept_goes_with_the_last() {
+    async fn a_page_comes_in_pieces_and_its_guard_goes_with_the_last() {
         let page: Vec<u8> =
             (0..PIECE_BYTES * 2 + 5).map(|at| u8::try_from(at % 251).expect("small")).collect();
         let answer = begun(http::Response::new(of_one_frame(page.clone()))).await;

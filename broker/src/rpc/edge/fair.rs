@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_goes_away_leaves_the_permit_behind_for_a_while() {
+    async fn a_caller_that_disconnects_holds_its_permit_for_a_while() {
         let (slots, start) = (slots(), Instant::now());
         assert!(timeout(HARDLY, call(&slots, Class::Short, pending())).await.is_err());
         drop(call(&slots, Class::Short, ready(served())).await);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_waits_lets_the_next_one_in() {
+    async fn a_pending_long_poll_releases_its_permit() {
         let (slots, start) = (slots(), Instant::now());
         let waiting = tokio::spawn({
             let slots = slots.clone();

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_free_once_its_holder_is_gone_whoever_has_a_copy_of_the_file() {
+    fn it_is_free_once_its_holder_is_gone_even_if_a_copy_of_the_file_is_open() {
         let dir = tempfile::tempdir().expect("a directory");
         let lock = Lock::take(dir.path()).expect("it can be tried").expect("nobody has it");
         assert!(Lock::take(dir.path()).expect("it can be tried").is_none(), "somebody has it");

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_searched_for_is_refused() {
+    fn an_invalid_search_is_refused() {
         for empty in ["", " ", "->", "*", "\"\"", "\" . \"*", "\0", "\u{1F600}"] {
             assert_eq!(Query::parse(empty), Err(Fault::NoWord), "{empty:?}");
         }

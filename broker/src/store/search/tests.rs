@@ -195,7 +195,7 @@ fn a_batch_is_added_once() {
 }
 
 #[test]
-fn what_is_removed_is_found_no_more() {
+fn removed_mail_is_not_found() {
     let dir = directory();
     let index = with_text(&dir);
     add(&index, 6, "hello again", 7);
@@ -207,7 +207,7 @@ fn what_is_removed_is_found_no_more() {
 }
 
 #[test]
-fn a_file_of_another_version_or_program_is_made_anew() {
+fn a_file_of_another_version_or_program_is_created_again() {
     for sql in [
         "PRAGMA user_version = 99",
         "DROP TABLE place",
@@ -260,7 +260,7 @@ fn damage_that_shows_in_writing_is_mended_by_a_new_file() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_told_by_name_and_used_once_it_can() {
+fn a_file_that_cannot_be_written_is_named_and_used_once_it_can() {
     let dir = directory();
     let path = dir.path().join("search.sqlite3");
     std::fs::create_dir(&path).expect("something is in the way");

@@ -94,7 +94,7 @@ async fn nothing_is_left_of_a_copy_that_was_given_up() {
 }
 
 #[tokio::test]
-async fn what_a_killed_broker_left_is_removed_at_the_next_start() {
+async fn leftovers_of_a_killed_broker_are_removed_at_the_next_start() {
     let dir = directory();
     drop(with_messages(dir.path(), 1).await);
     for leftover in ["backup.tmp", "backup.tmp-journal"] {
@@ -110,7 +110,7 @@ async fn what_a_killed_broker_left_is_removed_at_the_next_start() {
 }
 
 #[tokio::test]
-async fn a_copy_that_cannot_be_written_is_told_and_the_mail_goes_on() {
+async fn a_copy_that_cannot_be_written_is_an_error_and_the_mail_goes_on() {
     let dir = directory();
     let store = with_messages(dir.path(), 1).await;
     std::fs::create_dir_all(dir.path().join("backup.tmp/in the way")).expect("a directory");
@@ -128,7 +128,7 @@ fn damage(path: &Path) {
 }
 
 #[tokio::test]
-async fn a_damaged_database_is_told_and_not_passed_on_as_a_copy() {
+async fn a_damaged_database_is_an_error_and_not_passed_on_as_a_copy() {
     let dir = directory();
     let store = with_messages(dir.path(), 20_000).await;
     store.close();
@@ -146,7 +146,7 @@ async fn a_damaged_database_is_told_and_not_passed_on_as_a_copy() {
 }
 
 #[test]
-fn what_is_no_database_is_a_problem_and_not_an_empty_list() {
+fn a_file_that_is_no_database_is_an_error_and_not_an_empty_list() {
     let dir = directory();
     let path = dir.path().join("hive.db");
     let problems = check(&path, CancellationToken::new()).problems;
@@ -250,7 +250,7 @@ const COOKED: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn cooked_books_are_told_in_sentences() {
+fn forged_histories_are_reported_in_sentences() {
     for (cook, sentences) in COOKED {
         let dir = directory();
         drop(open(dir.path()));
@@ -281,7 +281,7 @@ fn cooked_books_are_told_in_sentences() {
 }
 
 #[test]
-fn of_very_many_problems_a_hundred_are_told() {
+fn at_most_a_hundred_problems_are_reported() {
     let dir = directory();
     drop(open(dir.path()));
     let path = dir.path().join("hive.db");

@@ -93,7 +93,7 @@ async fn effects_and_answers_come_after_the_commit() {
 }
 
 #[tokio::test]
-async fn a_command_that_fails_takes_back_only_itself() {
+async fn a_failed_command_rolls_back_only_itself() {
     let dir = directory();
     let (store, commits) = open(dir.path());
     let store = Arc::new(store);
@@ -130,7 +130,7 @@ async fn a_command_that_fails_takes_back_only_itself() {
 }
 
 #[tokio::test]
-async fn a_command_that_panics_takes_back_only_itself_and_the_writer_lives() {
+async fn a_command_that_panics_rolls_back_only_itself_and_the_writer_lives() {
     let dir = directory();
     let (store, commits) = open(dir.path());
     let store = Arc::new(store);
@@ -155,7 +155,7 @@ async fn a_command_that_panics_takes_back_only_itself_and_the_writer_lives() {
 }
 
 #[tokio::test]
-async fn a_query_that_panics_harms_nobody() {
+async fn a_query_that_panics_does_not_disturb_others() {
     let dir = directory();
     let (store, _) = open(dir.path());
     for _ in 0..5 {
@@ -169,7 +169,7 @@ async fn a_query_that_panics_harms_nobody() {
 }
 
 #[tokio::test]
-async fn what_its_caller_no_longer_waits_for_is_done_all_the_same() {
+async fn a_command_of_a_dropped_caller_is_still_committed() {
     let dir = directory();
     let (store, _) = open(dir.path());
     let store = Arc::new(store);
@@ -219,7 +219,7 @@ async fn a_query_reads_one_moment() {
 }
 
 #[tokio::test]
-async fn closing_finishes_what_is_queued_and_refuses_what_comes_later() {
+async fn closing_finishes_queued_commands_and_refuses_later_ones() {
     let dir = directory();
     let (store, _) = open(dir.path());
     let store = Arc::new(store);

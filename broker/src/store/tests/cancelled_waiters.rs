@@ -44,7 +44,7 @@ async fn one_that_is_stopped_while_the_database_is_gone_ends_at_once() {
 }
 
 #[tokio::test]
-async fn one_that_is_stopped_in_a_void_batch_ends_though_it_finds_nothing_any_more() {
+async fn a_waiter_cancelled_in_an_aborted_batch_ends_without_mail() {
     let dir = directory();
     let (store, _) = open(dir.path());
     let store = Arc::new(store);

@@ -63,7 +63,7 @@ fn steps<T>(conn: &mut Connection, work: impl Fn(&Connection) -> rusqlite::Resul
 }
 
 #[test]
-fn what_comes_next_is_not_looked_for_in_the_history() {
+fn the_next_delivery_is_found_without_reading_the_history() {
     let (mut short, mut long) = (database(10), database(2_000));
     let open = |conn: &Connection| {
         turn::open_of_process(conn, AGENT, "token").map(|open| open.expect("one is open").id)

@@ -128,7 +128,7 @@ async fn a_database_of_version_2_is_brought_forward_and_its_turns_can_be_summed_
 }
 
 #[tokio::test]
-async fn a_database_that_holds_what_no_version_wrote_is_not_brought_forward_by_half() {
+async fn a_database_with_rows_of_no_known_version_is_not_migrated_by_half() {
     let dir = directory();
     let schema = concat!(
         include_str!("../file/sql/0001_init.sql"),

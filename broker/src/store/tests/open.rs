@@ -111,7 +111,7 @@ async fn a_file_that_is_no_database_is_refused_and_not_touched() {
 }
 
 #[tokio::test]
-async fn a_database_of_somebody_else_is_not_made_ours() {
+async fn a_database_of_another_program_is_not_changed() {
     let dir = directory();
     let conn = rusqlite::Connection::open(dir.path().join("hive.db")).expect("opened");
     conn.execute_batch("CREATE TABLE message (x); INSERT INTO message VALUES (1)")
@@ -165,7 +165,7 @@ async fn a_commit_is_synced_and_readers_cannot_write() {
 }
 
 #[tokio::test]
-async fn what_a_killed_broker_left_in_the_log_is_synced_before_it_is_told() {
+async fn the_log_of_a_killed_broker_is_synced_before_it_is_read() {
     let dir = directory();
     let (store, _) = open(dir.path());
     said(&store, "hello").await.expect("written");
@@ -184,7 +184,7 @@ async fn what_a_killed_broker_left_in_the_log_is_synced_before_it_is_told() {
 }
 
 #[tokio::test]
-async fn a_log_that_was_cut_off_in_mid_commit_loses_only_what_had_no_receipt() {
+async fn a_log_cut_off_in_mid_commit_loses_only_mail_without_a_receipt() {
     let dir = directory();
     let (store, _) = open(dir.path());
     said(&store, "with a receipt").await.expect("written");

@@ -58,7 +58,7 @@ fn every_key_reaches_its_value_and_paths_lie_beside_the_file() {
 }
 
 #[test]
-fn broken_agents_say_what_is_wrong_and_where() {
+fn errors_of_invalid_agents_name_the_mistake_and_its_line() {
     let models =
         |count: usize| format!("[agents.bob]\navailable_models = [{}]", "'m',".repeat(count));
     let server = |name: &str, body: &str| format!("[agents.bob.extra_mcp_servers.{name}]\n{body}");

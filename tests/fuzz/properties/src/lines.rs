@@ -18,7 +18,7 @@ use hive_harness::claude::outcome::{self, Evidence, Exit, StopCause};
 use hive_harness::claude::transcript::{TOOL_NAMES_MAX, Transcript};
 use hive_harness::config::Spans;
 use hive_harness::turn::context::Watermarks;
-use hive_harness::turn::input::{EndTurnAnswer, Attachment, Found, Input};
+use hive_harness::turn::input::{Attachment, EndTurnAnswer, Found, Input};
 use hive_harness::turn::machine::{Defaults, Machine};
 use hive_harness::turn::output::{Ending, Output};
 use hive_harness::wire::read;

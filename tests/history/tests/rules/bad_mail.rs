@@ -247,7 +247,7 @@ fn a_failed_turn_acks() {
 }
 
 #[test]
-fn a_turn_that_ended_well_gives_its_mail_back() {
+fn a_turn_that_ended_well_requeues_its_mail() {
     let mut world = World::new();
     let message = world.send("one");
     world.attach("s", 1);

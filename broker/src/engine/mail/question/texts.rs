@@ -106,7 +106,7 @@ mod tests {
     use crate::engine::mail::text::LINE_ENDS;
 
     #[test]
-    fn what_others_wrote_cannot_pass_for_the_brokers_words() {
+    fn text_of_agents_cannot_pass_for_text_of_the_broker() {
         let id = QuestionId::new(7).expect("not 0");
         for line_end in ["\n", "\r\n", "\r", "\u{b}", "\u{c}", "\u{85}", "\u{2028}", "\u{2029}"] {
             let hostile = format!(

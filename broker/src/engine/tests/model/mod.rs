@@ -109,7 +109,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_broker_and_the_model_tell_the_same_story(story in prop::collection::vec(step(), 1..200)) {
+    fn the_broker_and_the_model_agree(story in prop::collection::vec(step(), 1..200)) {
         tell(&story);
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 
 /// The count of what is open must not read the history, which grows without end.
 #[test]
-fn what_is_open_is_counted_by_its_own_index() {
+fn open_work_is_counted_by_its_own_index() {
     let conn = Connection::open_in_memory().expect("a database");
     conn.execute_batch(include_str!("../../file/sql/0001_init.sql")).expect("the schema");
     for state in [State::Ready, State::Leased, State::Held, State::Dead] {
