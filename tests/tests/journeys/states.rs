@@ -173,7 +173,7 @@ fn cold_rules() -> Vec<Rule> {
 
 async fn letters(rig: &Rig, operator: &Client, count: usize) {
     for number in 1..=count {
-        handled(rig, &operator, "bob", &format!("Letter {number}.")).await;
+        handled(rig, operator, "bob", &format!("Letter {number}.")).await;
         operator.does("bob", Idle).await;
     }
 }
