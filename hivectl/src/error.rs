@@ -59,9 +59,9 @@ pub(crate) enum Failure {
     AnswerInterrupted { id: u64 },
     #[error("the harness of {agent} refused command {id}: {why}")]
     OrderRefused { id: u64, agent: String, why: String },
-    #[error("command {id} of {agent} is not done after {seconds} s; it stays given")]
+    #[error("command {id} of {agent} is not done after {seconds} s; it stays queued")]
     OrderTimedOut { id: u64, agent: String, seconds: f64 },
-    #[error("interrupted; command {id} of {agent} stays given")]
+    #[error("interrupted; command {id} of {agent} stays queued")]
     OrderInterrupted { id: u64, agent: String },
     #[error("the broker no longer has the events that show the outcome of command {id} of {agent}")]
     OrderMissed { id: u64, agent: String },

@@ -116,7 +116,7 @@ async fn an_interrupted_wait_reports_that_the_command_remains() {
     assert_eq!(child.wait().await.expect("it ends").code(), Some(1));
     tokio::io::AsyncReadExt::read_to_string(&mut err, &mut output).await.expect("text");
     let end = format!(
-        "the harness is gone: stayed away\nerror: interrupted; command {command} of ada stays given\nhint: `hivectl events"
+        "the harness is gone: stayed away\nerror: interrupted; command {command} of ada stays queued\nhint: `hivectl events"
     );
     assert_contains(&output, &end);
 }

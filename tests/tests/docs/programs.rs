@@ -37,7 +37,7 @@ fn hived() -> Program {
             (0, "it was told to end, and drained; or a checked configuration is right"),
             (1, "it could not start, or could not go on"),
             (2, "the command line is not valid"),
-            (8, "something is wrong with the configuration that was to be checked"),
+            (8, "the configuration is invalid that was to be checked"),
         ],
         environment: &[
             (
@@ -66,7 +66,7 @@ fn hive() -> Program {
         codes: &[
             (0, "it went well"),
             (1, "it failed"),
-            (2, "it was called in a wrong way"),
+            (2, "the command line is invalid"),
             (7, "no broker answers on the socket"),
         ],
         environment: &[
@@ -121,12 +121,12 @@ const HIVECTL_ENVIRONMENT: [(&str, &str); 7] = [
 const HIVECTL_FILES: [(&str, &str); 4] = [
     (
         "./.hive/run/hived.sock",
-        "The operator socket of the hive of this directory, looked for after those of options and environment.",
+        "The operator socket of the hive of this directory, used if neither an option nor the environment names one.",
     ),
-    ("/run/hive/hived.sock", "The operator socket of the host's hive, looked for last."),
+    ("/run/hive/hived.sock", "The operator socket of the host's hive, used if there is none of this directory."),
     (
         "./hive.toml",
-        "The configuration that up starts and config check reads, where no other is named.",
+        "The configuration that up starts and config check reads if no other is named.",
     ),
     ("./.hive", "Where up keeps a hive: its database, sockets, logs and the agents' directories."),
 ];
@@ -149,12 +149,12 @@ pub(crate) fn note_on(command: &str, code: u8) -> Option<&'static str> {
         ("ask", 1) => Some("with --wait also: interrupted, and the question stays open"),
         ("ask", 5) => Some("with --wait also: the question was cancelled"),
         ("ask", 6) => {
-            Some("with --wait also: the question expired, or nobody answered within --timeout")
+            Some("with --wait also: the question expired, or has no answer within --timeout")
         }
-        ("config check", 8) => Some("something is wrong with the file"),
+        ("config check", 8) => Some("the file is invalid"),
         ("doctor" | "status", 8) => Some("something needs attention"),
         ("login", 1) => {
-            Some("claude is not logged in: its dialogue ended so, was left, or was interrupted")
+            Some("claude is not logged in: its dialogue ended without a login, or was interrupted")
         }
         ("login", 2) => Some("stdin or stdout is no terminal"),
         ("login", 5) => Some("no harness is attached, or another dialogue is open"),
@@ -163,15 +163,15 @@ pub(crate) fn note_on(command: &str, code: u8) -> Option<&'static str> {
             "turn cancel" | "turn compact" | "turn model" | "turn new-session" | "turn restart",
             1,
         ) => Some(
-            "with --wait also: the harness refused it, or interrupted, and the command stays given",
+            "with --wait also: the harness refused it, or interrupted, and the command stays queued",
         ),
         (
             "turn cancel" | "turn compact" | "turn model" | "turn new-session" | "turn restart",
             6,
-        ) => Some("with --wait also: it is not done within --timeout, and stays given"),
+        ) => Some("with --wait also: it is not done within --timeout, and stays queued"),
         ("up", 5) => Some("a hive runs here already"),
         ("up", 6) => Some("the broker did not come up in time"),
-        ("up", 8) => Some("something is wrong with the configuration"),
+        ("up", 8) => Some("the configuration is invalid"),
         _ => None,
     }
 }

@@ -9,25 +9,24 @@ use super::programs::{self, Program};
 const BEGINNING: &str = "\
 # hivectl
 
-The operator's command line, command by command. This page is made from the program itself by `make docs`; it is not written by hand. The same stands
-in the [man pages](../man/hivectl.1), `man docs/man/hivectl.1`, and in `hivectl COMMAND --help`. How things go together is in
-[running a hive](../operations.md).
+The commands of the operator. `make docs` generates this page from the program; do not edit it. The [man pages](../man/hivectl.1)
+(`man docs/man/hivectl.1`) and `hivectl COMMAND --help` have the same content. [Running a hive](../operations.md) shows how to use the commands together.
 
-Data goes to stdout, everything else to stderr. On a terminal a list is a table, cut to its width; there is colour only there, and never with
-`NO_COLOR`. Nothing is asked where stdin is no terminal. Errors say what failed, why (with the [reason](../errors/README.md)), and what to do next.
+Data goes to stdout, everything else to stderr. On a terminal a list is a table, cut to its width. Colours are used only on a terminal, and never with
+`NO_COLOR`. A command asks for confirmation only if stdin is a terminal. Errors say what failed, why (with the [reason](../errors/README.md)), and what to do next.
 ";
 
 const JSON: &str = "\
 ## JSON
 
-Every command takes `--json`. An object says which schema it has, in its field `schema`; a list is an array of such objects, and an empty one is
-`[]`; what comes over time (`--follow`) is one object on each line. The schemas are JSON Schema, draft 2020-12, in [docs/schemas](../schemas).
+Every command takes `--json`. The field `schema` of an object names its schema. A list is an array of such objects; an empty list is `[]`.
+With `--follow` each line is one object. The schemas are JSON Schema, draft 2020-12, in [docs/schemas](../schemas).
 
-- Every field of a schema is always there; it is `null` where there is nothing to say.
+- Every field of a schema is always present; a field without a value is `null`.
 - Times are ISO 8601 in UTC, to the millisecond. Ids are whole numbers, greater than 0.
-- Choices are words in lower case. A schema names those that there are; there may be more with a newer broker, so a reader expects words that it does
-  not know. One that this version of `hivectl` does not know is `unknown_N`.
-- Within `v1` fields are only added. What is removed, or gets another meaning, makes a `v2`. So a reader ignores fields that it does not know.
+- Choices are words in lower case. A schema lists the known ones; a newer broker may have more, so a reader must accept unknown words. A choice
+  that this version of `hivectl` does not know is `unknown_N`.
+- Within `v1` fields are only added. A field that is removed, or that gets another meaning, makes a `v2`. So a reader ignores unknown fields.
 - Errors are no JSON: they go to stderr, and the exit code tells their kind. What was done before one is still printed.
 ";
 

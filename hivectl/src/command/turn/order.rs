@@ -20,14 +20,14 @@ use crate::view::done::Done;
 
 /// Help on --wait below the options of each command.
 pub(crate) const AFTER_HELP: &str = "\
-The command is on the broker's disk when this ends well, and is carried out as soon as the harness can: a harness that is away does it when it is back. \
-With --wait the exit code shows the outcome: 0 done, 1 refused by the harness; 6 where it is not done within --timeout, and 1 after Ctrl-C, and \
-then the command stays given. A restart of the broker is waited out.";
+The broker has stored the command when this program succeeds. The harness carries it out as soon as it can, and after its return if it is away. \
+With --wait the exit code shows the outcome: 0 done, 1 refused by the harness, 6 not done within --timeout. It is also 1 after Ctrl-C. The command then stays \
+queued. A restart of the broker does not end the wait.";
 
 /// Help on --wait for a command that has nothing to wait for.
 const NEW_SESSION_HELP: &str = "\
-The command is on the broker's disk when this ends well. It holds from the agent's next turn on, which begins when there is mail for it; a turn that runs goes \
-on as it is. So this ends at once, also with --wait; `hivectl events` shows when the fresh conversation has begun.";
+The broker has stored the command when this program succeeds. It takes effect at the agent's next turn, which starts when there is mail for it; a running turn \
+does not change. So this program ends at once, also with --wait; `hivectl events` shows when the fresh conversation has begun.";
 
 /// The harness that gets a command.
 #[derive(Args, Debug)]
