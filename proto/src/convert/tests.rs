@@ -1,5 +1,5 @@
-//! Round trips of every noun: core -> wire -> bytes -> wire -> core returns the same value. And
-//! refused input.
+//! Round trips of every type of `hive-core`: core -> wire -> bytes -> wire -> core returns the same
+//! value. Also checks that invalid input is refused.
 
 use std::time::Duration;
 
@@ -22,12 +22,12 @@ use proptest::prelude::*;
 use super::{Invalid, delivery, optional_value, request, strategies, time, value};
 use crate::v1;
 
-/// Encodes and decodes a message.
-fn sent<W: prost::Message + Default>(wire: &W) -> W {
+/// Encodes a protobuf message to bytes and decodes it again.
+fn through_bytes<W: prost::Message + Default>(wire: &W) -> W {
     W::decode(wire.encode_to_vec().as_slice()).expect("what was encoded can be decoded")
 }
 
-/// Returns the values of an enum for the numbers 0 to 199 on the wire.
+/// Returns each number from 0 to 199 that is a value of this enum on the wire, with its core value.
 fn values<W: TryFrom<i32>, C: TryFrom<W, Error = Invalid>>() -> Vec<(i32, C)> {
     (0..200)
         .filter_map(|number| value::<W, C>(number, "x").ok().map(|value| (number, value)))
@@ -37,68 +37,68 @@ fn values<W: TryFrom<i32>, C: TryFrom<W, Error = Invalid>>() -> Vec<(i32, C)> {
 proptest! {
     #[test]
     fn messages(core in strategies::message()) {
-        prop_assert_eq!(Message::try_from(sent(&v1::Message::from(core.clone()))), Ok(core));
+        prop_assert_eq!(Message::try_from(through_bytes(&v1::Message::from(core.clone()))), Ok(core));
     }
 
     #[test]
     fn recipients(core in strategies::recipient()) {
-        prop_assert_eq!(Recipient::try_from(sent(&v1::Recipient::from(core.clone()))), Ok(core));
+        prop_assert_eq!(Recipient::try_from(through_bytes(&v1::Recipient::from(core.clone()))), Ok(core));
     }
 
     #[test]
     fn deliveries(core in strategies::delivery()) {
-        prop_assert_eq!(Delivery::try_from(sent(&v1::Delivery::from(core.clone()))), Ok(core));
+        prop_assert_eq!(Delivery::try_from(through_bytes(&v1::Delivery::from(core.clone()))), Ok(core));
     }
 
     #[test]
     fn turns(core in strategies::turn()) {
-        prop_assert_eq!(Turn::try_from(sent(&v1::Turn::from(core.clone()))), Ok(core));
+        prop_assert_eq!(Turn::try_from(through_bytes(&v1::Turn::from(core.clone()))), Ok(core));
     }
 
     #[test]
     fn tool_uses(core in strategies::tool_use()) {
-        prop_assert_eq!(ToolUse::from(sent(&v1::ToolUse::from(core.clone()))), core);
+        prop_assert_eq!(ToolUse::from(through_bytes(&v1::ToolUse::from(core.clone()))), core);
     }
 
     #[test]
     fn usages(core in strategies::usage()) {
-        prop_assert_eq!(Usage::from(sent(&v1::TurnUsage::from(core))), core);
+        prop_assert_eq!(Usage::from(through_bytes(&v1::TurnUsage::from(core))), core);
     }
 
     #[test]
     fn parks(core in strategies::park()) {
-        prop_assert_eq!(park::View::try_from(sent(&v1::Park::from(core.clone()))), Ok(core));
+        prop_assert_eq!(park::View::try_from(through_bytes(&v1::Park::from(core.clone()))), Ok(core));
     }
 
     #[test]
     fn agents(core in strategies::agent()) {
-        prop_assert_eq!(Agent::try_from(sent(&v1::Agent::from(core.clone()))), Ok(core));
+        prop_assert_eq!(Agent::try_from(through_bytes(&v1::Agent::from(core.clone()))), Ok(core));
     }
 
     #[test]
     fn backoffs(base in any::<u32>(), max in any::<u32>()) {
         let core = Backoff { base: Duration::from_millis(base.into()), max: Duration::from_millis(max.into()) };
-        prop_assert_eq!(Backoff::try_from(sent(&v1::Backoff::from(core))), Ok(core));
+        prop_assert_eq!(Backoff::try_from(through_bytes(&v1::Backoff::from(core))), Ok(core));
     }
 
     #[test]
     fn kin(core in strategies::kin()) {
-        prop_assert_eq!(Kin::try_from(sent(&v1::Kin::from(core.clone()))), Ok(core));
+        prop_assert_eq!(Kin::try_from(through_bytes(&v1::Kin::from(core.clone()))), Ok(core));
     }
 
     #[test]
     fn found_agents(core in strategies::found()) {
-        prop_assert_eq!(Found::try_from(sent(&v1::FoundAgent::from(core.clone()))), Ok(core));
+        prop_assert_eq!(Found::try_from(through_bytes(&v1::FoundAgent::from(core.clone()))), Ok(core));
     }
 
     #[test]
     fn policies(core in strategies::policy()) {
-        prop_assert_eq!(Policy::from(sent(&v1::Policy::from(core.clone()))), core);
+        prop_assert_eq!(Policy::from(through_bytes(&v1::Policy::from(core.clone()))), core);
     }
 
     #[test]
     fn commands(core in strategies::command()) {
-        prop_assert_eq!(Command::try_from(sent(&v1::Command::from(core.clone()))), Ok(core));
+        prop_assert_eq!(Command::try_from(through_bytes(&v1::Command::from(core.clone()))), Ok(core));
     }
 
     #[test]
@@ -108,37 +108,37 @@ proptest! {
 
     #[test]
     fn events(core in strategies::event()) {
-        prop_assert_eq!(Event::try_from(sent(&v1::Event::from(core.clone()))), Ok(core));
+        prop_assert_eq!(Event::try_from(through_bytes(&v1::Event::from(core.clone()))), Ok(core));
     }
 
     #[test]
     fn questions(core in strategies::question()) {
-        prop_assert_eq!(Question::try_from(sent(&v1::Question::from(core.clone()))), Ok(core));
+        prop_assert_eq!(Question::try_from(through_bytes(&v1::Question::from(core.clone()))), Ok(core));
     }
 
     #[test]
     fn reminders(core in strategies::reminder()) {
-        prop_assert_eq!(Reminder::try_from(sent(&v1::Reminder::from(core.clone()))), Ok(core));
+        prop_assert_eq!(Reminder::try_from(through_bytes(&v1::Reminder::from(core.clone()))), Ok(core));
     }
 
     #[test]
     fn loose_ends(core in strategies::loose_end()) {
-        prop_assert_eq!(LooseEnd::try_from(sent(&v1::LooseEnd::from(core.clone()))), Ok(core));
+        prop_assert_eq!(LooseEnd::try_from(through_bytes(&v1::LooseEnd::from(core.clone()))), Ok(core));
     }
 
     #[test]
     fn instants(core in strategies::wall_time()) {
-        prop_assert_eq!(time::wall_time(sent(&time::timestamp(core)), "at"), Ok(core));
+        prop_assert_eq!(time::wall_time(through_bytes(&time::timestamp(core)), "at"), Ok(core));
     }
 
     #[test]
     fn spans(seconds in 0..315_576_000_000_u64, nanos in 0..1_000_000_000_u32) {
         let core = Duration::new(seconds, nanos);
-        prop_assert_eq!(time::span(sent(&time::duration(core)), "for"), Ok(core));
+        prop_assert_eq!(time::span(through_bytes(&time::duration(core)), "for"), Ok(core));
     }
 
     #[test]
-    fn any_instant_from_outside_is_taken_or_refused(seconds in any::<i64>(), nanos in any::<i32>()) {
+    fn no_timestamp_panics_and_an_accepted_one_keeps_its_second(seconds in any::<i64>(), nanos in any::<i32>()) {
         let taken = time::wall_time(prost_types::Timestamp { seconds, nanos }, "at");
         prop_assert!(taken.is_err() || (0..1_000_000_000).contains(&nanos));
         if let Ok(time) = taken {
@@ -147,7 +147,7 @@ proptest! {
     }
 
     #[test]
-    fn any_span_from_outside_is_taken_or_refused(seconds in any::<i64>(), nanos in any::<i32>()) {
+    fn no_duration_panics_and_a_negative_one_is_refused(seconds in any::<i64>(), nanos in any::<i32>()) {
         let taken = time::span(prost_types::Duration { seconds, nanos }, "for");
         prop_assert!(taken.is_err() || (seconds >= 0 && nanos >= 0));
     }
@@ -158,9 +158,8 @@ proptest! {
     }
 
     #[test]
-    fn any_message_from_outside_is_taken_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        // No input may panic a conversion; a decoded message is either a noun or a fault with a
-        // path.
+    fn no_bytes_of_a_delivery_panic_and_a_refusal_names_a_path(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        // A decoded message is either converted or refused with the path of the invalid field.
         if let Ok(wire) = <v1::Delivery as prost::Message>::decode(bytes.as_slice())
             && let Err(fault) = Delivery::try_from(wire)
         {
@@ -170,7 +169,7 @@ proptest! {
 }
 
 #[test]
-fn enums_are_the_same_on_both_sides_and_unspecified_is_on_neither() {
+fn every_enum_value_converts_and_unspecified_is_refused() {
     for (number, core) in values::<v1::DeliveryState, State>() {
         assert_eq!(i32::from(v1::DeliveryState::from(core)), number);
     }
@@ -208,21 +207,21 @@ fn faults_name_the_field_from_the_outside_in() {
         }),
         ..v1::Delivery::default()
     };
-    let fault = Delivery::try_from(wire.clone()).expect_err("the origin is no agent");
+    let fault = Delivery::try_from(wire.clone()).expect_err("the name is invalid");
     assert_eq!(fault.path, "message.origin.name");
     wire.message = None;
     assert_eq!(Delivery::try_from(wire), Err(Invalid::new("message", "must be set")));
 
-    let nobody = super::required_as::<_, Recipient>(Some(v1::Recipient { to: None }), "to")
-        .expect_err("nobody is named");
-    assert_eq!(nobody.path, "to");
-    let status = tonic::Status::from(nobody);
+    let missing = super::required_as::<_, Recipient>(Some(v1::Recipient { to: None }), "to")
+        .expect_err("no recipient is set");
+    assert_eq!(missing.path, "to");
+    let status = tonic::Status::from(missing);
     assert_eq!(status.code(), tonic::Code::InvalidArgument);
     assert_eq!(crate::status::reason(&status), Some(Reason::FieldInvalid));
 }
 
 #[test]
-fn nouns_without_an_id_are_refused() {
+fn missing_ids_and_invalid_keys_are_refused() {
     let turn = v1::Turn { id: 0, ..v1::Turn::default() };
     assert_eq!(Turn::try_from(turn).expect_err("0 is no id").path, "id");
     let cancel = v1::command::Command::CancelTurn(v1::CancelTurn { turn_id: 0 });
@@ -233,7 +232,7 @@ fn nouns_without_an_id_are_refused() {
         "key.message_id"
     );
     let key = v1::DeliveryKey { agent: "Nobody!".to_owned(), message_id: 1 };
-    assert_eq!(delivery::key(Some(key), "key").expect_err("no such name can be").path, "key.agent");
+    assert_eq!(delivery::key(Some(key), "key").expect_err("the name is invalid").path, "key.agent");
     assert!(delivery::states(&[1, 0], "states").is_err());
 }
 
@@ -276,7 +275,7 @@ fn spans_have_bounds() {
 }
 
 #[test]
-fn limits_are_shown() {
+fn limits_are_converted_to_the_wire() {
     let shown = v1::Limits::from(&Limits::default());
     assert_eq!(shown.body_bytes_max, 32 * 1024);
     assert_eq!(shown.harness_grace, Some(prost_types::Duration { seconds: 60, nanos: 0 }));

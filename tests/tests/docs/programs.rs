@@ -123,7 +123,10 @@ const HIVECTL_FILES: [(&str, &str); 4] = [
         "./.hive/run/hived.sock",
         "The operator socket of the hive of this directory, used if neither an option nor the environment names one.",
     ),
-    ("/run/hive/hived.sock", "The operator socket of the host's hive, used if there is none of this directory."),
+    (
+        "/run/hive/hived.sock",
+        "The operator socket of the host's hive, used if there is none of this directory.",
+    ),
     (
         "./hive.toml",
         "The configuration that up starts and config check reads if no other is named.",

@@ -46,13 +46,14 @@ pub fn read(pid: i32) -> Option<Entry> {
     parse(pid, &stat)
 }
 
-/// Returns the environment with which a process was started; empty for zombies. `None` if a live
-/// process shows none, or two different ones: it has none, or is inside an `exec`. The kernel then
-/// has removed the old one and does not show the new one yet.
+/// Returns the environment with which a process was started; an empty one for zombies. Reads it
+/// twice. Returns `None` if a live process shows no whole environment, or if the two reads differ:
+/// either it has no environment, or it is inside an `exec`, where the kernel has removed the old
+/// environment and does not show the new one yet.
 pub fn environment(process: Process) -> Option<Vec<u8>> {
-    let read = || fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
-    let environment = read();
-    let is_whole = environment.ends_with(&[0]) && environment == read();
+    let read_once = || fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
+    let environment = read_once();
+    let is_whole = environment.ends_with(&[0]) && environment == read_once();
     (is_whole || !lives(process)).then_some(environment)
 }
 
@@ -66,7 +67,7 @@ pub fn lives(process: Process) -> bool {
 fn parse(pid: i32, stat: &str) -> Option<Entry> {
     let (_, rest) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    // The first field here is the third of the manual page.
+    // `rest` begins with field 3 of proc_pid_stat(5).
     let field = |number: usize| fields.get(number - 3).copied();
     let process = Process { pid, start: field(22)?.parse().ok()? };
     let (parent, group) = (field(4)?.parse().ok()?, field(5)?.parse().ok()?);
@@ -77,10 +78,10 @@ fn parse(pid: i32, stat: &str) -> Option<Entry> {
 mod tests {
     use super::*;
 
-    /// If a process does nothing but `exec` itself, every hundredth read shows no environment, or
-    /// half of one.
+    /// During an `exec`, `/proc` shows no environment or a part of it. In this test that is about
+    /// one read in a hundred, and `environment` must recognise it.
     #[test]
-    fn a_process_during_an_exec_is_not_one_without_an_environment() {
+    fn an_exec_does_not_make_an_environment_seem_empty() {
         let script = "[ $1 = 0 ] && exit; exec bash -c \"$0\" \"$0\" $(($1 - 1))";
         let mut child = std::process::Command::new("bash");
         let mut child = child
@@ -98,12 +99,16 @@ mod tests {
             {
                 let is_right = super::super::tasks::mark(&found) == Some("n:1");
                 right += u32::from(is_right);
-                // A process that is preempted in mid-exec shows the same to many reads in a row.
+                // If the process is preempted inside an `exec`, both reads of `environment` may agree
+                // on the same part of it, many times in a row. Such a series counts once.
                 wrong += u32::from(was_right && !is_right);
                 was_right = is_right;
             }
         }
-        assert!(right > 0 && wrong <= 3, "{wrong} of 300 execs, {right} right reads");
+        assert!(
+            right > 0 && wrong <= 3,
+            "{wrong} series of wrong reads in 300 execs, {right} right reads"
+        );
     }
 
     #[test]

@@ -15,10 +15,10 @@ use crate::view::question::{Closed, Question};
 
 mod follow;
 
-/// What waits for your answer, and everyone's questions.
+/// Questions to you, and with --all those of the whole hive.
 ///
-/// Without arguments: the open questions that you are asked, newest first, with the time that is
-/// left to answer them. `hivectl answer ID` answers one.
+/// Without arguments: the open questions to you, newest first, with the time that is left to answer
+/// them. `hivectl answer ID` answers one.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Questions {
@@ -28,7 +28,7 @@ pub(crate) struct Questions {
     list: List,
 }
 
-/// The verbs; without one they are listed.
+/// The verbs. Without a verb, the questions are listed.
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// List questions, newest first
@@ -60,10 +60,10 @@ const STATES: [(&str, QuestionState); 4] = [
 /// List questions, newest first.
 #[derive(Args, Debug)]
 pub(crate) struct List {
-    /// Everyone's, not only those that you are asked
+    /// List the questions of the whole hive, not only those to you
     #[arg(long)]
     all: bool,
-    /// Only questions of this agent, or of `operator`, to any target
+    /// Only questions that this agent, or `operator`, asked; to any target without --target
     #[arg(long, value_name = "NAME", add = complete::agents_and_operator())]
     asker: Option<String>,
     /// Only questions to this agent, or to `operator`
@@ -75,7 +75,8 @@ pub(crate) struct List {
     /// At most this many, the newest first [default: all]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=500))]
     last: Option<u32>,
-    /// Show open questions in full, then new and closed ones, until Ctrl-C
+    /// Show each open question with text and options, then new ones, and a line for each closed one,
+    /// until Ctrl-C
     #[arg(long, conflicts_with_all = ["state", "last"])]
     follow: bool,
 }
@@ -88,18 +89,19 @@ impl List {
             return follow::run(context, &broker, whose).await;
         }
         let states = if self.state.is_empty() { vec![QuestionState::Open] } else { self.state };
-        let most = self.last.map_or(fetch::ALL, |last| last as usize);
-        let questions: Vec<Question> = fetch::questions(&broker, &whose, &states, most).await?;
+        let limit = self.last.map_or(fetch::ALL, |last| last as usize);
+        let questions: Vec<Question> = fetch::questions(&broker, &whose, &states, limit).await?;
         context.out.list(&questions)
     }
 
-    /// Returns the filter. Without any name it selects the questions to the operator.
+    /// Returns the filter. Without --all, --asker and --target it selects the questions to the
+    /// operator.
     fn whose(&self) -> Whose {
         let named = |name: &Option<String>| name.clone().unwrap_or_default();
-        let by_default = !self.all && self.asker.is_none() && self.target.is_none();
+        let only_to_operator = !self.all && self.asker.is_none() && self.target.is_none();
         Whose {
             asker: named(&self.asker),
-            target: if by_default { OPERATOR.to_owned() } else { named(&self.target) },
+            target: if only_to_operator { OPERATOR.to_owned() } else { named(&self.target) },
         }
     }
 }
