@@ -16,13 +16,11 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
-use crate::store::error::StoreError;
-use crate::store::error::is_fatal;
+use crate::store::error::{StoreError, is_fatal};
+use crate::store::file::private;
 
 /// The name of the copy while it is made. There is one at a time.
 const FILE: &str = "backup.tmp";
-/// Suffixes of the files that SQLite may put beside it.
-const SUFFIXES: [&str; 4] = ["", "-journal", "-wal", "-shm"];
 /// Room that a copy leaves on the disk, in bytes, so that mail continues: twice the log between two
 /// checkpoints.
 const RESERVE_BYTES: u64 = 16 * 1024 * 1024;
@@ -112,11 +110,7 @@ pub(in crate::store) fn long_reader(
 
 /// Removes the files that a broker left that was killed during a backup.
 pub(in crate::store) fn remove_leftovers(dir: &Path) {
-    let mut found = false;
-    for suffix in SUFFIXES {
-        found |= std::fs::remove_file(dir.join(format!("{FILE}{suffix}"))).is_ok();
-    }
-    if found {
+    if private::remove(&dir.join(FILE)) {
         tracing::info!("the unfinished backup of an earlier broker was removed");
     }
 }
@@ -136,12 +130,7 @@ impl Named {
 
 impl Drop for Named {
     fn drop(&mut self) {
-        for suffix in SUFFIXES {
-            let mut name = self.0.clone().into_os_string();
-            name.push(suffix);
-            // Usually no such file exists.
-            drop(std::fs::remove_file(name));
-        }
+        private::remove(&self.0);
     }
 }
 

@@ -3,13 +3,14 @@
 //! Invariant: it is free once its holder is gone, even if a process that the holder just started
 //! still has its files.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+
+use super::private;
 
 /// The lock while it is held.
 #[derive(Debug)]
@@ -18,12 +19,7 @@ pub(in crate::store) struct Lock(File);
 impl Lock {
     /// Takes the lock; `None` if another process holds it.
     pub(in crate::store) fn take(dir: &Path) -> io::Result<Option<Self>> {
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(dir.join("hived.lock"))?;
+        let file = private::create(&dir.join("hived.lock"))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Self(file))),
             Err(Errno::WOULDBLOCK) => Ok(None),

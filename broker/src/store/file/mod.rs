@@ -11,4 +11,5 @@ pub mod turn_events;
 pub(in crate::store) mod lock;
 pub(in crate::store) mod migrate;
 pub(in crate::store) mod open;
+pub(in crate::store) mod private;
 pub(in crate::store) mod reader;

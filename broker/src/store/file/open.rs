@@ -6,7 +6,7 @@
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,10 +15,9 @@ use rusqlite::hooks::Wal;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 use crate::clock::Clock;
-use crate::store::file::backup;
 use crate::store::file::lock::Lock;
-use crate::store::file::migrate;
 use crate::store::file::migrate::MigrateError;
+use crate::store::file::{backup, migrate, private};
 
 /// Length of the log from which it is folded after a commit, in pages.
 const FOLD_PAGES: std::ffi::c_int = 2000;
@@ -76,15 +75,7 @@ pub(in crate::store) fn open(dir: &Path, clock: &dyn Clock) -> Result<Opened, Op
 
     let path = dir.join("hive.db");
     let sqlite = |source| OpenError::Sqlite { path: path.clone(), hint: hint(&source), source };
-    // SQLite gives the log and the shared memory the mode of the database, so the file is made
-    // first, private.
-    OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(&path)
-        .map_err(directory)?;
+    private::create(&path).map_err(directory)?;
     let migrating = |error| match error {
         MigrateError::Sql { source, .. } => sqlite(source),
         MigrateError::FromTheFuture { .. } => OpenError::Migrate(error),
