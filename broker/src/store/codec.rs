@@ -4,26 +4,28 @@
 //! Invariant: an unknown code in a row is corruption and an error, never a default.
 
 use hive_core::agent::{HarnessState, Source};
+use hive_core::command::Order;
 use hive_core::delivery::{Lane, RedeliveryCause, State};
 use hive_core::event::Kind as EventKind;
+use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::message::SystemKind;
+use hive_core::name::AgentName;
+use hive_core::time::{BootTime, WallTime};
 use hive_core::turn::{Kind as TurnKind, Outcome};
 use hive_core::{loose_end, question, reminder};
-use rusqlite::Row;
 use rusqlite::types::Type;
+use rusqlite::{Result, Row};
+
+use crate::store::columns::Columns;
+use crate::store::key::AgentKey;
 
 /// An enum with a code for each value.
 pub(crate) trait Coded: Copy + Sized + 'static {
     /// Its values and their codes.
     const CODES: &'static [(Self, i64)];
-    /// Whether two values are the same.
-    fn same(self, other: Self) -> bool;
 
     /// Returns the code in a row.
-    fn code(self) -> i64 {
-        let entry = Self::CODES.iter().find(|(value, _)| value.same(self));
-        entry.expect("every value has a code; a test checks it").1
-    }
+    fn code(self) -> i64;
 
     /// Returns the value of a code.
     fn decode(code: i64) -> Option<Self> {
@@ -36,9 +38,14 @@ macro_rules! codes {
     ($($kind:ty { $($variant:ident = $code:literal),+ $(,)? })+) => {$(
         impl $crate::store::codec::Coded for $kind {
             const CODES: &'static [(Self, i64)] = &[$((Self::$variant, $code)),+];
-            fn same(self, other: Self) -> bool { self == other }
             fn code(self) -> i64 {
                 match self { $(Self::$variant => $code),+ }
+            }
+        }
+
+        impl $crate::store::columns::Columns for $kind {
+            fn read(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Self> {
+                $crate::store::codec::coded(row, at)
             }
         }
     )+};
@@ -86,72 +93,59 @@ pub(crate) struct Corrupt {
 }
 
 fn corrupt(
+    row: &Row<'_>,
     column: usize,
     value: impl ToString,
     wanted: &'static str,
-    kind: Type,
 ) -> rusqlite::Error {
     let corrupt = Corrupt { column, value: value.to_string(), wanted };
-    rusqlite::Error::FromSqlConversionFailure(column, kind, Box::new(corrupt))
+    let stored = row.get_ref(column).map_or(Type::Null, |value| value.data_type());
+    rusqlite::Error::FromSqlConversionFailure(column, stored, Box::new(corrupt))
 }
 
 /// Reads a code.
-pub(crate) fn coded<T: Coded>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
-    let code: i64 = row.get(column)?;
-    T::decode(code).ok_or_else(|| corrupt(column, code, std::any::type_name::<T>(), Type::Integer))
-}
-
-/// Reads a code that may be absent.
-pub(crate) fn coded_option<T: Coded>(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<T>> {
-    let code: Option<i64> = row.get(column)?;
-    code.map(|code| {
-        T::decode(code)
-            .ok_or_else(|| corrupt(column, code, std::any::type_name::<T>(), Type::Integer))
-    })
-    .transpose()
-}
-
-/// Reads a number that is never negative.
-pub(crate) fn unsigned<T: TryFrom<i64>>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
-    let number: i64 = row.get(column)?;
-    T::try_from(number).map_err(|_| corrupt(column, number, "unsigned number", Type::Integer))
-}
-
-/// Reads an id that may be absent.
-pub(crate) fn id_option<T>(
-    row: &Row<'_>,
-    column: usize,
-    new: impl FnOnce(u64) -> Option<T>,
-) -> rusqlite::Result<Option<T>> {
-    let number: Option<i64> = row.get(column)?;
-    Ok(number.and_then(|number| u64::try_from(number).ok()).and_then(new))
-}
-
-/// Reads an id.
-pub(crate) fn id<T>(
-    row: &Row<'_>,
-    column: usize,
-    new: impl FnOnce(u64) -> Option<T>,
-) -> rusqlite::Result<T> {
-    id_option(row, column, new)?.ok_or_else(|| corrupt(column, "0", "id", Type::Integer))
+pub(super) fn coded<T: Coded>(row: &Row<'_>, at: usize) -> Result<T> {
+    let code: i64 = row.get(at)?;
+    T::decode(code).ok_or_else(|| corrupt(row, at, code, std::any::type_name::<T>()))
 }
 
 /// Reads text that has to parse.
-pub(crate) fn parsed<T, E>(
+pub(super) fn parsed<T, E>(
     row: &Row<'_>,
-    column: usize,
-    parse: impl FnOnce(&str) -> Result<T, E>,
-) -> rusqlite::Result<T> {
-    let text: String = row.get(column)?;
-    parse(&text).map_err(|_| corrupt(column, &text, std::any::type_name::<T>(), Type::Text))
+    at: usize,
+    parse: impl FnOnce(&str) -> std::result::Result<T, E>,
+) -> Result<T> {
+    let text: String = row.get(at)?;
+    parse(&text).map_err(|_| corrupt(row, at, &text, std::any::type_name::<T>()))
 }
 
 /// Reads JSON that has to parse.
-pub(crate) fn json<T: serde::de::DeserializeOwned>(
-    row: &Row<'_>,
-    column: usize,
-) -> rusqlite::Result<T> {
-    parsed(row, column, |text| serde_json::from_str(text))
+pub(super) fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, at: usize) -> Result<T> {
+    parsed(row, at, |text| serde_json::from_str(text))
+}
+
+/// Defines how values of one column are read.
+macro_rules! readers {
+    ($(($row:ident, $at:ident) $read:expr => $($kind:ty),+;)+) => {$($(
+        impl Columns for $kind {
+            fn read($row: &Row<'_>, $at: usize) -> Result<Self> { $read }
+        }
+    )+)+};
+}
+
+readers! {
+    (row, at) row.get(at) => i32, i64, bool, String, Vec<u8>;
+    (row, at) row.get(at).map(Self) => AgentKey, WallTime, BootTime;
+    (row, at) {
+        let number: i64 = row.get(at)?;
+        Self::try_from(number).map_err(|_| corrupt(row, at, number, "unsigned number"))
+    } => u32, u64, usize;
+    (row, at) {
+        let number = u64::read(row, at)?;
+        Self::new(number).ok_or_else(|| corrupt(row, at, number, "id"))
+    } => MessageId, TurnId, CommandId, QuestionId, ReminderId;
+    (row, at) parsed(row, at, Self::parse) => AgentName;
+    (row, at) json(row, at) => Vec<String>, question::Answer, Order;
 }
 
 /// Returns a number as SQLite stores it. No count, size or id reaches 2^63; if a client sends one
@@ -164,10 +158,10 @@ pub(crate) fn integer(number: u64) -> i64 {
 mod tests {
     use super::*;
 
-    fn distinct<T: Coded + std::fmt::Debug>() {
+    fn distinct<T: Coded + PartialEq + std::fmt::Debug>() {
         for (value, code) in T::CODES {
             assert_eq!(value.code(), *code);
-            assert!(T::decode(*code).is_some_and(|decoded| decoded.same(*value)), "{value:?}");
+            assert_eq!(T::decode(*code), Some(*value));
         }
         assert!(T::decode(0).is_none());
     }

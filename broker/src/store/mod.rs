@@ -8,10 +8,12 @@
 pub mod search;
 
 mod codec;
+mod columns;
 mod effect;
 mod error;
 mod file;
 mod key;
+mod statement;
 mod table;
 mod write;
 

@@ -128,8 +128,19 @@ const ENGINE_ORDER: [&str; 20] = [
 const RPC_ORDER: [&str; 4] = ["edge", "mod", "service", "server"];
 
 /// The rooms of the broker's store, in the same way.
-const STORE_ORDER: [&str; 9] =
-    ["key", "error", "codec", "effect", "file", "write", "table", "search", "mod"];
+const STORE_ORDER: [&str; 11] = [
+    "key",
+    "error",
+    "columns",
+    "codec",
+    "statement",
+    "effect",
+    "file",
+    "write",
+    "table",
+    "search",
+    "mod",
+];
 
 /// The modules in which the store writes, in the same way.
 const WRITE_ORDER: [&str; 7] = ["tx", "queue", "waiter", "committer", "stepped", "writer", "mod"];

@@ -10,20 +10,25 @@ use hive_core::id::TurnId;
 use hive_core::time::WallTime;
 use rusqlite::{Connection, Result};
 
-use crate::store::codec::{integer, unsigned};
+use crate::store::codec::integer;
+use crate::store::columns::{Columns as _, columns};
 use crate::store::file::open::{OpenError, hint};
+use crate::store::file::private;
+use crate::store::statement::one;
 
-/// One line of a turn.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    /// The number of the line, from 1 within the turn.
-    pub sequence: u64,
-    /// The output that it came from; the number of the wire.
-    pub stream: i32,
-    /// The text of the line.
-    pub text: String,
-    /// When the harness read it.
-    pub time: WallTime,
+columns! {
+    /// One line of a turn.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Line, const COLUMNS {
+        /// The number of the line, from 1 within the turn.
+        pub sequence: u64 = "sequence",
+        /// The output that it came from; the number of the wire.
+        pub stream: i32 = "stream",
+        /// The text of the line.
+        pub text: String = "text",
+        /// When the harness read it.
+        pub time: WallTime = "time",
+    }
 }
 
 /// The database of lines.
@@ -50,12 +55,7 @@ impl TurnEvents {
             Err(error) if !is_damage(&error) => return Err(error),
             Err(error) => {
                 tracing::warn!(%error, "the live turn lines cannot be read and are started afresh");
-                for suffix in ["", "-wal", "-shm"] {
-                    let mut name = path.as_os_str().to_owned();
-                    name.push(suffix);
-                    // A missing file is as good as removed; prepare reports the real error.
-                    drop(std::fs::remove_file(name));
-                }
+                private::remove(path);
                 prepare(path)?
             }
         };
@@ -79,17 +79,12 @@ impl TurnEvents {
     /// Returns lines after a number, in order, at most `rows` and `bytes` (but at least one).
     pub fn after(&self, turn: TurnId, sequence: u64, rows: u32, bytes: usize) -> Result<Vec<Line>> {
         let conn = self.lock();
-        let mut select = conn.prepare_cached(
-            "SELECT sequence, stream, text, time FROM line WHERE turn_id = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3",
-        )?;
-        let found = select.query_map((integer(turn.get()), integer(sequence), rows), |row| {
-            Ok(Line {
-                sequence: unsigned(row, 0)?,
-                stream: row.get(1)?,
-                text: row.get(2)?,
-                time: WallTime(row.get(3)?),
-            })
-        })?;
+        let sql = format!(
+            "SELECT {COLUMNS} FROM line WHERE turn_id = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3"
+        );
+        let mut select = conn.prepare_cached(&sql)?;
+        let values = (integer(turn.get()), integer(sequence), rows);
+        let found = select.query_map(values, |row| Line::read(row, 0))?;
         let mut lines = Vec::new();
         let mut total = 0;
         for line in found {
@@ -111,11 +106,8 @@ impl TurnEvents {
             "DELETE FROM line WHERE (turn_id, sequence) IN (SELECT turn_id, sequence FROM line WHERE time < ?1 LIMIT ?2)",
             (before.0, rows),
         )?;
-        let used: u64 = conn.query_row(
-            "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size",
-            [],
-            |row| unsigned(row, 0),
-        )?;
+        let sql = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
+        let used: u64 = one(&conn, sql, [])?;
         if used > bytes_max {
             gone += conn.execute(
                 "DELETE FROM line WHERE (turn_id, sequence) IN (SELECT turn_id, sequence FROM line ORDER BY turn_id, sequence LIMIT ?1)",
@@ -138,10 +130,8 @@ fn is_damage(error: &rusqlite::Error) -> bool {
 }
 
 fn prepare(path: &Path) -> Result<Connection> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let made =
-        std::fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
-    made.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+    private::create(path)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     let conn = Connection::open(path)?;
     conn.pragma_update(None, "journal_mode", "wal")?;
     // A power cut may lose lines; mail is in another file.

@@ -5,7 +5,6 @@
 //! as fast in a large hive. Invariant: an opened file is of this version and answers queries; any
 //! other file is deleted and rebuilt.
 
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Result, TransactionBehavior};
@@ -13,7 +12,9 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Result, TransactionBehavior};
 use super::Place;
 use super::mail::Entry;
 use super::script::cut;
-use crate::store::codec::{integer, unsigned};
+use crate::store::codec::integer;
+use crate::store::file::private;
+use crate::store::statement::{all, one, run};
 
 /// The version of the file; a file of another version is rebuilt.
 const VERSION: u32 = 2;
@@ -37,17 +38,14 @@ pub(super) fn open(path: &Path) -> Result<(Connection, Place)> {
             tracing::warn!(%error, "the search index cannot be read and is made anew from the mail");
         }
     }
-    remove_files(path);
+    private::remove(path);
     try_open(path)?.ok_or(rusqlite::Error::InvalidQuery)
 }
 
 /// Opens the file; `None` if it is of another version.
 fn try_open(path: &Path) -> Result<Option<(Connection, Place)>> {
-    // SQLite gives the log and the shared memory the mode of the database, so the file is made
-    // first, private.
-    let made =
-        std::fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
-    made.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+    private::create(path)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     let mut conn = Connection::open_with_flags(
         path,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
@@ -67,9 +65,8 @@ fn try_open(path: &Path) -> Result<Option<(Connection, Place)>> {
     } else if version != VERSION {
         return Ok(None);
     }
-    let place = conn.query_row("SELECT id, mark FROM place", [], |row| {
-        Ok(Place { id: unsigned(row, 0)?, mark: row.get(1)?, proven: false })
-    })?;
+    let (id, mark) = one(&conn, "SELECT id, mark FROM place", [])?;
+    let place = Place { id, mark, proven: false };
     // Fails if its tables are missing.
     find(&conn, "{who} : \"k1\"", 1, 1)?;
     Ok(Some((conn, place)))
@@ -85,16 +82,6 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
     conn.pragma_update(None, "cache_size", -2048)?;
     conn.query_row("SELECT id FROM place", [], |_| Ok(()))?;
     Ok(conn)
-}
-
-/// Removes the file and the files that SQLite keeps beside it.
-pub(super) fn remove_files(path: &Path) {
-    for suffix in ["", "-wal", "-shm"] {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        // A missing file is as good as removed; a real error shows when it is opened.
-        drop(std::fs::remove_file(name));
-    }
 }
 
 /// Returns whether the error is the host's: another file would be no better.
@@ -121,42 +108,31 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
 /// Adds words and moves the place forward, in one transaction.
 pub(super) fn put(conn: &mut Connection, entries: &[Entry], next: &Place) -> Result<()> {
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    {
-        let mut insert =
-            tx.prepare_cached("INSERT INTO words (rowid, body, who) VALUES (?1, ?2, ?3)")?;
-        for Entry { id, text, who } in entries {
-            insert.execute((integer(*id), cut(text), who))?;
-        }
-        tx.prepare_cached("UPDATE place SET id = ?1, mark = ?2")?
-            .execute((integer(next.id), &next.mark))?;
+    for Entry { id, text, who } in entries {
+        let sql = "INSERT INTO words (rowid, body, who) VALUES (?1, ?2, ?3)";
+        run(&tx, sql, (integer(*id), cut(text), who))?;
     }
+    run(&tx, "UPDATE place SET id = ?1, mark = ?2", (integer(next.id), &next.mark))?;
     tx.commit()
 }
 
 /// Returns the numbers of the items that have these words, newest first.
 pub(super) fn find(conn: &Connection, words: &str, before: i64, rows: u32) -> Result<Vec<u64>> {
-    conn.prepare_cached(
-        "SELECT rowid FROM words WHERE words MATCH ?1 AND rowid < ?2 ORDER BY rowid DESC LIMIT ?3",
-    )?
-    .query_map((words, before, rows), |row| unsigned(row, 0))?
-    .collect()
+    let sql =
+        "SELECT rowid FROM words WHERE words MATCH ?1 AND rowid < ?2 ORDER BY rowid DESC LIMIT ?3";
+    all(conn, sql, (words, before, rows))
 }
 
 /// Returns the numbers after this one, in order.
 pub(super) fn ids_after(conn: &Connection, id: i64, rows: u32) -> Result<Vec<u64>> {
-    conn.prepare_cached("SELECT rowid FROM words WHERE rowid > ?1 ORDER BY rowid LIMIT ?2")?
-        .query_map((id, rows), |row| unsigned(row, 0))?
-        .collect()
+    all(conn, "SELECT rowid FROM words WHERE rowid > ?1 ORDER BY rowid LIMIT ?2", (id, rows))
 }
 
 /// Removes rows.
 pub(super) fn remove(conn: &mut Connection, ids: &[u64]) -> Result<()> {
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    {
-        let mut delete = tx.prepare_cached("DELETE FROM words WHERE rowid = ?1")?;
-        for id in ids {
-            delete.execute([integer(*id)])?;
-        }
+    for id in ids {
+        run(&tx, "DELETE FROM words WHERE rowid = ?1", [integer(*id)])?;
     }
     tx.commit()
 }

@@ -8,11 +8,13 @@ use hive_core::id::{MessageId, QuestionId};
 use hive_core::message::{Message, SystemKind};
 use hive_core::question::Question;
 use hive_core::time::WallTime;
-use rusqlite::{Connection, OptionalExtension as _, Result};
+use rusqlite::{Connection, Result};
 use sha2::{Digest as _, Sha256};
 
 use super::{BATCH_BYTES, BATCH_ROWS, Place};
-use crate::store::codec::{Coded as _, integer, unsigned};
+use crate::store::codec::{Coded as _, integer};
+use crate::store::columns::Columns as _;
+use crate::store::statement::{all, first};
 use crate::store::{AgentKey, message, question};
 
 /// Separator of a question and its options, so that no phrase crosses from one into the other. It
@@ -93,8 +95,8 @@ pub fn after(conn: &Connection, place: &Place) -> Result<Option<Batch>> {
             break;
         }
         seen += 1;
-        let (id, text): (u64, String) = (unsigned(row, 0)?, row.get(2)?);
-        let hash = digest(row.get(1)?, &text);
+        let (id, time, text) = <(u64, i64, String)>::read(row, 0)?;
+        let hash = digest(time, &text);
         last = Some((id, hash));
         if row.get::<_, Option<i64>>(5)? == Some(SystemKind::QuestionAsked.code()) {
             continue;
@@ -127,21 +129,16 @@ fn with_options(mut text: String, options: Option<&str>) -> String {
 
 /// Returns the recipients of a broadcast.
 fn recipients(conn: &Connection, id: u64) -> Result<Vec<i64>> {
-    conn.prepare_cached(
-        "SELECT a.id FROM agent a WHERE EXISTS (SELECT 1 FROM delivery d WHERE d.agent_id = a.id AND d.message_id = ?1)",
-    )?
-    .query_map([integer(id)], |row| row.get(0))?
-    .collect()
+    let sql = "SELECT a.id FROM agent a WHERE EXISTS (SELECT 1 FROM delivery d WHERE d.agent_id = a.id AND d.message_id = ?1)";
+    all(conn, sql, [integer(id)])
 }
 
 /// Returns the mark of a row. If a database has another mark under this number, the index was not
 /// made from it.
 fn mark_of(conn: &Connection, id: u64) -> Result<Option<String>> {
-    conn.prepare_cached(
-        "SELECT accept_time, body FROM message WHERE id = ?1 UNION ALL SELECT create_time, text FROM question WHERE id = ?1",
-    )?
-    .query_row([integer(id)], |row| Ok(digest(row.get(0)?, &row.get::<_, String>(1)?)))
-    .optional()
+    let sql = "SELECT accept_time, body FROM message WHERE id = ?1 UNION ALL SELECT create_time, text FROM question WHERE id = ?1";
+    let found: Option<(i64, String)> = first(conn, sql, [integer(id)])?;
+    Ok(found.map(|(time, text)| digest(time, &text)))
 }
 
 fn digest(time: i64, text: &str) -> String {
@@ -153,13 +150,11 @@ fn digest(time: i64, text: &str) -> String {
 /// Returns which of these ids, in order, no longer exist, and whether one was reached that is of
 /// `young` or later. Nothing after that one was pruned.
 pub fn gone(conn: &Connection, ids: &[u64], young: WallTime) -> Result<(Vec<u64>, bool)> {
-    let mut time = conn.prepare_cached(
-        "SELECT accept_time FROM message WHERE id = ?1 UNION ALL SELECT create_time FROM question WHERE id = ?1",
-    )?;
+    let sql = "SELECT accept_time FROM message WHERE id = ?1 UNION ALL SELECT create_time FROM question WHERE id = ?1";
     let mut gone = Vec::new();
     for id in ids {
-        match time.query_row([integer(*id)], |row| row.get::<_, i64>(0)).optional()? {
-            Some(time) if time >= young.0 => return Ok((gone, true)),
+        match first::<WallTime>(conn, sql, [integer(*id)])? {
+            Some(time) if time >= young => return Ok((gone, true)),
             Some(_) => {}
             None => gone.push(*id),
         }

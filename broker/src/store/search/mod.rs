@@ -25,7 +25,8 @@ use rusqlite::Connection;
 use tokio::sync::Notify;
 
 use super::codec::integer;
-use super::open::hint;
+use super::file::open::hint;
+use super::file::private;
 pub use mail::{Batch, Hit, after, gone, hit};
 pub use query::{Fault, Query};
 
@@ -198,7 +199,7 @@ impl Index {
         let mut readers = lock(&self.readers);
         *writer = None;
         *readers = Readers { files: readers.files + 1, ..Readers::default() };
-        file::remove_files(&self.path);
+        private::remove(&self.path);
         drop((readers, writer));
         self.wanted.notify_one();
     }

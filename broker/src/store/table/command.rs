@@ -4,12 +4,22 @@
 use hive_core::command::{Command, Order};
 use hive_core::id::CommandId;
 use hive_core::time::WallTime;
-use rusqlite::{Connection, OptionalExtension as _, Result};
+use rusqlite::{Connection, Result};
 
-use crate::store::codec::{id, integer, json};
+use crate::store::codec::integer;
+use crate::store::columns::columns;
 use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
+use crate::store::statement::{all, first, insert, run};
 use crate::store::write::tx::Tx;
+
+columns! {
+    const COLUMNS: Command {
+        id: CommandId = "id",
+        order: Order = "command",
+        create_time: WallTime = "create_time",
+    }
+}
 
 /// Adds a command.
 pub fn insert(
@@ -20,46 +30,42 @@ pub fn insert(
     given_by: &str,
 ) -> Result<()> {
     let order = serde_json::to_string(order).expect("an order is plain data");
-    tx.prepare_cached("INSERT INTO command (id, agent_id, command, create_time, given_by) VALUES (?1, ?2, ?3, ?4, ?5)")?
-        .execute((integer(id.get()), agent.0, order, tx.now.wall.0, given_by))?;
+    insert!(
+        tx,
+        command {
+            id: integer(id.get()),
+            agent_id: agent.0,
+            command: order,
+            create_time: tx.now.wall.0,
+            given_by: given_by,
+        }
+    )?;
     tx.after_commit(Effect::Told(agent));
     Ok(())
 }
 
 /// Returns the open commands of an agent after `after`, oldest first.
 pub fn open(conn: &Connection, agent: AgentKey, after: u64) -> Result<Vec<Command>> {
-    let mut select = conn.prepare_cached(
-        "SELECT id, command, create_time FROM command WHERE agent_id = ?1 AND id > ?2 AND close_time IS NULL ORDER BY id",
-    )?;
-    let found = select.query_map((agent.0, integer(after)), |row| {
-        Ok(Command {
-            id: id(row, 0, CommandId::new)?,
-            order: json(row, 1)?,
-            create_time: WallTime(row.get(2)?),
-        })
-    })?;
-    found.collect()
+    let sql = format!(
+        "SELECT {COLUMNS} FROM command WHERE agent_id = ?1 AND id > ?2 AND close_time IS NULL ORDER BY id"
+    );
+    all(conn, &sql, (agent.0, integer(after)))
 }
 
 /// Returns whether a command is closed; `None` if this agent has no such command.
 pub fn is_closed(conn: &Connection, agent: AgentKey, id: CommandId) -> Result<Option<bool>> {
-    conn.prepare_cached(
-        "SELECT close_time IS NOT NULL FROM command WHERE agent_id = ?1 AND id = ?2",
-    )?
-    .query_row((agent.0, integer(id.get())), |row| row.get(0))
-    .optional()
+    let sql = "SELECT close_time IS NOT NULL FROM command WHERE agent_id = ?1 AND id = ?2";
+    first(conn, sql, (agent.0, integer(id.get())))
 }
 
 /// Returns the order in a command of this agent.
 pub fn order(conn: &Connection, agent: AgentKey, id: CommandId) -> Result<Option<Order>> {
-    conn.prepare_cached("SELECT command FROM command WHERE agent_id = ?1 AND id = ?2")?
-        .query_row((agent.0, integer(id.get())), |row| json(row, 0))
-        .optional()
+    let sql = "SELECT command FROM command WHERE agent_id = ?1 AND id = ?2";
+    first(conn, sql, (agent.0, integer(id.get())))
 }
 
 /// Closes a command.
 pub fn close(tx: &Tx<'_>, id: CommandId, error: &str) -> Result<()> {
-    tx.prepare_cached("UPDATE command SET close_time = ?2, error = ?3 WHERE id = ?1")?
-        .execute((integer(id.get()), tx.now.wall.0, error))
-        .map(|_| ())
+    let sql = "UPDATE command SET close_time = ?2, error = ?3 WHERE id = ?1";
+    run(tx, sql, (integer(id.get()), tx.now.wall.0, error))
 }

@@ -8,8 +8,10 @@ use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::time::WallTime;
 use rusqlite::{Connection, Result};
 
-use crate::store::codec::{Coded as _, coded, id, id_option, integer, unsigned};
+use crate::store::codec::{Coded as _, integer};
+use crate::store::columns::{columns, name_of};
 use crate::store::key::AgentKey;
+use crate::store::statement::{all, insert, one};
 use crate::store::write::tx::Tx;
 
 /// A fact to log.
@@ -79,22 +81,34 @@ impl<'a> Fact<'a> {
 
 /// Logs a fact.
 pub fn log(tx: &Tx<'_>, fact: Fact<'_>) -> Result<()> {
-    tx.prepare_cached(
-        "INSERT INTO event (sequence, kind, time, agent_id, message_id, turn_id, detail, question_id, reminder_id) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-    )?
-    .execute((
-        integer(tx.next_event()),
-        fact.kind.code(),
-        tx.now.wall.0,
-        fact.agent.map(|key| key.0),
-        fact.message.map(|id| integer(id.get())),
-        fact.turn.map(|id| integer(id.get())),
-        fact.detail,
-        fact.question.map(|id| integer(id.get())),
-        fact.reminder.map(|id| integer(id.get())),
-    ))
-    .map(|_| ())
+    insert!(
+        tx,
+        event {
+            sequence: integer(tx.next_event()),
+            kind: fact.kind.code(),
+            time: tx.now.wall.0,
+            agent_id: fact.agent.map(|key| key.0),
+            message_id: fact.message.map(|id| integer(id.get())),
+            turn_id: fact.turn.map(|id| integer(id.get())),
+            detail: fact.detail,
+            question_id: fact.question.map(|id| integer(id.get())),
+            reminder_id: fact.reminder.map(|id| integer(id.get())),
+        }
+    )
+}
+
+columns! {
+    const COLUMNS: Event {
+        sequence: u64 = "e.sequence",
+        kind: Kind = "e.kind",
+        time: WallTime = "e.time",
+        agent: String = concat!("coalesce(", name_of!("e.agent_id"), ", '')"),
+        message_id: Option<MessageId> = "e.message_id",
+        turn_id: Option<TurnId> = "e.turn_id",
+        detail: String = "e.detail",
+        question_id: Option<QuestionId> = "e.question_id",
+        reminder_id: Option<ReminderId> = "e.reminder_id",
+    }
 }
 
 /// Returns events after a number, oldest first; of one agent, or of all.
@@ -106,34 +120,17 @@ pub fn after(
 ) -> Result<Vec<Event>> {
     let filter = if agent.is_some() { "e.agent_id = ?3" } else { "?3 IS NULL" };
     let sql = format!(
-        "SELECT e.sequence, e.kind, e.time, coalesce((SELECT coalesce(purged_name, name) FROM agent WHERE id = e.agent_id), ''), e.message_id, e.turn_id, \
-         e.detail, e.question_id, e.reminder_id FROM event e WHERE e.sequence > ?1 AND {filter} ORDER BY e.sequence LIMIT ?2"
+        "SELECT {COLUMNS} FROM event e WHERE e.sequence > ?1 AND {filter} ORDER BY e.sequence LIMIT ?2"
     );
-    let mut select = conn.prepare_cached(&sql)?;
-    let found = select.query_map((integer(sequence), rows, agent.map(|key| key.0)), |row| {
-        Ok(Event {
-            sequence: unsigned(row, 0)?,
-            kind: coded(row, 1)?,
-            time: WallTime(row.get(2)?),
-            agent: row.get(3)?,
-            message_id: id_option(row, 4, MessageId::new)?,
-            turn_id: id_option(row, 5, TurnId::new)?,
-            detail: row.get(6)?,
-            question_id: id_option(row, 7, QuestionId::new)?,
-            reminder_id: id_option(row, 8, ReminderId::new)?,
-        })
-    })?;
-    found.collect()
+    all(conn, &sql, (integer(sequence), rows, agent.map(|key| key.0)))
 }
 
 /// Returns the oldest number in the log, 0 if it is empty, and the newest that was ever assigned:
 /// pruning does not reduce it.
 pub fn span(conn: &Connection) -> Result<(u64, u64)> {
-    conn.prepare_cached(
-        "SELECT coalesce((SELECT min(sequence) FROM event), 0), max(coalesce((SELECT max(sequence) FROM event), 0), \
-         coalesce((SELECT value FROM meta WHERE key = 'last_event'), 0))",
-    )?
-    .query_row([], |row| Ok((unsigned(row, 0)?, unsigned(row, 1)?)))
+    let sql = "SELECT coalesce((SELECT min(sequence) FROM event), 0), max(coalesce((SELECT max(sequence) FROM event), 0), \
+         coalesce((SELECT value FROM meta WHERE key = 'last_event'), 0))";
+    one(conn, sql, [])
 }
 
 /// Returns questions that were asked or closed after an event, each once, and the event after which
@@ -143,15 +140,10 @@ pub fn questions_after(
     sequence: u64,
     rows: u32,
 ) -> Result<(Vec<QuestionId>, u64)> {
-    let mut select = conn.prepare_cached(
-        "SELECT sequence, question_id FROM event WHERE sequence > ?1 AND kind BETWEEN ?2 AND ?3 AND question_id IS NOT NULL \
-         ORDER BY sequence LIMIT ?4",
-    )?;
+    let sql = "SELECT sequence, question_id FROM event WHERE sequence > ?1 AND kind BETWEEN ?2 AND ?3 AND question_id IS NOT NULL \
+         ORDER BY sequence LIMIT ?4";
     let (first, last) = (Kind::QuestionAsked.code(), Kind::QuestionCancelled.code());
-    let found = select.query_map((integer(sequence), first, last, rows), |row| {
-        Ok((unsigned(row, 0)?, id(row, 1, QuestionId::new)?))
-    })?;
-    let found: Vec<(u64, QuestionId)> = found.collect::<Result<_>>()?;
+    let found: Vec<(u64, QuestionId)> = all(conn, sql, (integer(sequence), first, last, rows))?;
     let full = found.len() == rows as usize;
     let newest = match found.last() {
         Some((newest, _)) if full => *newest,

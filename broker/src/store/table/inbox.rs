@@ -5,33 +5,28 @@
 
 use rusqlite::{Connection, Result};
 
-use crate::store::codec::{integer, unsigned};
+use crate::store::codec::integer;
+use crate::store::columns::columns;
 use crate::store::key::AgentKey;
+use crate::store::statement::{one, run};
 use crate::store::write::tx::Tx;
 
-/// The counts of an inbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InboxRow {
-    /// Unsettled deliveries in it.
-    pub open_count: u32,
-    /// Bytes of unsettled bodies that its owner sent to others.
-    pub stored_bytes: u64,
-    /// System deliveries served in a row.
-    pub system_run: u32,
+columns! {
+    /// The counts of an inbox.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct InboxRow, const COLUMNS {
+        /// Unsettled deliveries in it.
+        pub open_count: u32 = "open_count",
+        /// Bytes of unsettled bodies that its owner sent to others.
+        pub stored_bytes: u64 = "stored_bytes",
+        /// System deliveries served in a row.
+        pub system_run: u32 = "system_run",
+    }
 }
 
 /// Returns the counts of an inbox.
 pub fn get(conn: &Connection, key: AgentKey) -> Result<InboxRow> {
-    conn.prepare_cached(
-        "SELECT open_count, stored_bytes, system_run FROM inbox WHERE agent_id = ?1",
-    )?
-    .query_row([key.0], |row| {
-        Ok(InboxRow {
-            open_count: unsigned(row, 0)?,
-            stored_bytes: unsigned(row, 1)?,
-            system_run: unsigned(row, 2)?,
-        })
-    })
+    one(conn, &format!("SELECT {COLUMNS} FROM inbox WHERE agent_id = ?1"), [key.0])
 }
 
 /// Counts a new delivery, from a sender whose bytes count.
@@ -41,11 +36,13 @@ pub fn opened(
     sender: Option<AgentKey>,
     body_bytes: u64,
 ) -> Result<()> {
-    tx.prepare_cached("UPDATE inbox SET open_count = open_count + 1 WHERE agent_id = ?1")?
-        .execute([agent.0])?;
+    run(tx, "UPDATE inbox SET open_count = open_count + 1 WHERE agent_id = ?1", [agent.0])?;
     if let Some(sender) = sender {
-        tx.prepare_cached("UPDATE inbox SET stored_bytes = stored_bytes + ?2 WHERE agent_id = ?1")?
-            .execute((sender.0, integer(body_bytes)))?;
+        run(
+            tx,
+            "UPDATE inbox SET stored_bytes = stored_bytes + ?2 WHERE agent_id = ?1",
+            (sender.0, integer(body_bytes)),
+        )?;
     }
     Ok(())
 }
@@ -57,18 +54,22 @@ pub fn settled(
     sender: Option<AgentKey>,
     body_bytes: u64,
 ) -> Result<()> {
-    tx.prepare_cached("UPDATE inbox SET open_count = open_count - 1 WHERE agent_id = ?1")?
-        .execute([agent.0])?;
+    run(tx, "UPDATE inbox SET open_count = open_count - 1 WHERE agent_id = ?1", [agent.0])?;
     if let Some(sender) = sender {
-        tx.prepare_cached("UPDATE inbox SET stored_bytes = stored_bytes - ?2 WHERE agent_id = ?1")?
-            .execute((sender.0, integer(body_bytes)))?;
+        run(
+            tx,
+            "UPDATE inbox SET stored_bytes = stored_bytes - ?2 WHERE agent_id = ?1",
+            (sender.0, integer(body_bytes)),
+        )?;
     }
     Ok(())
 }
 
 /// Stores how many system deliveries were served in a row.
 pub fn set_system_run(tx: &Tx<'_>, key: AgentKey, system_run: u32) -> Result<()> {
-    tx.prepare_cached("UPDATE inbox SET system_run = ?2 WHERE agent_id = ?1 AND system_run <> ?2")?
-        .execute((key.0, system_run))
-        .map(|_| ())
+    run(
+        tx,
+        "UPDATE inbox SET system_run = ?2 WHERE agent_id = ?1 AND system_run <> ?2",
+        (key.0, system_run),
+    )
 }

@@ -3,12 +3,13 @@
 //! Invariant: a co-process's set is replaced as a whole, and an entry whose key stays keeps its id.
 
 use hive_core::limits::LOOSE_END_TEXT_CHARS_MAX;
-use hive_core::loose_end::{Kind, LooseEnd};
-use hive_core::time::WallTime;
+use hive_core::loose_end::LooseEnd;
 use rusqlite::{Connection, Result, Row};
 
-use crate::store::codec::{coded, integer, unsigned};
+use crate::store::codec::integer;
+use crate::store::columns::Columns;
 use crate::store::key::AgentKey;
+use crate::store::statement::{all, insert, one, run};
 use crate::store::write::tx::Tx;
 
 /// An entry of a set: its key and its text.
@@ -16,37 +17,37 @@ pub type Entry = (String, String);
 
 /// Returns how many other co-processes publish for an agent.
 pub fn other_labels(conn: &Connection, agent: AgentKey, label: &str) -> Result<usize> {
-    conn.prepare_cached(
-        "SELECT count(DISTINCT label) FROM published_loose_end WHERE agent_id = ?1 AND label <> ?2",
-    )?
-    .query_row((agent.0, label), |row| unsigned(row, 0))
+    let sql =
+        "SELECT count(DISTINCT label) FROM published_loose_end WHERE agent_id = ?1 AND label <> ?2";
+    one(conn, sql, (agent.0, label))
 }
 
 /// Replaces the set with this label.
 pub fn replace(tx: &Tx<'_>, agent: AgentKey, label: &str, entries: &[Entry]) -> Result<()> {
     // Rows with the newest ids may be deleted.
     tx.keep_counters()?;
-    let known: Vec<String> = tx
-        .prepare_cached("SELECT key FROM published_loose_end WHERE agent_id = ?1 AND label = ?2")?
-        .query_map((agent.0, label), |row| row.get(0))?
-        .collect::<Result<_>>()?;
+    let sql = "SELECT key FROM published_loose_end WHERE agent_id = ?1 AND label = ?2";
+    let known: Vec<String> = all(tx, sql, (agent.0, label))?;
     for key in known.iter().filter(|key| !entries.iter().any(|(entry, _)| entry == *key)) {
-        tx.prepare_cached(
-            "DELETE FROM published_loose_end WHERE agent_id = ?1 AND label = ?2 AND key = ?3",
-        )?
-        .execute((agent.0, label, key))?;
+        let sql = "DELETE FROM published_loose_end WHERE agent_id = ?1 AND label = ?2 AND key = ?3";
+        run(tx, sql, (agent.0, label, key))?;
     }
     for (key, text) in entries {
         if known.contains(key) {
-            tx.prepare_cached(
-                "UPDATE published_loose_end SET text = ?4 WHERE agent_id = ?1 AND label = ?2 AND key = ?3 AND text <> ?4",
-            )?
-            .execute((agent.0, label, key, text))?;
+            let sql = "UPDATE published_loose_end SET text = ?4 WHERE agent_id = ?1 AND label = ?2 AND key = ?3 AND text <> ?4";
+            run(tx, sql, (agent.0, label, key, text))?;
         } else {
-            tx.prepare_cached(
-                "INSERT INTO published_loose_end (id, agent_id, label, key, text, create_time) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            )?
-            .execute((integer(tx.next_id()), agent.0, label, key, text, tx.now.wall.0))?;
+            insert!(
+                tx,
+                published_loose_end {
+                    id: integer(tx.next_id()),
+                    agent_id: agent.0,
+                    label: label,
+                    key: key,
+                    text: text,
+                    create_time: tx.now.wall.0,
+                }
+            )?;
         }
     }
     Ok(())
@@ -55,9 +56,7 @@ pub fn replace(tx: &Tx<'_>, agent: AgentKey, label: &str, entries: &[Entry]) -> 
 /// Deletes all published loose ends of an agent.
 pub fn clear(tx: &Tx<'_>, agent: AgentKey) -> Result<()> {
     tx.keep_counters()?;
-    tx.prepare_cached("DELETE FROM published_loose_end WHERE agent_id = ?1")?
-        .execute([agent.0])
-        .map(|_| ())
+    run(tx, "DELETE FROM published_loose_end WHERE agent_id = ?1", [agent.0])
 }
 
 /// Returns the statement for loose ends of every kind after an id, of one agent (?2) or of all.
@@ -106,17 +105,22 @@ fn list_sql(one: bool) -> String {
     .join(" UNION ALL ")
 }
 
-fn from_row(row: &Row<'_>) -> Result<LooseEnd> {
-    Ok(LooseEnd {
-        kind: coded::<Kind>(row, 0)?,
-        id: unsigned(row, 1)?,
-        agent: row.get(2)?,
-        peer: row.get(3)?,
-        text: row.get(4)?,
-        create_time: WallTime(row.get(5)?),
-        due_time: row.get::<_, Option<i64>>(6)?.map(WallTime),
-        key: row.get(7)?,
-    })
+/// The columns of each arm of the list.
+impl Columns for LooseEnd {
+    const WIDTH: usize = 8;
+
+    fn read(row: &Row<'_>, at: usize) -> Result<Self> {
+        Ok(Self {
+            kind: Columns::read(row, at)?,
+            id: Columns::read(row, at + 1)?,
+            agent: row.get(at + 2)?,
+            peer: row.get(at + 3)?,
+            text: row.get(at + 4)?,
+            create_time: Columns::read(row, at + 5)?,
+            due_time: Columns::read(row, at + 6)?,
+            key: row.get(at + 7)?,
+        })
+    }
 }
 
 /// Returns loose ends by id, of one agent or of all; and whether there are more. A question between
@@ -129,9 +133,8 @@ pub fn page(
     rows: u32,
 ) -> Result<(Vec<LooseEnd>, bool)> {
     let sql = format!("{} ORDER BY id, kind LIMIT ?3", list_sql(agent.is_some()));
-    let mut select = conn.prepare_cached(&sql)?;
-    let found = select.query_map((integer(after), agent.map(|key| key.0), rows + 2), from_row)?;
-    let mut found: Vec<LooseEnd> = found.collect::<Result<_>>()?;
+    let mut found: Vec<LooseEnd> =
+        all(conn, &sql, (integer(after), agent.map(|key| key.0), rows + 2))?;
     let rows = rows as usize;
     let pair = found.len() > rows && rows > 0 && found[rows - 1].id == found[rows].id;
     let cut = if pair { rows + 1 } else { rows };

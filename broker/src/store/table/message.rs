@@ -2,14 +2,15 @@
 
 use hive_core::delivery::State;
 use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId};
-use hive_core::limits::PAGE_BYTES_MAX;
 use hive_core::message::{Message, Origin, SystemKind};
 use hive_core::name::{AgentName, Label};
 use hive_core::time::WallTime;
-use rusqlite::{Connection, OptionalExtension as _, Result, Row};
+use rusqlite::{Connection, Result, Row};
 
-use crate::store::codec::{coded, coded_option, id, id_option, integer, parsed};
+use crate::store::codec::{Coded as _, integer, parsed};
+use crate::store::columns::{Columns, columns, name_of};
 use crate::store::key::AgentKey;
+use crate::store::statement::{all, first, insert, one, page as read_page, run};
 use crate::store::write::tx::Tx;
 
 pub(in crate::store) const AGENT: i64 = 1;
@@ -84,85 +85,87 @@ impl<'a> NewMessage<'a> {
 
 /// Writes a message.
 pub fn insert(tx: &Tx<'_>, new: &NewMessage<'_>) -> Result<()> {
-    let (kind, name) = match new.origin {
+    let (kind, name) = origin_columns(new.origin);
+    insert!(
+        tx,
+        message {
+            id: integer(new.id.get()),
+            origin_kind: kind,
+            origin_id: new.origin_key.map(|key| key.0),
+            origin_name: name,
+            to_id: new.to.code(),
+            body: new.body,
+            in_reply_to: new.in_reply_to.map(|id| integer(id.get())),
+            accept_time: tx.now.wall.0,
+            system_kind: new.system_kind.map(|kind| kind.code()),
+            turn_id: new.turn.map(|id| integer(id.get())),
+            coalescing_key: new.coalescing_key,
+            question_id: new.question.map(|id| integer(id.get())),
+            reminder_id: new.reminder.map(|id| integer(id.get())),
+        }
+    )
+}
+
+columns! {
+    /// The columns of a message `m`. [`recipients`] fills in the recipients of a broadcast.
+    pub(in crate::store) const COLUMNS: Message {
+        id: MessageId = "m.id",
+        origin: Origin = "m.origin_kind, m.origin_name",
+        recipients: Vec<String> = name_of!("m.to_id") => recipient,
+        body: String = "m.body",
+        in_reply_to: Option<MessageId> = "m.in_reply_to",
+        accept_time: WallTime = "m.accept_time",
+        system_kind: Option<SystemKind> = "m.system_kind",
+        broadcast: bool = "m.to_id = 0",
+        turn_id: Option<TurnId> = "m.turn_id",
+        coalescing_key: Option<String> = "m.coalescing_key",
+        question_id: Option<QuestionId> = "m.question_id",
+        reminder_id: Option<ReminderId> = "m.reminder_id",
+    }
+}
+
+/// Reads the recipient of a message; empty for a broadcast.
+fn recipient(row: &Row<'_>, at: usize) -> Result<Vec<String>> {
+    Ok(row.get::<_, Option<String>>(at)?.into_iter().collect())
+}
+
+/// Returns the two columns of an origin: its kind and its name.
+fn origin_columns(origin: &Origin) -> (i64, &str) {
+    match origin {
         Origin::Agent(name) => (AGENT, name.as_str()),
         Origin::Operator(user) => (OPERATOR, user.as_str()),
         Origin::System => (SYSTEM, ""),
         Origin::External(label) => (EXTERNAL, label.as_str()),
-    };
-    tx.prepare_cached(
-        "INSERT INTO message (id, origin_kind, origin_id, origin_name, to_id, body, in_reply_to, accept_time, system_kind, turn_id, \
-         coalescing_key, question_id, reminder_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-    )?
-    .execute((
-        integer(new.id.get()),
-        kind,
-        new.origin_key.map(|key| key.0),
-        name,
-        new.to.code(),
-        new.body,
-        new.in_reply_to.map(|id| integer(id.get())),
-        tx.now.wall.0,
-        new.system_kind.map(crate::store::codec::Coded::code),
-        new.turn.map(|id| integer(id.get())),
-        new.coalescing_key,
-        new.question.map(|id| integer(id.get())),
-        new.reminder.map(|id| integer(id.get())),
-    ))
-    .map(|_| ())
+    }
 }
 
-pub(in crate::store) const COLUMNS: &str = "m.id, m.origin_kind, m.origin_name, m.to_id, m.body, m.in_reply_to, m.accept_time, m.system_kind, m.turn_id, m.coalescing_key, \
-     (SELECT coalesce(purged_name, name) FROM agent WHERE id = m.to_id), m.question_id, m.reminder_id";
-pub(in crate::store) const COLUMN_COUNT: usize = 13;
+impl Columns for Origin {
+    const WIDTH: usize = 2;
 
-/// Reads a message whose first column is `first`. [`recipients`] fills in the recipients of a
-/// broadcast.
-pub(in crate::store) fn from_row(row: &Row<'_>, first: usize) -> Result<Message> {
-    let kind: i64 = row.get(first + 1)?;
-    let origin = match kind {
-        AGENT => Origin::Agent(parsed(row, first + 2, AgentName::parse)?),
-        OPERATOR => Origin::Operator(row.get(first + 2)?),
-        SYSTEM => Origin::System,
-        _ => Origin::External(parsed(row, first + 2, Label::parse)?),
-    };
-    let system_kind: Option<SystemKind> = coded_option(row, first + 7)?;
-    let recipient: Option<String> = row.get(first + 10)?;
-    Ok(Message {
-        id: id(row, first, MessageId::new)?,
-        origin,
-        recipients: recipient.into_iter().collect(),
-        body: row.get(first + 4)?,
-        in_reply_to: id_option(row, first + 5, MessageId::new)?,
-        accept_time: WallTime(row.get(first + 6)?),
-        system_kind,
-        broadcast: row.get::<_, i64>(first + 3)? == 0,
-        turn_id: id_option(row, first + 8, TurnId::new)?,
-        coalescing_key: row.get(first + 9)?,
-        question_id: id_option(row, first + 11, QuestionId::new)?,
-        reminder_id: id_option(row, first + 12, ReminderId::new)?,
-    })
+    fn read(row: &Row<'_>, at: usize) -> Result<Self> {
+        Ok(match row.get(at)? {
+            AGENT => Self::Agent(parsed(row, at + 1, AgentName::parse)?),
+            OPERATOR => Self::Operator(row.get(at + 1)?),
+            SYSTEM => Self::System,
+            _ => Self::External(parsed(row, at + 1, Label::parse)?),
+        })
+    }
 }
 
 /// Fills in the recipients of a broadcast.
 pub fn recipients(conn: &Connection, message: &mut Message) -> Result<()> {
     if message.broadcast {
-        let mut select = conn.prepare_cached(
-            "SELECT coalesce(a.purged_name, a.name) FROM agent a WHERE EXISTS (SELECT 1 FROM delivery d WHERE d.agent_id = a.id AND d.message_id = ?1) \
-             ORDER BY a.name",
-        )?;
-        message.recipients = select
-            .query_map([integer(message.id.get())], |row| row.get(0))?
-            .collect::<Result<_>>()?;
+        let sql = "SELECT coalesce(a.purged_name, a.name) FROM agent a WHERE EXISTS \
+             (SELECT 1 FROM delivery d WHERE d.agent_id = a.id AND d.message_id = ?1) ORDER BY a.name";
+        message.recipients = all(conn, sql, [integer(message.id.get())])?;
     }
     Ok(())
 }
 
 /// Returns a message, without a check of the reader.
 pub fn get(conn: &Connection, id: MessageId) -> Result<Option<Message>> {
-    let mut select =
-        conn.prepare_cached(&format!("SELECT {COLUMNS} FROM message m WHERE m.id = ?1"))?;
-    let mut message = select.query_row([integer(id.get())], |row| from_row(row, 0)).optional()?;
+    let sql = format!("SELECT {COLUMNS} FROM message m WHERE m.id = ?1");
+    let mut message = first(conn, &sql, [integer(id.get())])?;
     if let Some(message) = &mut message {
         recipients(conn, message)?;
     }
@@ -171,11 +174,9 @@ pub fn get(conn: &Connection, id: MessageId) -> Result<Option<Message>> {
 
 /// Returns whether an agent sent or received a message.
 pub fn concerns(conn: &Connection, id: MessageId, agent: AgentKey) -> Result<bool> {
-    conn.prepare_cached(
-        "SELECT EXISTS (SELECT 1 FROM message WHERE id = ?1 AND origin_id = ?2) \
-             OR EXISTS (SELECT 1 FROM delivery WHERE agent_id = ?2 AND message_id = ?1)",
-    )?
-    .query_row((integer(id.get()), agent.0), |row| row.get(0))
+    let sql = "SELECT EXISTS (SELECT 1 FROM message WHERE id = ?1 AND origin_id = ?2) \
+             OR EXISTS (SELECT 1 FROM delivery WHERE agent_id = ?2 AND message_id = ?1)";
+    one(conn, sql, (integer(id.get()), agent.0))
 }
 
 /// The messages that a page shows.
@@ -197,32 +198,20 @@ pub fn page(conn: &Connection, filter: Filter, rows: u32) -> Result<(Vec<Message
          AND (?2 IS NULL OR m.origin_id = ?2 OR EXISTS (SELECT 1 FROM delivery d WHERE d.agent_id = ?2 AND d.message_id = m.id)) \
          AND (?3 IS NULL OR m.id = ?3 OR m.in_reply_to = ?3) ORDER BY m.id DESC LIMIT ?4"
     );
-    let mut select = conn.prepare_cached(&sql)?;
     let before = filter.before.map_or(i64::MAX, |id| integer(id.get()));
     let thread = filter.thread_of.map(|id| integer(id.get()));
-    let found = select
-        .query_map((before, filter.agent.map(|key| key.0), thread, rows + 1), |row| {
-            from_row(row, 0)
-        })?;
-    let mut messages: Vec<Message> = Vec::new();
-    let mut bytes = 0;
-    for message in found {
-        let mut message = message?;
-        bytes += message.body.len();
-        if messages.len() == rows as usize || (bytes > PAGE_BYTES_MAX && !messages.is_empty()) {
-            return Ok((messages, true));
-        }
-        recipients(conn, &mut message)?;
-        messages.push(message);
+    let values = (before, filter.agent.map(|key| key.0), thread, rows + 1);
+    let (mut messages, more) =
+        read_page(conn, &sql, values, rows, |message: &Message| message.body.len())?;
+    for message in &mut messages {
+        recipients(conn, message)?;
     }
-    Ok((messages, false))
+    Ok((messages, more))
 }
 
 /// Returns the messages sent in a turn.
 pub fn sent_in(conn: &Connection, turn: TurnId) -> Result<Vec<MessageId>> {
-    let mut select =
-        conn.prepare_cached("SELECT id FROM message WHERE turn_id = ?1 ORDER BY id")?;
-    select.query_map([integer(turn.get())], |row| id(row, 0, MessageId::new))?.collect()
+    all(conn, "SELECT id FROM message WHERE turn_id = ?1 ORDER BY id", [integer(turn.get())])
 }
 
 /// The earlier turns that carried one of this turn's deliveries and did not end well.
@@ -236,7 +225,7 @@ pub fn sent_in_earlier_runs(conn: &Connection, turn: TurnId) -> Result<Vec<Messa
     let sql = format!(
         "SELECT {COLUMNS} FROM message m WHERE m.turn_id IN ({EARLIER_RUNS}) ORDER BY m.id"
     );
-    conn.prepare_cached(&sql)?.query_map([integer(turn.get())], |row| from_row(row, 0))?.collect()
+    all(conn, &sql, [integer(turn.get())])
 }
 
 /// Returns a message of an earlier run that equals one about to be sent and has not replaced
@@ -254,11 +243,7 @@ pub fn equal_in_earlier_runs(
         not_absorbed("m.id")
     );
     let reply = in_reply_to.map(|id| integer(id.get()));
-    conn.prepare_cached(&sql)?
-        .query_row((integer(turn.get()), to.code(), reply, body), |row| {
-            Ok((id(row, 0, MessageId::new)?, WallTime(row.get(1)?)))
-        })
-        .optional()
+    first(conn, &sql, (integer(turn.get()), to.code(), reply, body))
 }
 
 /// Returns the condition that this id has not replaced another in turn ?1, or in one that ended
@@ -273,20 +258,16 @@ pub(in crate::store) fn not_absorbed(id: &str) -> String {
 /// Notes that a message, question or reminder has replaced an equal one of this turn; ids are of
 /// one sequence.
 pub fn absorb(tx: &Tx<'_>, turn: TurnId, id: u64) -> Result<()> {
-    tx.prepare_cached("INSERT INTO absorbed (turn_id, message_id) VALUES (?1, ?2)")?
-        .execute((integer(turn.get()), integer(id)))
-        .map(|_| ())
+    let sql = "INSERT INTO absorbed (turn_id, message_id) VALUES (?1, ?2)";
+    run(tx, sql, (integer(turn.get()), integer(id)))
 }
 
 /// Returns the states of the unsettled deliveries of the broker's messages with this coalescing
 /// key.
 pub fn unsettled_notices(conn: &Connection, agent: AgentKey, key: &str) -> Result<Vec<State>> {
-    conn.prepare_cached(
-        "SELECT d.state FROM message m JOIN delivery d ON d.agent_id = ?1 AND d.message_id = m.id \
-         WHERE m.coalescing_key = ?2 AND m.origin_kind = ?3 AND d.state IN (1, 2, 3, 4)",
-    )?
-    .query_map((agent.0, key, SYSTEM), |row| coded(row, 0))?
-    .collect()
+    let sql = "SELECT d.state FROM message m JOIN delivery d ON d.agent_id = ?1 AND d.message_id = m.id \
+         WHERE m.coalescing_key = ?2 AND m.origin_kind = ?3 AND d.state IN (1, 2, 3, 4)";
+    all(conn, sql, (agent.0, key, SYSTEM))
 }
 
 /// Returns the newest of the broker's messages with this coalescing key to an inbox, and its text.
@@ -295,11 +276,8 @@ pub fn last_notice(
     to: AgentKey,
     key: &str,
 ) -> Result<Option<(MessageId, String)>> {
-    conn.prepare_cached(
-        "SELECT id, body FROM message WHERE coalescing_key = ?2 AND to_id = ?1 AND origin_kind = ?3 ORDER BY id DESC LIMIT 1",
-    )?
-    .query_row((to.0, key, SYSTEM), |row| Ok((id(row, 0, MessageId::new)?, row.get(1)?)))
-    .optional()
+    let sql = "SELECT id, body FROM message WHERE coalescing_key = ?2 AND to_id = ?1 AND origin_kind = ?3 ORDER BY id DESC LIMIT 1";
+    first(conn, sql, (to.0, key, SYSTEM))
 }
 
 /// Returns the undelivered message of this origin with this coalescing key, if there is one.
@@ -309,16 +287,8 @@ pub fn coalescable(
     origin: &Origin,
     key: &str,
 ) -> Result<Option<MessageId>> {
-    let (kind, name) = match origin {
-        Origin::Agent(name) => (AGENT, name.as_str()),
-        Origin::Operator(user) => (OPERATOR, user.as_str()),
-        Origin::System => (SYSTEM, ""),
-        Origin::External(label) => (EXTERNAL, label.as_str()),
-    };
-    conn.prepare_cached(
-        "SELECT m.id FROM message m JOIN delivery d ON d.agent_id = ?1 AND d.message_id = m.id \
-         WHERE m.coalescing_key = ?2 AND m.origin_kind = ?3 AND m.origin_name = ?4 AND d.state = 1 ORDER BY m.id DESC LIMIT 1",
-    )?
-    .query_row((agent.0, key, kind, name), |row| id(row, 0, MessageId::new))
-    .optional()
+    let (kind, name) = origin_columns(origin);
+    let sql = "SELECT m.id FROM message m JOIN delivery d ON d.agent_id = ?1 AND d.message_id = m.id \
+         WHERE m.coalescing_key = ?2 AND m.origin_kind = ?3 AND m.origin_name = ?4 AND d.state = 1 ORDER BY m.id DESC LIMIT 1";
+    first(conn, sql, (agent.0, key, kind, name))
 }

@@ -7,21 +7,39 @@ use hive_core::id::{MessageId, ReminderId, TurnId};
 use hive_core::name::AgentName;
 use hive_core::reminder::{Reminder, State};
 use hive_core::time::WallTime;
-use rusqlite::{Connection, OptionalExtension as _, Result, Row};
+use rusqlite::{Connection, Result};
 
-use crate::store::codec::{Coded as _, coded, id, id_option, integer, parsed, unsigned};
+use crate::store::codec::{Coded as _, integer};
+use crate::store::columns::{columns, name_of};
 use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
+use crate::store::statement::{all, change, first, insert, one, page as read_page};
 use crate::store::table::message::EARLIER_RUNS;
 use crate::store::write::tx::Tx;
 
-/// A reminder with the key of its agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReminderRow {
-    /// The reminder.
-    pub reminder: Reminder,
-    /// The key of the agent that set it.
-    pub agent: AgentKey,
+columns! {
+    const REMINDER: Reminder {
+        id: ReminderId = "r.id",
+        agent: AgentName = name_of!("r.agent_id"),
+        body: String = "r.body",
+        state: State = "r.state",
+        create_time: WallTime = "r.create_time",
+        due_time: WallTime = "r.due_time",
+        close_time: Option<WallTime> = "r.close_time",
+        message_id: Option<MessageId> = "r.message_id",
+        turn_id: Option<TurnId> = "r.turn_id",
+    }
+}
+
+columns! {
+    /// A reminder with the key of its agent.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct ReminderRow, const COLUMNS {
+        /// The reminder.
+        pub reminder: Reminder = REMINDER,
+        /// The key of the agent that set it.
+        pub agent: AgentKey = "r.agent_id",
+    }
 }
 
 /// A reminder to write.
@@ -43,18 +61,18 @@ pub struct NewReminder<'a> {
 
 /// Writes a pending reminder.
 pub fn insert(tx: &Tx<'_>, new: &NewReminder<'_>) -> Result<()> {
-    tx.prepare_cached(
-        "INSERT INTO reminder (id, agent_id, body, create_time, due_time, delay_ms, turn_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-    )?
-    .execute((
-        integer(new.id.get()),
-        new.agent.0,
-        new.body,
-        tx.now.wall.0,
-        new.due_time.0,
-        new.delay_ms.map(integer),
-        new.turn.map(|id| integer(id.get())),
-    ))?;
+    insert!(
+        tx,
+        reminder {
+            id: integer(new.id.get()),
+            agent_id: new.agent.0,
+            body: new.body,
+            create_time: tx.now.wall.0,
+            due_time: new.due_time.0,
+            delay_ms: new.delay_ms.map(integer),
+            turn_id: new.turn.map(|id| integer(id.get())),
+        }
+    )?;
     tx.after_commit(Effect::WallDue);
     Ok(())
 }
@@ -66,36 +84,15 @@ pub fn close(
     state: State,
     message: Option<MessageId>,
 ) -> Result<bool> {
-    tx.prepare_cached("UPDATE reminder SET state = ?2, close_time = ?3, message_id = ?4 WHERE id = ?1 AND state = 1")?
-        .execute((integer(id.get()), state.code(), tx.now.wall.0, message.map(|id| integer(id.get()))))
-        .map(|changed| changed == 1)
-}
-
-const COLUMNS: &str = "r.id, (SELECT coalesce(purged_name, name) FROM agent WHERE id = r.agent_id), r.body, r.state, r.create_time, r.due_time, r.close_time, \
-     r.message_id, r.turn_id, r.agent_id";
-
-fn from_row(row: &Row<'_>) -> Result<ReminderRow> {
-    Ok(ReminderRow {
-        reminder: Reminder {
-            id: id(row, 0, ReminderId::new)?,
-            agent: parsed(row, 1, AgentName::parse)?,
-            body: row.get(2)?,
-            state: coded(row, 3)?,
-            create_time: WallTime(row.get(4)?),
-            due_time: WallTime(row.get(5)?),
-            close_time: row.get::<_, Option<i64>>(6)?.map(WallTime),
-            message_id: id_option(row, 7, MessageId::new)?,
-            turn_id: id_option(row, 8, TurnId::new)?,
-        },
-        agent: AgentKey(row.get(9)?),
-    })
+    let sql = "UPDATE reminder SET state = ?2, close_time = ?3, message_id = ?4 WHERE id = ?1 AND state = 1";
+    let message = message.map(|id| integer(id.get()));
+    Ok(change(tx, sql, (integer(id.get()), state.code(), tx.now.wall.0, message))? == 1)
 }
 
 /// Returns a reminder, without a check of the reader.
 pub fn row(conn: &Connection, id: ReminderId) -> Result<Option<ReminderRow>> {
-    conn.prepare_cached(&format!("SELECT {COLUMNS} FROM reminder r WHERE r.id = ?1"))?
-        .query_row([integer(id.get())], from_row)
-        .optional()
+    let sql = format!("SELECT {COLUMNS} FROM reminder r WHERE r.id = ?1");
+    first(conn, &sql, [integer(id.get())])
 }
 
 /// Returns reminders by id, of one agent or of all; and whether there are more.
@@ -108,25 +105,13 @@ pub fn page(
 ) -> Result<(Vec<Reminder>, bool)> {
     let states: Vec<String> = states.iter().map(|state| state.code().to_string()).collect();
     let sql = format!(
-        "SELECT {COLUMNS} FROM reminder r WHERE r.id > ?1 AND r.state IN ({}) AND (?2 IS NULL OR r.agent_id = ?2) \
+        "SELECT {REMINDER} FROM reminder r WHERE r.id > ?1 AND r.state IN ({}) AND (?2 IS NULL OR r.agent_id = ?2) \
          ORDER BY r.id LIMIT ?3",
         states.join(", ")
     );
-    let mut select = conn.prepare_cached(&sql)?;
     let after = after.map_or(0, |id| integer(id.get()));
-    let found = select.query_map((after, agent.map(|key| key.0), rows + 1), from_row)?;
-    let (mut reminders, mut bytes) = (Vec::new(), 0);
-    for row in found {
-        let reminder = row?.reminder;
-        bytes += reminder.body.len() + 100;
-        if reminders.len() == rows as usize
-            || (bytes > hive_core::limits::PAGE_BYTES_MAX && !reminders.is_empty())
-        {
-            return Ok((reminders, true));
-        }
-        reminders.push(reminder);
-    }
-    Ok((reminders, false))
+    let values = (after, agent.map(|key| key.0), rows + 1);
+    read_page(conn, &sql, values, rows, |reminder: &Reminder| reminder.body.len() + 100)
 }
 
 /// Returns the pending reminders of an agent.
@@ -134,19 +119,17 @@ pub fn pending_of(conn: &Connection, agent: AgentKey) -> Result<Vec<ReminderRow>
     let sql = format!(
         "SELECT {COLUMNS} FROM reminder r WHERE r.agent_id = ?1 AND r.state = 1 ORDER BY r.id"
     );
-    conn.prepare_cached(&sql)?.query_map([agent.0], from_row)?.collect()
+    all(conn, &sql, [agent.0])
 }
 
 /// Returns how many pending reminders an agent has.
 pub fn pending(conn: &Connection, agent: AgentKey) -> Result<u32> {
-    conn.prepare_cached("SELECT count(*) FROM reminder WHERE agent_id = ?1 AND state = 1")?
-        .query_row([agent.0], |row| unsigned(row, 0))
+    one(conn, "SELECT count(*) FROM reminder WHERE agent_id = ?1 AND state = 1", [agent.0])
 }
 
 /// Returns how many reminders are pending.
 pub fn pending_count(conn: &Connection) -> Result<u64> {
-    conn.prepare_cached("SELECT count(*) FROM reminder WHERE state = 1")?
-        .query_row([], |row| unsigned(row, 0))
+    one(conn, "SELECT count(*) FROM reminder WHERE state = 1", [])
 }
 
 /// Returns the due pending reminders, in the order of their times.
@@ -154,24 +137,21 @@ pub fn due(conn: &Connection, now: WallTime, rows: u32) -> Result<Vec<ReminderRo
     let sql = format!(
         "SELECT {COLUMNS} FROM reminder r WHERE r.state = 1 AND r.due_time <= ?1 ORDER BY r.due_time, r.id LIMIT ?2"
     );
-    conn.prepare_cached(&sql)?.query_map((now.0, rows), from_row)?.collect()
+    all(conn, &sql, (now.0, rows))
 }
 
 /// Returns when the next pending reminder is due.
 pub fn next_due(conn: &Connection) -> Result<Option<WallTime>> {
-    let sql = "SELECT min(due_time) FROM reminder WHERE state = 1";
-    conn.prepare_cached(sql)?.query_row([], |row| Ok(row.get::<_, Option<i64>>(0)?.map(WallTime)))
+    one(conn, "SELECT min(due_time) FROM reminder WHERE state = 1", [])
 }
 
 /// Returns the reminders that earlier runs of a turn's deliveries set and did not withdraw, oldest
 /// first.
 pub fn set_in_earlier_runs(conn: &Connection, turn: TurnId) -> Result<Vec<Reminder>> {
     let sql = format!(
-        "SELECT {COLUMNS} FROM reminder r WHERE r.turn_id IN ({EARLIER_RUNS}) AND r.state <> 3 ORDER BY r.id"
+        "SELECT {REMINDER} FROM reminder r WHERE r.turn_id IN ({EARLIER_RUNS}) AND r.state <> 3 ORDER BY r.id"
     );
-    let mut select = conn.prepare_cached(&sql)?;
-    let rows = select.query_map([integer(turn.get())], from_row)?;
-    rows.map(|row| row.map(|row| row.reminder)).collect()
+    all(conn, &sql, [integer(turn.get())])
 }
 
 /// Returns a reminder of an earlier run that equals one about to be set and has not replaced
@@ -187,10 +167,6 @@ pub fn equal_in_earlier_runs(
          AND (?3 IS NOT NULL OR r.due_time = ?4) AND {} ORDER BY r.id LIMIT 1",
         super::message::not_absorbed("r.id")
     );
-    conn.prepare_cached(&sql)?
-        .query_row(
-            (integer(turn.get()), new.body, new.delay_ms.map(integer), new.due_time.0),
-            |row| id(row, 0, ReminderId::new),
-        )
-        .optional()
+    let delay = new.delay_ms.map(integer);
+    first(conn, &sql, (integer(turn.get()), new.body, delay, new.due_time.0))
 }

@@ -3,9 +3,11 @@
 //!
 //! Invariant: a row is written in the transaction of its work.
 
-use rusqlite::{Connection, OptionalExtension as _, Result};
+use rusqlite::{Connection, Result};
 
+use crate::store::columns::columns;
 use crate::store::key::AgentKey;
+use crate::store::statement::{first, run};
 use crate::store::write::tx::Tx;
 
 /// The key of a repeatable request: the RPC, the id, and a digest of its content.
@@ -19,32 +21,33 @@ pub struct RequestKey {
     pub fingerprint: [u8; 16],
 }
 
-/// A request that was answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answered {
-    /// Digest of its content.
-    pub fingerprint: Vec<u8>,
-    /// The answer, as JSON.
-    pub answer: String,
+columns! {
+    /// A request that was answered.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Answered, const COLUMNS {
+        /// Digest of its content.
+        pub fingerprint: Vec<u8> = "fingerprint",
+        /// The answer, as JSON.
+        pub answer: String = "answer",
+    }
 }
 
 /// Returns the earlier request of this caller with this id.
 pub fn find(conn: &Connection, caller: AgentKey, key: &RequestKey) -> Result<Option<Answered>> {
-    conn.prepare_cached("SELECT fingerprint, answer FROM request WHERE caller_id = ?1 AND rpc = ?2 AND request_id = ?3")?
-        .query_row((caller.0, key.rpc, &key.id), |row| Ok(Answered { fingerprint: row.get(0)?, answer: row.get(1)? }))
-        .optional()
+    let sql = format!(
+        "SELECT {COLUMNS} FROM request WHERE caller_id = ?1 AND rpc = ?2 AND request_id = ?3"
+    );
+    first(conn, &sql, (caller.0, key.rpc, &key.id))
 }
 
 /// Stores the answer. It replaces an older one whose replay is no longer guaranteed.
 pub fn put(tx: &Tx<'_>, caller: AgentKey, key: &RequestKey, answer: &str) -> Result<()> {
-    tx.prepare_cached(
-        "INSERT OR REPLACE INTO request (caller_id, rpc, request_id, fingerprint, answer, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    )?
-    .execute((caller.0, key.rpc, &key.id, key.fingerprint.as_slice(), answer, tx.now.wall.0))
-    .map(|_| ())
+    let sql = "INSERT OR REPLACE INTO request (caller_id, rpc, request_id, fingerprint, answer, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let fingerprint = key.fingerprint.as_slice();
+    run(tx, sql, (caller.0, key.rpc, &key.id, fingerprint, answer, tx.now.wall.0))
 }
 
 /// Deletes all requests, which only a planted bug does.
 pub(crate) fn forget(tx: &Tx<'_>) -> Result<()> {
-    tx.execute("DELETE FROM request", []).map(|_| ())
+    run(tx, "DELETE FROM request", [])
 }

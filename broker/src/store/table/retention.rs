@@ -8,6 +8,7 @@ use hive_core::time::WallTime;
 use rusqlite::{Connection, Result};
 
 use crate::store::key::AgentKey;
+use crate::store::statement::{all, change, one, run};
 use crate::store::write::tx::Tx;
 
 /// The times before which rows are deleted.
@@ -32,9 +33,8 @@ pub type OldRequest = (AgentKey, String, String);
 /// Returns request ids from before a time. The table is not ordered by time, so this reads all of
 /// it, on a connection that only reads.
 pub fn old_requests(conn: &Connection, before: WallTime, rows: u32) -> Result<Vec<OldRequest>> {
-    conn.prepare_cached("SELECT caller_id, rpc, request_id FROM request WHERE time < ?1 LIMIT ?2")?
-        .query_map((before.0, rows), |row| Ok((AgentKey(row.get(0)?), row.get(1)?, row.get(2)?)))?
-        .collect()
+    let sql = "SELECT caller_id, rpc, request_id FROM request WHERE time < ?1 LIMIT ?2";
+    all(conn, sql, (before.0, rows))
 }
 
 /// Reads `rows` rows of each kind and deletes the old ones; returns where the next step begins, or
@@ -51,18 +51,17 @@ pub fn prune(
     // then, and the step continues after it.
     let now = tx.now.wall.0;
     for (caller, rpc, id) in requests {
-        tx.prepare_cached("DELETE FROM request WHERE caller_id = ?1 AND rpc = ?2 AND request_id = ?3 AND time < ?4")?
-            .execute((caller.0, rpc, id, cutoffs.requests.0))?;
+        run(
+            tx,
+            "DELETE FROM request WHERE caller_id = ?1 AND rpc = ?2 AND request_id = ?3 AND time < ?4",
+            (caller.0, rpc, id, cutoffs.requests.0),
+        )?;
     }
-    let events = tx
-        .prepare_cached(
-            "DELETE FROM event WHERE sequence IN (SELECT sequence FROM \
-             (SELECT sequence, time FROM event WHERE time <= ?3 ORDER BY sequence LIMIT ?2) WHERE time < ?1)",
-        )?
-        .execute((cutoffs.history.0, rows, now))?;
-    tx.prepare_cached("DELETE FROM command WHERE close_time < ?1")?.execute([cutoffs.history.0])?;
-    tx.prepare_cached("DELETE FROM reminder WHERE state <> 1 AND close_time < ?1")?
-        .execute([cutoffs.history.0])?;
+    let sql = "DELETE FROM event WHERE sequence IN (SELECT sequence FROM \
+         (SELECT sequence, time FROM event WHERE time <= ?3 ORDER BY sequence LIMIT ?2) WHERE time < ?1)";
+    let events = change(tx, sql, (cutoffs.history.0, rows, now))?;
+    run(tx, "DELETE FROM command WHERE close_time < ?1", [cutoffs.history.0])?;
+    run(tx, "DELETE FROM reminder WHERE state <> 1 AND close_time < ?1", [cutoffs.history.0])?;
     let message = messages(tx, cutoffs.history, cursor.message, rows)?;
     let turn = turns(tx, cutoffs.history, cursor.turn, rows)?;
     if message.is_none() && turn.is_none() && events == 0 && requests.is_empty() {
@@ -74,12 +73,8 @@ pub fn prune(
 /// Runs one step through the messages; returns `None` at the first message that is not old. Ids
 /// rise with time, so no later one is old, apart from times in the future.
 fn messages(tx: &Tx<'_>, before: WallTime, after: i64, rows: u32) -> Result<Option<i64>> {
-    let mut select = tx.prepare_cached(
-        "SELECT id, to_id, accept_time FROM message WHERE id > ?1 ORDER BY id LIMIT ?2",
-    )?;
-    let found: Vec<(i64, i64, i64)> = select
-        .query_map((after, rows), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
-        .collect::<Result<_>>()?;
+    let sql = "SELECT id, to_id, accept_time FROM message WHERE id > ?1 ORDER BY id LIMIT ?2";
+    let found: Vec<(i64, i64, i64)> = all(tx, sql, (after, rows))?;
     for (id, to, accept_time) in &found {
         if *accept_time > tx.now.wall.0 {
             continue;
@@ -97,13 +92,11 @@ fn messages(tx: &Tx<'_>, before: WallTime, after: i64, rows: u32) -> Result<Opti
             "SELECT NOT EXISTS (SELECT 1 FROM delivery WHERE message_id = ?1 AND agent_id IN ({inboxes}) \
              AND (state NOT IN (5, 6, 7) OR state_time >= ?2))"
         );
-        let settled: bool = tx.prepare_cached(&sql)?.query_row((id, before.0), |row| row.get(0))?;
-        if settled {
-            tx.prepare_cached(&format!(
-                "DELETE FROM delivery WHERE message_id = ?1 AND agent_id IN ({inboxes})"
-            ))?
-            .execute([id])?;
-            tx.prepare_cached("DELETE FROM message WHERE id = ?1")?.execute([id])?;
+        if one(tx, &sql, (id, before.0))? {
+            let sql =
+                format!("DELETE FROM delivery WHERE message_id = ?1 AND agent_id IN ({inboxes})");
+            run(tx, &sql, [id])?;
+            run(tx, "DELETE FROM message WHERE id = ?1", [id])?;
         }
     }
     Ok(found.last().map(|(id, ..)| *id))
@@ -111,11 +104,8 @@ fn messages(tx: &Tx<'_>, before: WallTime, after: i64, rows: u32) -> Result<Opti
 
 /// Runs one step through the turns; returns `None` at the first that did not begin before `before`.
 fn turns(tx: &Tx<'_>, before: WallTime, after: i64, rows: u32) -> Result<Option<i64>> {
-    let mut select =
-        tx.prepare_cached("SELECT id, start_time FROM turn WHERE id > ?1 ORDER BY id LIMIT ?2")?;
-    let found: Vec<(i64, i64)> = select
-        .query_map((after, rows), |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<Result<_>>()?;
+    let sql = "SELECT id, start_time FROM turn WHERE id > ?1 ORDER BY id LIMIT ?2";
+    let found: Vec<(i64, i64)> = all(tx, sql, (after, rows))?;
     for (id, start_time) in &found {
         if *start_time > tx.now.wall.0 {
             continue;
@@ -125,21 +115,17 @@ fn turns(tx: &Tx<'_>, before: WallTime, after: i64, rows: u32) -> Result<Option<
         }
         // A turn that carried unsettled mail stays, because a later run of that mail reads the
         // messages that it sent. An open turn stays as well.
-        let settled: bool = tx
-            .prepare_cached(
-                "SELECT (SELECT end_time < ?2 FROM turn WHERE id = ?1) IS TRUE AND NOT EXISTS (SELECT 1 FROM turn_delivery td \
-                 JOIN delivery d ON d.agent_id = td.agent_id AND d.message_id = td.message_id \
-                 WHERE td.turn_id = ?1 AND d.state NOT IN (5, 6, 7))",
-            )?
-            .query_row((id, before.0), |row| row.get(0))?;
-        if settled {
+        let sql = "SELECT (SELECT end_time < ?2 FROM turn WHERE id = ?1) IS TRUE AND NOT EXISTS (SELECT 1 FROM turn_delivery td \
+             JOIN delivery d ON d.agent_id = td.agent_id AND d.message_id = td.message_id \
+             WHERE td.turn_id = ?1 AND d.state NOT IN (5, 6, 7))";
+        if one(tx, sql, (id, before.0))? {
             for sql in [
                 "DELETE FROM turn_delivery WHERE turn_id = ?1",
                 "DELETE FROM absorbed WHERE turn_id = ?1",
                 "DELETE FROM turn_tool WHERE turn_id = ?1",
                 "DELETE FROM turn WHERE id = ?1",
             ] {
-                tx.prepare_cached(sql)?.execute([id])?;
+                run(tx, sql, [id])?;
             }
         }
     }

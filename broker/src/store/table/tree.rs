@@ -3,10 +3,11 @@
 //! Invariant: without a text, a list reads at most as many rows as it returns, beside the children
 //! that it has already returned.
 
-use rusqlite::{Connection, Result, params_from_iter};
+use rusqlite::{Connection, Result};
 
 use crate::store::key::AgentKey;
-use crate::store::table::agent::{ACTIVE, AgentRow, COLUMNS, PARENT, by_key, from_row};
+use crate::store::statement::{all, one};
+use crate::store::table::agent::{ACTIVE, AgentRow, COLUMNS, PARENT, by_key};
 
 /// The condition that an agent's name, role or status contains a text.
 const MATCHES: &str = "(?1 = '%' OR name LIKE ?1 ESCAPE '\\' OR role LIKE ?1 ESCAPE '\\' OR status_text LIKE ?1 ESCAPE '\\')";
@@ -32,15 +33,13 @@ fn first_children() -> String {
 
 /// Returns the names and roles of the first children by name; the operator's are the roots.
 pub fn children(conn: &Connection, parent: AgentKey, rows: u32) -> Result<Vec<(String, String)>> {
-    conn.prepare_cached(&first_children())?
-        .query_map((parent.0, rows), |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect()
+    all(conn, &first_children(), (parent.0, rows))
 }
 
 /// Returns how many children an agent has.
 pub fn children_count(conn: &Connection, parent: AgentKey) -> Result<u32> {
     let sql = format!("SELECT count(*) FROM agent WHERE {ACTIVE} AND {PARENT} = ?1");
-    conn.prepare_cached(&sql)?.query_row([parent.0], |row| row.get(0))
+    one(conn, &sql, [parent.0])
 }
 
 /// Returns active agents whose name, role or status contains `text`, without `me`: its children,
@@ -62,11 +61,7 @@ pub fn around(conn: &Connection, me: &AgentRow, text: &str, rows: u32) -> Result
         let sql = format!(
             "SELECT {COLUMNS} FROM agent WHERE {ACTIVE} AND {MATCHES} AND {group} ORDER BY name LIMIT ?4"
         );
-        let mut select = conn.prepare_cached(&sql)?;
-        let values: [&dyn rusqlite::ToSql; 4] = [&pattern, &me.key.0, &parent.0, &left];
-        let group: Vec<AgentRow> =
-            select.query_map(params_from_iter(values), from_row)?.collect::<Result<_>>()?;
-        found.extend(group);
+        found.extend(all::<AgentRow>(conn, &sql, (&pattern, me.key.0, parent.0, left))?);
     }
     Ok(found)
 }

@@ -8,56 +8,46 @@ use hive_core::limits::ALONE_FROM_ATTEMPT;
 use hive_core::name::AgentName;
 use hive_core::time::WallTime;
 use hive_core::turn::{Ended, Kind, Outcome, Turn, Usage};
-use rusqlite::{Connection, OptionalExtension as _, Result, Row};
+use rusqlite::{Connection, Result, Row};
 
-use crate::store::codec::{
-    Coded as _, coded, coded_option, id, id_option, integer, parsed, unsigned,
-};
+use crate::store::codec::{Coded as _, integer};
+use crate::store::columns::{Columns as _, columns, name_of};
 use crate::store::key::AgentKey;
+use crate::store::statement::{all, first, insert, run};
 use crate::store::table::message;
 use crate::store::write::tx::Tx;
 
-/// The columns of a turn that the engine uses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TurnRow {
-    /// The id of the turn.
-    pub id: TurnId,
-    /// The key of the agent.
-    pub agent: AgentKey,
-    /// The purpose of the turn.
-    pub kind: Kind,
-    /// The number of the session that opened it.
-    pub session_epoch: u64,
-    /// The boot it was opened in.
-    pub boot_id: String,
-    /// The delivery that triggered it.
-    pub message: Option<MessageId>,
-    /// Whether that delivery is served alone. It does not change if the operator settles the
-    /// delivery during the turn.
-    pub alone: bool,
-    /// Whether it asked for a next one.
-    pub next_turn_requested: bool,
-    /// The outcome; `None` while it is open.
-    pub outcome: Option<Outcome>,
-    /// The counts of its settled deliveries, as JSON.
-    pub settled: Option<String>,
+columns! {
+    /// The columns of a turn that the engine uses.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct TurnRow, const ROW_COLUMNS {
+        /// The id of the turn.
+        pub id: TurnId = "id",
+        /// The key of the agent.
+        pub agent: AgentKey = "agent_id",
+        /// The purpose of the turn.
+        pub kind: Kind = "kind",
+        /// The number of the session that opened it.
+        pub session_epoch: u64 = "session_epoch",
+        /// The boot it was opened in.
+        pub boot_id: String = "boot_id",
+        /// The delivery that triggered it.
+        pub message: Option<MessageId> = "message_id",
+        /// Whether that delivery is served alone. It does not change if the operator settles the
+        /// delivery during the turn.
+        pub alone: bool = "attempt" => is_alone,
+        /// Whether it asked for a next one.
+        pub next_turn_requested: bool = "next_turn_requested",
+        /// The outcome; `None` while it is open.
+        pub outcome: Option<Outcome> = "outcome",
+        /// The counts of its settled deliveries, as JSON.
+        pub settled: Option<String> = "settled",
+    }
 }
 
-const ROW_COLUMNS: &str = "id, agent_id, kind, session_epoch, boot_id, message_id, attempt, next_turn_requested, outcome, settled";
-
-fn row_from(row: &Row<'_>) -> Result<TurnRow> {
-    Ok(TurnRow {
-        id: id(row, 0, TurnId::new)?,
-        agent: AgentKey(row.get(1)?),
-        kind: coded(row, 2)?,
-        session_epoch: unsigned(row, 3)?,
-        boot_id: row.get(4)?,
-        message: id_option(row, 5, MessageId::new)?,
-        alone: unsigned::<u32>(row, 6)? >= ALONE_FROM_ATTEMPT,
-        next_turn_requested: row.get(7)?,
-        outcome: coded_option(row, 8)?,
-        settled: row.get(9)?,
-    })
+/// Reads whether a delivery at this attempt is served alone.
+fn is_alone(row: &Row<'_>, at: usize) -> Result<bool> {
+    Ok(u32::read(row, at)? >= ALONE_FROM_ATTEMPT)
 }
 
 /// A turn to open.
@@ -85,24 +75,22 @@ pub struct NewTurn<'a> {
 
 /// Opens a turn.
 pub fn insert(tx: &Tx<'_>, new: &NewTurn<'_>) -> Result<()> {
-    tx.prepare_cached(
-        "INSERT INTO turn (id, agent_id, kind, conversation, session_epoch, process_token, boot_id, message_id, attempt, start_time, model) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-    )?
-    .execute((
-        integer(new.id.get()),
-        new.agent.0,
-        new.kind.code(),
-        new.conversation,
-        integer(new.session_epoch),
-        new.process_token,
-        new.boot_id,
-        new.delivery.map(|(message, _)| integer(message.get())),
-        new.delivery.map_or(0, |(_, attempt)| attempt),
-        tx.now.wall.0,
-        new.model,
-    ))
-    .map(|_| ())
+    insert!(
+        tx,
+        turn {
+            id: integer(new.id.get()),
+            agent_id: new.agent.0,
+            kind: new.kind.code(),
+            conversation: new.conversation,
+            session_epoch: integer(new.session_epoch),
+            process_token: new.process_token,
+            boot_id: new.boot_id,
+            message_id: new.delivery.map(|(message, _)| integer(message.get())),
+            attempt: new.delivery.map_or(0, |(_, attempt)| attempt),
+            start_time: tx.now.wall.0,
+            model: new.model,
+        }
+    )
 }
 
 /// Notes that a turn carries a delivery; `tool_use` is the call that received it, none for the
@@ -114,27 +102,20 @@ pub fn carry(
     message: MessageId,
     tool_use: Option<&str>,
 ) -> Result<()> {
-    tx.prepare_cached(
-        "INSERT OR REPLACE INTO turn_delivery (turn_id, message_id, agent_id, tool_use_id) VALUES (?1, ?2, ?3, ?4)",
-    )?
-    .execute((integer(turn.get()), integer(message.get()), agent.0, tool_use))
-    .map(|_| ())
+    let sql = "INSERT OR REPLACE INTO turn_delivery (turn_id, message_id, agent_id, tool_use_id) VALUES (?1, ?2, ?3, ?4)";
+    run(tx, sql, (integer(turn.get()), integer(message.get()), agent.0, tool_use))
 }
 
 /// Returns the tool call by which a turn received a delivery; `None` for the one that triggered it.
 pub fn tool_use_of(conn: &Connection, turn: TurnId, message: MessageId) -> Result<Option<String>> {
-    conn.prepare_cached(
-        "SELECT tool_use_id FROM turn_delivery WHERE turn_id = ?1 AND message_id = ?2",
-    )?
-    .query_row((integer(turn.get()), integer(message.get())), |row| row.get(0))
-    .optional()
-    .map(Option::flatten)
+    let sql = "SELECT tool_use_id FROM turn_delivery WHERE turn_id = ?1 AND message_id = ?2";
+    Ok(first(conn, sql, (integer(turn.get()), integer(message.get())))?.flatten())
 }
 
 /// Returns a turn by its id.
 pub fn get(conn: &Connection, turn: TurnId) -> Result<Option<TurnRow>> {
     let sql = format!("SELECT {ROW_COLUMNS} FROM turn WHERE id = ?1");
-    conn.prepare_cached(&sql)?.query_row([integer(turn.get())], row_from).optional()
+    first(conn, &sql, [integer(turn.get())])
 }
 
 /// Returns the agent's open turn of a conversation.
@@ -142,7 +123,7 @@ pub fn open_of(conn: &Connection, agent: AgentKey, conversation: &str) -> Result
     let sql = format!(
         "SELECT {ROW_COLUMNS} FROM turn WHERE agent_id = ?1 AND conversation = ?2 AND outcome IS NULL"
     );
-    conn.prepare_cached(&sql)?.query_row((agent.0, conversation), row_from).optional()
+    first(conn, &sql, (agent.0, conversation))
 }
 
 /// Returns all open turns of an agent.
@@ -153,7 +134,7 @@ pub fn open_all(conn: &Connection, agent: AgentKey) -> Result<Vec<TurnRow>> {
     let sql = format!(
         "SELECT {ROW_COLUMNS} FROM turn INDEXED BY turn_open WHERE agent_id = ?1 AND outcome IS NULL ORDER BY id"
     );
-    conn.prepare_cached(&sql)?.query_map([agent.0], row_from)?.collect()
+    all(conn, &sql, [agent.0])
 }
 
 /// Returns the agent's last turn that was no upkeep of its conversation.
@@ -163,7 +144,7 @@ pub fn last_work(conn: &Connection, agent: AgentKey) -> Result<Option<TurnRow>> 
         Kind::Mail.code(),
         Kind::Continue.code()
     );
-    conn.prepare_cached(&sql)?.query_row([agent.0], row_from).optional()
+    first(conn, &sql, [agent.0])
 }
 
 /// Returns the agent's open turn that runs in the process with this token.
@@ -175,26 +156,22 @@ pub fn open_of_process(
     let sql = format!(
         "SELECT {ROW_COLUMNS} FROM turn INDEXED BY turn_open WHERE agent_id = ?1 AND outcome IS NULL AND process_token = ?2"
     );
-    conn.prepare_cached(&sql)?.query_row((agent.0, process_token), row_from).optional()
+    first(conn, &sql, (agent.0, process_token))
 }
 
 /// Notes that the turn asked for a next one.
 pub fn request_next(tx: &Tx<'_>, turn: TurnId) -> Result<()> {
-    tx.prepare_cached("UPDATE turn SET next_turn_requested = 1 WHERE id = ?1")?
-        .execute([integer(turn.get())])
-        .map(|_| ())
+    run(tx, "UPDATE turn SET next_turn_requested = 1 WHERE id = ?1", [integer(turn.get())])
 }
 
 /// Ends a turn.
 pub fn end(tx: &Tx<'_>, turn: TurnId, ended: &Ended, settled: &str) -> Result<()> {
     let Ended { outcome, error, output_tail, usage, model, .. } = ended;
-    tx.prepare_cached(
-        "UPDATE turn SET outcome = ?2, end_time = ?3, settled = ?4, error = ?5, output_tail = ?6, input_tokens = ?7, \
+    let sql = "UPDATE turn SET outcome = ?2, end_time = ?3, settled = ?4, error = ?5, output_tail = ?6, input_tokens = ?7, \
          cache_read_tokens = ?8, cache_creation_tokens = ?9, output_tokens = ?10, cost_micro_usd = ?11, inference_count = ?12, \
          tool_call_count = ?13, model = CASE WHEN ?14 = '' THEN model ELSE ?14 END, context_tokens = ?15, context_window_tokens = ?16, \
-         compacted = ?17 WHERE id = ?1",
-    )?
-    .execute(rusqlite::params![
+         compacted = ?17 WHERE id = ?1";
+    let values = rusqlite::params![
         integer(turn.get()),
         outcome.code(),
         tx.now.wall.0,
@@ -212,54 +189,49 @@ pub fn end(tx: &Tx<'_>, turn: TurnId, ended: &Ended, settled: &str) -> Result<()
         integer(ended.context_tokens),
         integer(ended.context_window_tokens),
         ended.compacted,
-    ])
-    .map(|_| ())
+    ];
+    run(tx, sql, values)
 }
 
-const VIEW_COLUMNS: &str = "t.id, (SELECT coalesce(purged_name, name) FROM agent WHERE id = t.agent_id), t.kind, t.conversation, t.session_epoch, t.message_id, \
-     t.attempt, t.outcome, t.start_time, t.end_time, t.error, t.output_tail, t.input_tokens, t.cache_read_tokens, \
-     t.cache_creation_tokens, t.output_tokens, t.cost_micro_usd, t.inference_count, t.tool_call_count, t.model, t.context_tokens, \
-     t.context_window_tokens, t.compacted";
+columns! {
+    /// The tokens and the cost of a turn `t`.
+    pub(super) const USAGE: Usage {
+        input_tokens: u64 = "t.input_tokens",
+        cache_read_tokens: u64 = "t.cache_read_tokens",
+        cache_creation_tokens: u64 = "t.cache_creation_tokens",
+        output_tokens: u64 = "t.output_tokens",
+        cost_micro_usd: u64 = "t.cost_micro_usd",
+        inference_count: u32 = "t.inference_count",
+        tool_call_count: u32 = "t.tool_call_count",
+    }
+}
 
-fn view_from(row: &Row<'_>) -> Result<Turn> {
-    Ok(Turn {
-        id: id(row, 0, TurnId::new)?,
-        agent: parsed(row, 1, AgentName::parse)?,
-        kind: coded(row, 2)?,
-        conversation: row.get(3)?,
-        session_epoch: unsigned(row, 4)?,
-        message_id: id_option(row, 5, MessageId::new)?,
-        attempt: unsigned(row, 6)?,
-        outcome: coded_option(row, 7)?,
-        start_time: WallTime(row.get(8)?),
-        end_time: row.get::<_, Option<i64>>(9)?.map(WallTime),
-        error: row.get(10)?,
-        output_tail: row.get(11)?,
-        usage: Usage {
-            input_tokens: unsigned(row, 12)?,
-            cache_read_tokens: unsigned(row, 13)?,
-            cache_creation_tokens: unsigned(row, 14)?,
-            output_tokens: unsigned(row, 15)?,
-            cost_micro_usd: unsigned(row, 16)?,
-            inference_count: unsigned(row, 17)?,
-            tool_call_count: unsigned(row, 18)?,
-        },
-        model: row.get(19)?,
-        context_tokens: unsigned(row, 20)?,
-        context_window_tokens: unsigned(row, 21)?,
-        compacted: row.get(22)?,
-        received: Vec::new(),
-        sent: Vec::new(),
-    })
+columns! {
+    /// The columns of a turn `t` for display. [`fill`] reads its messages.
+    const VIEW_COLUMNS: Turn {
+        id: TurnId = "t.id",
+        agent: AgentName = name_of!("t.agent_id"),
+        kind: Kind = "t.kind",
+        conversation: String = "t.conversation",
+        session_epoch: u64 = "t.session_epoch",
+        message_id: Option<MessageId> = "t.message_id",
+        attempt: u32 = "t.attempt",
+        outcome: Option<Outcome> = "t.outcome",
+        start_time: WallTime = "t.start_time",
+        end_time: Option<WallTime> = "t.end_time",
+        error: String = "t.error",
+        output_tail: String = "t.output_tail",
+        usage: Usage = USAGE,
+        model: String = "t.model",
+        context_tokens: u64 = "t.context_tokens",
+        context_window_tokens: u64 = "t.context_window_tokens",
+        compacted: bool = "t.compacted",
+    } + received + sent
 }
 
 fn fill(conn: &Connection, turn: &mut Turn) -> Result<()> {
-    let mut select = conn.prepare_cached(
-        "SELECT message_id FROM turn_delivery WHERE turn_id = ?1 AND tool_use_id IS NOT NULL ORDER BY message_id",
-    )?;
-    turn.received = select
-        .query_map([integer(turn.id.get())], |row| id(row, 0, MessageId::new))?
-        .collect::<Result<_>>()?;
+    let sql = "SELECT message_id FROM turn_delivery WHERE turn_id = ?1 AND tool_use_id IS NOT NULL ORDER BY message_id";
+    turn.received = all(conn, sql, [integer(turn.id.get())])?;
     turn.sent = message::sent_in(conn, turn.id)?;
     Ok(())
 }
@@ -269,10 +241,7 @@ pub fn view(conn: &Connection, turn: TurnId, agent: Option<AgentKey>) -> Result<
     let sql = format!(
         "SELECT {VIEW_COLUMNS} FROM turn t WHERE t.id = ?1 AND (?2 IS NULL OR t.agent_id = ?2)"
     );
-    let mut found = conn
-        .prepare_cached(&sql)?
-        .query_row((integer(turn.get()), agent.map(|key| key.0)), view_from)
-        .optional()?;
+    let mut found = first(conn, &sql, (integer(turn.get()), agent.map(|key| key.0)))?;
     if let Some(turn) = &mut found {
         fill(conn, turn)?;
     }
@@ -285,11 +254,7 @@ pub fn view(conn: &Connection, turn: TurnId, agent: Option<AgentKey>) -> Result<
 pub fn model_of_newest(conn: &Connection, agent: AgentKey) -> Result<String> {
     let sql = "SELECT model FROM (SELECT id, model FROM turn WHERE agent_id = ?1 ORDER BY id DESC LIMIT 20) WHERE model <> '' \
          ORDER BY id DESC LIMIT 1";
-    Ok(conn
-        .prepare_cached(sql)?
-        .query_row([agent.0], |row| row.get(0))
-        .optional()?
-        .unwrap_or_default())
+    Ok(first(conn, sql, [agent.0])?.unwrap_or_default())
 }
 
 /// Returns turns, newest first; of one agent, or of all.
@@ -304,10 +269,7 @@ pub fn page(
         "SELECT {VIEW_COLUMNS} FROM turn t WHERE {filter} AND t.id < ?2 ORDER BY t.id DESC LIMIT ?3"
     );
     let before = before.map_or(i64::MAX, |id| integer(id.get()));
-    let mut turns: Vec<Turn> = conn
-        .prepare_cached(&sql)?
-        .query_map((agent.map(|key| key.0), before, rows), view_from)?
-        .collect::<Result<_>>()?;
+    let mut turns = all(conn, &sql, (agent.map(|key| key.0), before, rows))?;
     for turn in &mut turns {
         fill(conn, turn)?;
     }

@@ -8,9 +8,10 @@ use hive_core::time::WallTime;
 use hive_core::turn::{Kind, Outcome, Usage};
 use rusqlite::{Connection, Result, Row};
 
-use crate::store::codec::{coded, coded_option, unsigned};
+use crate::store::columns::{Columns, columns};
 use crate::store::key::AgentKey;
 use crate::store::table::message::{AGENT, EXTERNAL, OPERATOR, SYSTEM};
+use crate::store::table::turn::USAGE;
 
 /// A time span for the ends of turns: after its start, and not after its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,59 +37,46 @@ pub enum Waker {
     Turn(Kind),
 }
 
-/// The columns of an ended turn that are summed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EndedTurn {
-    /// The key of the agent.
-    pub agent: AgentKey,
-    /// The purpose of the turn.
-    pub kind: Kind,
-    /// The outcome of the turn.
-    pub outcome: Outcome,
-    /// When it was opened.
-    pub start_time: WallTime,
-    /// When it ended.
-    pub end_time: WallTime,
-    /// The tokens and the cost of the turn.
-    pub usage: Usage,
-    /// Whether a compaction ran.
-    pub compacted: bool,
-    /// The trigger of the turn.
-    pub waker: Waker,
+columns! {
+    /// The columns of an ended turn that are summed. `error`, `output_tail` and the texts of
+    /// messages are not read.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct EndedTurn, const COLUMNS {
+        /// The key of the agent.
+        pub agent: AgentKey = "t.agent_id",
+        /// The purpose of the turn.
+        pub kind: Kind = "t.kind",
+        /// The outcome of the turn.
+        pub outcome: Outcome = "t.outcome",
+        /// When it was opened.
+        pub start_time: WallTime = "t.start_time",
+        /// When it ended.
+        pub end_time: WallTime = "t.end_time",
+        /// The tokens and the cost of the turn.
+        pub usage: Usage = USAGE,
+        /// Whether a compaction ran.
+        pub compacted: bool = "t.compacted",
+        /// The trigger of the turn.
+        pub waker: Waker = "t.kind, m.origin_kind, CASE m.origin_kind WHEN 4 THEN m.origin_name END, \
+             CASE m.origin_kind WHEN 3 THEN m.system_kind END",
+    }
 }
 
-/// The columns that are read. `error`, `output_tail` and the texts of messages are not.
-const COLUMNS: &str = "t.agent_id, t.kind, t.outcome, t.start_time, t.end_time, t.input_tokens, t.cache_read_tokens, \
-     t.cache_creation_tokens, t.output_tokens, t.cost_micro_usd, t.inference_count, t.tool_call_count, t.compacted, m.origin_kind, \
-     CASE m.origin_kind WHEN 4 THEN m.origin_name END, CASE m.origin_kind WHEN 3 THEN m.system_kind END";
+impl Columns for Waker {
+    const WIDTH: usize = 4;
 
-fn from_row(row: &Row<'_>) -> Result<EndedTurn> {
-    let kind = coded(row, 1)?;
-    let waker = match row.get::<_, Option<i64>>(13)? {
-        Some(AGENT) => Waker::Agent,
-        Some(OPERATOR) => Waker::Operator,
-        Some(SYSTEM) => coded_option(row, 15)?.map_or(Waker::Turn(kind), Waker::System),
-        Some(EXTERNAL) => Waker::External(row.get(14)?),
-        Some(_) | None => Waker::Turn(kind),
-    };
-    Ok(EndedTurn {
-        agent: AgentKey(row.get(0)?),
-        kind,
-        outcome: coded(row, 2)?,
-        start_time: WallTime(row.get(3)?),
-        end_time: WallTime(row.get(4)?),
-        usage: Usage {
-            input_tokens: unsigned(row, 5)?,
-            cache_read_tokens: unsigned(row, 6)?,
-            cache_creation_tokens: unsigned(row, 7)?,
-            output_tokens: unsigned(row, 8)?,
-            cost_micro_usd: unsigned(row, 9)?,
-            inference_count: unsigned(row, 10)?,
-            tool_call_count: unsigned(row, 11)?,
-        },
-        compacted: row.get(12)?,
-        waker,
-    })
+    fn read(row: &Row<'_>, at: usize) -> Result<Self> {
+        let turn = || Kind::read(row, at).map(Self::Turn);
+        match row.get(at + 1)? {
+            Some(AGENT) => Ok(Self::Agent),
+            Some(OPERATOR) => Ok(Self::Operator),
+            Some(SYSTEM) => {
+                Option::read(row, at + 3)?.map_or_else(turn, |kind| Ok(Self::System(kind)))
+            }
+            Some(EXTERNAL) => row.get(at + 2).map(Self::External),
+            Some(_) | None => turn(),
+        }
+    }
 }
 
 /// Returns the join of the turns `t` of a window: of agent `?3`, or of one agent after the other.
@@ -118,7 +106,7 @@ pub fn each(
     let mut select = conn.prepare_cached(&sql(agent.is_some()))?;
     let mut rows = select.query((window.start.0, window.end.0, agent.map(|key| key.0)))?;
     while let Some(row) = rows.next()? {
-        take(from_row(row)?);
+        take(EndedTurn::read(row, 0)?);
     }
     Ok(())
 }

@@ -6,17 +6,19 @@ use hive_core::id::TurnId;
 use hive_core::turn::ToolUse;
 use rusqlite::{Connection, Result};
 
-use crate::store::codec::{integer, unsigned};
+use crate::store::codec::integer;
 use crate::store::key::AgentKey;
+use crate::store::statement::{all, insert};
 use crate::store::table::turn_stats::{Window, turns};
 use crate::store::write::tx::Tx;
 
 /// Writes the tool calls of a turn; each name once.
 pub fn insert(tx: &Tx<'_>, turn: TurnId, tools: &[ToolUse]) -> Result<()> {
-    let mut insert =
-        tx.prepare_cached("INSERT INTO turn_tool (turn_id, name, count) VALUES (?1, ?2, ?3)")?;
     for tool in tools {
-        insert.execute((integer(turn.get()), &tool.name, tool.count))?;
+        insert!(
+            tx,
+            turn_tool { turn_id: integer(turn.get()), name: tool.name, count: tool.count }
+        )?;
     }
     Ok(())
 }
@@ -35,9 +37,6 @@ pub fn most_called(
     agent: Option<AgentKey>,
     rows: usize,
 ) -> Result<Vec<(String, u64)>> {
-    conn.prepare_cached(&sql(agent.is_some(), rows))?
-        .query_map((window.start.0, window.end.0, agent.map(|key| key.0)), |row| {
-            Ok((row.get(0)?, unsigned(row, 1)?))
-        })?
-        .collect()
+    let values = (window.start.0, window.end.0, agent.map(|key| key.0));
+    all(conn, &sql(agent.is_some(), rows), values)
 }
