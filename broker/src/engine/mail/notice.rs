@@ -95,17 +95,12 @@ pub(crate) fn put(tx: &Tx<'_>, limits: &Limits, notice: Notice<'_>) -> Result<Me
     message::insert(
         tx,
         &NewMessage {
-            id,
-            origin: &Origin::System,
-            origin_key: None,
-            to: To::One(notice.to),
-            body: notice.body,
             in_reply_to: notice.in_reply_to,
             system_kind: Some(notice.kind),
-            turn: None,
             coalescing_key: Some(&key),
             question: notice.question,
             reminder: notice.reminder,
+            ..NewMessage::new(id, &Origin::System, To::One(notice.to), notice.body)
         },
     )?;
     deliveries::insert(tx, notice.to, id, Lane::System, None, notice.body.len() as u64)?;

@@ -188,17 +188,10 @@ fn write(
     let id = new_id(tx);
     let counted = (me.key != AgentKey::OPERATOR).then_some(me.key);
     let new = NewMessage {
-        id,
-        origin,
         origin_key: Some(me.key),
-        to,
-        body: &send.body,
         in_reply_to: send.in_reply_to,
-        system_kind: None,
         turn,
-        coalescing_key: None,
-        question: None,
-        reminder: None,
+        ..NewMessage::new(id, origin, to, &send.body)
     };
     message::insert(tx, &new)?;
     let detail = format!("from {origin}");

@@ -108,17 +108,9 @@ fn put(admission: &Admission<'_, '_>, wake: &Wake) -> Result<Woken, Refusal> {
     admission.take_send(wake.body.len())?;
     let id = new_id(tx);
     let new = NewMessage {
-        id,
-        origin: &origin,
         origin_key: Some(me.key),
-        to: To::One(me.key),
-        body: &wake.body,
-        in_reply_to: None,
-        system_kind: None,
-        turn: None,
         coalescing_key: wake.coalescing_key.as_deref(),
-        question: None,
-        reminder: None,
+        ..NewMessage::new(id, &origin, To::One(me.key), &wake.body)
     };
     message::insert(tx, &new)?;
     let lane = if wake.session_token.is_some() { Lane::System } else { Lane::Normal };

@@ -7,7 +7,7 @@ use hive_core::time::{BootTime, Now, WallTime};
 use hive_core::turn::Outcome;
 use rusqlite::{Connection, Result, Row};
 
-use crate::store::codec::{Coded as _, integer, json};
+use crate::store::codec::{Coded, integer, json};
 use crate::store::columns::{Columns, columns};
 use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
@@ -201,7 +201,7 @@ pub fn insert(tx: &Tx<'_>, new: &NewAgent<'_>) -> Result<AgentKey> {
 pub fn update(tx: &Tx<'_>, agent: &AgentRow) -> Result<()> {
     let before = by_key(tx, agent.key)?;
     update!(tx, agent {
-        source: agent.source.map_or(0, |source| source.code()),
+        source: agent.source.map_or(0, Coded::code),
         parent_id: agent.parent.map(|parent| parent.0),
         role: agent.role,
         model: agent.model,

@@ -9,7 +9,7 @@ use hive_core::message::Message;
 use hive_core::time::{BootTime, Now, WallTime};
 use rusqlite::{Connection, Result};
 
-use crate::store::codec::{Coded as _, integer};
+use crate::store::codec::{Coded, integer};
 use crate::store::columns::{columns, name_of};
 use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
@@ -223,7 +223,7 @@ pub fn save(tx: &Tx<'_>, row: &mut DeliveryRow, before: State) -> Result<()> {
     update!(tx, delivery {
         state: row.progress.state.code(),
         failures: row.progress.failures,
-        cause: row.progress.cause.map(|cause| cause.code()),
+        cause: row.progress.cause.map(Coded::code),
         not_before_boot: row.progress.not_before.map(|time| time.0),
         lease_token: lease.map(|lease| lease.token.as_str()),
         lease_turn_id: lease.and_then(|lease| lease.turn).map(|turn| integer(turn.get())),

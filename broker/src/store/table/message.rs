@@ -7,7 +7,7 @@ use hive_core::name::{AgentName, Label};
 use hive_core::time::WallTime;
 use rusqlite::{Connection, Result, Row};
 
-use crate::store::codec::{Coded as _, integer, parsed};
+use crate::store::codec::{Coded, integer, parsed};
 use crate::store::columns::{Columns, columns, name_of};
 use crate::store::key::AgentKey;
 use crate::store::statement::{all, first, insert, one, page as read_page, run};
@@ -97,7 +97,7 @@ pub fn insert(tx: &Tx<'_>, new: &NewMessage<'_>) -> Result<()> {
             body: new.body,
             in_reply_to: new.in_reply_to.map(|id| integer(id.get())),
             accept_time: tx.now.wall.0,
-            system_kind: new.system_kind.map(|kind| kind.code()),
+            system_kind: new.system_kind.map(Coded::code),
             turn_id: new.turn.map(|id| integer(id.get())),
             coalescing_key: new.coalescing_key,
             question_id: new.question.map(|id| integer(id.get())),
