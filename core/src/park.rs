@@ -14,6 +14,8 @@ use crate::limits::Limits;
 use crate::time::{BootTime, Now, WallTime};
 use crate::turn::{Ended, Kind, Outcome};
 
+/// Length of a park after a failed login; `None`: until claude has a login.
+pub const LOGIN_PARK: Option<Duration> = None;
 /// Maximum delay until a wall clock that was set forward is noticed.
 const WALL_CHECK_MAX: Duration = Duration::from_secs(60);
 /// Maximum failed turns in a row before they park the agent: each failed delivery has its own
@@ -45,6 +47,12 @@ impl Park {
     #[must_use]
     pub fn new(cause: Outcome, wall: Option<WallTime>, boot: Option<BootTime>) -> Self {
         if ends_by_login(cause) { Self::Login { wall, boot } } else { Self::Until { wall, boot } }
+    }
+
+    /// Returns the park that begins now because claude has no login.
+    #[must_use]
+    pub fn login(now: Now) -> Self {
+        Self::Login { wall: LOGIN_PARK.map(|length| now.wall.after(length)), boot: None }
     }
 
     /// Returns its times, by the wall clock and by the boot clock.
@@ -194,7 +202,7 @@ pub fn after_turn(
                 Some(_) => (retry_time, backoff(failures - 1)),
             }
         }
-        Outcome::AuthFailed => (None, None),
+        Outcome::AuthFailed => Park::login(now).times(),
         Outcome::Unavailable => (None, backoff(failures)),
         // A dead letter ends the row, and one bad message waits out its own backoff.
         Outcome::Failed | Outcome::Vanished if has_dead_letter || failures <= FAILED_MAX => {

@@ -3,6 +3,7 @@
 
 use hive_core::delivery::Delivery;
 use hive_core::limits::PROBLEM_TEXT_BYTES_MAX;
+use hive_core::park::LOGIN_PARK;
 
 use super::*;
 use crate::engine::mail::outbox::Kind as AttentionKind;
@@ -143,7 +144,9 @@ async fn a_harness_without_a_login_parks_its_agent_and_the_operator_is_notified_
     }
     let agent = hive.agent("kid").await;
     assert_eq!(agent.state, HarnessState::NeedsLogin);
-    assert_eq!(agent.park.map(|park| (park.cause, park.until)), Some((Outcome::AuthFailed, None)));
+    let until = LOGIN_PARK.map(|length| hive.engine().clock().now().wall.after(length));
+    let park = agent.park.map(|park| (park.cause, park.until));
+    assert_eq!(park, Some((Outcome::AuthFailed, until)));
     assert_eq!(hive.count_events(EventKind::AgentParked).await, 1);
     assert_eq!(of(SystemKind::Unavailable, hive.notices("operator").await).len(), 1);
     let due = hive.engine().due_items(&Default::default(), 10).await.expect("read").items;

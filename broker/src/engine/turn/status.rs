@@ -81,7 +81,7 @@ impl Engine {
                     Reported::NeedsLogin => {
                         let parked = Parked {
                             cause: Outcome::AuthFailed,
-                            park: Park::Login { wall: None, boot: None },
+                            park: Park::login(tx.now),
                             error: "claude has no valid login here".to_owned(),
                         };
                         park_for(tx, &limits, &me, &parked, me.failures_in_a_row, None)

@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 
 use hive_core::delivery::{Decision, Lane, State};
+use hive_core::park::LOGIN_PARK;
 use hive_core::turn::{Kind, Outcome};
 
 /// Bounds of the contract, in milliseconds where they are times.
@@ -53,8 +54,14 @@ struct Last {
 /// Why no turn begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Park {
-    Login,
-    Until { wall: Option<i64>, boot: Option<i64> },
+    /// Until claude has a login, or until this time.
+    Login {
+        wall: Option<i64>,
+    },
+    Until {
+        wall: Option<i64>,
+        boot: Option<i64>,
+    },
 }
 
 /// A harness's session.
@@ -97,6 +104,12 @@ pub(super) struct At {
 
 fn doubled(base: i64, max: i64, times: u32) -> i64 {
     (0..times.saturating_sub(1)).fold(base, |span, _| (span * 2).min(max))
+}
+
+/// The park that begins now because claude has no login. Its length is no part of the model.
+fn login_park(at: At) -> Park {
+    let length = LOGIN_PARK.map(|length| i64::try_from(length.as_millis()).expect("in range"));
+    Park::Login { wall: length.map(|length| at.wall + length) }
 }
 
 impl Item {
@@ -183,12 +196,16 @@ impl Agent {
     pub(super) fn is_parked(&self, at: At) -> bool {
         match &self.park {
             None => false,
-            Some(Park::Login) => true,
+            Some(Park::Login { wall }) => wall.is_none_or(|until| until > at.wall),
             Some(Park::Until { wall, boot }) => {
                 wall.is_some_and(|until| until > at.wall)
                     || boot.is_some_and(|until| until > at.boot)
             }
         }
+    }
+
+    fn needs_login(&self, at: At) -> bool {
+        matches!(self.park, Some(Park::Login { .. })) && self.is_parked(at)
     }
 
     /// A turn begins, if there is work and no park.
@@ -303,7 +320,7 @@ impl Agent {
                 let row = self.failures_in_a_row;
                 let backoff = |times| Some(at.boot + doubled(10_000, 600_000, times));
                 self.park = match outcome {
-                    Outcome::AuthFailed => Some(Park::Login),
+                    Outcome::AuthFailed => Some(login_park(at)),
                     Outcome::Unavailable => Some(Park::Until { wall: None, boot: backoff(row) }),
                     Outcome::RateLimited if limit_ends.is_none() => {
                         Some(Park::Until { wall: None, boot: Some(at.boot + 300_000) })
@@ -333,7 +350,7 @@ impl Agent {
     /// The harness says that it is logged in.
     pub(super) fn login(&mut self, at: At) {
         self.session.as_mut().expect("a harness says it").contact = at.boot;
-        if self.park == Some(Park::Login) {
+        if self.needs_login(at) {
             (self.park, self.told) = (None, false);
         }
     }
@@ -341,8 +358,8 @@ impl Agent {
     /// The harness says that it is not logged in.
     pub(super) fn logout(&mut self, at: At) {
         self.session.as_mut().expect("a harness says it").contact = at.boot;
-        if self.park != Some(Park::Login) {
-            self.park = Some(Park::Login);
+        if !self.needs_login(at) {
+            self.park = Some(login_park(at));
             (self.told, self.to_operator) = (true, 1);
         }
     }
