@@ -3,14 +3,8 @@
 
 use crate::tree::{self, none};
 
-/// Longest file that needs no reason, in lines.
+/// Longest file of a product, in lines.
 const LINES_MAX: usize = 400;
-
-/// Longer files, each with the reason why it is not cut.
-const LONG_FILES: [(&str, &str); 1] = [("broker/src/store/table/delivery.rs", GREW)];
-
-/// Why a file that fitted no longer does.
-const GREW: &str = "it grew when lines were cut to 100 columns; it is cut along its concepts when it is next changed";
 
 /// Tests that sleep, each with the reason why no signal can be waited for.
 const SLEEPING_TESTS: [(&str, &str); 3] = [
@@ -38,26 +32,14 @@ fn first_sentence(text: &str) -> &str {
 }
 
 #[test]
-fn files_are_short_or_have_a_reason() {
-    let mut findings = Vec::new();
-    for file in tree::rust().iter().filter(|file| !file.is_test()) {
-        let lines = file.text.lines().count();
-        let listed = LONG_FILES.iter().any(|(path, _)| *path == file.path);
-        if lines > LINES_MAX && !listed {
-            findings.push(format!(
-                "{}: {lines} lines; cut it along its concepts, or list it with a reason",
-                file.path
-            ));
-        }
-        if lines <= LINES_MAX && listed {
-            findings.push(format!("{}: only {lines} lines; take it off the list", file.path));
-        }
-    }
-    for (path, reason) in LONG_FILES {
-        if !tree::root().join(path).is_file() || reason.len() < 20 {
-            findings.push(format!("{path}: gone, or listed without a reason"));
-        }
-    }
+fn files_are_short() {
+    let files = tree::rust();
+    let counted = files.iter().filter(|file| !file.is_test());
+    let findings: Vec<String> = counted
+        .map(|file| (&file.path, file.text.lines().count()))
+        .filter(|(_, lines)| *lines > LINES_MAX)
+        .map(|(path, lines)| format!("{path}: {lines} lines; cut it along its concepts"))
+        .collect();
     none("no file is longer than 400 lines", &findings);
 }
 
