@@ -78,7 +78,7 @@ impl Committed for Hints {
     fn committed(&self, effects: &[Effect], last_event: u64) {
         for effect in effects {
             match effect {
-                Effect::Wake(agent) => self.agent(*agent).inbox.notify_waiters(),
+                Effect::Hint(agent) => self.agent(*agent).inbox.notify_waiters(),
                 Effect::Session(agent) => {
                     let hints = self.agent(*agent);
                     hints.session.notify_waiters();
@@ -86,7 +86,7 @@ impl Committed for Hints {
                     // ended.
                     hints.inbox.notify_waiters();
                 }
-                Effect::Told(agent) => {
+                Effect::Changed(agent) => {
                     self.agent(*agent).changed.notify_waiters();
                     self.agents_changed.send_modify(|changes| *changes += 1);
                 }

@@ -41,9 +41,9 @@ impl Committed for Memory {
             match effect {
                 Effect::Presence(agent, change) => self.presences.apply(*agent, change),
                 Effect::NameFreed(name) => self.keys.forget(name),
-                Effect::Wake(_)
+                Effect::Hint(_)
                 | Effect::Session(_)
-                | Effect::Told(_)
+                | Effect::Changed(_)
                 | Effect::Due
                 | Effect::WallDue
                 | Effect::Attention => {}

@@ -15,11 +15,11 @@ use super::key::AgentKey;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// The inbox has new work.
-    Wake(AgentKey),
+    Hint(AgentKey),
     /// The agent's session ended or was replaced.
     Session(AgentKey),
     /// The agent has a new command, or was changed.
-    Told(AgentKey),
+    Changed(AgentKey),
     /// A lease or a grace time became due earlier than it was.
     Due,
     /// A deadline or a reminder became due earlier than it was, by the wall clock.

@@ -26,6 +26,12 @@ pub enum StoreError {
     Closed,
 }
 
+impl StoreError {
+    pub(super) fn unavailable(problem: &Arc<str>) -> Self {
+        Self::Unavailable { problem: Arc::clone(problem) }
+    }
+}
+
 /// The error of a command: its own refusals, and errors of the store.
 pub trait CommandError: From<StoreError> + Send + 'static {
     /// Returns the error of the store, if it is one.
@@ -39,6 +45,16 @@ pub enum Health {
     Ok,
     /// The database cannot be used now; the text says why.
     Faulted(Arc<str>),
+}
+
+impl Health {
+    /// Fails if the database cannot be used.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Ok => Ok(()),
+            Self::Faulted(problem) => Err(StoreError::unavailable(problem)),
+        }
+    }
 }
 
 /// Returns whether an error is the disk's, the memory's or the file's, not the command's.

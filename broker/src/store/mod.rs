@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hive_core::time::Now;
+use rusqlite::Connection;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
@@ -46,70 +47,24 @@ pub use write::waiter;
 
 use backup::{Copied, CopyError};
 use check::{CheckError, Checked};
-use file::{lock, open, reader};
+use file::reader::Readers;
+use file::{lock, open};
 use waiter::{Poll, Waiter};
-use write::{committer, writer};
+use write::committer::Parts;
+use write::writer::Writer;
 
 /// The open database.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
     clock: Arc<dyn Clock>,
-    writer: writer::Writer,
-    readers: Arc<reader::Readers>,
+    writer: Writer,
+    readers: Arc<Readers>,
     health: watch::Receiver<Health>,
     attention: Arc<AtomicBool>,
     copying: Arc<tokio::sync::Mutex<()>>,
     is_stepped: bool,
     _lock: lock::Lock,
-}
-
-/// A store without its writer.
-struct Prepared {
-    path: PathBuf,
-    clock: Arc<dyn Clock>,
-    readers: Arc<reader::Readers>,
-    health: watch::Receiver<Health>,
-    attention: Arc<AtomicBool>,
-    lock: lock::Lock,
-}
-
-impl Prepared {
-    fn with(self, writer: writer::Writer, is_stepped: bool) -> Store {
-        let Self { path, clock, readers, health, attention, lock } = self;
-        Store {
-            path,
-            clock,
-            writer,
-            readers,
-            health,
-            attention,
-            copying: Arc::default(),
-            is_stepped,
-            _lock: lock,
-        }
-    }
-}
-
-fn prepare(
-    dir: &Path,
-    clock: Arc<dyn Clock>,
-    committed: Arc<dyn Committed>,
-) -> Result<(Prepared, committer::Parts), OpenError> {
-    let open::Opened { path, conn, lock } = open::open(dir, clock.as_ref())?;
-    let (faults, health) = watch::channel(Health::Ok);
-    let readers = Arc::new(reader::Readers::new(path.clone(), health.clone()));
-    let attention = Arc::new(AtomicBool::new(false));
-    let parts = committer::Parts {
-        path: path.clone(),
-        conn,
-        clock: Arc::clone(&clock),
-        committed,
-        faults,
-        readers: Arc::clone(&readers),
-        attention: Arc::clone(&attention),
-    };
-    Ok((Prepared { path, clock, readers, health, attention, lock }, parts))
 }
 
 impl Store {
@@ -120,8 +75,8 @@ impl Store {
         clock: Arc<dyn Clock>,
         committed: Arc<dyn Committed>,
     ) -> Result<Self, OpenError> {
-        let (open, parts) = prepare(dir, clock, committed)?;
-        Ok(open.with(writer::Writer::start(parts).map_err(OpenError::Thread)?, false))
+        let start = |parts, conn| Ok((Writer::start(parts, conn).map_err(OpenError::Thread)?, ()));
+        Ok(Self::open_with(dir, clock, committed, start)?.0)
     }
 
     /// Opens it without threads, for a simulation: only steps of the [`SteppedStore`] write, and
@@ -131,9 +86,44 @@ impl Store {
         clock: Arc<dyn Clock>,
         committed: Arc<dyn Committed>,
     ) -> Result<(Self, SteppedStore), OpenError> {
-        let (open, parts) = prepare(dir, clock, committed)?;
-        let (writer, stepped) = writer::Writer::stepped(parts);
-        Ok((open.with(writer, true), stepped))
+        let (mut store, stepped) =
+            Self::open_with(dir, clock, committed, |parts, conn| Ok(Writer::stepped(parts, conn)))?;
+        store.is_stepped = true;
+        Ok((store, stepped))
+    }
+
+    /// Opens the database and starts its writer; also returns what the writer is stepped with.
+    fn open_with<S>(
+        dir: &Path,
+        clock: Arc<dyn Clock>,
+        committed: Arc<dyn Committed>,
+        start: impl FnOnce(Parts, Connection) -> Result<(Writer, S), OpenError>,
+    ) -> Result<(Self, S), OpenError> {
+        let open::Opened { path, conn, lock } = open::open(dir, clock.as_ref())?;
+        let (faults, health) = watch::channel(Health::Ok);
+        let readers = Arc::new(Readers::new(path.clone(), health.clone()));
+        let attention = Arc::new(AtomicBool::new(false));
+        let parts = Parts {
+            path: path.clone(),
+            clock: Arc::clone(&clock),
+            committed,
+            faults,
+            readers: Arc::clone(&readers),
+            attention: Arc::clone(&attention),
+        };
+        let (writer, stepped) = start(parts, conn)?;
+        let store = Self {
+            path,
+            clock,
+            writer,
+            readers,
+            health,
+            attention,
+            copying: Arc::default(),
+            is_stepped: false,
+            _lock: lock,
+        };
+        Ok((store, stepped))
     }
 
     /// Fills the operator outbox from the next commit on; without a notifier, no task would drain
@@ -167,7 +157,7 @@ impl Store {
     /// Runs a query on a consistent snapshot that includes every commit answered so far.
     pub async fn read<T, E, F>(&self, query: F) -> Result<T, E>
     where
-        F: FnOnce(&rusqlite::Connection, Now) -> Result<T, E> + Send + 'static,
+        F: FnOnce(&Connection, Now) -> Result<T, E> + Send + 'static,
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
@@ -192,35 +182,26 @@ impl Store {
     /// Copies the database, unless another copy is being made or read. Stops once `stop` is
     /// cancelled.
     pub async fn copy(&self, stop: CancellationToken) -> Result<Copied, CopyError> {
-        self.check_health()?;
-        let place = Arc::clone(&self.copying).try_lock_owned().map_err(|_| CopyError::UnderWay)?;
+        self.health.borrow().check()?;
+        let slot = Arc::clone(&self.copying).try_lock_owned().map_err(|_| CopyError::UnderWay)?;
         let path = self.path.clone();
-        let copied = self.blocking(move || backup::copy(&path, stop, place)).await;
+        let copied = self.blocking(move || backup::copy(&path, stop, slot)).await;
         // Checked again: after a fault the rows may be worthless.
-        self.check_health()?;
+        self.health.borrow().check()?;
         copied.unwrap_or_else(|error| Err(CopyError::Store(error)))
     }
 
     /// Reads the whole database and reports its problems. Stops once `stop` is cancelled.
     pub async fn check(&self, stop: CancellationToken) -> Result<Checked, CheckError> {
-        self.check_health()?;
+        self.health.borrow().check()?;
         let path = self.path.clone();
         let checked = self.blocking(move || {
             let checked = check::check(&path, stop.clone());
             if stop.is_cancelled() { Err(CheckError::Stopped) } else { Ok(checked) }
         });
         let checked = checked.await;
-        self.check_health()?;
+        self.health.borrow().check()?;
         checked.unwrap_or_else(|error| Err(CheckError::Store(error)))
-    }
-
-    fn check_health(&self) -> Result<(), StoreError> {
-        match &*self.health.borrow() {
-            Health::Ok => Ok(()),
-            Health::Faulted(problem) => {
-                Err(StoreError::Unavailable { problem: Arc::clone(problem) })
-            }
-        }
     }
 
     /// Returns whether the database can be used; the receiver sees changes.

@@ -57,9 +57,9 @@ pub(super) fn page<T: Columns>(
     Ok((page, false))
 }
 
-/// Adds a row: `insert!(tx, table { column: value, … })`.
+/// Adds a row: `insert!(tx, into table { column: value, … })`.
 macro_rules! insert {
-    ($tx:expr, $table:ident {
+    ($tx:expr, into $table:ident {
         $first:ident: $first_value:expr $(, $column:ident: $value:expr)* $(,)?
     }) => {
         $crate::store::statement::run(

@@ -80,7 +80,7 @@ impl Engine {
     /// Begins to drain the outbox: postponed items are retried now, because the cause of the
     /// failure may be repaired since.
     pub async fn begin_outbox(&self) -> Result<(), Refusal> {
-        self.store.write(|tx| attention::hurry(tx).map_err(Refusal::from)).await
+        self.store.write(|tx| attention::make_due(tx).map_err(Refusal::from)).await
     }
 
     /// Returns up to `items` due items, without those in `telling`. Deletes items that are settled.
@@ -125,7 +125,7 @@ impl Engine {
         let (row, pause) = (item.row, backoff(item.failures));
         self.store
             .write(move |tx| {
-                attention::put_off(tx, row, tx.now.wall.after(pause)).map_err(Refusal::from)
+                attention::postpone(tx, row, tx.now.wall.after(pause)).map_err(Refusal::from)
             })
             .await?;
         Ok(pause)

@@ -89,8 +89,8 @@ impl Engine {
     /// Updates the index by one step; returns whether there is more.
     pub async fn index_search(&self) -> Result<bool, Refusal> {
         let _step = self.searching.step.lock().await;
-        let place = self.on_index(Index::place).await?;
-        let behind = place.clone();
+        let position = self.on_index(Index::position).await?;
+        let behind = position.clone();
         let Some(batch) =
             self.store.read(move |conn, _| Ok::<_, Refusal>(after(conn, &behind)?)).await?
         else {
@@ -103,7 +103,7 @@ impl Engine {
             return Ok(true);
         };
         let more = batch.more;
-        self.on_index(move |index| index.put(&place, &batch)).await?;
+        self.on_index(move |index| index.put(&position, &batch)).await?;
         Ok(more)
     }
 

@@ -156,7 +156,7 @@ fn insert(tx: &Tx<'_>, create: &Create) -> Result<(), Refusal> {
         }
         Some(row) => return Err(Refusal::from(AgentError::Exists { name: row.name })),
     };
-    tx.after_commit(Effect::Told(key));
+    tx.after_commit(Effect::Changed(key));
     log(tx, Fact::about(Kind::AgentCreated, key).detail("by the operator"))?;
     Ok(())
 }

@@ -20,7 +20,7 @@ pub struct Backup {
     pub file: tokio::fs::File,
     /// The length of the file in bytes.
     pub bytes: u64,
-    _place: OwnedMutexGuard<()>,
+    _slot: OwnedMutexGuard<()>,
 }
 
 impl Engine {
@@ -31,12 +31,12 @@ impl Engine {
         let stop = CancellationToken::new();
         // Dropped with the call, which stops the work, even if the caller has disconnected.
         let _stops = stop.clone().drop_guard();
-        let Copied { file, bytes, place } = tokio::select! {
+        let Copied { file, bytes, slot } = tokio::select! {
             copied = self.store.copy(stop) => copied?,
             () = self.draining.cancelled() => return Err(Refusal::Draining),
         };
         tracing::info!(bytes, "a backup was made");
-        Ok(Backup { file: tokio::fs::File::from_std(file), bytes, _place: place })
+        Ok(Backup { file: tokio::fs::File::from_std(file), bytes, _slot: slot })
     }
 
     /// Reads the whole database and reports its problems. Concurrent calls wait.

@@ -61,7 +61,7 @@ fn create_or_return(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<
                 declared: None,
             };
             let key = agents::insert(tx, &new)?;
-            tx.after_commit(Effect::Told(key));
+            tx.after_commit(Effect::Changed(key));
             log(tx, Fact::about(Kind::AgentCreated, key).detail("by the configuration file"))?;
         }
         // The file is the declared state of the agents that it names, so it restores a name that

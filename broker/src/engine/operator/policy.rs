@@ -159,7 +159,7 @@ impl Engine {
                 part.copy(&wanted, &mut row.policy);
             }
             agents::update(tx, &row)?;
-            tx.after_commit(Effect::Told(row.key));
+            tx.after_commit(Effect::Changed(row.key));
             let changed: Vec<&str> = parts.iter().map(|part| part.name()).collect();
             let detail = format!("policy: {}", changed.join(", "));
             Ok(log(tx, Fact::about(Kind::AgentChanged, row.key).detail(&detail))?)

@@ -854,7 +854,7 @@ impl Hive {
     pub(super) async fn hint(&self, agent: &str) {
         let key: AgentKey = self.row(agent).await.key;
         let wake = self.engine().store().write(move |tx| {
-            tx.after_commit(Effect::Wake(key));
+            tx.after_commit(Effect::Hint(key));
             Ok::<_, Refusal>(())
         });
         wake.await.expect("the writer answers");

@@ -182,7 +182,7 @@ pub(crate) fn end_turn(
     if ended.context_tokens > 0 || ended.compacted {
         agent::set_context(tx, me.key, ended.context_tokens, ended.context_window_tokens)?;
     }
-    tx.after_commit(Effect::Wake(me.key));
+    tx.after_commit(Effect::Hint(me.key));
     Ok(settled)
 }
 

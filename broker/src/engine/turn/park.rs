@@ -37,7 +37,7 @@ pub(super) fn park_after(
             recovered(tx, limits, me)
         }
         Change::Failed { failures, park: None } => {
-            Ok(agent::set_park(tx, me.key, None, failures, me.operator_told)?)
+            Ok(agent::set_park(tx, me.key, None, failures, me.operator_notified)?)
         }
         Change::Failed { failures, park: Some(park) } => {
             let parked = Parked { cause: ended.outcome, park, error: ended.error.clone() };
@@ -56,8 +56,8 @@ pub(super) fn park_for(
     failures: u32,
     found_by: Option<TurnId>,
 ) -> Result<(), Refusal> {
-    let tell = row.stops_all_turns() && !me.operator_told;
-    agent::set_park(tx, me.key, Some(row), failures, me.operator_told || tell)?;
+    let tell = row.stops_all_turns() && !me.operator_notified;
+    agent::set_park(tx, me.key, Some(row), failures, me.operator_notified || tell)?;
     let detail = format!("{}: {}", row.cause, row.error);
     log(tx, Fact::about(Kind::AgentParked, me.key).detail(&detail))?;
     let mut body =
@@ -82,7 +82,7 @@ pub(super) fn park_for(
 /// Notifies the operator that the trouble is over, if the trouble was reported. An unread notice of
 /// the trouble is superseded.
 pub(super) fn recovered(tx: &Tx<'_>, limits: &Limits, me: &AgentRow) -> Result<(), Refusal> {
-    if !me.operator_told {
+    if !me.operator_notified {
         return Ok(());
     }
     let body = format!("{} works again.", me.name);

@@ -68,8 +68,8 @@ impl Engine {
                     log(tx, Fact::about(Kind::HarnessStateChanged, me.key).detail(&detail))?;
                 }
                 let park = me.park.as_ref().map(|parked| &parked.park);
-                let end = |operator_told| {
-                    agent::set_park(tx, me.key, None, me.failures_in_a_row, operator_told)
+                let end = |operator_notified| {
+                    agent::set_park(tx, me.key, None, me.failures_in_a_row, operator_notified)
                 };
                 match park::after_report(park, state, tx.now) {
                     Reported::Nothing => Ok(()),
@@ -77,7 +77,7 @@ impl Engine {
                         end(false)?;
                         recovered(tx, &limits, &me)
                     }
-                    Reported::OtherTrouble => Ok(end(me.operator_told)?),
+                    Reported::OtherTrouble => Ok(end(me.operator_notified)?),
                     Reported::NeedsLogin => {
                         let parked = Parked {
                             cause: Outcome::AuthFailed,

@@ -91,7 +91,7 @@ pub struct Copied {
     /// Its length in bytes.
     pub bytes: u64,
     /// The lock that keeps other copies from being made: there is room for one.
-    pub place: OwnedMutexGuard<()>,
+    pub slot: OwnedMutexGuard<()>,
 }
 
 /// Returns a connection for one long read, which is interrupted once `stop` is cancelled.
@@ -134,11 +134,11 @@ impl Drop for Named {
     }
 }
 
-/// Copies a database file; the copy keeps `place`, because there is one file name.
+/// Copies a database file; the copy keeps `slot`, because there is one file name.
 pub(in crate::store) fn copy(
     database: &Path,
     stop: CancellationToken,
-    place: OwnedMutexGuard<()>,
+    slot: OwnedMutexGuard<()>,
 ) -> Result<Copied, CopyError> {
     let dir = database.parent().unwrap_or(Path::new("."));
     let conn = long_reader(database, stop)?;
@@ -165,7 +165,7 @@ pub(in crate::store) fn copy(
     hive_fault::point("broker.backup.copied");
     let file = File::open(&named.0).map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();
-    Ok(Copied { file, bytes, place })
+    Ok(Copied { file, bytes, slot })
 }
 
 /// Refuses a copy that would fill the disk and so stop the mail.

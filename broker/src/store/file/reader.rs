@@ -39,7 +39,7 @@ impl Readers {
     }
 
     fn begin(&self) -> Result<Connection, StoreError> {
-        self.check()?;
+        self.health.borrow().check()?;
         let kept = self.lock().pop();
         let conn = kept.map_or_else(|| self.connect(), Ok)?;
         conn.execute_batch("BEGIN")?;
@@ -50,7 +50,7 @@ impl Readers {
     fn end(&self, conn: Connection) -> Result<(), StoreError> {
         let ended = conn.execute_batch("COMMIT");
         // Checked again: a fault during the query may have made its rows worthless.
-        self.check()?;
+        self.health.borrow().check()?;
         let mut idle = self.lock();
         if ended.is_ok() && idle.len() < IDLE_MAX {
             idle.push(conn);
@@ -61,15 +61,6 @@ impl Readers {
     /// Closes the idle connections, so that the database can be opened again.
     pub(in crate::store) fn clear(&self) {
         self.lock().clear();
-    }
-
-    fn check(&self) -> Result<(), StoreError> {
-        match &*self.health.borrow() {
-            Health::Ok => Ok(()),
-            Health::Faulted(problem) => {
-                Err(StoreError::Unavailable { problem: std::sync::Arc::clone(problem) })
-            }
-        }
     }
 
     fn connect(&self) -> rusqlite::Result<Connection> {

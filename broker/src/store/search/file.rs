@@ -9,7 +9,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Result, TransactionBehavior};
 
-use super::Place;
+use super::Position;
 use super::mail::Entry;
 use super::script::cut;
 use crate::store::codec::integer;
@@ -27,7 +27,7 @@ const SCHEMA: &str = "CREATE VIRTUAL TABLE words USING fts5(body, who, content='
      INSERT INTO place (row, id, mark) VALUES (1, 0, '');";
 
 /// Opens the file; makes it if it is missing or unusable.
-pub(super) fn open(path: &Path) -> Result<(Connection, Place)> {
+pub(super) fn open(path: &Path) -> Result<(Connection, Position)> {
     match try_open(path) {
         Ok(Some(opened)) => return Ok(opened),
         Ok(None) => {
@@ -43,7 +43,7 @@ pub(super) fn open(path: &Path) -> Result<(Connection, Place)> {
 }
 
 /// Opens the file; `None` if it is of another version.
-fn try_open(path: &Path) -> Result<Option<(Connection, Place)>> {
+fn try_open(path: &Path) -> Result<Option<(Connection, Position)>> {
     private::create(path)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     let mut conn = Connection::open_with_flags(
@@ -66,10 +66,10 @@ fn try_open(path: &Path) -> Result<Option<(Connection, Place)>> {
         return Ok(None);
     }
     let (id, mark) = one(&conn, "SELECT id, mark FROM place", [])?;
-    let place = Place { id, mark, proven: false };
+    let position = Position { id, mark, proven: false };
     // Fails if its tables are missing.
     find(&conn, "{who} : \"k1\"", 1, 1)?;
-    Ok(Some((conn, place)))
+    Ok(Some((conn, position)))
 }
 
 /// Returns a connection that only reads, after one successful read.
@@ -105,8 +105,8 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-/// Adds words and moves the place forward, in one transaction.
-pub(super) fn put(conn: &mut Connection, entries: &[Entry], next: &Place) -> Result<()> {
+/// Adds words and moves the position forward, in one transaction.
+pub(super) fn put(conn: &mut Connection, entries: &[Entry], next: &Position) -> Result<()> {
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for Entry { id, text, who } in entries {
         let sql = "INSERT INTO words (rowid, body, who) VALUES (?1, ?2, ?3)";

@@ -11,7 +11,7 @@ use hive_core::time::WallTime;
 use rusqlite::{Connection, Result};
 use sha2::{Digest as _, Sha256};
 
-use super::{BATCH_BYTES, BATCH_ROWS, Place};
+use super::{BATCH_BYTES, BATCH_ROWS, Position};
 use crate::store::codec::{Coded as _, integer};
 use crate::store::columns::Columns as _;
 use crate::store::statement::{all, first};
@@ -76,10 +76,13 @@ pub(super) fn word(key: i64) -> String {
     format!("k{key}")
 }
 
-/// Reads the mail after a place; `None` if the place is not of this mail. It may be of another
-/// database, or of a later time of this one, if a backup was restored.
-pub fn after(conn: &Connection, place: &Place) -> Result<Option<Batch>> {
-    if place.id != 0 && !place.proven && mark_of(conn, place.id)?.as_deref() != Some(&place.mark) {
+/// Reads the mail after a position; `None` if the position is not of this mail. It may be of
+/// another database, or of a later time of this one, if a backup was restored.
+pub fn after(conn: &Connection, position: &Position) -> Result<Option<Batch>> {
+    if position.id != 0
+        && !position.proven
+        && mark_of(conn, position.id)?.as_deref() != Some(&position.mark)
+    {
         return Ok(None);
     }
     // The message that delivers a question is found as the question.
@@ -87,7 +90,7 @@ pub fn after(conn: &Connection, place: &Place) -> Result<Option<Batch>> {
         "SELECT id, accept_time, body, origin_id, to_id, system_kind, NULL FROM message WHERE id > ?1 UNION ALL \
          SELECT id, create_time, text, asker_id, target_id, NULL, options FROM question WHERE id > ?1 ORDER BY id LIMIT ?2",
     )?;
-    let mut rows = select.query((integer(place.id), BATCH_ROWS + 1))?;
+    let mut rows = select.query((integer(position.id), BATCH_ROWS + 1))?;
     let (mut batch, mut last, mut seen, mut bytes) = (Batch::default(), None, 0, 0);
     while let Some(row) = rows.next()? {
         if seen == BATCH_ROWS || bytes > BATCH_BYTES {

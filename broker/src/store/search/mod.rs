@@ -2,13 +2,13 @@
 //! the mail.
 //!
 //! ```text
-//!   mail ── after(place) ──► batch ── put ──► search.sqlite3 ── find ──► ids ── hit ──► mail, if it may be seen
+//!   mail ── after(position) ──► batch ── put ──► search.sqlite3 ── find ──► ids ── hit ──► mail, if it may be seen
 //! ```
 //!
 //! It holds no mail and has no authority: it proposes ids, and the mail decides which items exist
 //! and who may see them. The file is made from the mail and can be rebuilt at any time, so it never
-//! delays a send or a start. Invariant: the words of a batch and the place up to which the mail is
-//! indexed are one transaction. A file that does not match the mail is deleted.
+//! delays a send or a start. Invariant: the words of a batch and the position up to which the mail
+//! is indexed are one transaction. A file that does not match the mail is deleted.
 
 mod file;
 mod mail;
@@ -55,7 +55,7 @@ pub enum SearchError {
 
 /// The position up to which the mail is in the index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     /// The newest message or question that was read; 0 at the beginning.
     pub(super) id: u64,
     /// The mark of that row, which identifies it.
@@ -67,7 +67,7 @@ pub struct Place {
 #[derive(Debug)]
 struct Open {
     conn: Connection,
-    place: Place,
+    position: Position,
 }
 
 /// The state that searches check.
@@ -108,31 +108,31 @@ impl Index {
         Self { path, writer: Mutex::default(), readers: Mutex::default(), wanted: Notify::new() }
     }
 
-    /// Returns the place of the index; opens or makes the file first, if that was not done yet.
-    pub fn place(&self) -> Result<Place, SearchError> {
+    /// Returns the position of the index; opens or makes the file first, if that was not done yet.
+    pub fn position(&self) -> Result<Position, SearchError> {
         let mut writer = lock(&self.writer);
         if let Some(open) = &*writer {
-            return Ok(open.place.clone());
+            return Ok(open.position.clone());
         }
-        let (conn, place) = file::open(&self.path).map_err(|error| {
+        let (conn, position) = file::open(&self.path).map_err(|error| {
             lock(&self.readers).state = State::Unusable(problem(&error));
             self.file_error(&problem(&error))
         })?;
-        *writer = Some(Open { conn, place: place.clone() });
-        Ok(place)
+        *writer = Some(Open { conn, position: position.clone() });
+        Ok(position)
     }
 
-    /// Adds the batch after a place. No effect if another call did so, or if the file was rebuilt
-    /// since.
-    pub fn put(&self, place: &Place, batch: &Batch) -> Result<(), SearchError> {
+    /// Adds the batch after a position. No effect if another call did so, or if the file was
+    /// rebuilt since.
+    pub fn put(&self, position: &Position, batch: &Batch) -> Result<(), SearchError> {
         let mut writer = lock(&self.writer);
-        let Some(open) = writer.as_mut().filter(|open| open.place.id == place.id) else {
+        let Some(open) = writer.as_mut().filter(|open| open.position.id == position.id) else {
             return Ok(());
         };
         let (id, mark) =
-            batch.last.clone().unwrap_or_else(|| (open.place.id, open.place.mark.clone()));
-        let next = Place { id, mark, proven: true };
-        if next.id != place.id
+            batch.last.clone().unwrap_or_else(|| (open.position.id, open.position.mark.clone()));
+        let next = Position { id, mark, proven: true };
+        if next.id != position.id
             && let Err(error) = file::put(&mut open.conn, &batch.entries, &next)
         {
             drop(writer);
@@ -140,7 +140,7 @@ impl Index {
             lock(&self.readers).state = State::Unusable(problem(&error));
             return Err(self.failed(&error, !file::is_of_host(&error)));
         }
-        open.place = next;
+        open.position = next;
         drop(writer);
         let mut readers = lock(&self.readers);
         readers.state = match readers.state {
@@ -175,7 +175,7 @@ impl Index {
     /// the mail.
     pub fn ids_after(&self, id: u64, rows: u32) -> Result<Vec<u64>, SearchError> {
         let writer = lock(&self.writer);
-        let Some(open) = writer.as_ref().filter(|open| open.place.proven) else {
+        let Some(open) = writer.as_ref().filter(|open| open.position.proven) else {
             return Ok(Vec::new());
         };
         let found = file::ids_after(&open.conn, integer(id), rows);
@@ -186,14 +186,14 @@ impl Index {
     /// Removes deleted items from the index.
     pub fn remove(&self, ids: &[u64]) -> Result<(), SearchError> {
         let mut writer = lock(&self.writer);
-        let Some(open) = writer.as_mut().filter(|open| open.place.proven) else { return Ok(()) };
+        let Some(open) = writer.as_mut().filter(|open| open.position.proven) else { return Ok(()) };
         let removed = file::remove(&mut open.conn, ids);
         drop(writer);
         removed.map_err(|error| self.failed(&error, !file::is_of_host(&error)))
     }
 
-    /// Deletes the file, because it is damaged or of other mail; the next [`Self::place`] makes a
-    /// new one.
+    /// Deletes the file, because it is damaged or of other mail; the next [`Self::position`] makes
+    /// a new one.
     pub fn forget(&self) {
         let mut writer = lock(&self.writer);
         let mut readers = lock(&self.readers);

@@ -7,7 +7,7 @@ use proptest::test_runner::TestRunner;
 use rusqlite::Connection;
 
 use super::mail::{Entry, word};
-use super::{Batch, Index, Place, Query, SearchError};
+use super::{Batch, Index, Position, Query, SearchError};
 use crate::store::AgentKey;
 
 fn directory() -> tempfile::TempDir {
@@ -22,10 +22,10 @@ fn index(dir: &tempfile::TempDir) -> Index {
 
 /// Adds a text that concerns this agent.
 fn add(index: &Index, id: u64, text: &str, key: i64) {
-    let place = index.place().expect("a place");
+    let position = index.position().expect("a position");
     let entries = vec![Entry { id, text: text.to_owned(), who: word(key) }];
     index
-        .put(&place, &Batch { entries, last: Some((id, format!("mark of {id}"))), more: false })
+        .put(&position, &Batch { entries, last: Some((id, format!("mark of {id}"))), more: false })
         .expect("put");
 }
 
@@ -176,21 +176,21 @@ fn the_files_are_private_and_keep_no_text() {
 fn a_batch_is_added_once() {
     let dir = directory();
     let index = index(&dir);
-    let place = index.place().expect("a place");
+    let position = index.position().expect("a position");
     let entries = vec![Entry { id: 5, text: "hello".to_owned(), who: word(7) }];
     let batch = Batch { entries, last: Some((5, "mark".to_owned())), more: false };
-    index.put(&place, &batch).expect("put");
-    index.put(&place, &batch).expect("nothing to do");
+    index.put(&position, &batch).expect("put");
+    index.put(&position, &batch).expect("nothing to do");
     assert_eq!(find(&index, "hello"), [5]);
     assert_eq!(
-        index.place().expect("a place"),
-        Place { id: 5, mark: "mark".to_owned(), proven: true }
+        index.position().expect("a position"),
+        Position { id: 5, mark: "mark".to_owned(), proven: true }
     );
     drop(index);
     let index = self::index(&dir);
     assert_eq!(
-        index.place().expect("a place"),
-        Place { id: 5, mark: "mark".to_owned(), proven: false }
+        index.position().expect("a position"),
+        Position { id: 5, mark: "mark".to_owned(), proven: false }
     );
 }
 
@@ -220,14 +220,14 @@ fn a_file_of_another_version_or_program_is_created_again() {
         drop(with_text(&dir));
         meddle(&dir, sql);
         let index = index(&dir);
-        assert_eq!(index.place().expect(sql), Place::default(), "{sql}");
+        assert_eq!(index.position().expect(sql), Position::default(), "{sql}");
         add(&index, 1, "hello", 7);
         assert_eq!(find(&index, "hello"), [1], "{sql}");
     }
     let dir = directory();
     std::fs::write(dir.path().join("search.sqlite3"), "this is no database at all".repeat(100))
         .expect("written");
-    assert_eq!(index(&dir).place().expect("made anew"), Place::default());
+    assert_eq!(index(&dir).position().expect("made anew"), Position::default());
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn damage_that_shows_in_a_search_is_mended_by_a_new_file() {
         matches!(index.find(&words, None, 10), Err(SearchError::Filling)),
         "until it has been filled"
     );
-    assert_eq!(index.place().expect("made anew"), Place::default());
+    assert_eq!(index.position().expect("made anew"), Position::default());
     add(&index, 5, "hello world", 7);
     assert_eq!(find(&index, "hello"), [5]);
 }
@@ -250,13 +250,13 @@ fn damage_that_shows_in_a_search_is_mended_by_a_new_file() {
 fn damage_that_shows_in_writing_is_mended_by_a_new_file() {
     let dir = directory();
     let index = with_text(&dir);
-    let place = index.place().expect("a place");
+    let position = index.position().expect("a position");
     meddle(&dir, "UPDATE words_data SET block = x'0102'");
     let entries = vec![Entry { id: 6, text: "hello".to_owned(), who: word(7) }];
     let put =
-        index.put(&place, &Batch { entries, last: Some((6, "mark".to_owned())), more: false });
+        index.put(&position, &Batch { entries, last: Some((6, "mark".to_owned())), more: false });
     assert!(matches!(put, Err(SearchError::Filling)), "{put:?}");
-    assert_eq!(index.place().expect("made anew"), Place::default());
+    assert_eq!(index.position().expect("made anew"), Position::default());
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn a_file_that_cannot_be_written_is_named_and_used_once_it_can() {
     let path = dir.path().join("search.sqlite3");
     std::fs::create_dir(&path).expect("something is in the way");
     let index = index(&dir);
-    let error = index.place().expect_err("it cannot be opened");
+    let error = index.position().expect_err("it cannot be opened");
     assert!(error.to_string().contains("search.sqlite3"), "{error}");
     assert!(matches!(index.find("x", None, 1), Err(SearchError::File { .. })));
     std::fs::remove_dir(&path).expect("out of the way");
@@ -279,9 +279,11 @@ fn a_long_way_is_not_searched_before_its_end() {
     let index = index(&dir);
     let words = Query::parse("hello").expect("a word").expression(None);
     let step = |id: u64, more: bool| {
-        let place = index.place().expect("a place");
+        let position = index.position().expect("a position");
         let entries = vec![Entry { id, text: "hello".to_owned(), who: word(7) }];
-        index.put(&place, &Batch { entries, last: Some((id, String::new())), more }).expect("put");
+        index
+            .put(&position, &Batch { entries, last: Some((id, String::new())), more })
+            .expect("put");
     };
     step(1, true);
     assert!(matches!(index.find(&words, None, 10), Err(SearchError::Filling)));

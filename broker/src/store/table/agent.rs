@@ -23,7 +23,6 @@ columns! {
     /// The row of an agent.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct AgentRow, pub(in crate::store) const COLUMNS {
-        /// The key of the row.
         pub key: AgentKey = "id",
         /// The name, which no other row has.
         pub name: String = "name",
@@ -64,7 +63,7 @@ columns! {
         /// Turns in a row that could not run.
         pub failures_in_a_row: u32 = "failures_in_a_row",
         /// Whether the operator was notified of the present trouble.
-        pub operator_told: bool = "operator_told",
+        pub operator_notified: bool = "operator_told",
         /// When the size of its context was measured.
         pub context_time: Option<WallTime> = "context_time",
         /// Models that it may be switched to; empty: any.
@@ -156,7 +155,6 @@ pub fn names(conn: &Connection) -> Result<Vec<String>> {
 /// The columns of a new agent.
 #[derive(Clone, Debug)]
 pub struct NewAgent<'a> {
-    /// The name of the new agent.
     pub name: &'a str,
     /// The source that declares it.
     pub source: Source,
@@ -178,22 +176,19 @@ fn policy_json(policy: &Policy) -> String {
 
 /// Adds an agent with an empty inbox.
 pub fn insert(tx: &Tx<'_>, new: &NewAgent<'_>) -> Result<AgentKey> {
-    insert!(
-        tx,
-        agent {
-            name: new.name,
-            source: new.source.code(),
-            parent_id: new.parent.map(|parent| parent.0),
-            role: new.role,
-            model: new.model,
-            policy: policy_json(new.policy),
-            declared: new.declared,
-            harness_state_time: tx.now.wall.0,
-        }
-    )?;
+    insert!(tx, into agent {
+        name: new.name,
+        source: new.source.code(),
+        parent_id: new.parent.map(|parent| parent.0),
+        role: new.role,
+        model: new.model,
+        policy: policy_json(new.policy),
+        declared: new.declared,
+        harness_state_time: tx.now.wall.0,
+    })?;
     let key = AgentKey(tx.last_insert_rowid());
-    insert!(tx, inbox { agent_id: key.0 })?;
-    tx.after_commit(Effect::Told(new.parent.unwrap_or(AgentKey::OPERATOR)));
+    insert!(tx, into inbox { agent_id: key.0 })?;
+    tx.after_commit(Effect::Changed(new.parent.unwrap_or(AgentKey::OPERATOR)));
     Ok(key)
 }
 
@@ -211,25 +206,25 @@ pub fn update(tx: &Tx<'_>, agent: &AgentRow) -> Result<()> {
         available_models: serde_json::to_string(&agent.available_models).expect("a list of names"),
         stopped: agent.stopped,
     } where { id: agent.key.0 })?;
-    tx.after_commit(Effect::Told(agent.key));
-    tell_around(tx, &before, agent)
+    tx.after_commit(Effect::Changed(agent.key));
+    notify_neighbours(tx, &before, agent)
 }
 
 /// Notifies the harnesses of the agents whose view of the tree changes with a row: its parents
 /// before and now, and its children.
-fn tell_around(tx: &Tx<'_>, before: &AgentRow, now: &AgentRow) -> Result<()> {
+fn notify_neighbours(tx: &Tx<'_>, before: &AgentRow, now: &AgentRow) -> Result<()> {
     let shown = |row: &AgentRow| (row.parent, row.role.clone(), row.retired);
     if shown(before) == shown(now) {
         return Ok(());
     }
     for parent in [before.parent, now.parent] {
-        tx.after_commit(Effect::Told(parent.unwrap_or(AgentKey::OPERATOR)));
+        tx.after_commit(Effect::Changed(parent.unwrap_or(AgentKey::OPERATOR)));
     }
     if before.role != now.role {
         let sql = format!("SELECT id FROM agent WHERE {ACTIVE} AND {PARENT} = ?1");
         let children: Vec<AgentKey> = all(tx, &sql, [now.key.0])?;
         for child in children {
-            tx.after_commit(Effect::Told(child));
+            tx.after_commit(Effect::Changed(child));
         }
     }
     Ok(())
@@ -256,8 +251,8 @@ pub fn set_session(
 /// polled.
 pub fn set_stopped(tx: &Tx<'_>, key: AgentKey, stopped: bool) -> Result<()> {
     update!(tx, agent { stopped: stopped } where { id: key.0 })?;
-    tx.after_commit(Effect::Told(key));
-    tx.after_commit(Effect::Wake(key));
+    tx.after_commit(Effect::Changed(key));
+    tx.after_commit(Effect::Hint(key));
     Ok(())
 }
 
@@ -303,7 +298,7 @@ pub fn set_park(
     key: AgentKey,
     park: Option<&Parked>,
     failures_in_a_row: u32,
-    operator_told: bool,
+    operator_notified: bool,
 ) -> Result<()> {
     let (wall, boot) = park.map_or((None, None), |parked| parked.park.times());
     update!(tx, agent {
@@ -312,8 +307,8 @@ pub fn set_park(
         park_until_boot: boot.map(|until| until.0),
         park_error: park.map_or("", |park| park.error.as_str()),
         failures_in_a_row: failures_in_a_row,
-        operator_told: operator_told,
+        operator_told: operator_notified,
     } where { id: key.0 })?;
-    tx.after_commit(Effect::Wake(key));
+    tx.after_commit(Effect::Hint(key));
     Ok(())
 }

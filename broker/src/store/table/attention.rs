@@ -38,9 +38,7 @@ columns! {
     pub struct AttentionRow, const COLUMNS {
         /// The id of the row in this table.
         pub id: i64 = "id",
-        /// The kind of the item.
         pub kind: Kind = "kind",
-        /// The agent of the item.
         pub agent: AgentKey = "agent_id",
         /// The id of its subject: a question, a message, or the turn that found no login.
         pub subject: u64 = "subject",
@@ -87,7 +85,7 @@ pub fn delete(tx: &Tx<'_>, id: i64) -> Result<()> {
 }
 
 /// Counts a failed attempt, and postpones the row.
-pub fn put_off(tx: &Tx<'_>, id: i64, next: WallTime) -> Result<()> {
+pub fn postpone(tx: &Tx<'_>, id: i64, next: WallTime) -> Result<()> {
     run(
         tx,
         "UPDATE attention SET attempts = attempts + 1, next_time = ?2 WHERE id = ?1",
@@ -96,6 +94,6 @@ pub fn put_off(tx: &Tx<'_>, id: i64, next: WallTime) -> Result<()> {
 }
 
 /// Makes all postponed rows due.
-pub fn hurry(tx: &Tx<'_>) -> Result<()> {
+pub fn make_due(tx: &Tx<'_>) -> Result<()> {
     run(tx, "UPDATE attention SET next_time = 0 WHERE next_time <> 0", [])
 }

@@ -30,17 +30,14 @@ pub fn insert(
     given_by: &str,
 ) -> Result<()> {
     let order = serde_json::to_string(order).expect("an order is plain data");
-    insert!(
-        tx,
-        command {
-            id: integer(id.get()),
-            agent_id: agent.0,
-            command: order,
-            create_time: tx.now.wall.0,
-            given_by: given_by,
-        }
-    )?;
-    tx.after_commit(Effect::Told(agent));
+    insert!(tx, into command {
+        id: integer(id.get()),
+        agent_id: agent.0,
+        command: order,
+        create_time: tx.now.wall.0,
+        given_by: given_by,
+    })?;
+    tx.after_commit(Effect::Changed(agent));
     Ok(())
 }
 

@@ -47,7 +47,6 @@ columns! {
     pub struct DeliveryRow, const COLUMNS {
         /// The recipient.
         pub agent: AgentKey = "d.agent_id",
-        /// The message.
         pub message: MessageId = "d.message_id",
         /// The lane in which it is served.
         pub lane: Lane = "d.lane",
@@ -82,20 +81,17 @@ pub fn insert(
     sender: Option<AgentKey>,
     body_bytes: u64,
 ) -> Result<()> {
-    insert!(
-        tx,
-        delivery {
-            agent_id: agent.0,
-            message_id: integer(message.get()),
-            lane: lane.code(),
-            state: State::Ready.code(),
-            state_time: tx.now.wall.0,
-            sender_id: sender.map(|key| key.0),
-            body_bytes: integer(body_bytes),
-        }
-    )?;
+    insert!(tx, into delivery {
+        agent_id: agent.0,
+        message_id: integer(message.get()),
+        lane: lane.code(),
+        state: State::Ready.code(),
+        state_time: tx.now.wall.0,
+        sender_id: sender.map(|key| key.0),
+        body_bytes: integer(body_bytes),
+    })?;
     inbox::opened(tx, agent, sender, body_bytes)?;
-    tx.after_commit(Effect::Wake(agent));
+    tx.after_commit(Effect::Hint(agent));
     Ok(())
 }
 
@@ -243,7 +239,7 @@ pub fn save(tx: &Tx<'_>, row: &mut DeliveryRow, before: State) -> Result<()> {
         inbox::settled(tx, row.agent, row.sender, row.body_bytes)?;
     }
     if after == State::Ready {
-        tx.after_commit(Effect::Wake(row.agent));
+        tx.after_commit(Effect::Hint(row.agent));
     }
     if after == State::Leased && lease.is_some_and(|lease| lease.until.is_some()) {
         tx.after_commit(Effect::Due);

@@ -14,22 +14,16 @@ use crate::store::key::AgentKey;
 use crate::store::statement::{all, insert, one};
 use crate::store::write::tx::Tx;
 
-/// A fact to log.
+/// A fact to log, and what it concerns.
 #[derive(Clone, Copy, Debug)]
 pub struct Fact<'a> {
-    /// The kind of the event.
     pub kind: Kind,
-    /// The agent it concerns.
     pub agent: Option<AgentKey>,
-    /// The message it concerns.
     pub message: Option<MessageId>,
-    /// The turn it concerns.
     pub turn: Option<TurnId>,
     /// A text for people; may be empty.
     pub detail: &'a str,
-    /// The question it concerns.
     pub question: Option<QuestionId>,
-    /// The reminder it concerns.
     pub reminder: Option<ReminderId>,
 }
 
@@ -81,20 +75,17 @@ impl<'a> Fact<'a> {
 
 /// Logs a fact.
 pub fn log(tx: &Tx<'_>, fact: Fact<'_>) -> Result<()> {
-    insert!(
-        tx,
-        event {
-            sequence: integer(tx.next_event()),
-            kind: fact.kind.code(),
-            time: tx.now.wall.0,
-            agent_id: fact.agent.map(|key| key.0),
-            message_id: fact.message.map(|id| integer(id.get())),
-            turn_id: fact.turn.map(|id| integer(id.get())),
-            detail: fact.detail,
-            question_id: fact.question.map(|id| integer(id.get())),
-            reminder_id: fact.reminder.map(|id| integer(id.get())),
-        }
-    )
+    insert!(tx, into event {
+        sequence: integer(tx.next_event()),
+        kind: fact.kind.code(),
+        time: tx.now.wall.0,
+        agent_id: fact.agent.map(|key| key.0),
+        message_id: fact.message.map(|id| integer(id.get())),
+        turn_id: fact.turn.map(|id| integer(id.get())),
+        detail: fact.detail,
+        question_id: fact.question.map(|id| integer(id.get())),
+        reminder_id: fact.reminder.map(|id| integer(id.get())),
+    })
 }
 
 columns! {

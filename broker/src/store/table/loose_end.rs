@@ -37,17 +37,14 @@ pub fn replace(tx: &Tx<'_>, agent: AgentKey, label: &str, entries: &[Entry]) -> 
             let sql = "UPDATE published_loose_end SET text = ?4 WHERE agent_id = ?1 AND label = ?2 AND key = ?3 AND text <> ?4";
             run(tx, sql, (agent.0, label, key, text))?;
         } else {
-            insert!(
-                tx,
-                published_loose_end {
-                    id: integer(tx.next_id()),
-                    agent_id: agent.0,
-                    label: label,
-                    key: key,
-                    text: text,
-                    create_time: tx.now.wall.0,
-                }
-            )?;
+            insert!(tx, into published_loose_end {
+                id: integer(tx.next_id()),
+                agent_id: agent.0,
+                label: label,
+                key: key,
+                text: text,
+                create_time: tx.now.wall.0,
+            })?;
         }
     }
     Ok(())

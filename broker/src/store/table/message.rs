@@ -39,7 +39,6 @@ impl To {
 /// A message to write.
 #[derive(Clone, Debug)]
 pub struct NewMessage<'a> {
-    /// The id of the message.
     pub id: MessageId,
     /// The sender of the message.
     pub origin: &'a Origin,
@@ -55,7 +54,6 @@ pub struct NewMessage<'a> {
     pub system_kind: Option<SystemKind>,
     /// The turn it is sent in.
     pub turn: Option<TurnId>,
-    /// The coalescing key.
     pub coalescing_key: Option<&'a str>,
     /// The question it is about.
     pub question: Option<QuestionId>,
@@ -86,24 +84,21 @@ impl<'a> NewMessage<'a> {
 /// Writes a message.
 pub fn insert(tx: &Tx<'_>, new: &NewMessage<'_>) -> Result<()> {
     let (kind, name) = origin_columns(new.origin);
-    insert!(
-        tx,
-        message {
-            id: integer(new.id.get()),
-            origin_kind: kind,
-            origin_id: new.origin_key.map(|key| key.0),
-            origin_name: name,
-            to_id: new.to.code(),
-            body: new.body,
-            in_reply_to: new.in_reply_to.map(|id| integer(id.get())),
-            accept_time: tx.now.wall.0,
-            system_kind: new.system_kind.map(Coded::code),
-            turn_id: new.turn.map(|id| integer(id.get())),
-            coalescing_key: new.coalescing_key,
-            question_id: new.question.map(|id| integer(id.get())),
-            reminder_id: new.reminder.map(|id| integer(id.get())),
-        }
-    )
+    insert!(tx, into message {
+        id: integer(new.id.get()),
+        origin_kind: kind,
+        origin_id: new.origin_key.map(|key| key.0),
+        origin_name: name,
+        to_id: new.to.code(),
+        body: new.body,
+        in_reply_to: new.in_reply_to.map(|id| integer(id.get())),
+        accept_time: tx.now.wall.0,
+        system_kind: new.system_kind.map(Coded::code),
+        turn_id: new.turn.map(|id| integer(id.get())),
+        coalescing_key: new.coalescing_key,
+        question_id: new.question.map(|id| integer(id.get())),
+        reminder_id: new.reminder.map(|id| integer(id.get())),
+    })
 }
 
 columns! {

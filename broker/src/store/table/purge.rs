@@ -27,7 +27,7 @@ columns! {
 
 /// Notes that the directories of a purged agent are to be deleted; returns the id.
 pub fn insert(tx: &Tx<'_>, agent: AgentKey, name: &str) -> Result<u64> {
-    insert!(tx, purge { id: agent.0, name: name, time: tx.now.wall.0 })?;
+    insert!(tx, into purge { id: agent.0, name: name, time: tx.now.wall.0 })?;
     Ok(u64::try_from(agent.0).unwrap_or_default())
 }
 

@@ -46,11 +46,8 @@ columns! {
     /// A question with the keys of its asker and its target.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct QuestionRow, const COLUMNS {
-        /// The question.
         pub question: Question = QUESTION,
-        /// The key of the asker.
         pub asker: AgentKey = "q.asker_id",
-        /// The key of the target.
         pub target: AgentKey = "q.target_id",
     }
 }
@@ -58,11 +55,8 @@ columns! {
 /// A question to write.
 #[derive(Clone, Copy, Debug)]
 pub struct NewQuestion<'a> {
-    /// The id of the question.
     pub id: QuestionId,
-    /// The key of the asker.
     pub asker: AgentKey,
-    /// The key of the target.
     pub target: AgentKey,
     /// The text and the options.
     pub wording: &'a Wording,
@@ -89,21 +83,18 @@ pub struct Close<'a> {
 
 /// Writes an open question.
 pub fn insert(tx: &Tx<'_>, new: &NewQuestion<'_>) -> Result<()> {
-    insert!(
-        tx,
-        question {
-            id: integer(new.id.get()),
-            asker_id: new.asker.0,
-            target_id: new.target.0,
-            text: new.wording.text,
-            options: options_json(new.wording),
-            multi: new.wording.multi,
-            create_time: tx.now.wall.0,
-            deadline_time: new.deadline_time.map(|time| time.0),
-            turn_id: new.turn.map(|id| integer(id.get())),
-            message_id: integer(new.message.get()),
-        }
-    )?;
+    insert!(tx, into question {
+        id: integer(new.id.get()),
+        asker_id: new.asker.0,
+        target_id: new.target.0,
+        text: new.wording.text,
+        options: options_json(new.wording),
+        multi: new.wording.multi,
+        create_time: tx.now.wall.0,
+        deadline_time: new.deadline_time.map(|time| time.0),
+        turn_id: new.turn.map(|id| integer(id.get())),
+        message_id: integer(new.message.get()),
+    })?;
     if new.deadline_time.is_some() {
         tx.after_commit(Effect::WallDue);
     }

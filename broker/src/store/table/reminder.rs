@@ -35,7 +35,6 @@ columns! {
     /// A reminder with the key of its agent.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct ReminderRow, const COLUMNS {
-        /// The reminder.
         pub reminder: Reminder = REMINDER,
         /// The key of the agent that set it.
         pub agent: AgentKey = "r.agent_id",
@@ -45,7 +44,6 @@ columns! {
 /// A reminder to write.
 #[derive(Clone, Copy, Debug)]
 pub struct NewReminder<'a> {
-    /// The id of the reminder.
     pub id: ReminderId,
     /// The key of the agent that sets it.
     pub agent: AgentKey,
@@ -61,18 +59,15 @@ pub struct NewReminder<'a> {
 
 /// Writes a pending reminder.
 pub fn insert(tx: &Tx<'_>, new: &NewReminder<'_>) -> Result<()> {
-    insert!(
-        tx,
-        reminder {
-            id: integer(new.id.get()),
-            agent_id: new.agent.0,
-            body: new.body,
-            create_time: tx.now.wall.0,
-            due_time: new.due_time.0,
-            delay_ms: new.delay_ms.map(integer),
-            turn_id: new.turn.map(|id| integer(id.get())),
-        }
-    )?;
+    insert!(tx, into reminder {
+        id: integer(new.id.get()),
+        agent_id: new.agent.0,
+        body: new.body,
+        create_time: tx.now.wall.0,
+        due_time: new.due_time.0,
+        delay_ms: new.delay_ms.map(integer),
+        turn_id: new.turn.map(|id| integer(id.get())),
+    })?;
     tx.after_commit(Effect::WallDue);
     Ok(())
 }

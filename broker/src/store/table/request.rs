@@ -13,7 +13,6 @@ use crate::store::write::tx::Tx;
 /// The key of a repeatable request: the RPC, the id, and a digest of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestKey {
-    /// The RPC.
     pub rpc: &'static str,
     /// The client's id.
     pub id: String,

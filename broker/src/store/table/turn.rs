@@ -21,9 +21,7 @@ columns! {
     /// The columns of a turn that the engine uses.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct TurnRow, const ROW_COLUMNS {
-        /// The id of the turn.
         pub id: TurnId = "id",
-        /// The key of the agent.
         pub agent: AgentKey = "agent_id",
         /// The purpose of the turn.
         pub kind: Kind = "kind",
@@ -53,19 +51,15 @@ fn is_alone(row: &Row<'_>, at: usize) -> Result<bool> {
 /// A turn to open.
 #[derive(Clone, Debug)]
 pub struct NewTurn<'a> {
-    /// The id of the turn.
     pub id: TurnId,
-    /// The key of the agent.
     pub agent: AgentKey,
     /// The purpose of the turn.
     pub kind: Kind,
-    /// The conversation of the turn.
     pub conversation: &'a str,
     /// The number of the session.
     pub session_epoch: u64,
     /// The secret of the process that will run it.
     pub process_token: &'a str,
-    /// The id of this boot.
     pub boot_id: &'a str,
     /// The delivery that triggers it, and its attempt.
     pub delivery: Option<(MessageId, u32)>,
@@ -75,22 +69,19 @@ pub struct NewTurn<'a> {
 
 /// Opens a turn.
 pub fn insert(tx: &Tx<'_>, new: &NewTurn<'_>) -> Result<()> {
-    insert!(
-        tx,
-        turn {
-            id: integer(new.id.get()),
-            agent_id: new.agent.0,
-            kind: new.kind.code(),
-            conversation: new.conversation,
-            session_epoch: integer(new.session_epoch),
-            process_token: new.process_token,
-            boot_id: new.boot_id,
-            message_id: new.delivery.map(|(message, _)| integer(message.get())),
-            attempt: new.delivery.map_or(0, |(_, attempt)| attempt),
-            start_time: tx.now.wall.0,
-            model: new.model,
-        }
-    )
+    insert!(tx, into turn {
+        id: integer(new.id.get()),
+        agent_id: new.agent.0,
+        kind: new.kind.code(),
+        conversation: new.conversation,
+        session_epoch: integer(new.session_epoch),
+        process_token: new.process_token,
+        boot_id: new.boot_id,
+        message_id: new.delivery.map(|(message, _)| integer(message.get())),
+        attempt: new.delivery.map_or(0, |(_, attempt)| attempt),
+        start_time: tx.now.wall.0,
+        model: new.model,
+    })
 }
 
 /// Notes that a turn carries a delivery; `tool_use` is the call that received it, none for the

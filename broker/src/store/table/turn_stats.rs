@@ -42,11 +42,9 @@ columns! {
     /// messages are not read.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct EndedTurn, const COLUMNS {
-        /// The key of the agent.
         pub agent: AgentKey = "t.agent_id",
         /// The purpose of the turn.
         pub kind: Kind = "t.kind",
-        /// The outcome of the turn.
         pub outcome: Outcome = "t.outcome",
         /// When it was opened.
         pub start_time: WallTime = "t.start_time",

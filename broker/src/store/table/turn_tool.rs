@@ -15,10 +15,8 @@ use crate::store::write::tx::Tx;
 /// Writes the tool calls of a turn; each name once.
 pub fn insert(tx: &Tx<'_>, turn: TurnId, tools: &[ToolUse]) -> Result<()> {
     for tool in tools {
-        insert!(
-            tx,
-            turn_tool { turn_id: integer(turn.get()), name: tool.name, count: tool.count }
-        )?;
+        let turn_id = integer(turn.get());
+        insert!(tx, into turn_tool { turn_id: turn_id, name: tool.name, count: tool.count })?;
     }
     Ok(())
 }

@@ -27,7 +27,7 @@ async fn commands_that_wait_together_are_committed_together() {
     }
     let told = commits.all();
     assert_eq!((told.len(), told[0].last_event), (1, 100));
-    assert_eq!(told[0].effects, [Effect::Wake(AgentKey::OPERATOR)], "one hint is enough");
+    assert_eq!(told[0].effects, [Effect::Hint(AgentKey::OPERATOR)], "one hint is enough");
     drop(Arc::into_inner(store).expect("the last one"));
     let (store, _) = open(dir.path());
     let (bodies, events) = heard(&store).await.expect("read");

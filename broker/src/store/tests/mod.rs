@@ -96,7 +96,7 @@ fn say(tx: &Tx<'_>, body: &str) -> rusqlite::Result<u64> {
     let new = NewMessage::new(message_id, &Origin::System, To::One(AgentKey::OPERATOR), body);
     super::message::insert(tx, &new)?;
     log(tx, Fact::about(hive_core::event::Kind::MessageAccepted, AgentKey::OPERATOR))?;
-    tx.after_commit(Effect::Wake(AgentKey::OPERATOR));
+    tx.after_commit(Effect::Hint(AgentKey::OPERATOR));
     Ok(id)
 }
 

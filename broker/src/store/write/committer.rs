@@ -23,9 +23,9 @@ use crate::store::file::open;
 use crate::store::file::reader::Readers;
 use crate::sync::{mpsc, watch};
 
+/// The parts of the store that the committer shares.
 pub(in crate::store) struct Parts {
     pub(in crate::store) path: PathBuf,
-    pub(in crate::store) conn: Connection,
     pub(in crate::store) clock: Arc<dyn Clock>,
     pub(in crate::store) committed: Arc<dyn Committed>,
     pub(in crate::store) faults: watch::Sender<Health>,
@@ -42,12 +42,7 @@ enum State {
 
 /// Runs the batches.
 pub(super) struct Committer {
-    path: PathBuf,
-    clock: Arc<dyn Clock>,
-    committed: Arc<dyn Committed>,
-    faults: watch::Sender<Health>,
-    readers: Arc<Readers>,
-    attention: Arc<AtomicBool>,
+    parts: Parts,
     state: State,
     counters: Counters,
     waiters: Waiters,
@@ -60,36 +55,29 @@ pub(super) struct Committer {
 impl std::fmt::Debug for Committer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Committer")
-            .field("path", &self.path)
+            .field("path", &self.parts.path)
             .field("open", &self.is_open())
             .finish_non_exhaustive()
     }
 }
 
 impl Committer {
-    pub(super) fn new(parts: Parts) -> Self {
-        let Parts { path, conn, clock, committed, faults, readers, attention } = parts;
+    pub(super) fn new(parts: Parts, conn: Connection) -> Self {
         let counters = Counters::default();
         let state = match counters.load(&conn) {
             Ok(()) => State::Open(conn),
             Err(error) => {
                 let problem = text(error);
-                faults.send_replace(Health::Faulted(Arc::clone(&problem)));
+                parts.faults.send_replace(Health::Faulted(Arc::clone(&problem)));
                 State::Faulted(problem)
             }
         };
-        let (waiters, retries) = (Waiters::default(), VecDeque::new());
         Self {
-            path,
-            clock,
-            committed,
-            faults,
-            readers,
-            attention,
+            parts,
             state,
             counters,
-            waiters,
-            retries,
+            waiters: Waiters::default(),
+            retries: VecDeque::new(),
             log_is_doubtful: true,
         }
     }
@@ -112,8 +100,12 @@ impl Committer {
             // There is nothing to write, so no transaction is needed.
             return self.waiters.cancel(id);
         }
-        let mut tx =
-            Tx::new(conn, &self.counters, self.clock.now(), self.attention.load(Ordering::Relaxed));
+        let mut tx = Tx::new(
+            conn,
+            &self.counters,
+            self.parts.clock.now(),
+            self.parts.attention.load(Ordering::Relaxed),
+        );
         if let Err(error) = statement(&tx, "BEGIN IMMEDIATE") {
             let problem = text(error);
             drop(tx);
@@ -123,7 +115,8 @@ impl Committer {
         let start = tx.mark();
         let (mut jobs, mut polled) = (Vec::new(), BTreeSet::new());
         let queued = Queued { first, items, most };
-        let ran = run_all(&mut tx, &*self.clock, queued, &mut self.waiters, &mut jobs, &mut polled);
+        let ran =
+            run_all(&mut tx, &*self.parts.clock, queued, &mut self.waiters, &mut jobs, &mut polled);
         if hive_fault::planted!(ReplyBeforeCommit) {
             jobs.drain(..).for_each(Job::commit);
             crate::sync::thread::yield_now();
@@ -133,7 +126,7 @@ impl Committer {
             Ok(()) => {
                 hive_fault::point("broker.commit.after");
                 let effects = tx.into_effects();
-                self.committed.committed(&effects, self.counters.last_event());
+                self.parts.committed.committed(&effects, self.counters.last_event());
                 for job in jobs {
                     job.commit();
                     hive_fault::point("broker.replies.between");
@@ -156,7 +149,7 @@ impl Committer {
     fn fail(&mut self, problem: Arc<str>, jobs: Vec<Box<dyn Job>>, polled: BTreeSet<u64>) {
         tracing::error!(%problem, "the database failed; nothing is accepted or answered until it has recovered");
         // Readers stop first: a caller whose command was aborted must not find it in the file.
-        self.faults.send_replace(Health::Faulted(Arc::clone(&problem)));
+        self.parts.faults.send_replace(Health::Faulted(Arc::clone(&problem)));
         jobs.into_iter().for_each(|job| job.abort(&problem));
         self.waiters.abort(polled, &problem);
         // The rows that the old connections show may never have been synced.
@@ -167,7 +160,7 @@ impl Committer {
         }
         self.state = State::Faulted(problem);
         self.log_is_doubtful = true;
-        self.readers.clear();
+        self.parts.readers.clear();
     }
 
     /// Refuses an item that comes while the database cannot be used.
@@ -190,8 +183,8 @@ impl Committer {
                 tracing::warn!("the database has recovered");
                 self.state = State::Open(conn);
                 self.retries.extend(self.waiters.retries());
-                self.committed.recovered();
-                self.faults.send_replace(Health::Ok);
+                self.parts.committed.recovered();
+                self.parts.faults.send_replace(Health::Ok);
                 true
             }
             Err(error) => {
@@ -204,10 +197,10 @@ impl Committer {
     fn reopen(&mut self) -> Result<Connection, String> {
         // Once for each fault, so that a full disk is not written to again and again.
         if self.log_is_doubtful {
-            open::rewrite_log(&self.path).map_err(|error| error.to_string())?;
+            open::rewrite_log(&self.parts.path).map_err(|error| error.to_string())?;
             self.log_is_doubtful = false;
         }
-        let conn = open::reopen(&self.path).map_err(|error| error.to_string())?;
+        let conn = open::reopen(&self.parts.path).map_err(|error| error.to_string())?;
         self.counters.load(&conn).map_err(|error| error.to_string())?;
         Ok(conn)
     }
@@ -263,7 +256,7 @@ fn run_all(
         // queued.
         tx.now = clock.now();
     }
-    for agent in tx.woken() {
+    for agent in tx.hinted() {
         for id in waiters.of(agent) {
             poll(tx, waiters, id, polled)?;
         }

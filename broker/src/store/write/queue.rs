@@ -2,9 +2,11 @@
 //!
 //! Invariant: each queued item is notified exactly once, of its commit or of its abort.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::tx::Tx;
+use crate::store::error::{CommandError, StoreError, is_fatal};
 use crate::store::key::AgentKey;
 use crate::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
@@ -72,6 +74,23 @@ pub(super) enum Ran {
     Undo,
     /// The disk or memory failed: the whole batch is aborted.
     Abort(Arc<str>),
+}
+
+/// Runs a command, and decides what happens to its changes. A panic is a bug in one command; the
+/// others and the daemon continue.
+pub(super) fn catch<T, E: CommandError>(
+    command: impl FnOnce() -> Result<T, E>,
+) -> (Result<T, E>, Ran) {
+    let result = catch_unwind(AssertUnwindSafe(command))
+        .unwrap_or_else(|_| Err(StoreError::Panicked.into()));
+    let ran = match result.as_ref().map_err(CommandError::storage) {
+        Ok(_) => Ran::Keep,
+        Err(Some(StoreError::Sql(error))) if is_fatal(error) => {
+            Ran::Abort(error.to_string().into())
+        }
+        Err(_) => Ran::Undo,
+    };
+    (result, ran)
 }
 
 /// A command.

@@ -104,7 +104,7 @@ impl<'c> Tx<'c> {
 
     /// Adds an effect, applied once the transaction is on disk.
     pub fn after_commit(&self, effect: Effect) {
-        if hive_fault::planted!(LostWake) && matches!(effect, Effect::Wake(_)) {
+        if hive_fault::planted!(LostWake) && matches!(effect, Effect::Hint(_)) {
             return;
         }
         let mut effects = self.effects.borrow_mut();
@@ -114,17 +114,17 @@ impl<'c> Tx<'c> {
     }
 
     /// Returns the agents for which this transaction has hints so far.
-    pub(in crate::store) fn woken(&self) -> BTreeSet<AgentKey> {
-        let woken = |effect: &Effect| match *effect {
-            Effect::Wake(agent) | Effect::Session(agent) => Some(agent),
-            Effect::Told(_)
+    pub(in crate::store) fn hinted(&self) -> BTreeSet<AgentKey> {
+        let hinted = |effect: &Effect| match *effect {
+            Effect::Hint(agent) | Effect::Session(agent) => Some(agent),
+            Effect::Changed(_)
             | Effect::Due
             | Effect::WallDue
             | Effect::Attention
             | Effect::Presence(..)
             | Effect::NameFreed(_) => None,
         };
-        self.effects.borrow().iter().filter_map(woken).collect()
+        self.effects.borrow().iter().filter_map(hinted).collect()
     }
 
     /// Returns the changes of an agent's presence that this transaction has made so far, oldest

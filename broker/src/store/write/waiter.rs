@@ -13,14 +13,13 @@
 //! stays, or is refused if it was new in the batch. A cancelled waiter always ends.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use hive_core::time::BootTime;
 
-use super::queue::{Item, Pollable, Queue, Ran};
+use super::queue::{Item, Pollable, Queue, Ran, catch};
 use super::tx::Tx;
-use crate::store::error::{CommandError, StoreError, is_fatal};
+use crate::store::error::{CommandError, StoreError};
 use crate::store::key::AgentKey;
 use crate::sync::mpsc;
 
@@ -131,15 +130,7 @@ where
 {
     fn run(&mut self, tx: &Tx<'_>) -> Ran {
         let poll = &mut self.poll;
-        let result = catch_unwind(AssertUnwindSafe(|| poll(tx)))
-            .unwrap_or_else(|_| Err(StoreError::Panicked.into()));
-        let ran = match result.as_ref().map_err(CommandError::storage) {
-            Ok(_) => Ran::Keep,
-            Err(Some(StoreError::Sql(error))) if is_fatal(error) => {
-                Ran::Abort(error.to_string().into())
-            }
-            Err(_) => Ran::Undo,
-        };
+        let (result, ran) = catch(|| poll(tx));
         self.result = Some(result);
         ran
     }
@@ -168,8 +159,8 @@ where
     }
 
     fn abort(&mut self, problem: &Arc<str>) {
-        let error = StoreError::Unavailable { problem: Arc::clone(problem) };
-        drop(self.progress.send(Progress::Done(Err(error.into()))));
+        let error = StoreError::unavailable(problem).into();
+        drop(self.progress.send(Progress::Done(Err(error))));
     }
 }
 

@@ -10,17 +10,18 @@
 //! the queued items and does not wait for more: the sync is the batching window. Invariant: each
 //! caller that queued an item is answered exactly once.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use rusqlite::Connection;
+
 use super::committer::{Committer, Parts};
-use super::queue::{Item, Job, Queue, Ran, lock};
+use super::queue::{Item, Job, Queue, Ran, catch, lock};
 use super::stepped::SteppedStore;
 use super::tx::Tx;
 use super::waiter::{Poll, Polled, Waiter};
-use crate::store::error::{CommandError, StoreError, is_fatal};
+use crate::store::error::{CommandError, StoreError};
 use crate::store::key::AgentKey;
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Mutex, mpsc, oneshot};
@@ -41,9 +42,9 @@ pub(in crate::store) struct Writer {
 }
 
 impl Writer {
-    pub(in crate::store) fn start(parts: Parts) -> std::io::Result<Self> {
+    pub(in crate::store) fn start(parts: Parts, conn: Connection) -> std::io::Result<Self> {
         let (writer, items) = Self::new();
-        let committer = Committer::new(parts);
+        let committer = Committer::new(parts, conn);
         let thread =
             thread::Builder::new().name("writer".into()).spawn(move || run(committer, items))?;
         *lock(&writer.thread) = Some(thread);
@@ -51,9 +52,9 @@ impl Writer {
     }
 
     /// Returns a writer whose batches are stepped.
-    pub(in crate::store) fn stepped(parts: Parts) -> (Self, SteppedStore) {
+    pub(in crate::store) fn stepped(parts: Parts, conn: Connection) -> (Self, SteppedStore) {
         let (writer, items) = Self::new();
-        (writer, SteppedStore::new(Committer::new(parts), items))
+        (writer, SteppedStore::new(Committer::new(parts, conn), items))
     }
 
     fn new() -> (Self, mpsc::Receiver<Item>) {
@@ -141,16 +142,7 @@ where
 {
     fn run(&mut self, tx: &Tx<'_>) -> Ran {
         let command = self.command.take().expect("a job runs once");
-        // A panic is a bug in one command; the others and the daemon continue.
-        let answer = catch_unwind(AssertUnwindSafe(|| command(tx)))
-            .unwrap_or_else(|_| Err(StoreError::Panicked.into()));
-        let ran = match answer.as_ref().map_err(CommandError::storage) {
-            Ok(_) => Ran::Keep,
-            Err(Some(StoreError::Sql(error))) if is_fatal(error) => {
-                Ran::Abort(error.to_string().into())
-            }
-            Err(_) => Ran::Undo,
-        };
+        let (answer, ran) = catch(|| command(tx));
         self.answer = Some(answer);
         ran
     }
@@ -162,7 +154,6 @@ where
     }
 
     fn abort(self: Box<Self>, problem: &Arc<str>) {
-        let error = StoreError::Unavailable { problem: Arc::clone(problem) };
-        drop(self.reply.send(Err(error.into())));
+        drop(self.reply.send(Err(StoreError::unavailable(problem).into())));
     }
 }

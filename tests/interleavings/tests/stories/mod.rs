@@ -146,7 +146,7 @@ fn directory() -> TempDir {
 /// Puts a message in; answers the number of its event.
 pub(crate) fn say(tx: &Tx<'_>, agent: AgentKey, body: &str) -> Result<u64, Failed> {
     tx.execute("INSERT INTO mail (agent, body) VALUES (?1, ?2)", (agent.0, body))?;
-    tx.after_commit(Effect::Wake(agent));
+    tx.after_commit(Effect::Hint(agent));
     Ok(tx.next_event())
 }
 
