@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::Store;
 use super::super::backup::{Copied, CopyError};
 use super::super::check::{CheckError, Checked, check};
-use super::{Failed, directory, open, said, say};
+use super::{Failed, directory, open, send, write};
 
 /// Returns the names of the files in a directory.
 fn names(dir: &Path) -> Vec<String> {
@@ -29,7 +29,7 @@ async fn with_messages(dir: &Path, count: u32) -> Store {
     let write = store.write(move |tx| {
         crate::store::agent::ensure_operator(tx)?;
         for number in 0..count {
-            say(tx, &format!("message {number}, {}", "x".repeat(40)))?;
+            write(tx, &format!("message {number}, {}", "x".repeat(40)))?;
         }
         Ok::<_, Failed>(())
     });
@@ -55,12 +55,12 @@ async fn a_copy_is_the_database_and_has_no_name() {
     let mut copied = store.copy(CancellationToken::new()).await.expect("copied");
     assert_eq!(names(dir.path()), before, "it has no name any more");
     assert_eq!(copied.file.metadata().expect("its metadata").permissions().mode() & 0o777, 0o600);
-    assert_eq!(said(&store, "after").await.expect("written"), 4);
+    assert_eq!(send(&store, "after").await.expect("written"), 4);
 
     let there = restored(&mut copied);
     let (other, _) = open(there.path());
     assert_eq!(
-        said(&other, "there").await.expect("written"),
+        send(&other, "there").await.expect("written"),
         4,
         "numbers go on where the copy was made"
     );
@@ -117,7 +117,7 @@ async fn a_copy_that_cannot_be_written_is_an_error_and_the_mail_goes_on() {
     let refused = store.copy(CancellationToken::new()).await.expect_err("something is in the way");
     assert!(matches!(refused, CopyError::Unwritable { .. }), "{refused:?}");
     assert!(refused.to_string().contains("backup.tmp cannot be written: File exists"), "{refused}");
-    assert_eq!(said(&store, "on").await.expect("written"), 2);
+    assert_eq!(send(&store, "on").await.expect("written"), 2);
 }
 
 /// Overwrites a page in the middle of a database.

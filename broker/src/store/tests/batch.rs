@@ -1,49 +1,39 @@
-//! Group commit: commands share a sync, and each answers for itself.
+//! Group commit: commands share a sync, and each gets its own result.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::super::{AgentKey, Committed, Effect, Store, StoreError};
-use super::{Failed, Hold, directory, heard, open, queue, said, say};
-use crate::clock::ManualClock;
+use super::{Commits, Failed, Rig, clock, directory, read, send, write};
+use crate::clock::Clock as _;
 
 #[tokio::test]
 async fn commands_that_wait_together_are_committed_together() {
-    let dir = directory();
-    let (store, commits) = open(dir.path());
-    let store = Arc::new(store);
-    let hold = Hold::on(&store).await;
+    let rig = Rig::new();
+    let hold = rig.hold().await;
     let mut tasks = Vec::new();
     for number in 0..100 {
-        tasks.push(queue(&store, move |tx| Ok(say(tx, &number.to_string())?)).await);
+        tasks.push(rig.queue_send(number.to_string()).await);
     }
     hold.release().await.expect("committed");
     for (number, task) in (1..=100).zip(tasks) {
-        assert_eq!(
-            task.await.expect("no panic").expect("committed"),
-            number,
-            "first come, first served"
-        );
+        assert_eq!(task.committed().await, number, "first come, first served");
     }
-    let told = commits.all();
-    assert_eq!((told.len(), told[0].last_event), (1, 100));
-    assert_eq!(told[0].effects, [Effect::Hint(AgentKey::OPERATOR)], "one hint is enough");
-    drop(Arc::into_inner(store).expect("the last one"));
-    let (store, _) = open(dir.path());
-    let (bodies, events) = heard(&store).await.expect("read");
+    let commits = rig.commits.all();
+    assert_eq!((commits.len(), commits[0].last_event), (1, 100));
+    assert_eq!(commits[0].effects, [Effect::Hint(AgentKey::OPERATOR)], "one hint is enough");
+    let (bodies, events) = read(&rig.reopen()).await.expect("read");
     assert_eq!(bodies.len(), 100);
     assert_eq!(events, (1..=100).collect::<Vec<u64>>());
 }
 
 #[tokio::test]
 async fn many_at_once_are_all_there_and_none_twice() {
-    let dir = directory();
-    let (store, commits) = open(dir.path());
-    let store = Arc::new(store);
+    let rig = Rig::new();
     let mut tasks = Vec::new();
     for number in 0..2000 {
-        let store = Arc::clone(&store);
-        tasks.push(tokio::spawn(async move { said(&store, &number.to_string()).await }));
+        let store = Arc::clone(&rig.store);
+        tasks.push(tokio::spawn(async move { send(&store, &number.to_string()).await }));
     }
     let mut ids = Vec::new();
     for task in tasks {
@@ -51,21 +41,15 @@ async fn many_at_once_are_all_there_and_none_twice() {
     }
     ids.sort_unstable();
     assert_eq!(ids, (1..=2000).collect::<Vec<u64>>());
-    assert!(commits.all().len() < 2000);
-    drop(Arc::into_inner(store).expect("the last one"));
-    let (store, _) = open(dir.path());
-    let mut bodies: Vec<u32> = heard(&store)
-        .await
-        .expect("read")
-        .0
-        .iter()
-        .map(|(_, body)| body.parse().expect("a number"))
-        .collect();
+    assert!(rig.commits.all().len() < 2000);
+    let (messages, _) = read(&rig.reopen()).await.expect("read");
+    let mut bodies: Vec<u32> =
+        messages.iter().map(|(_, body)| body.parse().expect("a number")).collect();
     bodies.sort_unstable();
     assert_eq!(bodies, (0..2000).collect::<Vec<u32>>());
 }
 
-/// Looks from outside, at the moment of the commit, whether the row is there.
+/// Checks with a connection of its own, at the time of the commit, whether the row is there.
 struct Witness {
     path: std::path::PathBuf,
     saw: AtomicBool,
@@ -86,121 +70,102 @@ async fn effects_and_answers_come_after_the_commit() {
     let witness =
         Arc::new(Witness { path: dir.path().join("hive.db"), saw: AtomicBool::new(false) });
     let committed: Arc<dyn Committed> = Arc::<Witness>::clone(&witness);
-    let store =
-        Store::open(dir.path(), Arc::new(ManualClock::new("boot-0")), committed).expect("it opens");
-    said(&store, "hello").await.expect("committed");
+    let store = Store::open(dir.path(), clock(), committed).expect("it opens");
+    send(&store, "hello").await.expect("committed");
     assert!(witness.saw.load(Ordering::SeqCst));
 }
 
 #[tokio::test]
-async fn a_failed_command_rolls_back_only_itself() {
-    let dir = directory();
-    let (store, commits) = open(dir.path());
-    let store = Arc::new(store);
-    let hold = Hold::on(&store).await;
-    let first = queue(&store, |tx| Ok(say(tx, "first")?)).await;
-    let refused = queue(&store, move |tx| {
-        say(tx, "refused")?;
-        say(tx, "refused too")?;
+async fn a_command_that_fails_is_rolled_back_alone() {
+    let rig = Rig::new();
+    let hold = rig.hold().await;
+    let first = rig.queue_send("first").await;
+    let refused = rig.queue(move |tx| {
+        write(tx, "refused")?;
+        write(tx, "refused too")?;
         tx.after_commit(Effect::Due);
         Err::<(), _>(Failed::Refused)
-    })
-    .await;
-    let wrong = queue(&store, |tx| {
-        say(tx, "wrong")?;
+    });
+    let refused = refused.await;
+    let wrong = rig.queue(|tx| {
+        write(tx, "wrong")?;
         tx.execute("INSERT INTO meta (key, value) VALUES (NULL, NULL)", [])?;
         Ok(())
-    })
-    .await;
-    let last = queue(&store, |tx| Ok(say(tx, "last")?)).await;
+    });
+    let wrong = wrong.await;
+    let last = rig.queue_send("last").await;
     hold.release().await.expect("committed");
-    assert_eq!(first.await.expect("no panic").expect("committed"), 1);
-    assert!(matches!(refused.await.expect("no panic"), Err(Failed::Refused)));
-    assert!(matches!(wrong.await.expect("no panic"), Err(Failed::Store(StoreError::Sql(_)))));
-    assert_eq!(
-        last.await.expect("no panic").expect("committed"),
-        2,
-        "the numbers of those that failed are free again"
-    );
-    let bodies = vec![(1, "first".to_owned()), (2, "last".to_owned())];
-    assert_eq!(heard(&store).await.expect("read"), (bodies, vec![1, 2]));
-    let told = commits.all();
-    assert_eq!((told.len(), told[0].last_event), (1, 2));
-    assert!(!told[0].effects.contains(&Effect::Due));
+    assert_eq!(first.committed().await, 1);
+    assert!(matches!(refused.result().await, Err(Failed::Refused)));
+    assert!(matches!(wrong.result().await, Err(Failed::Store(StoreError::Sql(_)))));
+    assert_eq!(last.committed().await, 2, "the numbers of those that failed are free again");
+    rig.holds(&["first", "last"]).await;
+    let commits = rig.commits.all();
+    assert_eq!((commits.len(), commits[0].last_event), (1, 2));
+    assert!(!commits[0].effects.contains(&Effect::Due));
 }
 
 #[tokio::test]
-async fn a_command_that_panics_rolls_back_only_itself_and_the_writer_lives() {
-    let dir = directory();
-    let (store, commits) = open(dir.path());
-    let store = Arc::new(store);
-    let hold = Hold::on(&store).await;
-    let first = queue(&store, |tx| Ok(say(tx, "first")?)).await;
-    let panics = queue::<(), _>(&store, |tx| {
-        say(tx, "half done")?;
+async fn a_command_that_panics_is_rolled_back_alone_and_the_writer_lives() {
+    let rig = Rig::new();
+    let hold = rig.hold().await;
+    let first = rig.queue_send("first").await;
+    let panics = rig.queue::<(), _>(|tx| {
+        write(tx, "half done")?;
         panic!("a bug");
-    })
-    .await;
-    let last = queue(&store, |tx| Ok(say(tx, "last")?)).await;
+    });
+    let panics = panics.await;
+    let last = rig.queue_send("last").await;
     hold.release().await.expect("committed");
-    assert_eq!(first.await.expect("no panic").expect("committed"), 1);
-    assert!(matches!(
-        panics.await.expect("the caller does not panic"),
-        Err(Failed::Store(StoreError::Panicked))
-    ));
-    assert_eq!(last.await.expect("no panic").expect("committed"), 2);
-    assert_eq!(commits.all().len(), 1);
-    assert_eq!(said(&store, "on and on").await.expect("the writer lives"), 3);
-    assert_eq!(heard(&store).await.expect("read").0.len(), 3);
+    assert_eq!(first.committed().await, 1);
+    assert!(matches!(panics.result().await, Err(Failed::Store(StoreError::Panicked))));
+    assert_eq!(last.committed().await, 2);
+    assert_eq!(rig.commits.all().len(), 1);
+    assert_eq!(rig.send("after").await, 3, "the writer lives");
+    rig.holds(&["first", "last", "after"]).await;
 }
 
 #[tokio::test]
-async fn a_query_that_panics_does_not_disturb_others() {
-    let dir = directory();
-    let (store, _) = open(dir.path());
+async fn a_query_that_panics_harms_no_other_call() {
+    let rig = Rig::new();
     for _ in 0..5 {
-        let answer = store.read(|_, _| -> Result<(), Failed> {
+        let answer = rig.read(|_, _| -> Result<(), Failed> {
             panic!("a bug");
         });
         assert!(matches!(answer.await, Err(Failed::Store(StoreError::Panicked))));
     }
-    said(&store, "hello").await.expect("committed");
-    assert_eq!(heard(&store).await.expect("read").0.len(), 1);
+    rig.send("hello").await;
+    rig.holds(&["hello"]).await;
 }
 
 #[tokio::test]
-async fn a_command_of_a_dropped_caller_is_still_committed() {
-    let dir = directory();
-    let (store, _) = open(dir.path());
-    let store = Arc::new(store);
-    let hold = Hold::on(&store).await;
-    let task = queue(&store, |tx| Ok(say(tx, "nobody waits")?)).await;
-    task.abort();
-    assert!(task.await.is_err());
+async fn a_command_whose_caller_is_gone_is_done() {
+    let rig = Rig::new();
+    let hold = rig.hold().await;
+    let task = rig.queue_send("its caller is gone").await;
+    task.0.abort();
+    assert!(task.0.await.is_err());
     hold.release().await.expect("committed");
-    said(&store, "next").await.expect("committed");
-    assert_eq!(heard(&store).await.expect("read").0.len(), 2);
+    rig.send("next").await;
+    rig.holds(&["its caller is gone", "next"]).await;
 }
 
 #[tokio::test]
 async fn a_reader_sees_the_callers_own_last_commit() {
-    let dir = directory();
-    let (store, _) = open(dir.path());
+    let rig = Rig::new();
     for number in 1..=100 {
-        said(&store, "hello").await.expect("committed");
-        assert_eq!(heard(&store).await.expect("read").0.len(), number);
+        rig.send("hello").await;
+        rig.holds(&vec!["hello"; number]).await;
     }
 }
 
 #[tokio::test]
-async fn a_query_reads_one_moment() {
-    let dir = directory();
-    let (store, _) = open(dir.path());
-    let store = Arc::new(store);
-    said(&store, "before").await.expect("committed");
+async fn a_query_reads_one_snapshot() {
+    let rig = Rig::new();
+    rig.send("before").await;
     let (begun, begins) = tokio::sync::oneshot::channel();
     let (go_on, goes_on) = std::sync::mpsc::channel::<()>();
-    let reader = Arc::clone(&store);
+    let reader = Arc::clone(&rig.store);
     let query = tokio::spawn(async move {
         let read = reader.read(move |conn, _| {
             let count =
@@ -213,51 +178,38 @@ async fn a_query_reads_one_moment() {
         read.await
     });
     begins.await.expect("it reads");
-    said(&store, "meanwhile").await.expect("a reader holds up no writer");
+    send(&rig, "during the query").await.expect("a reader holds up no writer");
     go_on.send(()).expect("it waits");
     assert_eq!(query.await.expect("no panic").expect("read"), (1, 1));
 }
 
 #[tokio::test]
-async fn closing_finishes_queued_commands_and_refuses_later_ones() {
-    let dir = directory();
-    let (store, _) = open(dir.path());
-    let store = Arc::new(store);
-    let hold = Hold::on(&store).await;
-    let queued = queue(&store, |tx| Ok(say(tx, "in time")?)).await;
-    let closing = Arc::clone(&store);
+async fn closing_finishes_what_is_queued_and_refuses_later_commands() {
+    let rig = Rig::new();
+    let hold = rig.hold().await;
+    let queued = rig.queue_send("in time").await;
+    let closing = Arc::clone(&rig.store);
     let closed = tokio::task::spawn_blocking(move || closing.close());
     hold.release().await.expect("committed");
     closed.await.expect("no panic");
-    assert_eq!(queued.await.expect("no panic").expect("committed"), 1);
-    assert!(matches!(said(&store, "late").await, Err(Failed::Store(StoreError::Closed))));
-    drop(Arc::into_inner(store).expect("the last one"));
-    let (store, _) = open(dir.path());
-    assert_eq!(heard(&store).await.expect("read").0.len(), 1);
+    assert_eq!(queued.committed().await, 1);
+    assert!(matches!(send(&rig, "late").await, Err(Failed::Store(StoreError::Closed))));
+    rig.reopen().holds(&["in time"]).await;
 }
 
 #[tokio::test]
-async fn a_command_knows_no_time_before_it_was_called() {
-    let dir = directory();
-    let (clock, committed) =
-        (Arc::new(ManualClock::new("boot-0")), Arc::new(super::Commits::default()));
-    let store = Store::open(
-        dir.path(),
-        Arc::<ManualClock>::clone(&clock),
-        Arc::<super::Commits>::clone(&committed),
-    );
-    let store = Arc::new(store.expect("it opens"));
-    let hold = Hold::on(&store).await;
+async fn the_time_of_a_command_is_not_before_its_call() {
+    let (dir, clock, commits) = (directory(), clock(), Arc::new(Commits::default()));
+    let committed: Arc<dyn Committed> = Arc::<Commits>::clone(&commits);
+    let store = Store::open(dir.path(), Arc::<_>::clone(&clock) as _, committed);
+    let rig = Rig { dir, store: Arc::new(store.expect("it opens")), commits };
+    let hold = rig.hold().await;
     // The batch has begun, and the command that will be in it has not been called.
     clock.advance(std::time::Duration::from_secs(10));
-    let called = crate::clock::Clock::now(&*clock);
-    let told = queue(&store, move |tx| Ok(tx.now)).await;
+    let called = clock.now();
+    let command = rig.queue(move |tx| Ok(tx.now)).await;
     hold.release().await.expect("committed");
-    let now = told.await.expect("no panic").expect("committed");
-    assert_eq!(committed.all().len(), 1, "they share a batch");
-    assert_eq!(
-        (now.wall, now.boot),
-        (called.wall, called.boot),
-        "a span of it would begin before it was asked for"
-    );
+    let now = command.committed().await;
+    assert_eq!(rig.commits.all().len(), 1, "they share a batch");
+    assert_eq!((now.wall, now.boot), (called.wall, called.boot));
 }

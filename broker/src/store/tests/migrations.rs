@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use super::super::turn_stats::Window;
 use super::super::{SCHEMA_VERSION, event, message, question, turn, turn_stats, turn_tool};
-use super::{Failed, directory, open, said};
+use super::{Failed, directory, open, send};
 
 /// What hived of schema version 1 left behind: an agent, a message on its way, its event, and
 /// counters that pruning kept.
@@ -69,7 +69,7 @@ async fn a_database_of_version_1_is_brought_forward_with_all_it_held() {
         (policy.tool_groups, policy.questions_open_max),
         (vec!["messaging".to_owned()], None)
     );
-    said(&store, "it goes on").await.expect("written");
+    send(&store, "it goes on").await.expect("written");
     let newest = store.read(|conn, _| {
         Ok::<_, Failed>(
             conn.query_row("SELECT max(id) FROM message", [], |row| row.get::<_, i64>(0))?,
@@ -124,7 +124,7 @@ async fn a_database_of_version_2_is_brought_forward_and_its_turns_can_be_summed_
     });
     let (now, ada) = written.await.expect("written");
     assert_eq!((ada.context_time, ada.available_models), (Some(now), vec!["small".to_owned()]));
-    said(&store, "it goes on").await.expect("written");
+    send(&store, "it goes on").await.expect("written");
 }
 
 #[tokio::test]

@@ -1,21 +1,18 @@
-//! Opening: one broker at a time, private files, and a clear word for everything that is no
-//! database of ours.
+//! Opening: one broker at a time, private files, and a clear error for any other file.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::super::{MigrateError, OpenError, SCHEMA_VERSION, Store};
-use super::{Commits, Failed, directory, heard, open, said};
-use crate::clock::ManualClock;
+use super::{Commits, Failed, Rig, clock, directory, open, send};
 
 fn refused(dir: &Path) -> OpenError {
-    Store::open(dir, Arc::new(ManualClock::new("boot-0")), Arc::new(Commits::default()))
-        .expect_err("it is refused")
+    Store::open(dir, clock(), Arc::new(Commits::default())).expect_err("it is refused")
 }
 
-/// The error with its causes, as the daemon prints it.
-fn told(error: OpenError) -> String {
+/// Returns the error with its causes, as the daemon prints it.
+fn printed(error: OpenError) -> String {
     format!("{:#}", anyhow::Error::from(error))
 }
 
@@ -24,7 +21,7 @@ async fn the_directory_and_its_files_are_made_and_private() {
     let root = directory();
     let dir = root.path().join("state/hive");
     let (store, _) = open(&dir);
-    said(&store, "hello").await.expect("written");
+    send(&store, "hello").await.expect("written");
     let mode =
         |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
     assert_eq!(mode(&dir), 0o700);
@@ -36,19 +33,34 @@ async fn the_directory_and_its_files_are_made_and_private() {
 
 #[tokio::test]
 async fn a_second_broker_is_refused_while_the_first_runs() {
-    let dir = directory();
-    let (store, _) = open(dir.path());
-    said(&store, "hello").await.expect("written");
-    let error = refused(dir.path());
-    assert!(matches!(&error, OpenError::InUse { path } if path == dir.path()));
-    assert!(told(error).contains("another hived is running"));
-    said(&store, "undisturbed").await.expect("written");
-    drop(store);
-    let (store, _) = open(dir.path());
-    assert_eq!(heard(&store).await.expect("read").0.len(), 2);
+    let rig = Rig::new();
+    rig.send("hello").await;
+    let error = refused(rig.dir.path());
+    assert!(matches!(&error, OpenError::InUse { path } if path == rig.dir.path()));
+    assert!(printed(error).contains("another hived is running"));
+    rig.send("undisturbed").await;
+    rig.reopen().holds(&["hello", "undisturbed"]).await;
 }
 
-/// Everything in a directory but the lock.
+/// Opens the database file without a store.
+fn raw(dir: &Path) -> rusqlite::Connection {
+    rusqlite::Connection::open(dir.join("hive.db")).expect("opened")
+}
+
+/// Copies the files of a store that is open.
+fn copied(rig: &Rig) -> tempfile::TempDir {
+    let copy = directory();
+    for file in ["hive.db", "hive.db-wal"] {
+        std::fs::copy(rig.dir.path().join(file), copy.path().join(file)).expect("copied");
+    }
+    copy
+}
+
+fn log_len(dir: &Path) -> u64 {
+    std::fs::metadata(dir.join("hive.db-wal")).expect("a log").len()
+}
+
+/// Reads everything in a directory but the lock.
 fn contents(dir: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
     let files =
         std::fs::read_dir(dir).expect("a directory").map(|entry| entry.expect("an entry").path());
@@ -66,9 +78,9 @@ fn contents(dir: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
 async fn a_database_from_the_future_is_refused_and_not_touched() {
     let dir = directory();
     let (store, _) = open(dir.path());
-    said(&store, "hello").await.expect("written");
+    send(&store, "hello").await.expect("written");
     drop(store);
-    let conn = rusqlite::Connection::open(dir.path().join("hive.db")).expect("opened");
+    let conn = raw(dir.path());
     conn.pragma_update(None, "user_version", SCHEMA_VERSION + 1).expect("written");
     drop(conn);
     let before = contents(dir.path());
@@ -76,14 +88,14 @@ async fn a_database_from_the_future_is_refused_and_not_touched() {
     assert!(
         matches!(error, OpenError::Migrate(MigrateError::FromTheFuture { found }) if found == SCHEMA_VERSION + 1)
     );
-    assert!(told(error).contains("a newer hived wrote it"));
+    assert!(printed(error).contains("a newer hived wrote it"));
     assert!(contents(dir.path()) == before, "a byte has changed");
 }
 
 #[tokio::test]
 async fn not_even_the_journal_of_a_database_from_the_future_is_changed() {
     let dir = directory();
-    let conn = rusqlite::Connection::open(dir.path().join("hive.db")).expect("opened");
+    let conn = raw(dir.path());
     conn.execute_batch("CREATE TABLE what_may_come (x); PRAGMA user_version = 1000000")
         .expect("written");
     drop(conn);
@@ -106,19 +118,19 @@ async fn a_file_that_is_no_database_is_refused_and_not_touched() {
     let before = contents(dir.path());
     let error = refused(dir.path());
     assert!(matches!(error, OpenError::Sqlite { .. }));
-    assert!(told(error).contains("is not a database of Hive"));
+    assert!(printed(error).contains("is not a database of Hive"));
     assert!(contents(dir.path()) == before, "a byte has changed");
 }
 
 #[tokio::test]
 async fn a_database_of_another_program_is_not_changed() {
     let dir = directory();
-    let conn = rusqlite::Connection::open(dir.path().join("hive.db")).expect("opened");
+    let conn = raw(dir.path());
     conn.execute_batch("CREATE TABLE message (x); INSERT INTO message VALUES (1)")
         .expect("written");
     drop(conn);
     assert!(matches!(refused(dir.path()), OpenError::Sqlite { .. }));
-    let conn = rusqlite::Connection::open(dir.path().join("hive.db")).expect("opened");
+    let conn = raw(dir.path());
     let rows: i64 =
         conn.query_row("SELECT count(*) FROM message", [], |row| row.get(0)).expect("still theirs");
     let version: i64 =
@@ -134,7 +146,7 @@ async fn a_directory_that_cannot_be_used_is_named() {
     for dir in [file.clone(), file.join("below")] {
         let error = refused(&dir);
         assert!(matches!(&error, OpenError::Directory { path, .. } if *path == dir), "{error:?}");
-        assert!(told(error).contains("hived needs a directory that it may write"));
+        assert!(printed(error).contains("hived needs a directory that it may write"));
     }
     let dir = root.path().join("odd");
     std::fs::create_dir_all(dir.join("hive.db")).expect("made");
@@ -145,68 +157,47 @@ async fn a_directory_that_cannot_be_used_is_named() {
 async fn an_empty_file_is_a_new_database() {
     let dir = directory();
     std::fs::write(dir.path().join("hive.db"), "").expect("written");
-    let (store, _) = open(dir.path());
-    assert_eq!(said(&store, "hello").await.expect("written"), 1);
+    assert_eq!(Rig::open(dir).send("hello").await, 1);
 }
 
 #[tokio::test]
 async fn a_commit_is_synced_and_readers_cannot_write() {
-    let dir = directory();
-    let (store, _) = open(dir.path());
-    let settings = store.write(|tx| {
+    let rig = Rig::new();
+    let settings = rig.write(|tx| {
         let journal: String = tx.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         let synchronous: i64 = tx.pragma_query_value(None, "synchronous", |row| row.get(0))?;
         Ok::<_, Failed>((journal, synchronous))
     });
     assert_eq!(settings.await.expect("read"), ("wal".to_owned(), 2));
-    let written =
-        store.read(|conn, _| Ok::<_, Failed>(conn.execute("DELETE FROM meta", [])?)).await;
+    let written = rig.read(|conn, _| Ok::<_, Failed>(conn.execute("DELETE FROM meta", [])?)).await;
     assert!(written.is_err());
 }
 
 #[tokio::test]
-async fn the_log_of_a_killed_broker_is_synced_before_it_is_read() {
-    let dir = directory();
-    let (store, _) = open(dir.path());
-    said(&store, "hello").await.expect("written");
-    let copy = directory();
-    for file in ["hive.db", "hive.db-wal"] {
-        std::fs::copy(dir.path().join(file), copy.path().join(file)).expect("copied");
-    }
-    assert!(std::fs::metadata(copy.path().join("hive.db-wal")).expect("a log").len() > 0);
-    let (store, _) = open(copy.path());
-    assert_eq!(
-        std::fs::metadata(copy.path().join("hive.db-wal")).expect("a log").len(),
-        0,
-        "it was folded in and synced"
-    );
-    assert_eq!(heard(&store).await.expect("read").0, [(1, "hello".to_owned())]);
+async fn what_a_killed_broker_left_in_the_log_is_synced_before_it_is_read() {
+    let rig = Rig::new();
+    rig.send("hello").await;
+    let copy = copied(&rig);
+    assert!(log_len(copy.path()) > 0);
+    let copy = Rig::open(copy);
+    assert_eq!(log_len(copy.dir.path()), 0, "it was folded in and synced");
+    copy.holds(&["hello"]).await;
 }
 
 #[tokio::test]
-async fn a_log_cut_off_in_mid_commit_loses_only_mail_without_a_receipt() {
-    let dir = directory();
-    let (store, _) = open(dir.path());
-    said(&store, "with a receipt").await.expect("written");
-    let log = dir.path().join("hive.db-wal");
-    let before = std::fs::metadata(&log).expect("a log").len();
-    said(&store, "cut off").await.expect("written");
-    let after = std::fs::metadata(&log).expect("a log").len();
+async fn a_log_that_was_cut_off_in_mid_commit_loses_only_what_had_no_receipt() {
+    let rig = Rig::new();
+    rig.send("with a receipt").await;
+    let before = log_len(rig.dir.path());
+    rig.send("cut off").await;
+    let after = log_len(rig.dir.path());
     for length in [before, before + 1, (before + after) / 2, after - 1] {
-        let copy = directory();
-        for file in ["hive.db", "hive.db-wal"] {
-            std::fs::copy(dir.path().join(file), copy.path().join(file)).expect("copied");
-        }
-        let cut = std::fs::OpenOptions::new()
-            .write(true)
-            .open(copy.path().join("hive.db-wal"))
-            .expect("opened");
+        let copy = copied(&rig);
+        let log = copy.path().join("hive.db-wal");
+        let cut = std::fs::OpenOptions::new().write(true).open(log).expect("opened");
         cut.set_len(length).expect("cut");
-        let (store, _) = open(copy.path());
-        assert_eq!(
-            heard(&store).await.expect("read"),
-            (vec![(1, "with a receipt".to_owned())], vec![1])
-        );
-        assert_eq!(said(&store, "again").await.expect("written"), 2);
+        let copy = Rig::open(copy);
+        copy.holds(&["with a receipt"]).await;
+        assert_eq!(copy.send("again").await, 2);
     }
 }
