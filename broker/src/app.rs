@@ -107,7 +107,7 @@ pub async fn start(
     let parts = parts(settings, clock)?;
     let notifier = settings.notify.as_ref().map(Notifier::new).transpose()?;
     if notifier.is_some() {
-        parts.store.use_attention();
+        parts.store.use_outbox();
     }
     let engine =
         Arc::new(Engine::start(parts).await.context("the database could not be prepared")?);

@@ -92,7 +92,7 @@ impl Committed for Hints {
                 }
                 Effect::Due => self.due.notify_one(),
                 Effect::WallDue => self.wall_due.notify_one(),
-                Effect::Attention => self.outbox.notify_one(),
+                Effect::Outbox => self.outbox.notify_one(),
                 // No waiter depends on these.
                 Effect::Presence(..) | Effect::NameFreed(_) => {}
             }

@@ -46,7 +46,7 @@ impl Committed for Memory {
                 | Effect::Changed(_)
                 | Effect::Due
                 | Effect::WallDue
-                | Effect::Attention => {}
+                | Effect::Outbox => {}
             }
         }
         // Last: a waiter that gets a hint finds memory changed.

@@ -25,7 +25,7 @@ pub enum Effect {
     /// A deadline or a reminder became due earlier than it was, by the wall clock.
     WallDue,
     /// The operator outbox has a new item.
-    Attention,
+    Outbox,
     /// The presence of the agent's harness changed.
     Presence(AgentKey, PresenceChange),
     /// The name of a purged agent may get another key.

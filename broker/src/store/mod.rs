@@ -128,7 +128,7 @@ impl Store {
 
     /// Fills the operator outbox from the next commit on; without a notifier, no task would drain
     /// it.
-    pub fn use_attention(&self) {
+    pub fn use_outbox(&self) {
         self.attention.store(true, Ordering::Relaxed);
     }
 

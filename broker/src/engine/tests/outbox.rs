@@ -13,7 +13,7 @@ const LONG: u64 = 3600;
 /// Returns a hive with a notifier for its operator.
 async fn with_notifier(agents: &[&str]) -> Hive {
     let hive = Hive::new(agents).await;
-    hive.engine().store().use_attention();
+    hive.engine().store().use_outbox();
     hive
 }
 

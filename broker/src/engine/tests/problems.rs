@@ -137,7 +137,7 @@ async fn missing_login(hive: &Hive, harness: &Harness) {
 #[tokio::test]
 async fn a_harness_without_a_login_parks_its_agent_and_the_operator_is_notified_once() {
     let (hive, kid) = family().await;
-    hive.engine().store().use_attention();
+    hive.engine().store().use_outbox();
     hive.send("operator", "kid", "hello").await;
     for _ in 0..3 {
         missing_login(&hive, &kid).await;

@@ -55,7 +55,7 @@ columns! {
 pub fn insert(tx: &Tx<'_>, kind: Kind, agent: AgentKey, subject: u64, text: &str) -> Result<()> {
     let sql = "INSERT INTO attention (kind, agent_id, subject, text, create_time) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
     run(tx, sql, (kind.code(), agent.0, integer(subject), text, tx.now.wall.0))?;
-    tx.after_commit(Effect::Attention);
+    tx.after_commit(Effect::Outbox);
     Ok(())
 }
 

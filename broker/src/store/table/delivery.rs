@@ -250,7 +250,7 @@ pub fn save(tx: &Tx<'_>, row: &mut DeliveryRow, before: State) -> Result<()> {
 /// Returns conditions for deliveries in a state that show which partial index applies. A bound
 /// parameter would hide it, and the whole history would be read. Leased rows are in two such
 /// indexes.
-fn in_state(state: State) -> &'static [&'static str] {
+pub(in crate::store) fn in_state(state: State) -> &'static [&'static str] {
     match state {
         State::Ready => &["state = 1"],
         State::Leased => &[
@@ -268,7 +268,7 @@ fn in_state(state: State) -> &'static [&'static str] {
 /// Returns the statement that counts deliveries in a state, of the agents that `whose` selects.
 /// Only the index of ready ones begins with the agent; for the others the `+` keeps SQLite from
 /// reading the whole inbox by the primary key.
-fn count_sql(whose: &str, state: State) -> String {
+pub(in crate::store) fn count_sql(whose: &str, state: State) -> String {
     let agent = if state == State::Ready { "agent_id" } else { "+agent_id" };
     let count = |condition: &&str| {
         format!("(SELECT count(*) FROM delivery WHERE {agent} {whose} AND {condition})")
@@ -369,6 +369,3 @@ fn shown(row: DeliveryRow, message: Message, agent: String, now: Now) -> Deliver
         settled_by: row.settled_by,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -27,7 +27,7 @@ fn pattern(text: &str) -> String {
     pattern
 }
 
-fn first_children() -> String {
+pub(in crate::store) fn first_children() -> String {
     format!("SELECT name, role FROM agent WHERE {ACTIVE} AND {PARENT} = ?1 ORDER BY name LIMIT ?2")
 }
 
@@ -77,17 +77,6 @@ pub fn parent_role(conn: &Connection, agent: &AgentRow) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn children_are_read_in_order_from_their_index() {
-        let mut conn = Connection::open_in_memory().expect("an in-memory database");
-        crate::store::file::migrate::migrate(&mut conn).expect("the schema");
-        let mut explain =
-            conn.prepare(&format!("EXPLAIN QUERY PLAN {}", first_children())).expect("a plan");
-        let steps = explain.query_map((1, 1), |row| row.get::<_, String>(3)).expect("a plan");
-        let plan: Vec<String> = steps.collect::<Result<_>>().expect("a plan");
-        assert!(plan.len() == 1 && plan[0].contains("agent_by_parent"), "{plan:?}");
-    }
 
     #[test]
     fn a_text_is_no_pattern() {

@@ -8,10 +8,9 @@ use std::path::Path;
 use rusqlite::Connection;
 use tokio_util::sync::CancellationToken;
 
-use super::super::Store;
 use super::super::backup::{Copied, CopyError};
 use super::super::check::{CheckError, Checked, check};
-use super::{Failed, directory, open, send, write};
+use super::{Failed, Rig, directory, open, write};
 
 /// Returns the names of the files in a directory.
 fn names(dir: &Path) -> Vec<String> {
@@ -23,18 +22,18 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// A store with so many messages in it.
-async fn with_messages(dir: &Path, count: u32) -> Store {
-    let (store, _) = open(dir);
-    let write = store.write(move |tx| {
+/// Returns a store with this many messages.
+async fn with_messages(count: u32) -> Rig {
+    let rig = Rig::new();
+    let filled = rig.write(move |tx| {
         crate::store::agent::ensure_operator(tx)?;
         for number in 0..count {
             write(tx, &format!("message {number}, {}", "x".repeat(40)))?;
         }
         Ok::<_, Failed>(())
     });
-    write.await.expect("written");
-    store
+    filled.await.expect("written");
+    rig
 }
 
 /// Puts a copy where a broker would look for its database.
@@ -49,21 +48,15 @@ fn restored(copied: &mut Copied) -> tempfile::TempDir {
 
 #[tokio::test]
 async fn a_copy_is_the_database_and_has_no_name() {
-    let dir = directory();
-    let store = with_messages(dir.path(), 3).await;
-    let before = names(dir.path());
-    let mut copied = store.copy(CancellationToken::new()).await.expect("copied");
-    assert_eq!(names(dir.path()), before, "it has no name any more");
+    let rig = with_messages(3).await;
+    let before = names(rig.dir.path());
+    let mut copied = rig.copy(CancellationToken::new()).await.expect("copied");
+    assert_eq!(names(rig.dir.path()), before, "it has no name any more");
     assert_eq!(copied.file.metadata().expect("its metadata").permissions().mode() & 0o777, 0o600);
-    assert_eq!(send(&store, "after").await.expect("written"), 4);
+    assert_eq!(rig.send("after").await, 4);
 
-    let there = restored(&mut copied);
-    let (other, _) = open(there.path());
-    assert_eq!(
-        send(&other, "there").await.expect("written"),
-        4,
-        "numbers go on where the copy was made"
-    );
+    let other = Rig::open(restored(&mut copied));
+    assert_eq!(other.send("there").await, 4, "numbers go on where the copy was made");
     let checked = other.check(CancellationToken::new()).await.expect("checked");
     assert_eq!(checked.problems, [] as [&str; 0]);
     assert!(checked.pages > 20, "{}", checked.pages);
@@ -71,53 +64,49 @@ async fn a_copy_is_the_database_and_has_no_name() {
 
 #[tokio::test]
 async fn there_is_one_copy_at_a_time() {
-    let dir = directory();
-    let store = with_messages(dir.path(), 1).await;
-    let copied = store.copy(CancellationToken::new()).await.expect("copied");
-    let refused = store.copy(CancellationToken::new()).await.expect_err("one is being read");
+    let rig = with_messages(1).await;
+    let copied = rig.copy(CancellationToken::new()).await.expect("copied");
+    let refused = rig.copy(CancellationToken::new()).await.expect_err("one is being read");
     assert!(matches!(refused, CopyError::UnderWay), "{refused:?}");
     drop(copied);
-    store.copy(CancellationToken::new()).await.expect("copied");
+    rig.copy(CancellationToken::new()).await.expect("copied");
 }
 
 #[tokio::test]
 async fn nothing_is_left_of_a_copy_that_was_given_up() {
-    let dir = directory();
-    let store = with_messages(dir.path(), 20_000).await;
-    let before = names(dir.path());
+    let rig = with_messages(20_000).await;
+    let before = names(rig.dir.path());
     let stop = CancellationToken::new();
     stop.cancel();
-    assert!(matches!(store.copy(stop.clone()).await, Err(CopyError::Stopped)));
-    assert_eq!(names(dir.path()), before);
-    assert!(matches!(store.check(stop).await, Err(CheckError::Stopped)));
-    store.copy(CancellationToken::new()).await.expect("the next one is made");
+    assert!(matches!(rig.copy(stop.clone()).await, Err(CopyError::Stopped)));
+    assert_eq!(names(rig.dir.path()), before);
+    assert!(matches!(rig.check(stop).await, Err(CheckError::Stopped)));
+    rig.copy(CancellationToken::new()).await.expect("the next one is made");
 }
 
 #[tokio::test]
 async fn leftovers_of_a_killed_broker_are_removed_at_the_next_start() {
-    let dir = directory();
-    drop(with_messages(dir.path(), 1).await);
+    let rig = with_messages(1).await;
     for leftover in ["backup.tmp", "backup.tmp-journal"] {
-        std::fs::write(dir.path().join(leftover), "half of it").expect("a file");
+        std::fs::write(rig.dir.path().join(leftover), "half of it").expect("a file");
     }
-    let (store, _) = open(dir.path());
+    let rig = rig.reopen();
     assert!(
-        !names(dir.path()).iter().any(|name| name.starts_with("backup")),
+        !names(rig.dir.path()).iter().any(|name| name.starts_with("backup")),
         "{:?}",
-        names(dir.path())
+        names(rig.dir.path())
     );
-    store.copy(CancellationToken::new()).await.expect("copied");
+    rig.copy(CancellationToken::new()).await.expect("copied");
 }
 
 #[tokio::test]
 async fn a_copy_that_cannot_be_written_is_an_error_and_the_mail_goes_on() {
-    let dir = directory();
-    let store = with_messages(dir.path(), 1).await;
-    std::fs::create_dir_all(dir.path().join("backup.tmp/in the way")).expect("a directory");
-    let refused = store.copy(CancellationToken::new()).await.expect_err("something is in the way");
+    let rig = with_messages(1).await;
+    std::fs::create_dir_all(rig.dir.path().join("backup.tmp/in the way")).expect("a directory");
+    let refused = rig.copy(CancellationToken::new()).await.expect_err("something is in the way");
     assert!(matches!(refused, CopyError::Unwritable { .. }), "{refused:?}");
     assert!(refused.to_string().contains("backup.tmp cannot be written: File exists"), "{refused}");
-    assert_eq!(send(&store, "on").await.expect("written"), 2);
+    assert_eq!(rig.send("on").await, 2);
 }
 
 /// Overwrites a page in the middle of a database.
@@ -129,20 +118,17 @@ fn damage(path: &Path) {
 
 #[tokio::test]
 async fn a_damaged_database_is_an_error_and_not_passed_on_as_a_copy() {
-    let dir = directory();
-    let store = with_messages(dir.path(), 20_000).await;
-    store.close();
-    drop(store);
-    damage(&dir.path().join("hive.db"));
-    let (store, _) = open(dir.path());
-    let checked = store.check(CancellationToken::new()).await.expect("checked");
+    let rig = with_messages(20_000).await;
+    rig.close();
+    damage(&rig.dir.path().join("hive.db"));
+    let rig = rig.reopen();
+    let checked = rig.check(CancellationToken::new()).await.expect("checked");
     assert!(checked.problems[0].starts_with("the file is damaged: "), "{:?}", checked.problems);
     assert!(checked.problems.len() <= 100, "{}", checked.problems.len());
-    let refused =
-        store.copy(CancellationToken::new()).await.expect_err("it cannot be read through");
+    let refused = rig.copy(CancellationToken::new()).await.expect_err("it cannot be read through");
     assert!(matches!(refused, CopyError::Unreadable { .. }), "{refused:?}");
     assert!(refused.to_string().contains("`hivectl doctor --deep` tells"), "{refused}");
-    assert!(!names(dir.path()).iter().any(|name| name.starts_with("backup")));
+    assert!(!names(rig.dir.path()).iter().any(|name| name.starts_with("backup")));
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod faults;
 mod long_history;
 mod migrations;
 mod open;
-mod sums;
+mod plans;
 mod turn_lines;
 
 use std::path::{Path, PathBuf};

@@ -185,7 +185,7 @@ async fn what_a_killed_broker_left_in_the_log_is_synced_before_it_is_read() {
 }
 
 #[tokio::test]
-async fn a_log_that_was_cut_off_in_mid_commit_loses_only_what_had_no_receipt() {
+async fn a_log_cut_off_in_mid_commit_loses_only_mail_without_a_receipt() {
     let rig = Rig::new();
     rig.send("with a receipt").await;
     let before = log_len(rig.dir.path());

@@ -120,7 +120,7 @@ impl<'c> Tx<'c> {
             Effect::Changed(_)
             | Effect::Due
             | Effect::WallDue
-            | Effect::Attention
+            | Effect::Outbox
             | Effect::Presence(..)
             | Effect::NameFreed(_) => None,
         };

@@ -1,0 +1,59 @@
+//! Query plans: open rows are found by an index of their own, whatever the length of the history.
+
+use hive_core::delivery::State;
+use rusqlite::Connection;
+
+use super::super::{delivery, tree, turn_stats, turn_tool};
+
+/// Returns the plan of SQLite for a statement, a line for each table.
+fn plan(sql: &str) -> Vec<String> {
+    let mut conn = Connection::open_in_memory().expect("a database");
+    super::super::file::migrate::migrate(&mut conn).expect("the schema");
+    let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a statement");
+    let steps = explain.raw_query().mapped(|row| row.get(3));
+    steps.collect::<rusqlite::Result<_>>().expect("its steps")
+}
+
+#[test]
+fn deliveries_in_a_state_are_counted_by_its_own_index() {
+    for state in [State::Ready, State::Leased, State::Held, State::Dead] {
+        for whose in ["= 5", "<> 1"] {
+            let plan = plan(&delivery::count_sql(whose, state));
+            let reads = plan.iter().filter(|step| step.contains("delivery"));
+            assert!(
+                reads.clone().all(|step| step.contains("USING COVERING INDEX")),
+                "{state} {whose}: {plan:?}"
+            );
+            assert_eq!(reads.count(), delivery::in_state(state).len());
+        }
+    }
+}
+
+#[test]
+fn children_are_read_in_order_from_their_index() {
+    let plan = plan(&tree::first_children());
+    assert!(plan.len() == 1 && plan[0].contains("agent_by_parent"), "{plan:?}");
+}
+
+#[test]
+fn the_turns_of_a_window_are_read_by_the_index_of_ends() {
+    for of_one_agent in [false, true] {
+        let sums = plan(&turn_stats::sql(of_one_agent));
+        let tools = plan(&turn_tool::sql(of_one_agent, 20));
+        let has = |plan: &[String], beginning: &str| {
+            assert!(plan.iter().any(|step| step.starts_with(beginning)), "{plan:?}");
+        };
+        let by_end = "(agent_id=? AND end_time>? AND end_time<?)";
+        has(&sums, &format!("SEARCH t USING INDEX turn_ended {by_end}"));
+        has(&sums, "SEARCH m USING INTEGER PRIMARY KEY");
+        // The row of a turn is not read for its tools.
+        has(&tools, &format!("SEARCH t USING COVERING INDEX turn_ended {by_end}"));
+        has(&tools, "SEARCH u USING PRIMARY KEY (turn_id=?)");
+        // Only the agents are scanned, and they are few.
+        let scans = sums.iter().chain(&tools).filter(|step| step.contains("SCAN"));
+        assert!(
+            scans.clone().all(|step| step.starts_with("SCAN a") || step == "SCAN CONSTANT ROW"),
+            "{sums:?} {tools:?}"
+        );
+    }
+}
