@@ -9,7 +9,7 @@ use hive_broker::engine::mail::reminder::Due as EngineDue;
 use hive_broker::engine::mail::send::Send;
 use hive_broker::engine::mail::wake::Wake;
 use hive_broker::engine::operator::agents::Create;
-use hive_broker::engine::operator::commands::Tell;
+use hive_broker::engine::operator::commands::NewCommand;
 use hive_broker::engine::turn::attach::{Attach, Attached};
 use hive_broker::engine::turn::begin::Begin;
 use hive_broker::engine::turn::problem::Problem;
@@ -266,12 +266,19 @@ pub(crate) async fn serve(
             engine.decide(caller, request, agent, message, decision).await.map(|()| done(""))
         }
         Call::CancelTurn { agent } => {
-            let id = engine.tell(caller, request, name(&agent), Tell::CancelOpenTurn).await?;
+            let id = engine
+                .create_command(caller, request, name(&agent), NewCommand::CancelOpenTurn)
+                .await?;
             Ok(done(id.to_string()))
         }
         Call::RestartHarness { agent } => {
             let id = engine
-                .tell(caller, request, name(&agent), Tell::Order(Order::RestartHarness))
+                .create_command(
+                    caller,
+                    request,
+                    name(&agent),
+                    NewCommand::Order(Order::RestartHarness),
+                )
                 .await?;
             Ok(done(id.to_string()))
         }

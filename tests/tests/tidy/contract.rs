@@ -53,7 +53,7 @@ const SYNONYMS: [(&str, &str); 14] = [
     ("visibility_timeout", "lease"),
 ];
 
-/// Reasons that any call may end with, so that no RPC comment repeats them.
+/// Reasons with which any call may end. The comment of an RPC need not list them.
 const ANY_CALL: [Reason; 5] = [
     Reason::Starting,
     Reason::PeerNotTrusted,

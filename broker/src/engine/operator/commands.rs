@@ -1,5 +1,5 @@
-//! Commands of the operator to a harness. A command outlives streams and restarts until a harness
-//! has closed it.
+//! Commands of the operator to a harness. The broker stores a command until a harness has
+//! acknowledged it, so it survives a lost connection and a restart.
 
 use crate::engine::error::{HarnessError, TurnError};
 use hive_core::agent::is_model_name;
@@ -19,26 +19,26 @@ use crate::store::event::{Fact, log};
 use crate::store::request::RequestKey;
 use crate::store::{AgentKey, agent, command, turn};
 
-/// A command to a harness; a cancel without a turn means the open one.
+/// What the operator may ask of a harness.
 #[derive(Clone, Debug)]
-pub enum Tell {
+pub enum NewCommand {
     /// An order.
     Order(Order),
-    /// Cancels the open turn, whichever it is.
+    /// Cancels the open turn; the broker fills in its id.
     CancelOpenTurn,
 }
 
 impl Engine {
     /// Creates a command for a harness.
-    pub async fn tell(
+    pub async fn create_command(
         &self,
         caller: Caller,
         request: RequestKey,
         name: AgentName,
-        tell: Tell,
+        wanted: NewCommand,
     ) -> Result<CommandId, Refusal> {
         self.check_open()?;
-        if let Tell::Order(Order::SetModel(model)) = &tell
+        if let NewCommand::Order(Order::SetModel(model)) = &wanted
             && !is_model_name(model)
         {
             let problem = format!(
@@ -49,15 +49,15 @@ impl Engine {
         let who = caller.name().to_owned();
         self.command(caller, request, move |tx| {
             let mut row = actor::active(tx, name.as_str())?;
-            let open = turn::open_of(tx, row.key, MAIN_CONVERSATION)?.map(|open| open.id);
-            let order = match tell {
-                Tell::CancelOpenTurn => Order::CancelTurn(
-                    open.ok_or_else(|| TurnError::NoneOpen { agent: row.name.clone() })?,
+            let open_turn = turn::open_of(tx, row.key, MAIN_CONVERSATION)?.map(|turn| turn.id);
+            let order = match wanted {
+                NewCommand::CancelOpenTurn => Order::CancelTurn(
+                    open_turn.ok_or_else(|| TurnError::NoneOpen { agent: row.name.clone() })?,
                 ),
-                Tell::Order(Order::CancelTurn(id)) if open != Some(id) => {
+                NewCommand::Order(Order::CancelTurn(id)) if open_turn != Some(id) => {
                     return Err(Refusal::from(TurnError::NotFound { id }));
                 }
-                Tell::Order(order) => order,
+                NewCommand::Order(order) => order,
             };
             if order == Order::RestartHarness {
                 actor::check_started(&row)?;
@@ -77,7 +77,7 @@ impl Engine {
         .await
     }
 
-    /// Returns the open commands of an agent after `after`.
+    /// Returns the open commands of an agent with an id above `after`.
     pub async fn open_commands(
         &self,
         agent: AgentKey,
@@ -130,7 +130,7 @@ impl Engine {
     }
 }
 
-/// Refuses a model that the configuration file does not name among those of the agent.
+/// Refuses a model that is not in the agent's `available_models`; an empty list allows every model.
 fn check_available(row: &AgentRow, model: &str) -> Result<(), Refusal> {
     let models = &row.available_models;
     if models.is_empty() || models.iter().any(|known| known == model) {
@@ -138,7 +138,7 @@ fn check_available(row: &AgentRow, model: &str) -> Result<(), Refusal> {
     }
     let (name, models) = (&row.name, models.join(", "));
     let problem = format!(
-        "`{name}` may be switched to {models}; others are added under `available_models` in hive.toml"
+        "`{name}` may be switched to {models}; add others to `available_models` in hive.toml"
     );
     Err(Refusal::Field { field: "command.set_model.model", problem })
 }

@@ -66,9 +66,9 @@ async fn only_changes_of_the_file_are_applied() {
     hive.engine().declare(wanted.clone()).await.expect("applied");
     // The operator moves the agent and sets its model at run time.
     move_to(&hive, "kid", Some("other")).await.expect("moved");
-    let model = Tell::Order(Order::SetModel("large".to_owned()));
+    let model = NewCommand::Order(Order::SetModel("large".to_owned()));
     hive.engine()
-        .tell(caller("operator"), hive.request("SetModel"), name("kid"), model)
+        .create_command(caller("operator"), hive.request("SetModel"), name("kid"), model)
         .await
         .expect("told");
     // The file changes the role only.
@@ -143,8 +143,10 @@ async fn the_models_of_the_file_are_those_that_an_agent_may_be_switched_to() {
         (bob.model, bob.available_models.join(" "))
     };
     let switch = async |model: &str| {
-        let order = Tell::Order(Order::SetModel(model.to_owned()));
-        hive.engine().tell(caller("operator"), hive.request("Tell"), name("bob"), order).await
+        let order = NewCommand::Order(Order::SetModel(model.to_owned()));
+        hive.engine()
+            .create_command(caller("operator"), hive.request("Tell"), name("bob"), order)
+            .await
     };
     declare(&["small", "large"], "small").await;
     assert_eq!(shown().await, ("small".to_owned(), "small large".to_owned()));
@@ -170,9 +172,9 @@ async fn the_models_of_the_file_are_those_that_an_agent_may_be_switched_to() {
 async fn a_declaration_of_an_older_version_is_understood() {
     let mut hive = Hive::new(&[]).await;
     apply(&hive, &[("bob", None)]).await;
-    let order = Tell::Order(Order::SetModel("large".to_owned()));
+    let order = NewCommand::Order(Order::SetModel("large".to_owned()));
     hive.engine()
-        .tell(caller("operator"), hive.request("Tell"), name("bob"), order)
+        .create_command(caller("operator"), hive.request("Tell"), name("bob"), order)
         .await
         .expect("told");
     hive.restart_after(|dir| {

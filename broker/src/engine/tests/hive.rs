@@ -102,17 +102,17 @@ pub(super) struct Run {
 impl Run {
     /// The message that woke it.
     pub(super) fn message(&self) -> MessageId {
-        self.woken().delivery.message.id
+        self.begun().delivery.message.id
     }
 
     /// The text of the message that woke it.
     pub(super) fn body(&self) -> &str {
-        &self.woken().delivery.message.body
+        &self.begun().delivery.message.body
     }
 
     /// What the harness was given.
-    pub(super) fn woken(&self) -> &Begun {
-        self.begun.as_ref().expect("a turn woken by mail")
+    pub(super) fn begun(&self) -> &Begun {
+        self.begun.as_ref().expect("a turn begun by mail")
     }
 
     /// Acts from inside the turn.

@@ -71,7 +71,7 @@ use crate::engine::mail::reminder::Due;
 use crate::engine::mail::send::Send;
 use crate::engine::mail::wake::Wake;
 use crate::engine::operator::agents::Create;
-use crate::engine::operator::commands::Tell;
+use crate::engine::operator::commands::NewCommand;
 use crate::engine::turn::attach::Attach;
 use crate::engine::{Actor, Refusal};
 use hive::*;

@@ -196,10 +196,10 @@ async fn a_redelivery_shows_its_attempt_and_its_cause() {
     hive.pass(10);
     let run = hive.begin(&harness).await;
     assert_eq!(
-        (run.woken().delivery.attempt, run.woken().delivery.cause),
+        (run.begun().delivery.attempt, run.begun().delivery.cause),
         (2, Some(RedeliveryCause::TurnFailed))
     );
-    assert_eq!(run.woken().turn.attempt, 2);
+    assert_eq!(run.begun().turn.attempt, 2);
     let taken = hive.recv(&run, "tool-1", 2).await.deliveries;
     assert_eq!(ids(&taken).len(), 2);
     assert!(taken.iter().all(|leased| leased.delivery.attempt == 2

@@ -185,7 +185,12 @@ async fn a_restart_that_was_ordered_and_done_wakes_the_agent_once() {
     let (hive, kid) = family().await;
     let tell = async |order| {
         hive.engine()
-            .tell(caller("operator"), hive.request("Tell"), name("kid"), Tell::Order(order))
+            .create_command(
+                caller("operator"),
+                hive.request("Tell"),
+                name("kid"),
+                NewCommand::Order(order),
+            )
             .await
             .expect("told")
     };
@@ -210,7 +215,7 @@ async fn a_restart_that_was_ordered_and_done_wakes_the_agent_once() {
     }
     assert_eq!(kicks().await, 1);
     let run = hive.begin(&kid).await;
-    assert_eq!(run.woken().delivery.message.system_kind, Some(SystemKind::Restarted));
+    assert_eq!(run.begun().delivery.message.system_kind, Some(SystemKind::Restarted));
     hive.end(&run, Outcome::Ok).await;
     close(restart, "").await;
     assert_eq!(kicks().await, 0);

@@ -309,7 +309,7 @@ async fn a_re_run_turn_asks_once() {
     hive.pass(3600);
     let run = hive.begin(&harness).await;
     let listed: Vec<QuestionId> =
-        run.woken().already_asked.iter().map(|question| question.id).collect();
+        run.begun().already_asked.iter().map(|question| question.id).collect();
     assert_eq!(listed, [first.id]);
     assert!(!hive.ask_in(&run, plain("carol", "something else?")).await.1);
     let (second, already) = hive.ask_in(&run, plain("carol", "well?")).await;

@@ -210,7 +210,7 @@ async fn a_re_run_turn_sets_a_reminder_once() {
     hive.pass(3600);
     let run = hive.begin(&harness).await;
     let listed: Vec<ReminderId> =
-        run.woken().already_reminded.iter().map(|reminder| reminder.id).collect();
+        run.begun().already_reminded.iter().map(|reminder| reminder.id).collect();
     assert_eq!(listed, [first.id]);
     let (other, already) = hive.remind(run.actor(), "do it", after(60)).await.expect("set");
     assert!(!already && other.id != first.id, "another delay is another reminder");

@@ -48,7 +48,7 @@ async fn an_equal_message_of_a_re_run_is_the_first_one() {
         assert!(!first.already_sent);
         let run = again(&hive, &harness, &run, outcome).await;
         let told: Vec<&str> =
-            run.woken().already_sent.iter().map(|message| message.body.as_str()).collect();
+            run.begun().already_sent.iter().map(|message| message.body.as_str()).collect();
         assert_eq!(told, ["done"], "the prompt lists it");
         hive.pass(5);
         let second = say(&hive, &run, "alice", "done").await;
@@ -133,7 +133,7 @@ async fn a_third_run_knows_the_mail_of_both_earlier_runs() {
     assert_eq!(say(&hive, &run, "alice", "one").await.message, one);
     let two = say(&hive, &run, "alice", "two").await.message;
     let run = again(&hive, &harness, &run, Outcome::Failed).await;
-    let told: Vec<MessageId> = run.woken().already_sent.iter().map(|message| message.id).collect();
+    let told: Vec<MessageId> = run.begun().already_sent.iter().map(|message| message.id).collect();
     assert_eq!(told, [one, two]);
     assert_eq!(say(&hive, &run, "alice", "two").await.message, two);
     assert_eq!(say(&hive, &run, "alice", "one").await.message, one);
@@ -148,7 +148,7 @@ async fn after_a_good_end_equal_words_are_new_words() {
     hive.end(&run, Outcome::Ok).await;
     hive.send("alice", "bob", "do it again").await;
     let run = hive.begin(&harness).await;
-    assert!(run.woken().already_sent.is_empty());
+    assert!(run.begun().already_sent.is_empty());
     assert!(!say(&hive, &run, "alice", "done").await.already_sent);
     assert_eq!(hive.inbox("alice").await.len(), 2);
 }
@@ -163,7 +163,7 @@ async fn mail_requeued_by_a_turn_that_ended_well_is_no_re_run() {
     assert_eq!(hive.end(&run, Outcome::Ok).await.settled.returned, 1);
     let run = hive.begin(&harness).await;
     assert_eq!(run.body(), "and that");
-    assert!(run.woken().already_sent.is_empty());
+    assert!(run.begun().already_sent.is_empty());
     let second = say(&hive, &run, "alice", "done").await;
     assert!(!second.already_sent && second.message != first);
 }
@@ -295,7 +295,7 @@ async fn tell(story: Vec<(Vec<usize>, Break)>) {
     let mut most = [0usize; 3];
     for (words, how) in story {
         let run = hive.begin(&harness).await;
-        assert_eq!(run.woken().already_sent.len(), most.iter().sum::<usize>());
+        assert_eq!(run.begun().already_sent.len(), most.iter().sum::<usize>());
         let mut said = [0; 3];
         for word in words {
             let receipt = say(&hive, &run, "alice", WORDS[word]).await;

@@ -81,9 +81,11 @@ async fn stopping_twice_is_stopping_once_and_a_stopped_harness_is_not_restarted(
         set(&hive, true).await;
     }
     assert_eq!(hive.count_events(EventKind::AgentStopped).await, 1);
-    let restart = Tell::Order(Order::RestartHarness);
-    let refusal =
-        hive.engine().tell(caller("operator"), hive.request("Tell"), name("bob"), restart).await;
+    let restart = NewCommand::Order(Order::RestartHarness);
+    let refusal = hive
+        .engine()
+        .create_command(caller("operator"), hive.request("Tell"), name("bob"), restart)
+        .await;
     assert_eq!(reason(refusal), Reason::AgentStopped);
     set(&hive, false).await;
     set(&hive, false).await;

@@ -55,7 +55,7 @@ async fn it_says_how_many_more_wait() {
     }
     let harness = hive.attach("bob").await;
     let run = hive.begin(&harness).await;
-    assert_eq!((run.body(), run.woken().pending), ("one", 2));
+    assert_eq!((run.body(), run.begun().pending), ("one", 2));
     let answer = hive.end(&run, Outcome::Ok).await;
     assert_eq!(answer.pending, 2);
 }

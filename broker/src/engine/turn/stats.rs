@@ -1,7 +1,7 @@
 //! Sums of turns: their number, kinds, outcomes, durations, costs and triggers.
 //!
-//! Invariant: each turn that ended in the window counts once, in the sum of its agent and in the
-//! total. Percentiles go by nearest rank, so each is the duration of one of the turns.
+//! Invariant: each turn that ended in the window counts once in the sum of its agent and
+//! once in the total. Percentiles go by nearest rank, so each is the duration of one of the turns.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -22,7 +22,7 @@ use crate::store::{AgentKey, agent, question, reminder, turn_tool};
 
 pub use crate::store::turn_stats::{Waker, Window};
 
-/// The sums of some turns.
+/// The statistics of a set of turns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// The number of ended turns.
@@ -33,36 +33,36 @@ pub struct Stats {
     pub outcomes: Vec<(Outcome, u64)>,
     /// The tokens and the cost of the turns.
     pub usage: Usage,
-    /// Half of them took at most this long.
+    /// Half of the turns took at most this long.
     pub duration_p50: Option<Duration>,
-    /// 95 % of them took at most this long.
+    /// 95 % of the turns took at most this long.
     pub duration_p95: Option<Duration>,
     /// Turns that ran a compaction.
     pub compactions: u64,
-    /// The tools called most.
+    /// The tools called most; empty in the statistics of one agent among all.
     pub tools: Vec<ToolUse>,
     /// The triggers, most frequent first.
     pub wakes: Vec<(Waker, u64)>,
-    /// The window in equal slices, oldest first.
+    /// The window in equal slices, oldest first; empty in the statistics of one agent among all.
     pub slices: Vec<Slice>,
 }
 
 /// A part of the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
-    /// When it begins.
+    /// The start of the slice.
     pub start: WallTime,
-    /// Turns that ended in it.
+    /// Turns that ended in the slice.
     pub turns: u64,
-    /// Of them, those that did not end OK.
+    /// Turns of the slice that did not end OK.
     pub not_ok: u64,
-    /// What they cost, in millionths of a US dollar.
+    /// Cost of all turns of the slice, in millionths of a US dollar.
     pub cost_micro_usd: u64,
-    /// Tokens that they produced.
+    /// Output tokens of all turns of the slice.
     pub output_tokens: u64,
 }
 
-/// The sums that were asked for.
+/// The answer to `GetTurnStats`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnStats {
     /// The window of the sums.
@@ -80,7 +80,7 @@ pub struct TurnStats {
 pub struct Open {
     /// Open questions; of one agent, those that it asked.
     pub questions_asked: u64,
-    /// Open questions to the agent; 0 for all agents.
+    /// Open questions to the agent; 0 if the numbers are of all agents together.
     pub questions_owed: u64,
     /// Pending reminders.
     pub reminders_pending: u64,
@@ -103,7 +103,7 @@ impl Open {
     }
 }
 
-/// A sum that grows.
+/// Adds up turns one by one.
 #[derive(Clone, Debug, Default)]
 struct Sum {
     kinds: HashMap<Kind, u64>,
@@ -121,9 +121,8 @@ impl Sum {
             turn;
         *self.kinds.entry(kind).or_default() += 1;
         *self.outcomes.entry(outcome).or_default() += 1;
-        self.usage = both(self.usage, usage);
-        // If the wall clock was set back during a turn, the duration of the turn is 0, not
-        // negative.
+        self.usage = add_usage(self.usage, usage);
+        // `since` gives 0 if the wall clock was set back during the turn.
         self.durations
             .push(u64::try_from(end_time.since(start_time).as_millis()).unwrap_or(u64::MAX));
         self.compactions += u64::from(compacted);
@@ -134,7 +133,7 @@ impl Sum {
         add_counts(&mut self.kinds, &other.kinds);
         add_counts(&mut self.outcomes, &other.outcomes);
         add_counts(&mut self.wakers, &other.wakers);
-        self.usage = both(self.usage, other.usage);
+        self.usage = add_usage(self.usage, other.usage);
         self.durations.extend_from_slice(&other.durations);
         self.compactions += other.compactions;
     }
@@ -149,6 +148,7 @@ impl Sum {
             duration_p50: nearest_rank(&mut durations, 50),
             duration_p95: nearest_rank(&mut durations, 95),
             compactions,
+            // Only the total has tools and slices; `turn_stats` adds them.
             tools: Vec::new(),
             wakes: wakes(wakers),
             slices: Vec::new(),
@@ -162,7 +162,7 @@ fn add_counts<K: Clone + Eq + Hash>(to: &mut HashMap<K, u64>, from: &HashMap<K, 
     }
 }
 
-fn both(one: Usage, other: Usage) -> Usage {
+fn add_usage(one: Usage, other: Usage) -> Usage {
     Usage {
         input_tokens: one.input_tokens.saturating_add(other.input_tokens),
         cache_read_tokens: one.cache_read_tokens.saturating_add(other.cache_read_tokens),
@@ -186,8 +186,8 @@ where
     counts
 }
 
-/// Counts the triggers of the turns. Co-processes choose their labels, so only the most frequent
-/// ones are listed separately.
+/// Counts the triggers of the turns. Co-processes may use any number of labels, so only the most
+/// frequent ones are listed; the others are counted together, under an empty label.
 fn wakes(wakers: HashMap<Waker, u64>) -> Vec<(Waker, u64)> {
     let rank = |waker: Waker| match waker {
         Waker::Agent => (1, 0, String::new()),
@@ -196,7 +196,7 @@ fn wakes(wakers: HashMap<Waker, u64>) -> Vec<(Waker, u64)> {
         Waker::External(label) => (4, 0, label),
         Waker::Turn(kind) => (5, kind as u8, String::new()),
     };
-    let (mut labels, mut told) = (0, HashMap::new());
+    let (mut labels, mut listed) = (0, HashMap::new());
     for (waker, count) in most_first(wakers, rank) {
         let waker = match waker {
             Waker::External(_) if labels >= STATS_LABELS_MAX => Waker::External(String::new()),
@@ -206,9 +206,9 @@ fn wakes(wakers: HashMap<Waker, u64>) -> Vec<(Waker, u64)> {
             }
             other @ (Waker::Agent | Waker::Operator | Waker::System(_) | Waker::Turn(_)) => other,
         };
-        *told.entry(waker).or_default() += count;
+        *listed.entry(waker).or_default() += count;
     }
-    most_first(told, rank)
+    most_first(listed, rank)
 }
 
 /// Returns the smallest duration that at least `percent` of the turns did not exceed.
@@ -230,8 +230,8 @@ fn slices_of(window: Window) -> Vec<Slice> {
         .collect()
 }
 
-/// Counts a turn in the slice in which it ended. A turn that ended on a border belongs to the older
-/// slice, as with the window itself.
+/// Counts a turn in the slice in which it ended. A slice, like the window, excludes its start and
+/// includes its end.
 fn add_to(slices: &mut [Slice], turn: &EndedTurn) {
     let begun = slices.partition_point(|slice| slice.start < turn.end_time);
     let Some(slice) = slices.get_mut(begun.saturating_sub(1)) else { return };
@@ -251,7 +251,7 @@ impl Engine {
     ) -> Result<TurnStats, Refusal> {
         if !(STATS_WINDOW_MIN..=STATS_WINDOW_MAX).contains(&window) {
             let problem =
-                format!("it lies between 1 s and {} days", STATS_WINDOW_MAX.as_secs() / 86_400);
+                format!("it must be between 1 s and {} days", STATS_WINDOW_MAX.as_secs() / 86_400);
             return Err(Refusal::Field { field: "window", problem });
         }
         self.store
@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nearest_rank_is_a_duration_that_was_there() {
+    fn nearest_rank_is_one_of_the_durations() {
         let of = |durations: &[u64], percent| {
             nearest_rank(&mut durations.to_vec(), percent).map(|span| span.as_millis())
         };
@@ -305,15 +305,15 @@ mod tests {
     #[test]
     fn only_the_most_frequent_labels_are_listed_and_none_is_lost() {
         let labels = (1..=30).map(|number| (Waker::External(format!("label-{number:02}")), number));
-        let told = wakes(labels.chain([(Waker::Agent, 5)]).collect());
-        assert_eq!(told.iter().map(|(_, count)| count).sum::<u64>(), (1..=30).sum::<u64>() + 5);
-        assert_eq!(told.len(), STATS_LABELS_MAX + 2);
+        let listed = wakes(labels.chain([(Waker::Agent, 5)]).collect());
+        assert_eq!(listed.iter().map(|(_, count)| count).sum::<u64>(), (1..=30).sum::<u64>() + 5);
+        assert_eq!(listed.len(), STATS_LABELS_MAX + 2);
         let rest = (1..=10).sum();
         assert_eq!(
-            told[0],
+            listed[0],
             (Waker::External(String::new()), rest),
-            "the rest is counted, and by its size comes first"
+            "the other labels are counted together; their sum is the largest"
         );
-        assert_eq!(told[1], (Waker::External("label-30".to_owned()), 30));
+        assert_eq!(listed[1], (Waker::External("label-30".to_owned()), 30));
     }
 }

@@ -14,7 +14,7 @@ use super::inbox::{cursor_of, token_of};
 use crate::engine::background::TaskStatus;
 use crate::engine::operator::agents::Create;
 use crate::engine::operator::backup::Checked;
-use crate::engine::operator::commands::Tell;
+use crate::engine::operator::commands::NewCommand;
 use crate::engine::operator::policy::Part;
 use crate::rpc::Rpc;
 use crate::rpc::edge::request;
@@ -224,12 +224,14 @@ impl v1::admin_service_server::AdminService for Rpc {
         let name = message::agent_name(&agent, "agent")?;
         let tell = match command.and_then(|command| command.command) {
             None => return Err(bad_field("command", "say what the harness is to do")),
-            Some(WireOrder::CancelTurn(v1::CancelTurn { turn_id: 0 })) => Tell::CancelOpenTurn,
-            Some(order) => {
-                Tell::Order(Order::try_from(order).map_err(|invalid| invalid.within("command"))?)
+            Some(WireOrder::CancelTurn(v1::CancelTurn { turn_id: 0 })) => {
+                NewCommand::CancelOpenTurn
             }
+            Some(order) => NewCommand::Order(
+                Order::try_from(order).map_err(|invalid| invalid.within("command"))?,
+            ),
         };
-        let id = self.engine.tell(caller, key, name, tell).await?;
+        let id = self.engine.create_command(caller, key, name, tell).await?;
         Ok(Response::new(v1::SendCommandResponse { command_id: id.get() }))
     }
 
