@@ -16,23 +16,67 @@ const RIGHTS_PER_MINUTE: u32 = 60;
 /// Logged refusals by a quota, per agent and minute.
 const QUOTAS_PER_MINUTE: u32 = 1;
 
-/// The reasons with which a policy denies a right.
-const RIGHTS: [Reason; 5] = [
-    Reason::RecipientNotAllowed,
-    Reason::CapabilityMissing,
-    Reason::NotTheTarget,
-    Reason::NotYourChild,
-    Reason::NotYours,
-];
-/// The reasons with which a policy limits an amount.
-const QUOTAS: [Reason; 4] =
-    [Reason::RateLimited, Reason::StorageFull, Reason::QuestionLimit, Reason::ReminderLimit];
-
 /// The buckets that limit logged refusals.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
     rights: Buckets,
     quotas: Buckets,
+}
+
+/// The part of an agent's policy that refused a call.
+enum Ground {
+    Right,
+    Quota,
+}
+
+/// Returns the part of the policy behind a reason. The match lists every reason, so that the author
+/// of a new one decides.
+fn ground(reason: Reason) -> Option<Ground> {
+    match reason {
+        Reason::RecipientNotAllowed
+        | Reason::CapabilityMissing
+        | Reason::NotTheTarget
+        | Reason::NotYourChild
+        | Reason::NotYours => Some(Ground::Right),
+        Reason::RateLimited
+        | Reason::StorageFull
+        | Reason::QuestionLimit
+        | Reason::ReminderLimit => Some(Ground::Quota),
+        Reason::FieldInvalid
+        | Reason::AgentNotFound
+        | Reason::AgentRetired
+        | Reason::MessageNotFound
+        | Reason::DeliveryNotFound
+        | Reason::QuestionNotFound
+        | Reason::ReminderNotFound
+        | Reason::TurnNotFound
+        | Reason::CommandNotFound
+        | Reason::RequestIdReused
+        | Reason::AgentExists
+        | Reason::NotAnAgent
+        | Reason::PeerNotTrusted
+        | Reason::LeaseLost
+        | Reason::TurnEnded
+        | Reason::TurnOpen
+        | Reason::AlreadyAttached
+        | Reason::AgentParked
+        | Reason::AgentStopped
+        | Reason::AgentPurging
+        | Reason::HarnessOffline
+        | Reason::LoginOpen
+        | Reason::LoginNotFound
+        | Reason::WrongState
+        | Reason::QuestionClosed
+        | Reason::TopologyCycle
+        | Reason::StatusTooLong
+        | Reason::InboxFull
+        | Reason::BodyTooLarge
+        | Reason::CallLimit
+        | Reason::Starting
+        | Reason::Draining
+        | Reason::StorageUnavailable
+        | Reason::Internal => None,
+    }
 }
 
 impl Engine {
@@ -44,13 +88,10 @@ impl Engine {
         given: Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         let Err(refusal) = &given else { return given };
-        let reason = refusal.reason();
-        let (buckets, per_minute) = if RIGHTS.contains(&reason) {
-            (&self.refusals.rights, RIGHTS_PER_MINUTE)
-        } else if QUOTAS.contains(&reason) {
-            (&self.refusals.quotas, QUOTAS_PER_MINUTE)
-        } else {
-            return given;
+        let (buckets, per_minute) = match ground(refusal.reason()) {
+            Some(Ground::Right) => (&self.refusals.rights, RIGHTS_PER_MINUTE),
+            Some(Ground::Quota) => (&self.refusals.quotas, QUOTAS_PER_MINUTE),
+            None => return given,
         };
         if caller.agent().is_none() {
             return given;

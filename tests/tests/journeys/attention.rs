@@ -121,7 +121,10 @@ async fn a_command_that_hangs_blocks_nothing_and_ends_with_the_broker() {
     assert_eq!(ada.send("bob", "all goes on").await, sent.last().expect("six") + 1);
     rig.stop_broker().await;
     let log = rig.read("hived.log");
-    assert!(!log.contains("did not end in time") && !log.contains("could not be told"), "{log}");
+    assert!(
+        !log.contains("did not end in time") && !log.contains("could not be notified"),
+        "{log}"
+    );
     assert_eq!(rig.read("begun").lines().count(), 4, "four at a time");
     for pid in strays(rig.dir()) {
         hive_tests::rig::gone(pid).await;

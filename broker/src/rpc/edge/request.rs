@@ -13,6 +13,9 @@ use crate::store::request::RequestKey;
 use hive_core::caller::Caller;
 
 /// A request with an id.
+///
+/// Its name is stored with the id: under another name a repeated request would be carried out
+/// again.
 pub(in crate::rpc) trait Identified: Message {
     /// The name of its RPC.
     const RPC: &'static str;
@@ -31,7 +34,11 @@ macro_rules! identified {
                 std::mem::take(&mut self.request_id)
             }
         }
-    )+};
+    )+
+
+    #[cfg(test)]
+    const NAMES: &[&str] = &[$(<v1::$message as Identified>::RPC),+];
+    };
 }
 
 identified! {
@@ -68,4 +75,17 @@ pub(in crate::rpc) fn key<M: Identified>(message: &mut M) -> Result<RequestKey, 
     let mut fingerprint = [0u8; 16];
     fingerprint.copy_from_slice(&digest[..16]);
     Ok(RequestKey { rpc: M::RPC, id, fingerprint })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of requests have these names: under a new name a repeat would be carried out again.
+    #[test]
+    fn the_stored_names_of_rpcs_stay() {
+        let names = "AckDelivery AnswerQuestion AskQuestion BeginTurn CancelLooseEnd CancelQuestion CancelReminder CreateAgent CreateReminder DropDelivery EndTurn FinishPurge NackDelivery OpenTurn \
+            ReceiveMessages RedriveDelivery ReleaseDelivery RemoveAgent ReplaceLooseEnds ReportProblem SendCommand SendMessage SetParent SetPolicy SetStatusText StartAgent StopAgent Wake";
+        assert_eq!(NAMES.join(" "), names);
+    }
 }

@@ -99,8 +99,8 @@ mod tests {
             {
                 let is_right = super::super::tasks::mark(&found) == Some("n:1");
                 right += u32::from(is_right);
-                // If the process is preempted inside an `exec`, both reads of `environment` may agree
-                // on the same part of it, many times in a row. Such a series counts once.
+                // If the process is preempted inside an `exec`, both reads of `environment` may
+                // agree on the same part of it, many times in a row. Such a series counts once.
                 wrong += u32::from(was_right && !is_right);
                 was_right = is_right;
             }

@@ -75,8 +75,8 @@ pub(crate) struct List {
     /// At most this many, the newest first [default: all]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=500))]
     last: Option<u32>,
-    /// Show each open question with text and options, then new ones, and a line for each closed one,
-    /// until Ctrl-C
+    /// Show each open question with text and options, then new ones, and a line for each closed
+    /// one, until Ctrl-C
     #[arg(long, conflicts_with_all = ["state", "last"])]
     follow: bool,
 }
