@@ -145,8 +145,10 @@ fn advice(reason: Reason) -> &'static str {
         Reason::RecipientNotAllowed => {
             "your policy does not let you write there: ask <parent> to pass it on"
         }
-        Reason::NotYours => "it belongs to another agent: leave it to that agent",
-        Reason::NotTheTarget => "leave the answer to its target; send what you know to the asker",
+        Reason::NotYours => "it belongs to somebody else: leave it to them",
+        Reason::NotTheTarget => {
+            "leave the answer to whom it was put; send what you know to the asker"
+        }
         Reason::NotYourChild => {
             "you may look at yourself and at your direct children only: ask the agent itself"
         }
@@ -180,7 +182,7 @@ fn advice(reason: Reason) -> &'static str {
             "nothing was sent: try again later, and write to <parent> if it stays so"
         }
         Reason::BodyTooLarge => {
-            "nothing was sent: shorten it, or write it to a file and send its path"
+            "nothing was sent: shorten it, or write it to a file and send where that is"
         }
         Reason::RateLimited => {
             "nothing was sent: wait, send less often, and put several things into one message"

@@ -30,7 +30,12 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     for (words, bound) in COMMANDS {
         let mut command = Command::new(&program);
         command.args(words).env("HIVE_SOCKET", &socket);
-        add(report, &format!("hivectl {}", words.join(" ")), timed(command).await?, bound);
+        report.add_quantiles(
+            "C",
+            &format!("hivectl {}", words.join(" ")),
+            timed(command).await?,
+            bound,
+        );
     }
     // As a shell asks for the names that can stand behind `hivectl send a9`.
     let mut completion = Command::new(&program);
@@ -43,15 +48,9 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
         .env("_CLAP_COMPLETE_SPACE", "true")
         .env("_CLAP_IFS", "\n")
         .env("HIVE_SOCKET", &socket);
-    add(report, "completion of an agent's name", timed(completion).await?, "50");
+    report.add_quantiles("C", "completion of an agent's name", timed(completion).await?, "50");
     rig.end().await;
     Ok(())
-}
-
-fn add(report: &mut Report, what: &str, sample: Sample, bound: &'static str) {
-    let p95 = sample.quantile(0.95);
-    report.add("C", &format!("{what}: p50"), "ms", sample, None);
-    report.add("C", &format!("{what}: p95"), "ms", [p95].into_iter().collect(), Some(bound));
 }
 
 /// Runs a command so often; each has to succeed and to say something.

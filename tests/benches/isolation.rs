@@ -11,7 +11,6 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use hive_proto::v1::{EventKind, HarnessState};
-use hive_tests::api::{Api, Reply, Script};
 use hive_tests::claude;
 use hive_tests::rig::{Client, Rig};
 use hive_tests::scripted::script::{self, Rule, Step};
@@ -31,11 +30,7 @@ const TURNS: u32 = 10;
 const TASKS: usize = 20;
 
 pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
-    let steps = [
-        Reply::tool("mcp__hive__send", json!({"to": "operator", "body": "done"})),
-        Reply::text("done"),
-    ];
-    let api = Api::start(Script::new().when("", steps));
+    let api = servers::model();
     let mut hives =
         [Hive::start("none", &api.url()).await?, Hive::start("sandbox", &api.url()).await?];
     let mut start = [Sample::default(), Sample::default()];

@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use hive_proto::v1::EventKind;
-use hive_tests::api::{Api, Reply, Script};
 use hive_tests::claude;
 use hive_tests::rig::{HarnessOptions, Rig};
 use serde_json::{Value, json};
@@ -23,11 +22,7 @@ const PROMPT: &str = "Say that you are done.";
 
 pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     let cli = claude::find()?;
-    let steps = [
-        Reply::tool("mcp__hive__send", json!({"to": "operator", "body": "done"})),
-        Reply::text("done"),
-    ];
-    let api = Api::start(Script::new().when("", steps));
+    let api = servers::model();
     let mut rig = servers::broker(2).await?;
     let home = rig.path("agents/a0/home");
     std::fs::create_dir_all(home.join("tmp"))?;

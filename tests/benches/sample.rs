@@ -83,6 +83,19 @@ impl Report {
     ) {
         self.lines.push(Line { workload, what: what.to_owned(), unit, sample, bound });
     }
+
+    /// Adds the median and the p95 of a time in milliseconds; `bound` is for the p95.
+    pub(crate) fn add_quantiles(
+        &mut self,
+        workload: &'static str,
+        what: &str,
+        sample: Sample,
+        bound: &'static str,
+    ) {
+        let p95 = [sample.quantile(0.95)].into_iter().collect();
+        self.add(workload, &format!("{what}: p50"), "ms", sample, None);
+        self.add(workload, &format!("{what}: p95"), "ms", p95, Some(bound));
+    }
 }
 
 impl fmt::Display for Report {

@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use hive_tests::api::{Api, Reply, Script};
 use hive_tests::rig::Rig;
 use rustix::process::Pid;
+use serde_json::json;
 
 use crate::sample::Sample;
 
@@ -24,6 +26,15 @@ pub(crate) async fn broker(agents: usize) -> anyhow::Result<Rig> {
     let mut rig = Rig::new_in(&config, &hive_tests::binary::workspace().join("target"));
     rig.start_broker().await;
     Ok(rig)
+}
+
+/// A model that answers the operator in each turn, and ends it.
+pub(crate) fn model() -> Api {
+    let steps = [
+        Reply::tool("mcp__hive__send", json!({"to": "operator", "body": "done"})),
+        Reply::text("done"),
+    ];
+    Api::start(Script::new().when("", steps))
 }
 
 /// CPU time that a process's living threads have used, in microseconds.

@@ -5,9 +5,8 @@ use std::time::Instant;
 use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::{AnswerQuestionRequest, AskQuestionRequest, EventKind};
 use hive_tests::rig::{
-    Client, Rig, fresh_id,
+    Client, Rig,
     request::{self, texts},
-    to,
 };
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
@@ -47,7 +46,7 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
         ears.read_exact(&mut byte).await?;
         rung.push(micros(start.elapsed()) / 1e3);
     }
-    add(report, "ask -> the operator's command has run", rung, "1000");
+    report.add_quantiles("T", "ask -> the operator's command has run", rung, "1000");
 
     // No call of the agent's own after this: with a harness it acts inside turns alone.
     rig.start_harness("a0", &[]);
@@ -62,25 +61,14 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
         begun.push(micros(start.elapsed()) / 1e3);
         watch.kind("a0", EventKind::TurnEnded).await;
     }
-    add(report, "answer -> the asker's turn has begun", begun, "2000");
+    report.add_quantiles("T", "answer -> the asker's turn has begun", begun, "2000");
     rig.end().await;
     Ok(())
 }
 
-fn add(report: &mut Report, what: &str, sample: Sample, bound: &'static str) {
-    let p95 = sample.quantile(0.95);
-    report.add("T", &format!("{what}: p50"), "ms", sample, None);
-    report.add("T", &format!("{what}: p95"), "ms", [p95].into_iter().collect(), Some(bound));
-}
-
 async fn ask(asker: &Client, number: usize) -> anyhow::Result<u64> {
-    let request = AskQuestionRequest {
-        request_id: fresh_id(),
-        to: to("operator"),
-        text: format!("Shall I go on with step {number}?"),
-        options: vec!["yes".to_owned(), "no".to_owned()],
-        ..AskQuestionRequest::default()
-    };
+    let ask = request::ask("operator", &format!("Shall I go on with step {number}?"));
+    let request = AskQuestionRequest { options: texts(&["yes", "no"]), ..ask };
     let asked =
         QuestionServiceClient::new(asker.channel()).ask_question(asker.request(request)).await?;
     Ok(asked.into_inner().question.unwrap_or_default().id)

@@ -2,10 +2,8 @@
 //! bridge and broker use of the CPU, next to what claude itself uses.
 
 use hive_proto::v1::EventKind;
-use hive_tests::api::{Api, Reply, Script};
 use hive_tests::rig::{HarnessOptions, Rig};
 use hive_tests::{binary, claude, mcp};
-use serde_json::json;
 
 use crate::sample::{Report, Sample};
 use crate::{ROUNDS, servers};
@@ -15,12 +13,7 @@ const TURNS: usize = 5;
 
 pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     let cli = claude::find()?;
-    // Every turn answers the operator and ends.
-    let steps = [
-        Reply::tool("mcp__hive__send", json!({"to": "operator", "body": "done"})),
-        Reply::text("done"),
-    ];
-    let api = Api::start(Script::new().when("", steps));
+    let api = servers::model();
     let mut rig = servers::broker(1).await?;
     let home = rig.path("agents/a0/home");
     std::fs::create_dir_all(home.join("tmp"))?;

@@ -82,6 +82,7 @@ mod tests {
             assert_eq!(lets_pass(probe(user_namespaces, false)), [""; 0]);
         }
         let namespaces = ATTEMPTS.iter().filter(|a| [CLONE3, "setns"].contains(&a.name));
+        assert_eq!(namespaces.clone().count(), 2);
         assert!(!namespaces.copied().any(is_refused), "this thread is outside");
     }
 }

@@ -49,7 +49,8 @@ impl Feed {
             agent: agent.to_owned(),
             after: after.unwrap_or(snapshot.last_sequence),
             stream: Some(stream),
-            gap: snapshot.gap,
+            // Without a sequence to resume from there is no gap.
+            gap: after.is_some() && snapshot.gap,
         })
     }
 

@@ -235,7 +235,11 @@ async fn a_line_that_makes_no_sense_is_no_error() {
     let ran =
         ran(hivectl(nowhere).env("COMPLETE", "tcsh").output().await.expect("the binary runs"));
     assert_eq!((ran.code, ran.out.as_str()), (2, ""));
-    assert!(ran.err.contains("unknown shell `tcsh`"), "the error lists no reason: {}", ran.err);
+    assert!(
+        ran.err.contains("unknown shell `tcsh`"),
+        "the error does not name the shell: {}",
+        ran.err
+    );
 }
 
 #[tokio::test]

@@ -224,5 +224,5 @@ async fn exit_2_without_a_terminal_on_both_sides() {
             "error: `login` is a dialogue, and needs a terminal on stdin and on stdout\nhint: ",
         );
     }
-    assert!(hive.changes().is_empty(), "no question was shown");
+    assert!(hive.changes().is_empty(), "no request reached the broker");
 }

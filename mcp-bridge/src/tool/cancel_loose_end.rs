@@ -61,7 +61,7 @@ fn kind_of(word: &str) -> Result<LooseEndKind, Refusal> {
             "a question that you owe is closed with answer; only its asker or the operator may withdraw it"
         }
         "dead letter" => "a message that was given up is redriven or dropped by the operator",
-        "external" => "this entry is closed by the program that published it",
+        "external" => "this entry is closed by the program that told it",
         _ => {
             let word = one_line(word, 100);
             return Err(Refusal::arguments(format_args!(

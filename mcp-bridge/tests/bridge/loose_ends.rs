@@ -168,7 +168,7 @@ async fn invalid_values_are_refused_without_a_call_to_the_broker() {
         (
             "cancel_loose_end",
             json!({"kind": "external", "id": 7}),
-            "closed by the program that published it",
+            "closed by the program that told it",
         ),
         (
             "cancel_loose_end",
@@ -224,7 +224,7 @@ async fn refusals_of_the_broker_say_what_to_do() {
             "cancel_loose_end",
             json!({"kind": "question", "id": 7}),
             Reason::NotYours,
-            "it belongs to another agent",
+            "it belongs to somebody else",
         ),
         (
             "cancel_loose_end",

@@ -4,7 +4,7 @@ use hive_proto::v1::create_reminder_request::Due;
 use hive_proto::v1::*;
 pub(crate) use hive_tests::rig::call::{call, did, done, refused};
 pub(crate) use hive_tests::rig::request::{answer, ask, send, texts as names, withdraw};
-use hive_tests::rig::{fresh_id, request};
+use hive_tests::rig::{Rig, fresh_id, request};
 use tonic::transport::Channel;
 
 pub(crate) fn remind(body: &str) -> CreateReminderRequest {
@@ -26,6 +26,13 @@ pub(crate) fn set_policy(name: &str, fields: &[&str], policy: Policy) -> SetPoli
         policy: Some(policy),
         update_mask,
     }
+}
+
+/// Returns channels of `ada`, `bob`, `cyd` and the operator.
+pub(crate) async fn channels(rig: &Rig) -> [Channel; 4] {
+    let agents = [rig.agent("ada").await, rig.agent("bob").await, rig.agent("cyd").await];
+    let [ada, bob, cyd] = agents.map(|client| client.channel());
+    [ada, bob, cyd, rig.operator().await.channel()]
 }
 
 /// Asks a question, and returns its id.

@@ -8,17 +8,13 @@ use hive_tests::rig::{Rig, fresh_id, soon};
 use tonic::Streaming;
 use tonic::transport::Channel;
 
-use crate::calls::{answer, asked, did, done, refused, reminded, withdraw};
+use crate::calls::{answer, asked, channels, did, done, refused, reminded, withdraw};
 
 async fn trio() -> (Rig, [Channel; 4]) {
     let mut rig = Rig::new("[agents.ada]\n[agents.bob]\n[agents.cyd]\n");
     rig.start_broker().await;
-    let mut channels = Vec::new();
-    for name in ["ada", "bob", "cyd"] {
-        channels.push(rig.agent(name).await.channel());
-    }
-    channels.push(rig.operator().await.channel());
-    (rig, channels.try_into().expect("four"))
+    let channels = channels(&rig).await;
+    (rig, channels)
 }
 
 async fn list(channel: &Channel, asker: &str, target: &str) -> Vec<u64> {

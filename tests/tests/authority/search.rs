@@ -8,7 +8,7 @@ use hive_proto::v1::*;
 use hive_tests::rig::{Rig, request, soon};
 use tonic::transport::Channel;
 
-use crate::calls::{answer, asked, call, did, done, refused, send, set_policy};
+use crate::calls::{answer, asked, call, channels, did, done, refused, send, set_policy};
 
 /// The results: `m` or `q`, and the number.
 type Found = Vec<(char, u64)>;
@@ -70,12 +70,8 @@ async fn hive() -> (Rig, [Channel; 4]) {
     let mut rig =
         Rig::new("[agents.ada]\n[agents.bob]\nparent = \"ada\"\n[agents.cyd]\n[agents.tick]\n");
     rig.start_broker().await;
-    let mut channels = Vec::new();
-    for name in ["ada", "bob", "cyd"] {
-        channels.push(rig.agent(name).await.channel());
-    }
-    channels.push(rig.operator().await.channel());
-    (rig, channels.try_into().expect("four"))
+    let channels = channels(&rig).await;
+    (rig, channels)
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! How the scripted claude takes signals, as was measured of the real one.
 
+use std::path::Path;
+
 use hive_tests::scripted::script::{self, Rule, Step};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Child;
@@ -52,6 +54,11 @@ async fn it_can_be_deaf_to_sigterm() {
     assert_eq!(finished.code, Some(0), "it was SIGINT that ended it");
 }
 
+fn fifo(path: &Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    mknodat(CWD, path, FileType::Fifo, Mode::RWXU, 0).expect("a fifo");
+}
+
 #[tokio::test]
 async fn its_children_outlive_it() {
     let rig = Rig::new().await;
@@ -61,14 +68,7 @@ async fn its_children_outlive_it() {
         done.display(),
         gate.display()
     );
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        &gate,
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::RWXU,
-        0,
-    )
-    .expect("a fifo");
+    fifo(&gate);
     let spawn = vec!["sh".to_owned(), "-c".to_owned(), program];
     let steps =
         vec![Step::Spawn { spawn, setsid: true }, Step::WaitFile { wait_file: done.clone() }];
@@ -97,14 +97,7 @@ async fn it_can_end_by_a_signal() {
 async fn a_detached_child_has_another_parent() {
     let rig = Rig::new().await;
     let (gate, done) = (rig.path("gate"), rig.path("done"));
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        &gate,
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::RWXU,
-        0,
-    )
-    .expect("a fifo");
+    fifo(&gate);
     let program = format!(
         "echo $$ $PPID > {0}.tmp && mv {0}.tmp {0}; read line < {1}",
         done.display(),

@@ -2,7 +2,8 @@
 //!
 //! Invariant: after a successful open, everything visible in the file is on disk. A process that
 //! was killed between writing and syncing leaves rows that are visible without being durable. At
-//! open the log is rewritten and folded before any caller reads them.
+//! open the log (SQLite's WAL) is written over itself, synced, and folded into the database (a
+//! checkpoint of SQLite) before any caller reads it.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
@@ -19,7 +20,7 @@ use crate::store::file::lock::Lock;
 use crate::store::file::migrate::MigrateError;
 use crate::store::file::{backup, migrate, private};
 
-/// Length of the log from which it is folded after a commit, in pages.
+/// If the log has at least this many pages after a commit, it is folded.
 const FOLD_PAGES: std::ffi::c_int = 2000;
 
 /// Why the database could not be opened.
@@ -91,12 +92,12 @@ pub(in crate::store) fn open(dir: &Path, clock: &dyn Clock) -> Result<Opened, Op
     Ok(Opened { path, conn, lock })
 }
 
-/// Opens a database that has failed, once no other connection is open; its log has to be rewritten
-/// before.
+/// Opens a database again after a failure. The caller has closed every other connection, and has
+/// rewritten the log.
 pub(in crate::store) fn reopen(path: &Path) -> rusqlite::Result<Connection> {
     let alone = plain(path)?;
-    // If it is alone, SQLite reads the log from its beginning and folds all of it. What was folded
-    // before may be lost with the sync that failed.
+    // Pages that were folded earlier may be lost with the sync that failed, so the whole log is
+    // folded again. SQLite does so, from the log's beginning, only for the only connection.
     alone.busy_timeout(Duration::ZERO)?;
     alone.pragma_update_and_check(None, "locking_mode", "exclusive", |_| Ok(()))?;
     alone.pragma_update(None, "synchronous", "full")?;
@@ -172,8 +173,8 @@ pub(in crate::store) fn sync(conn: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Ends backoffs, consumers' leases and parks by backoff of earlier boots, because their boot times
-/// mean nothing now.
+/// Ends what the boot clock of an earlier boot timed: backoffs of deliveries, leases of consumers,
+/// and parks with backoff. Those times mean nothing now.
 fn forget_other_boots(conn: &Connection, clock: &dyn Clock) -> rusqlite::Result<()> {
     let known: Option<String> = rusqlite::OptionalExtension::optional(conn.query_row(
         "SELECT value FROM meta WHERE key = 'boot_id'",

@@ -32,9 +32,10 @@ pub(in crate::store) struct Mark {
 }
 
 impl Counters {
-    /// Reads the counters, but never goes back below a number that this process has assigned. Every
-    /// assigned number is stored in a row of its own, so the newest rows have it, and no commit has
-    /// to write a page for it. Pruning stores the numbers that it may delete in `meta`.
+    /// Reads the counters, but never goes back below a number that this process has assigned. Each
+    /// number is the key of the row that it was assigned to, so the highest keys of the tables give
+    /// the counters, and a commit does not have to write these separately. Pruning stores the
+    /// numbers that it may delete in `meta`.
     pub(in crate::store) fn load(&self, conn: &Connection) -> rusqlite::Result<()> {
         let ids = [
             read(conn, "SELECT value FROM meta WHERE key = 'last_id'")?,
@@ -72,7 +73,8 @@ pub struct Tx<'c> {
     effects: RefCell<Vec<Effect>>,
     /// The time of the transaction.
     pub now: Now,
-    /// Whether a notifier drains the operator outbox.
+    /// Whether a notifier works through the operator outbox (the table `attention`). If not, no row
+    /// is written to it.
     pub attention: bool,
 }
 

@@ -21,8 +21,8 @@ use crate::view::done::Done;
 /// Help on --wait below the options of each command.
 pub(crate) const AFTER_HELP: &str = "\
 The broker has stored the command when this program succeeds. The harness carries it out as soon as it can, and after its return if it is away. \
-With --wait the exit code shows the outcome: 0 done, 1 refused by the harness, 6 not done within --timeout. It is also 1 after Ctrl-C. The command then stays \
-queued. A restart of the broker does not end the wait.";
+With --wait the exit code shows the outcome: 0 done, 1 refused by the harness, 6 not done within --timeout. It is also 1 after Ctrl-C. \
+After a timeout or Ctrl-C the command stays queued. A restart of the broker does not end the wait.";
 
 /// Help on --wait for a command that has nothing to wait for.
 const NEW_SESSION_HELP: &str = "\

@@ -88,8 +88,7 @@ fn one_response_has_them_in_the_wrong_order() {
 
 #[test]
 fn a_delivery_is_leased_by_two() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.receive(message, "a", 1, None);
     world.receive(message, "b", 1, Some(Cause::LeaseExpired));
     world.breaks(Rule::OneLease, "under lease b while lease a still held it");
@@ -97,8 +96,7 @@ fn a_delivery_is_leased_by_two() {
 
 #[test]
 fn a_delivery_of_an_open_turn_is_leased_by_another() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.attach("s", 1);
     world.begin("s", message, 1, None);
     world.begin("s", message, 1, Some(Cause::Drained));
@@ -107,8 +105,7 @@ fn a_delivery_of_an_open_turn_is_leased_by_another() {
 
 #[test]
 fn a_stale_token_acks() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.receive(message, "a", 1, None);
     world.pass(70_000);
     world.receive(message, "b", 1, Some(Cause::LeaseExpired));
@@ -121,8 +118,7 @@ fn a_stale_token_acks() {
 
 #[test]
 fn a_token_settles_a_delivery_that_the_operator_dropped() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.receive(message, "a", 1, None);
     world.decide(message, Decision::Drop);
     world.nack(message, "a");
@@ -133,8 +129,7 @@ fn a_token_settles_a_delivery_that_the_operator_dropped() {
 
 #[test]
 fn a_token_settles_both_ways() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.receive(message, "a", 1, None);
     world.nack(message, "a");
     world.ack(message, "a");
@@ -143,8 +138,7 @@ fn a_token_settles_both_ways() {
 
 #[test]
 fn a_session_that_was_taken_over_ends_its_turn() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.attach("old", 1);
     let turn = world.begin("old", message, 1, None);
     world.attach("new", 2);
@@ -155,8 +149,7 @@ fn a_session_that_was_taken_over_ends_its_turn() {
 
 #[test]
 fn a_redelivery_says_nothing() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.receive(message, "a", 1, None);
     world.pass(70_000);
     world.receive(message, "b", 1, None);
@@ -165,16 +158,14 @@ fn a_redelivery_says_nothing() {
 
 #[test]
 fn a_cause_without_an_occasion() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.receive(message, "a", 1, Some(Cause::Released));
     world.breaks(Rule::Redelivery, "says that it came back as Released, and nothing did that");
 }
 
 #[test]
 fn an_attempt_is_used_by_a_shutdown() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.attach("s", 1);
     let turn = world.begin("s", message, 1, None);
     world.end("s", turn, Outcome::Drained, counts(0, 1));
@@ -185,8 +176,7 @@ fn an_attempt_is_used_by_a_shutdown() {
 
 #[test]
 fn a_failure_is_forgotten() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.receive(message, "a", 1, None);
     world.nack(message, "a");
     world.receive(message, "b", 1, Some(Cause::Nacked));
@@ -195,8 +185,7 @@ fn a_failure_is_forgotten() {
 
 #[test]
 fn a_dead_letter_before_its_time() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.receive(message, "a", 1, None);
     world.nack(message, "a");
     world.delivery(message).state = State::Dead;
@@ -219,8 +208,7 @@ fn a_third_attempt_is_not_alone() {
 
 #[test]
 fn a_settled_message_is_served_again() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.receive(message, "a", 1, None);
     world.ack(message, "a");
     world.pass(70_000);
@@ -230,16 +218,14 @@ fn a_settled_message_is_served_again() {
 
 #[test]
 fn it_has_no_settlement() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.delivery(message).state = State::Acked;
     world.breaks(Rule::Settled, "is Acked, and nobody who could made it so");
 }
 
 #[test]
 fn a_failed_turn_acks() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.attach("s", 1);
     let turn = world.begin("s", message, 1, None);
     world.end("s", turn, Outcome::Failed, counts(1, 0));
@@ -248,8 +234,7 @@ fn a_failed_turn_acks() {
 
 #[test]
 fn a_turn_that_ended_well_requeues_its_mail() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.attach("s", 1);
     let turn = world.begin("s", message, 1, None);
     world.end("s", turn, Outcome::Ok, counts(0, 1));
@@ -258,8 +243,7 @@ fn a_turn_that_ended_well_requeues_its_mail() {
 
 #[test]
 fn a_cancelled_turn_holds_too_much() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.attach("s", 1);
     let turn = world.begin("s", message, 1, None);
     world.end("s", turn, Outcome::Cancelled, Counts { held: 2, ..Counts::default() });
@@ -282,8 +266,7 @@ fn a_refused_message_is_there() {
 
 #[test]
 fn a_run_doubles_a_message_of_the_one_before() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.attach("s", 1);
     for attempt in [1, 2] {
         let turn = world.begin("s", message, attempt, (attempt > 1).then_some(Cause::TurnFailed));
@@ -353,8 +336,7 @@ fn the_log_has_another_body() {
 
 #[test]
 fn another_body_is_delivered() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     let mut handed = world.handed(message, "a", 1, None);
     handed.body = "another".to_owned();
     world.call("bob", receive(), Answer::Ok(Reply::Leased(vec![handed])));
@@ -363,16 +345,14 @@ fn another_body_is_delivered() {
 
 #[test]
 fn a_message_without_a_key_is_superseded() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.delivery(message).state = State::Superseded;
     world.breaks(Rule::Settled, "is Superseded, and nobody who could made it so");
 }
 
 #[test]
 fn a_stale_lease_is_extended() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.receive(message, "a", 1, None);
     world.pass(70_000);
     world.receive(message, "b", 1, Some(Cause::LeaseExpired));

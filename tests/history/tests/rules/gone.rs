@@ -33,8 +33,7 @@ fn mail_in_flight_and_mail_after_the_start_is_fine() {
 
 #[test]
 fn mail_of_a_purged_agent_reaches_the_next_one_of_its_name() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.mark(Mark::Purging { agent: bob() });
     world.mark(Mark::Purged { agent: bob() });
     world.receive(message, "a", 1, None);

@@ -34,8 +34,7 @@ fn a_message_without_a_receipt_may_exist_and_be_delivered() {
 
 #[test]
 fn a_lease_runs_out_and_is_given_to_another() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.receive(message, "a", 1, None);
     world.pass(70_000);
     world.receive(message, "b", 2, Some(Cause::LeaseExpired));
@@ -46,8 +45,7 @@ fn a_lease_runs_out_and_is_given_to_another() {
 
 #[test]
 fn a_lease_was_shortened() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.receive(message, "a", 1, None);
     world.call("bob", Op::Extend { token: "a".to_owned(), lease_ms: 1_000 }, unknown());
     world.pass(2_000);
@@ -57,8 +55,7 @@ fn a_lease_was_shortened() {
 
 #[test]
 fn an_ack_without_an_answer_is_answered_later() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.receive(message, "a", 1, None);
     let request = world.request();
     for answer in [unknown(), Answer::Ok(Reply::Acked), Answer::Ok(Reply::Acked)] {
@@ -70,8 +67,7 @@ fn an_ack_without_an_answer_is_answered_later() {
 
 #[test]
 fn a_nack_without_an_answer_requeues_at_once() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.receive(message, "a", 1, None);
     let request = world.request();
     let nack = || Op::Nack { token: "a".to_owned(), permanent: false };
@@ -122,8 +118,7 @@ fn a_requeued_message_is_behind_others() {
 
 #[test]
 fn a_harness_stays_away_and_the_message_comes_again() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.attach("s", 1);
     world.begin("s", message, 1, None);
     world.mark(Mark::Detached { agent: "bob".to_owned() });
@@ -137,8 +132,7 @@ fn a_harness_stays_away_and_the_message_comes_again() {
 
 #[test]
 fn a_takeover_ends_a_turn_at_once() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.attach("s", 1);
     let old = world.begin("s", message, 1, None);
     world.attach("t", 2);
@@ -157,8 +151,7 @@ fn a_takeover_ends_a_turn_at_once() {
 
 #[test]
 fn a_turn_runs_over_a_restart_of_the_broker() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.attach("s", 1);
     let turn = world.begin("s", message, 1, None);
     world.mark(Mark::BrokerDown);
@@ -181,8 +174,7 @@ fn a_turn_runs_over_a_restart_of_the_broker() {
 
 #[test]
 fn a_run_repeats_its_requests_and_nothing_is_doubled() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.attach("s", 1);
     let first = world.begin("s", message, 1, None);
     let said = world.put(Origin::Agent("bob".to_owned()), "ada", "done");
@@ -218,8 +210,7 @@ fn mail_that_did_not_reach_the_model_is_requeued() {
 
 #[test]
 fn the_operator_holds_releases_and_redrives() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.attach("s", 1);
     let turn = world.begin("s", message, 1, None);
     world.end("s", turn, Outcome::Cancelled, Counts { held: 1, ..Counts::default() });
@@ -290,8 +281,7 @@ fn opaque_agents_may_have_done_anything() {
 
 #[test]
 fn a_violation_is_printed_in_a_line() {
-    let mut world = World::new();
-    let message = world.send("one");
+    let (mut world, message) = World::with_message();
     world.receive(message, "a", 1, None);
     world.receive(message, "b", 1, Some(Cause::LeaseExpired));
     let history = world.history.clone();

@@ -34,6 +34,13 @@ impl World {
         }
     }
 
+    /// Returns a world in which `ada` has sent `one` to `bob`, and that message.
+    pub(crate) fn with_message() -> (Self, u64) {
+        let mut world = Self::new();
+        let message = world.send("one");
+        (world, message)
+    }
+
     pub(crate) fn id(&mut self) -> u64 {
         self.ids += 1;
         self.ids

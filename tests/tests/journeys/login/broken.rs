@@ -72,6 +72,12 @@ async fn free(rig: &Rig) -> Terminal {
     }
 }
 
+async fn start_again(mode: Mode, rig: &mut Rig) {
+    let mut watch = rig.watch_from_now().await;
+    mode.start(rig, &answers());
+    watch.kind("bob", EventKind::HarnessAttached).await;
+}
+
 async fn the_operator_hangs_up(mode: Mode) {
     let Scene { rig, terminal, claude, waiting, .. } = Scene::open(mode).await;
     terminal.hangs_up().await;
@@ -102,9 +108,7 @@ async fn the_harness_is_killed(mode: Mode) {
     assert_eq!(terminal.ends().await.code(), Some(1));
     // With its terminal, claude's dialogue is gone too.
     gone(claude).await;
-    let mut watch = rig.watch_from_now().await;
-    mode.start(&mut rig, &answers());
-    watch.kind("bob", EventKind::HarnessAttached).await;
+    start_again(mode, &mut rig).await;
     again(rig, waiting).await;
 }
 
@@ -114,32 +118,31 @@ async fn the_harness_is_stopped(mode: Mode) {
     gone(claude).await;
     terminal.shows(&["bob"], &[]).await;
     assert_eq!(terminal.ends().await.code(), Some(1));
-    let mut watch = rig.watch_from_now().await;
-    mode.start(&mut rig, &answers());
-    watch.kind("bob", EventKind::HarnessAttached).await;
+    start_again(mode, &mut rig).await;
+    again(rig, waiting).await;
+}
+
+async fn the_broker_goes(mode: Mode, killed: bool) {
+    let Scene { mut rig, mut terminal, claude, waiting, .. } = Scene::open(mode).await;
+    if killed {
+        rig.kill_broker().await;
+    } else {
+        rig.stop_broker().await;
+    }
+    terminal.shows(&["broker"], &[]).await;
+    let code = terminal.ends().await.code();
+    assert!(code.is_some_and(|code| code != 0), "{code:?}");
+    gone(claude).await;
+    rig.start_broker().await;
     again(rig, waiting).await;
 }
 
 async fn the_broker_is_restarted(mode: Mode) {
-    let Scene { mut rig, mut terminal, claude, waiting, .. } = Scene::open(mode).await;
-    rig.stop_broker().await;
-    terminal.shows(&["broker"], &[]).await;
-    let code = terminal.ends().await.code();
-    assert!(code.is_some_and(|code| code != 0), "{code:?}");
-    gone(claude).await;
-    rig.start_broker().await;
-    again(rig, waiting).await;
+    the_broker_goes(mode, false).await;
 }
 
 async fn the_broker_is_killed(mode: Mode) {
-    let Scene { mut rig, mut terminal, claude, waiting, .. } = Scene::open(mode).await;
-    rig.kill_broker().await;
-    terminal.shows(&["broker"], &[]).await;
-    let code = terminal.ends().await.code();
-    assert!(code.is_some_and(|code| code != 0), "{code:?}");
-    gone(claude).await;
-    rig.start_broker().await;
-    again(rig, waiting).await;
+    the_broker_goes(mode, true).await;
 }
 
 async fn a_second_one_is_refused(mode: Mode) {

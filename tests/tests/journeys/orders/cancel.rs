@@ -11,14 +11,19 @@ use crate::steps::{acked, handled, hang, rule, text, touch, wait_for};
 
 both!(a_running_turn, a_claude_that_obeys_nothing, another_turn_than_the_one_that_runs, too_late);
 
-async fn a_running_turn(mode: Mode) {
+async fn cancelled(mode: Mode, obeys: bool) {
     let mut rig = Rig::duo().await;
     let rules = [rule("Hang", vec![touch(&rig, "reached"), hang()]), rule("", vec![text("Done.")])];
-    mode.start(&mut rig, &rules);
+    let grace: &[_] = if obeys { &[] } else { &[("HIVE_KILL_GRACE_MS", "100")] };
+    mode.start_with(&mut rig, &rules, grace);
     let operator = rig.operator().await;
     let held = operator.send("bob", "Hang.").await;
     rig.appeared("reached").await;
     let claude = rig.the_one("bob", "scripted-claude");
+    if !obeys {
+        // A stopped process takes no signal but the last one.
+        kill_process(claude, Signal::STOP).expect("claude runs");
+    }
     done(&rig, &["cancel", "bob"]).await;
     assert_eq!(operator.delivery("bob", held).await.state(), DeliveryState::Held);
     // Its claude never comes into another turn.
@@ -29,22 +34,12 @@ async fn a_running_turn(mode: Mode) {
     rig.end().await;
 }
 
-/// A process that stands still takes no signal but the last one.
+async fn a_running_turn(mode: Mode) {
+    cancelled(mode, true).await;
+}
+
 async fn a_claude_that_obeys_nothing(mode: Mode) {
-    let mut rig = Rig::duo().await;
-    let rules = [rule("Hang", vec![touch(&rig, "reached"), hang()]), rule("", vec![text("Done.")])];
-    mode.start_with(&mut rig, &rules, &[("HIVE_KILL_GRACE_MS", "100")]);
-    let operator = rig.operator().await;
-    operator.send("bob", "Hang.").await;
-    rig.appeared("reached").await;
-    let claude = rig.the_one("bob", "scripted-claude");
-    kill_process(claude, Signal::STOP).expect("claude runs");
-    done(&rig, &["cancel", "bob"]).await;
-    gone(claude).await;
-    handled(&rig, &operator, "bob", "Letter 2.").await;
-    assert_eq!(kinds(&operator).await, [(Mail, Cancelled), (Mail, Ok)]);
-    assert_eq!(rig.turn_starts("bob").len(), 2);
-    rig.end().await;
+    cancelled(mode, false).await;
 }
 
 async fn another_turn_than_the_one_that_runs(mode: Mode) {

@@ -1,8 +1,8 @@
 //! An agent asks the operator. Broker, harness and claude are killed between the question and the
 //! turn that hears the answer.
 
-use hive_proto::v1::{DeliveryState, EventKind, QuestionState, SystemKind, TurnOutcome};
-use hive_tests::rig::{Rig, Wire, fresh_id, soon};
+use hive_proto::v1::{DeliveryState, EventKind, Question, QuestionState, SystemKind, TurnOutcome};
+use hive_tests::rig::{Client, Rig, Wire, fresh_id, soon};
 use hive_tests::scripted::script::Step;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -11,13 +11,27 @@ use tonic::Code;
 use super::{QUESTION, TWO_TURNS, ask, asker, gets_answer, letters, notices};
 use crate::steps::{ended, rule, send, text, touch, wait_for};
 
-#[tokio::test]
-async fn hivectl_answers_it_and_the_next_turn_gets_the_answer() {
+/// Bob's harness runs, and he has asked the operator.
+async fn bob_asks() -> (Rig, Client, Question) {
     let mut rig = Rig::duo().await;
     rig.start_harness("bob", &asker("operator"));
-    let (operator, mut watch) = (rig.operator().await, rig.watch().await);
+    let operator = rig.operator().await;
     operator.send("bob", "Decide.").await;
     let question = operator.asked("operator").await;
+    (rig, operator, question)
+}
+
+/// Checks that bob goes on once with the answer `red`, and ends the hive.
+async fn goes_on(rig: Rig, question: &Question, lives: &[(TurnOutcome, u32)]) {
+    gets_answer(&rig, question, &["red"], lives).await;
+    assert_eq!(letters(&rig.operator().await).await, ["I go on."]);
+    rig.end().await;
+}
+
+#[tokio::test]
+async fn hivectl_answers_it_and_the_next_turn_gets_the_answer() {
+    let (rig, operator, question) = bob_asks().await;
+    let mut watch = rig.watch().await;
     let id = question.id.to_string();
     ended(&rig, &mut watch, "bob", TurnOutcome::Ok).await;
 
@@ -51,28 +65,19 @@ async fn hivectl_answers_it_and_the_next_turn_gets_the_answer() {
 
 #[tokio::test]
 async fn the_broker_is_killed_between_question_and_answer() {
-    let mut rig = Rig::duo().await;
-    rig.start_harness("bob", &asker("operator"));
-    let operator = rig.operator().await;
-    operator.send("bob", "Decide.").await;
-    let question = operator.asked("operator").await;
+    let (mut rig, _operator, question) = bob_asks().await;
     // The turn that asked may still run.
     rig.crash_broker().await;
     let operator = rig.operator().await;
     assert_eq!(operator.asked("operator").await, question);
     operator.answer(question.id, "red").await;
-    gets_answer(&rig, &question, &["red"], &TWO_TURNS).await;
-    assert_eq!(letters(&operator).await, ["I go on."]);
-    rig.end().await;
+    goes_on(rig, &question, &TWO_TURNS).await;
 }
 
 #[tokio::test]
 async fn the_harness_is_away_when_the_answer_comes() {
-    let mut rig = Rig::duo().await;
-    rig.start_harness("bob", &asker("operator"));
-    let (operator, mut watch) = (rig.operator().await, rig.watch().await);
-    operator.send("bob", "Decide.").await;
-    let question = operator.asked("operator").await;
+    let (mut rig, _operator, question) = bob_asks().await;
+    let mut watch = rig.watch().await;
     ended(&rig, &mut watch, "bob", TurnOutcome::Ok).await;
     rig.kill_harness("bob").await;
     // A broker that has never heard of that harness: the other might not have noticed yet, and hand
@@ -81,9 +86,7 @@ async fn the_harness_is_away_when_the_answer_comes() {
     let operator = rig.operator().await;
     operator.answer(question.id, "red").await;
     rig.start_harness("bob", &asker("operator"));
-    gets_answer(&rig, &question, &["red"], &TWO_TURNS).await;
-    assert_eq!(letters(&operator).await, ["I go on."]);
-    rig.end().await;
+    goes_on(rig, &question, &TWO_TURNS).await;
 }
 
 /// It has the answer in its hands, and the model has not heard it.
@@ -102,9 +105,7 @@ async fn the_harness_is_killed_with_the_answer() {
     rig.kill_harness("bob").await;
     rig.start_harness("bob", &asker("operator"));
     let lives = [(TurnOutcome::Ok, 1), (TurnOutcome::Vanished, 1), (TurnOutcome::Ok, 2)];
-    gets_answer(&rig, &question, &["red"], &lives).await;
-    assert_eq!(letters(&operator).await, ["I go on."]);
-    rig.end().await;
+    goes_on(rig, &question, &lives).await;
 }
 
 /// The turn that runs again has the question in its prompt, and asks it again anyway.
@@ -188,11 +189,7 @@ async fn claude_is_killed_while_it_asks() {
 /// The answer is on disk, and the operator never hears so: the broker dies with the reply.
 #[tokio::test]
 async fn the_broker_is_killed_before_the_reply_to_the_answer_is_out() {
-    let mut rig = Rig::duo().await;
-    rig.start_harness("bob", &asker("operator"));
-    let operator = rig.operator().await;
-    operator.send("bob", "Decide.").await;
-    let question = operator.asked("operator").await;
+    let (mut rig, operator, question) = bob_asks().await;
     let wire = Wire::lay(&rig.path("wire"), &rig.operator_socket());
     let (client, request_id, id) = (rig.client_at(wire.path()).await, fresh_id(), question.id);
     wire.lose_replies(true);
@@ -223,19 +220,13 @@ async fn the_broker_is_killed_before_the_reply_to_the_answer_is_out() {
         Some(hive_core::reason::Reason::QuestionClosed),
         "{late:?}"
     );
-    gets_answer(&rig, &question, &["red"], &TWO_TURNS).await;
-    assert_eq!(letters(&operator).await, ["I go on."]);
-    rig.end().await;
+    goes_on(rig, &question, &TWO_TURNS).await;
 }
 
 /// The broker dies with the answer in its hands, read or not; said again it is one answer.
 #[tokio::test]
 async fn the_broker_is_killed_with_the_answer() {
-    let mut rig = Rig::duo().await;
-    rig.start_harness("bob", &asker("operator"));
-    let mut operator = rig.operator().await;
-    operator.send("bob", "Decide.").await;
-    let question = operator.asked("operator").await;
+    let (mut rig, mut operator, question) = bob_asks().await;
     let (request_id, id) = (fresh_id(), question.id);
     for stopped in [true, false, false] {
         if stopped {
@@ -253,9 +244,7 @@ async fn the_broker_is_killed_with_the_answer() {
     }
     let answered = operator.try_answer(&request_id, id, "red").await.expect("it is answered so");
     assert_eq!((answered.id, answered.state()), (id, QuestionState::Answered));
-    gets_answer(&rig, &question, &["red"], &TWO_TURNS).await;
-    assert_eq!(letters(&operator).await, ["I go on."]);
-    rig.end().await;
+    goes_on(rig, &question, &TWO_TURNS).await;
 }
 
 /// The other way round: the operator asks and waits, over a restart of the broker in the agent's
