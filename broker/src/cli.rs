@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-/// The broker of a hive: owns every inbox and topology lookup, and serves them on one unix socket
-/// per agent.
+/// The broker of a hive: owns all mail, turns and topology, and serves them on one unix socket per
+/// agent.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "hived", version, about)]
 pub struct Cli {
@@ -22,13 +22,12 @@ pub struct Cli {
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
 
-    /// Where the sockets lie; overrides `broker.runtime_dir`. Default: /run/hive.
+    /// The directory of the sockets; overrides `broker.runtime_dir`. Default: /run/hive.
     #[arg(long, value_name = "DIR")]
     pub runtime_dir: Option<PathBuf>,
 
-    /// The directory that holds, as NAME/state, the directories of agents without one in the
-    /// configuration file. Given by `hivectl up`, which also deletes the directories of purged
-    /// agents.
+    /// The parent of state directories: an agent without a state directory in the configuration
+    /// file has DIR/NAME/state. `hivectl up` sets it, and deletes the directories of purged agents.
     #[arg(long, value_name = "DIR")]
     pub agents_dir: Option<PathBuf>,
 

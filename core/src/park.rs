@@ -18,7 +18,7 @@ use crate::turn::{Ended, Kind, Outcome};
 pub const LOGIN_PARK: Option<Duration> = None;
 /// Maximum delay until a wall clock that was set forward is noticed.
 const WALL_CHECK_MAX: Duration = Duration::from_secs(60);
-/// Maximum failed turns in a row before they park the agent: each failed delivery has its own
+/// Maximum consecutive failed turns before they park the agent: each failed delivery has its own
 /// backoff.
 const FAILED_MAX: u32 = 2;
 
@@ -160,11 +160,11 @@ pub fn state_of(cause: Outcome) -> HarnessState {
 pub enum Change {
     /// No change.
     Nothing,
-    /// The agent runs: it is not parked, and has no failures in a row.
+    /// The agent runs: it is not parked, and has no consecutive failures.
     Runs,
     /// Another turn could not run.
     Failed {
-        /// Turns in a row that failed, with this one.
+        /// Consecutive failed turns, with this one.
         failures: u32,
         /// The park, if the agent is parked now.
         park: Option<Park>,
@@ -172,7 +172,7 @@ pub enum Change {
 }
 
 /// Decides whether the end of a turn parks the agent, and how long. `has_dead_letter` is whether a
-/// delivery of the turn became a dead letter; `failures` have been in a row before it.
+/// delivery of the turn became a dead letter; `failures` consecutive ones were before it.
 #[must_use]
 pub fn after_turn(
     kind: Kind,

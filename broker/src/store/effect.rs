@@ -1,4 +1,4 @@
-//! Effects: values that a command returns, applied once its batch is on disk.
+//! Effects: values that a command of the writer returns, applied once its batch is on disk.
 //!
 //! Invariant: memory changes only by effects. The effects of a failed command or of an aborted
 //! batch are never applied.
@@ -18,7 +18,7 @@ pub enum Effect {
     Hint(AgentKey),
     /// The agent's session ended or was replaced.
     Session(AgentKey),
-    /// The agent has a new command, or was changed.
+    /// The operator gave the agent's harness a new order, or the agent was changed.
     Changed(AgentKey),
     /// A lease or a grace time became due earlier than it was.
     Due,
@@ -28,7 +28,7 @@ pub enum Effect {
     Outbox,
     /// The presence of the agent's harness changed.
     Presence(AgentKey, PresenceChange),
-    /// The name of a purged agent may get another key.
+    /// An agent was purged: a later agent may take its name, and has another key.
     NameFreed(String),
 }
 

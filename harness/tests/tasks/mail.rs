@@ -7,8 +7,8 @@ use crate::stage::{LONG, Stage, request, wait_until};
 
 /// Runs one task in the background to its end, without a call that waits for it.
 async fn ended(stage: &mut Stage, command: &str) -> u64 {
-    // An earlier task may have left it. A task that ends at once would be reported by its own
-    // answer.
+    // The task waits for the file `go`: if it ended at once, the answer to its own call would
+    // report it. An earlier task may have left the file.
     let _ = std::fs::remove_file(stage.path("go"));
     let task = stage
         .run(&format!("until [ -e go ]; do sleep 0.01; done; {command}"), 0)
@@ -47,7 +47,7 @@ async fn tasks_that_end_together_are_reported_in_one_message() {
 }
 
 #[tokio::test]
-async fn only_unreported_ends_are_reported_again() {
+async fn an_end_is_repeated_until_the_agent_has_received_its_message() {
     let mut stage = Stage::new().await;
     ended(&mut stage, "echo one").await;
     assert!(stage.mail.body(1).await.contains("| one"));
@@ -56,7 +56,7 @@ async fn only_unreported_ends_are_reported_again() {
     ended(&mut stage, "echo two").await;
     let body = stage.mail.body(2).await;
     assert!(body.contains("| one") && body.contains("| two"), "{body}");
-    wait_until("the answer is in", || {
+    wait_until("the supervisor has the broker's answer to message 2", || {
         stage.supervisor.mark_announced_reported();
         std::fs::read_to_string(stage.dir.path().join("run/tasks/2.json"))
             .is_ok_and(|text| text.contains("\"told\": true"))
@@ -69,7 +69,7 @@ async fn only_unreported_ends_are_reported_again() {
 }
 
 #[tokio::test]
-async fn a_caller_that_ends_a_task_gets_no_mail() {
+async fn a_caller_that_waited_for_the_end_gets_no_mail() {
     let mut stage = Stage::new().await;
     // The broker is away, so that the mail cannot be faster.
     stage.mail.refuse(Some(Status::unavailable("away")));

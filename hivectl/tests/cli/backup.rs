@@ -51,7 +51,7 @@ impl Target {
 
 /// A hive, and the backup that its broker handed out last.
 fn hive() -> (Hive, Arc<Mutex<Vec<u8>>>) {
-    let hive = Hive::with("[agents.ada]");
+    let hive = Hive::new("[agents.ada]");
     let sent = Arc::<Mutex<Vec<u8>>>::default();
     let handed_out = Arc::clone(&sent);
     hive.edit("Backup", move |piece: &mut Response<BackupResponse>| {

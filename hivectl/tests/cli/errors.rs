@@ -14,14 +14,14 @@ const ONE: &str = "[agents.ada]";
 /// 0: done.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_0_ok() {
-    let hive = Hive::with(ONE);
+    let hive = Hive::new(ONE);
     assert_eq!(hive.run(&["send", "ada", "hello"]).await.code, 0);
 }
 
 /// 1: the broker refuses for a reason without a code of its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_1_failure() {
-    let hive = Hive::with(ONE);
+    let hive = Hive::new(ONE);
     let words = "600 messages a minute are allowed";
     hive.refuse(Reason::RateLimited, words, Some(Duration::from_secs(2)));
     let ran = hive.run(&["send", "ada", "hello"]).await;
@@ -38,7 +38,7 @@ async fn exit_1_failure() {
 /// 1: for reasons of their own, that have no code of their own either.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_1_question_limit() {
-    let hive = Hive::with(ONE);
+    let hive = Hive::new(ONE);
     let words = "50 of your questions are open; that is the most";
     hive.refuse(Reason::QuestionLimit, words, None);
     let ran = hive.run(&["ask", "ada", "Done?"]).await;
@@ -102,7 +102,7 @@ async fn exit_3_not_found() {
 /// 4: it is not allowed.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_4_denied() {
-    let hive = Hive::with(ONE);
+    let hive = Hive::new(ONE);
     let mut output = String::new();
     for (verb, words) in [("send", "you may not send to `ada`"), ("ask", "you may not ask `ada`")] {
         hive.refuse(Reason::RecipientNotAllowed, words, None);
@@ -137,7 +137,7 @@ async fn exit_5_conflict() {
 /// 6: the broker does not answer in time.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_6_timed_out() {
-    let hive = Hive::with(ONE);
+    let hive = Hive::new(ONE);
     hive.react(Reaction::Hang);
     let ran = hive.run(&["--timeout", "0.05", "send", "ada", "hello"]).await;
     insta::assert_snapshot!(ran.all());
@@ -147,7 +147,7 @@ async fn exit_6_timed_out() {
 /// 6: the question has no answer by its deadline, or within --timeout.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_6_not_answered() {
-    let hive = Hive::with(ONE);
+    let hive = Hive::new(ONE);
     let mut output = Vec::new();
     for more in [&[][..], &["--json"]] {
         let args = [&["ask", "ada", "Done?", "--wait", "--ttl", "1m"], more].concat();
@@ -162,7 +162,7 @@ async fn exit_6_not_answered() {
 /// 7: no broker answers, or it is shutting down.
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_7_unreachable() {
-    let hive = Hive::with(ONE);
+    let hive = Hive::new(ONE);
     let draining = |retry| hive.refuse(Reason::Draining, "the broker is shutting down", retry);
     draining(None);
     let draining_send = hive.run(&["send", "ada", "hello"]).await;

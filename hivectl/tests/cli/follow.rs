@@ -56,7 +56,7 @@ async fn the_inbox_shows_what_waits_and_then_what_arrives_each_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agents_inbox_can_be_followed_too() {
-    let hive = Hive::with("[agents.ada]\n[agents.bob]");
+    let hive = Hive::new("[agents.ada]\n[agents.bob]");
     let operator = hive.operator().await;
     let first = operator.send("ada", "first").await;
     let mut inbox = Following::start(&hive, &["inbox", "ada", "--follow", "--json"]);
@@ -74,7 +74,7 @@ async fn an_agents_inbox_can_be_followed_too() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_go_on_where_the_list_ended() {
-    let hive = Hive::with("[agents.ada]");
+    let hive = Hive::new("[agents.ada]");
     let operator = hive.operator().await;
     operator.send("ada", "first").await;
     let mut events = Following::start(&hive, &["events", "--follow", "--after", "1"]);

@@ -1,7 +1,7 @@
 //! The hive of these tests: the real broker, behind a tap on the operator's socket.
 //!
-//! Invariant: values that differ from host to host (user, process, directory) are masked in
-//! [`Hive::told`].
+//! Invariant: values that differ from host to host (user, process, directory) are masked by
+//! [`Hive::masked`].
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -46,7 +46,7 @@ impl Deref for Hive {
 
 impl Hive {
     /// A hive with these agents, and no history.
-    pub(crate) fn with(config: &str) -> Self {
+    pub(crate) fn new(config: &str) -> Self {
         Self::since(START, config)
     }
 
@@ -60,13 +60,13 @@ impl Hive {
 
     /// A hive with these agents, in which ada's harness is attached.
     pub(crate) async fn attended(config: &str) -> Self {
-        let mut hive = Self::with(config);
+        let mut hive = Self::new(config);
         hive.ada = Some(Player::attach(&hive, "ada").await);
         hive
     }
 
     pub(crate) fn empty() -> Self {
-        Self::with("")
+        Self::new("")
     }
 
     /// The broker ends, and begins again; ada comes back.

@@ -213,7 +213,7 @@ async fn refusals_show_a_hint_and_leave_the_terminal_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_2_without_a_terminal_on_both_sides() {
-    let (hive, terminal) = (Hive::with(DUO), Terminal::open());
+    let (hive, terminal) = (Hive::new(DUO), Terminal::open());
     let neither = hive.run(&["login", "ada"]).await;
     let mut command = hive.hivectl(&["login", "ada"]);
     let child = command.stdin(terminal.side()).spawn().expect("the binary runs");

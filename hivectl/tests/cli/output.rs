@@ -185,7 +185,7 @@ async fn an_empty_list_is_an_empty_array_for_programs_and_a_note_for_people() {
         let ran = hive.run(&json).await;
         assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "[]\n", ""), "{args:?}");
     }
-    let one = Hive::with("[agents.ada]");
+    let one = Hive::new("[agents.ada]");
     for (args, note) in [
         (&["turn", "drop", "ada", "--all"][..], "nothing is held for ada\n"),
         (&["turn", "release", "ada", "--all"], "nothing is held for ada\n"),
@@ -239,7 +239,7 @@ async fn all_that_is_held_is_released() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_may_come_from_stdin() {
-    let hive = Hive::with("[agents.ada]");
+    let hive = Hive::new("[agents.ada]");
     let ran =
         run_with(&hive.socket(), &["send", "ada", "-"], "zwei\nZeilen ä\n\n".as_bytes()).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -249,7 +249,7 @@ async fn a_body_may_come_from_stdin() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_connection_is_tried_once_more_with_the_same_request_id() {
-    let hive = Hive::with("[agents.ada]");
+    let hive = Hive::new("[agents.ada]");
     hive.react(Reaction::ActAndRefuse(Status::unavailable("transport lost")));
     assert_eq!(hive.run(&["send", "ada", "hello"]).await.code, 0);
     let ids = hive.changes();

@@ -75,7 +75,7 @@ async fn a_wait_for_an_answer_survives_a_restart_of_the_broker() {
 /// An interrupt is no answer, so a script must not go on as if it were one.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_ends_the_wait_and_leaves_the_question_open() {
-    let hive = Hive::with("[agents.ada]");
+    let hive = Hive::new("[agents.ada]");
     let child = hive.spawn(&["ask", "ada", "Done?", "--wait"]);
     let question = hive.awaited().await;
     signal(&child, Signal::INT);
@@ -217,7 +217,7 @@ async fn what_was_searched_for_stands_out_on_a_terminal_only() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_is_read_page_by_page_up_to_its_limit() {
-    let hive = Hive::with("[agents.ada]");
+    let hive = Hive::new("[agents.ada]");
     let operator = hive.operator().await;
     let mut newest = 0;
     for _ in 0..60 {

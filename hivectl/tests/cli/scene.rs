@@ -52,7 +52,7 @@ const PRINTED: [(TurnEventStream, &str); 6] = [
 impl Hive {
     /// Ada and her child bob, with some history.
     pub(crate) async fn start() -> Self {
-        let mut hive = Self::with(DUO);
+        let mut hive = Self::new(DUO);
         hive.people().await;
         hive.work().await;
         hive.mail().await;
@@ -79,7 +79,7 @@ impl Hive {
 
     /// A week of ada, with turns of every origin.
     pub(crate) async fn busy() -> Self {
-        let mut hive = Self::with(DUO);
+        let mut hive = Self::new(DUO);
         hive.people().await;
         let (operator, bob) = (hive.operator().await, hive.client("bob").await);
         let mut ada = Player::attach(&hive, "ada").await;

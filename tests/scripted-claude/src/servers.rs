@@ -1,4 +1,4 @@
-//! The MCP servers of a turn: real children, as claude has them.
+//! The MCP servers of a turn. As with the real claude, each is a child process.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -69,17 +69,17 @@ impl Servers {
         owner.map_or_else(|| tool.to_owned(), |(server, _)| full_name(server, tool))
     }
 
-    /// Calls a tool by its full name; returns its text, and whether it is an error. `None`: there
-    /// is no such tool.
+    /// Calls a tool by its full name; returns its text, and whether it is an error. Returns `None`
+    /// if there is no such tool.
     ///
-    /// A server that dies in a call fails that call; the next call starts it again, as in the real
-    /// one. `called` is a file that is created as soon as the server has the call.
+    /// If a server dies during a call, the call fails, and the next call starts the server again.
+    /// The real claude does the same. The file `sent_marker` is created when the call was sent.
     pub async fn call(
         &mut self,
         tool: &str,
         input: Value,
         tool_use_id: &str,
-        called: Option<&Path>,
+        sent_marker: Option<&Path>,
     ) -> Option<(String, bool)> {
         let (server, name) = tool.strip_prefix("mcp__")?.split_once("__")?;
         let running = self
@@ -92,11 +92,11 @@ impl Servers {
                     *running = connect(&running.server).await?;
                     running.client.start_tool(name, input, tool_use_id).await?
                 }
-                pending => pending?,
+                started => started?,
             };
             self.called = Some((server.to_owned(), pending.id().clone()));
-            if let Some(called) = called {
-                std::fs::write(called, b"").map_err(ClientError::Write)?;
+            if let Some(marker) = sent_marker {
+                std::fs::write(marker, b"").map_err(ClientError::Write)?;
             }
             pending.tool_result().await
         };
@@ -130,13 +130,13 @@ impl Servers {
         }
     }
 
-    /// Ends all of them: SIGINT, then SIGTERM, then SIGKILL.
+    /// Ends all servers: SIGINT, then SIGTERM, then SIGKILL.
     pub async fn stop(self) {
         self.interrupt();
         let ends: Vec<_> =
             self.running.into_values().map(|running| tokio::spawn(end(running.client))).collect();
         for end in ends {
-            // If nothing else ended the child, dropping its client killed it.
+            // If no signal ends a server, the drop of its client kills it (`kill_on_drop`).
             let _ = end.await;
         }
     }
@@ -147,7 +147,8 @@ fn full_name(server: &str, tool: &str) -> String {
 }
 
 async fn connect(server: &Server) -> Result<Running, ClientError> {
-    // Its environment is claude's own plus the configuration's, as with the real one.
+    // As with the real claude, a server inherits the environment of this process, with the
+    // variables of its configuration.
     let mut command = Command::new(&server.command);
     command.args(&server.args).envs(&server.env).stderr(Stdio::null());
     let mut client = Client::spawn(&mut command).map_err(ClientError::Write)?;

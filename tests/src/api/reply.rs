@@ -223,9 +223,9 @@ impl Reply {
         self
     }
 
-    /// Answers so only the first `times` requests that come to it, and then goes on to the next
-    /// step. For what is no answer of the model, and so does not count as a step. The count is the
-    /// rule's, over all agents.
+    /// Gives this reply only `times` times; after that it is skipped. Use it for refusals and
+    /// broken connections: the model did not answer, so they do not count as steps of a turn. The
+    /// rule that has this reply counts the times for all agents together.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.times = Some(times);

@@ -21,8 +21,8 @@ impl Mode {
         }
     }
 
-    /// How a harness is started whose claude does this, and notes its starts. A claude that stays
-    /// reads its script once, at its start.
+    /// Returns the options of `agent`'s harness. Its claude follows `rules`, and each start of that
+    /// claude is noted. A resident claude reads its script once, at its start.
     pub fn options(self, rig: &Rig, agent: &str, rules: &[Rule]) -> HarnessOptions {
         HarnessOptions {
             claude: rig.noting_claude(agent),

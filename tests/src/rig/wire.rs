@@ -47,7 +47,8 @@ impl Wire {
         &self.path
     }
 
-    /// From now on replies are lost; or, on connections to come, no more.
+    /// With `true`, replies are lost from now on, also on open connections. With `false`, they are
+    /// carried again, but not on a connection that has already lost one.
     pub fn lose_replies(&self, lose: bool) {
         self.loses.send_replace(lose);
     }

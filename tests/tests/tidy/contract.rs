@@ -152,7 +152,7 @@ fn messages(files: &[FileDescriptorProto]) -> BTreeMap<String, &DescriptorProto>
     all
 }
 
-/// Every field that a request can carry, at any depth, as `path: field`.
+/// Every field that a request can carry, at any depth, each with its path from the request.
 fn fields_of<'a>(
     request: &str,
     messages: &BTreeMap<String, &'a DescriptorProto>,
@@ -176,8 +176,8 @@ fn fields_of<'a>(
     found
 }
 
-/// The reasons that an RPC's comment names, or nothing where it says none; an error where it has no
-/// such line.
+/// Returns the reasons in the line `Reasons: …` of an RPC's comment; an empty list for `none`. An
+/// error: there is no such line, or it names nothing.
 fn reasons(rpc: &Rpc) -> Result<Vec<&str>, String> {
     let (_, list) = rpc
         .comment
@@ -210,7 +210,7 @@ fn no_request_names_its_sender() {
     none("identity is the socket", &findings);
 }
 
-/// Calls that need no session, and in which the token of one gives more than the socket does.
+/// Calls that need no session token, but allow more with one than with the socket alone.
 const SESSION_IS_OPTIONAL: [&str; 1] = ["WakeService.Wake"];
 
 #[test]
@@ -219,7 +219,7 @@ fn the_table_says_what_the_contract_says() {
     let messages = messages(&files);
     let mut findings = Vec::new();
     for rpc in rpcs(&files) {
-        let row = rpc.row().expect("a test of the broker compares the names");
+        let row = rpc.row().expect("each RPC has a row; a test of the broker checks it");
         let said = sockets(&rpc.service_comment);
         if said != (row.agent, row.operator) {
             findings.push(format!(
@@ -227,17 +227,18 @@ fn the_table_says_what_the_contract_says() {
                 rpc.name()
             ));
         }
-        if (OPERATOR_ONLY.contains(&row.service), AGENT_ONLY.contains(&row.service))
-            != (!row.agent, !row.operator)
-        {
-            findings.push(format!("{}: not as in OPERATOR_ONLY and AGENT_ONLY", rpc.name()));
+        if OPERATOR_ONLY.contains(&row.service) == row.agent {
+            findings.push(format!("{}: OPERATOR_ONLY and the table disagree", rpc.name()));
+        }
+        if AGENT_ONLY.contains(&row.service) == row.operator {
+            findings.push(format!("{}: AGENT_ONLY and the table disagree", rpc.name()));
         }
         let fields = fields_of(&rpc.request, &messages);
         let has = |name: &str| fields.iter().any(|(_, field)| field.name() == name);
         let is_optional = SESSION_IS_OPTIONAL.contains(&rpc.name().as_str());
         if has("session_token") != (row.proof == Proof::Session || is_optional) {
             findings.push(format!(
-                "{}: a session token is in one of request and table only",
+                "{}: only one of the request and the table has a session token",
                 rpc.name()
             ));
         }
@@ -248,7 +249,8 @@ fn the_table_says_what_the_contract_says() {
     none("the authority table and the contract agree", &findings);
 }
 
-/// Agent and operator, as a service's comment says it.
+/// Returns whether, by its comment, a service is on agent sockets, and whether it is on the
+/// operator socket.
 fn sockets(comment: &str) -> (bool, bool) {
     let comment = comment.to_lowercase();
     let agent =

@@ -50,8 +50,8 @@ async fn a_limit_without_an_end_parks_for_a_while() {
 async fn a_limit_whose_end_was_wrong_does_not_loop() {
     let (hive, harness) = waiting_hive().await;
     let past = hive.now().wall;
-    // The first time the model's own retry time counts; from then on the broker's backoff limits
-    // the attempts.
+    // After the first rate-limited turn only the retry time of the model counts. After each further
+    // one the park lasts at least the broker's backoff.
     let mut parks = Vec::new();
     for _ in 0..4 {
         rate_limited(&hive, &harness, Some(past)).await;
@@ -63,7 +63,7 @@ async fn a_limit_whose_end_was_wrong_does_not_loop() {
 }
 
 #[tokio::test]
-async fn a_missing_login_parks_until_the_harness_says_that_it_is_there() {
+async fn a_missing_login_parks_until_the_harness_reports_that_it_waits_for_mail() {
     let (hive, harness) = waiting_hive().await;
     hive.turn(&harness, Outcome::AuthFailed).await;
     assert_eq!(parked(&hive).await, Some(Duration::MAX));
@@ -73,7 +73,8 @@ async fn a_missing_login_parks_until_the_harness_says_that_it_is_there() {
     hive.hint("bob").await;
     hive.still_waits(&waiting).await;
     let report = |state| hive.report(&harness, state);
-    // One that starts has not looked yet, and a compaction by order runs in spite of the park.
+    // None of these reports ends the park: a harness that is starting has not checked the login
+    // yet, and a compaction that the operator ordered runs in spite of the park.
     for state in [
         HarnessState::NeedsLogin,
         HarnessState::Starting,
@@ -101,7 +102,7 @@ async fn an_unavailable_model_parks_with_a_backoff_that_doubles() {
     hive.turn(&harness, Outcome::Ok).await;
     hive.send("operator", "bob", "again").await;
     hive.turn(&harness, Outcome::Unavailable).await;
-    assert_eq!(parked(&hive).await, Some(Duration::from_secs(10)), "a good turn ends the row");
+    assert_eq!(parked(&hive).await, Some(Duration::from_secs(10)), "a good turn resets the count");
 }
 
 #[tokio::test]
@@ -131,12 +132,12 @@ async fn the_operator_is_notified_once_until_a_turn_succeeds() {
 }
 
 #[tokio::test]
-async fn a_row_of_failures_of_any_kind_backs_off() {
+async fn consecutive_failures_of_any_kind_back_off() {
     let (hive, harness) = waiting_hive().await;
     for body in ["two", "three", "four"] {
         hive.send("operator", "bob", body).await;
     }
-    // Each message waits out a backoff of its own; the agent is parked once it is a row.
+    // Each message waits for its own backoff; the third consecutive failure also parks the agent.
     hive.turn(&harness, Outcome::Failed).await;
     assert_eq!(parked(&hive).await, None);
     hive.turn(&harness, Outcome::Failed).await;

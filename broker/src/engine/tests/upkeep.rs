@@ -89,7 +89,7 @@ async fn weather_parks_under_upkeep_as_ever() {
 }
 
 #[tokio::test]
-async fn an_upkeep_that_ran_ends_a_row_of_failures() {
+async fn a_successful_upkeep_resets_the_count_of_failures() {
     let (hive, harness) = waiting_hive().await;
     hive.turn(&harness, Outcome::Failed).await;
     assert_eq!(hive.row("bob").await.failures_in_a_row, 1);

@@ -34,7 +34,7 @@ pub enum Owner {
     Operator,
 }
 
-/// The users that may use a socket, besides what the file's mode allows.
+/// Which of the users that the file's mode lets in may use a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// Only these users, as the host numbers them.
@@ -65,7 +65,7 @@ pub struct Slots {
     pub calls_max: usize,
     /// Permits to work; other calls wait in a queue.
     pub at_work: Arc<Semaphore>,
-    /// Permits to read a page.
+    /// The one permit for a call that reads a page of a list; other such calls wait.
     pub pages: Arc<Semaphore>,
 }
 
@@ -101,7 +101,7 @@ pub struct ConnInfo {
     pub trust: Arc<Trust>,
     /// The limits of the socket.
     pub slots: Slots,
-    /// The sandbox of the peer; `None` without a supervisor.
+    /// The pid namespace of the peer; `None` if the broker does not run under `hivectl up`.
     pub place: Option<Arc<Place>>,
 }
 
@@ -111,7 +111,8 @@ pub struct Conn {
     stream: UnixStream,
     info: ConnInfo,
     close: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// Ready when the sandbox that the agent had at that time is no longer trusted.
+    /// Ready when the registration that the agent's sandbox had when this connection was accepted
+    /// is replaced or removed. `None` if there was none.
     cut: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     _slot: OwnedSemaphorePermit,
 }
@@ -128,8 +129,9 @@ impl Conn {
     ) -> io::Result<Self> {
         let credentials = stream.peer_cred()?;
         let peer = Peer { uid: credentials.uid(), pid: credentials.pid() };
-        // Before the peer is read: a later registration has a new token, and cuts this connection.
-        let registered = match &owner {
+        // Taken before the peer's namespace is read. If the agent's registration is replaced from
+        // here on, this token is cancelled, and the connection ends.
+        let registration_ended = match &owner {
             Owner::Agent(agent) => sandboxes.ended(agent),
             Owner::Operator => None,
         };
@@ -138,7 +140,7 @@ impl Conn {
             stream,
             info: ConnInfo { owner, peer, trust, slots, place: seen },
             close: Box::pin(close.cancelled_owned()),
-            cut: registered.map(|token| Box::pin(token.cancelled_owned())),
+            cut: registration_ended.map(|token| Box::pin(token.cancelled_owned())),
             _slot: slot,
         })
     }

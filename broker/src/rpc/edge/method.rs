@@ -4,7 +4,7 @@
 //! work is released, how long its messages may be, and whether it changes the database. The layer
 //! in front of the handlers, reflection, the documentation and the tests of authority use it.
 //! Invariant: the table and the descriptors name the same RPCs (a test compares them). A path that
-//! is not in the table is served as the strictest row would be.
+//! is not in the table is treated as the strictest row would be, until the router refuses it.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -21,7 +21,7 @@ use crate::engine::sandboxes::Scope;
 pub enum Class {
     /// With the response.
     Short,
-    /// With the response, of which the next page of the same agent waits until it has been read,
+    /// With the response. The next page of the same agent waits until this response has been read,
     /// or until a timeout.
     Page,
     /// When its waiter is pending.
@@ -60,8 +60,8 @@ pub struct Method {
     pub agent: bool,
     /// Whether the operator's socket serves it.
     pub operator: bool,
-    /// Which programs may call it on an agent's socket: [`Scope::Limited`] is any program beside
-    /// the agent.
+    /// The scope that a program needs to call it on an agent's socket. With [`Scope::Everything`]
+    /// only the agent's own programs may call it, with [`Scope::Limited`] also programs beside it.
     pub scope: Scope,
     /// When its permit is released.
     pub class: Class,

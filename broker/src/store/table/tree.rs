@@ -1,7 +1,7 @@
 //! Table `agent`, read as a tree: the agents around one agent.
 //!
-//! Invariant: without a text, a list reads at most as many rows as it returns, beside the children
-//! that it has already returned.
+//! Invariant: if the text to look for is empty, a list reads no more rows than it returns, not
+//! counting the children that it has already returned and reads again to skip them.
 
 use rusqlite::{Connection, Result};
 

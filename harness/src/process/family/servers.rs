@@ -2,7 +2,8 @@
 //! servers of a running claude.
 //!
 //! A server is a child of the harness, not of claude. It belongs to its client, the process that
-//! claude started for it. A round spares the server while the client lives.
+//! claude started for it. A round of the search for
+//! leftovers of turns spares the server while the client lives.
 //!
 //! Invariant: a server is on the list before its process is visible, and until it is reaped. Only
 //! the entry's owner ends and reaps it.
@@ -23,7 +24,7 @@ pub struct Servers(Arc<Mutex<Serving>>);
 pub struct Serving(HashMap<Process, Process>);
 
 impl Servers {
-    /// Starts a server for a client. No round runs in the meantime.
+    /// Starts a server for a client. No round of the search runs in the meantime.
     pub fn enter<T, E>(
         &self,
         client: Process,
@@ -46,14 +47,15 @@ impl Servers {
 }
 
 impl Serving {
-    /// Returns whether it is a server whose client lives, or in the process group of one.
+    /// Returns whether the process is the first one of a server whose client lives, or in the
+    /// process group of such a server.
     pub fn spares(&self, entry: &Entry, lives: impl Fn(Process) -> bool) -> bool {
         self.0.iter().any(|(root, client)| {
             (*root == entry.process || root.pid == entry.group) && lives(*client)
         })
     }
 
-    /// Returns whether it is the first process of a server.
+    /// Returns whether the process is the first one of a server.
     pub fn has(&self, process: Process) -> bool {
         self.0.contains_key(&process)
     }

@@ -67,10 +67,10 @@ pub(super) fn footer(canvas: &mut Canvas<'_>, state: &State, area: Rect) {
         canvas.line(area, &[(mark, style), (&note.text, style)]);
     }
     let area = Rect { y: area.y + 1, height: 1, ..area };
-    canvas.put(area.x, area.y, area.width, &keys(state), theme.faint());
+    canvas.put(area.x, area.y, area.width, &key_help(state), theme.faint());
 }
 
-fn keys(state: &State) -> String {
+fn key_help(state: &State) -> String {
     match &state.dialog {
         Some(Dialog::Help) => return "any key goes back".to_owned(),
         Some(Dialog::Confirm(_)) => return "y yes  n no".to_owned(),
@@ -91,10 +91,10 @@ fn keys(state: &State) -> String {
         .and_then(|key| state.hive.find(key))
         .and_then(|item| item.agent())
         .is_some_and(|agent| agent.open_turn_id != 0);
-    let letters = subject.as_ref().map_or("", |key: &Key| letters(key, turn_open));
+    let actions = subject.as_ref().map_or("", |key: &Key| letters(key, turn_open));
     if state.details.is_some() {
-        return format!("{letters}up/down scroll  Esc back  ? help");
+        return format!("{actions}up/down scroll  Esc back  ? help");
     }
     let enter = if subject.is_some() { "Enter all of it  " } else { "" };
-    format!("{letters}{enter}Tab pane  ? help  q quit")
+    format!("{actions}{enter}Tab pane  ? help  q quit")
 }

@@ -60,7 +60,8 @@ pub(super) fn columns(
     style: &Style,
 ) -> String {
     let margin = |most: u64| width(&label(most)).max(1);
-    // Sums may need a wider label than the values; a few columns more do no harm.
+    // Too many values are added up below, and the sums may need a wider label. So there is space
+    // for the label of the total.
     let room = style.width.saturating_sub(margin(values.iter().sum()) + 4).max(1);
     let together = values.len().div_ceil(room).max(1);
     let values: Vec<u64> = values.chunks(together).map(|chunk| chunk.iter().sum()).collect();
@@ -150,7 +151,7 @@ mod tests {
         insta::assert_snapshot!("letters", drawn(100, false));
         assert!(
             drawn(100, false).is_ascii() || drawn(100, false).contains('日'),
-            "only the name is what it is"
+            "only the name is not ASCII"
         );
     }
 
