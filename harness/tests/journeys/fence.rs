@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
@@ -211,15 +211,12 @@ fn a_program_of_another_architecture_is_killed() {
     }
     program.extend(b"\x31\xdb\xb8\x01\0\0\0\xcd\x80\0\0\0");
     let dir = tempfile::tempdir().expect("a directory");
-    let path = dir.path().join("exit");
-    let mut file = std::fs::File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o755)
-        .open(&path)
-        .expect("created");
-    file.write_all(&program).expect("written");
-    drop(file);
+    let (bytes, path) = (dir.path().join("bytes"), dir.path().join("exit"));
+    std::fs::write(&bytes, &program).expect("written");
+    // Another process writes the program: a child that another test forks at this moment would have
+    // a copy of our descriptor, and a file that is open for writing cannot be executed.
+    let copied = Command::new("install").arg("-m755").args([&bytes, &path]).status();
+    assert!(copied.expect("`install` runs").success());
     let runs = Command::new(&path).status().is_ok_and(|status| status.success());
     if allows("32-bit programs", runs) {
         let status = fence(&[], path.to_str().expect("plain"), &[]).status().expect("it runs");
