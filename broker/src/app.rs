@@ -30,7 +30,7 @@ use crate::store::turn_events::TurnEvents;
 use crate::supervisor::Supervisor;
 use crate::task;
 
-/// How long calls in flight may take when the broker ends.
+/// Maximum time for calls in flight when the broker ends.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Runs the broker until a signal or the operator ends it.
@@ -185,7 +185,7 @@ fn start_reconcilers(
     });
 }
 
-/// What every background task needs to run.
+/// The dependencies of every background task.
 struct Start<'a> {
     tasks: &'a TaskTracker,
     engine: &'a Arc<Engine>,

@@ -18,7 +18,7 @@ pub struct Cli {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["config", "state_dir", "runtime_dir", "agents_dir"])]
     pub check_config: Option<PathBuf>,
 
-    /// Where the database lies; overrides `broker.state_dir`. Default: /var/lib/hive.
+    /// The directory of the database; overrides `broker.state_dir`. Default: /var/lib/hive.
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
 
@@ -35,11 +35,11 @@ pub struct Cli {
     #[arg(long, value_name = "NUMBER", env = "HIVE_REMIND_MAX_PENDING_PER_AGENT", value_parser = reminders_pending_max)]
     pub reminders_pending_max: Option<u32>,
 
-    /// What to log, for example `info` or `hive_broker=debug`.
+    /// The log filter, for example `info` or `hive_broker=debug`.
     #[arg(long, value_name = "FILTER", env = "HIVE_LOG", default_value = "info")]
     pub log: String,
 
-    /// How to log.
+    /// The format of the log.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,
 }

@@ -1,4 +1,4 @@
-//! The broker's clocks, injected everywhere: the host's clocks, and one that tests set by hand.
+//! The broker's clocks, injected everywhere: the host's clocks, and a manual clock for tests.
 //!
 //! Invariant: nothing else in the broker reads the host's time.
 

@@ -47,7 +47,7 @@ pub struct Settings {
     pub runtime_dir: PathBuf,
     /// The group of the operator's socket.
     pub socket_group: Option<String>,
-    /// How long settled mail is kept, in days.
+    /// Retention of settled mail, in days.
     pub retention_days: u32,
     /// The limits of the hive.
     pub limits: Limits,
@@ -61,7 +61,7 @@ pub struct Settings {
     pub state_dirs: BTreeMap<AgentName, PathBuf>,
     /// The directory below which `hivectl up` puts the directories of all other agents.
     pub agents_dir: Option<PathBuf>,
-    /// How the operator is notified of items in the operator outbox.
+    /// The method of notification about items in the operator outbox.
     pub notify: Option<Notify>,
 }
 
@@ -252,7 +252,7 @@ mod tests {
             settings(&base.join("hive.toml"), "[agents.ada]\nstate_dir = \"link/ada\"\n", &[]);
         assert_eq!(found.state_dirs, BTreeMap::from([(name("ada"), base.join("disk/ada"))]));
 
-        // What ada can write in may be named by another way than her state directory.
+        // A directory that ada can write may be named by a path other than her state directory.
         std::fs::create_dir_all(base.join("disk/own/b")).expect("a directory");
         std::os::unix::fs::symlink("b", base.join("disk/own/a")).expect("a link");
         for place in ["home_dir = \"disk/own\"", "writable = [\"disk/own\"]"] {

@@ -17,7 +17,7 @@ pub struct AgentHints {
     pub inbox: Notify,
     /// Its session was replaced or ended.
     pub session: Notify,
-    /// It has a command, or was changed.
+    /// The agent has a command, or was changed.
     pub changed: Notify,
 }
 

@@ -75,9 +75,9 @@ impl KickOnStart {
 pub enum HarnessState {
     /// None is attached.
     Offline,
-    /// It prepares its first turn.
+    /// The harness prepares its first turn.
     Starting,
-    /// It waits for mail.
+    /// The harness waits for mail.
     Idle,
     /// A turn runs.
     Thinking,
@@ -93,7 +93,7 @@ pub enum HarnessState {
     Stopped,
 }
 
-/// How an agent's programs are kept apart from the operator, the broker and the other agents.
+/// The isolation of an agent's programs from the operator, the broker and the other agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Isolation {
     /// Not isolated.
@@ -201,7 +201,7 @@ pub struct Agent {
     pub ready_count: u32,
     /// Number of its dead letters.
     pub dead_count: u32,
-    /// How its programs are kept apart; `None` before a harness has attached.
+    /// The isolation of its programs; `None` before a harness has attached.
     pub isolation: Option<Isolation>,
     /// Gaps of its isolation, a sentence each.
     pub isolation_notes: Vec<String>,

@@ -153,7 +153,7 @@ pub struct Limits {
     pub sends_per_minute_max: u32,
     /// Attempts before a delivery becomes a dead letter.
     pub attempts_max: u32,
-    /// How long a harness may stay away before its turn is requeued, in milliseconds.
+    /// Maximum absence of a harness before its turn is requeued, in milliseconds.
     pub harness_grace_ms: u64,
     /// Backoff of a delivery after its first failed attempt, in milliseconds; doubles with each
     /// further one.
@@ -167,9 +167,9 @@ pub struct Limits {
     pub park_backoff_max_ms: u64,
     /// Park of a rate-limited agent in milliseconds, if the model did not say when the limit ends.
     pub rate_limit_park_ms: u64,
-    /// How long request ids are remembered, in hours.
+    /// Retention of request ids, in hours.
     pub request_id_hours: u32,
-    /// How long lines of live turns are kept, in hours.
+    /// Retention of lines of live turns, in hours.
     pub turn_events_hours: u32,
     /// Maximum bytes of stored live turn lines, over all agents.
     pub turn_events_bytes_max: u64,

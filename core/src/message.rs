@@ -94,6 +94,6 @@ pub struct Message {
     pub coalescing_key: Option<String>,
     /// The question it is about.
     pub question_id: Option<QuestionId>,
-    /// The reminder it comes from.
+    /// The reminder that it comes from.
     pub reminder_id: Option<ReminderId>,
 }

@@ -21,10 +21,10 @@ pub const RESERVED_LABELS: [&str; 9] =
 /// Why a text is not a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidName {
-    /// It is empty.
+    /// The text is empty.
     #[error("a name is empty")]
     Empty,
-    /// It is too long.
+    /// The text is too long.
     #[error("`{0}` is longer than {NAME_CHARS_MAX} characters")]
     TooLong(String),
     /// A character is not allowed in names.
@@ -96,7 +96,7 @@ impl fmt::Display for AgentName {
 }
 
 /// The label of a `Wake`: like an agent's name, but dots are allowed. The code that knows the
-/// agents checks that it looks like none of them.
+/// agents checks that it resembles no agent's name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Label(String);
 
@@ -114,8 +114,8 @@ impl Label {
         [&self.0, self.0.trim_end_matches(['.', '-', '_'])]
     }
 
-    /// Returns the reserved word that it looks like. A label that contains one among other letters,
-    /// as `claude-review`, looks like none.
+    /// Returns the reserved word that the label resembles. A label that contains one among other
+    /// letters, such as `claude-review`, resembles none.
     #[must_use]
     pub fn looks_reserved(&self) -> Option<&'static str> {
         let shape = shape(&self.0);

@@ -22,7 +22,7 @@ const WALL_CHECK_MAX: Duration = Duration::from_secs(60);
 /// backoff.
 const FAILED_MAX: u32 = 2;
 
-/// How long an agent is parked. A boot time bounds the rate of retries; a wall time is the end of
+/// The duration of a park. A boot time bounds the rate of retries; a wall time is the end of
 /// a limit that the model stated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Park {
@@ -94,7 +94,7 @@ impl Park {
 pub struct Parked {
     /// The outcome that caused it.
     pub cause: Outcome,
-    /// How long it holds.
+    /// The duration of the park.
     pub park: Park,
     /// Error of the turn.
     pub error: String,
@@ -125,7 +125,7 @@ impl Parked {
 pub struct View {
     /// The outcome that caused it.
     pub cause: Outcome,
-    /// Until when; `None` if only a login ends it.
+    /// The end of the park; `None` if only a login ends it.
     pub until: Option<WallTime>,
     /// Duration from the time of the read to `until`.
     pub remaining: Option<Duration>,

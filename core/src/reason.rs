@@ -57,7 +57,7 @@ reasons! {
     AgentExists = "AGENT_EXISTS",
     /// The sender's policy does not allow that recipient.
     RecipientNotAllowed = "RECIPIENT_NOT_ALLOWED",
-    /// It belongs to another caller.
+    /// The item belongs to another caller.
     NotYours = "NOT_YOURS",
     /// The question was put to another target.
     NotTheTarget = "NOT_THE_TARGET",

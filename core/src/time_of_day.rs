@@ -80,7 +80,7 @@ mod tests {
         let berlin = "CET-1CEST,M3.5.0,M10.5.0/3";
         // 02:30 is skipped: the clock goes from 02:00 to 03:00 at 01:00 UTC.
         assert_eq!(last("02:30", "2027-03-28T12:00:00Z", berlin), at("2027-03-28T01:30:00Z"));
-        // 02:30 comes twice: the first one counts.
+        // 02:30 occurs twice: the first one counts.
         assert_eq!(last("02:30", "2027-10-31T12:00:00Z", berlin), at("2027-10-31T00:30:00Z"));
     }
 }

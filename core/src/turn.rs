@@ -43,7 +43,7 @@ impl Kind {
 pub enum Outcome {
     /// The model ended its turn.
     Ok,
-    /// It failed in a way that may be the message's fault.
+    /// The turn failed in a way that may be the message's fault.
     Failed,
     /// The model's rate limit was hit.
     RateLimited,
@@ -132,7 +132,7 @@ pub struct ToolUse {
 /// The end of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// How it ended.
+    /// The outcome of the turn.
     pub outcome: Outcome,
     /// Error of a turn that did not end well; empty for none.
     pub error: String,
@@ -193,7 +193,7 @@ pub struct Turn {
     pub message_id: Option<MessageId>,
     /// The attempt at that delivery, from 1; 0 for none.
     pub attempt: u32,
-    /// How it ended; `None` while it is open.
+    /// The outcome of the turn; `None` while it is open.
     pub outcome: Option<Outcome>,
     /// When it was opened.
     pub start_time: WallTime,

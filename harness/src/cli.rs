@@ -137,7 +137,7 @@ pub struct ServeArgs {
     /// claude's HOME, which keeps its login and sessions; the agent's own [default: $HOME]
     #[arg(long, env = "HIVE_HOME_DIR", value_name = "DIR")]
     pub home_dir: Option<PathBuf>,
-    /// Where the files for claude are written [default: `.hive` in claude's HOME]
+    /// The directory of the files for claude [default: `.hive` in claude's HOME]
     #[arg(long, env = "HIVE_RUN_DIR", value_name = "DIR")]
     pub run_dir: Option<PathBuf>,
     /// The claude program
@@ -171,7 +171,7 @@ pub struct ServeArgs {
         value_name = "JSON"
     )]
     pub claude_env: String,
-    /// How often claude itself retries a failing API call
+    /// Maximum retries of a failing API call by claude itself
     #[arg(long, env = "HIVE_CLAUDE_MAX_RETRIES", default_value_t = 2, value_name = "COUNT")]
     pub claude_max_retries: u32,
     /// Longest silence of a turn before it is ended; 0: no limit
@@ -183,13 +183,13 @@ pub struct ServeArgs {
     /// Pause at a rate limit that does not state its end [default: the broker decides]
     #[arg(long, env = "HIVE_RATE_LIMIT_SLEEP_SECS", value_name = "SECS")]
     pub rate_limit_sleep_secs: Option<u64>,
-    /// How long a running turn may continue after SIGTERM
+    /// Maximum time that a running turn may continue after SIGTERM
     #[arg(long, env = "HIVE_DRAIN_GRACE_SECS", default_value_t = 20, value_name = "SECS")]
     pub drain_grace_secs: u64,
     /// Interval of the heartbeats to the broker
     #[arg(long, env = "HIVE_HEARTBEAT_SECS", default_value_t = 10, value_name = "SECS")]
     pub heartbeat_secs: u64,
-    /// How long claude has to obey a signal before a stronger one follows
+    /// Time for claude to obey a signal before a stronger one follows
     #[arg(long, env = "HIVE_KILL_GRACE_MS", default_value_t = 5000, value_name = "MS")]
     pub kill_grace_ms: u64,
     /// The conversation: its window, compaction and resets

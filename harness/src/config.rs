@@ -57,7 +57,7 @@ pub struct Config {
     pub watermarks: Watermarks,
     /// A system prompt in place of the built-in one.
     pub system_prompt: Option<PathBuf>,
-    /// How claude is run.
+    /// Options of the claude process.
     pub process: ProcessArgs,
     /// The tool groups to which the policy's are narrowed.
     pub tool_groups: Narrowing,
@@ -78,9 +78,9 @@ pub struct Spans {
     pub turn_max: Option<Duration>,
     /// Pause at a rate limit that does not state its end; `None`: the broker decides.
     pub rate_limit_sleep: Option<Duration>,
-    /// How long a running turn may continue while the harness drains.
+    /// Maximum time that a running turn may continue while the harness drains.
     pub drain_grace: Duration,
-    /// How long claude may take to obey a signal.
+    /// Maximum time for claude to obey a signal.
     pub kill_grace: Duration,
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// Success.
 pub const OK: u8 = 0;
-/// It failed.
+/// Failure.
 pub const FAILURE: u8 = 1;
 /// Invalid command line.
 pub const USAGE: u8 = 2;

@@ -30,7 +30,7 @@ pub struct GuardArgs {
     pub dirs: Dirs,
 }
 
-/// What is guarded.
+/// The guarded directories.
 #[derive(Clone, Debug, Args)]
 pub struct Dirs {
     /// Directory of the harness's files for claude

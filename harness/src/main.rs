@@ -170,7 +170,7 @@ fn run_confine(args: ConfineArgs) -> Result<u8, Failure> {
     runtime()?.block_on(confine::run(args)).map_err(failed)
 }
 
-/// One thread is enough: the work is claude's and the broker's.
+/// Builds a runtime with one thread, which is enough: the work is claude's and the broker's.
 fn runtime() -> Result<Runtime, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| Failure::new(exit::FAILURE, "cannot start", error.to_string(), ""))

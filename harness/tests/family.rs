@@ -1,5 +1,5 @@
-//! What is ended at the end of a turn, and what is not. One test, because it ends everything below
-//! its own process.
+//! Which processes the end of a turn ends. One test, because it ends everything below its own
+//! process.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Stdio;
@@ -71,7 +71,7 @@ async fn leftovers_of_a_turn_end_and_tasks_and_kept_processes_go_on() {
     );
     assert!(!lives(kept_below) && !lives(kept_pid.as_raw_pid()));
 
-    // Its exit is still there for who started it, whenever that looks.
+    // The exit status of an ended process stays available to the code that started it.
     let ended = Pid::from_raw(pid(&task_child)).expect("a number");
     rustix::process::kill_process(ended, rustix::process::Signal::KILL).expect("it lives");
     assert_eq!(family.end_all().await, 0);

@@ -53,14 +53,14 @@ enum Command {
     Login(login::Login),
     Reminders(reminders::Reminders),
     LooseEnds(loose_ends::LooseEnds),
-    /// What happened, by the event log
+    /// Events of the event log
     Events(events::Events),
     /// Mail that used up its attempts
     DeadLetters(dead_letters::DeadLetters),
     Trace(trace::Trace),
-    /// How the broker is, and what needs attention.
+    /// The state of the broker, and problems that need attention.
     ///
-    /// Ends with exit code 8 if something does: the database cannot be written, the broker is
+    /// Ends with exit code 8 if there is one: the database cannot be written, the broker is
     /// draining, an agent starts no turns or has mail but no harness, mail is held or dead, or
     /// agents are not isolated, or partly, and the configuration does not accept that.
     Status,

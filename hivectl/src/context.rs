@@ -10,7 +10,7 @@ use crate::error::Failure;
 use crate::interrupt::until_interrupted;
 use crate::output::Output;
 
-/// How long to wait for one answer of the broker, without --timeout.
+/// Maximum wait for one answer of the broker, without --timeout.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) const SOCKET_ENV: &str = "HIVE_SOCKET";
@@ -28,7 +28,7 @@ pub(crate) struct Global {
     /// object per line
     #[arg(long, global = true, help_heading = GLOBAL)]
     json: bool,
-    /// How long to wait for one answer of the broker [default: 30]
+    /// Maximum wait for one answer of the broker [default: 30]
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<f64>,
 }
@@ -56,9 +56,9 @@ fn seconds(text: &str) -> Result<f64, String> {
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) socket: PathBuf,
-    /// How long to wait for one answer.
+    /// Maximum wait for one answer.
     pub(crate) timeout: Duration,
-    /// How long to wait for an agent or a harness; `None`: without a limit.
+    /// Maximum wait for an agent or a harness; `None`: without a limit.
     pub(crate) patience: Option<Duration>,
     pub(crate) out: Output,
 }

@@ -19,7 +19,7 @@ pub enum Exit {
     Failure = 1,
     /// The command line, or a value on it, is not valid.
     Usage = 2,
-    /// What the command line names does not exist.
+    /// The item that the command line names does not exist.
     NotFound = 3,
     /// The caller has no permission.
     Denied = 4,

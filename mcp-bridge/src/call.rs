@@ -1,4 +1,4 @@
-//! One tool call: its request id, its cancellation, and what it waits for.
+//! One tool call: its request id, its cancellation, and its wait.
 //!
 //! Invariant: the request id depends only on the process token and claude's tool-use id, so every
 //! repeat of a call is one request. Tool-use ids alone repeat between turns. The token cannot be

@@ -20,7 +20,7 @@ use crate::render::{cause, one_line, origin, visible};
 /// instead, less a reserve for other lines.
 const RESULT_CHARS_MAX: usize = 49_000;
 const ERROR_CHARS_MAX: usize = 200;
-/// Maximum characters of all errors together, so that many of them do not exceed the limit of a
+/// Maximum characters of all errors together, so that many errors do not exceed the limit of a
 /// result.
 const ERRORS_CHARS_MAX: usize = 1_600;
 

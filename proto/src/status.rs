@@ -108,7 +108,7 @@ pub fn is_transient(status: &Status) -> bool {
             Reason::Starting | Reason::Draining | Reason::StorageUnavailable | Reason::CallLimit,
         ) => true,
         Some(_) => false,
-        // A status without a reason comes from the transport, not from the broker.
+        // A status without a reason is from the transport, not from the broker.
         None => matches!(
             status.code(),
             Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded

@@ -52,7 +52,7 @@ pub enum ToBroker {
         agent: String,
         /// The isolation that was reached.
         reached: Reached,
-        /// What is missing, a sentence each.
+        /// The gaps in the isolation, one sentence each.
         notes: Vec<String>,
         /// Whether the configuration file states a level that this reaches, so that it is no
         /// finding.

@@ -37,7 +37,7 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
             bound,
         );
     }
-    // As a shell asks for the names that can stand behind `hivectl send a9`.
+    // The request of a shell for the names that complete `hivectl send a9`.
     let mut completion = Command::new(&program);
     completion
         .args(["--", "hivectl", "send", "a9"])
@@ -53,7 +53,7 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a command so often; each has to succeed and to say something.
+/// Runs a command `RUNS` times; each run has to succeed and to print output.
 async fn timed(mut command: Command) -> anyhow::Result<Sample> {
     let mut sample = Sample::default();
     for _ in 0..RUNS {

@@ -117,14 +117,14 @@ impl Hive {
             .collect();
         let env: Vec<String> =
             env.into_iter().map(|(name, value)| format!("{name} = \"{value}\"")).collect();
-        // One claude for a hive, so it chooses by the agent.
+        // The hive has one claude program, so that program chooses by the agent.
         let choose = format!(
             "#!/bin/sh\nif [ -n \"$SCRIPTED_CLAUDE_FILE\" ]; then exec {} \"$@\"; fi\nexec {} \"$@\"\n",
             scripted.display(),
             real.display()
         );
         let choose = rig.user_file("bin/choose", &choose, 0o755);
-        // So that agents without grants see all of the directory, too.
+        // Agents without grants then also see the whole directory.
         rig.user_file("bin/package.json", "{}", 0o644);
         let shown = "readable = [\"grant\", \"bin\"]\n";
         rig.configure(&format!(

@@ -80,7 +80,7 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One turn, in milliseconds.
+/// Runs a turn; returns its duration in milliseconds.
 async fn turn(rig: &mut Rig) -> f64 {
     let mut watch = rig.watch_from_now().await;
     let operator = rig.operator().await;
@@ -147,7 +147,7 @@ impl Bare {
         Ok(Self { child, stdin, lines })
     }
 
-    /// One turn, in milliseconds.
+    /// Runs a turn; returns its duration in milliseconds.
     async fn turn(&mut self) -> anyhow::Result<f64> {
         let line = json!({"type": "user", "message": {"role": "user", "content": PROMPT}});
         let start = Instant::now();

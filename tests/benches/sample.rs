@@ -12,7 +12,7 @@ impl Sample {
         self.0.push(value);
     }
 
-    /// The value below which this part of the measurements lies.
+    /// Returns the value below which this part of the measurements falls.
     pub(crate) fn quantile(&self, part: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);

@@ -149,7 +149,7 @@ async fn searches(report: &mut Report, messages: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How many hits a page of a search has.
+/// Returns the number of hits on a page of a search.
 async fn found(client: &Client, query: &str) -> Result<usize, tonic::Status> {
     let request =
         SearchMessagesRequest { query: query.to_owned(), ..SearchMessagesRequest::default() };
@@ -299,8 +299,8 @@ async fn send(
         sent += sender.await?;
     }
     let span = start.elapsed();
-    // What was accepted has to arrive and, with an index, to be found; the CPU of that belongs to
-    // it.
+    // Accepted messages must be delivered and, with an index, be searchable; that CPU time counts
+    // as well.
     while received.load(Ordering::Relaxed) - received_before < sent {
         anyhow::ensure!(start.elapsed() < PATIENCE, "what was accepted did not arrive");
         tokio::time::sleep(Duration::from_millis(5)).await;

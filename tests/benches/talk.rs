@@ -34,7 +34,7 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     );
     rig.configure(&format!("[hive]\nname = \"bench\"\n{notify}[agents.a0]\n"));
     rig.start_broker().await;
-    // Open at both ends, so that no writer has to wait for a reader and no end is ever told.
+    // The pipe is open at both ends: no writer waits for a reader, and no reader sees the end.
     let mut ears = pipe::OpenOptions::new().read_write(true).open_receiver(&bell)?;
 
     let (asker, operator) = (rig.agent("a0").await, rig.operator().await);

@@ -1,5 +1,5 @@
 //! W1: a consumer is parked on its inbox; one message of 200 bytes is sent durably, one at a time.
-//! How long from the send's start until the consumer has it.
+//! Measures the time from the start of the send until the consumer has the message.
 
 use std::time::{Duration, Instant};
 

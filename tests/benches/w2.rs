@@ -139,7 +139,7 @@ async fn round(rig: &mut Rig, tasks: usize, received: &Arc<AtomicU64>) -> anyhow
         tails.push(tail);
     }
     let span = start.elapsed();
-    // What was accepted has to arrive, too; the CPU of that belongs to it.
+    // Accepted messages must also be delivered; that CPU time counts as well.
     while received.load(Ordering::Relaxed) - received_before < sent {
         anyhow::ensure!(
             start.elapsed() < Duration::from_secs(60),

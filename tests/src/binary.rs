@@ -44,7 +44,7 @@ pub fn find(package: &str, name: &str) -> PathBuf {
     target_dir().join(name)
 }
 
-/// Where the profile's binaries are: two levels above a test (`deps/`), one above a binary.
+/// Returns the profile's binary directory: two levels above a test (`deps/`), one above a binary.
 fn target_dir() -> PathBuf {
     let own = std::env::current_exe().expect("this program has a path");
     let dir = own.parent().expect("a program lies in a directory");

@@ -11,7 +11,7 @@ pub use hive_scripted::VERSION;
 /// Names another place for the binary.
 pub const PATH_ENV: &str = "HIVE_TEST_CLAUDE";
 
-/// Why there is no real CLI to test with.
+/// The reason why there is no real CLI to test with.
 #[derive(Debug, thiserror::Error)]
 #[error("the Claude Code CLI {VERSION} is not at {}: `make test` installs it there, or {PATH_ENV} names it", .0.display())]
 pub struct NotInstalled(PathBuf);
@@ -22,8 +22,8 @@ pub fn find() -> Result<PathBuf, NotInstalled> {
     if path.is_file() { Ok(path) } else { Err(NotInstalled(path)) }
 }
 
-/// Where `make test` puts it, below the workspace: the platform package's binary, for the wrapper's
-/// is a stub without its install script.
+/// Returns the path at which `make test` installs claude, below the workspace: the binary of the
+/// platform package, for the wrapper's is a stub without its install script.
 pub fn default_path() -> PathBuf {
     crate::binary::workspace()
         .join(".cache/claude/node_modules/@anthropic-ai/claude-code-linux-x64/claude")
@@ -48,7 +48,7 @@ pub fn environment(home: &Path, api_url: &str) -> Vec<(OsString, OsString)> {
     environment
 }
 
-/// The same as what a harness is to add to the environment that it makes itself.
+/// Returns the variables for a harness to add to the environment that it makes itself.
 pub fn further_environment(home: &Path, api_url: &str) -> BTreeMap<String, String> {
     let all = environment(home, api_url).into_iter();
     all.filter(|(name, _)| name != "HOME" && name != "PATH")

@@ -1,4 +1,4 @@
-//! What the tests share: stand-ins for what Hive talks to, and helpers to start the real binaries.
+//! Shared parts of the tests: stand-ins for Hive's peers, and helpers to start the real binaries.
 //!
 //! What it is not: part of the product. `scripted-claude`, which also serves the demo, is a crate
 //! of its own, so that the demo is built without the tests.

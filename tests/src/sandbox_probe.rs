@@ -1,4 +1,4 @@
-//! What a curious or hostile program in an agent's sandbox tries, one attempt for each mechanism.
+//! Attempts of a curious or hostile program in an agent's sandbox, one for each mechanism.
 //!
 //! Invariant: it harms nothing, however badly a sandbox fails. What it writes goes to files that a
 //! test has made for that, and no process gets a signal but signal 0.
@@ -16,7 +16,7 @@ use std::process::{Command, ExitCode, Stdio};
 use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
-/// What to try.
+/// The attempts to make.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Targets {
     /// Files to read, by the attempt's name.

@@ -40,12 +40,12 @@ fn code(set: &FileDescriptorSet, out: &Path) {
 
 fn generate(out: &Path) {
     let proto = workspace().join("proto");
-    // What the harness serves to its own agent is no part of the broker's contract.
+    // The harness's service for its own agent is no part of the broker's contract.
     code(&descriptors(&proto, "hive/harness/v1"), out);
     let mut set = descriptors(&proto, "hive/v1");
     code(&set, out);
 
-    // What reflection serves needs no comments; they are three quarters of the bytes.
+    // Reflection needs no comments; they are three quarters of the bytes.
     for file in &mut set.file {
         file.source_code_info = None;
     }

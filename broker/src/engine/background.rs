@@ -25,14 +25,14 @@ pub const SEARCH: &str = "search-index";
 /// Copies the health of the database to the health service.
 pub const HEALTH: &str = "health";
 
-/// How the last run of a background task went.
+/// The result of the last run of a background task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskStatus {
     /// The name of the task, one of the constants above.
     pub name: &'static str,
     /// When its last run ended.
     pub last_run: WallTime,
-    /// How many runs have failed since the last success.
+    /// The number of failed runs since the last success.
     pub failure_count: u32,
     /// Why the last run failed; empty after a success.
     pub error: String,

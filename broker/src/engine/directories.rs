@@ -1,4 +1,4 @@
-//! Where the agents' state directories are, as far as this host knows.
+//! The agents' state directories that this host knows.
 //!
 //! Invariant: a directory that the configuration names has precedence over the one that `hivectl
 //! up` gives to every agent.

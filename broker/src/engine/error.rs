@@ -235,7 +235,7 @@ impl CommandError for Refusal {
 pub struct OnWire {
     /// The stable reason, which decides the gRPC code.
     pub reason: Reason,
-    /// How long to wait before a retry, if a retry helps.
+    /// The wait before a retry, if a retry helps.
     pub retry_after: Option<Duration>,
 }
 

@@ -37,7 +37,7 @@ struct Presence {
 fn changed(before: Option<&Presence>, change: &PresenceChange) -> Option<Presence> {
     match change {
         PresenceChange::Attached { epoch, token, isolation, live, now } => {
-            // A session that goes on keeps its open turn.
+            // A session that continues keeps its open turn.
             let turn_open = before.is_some_and(|before| before.epoch == *epoch && before.turn_open);
             let (live, token, isolation) = (Some(live.clone()), token.clone(), *isolation);
             Some(Presence { epoch: *epoch, token, live, last_contact: *now, turn_open, isolation })

@@ -60,7 +60,7 @@ pub async fn outbox(engine: Arc<Engine>, notifier: Arc<Notifier>, stop: Cancella
                 Ok(row) => {
                     under_way.remove(&row);
                 }
-                // It is not known which one it was; the others end by themselves, and then the
+                // The panicked notification is unknown; the others end by themselves, and then the
                 // outbox is read again.
                 Err(error) => {
                     tracing::error!(%error, "a notification of the operator panicked");

@@ -1,7 +1,7 @@
 //! Updates the search index after commits, and removes pruned mail from it.
 //!
-//! It runs after a commit, not by time, and first waits a moment for more mail: one commit of the
-//! index for all of it.
+//! The task runs after a commit, not by time, and first waits a moment for more mail, so that one
+//! commit of the index covers all of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use super::RETRY_PAUSE;
 use crate::engine::background::SEARCH;
 use crate::engine::{Engine, Refusal};
 
-/// How long it waits for more mail. With the step itself it stays well below the one second within
-/// which mail is found.
+/// Pause for more mail. With the step itself it stays well below one second, the time within which
+/// mail is found.
 const GATHER_PAUSE: Duration = Duration::from_millis(300);
 /// Pause between two of many steps, so that sends run in between.
 const STEP_PAUSE: Duration = Duration::from_millis(5);

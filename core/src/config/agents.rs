@@ -152,7 +152,7 @@ fn allowed_recipients(section: &mut Section<'_, '_, '_>) -> Option<Vec<String>> 
     let mut recipients = Vec::new();
     let texts = section.texts("allowed_recipients")?;
     if texts.is_empty() {
-        // As on the wire. An author who writes [] may mean the opposite.
+        // The meaning is the same as on the wire. The author of `[]` may mean the opposite.
         let sentence = "`allowed_recipients = []` allows everyone, as if the key were not there; to restrict the agent, name recipients";
         section.remark(span, "allowed_recipients", sentence.to_owned());
         return None;

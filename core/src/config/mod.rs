@@ -74,7 +74,7 @@ pub struct Checked {
 ///
 /// # Errors
 ///
-/// As [`parse`].
+/// The same errors as [`parse`].
 pub fn check(text: &str) -> Result<Checked, ConfigError> {
     let mut findings = Findings::new(text);
     let (document, broken) = DeTable::parse_recoverable(text);

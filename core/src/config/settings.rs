@@ -26,7 +26,7 @@ pub struct Setting {
     pub meaning: &'static str,
 }
 
-/// The time of day that never comes.
+/// The value that stands for no time of day.
 pub const NEVER: &str = "never";
 /// The only table that has settings of its own.
 const RESET: &str = "reset";
@@ -38,7 +38,7 @@ pub enum Kind {
     Number(u64, u64),
     /// Yes or no.
     Flag,
-    /// One of these words.
+    /// A word from this list.
     Word(&'static [&'static str]),
     /// A file; a relative path is relative to `hive.toml`.
     File,

@@ -1,7 +1,8 @@
 //! The settings of a harness that have a key in `hive.toml`.
 //!
-//! Invariant: this is the only list of them. Parsing, the environment that `hivectl up` makes and
-//! the table in `docs/operations.md` are derived from it, so every accepted key has an effect.
+//! Invariant: this is the only list of these settings. Parsing, the environment that `hivectl up`
+//! makes and the table in `docs/operations.md` are derived from it, so every accepted key has an
+//! effect.
 
 use std::ops::RangeInclusive;
 

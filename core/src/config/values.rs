@@ -49,7 +49,7 @@ pub struct Broker {
     pub runtime_dir: Option<PathBuf>,
     /// The group that may use the operator socket.
     pub socket_group: Option<String>,
-    /// How long acked mail is kept, in days.
+    /// Retention of acked mail, in days.
     pub retention_days: u32,
     /// Limits of the broker.
     pub limits: Limits,
@@ -75,11 +75,11 @@ impl Default for Broker {
 pub struct Operator {
     /// The operator's pronouns in prompts, as `she/her`.
     pub pronouns: Option<String>,
-    /// How the operator outbox is delivered.
+    /// The method that delivers the operator outbox.
     pub notify: Option<Notify>,
 }
 
-/// How the operator is notified of entries in the operator outbox.
+/// The method of notification about entries in the operator outbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notify {
     /// By a program: its name on PATH or its path, and its arguments. Never empty.

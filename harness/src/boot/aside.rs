@@ -21,7 +21,7 @@ pub(super) const CLAUDE_DIR: &CStr = c".claude";
 const SETTINGS: [&CStr; 2] = [c"settings.json", c"settings.local.json"];
 /// Maximum passes until one finds nothing. A writer that is faster than this is an attacker.
 const PASSES_MAX: usize = 5;
-/// Maximum renamed files of one name. More of them are not a mistake.
+/// Maximum renamed files of one name. A larger number is not accidental.
 const KEPT_MAX: usize = 1000;
 
 /// A renamed entry.
@@ -234,7 +234,7 @@ mod tests {
                 }
             });
             for _ in 0..300 {
-                // It may stop with an error, but it never follows a link.
+                // The sweep may stop with an error, but it never follows a link.
                 if let Ok(found) = settings(&state) {
                     assert!(found.iter().all(|aside| aside.from.starts_with(".claude")));
                 }

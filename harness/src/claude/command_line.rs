@@ -63,7 +63,7 @@ pub fn arguments(invocation: &Invocation<'_>) -> Vec<OsString> {
     arguments.extend(["--settings".into(), settings.into()]);
     arguments.extend(["--system-prompt-file".into(), system_prompt.into()]);
     for dir in *further_dirs {
-        // One option per directory: it takes every word that follows.
+        // One option per directory, because the option takes every word that follows.
         arguments.extend(["--add-dir".into(), dir.into()]);
     }
     arguments.extend(["--mcp-config".into(), mcp_config.into()]);

@@ -104,7 +104,7 @@ mod tests {
                 && !open.contains_key(OsStr::new("XDG_RUNTIME_DIR"))
         );
         assert_eq!(open[OsStr::new("CLAUDE_CONFIG_DIR")], "x");
-        // One that was isolated before.
+        // A home of an agent that was isolated before.
         let dir = tempfile::tempdir().expect("a directory");
         std::fs::create_dir(dir.path().join(".claude")).expect("created");
         std::fs::write(dir.path().join(".claude/.claude.json"), "{}").expect("written");

@@ -36,7 +36,7 @@ pub enum StopCause {
         /// interrupted, it makes up a result for the call.
         in_tool: bool,
     },
-    /// It ran for longer than this number of seconds.
+    /// The run took longer than this number of seconds.
     Overlong(u64),
     /// Its fences were not proven.
     Unfenced(Breach),

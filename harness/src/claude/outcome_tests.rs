@@ -14,7 +14,7 @@ struct Case {
     says: &'static str,
 }
 
-/// What the CLI prints on an API error: a block of its own making, and a result that calls itself a
+/// Returns the CLI's output on an API error: a synthetic block, and a result that is marked as a
 /// success.
 fn api_error(kind: &str, status: &str, reason: &str, message: &str) -> Vec<String> {
     vec![
@@ -133,7 +133,7 @@ fn why_we_stopped_it_decides_unless_the_model_was_done() {
     let aborted = result(
         r#""subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming""#,
     );
-    // What the CLI shows when it is interrupted in a tool call: a result that the tool never gave.
+    // The CLI's output on an interrupt in a tool call: a result that the tool never returned.
     let mut tool = vec![
         INIT.to_owned(),
         r#"{"type":"assistant","message":{"id":"m","content":[{"type":"tool_use","id":"t","name":"x"}]}}"#.to_owned(),
@@ -164,7 +164,7 @@ fn why_we_stopped_it_decides_unless_the_model_was_done() {
     }
 }
 
-/// A failed `/compact` as the CLI prints it: nothing but the words tells why.
+/// Returns the CLI's output of a failed `/compact`: only the message states the reason.
 fn failed_compaction(message: &str) -> Vec<String> {
     vec![
         r#"{"type":"system","subtype":"status","status":"compacting","session_id":"s"}"#.to_owned(),

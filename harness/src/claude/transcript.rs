@@ -60,7 +60,7 @@ pub struct Transcript {
     pub compact_result: Option<Result<(), String>>,
     /// The last text of the CLI itself, in place of a model.
     pub remark: String,
-    /// How often each tool was called.
+    /// The number of calls of each tool.
     pub tools: BTreeMap<String, u32>,
     /// Tool calls whose result the model has seen.
     returned: Vec<String>,

@@ -32,7 +32,7 @@ pub struct ConversationArgs {
     /// and a cold cache; 0: never [default: 50 % of the model's window]
     #[arg(long, env = "HIVE_AUTO_RESET_WATERMARK_TOKENS", value_name = "TOKENS")]
     pub auto_reset_watermark_tokens: Option<u64>,
-    /// How long after a turn the model's prompt cache is still warm
+    /// Time after a turn for which the model's prompt cache is warm
     #[arg(long, env = "HIVE_CACHE_TTL_SECS", default_value_t = 3600, value_name = "SECS")]
     pub cache_ttl_secs: u64,
     /// Let the agent write its notes in the old conversation before it is replaced; this reads the

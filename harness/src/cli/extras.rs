@@ -15,7 +15,7 @@ pub struct ExtraArgs {
     /// Plugins that claude installs at the start, as a JSON array of strings
     #[arg(long, env = "HIVE_PLUGINS", default_value = "[]", value_name = "JSON")]
     pub plugins: String,
-    /// Where plugins come from, as a JSON array of strings [default:
+    /// Sources of plugins, as a JSON array of strings [default:
     /// anthropics/claude-plugins-official, if plugins are named]
     #[arg(long, env = "HIVE_MARKETPLACES", value_name = "JSON")]
     pub marketplaces: Option<String>,

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-/// How claude is run.
+/// The lifetime of a claude process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ProcessMode {
     /// A process for each turn.
@@ -12,7 +12,7 @@ pub enum ProcessMode {
     Resident,
 }
 
-/// How claude is run.
+/// Options of the claude process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub struct ProcessArgs {
     /// A claude process for each turn, or one that stays between turns

@@ -2,7 +2,7 @@
 
 use clap::{ArgAction, Args};
 
-/// How shell tasks are run.
+/// Options of shell tasks.
 #[derive(Clone, Debug, Args)]
 pub struct TaskArgs {
     /// Timeout of a shell task that requests no other

@@ -221,7 +221,7 @@ impl Runner {
                     }
                     return Ok(exit);
                 }
-                // It ended before it saw the turn; another one replaces it.
+                // The process ended before it read the turn; another process replaces it.
                 Err(back) => {
                     resident.end().await;
                     turn = Some(back);

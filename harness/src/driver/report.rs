@@ -97,7 +97,7 @@ fn batch(lines: &mut Vec<OutputLine>) -> Vec<OutputLine> {
     lines.drain(..count).collect()
 }
 
-/// Sends lines over one stream; returns whether it took all of them.
+/// Sends lines over one stream; returns whether the stream took all lines.
 async fn stream(
     link: &Link,
     turn_id: u64,

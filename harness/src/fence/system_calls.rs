@@ -64,7 +64,7 @@ pub fn apply(user_namespaces: bool) -> Result<(), FenceError> {
     Ok(())
 }
 
-/// Returns the filters; each of them refuses with another error.
+/// Returns the filters; each refuses with a different error.
 fn programs(user_namespaces: bool) -> Result<Vec<BpfProgram>, seccompiler::Error> {
     let mut refused = Rules::new();
     for number in REFUSED {

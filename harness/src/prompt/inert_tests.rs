@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What the CLI takes for an attachment: an `@` at the beginning, or after what JavaScript calls
-/// white space.
+/// Returns whether the CLI finds an attachment: an `@` at the beginning, or after a character that
+/// is white space in JavaScript.
 fn triggers(prompt: &str) -> bool {
     let is_space = |c: char| c.is_whitespace() || c == '\u{feff}';
     let mut before = None;
@@ -16,7 +16,7 @@ fn triggers(prompt: &str) -> bool {
     })
 }
 
-/// Reads a framed line as the system prompt tells claude to.
+/// Reads a framed line by the rules of the system prompt.
 fn read_back(line: &str) -> String {
     let mut read = String::new();
     let mut before = None;

@@ -27,7 +27,7 @@ const ERROR_CHARS_MAX: usize = 400;
 /// Longest path that is shown, in characters.
 const PATH_CHARS_MAX: usize = 1000;
 
-/// How a prompt presents its message.
+/// The presentation of a message in a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presentation {
     /// With its text.

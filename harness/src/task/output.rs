@@ -31,7 +31,7 @@ struct Received {
 pub struct Summary {
     /// Bytes that were written.
     pub bytes: u64,
-    /// Bytes of them that are in the file.
+    /// Bytes that are kept in the file.
     pub kept_bytes: u64,
     /// The end of the output, at most [`TAIL_BYTES_MAX`] bytes.
     pub tail: String,

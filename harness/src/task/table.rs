@@ -103,7 +103,7 @@ impl Table {
         }
     }
 
-    /// Returns the unreported records, if the newest message lacks one of them.
+    /// Returns the unreported records, if the newest message lacks any.
     pub(super) fn unreported(&self) -> Option<Vec<Record>> {
         let unreported = self.entries.values().filter(|entry| {
             let Record { end, is_reported, .. } = &entry.record;

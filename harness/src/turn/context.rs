@@ -19,7 +19,7 @@ pub struct Watermarks {
     /// Size at which to start a new conversation if the cache is cold, in tokens; `None`: 50 % of
     /// the window; 0: never.
     pub reset: Option<u64>,
-    /// How long after a turn the cache is warm.
+    /// Time after a turn for which the cache is warm.
     pub cache_ttl: Duration,
     /// Whether the agent writes its notes in the old conversation before a new one starts.
     pub reset_checkpoint: bool,

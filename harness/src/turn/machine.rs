@@ -31,7 +31,7 @@ use crate::turn::phase::{Cli, Parked, Phase};
 
 /// Maximum wait for the broker's answer before the program ends, if it has a turn to end.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(10);
-/// The same if no turn is known to be open.
+/// Maximum wait for the broker's answer before the program ends, if no turn is known to be open.
 const IDLE_LEAVE_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Defaults for values that the broker does not set.

@@ -59,11 +59,11 @@ pub enum Signal {
 /// Why the program ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leaving {
-    /// It was ordered to end.
+    /// The harness was ordered to end.
     Drained,
-    /// It was ordered to restart.
+    /// The harness was ordered to restart.
     Restart,
-    /// It was ordered to end, and the broker did not answer any more.
+    /// The harness was ordered to end, and the broker no longer answered.
     Unanswered,
 }
 
@@ -88,7 +88,7 @@ pub struct Launch {
     pub resets: bool,
 }
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ending {
     pub turn_id: u64,
@@ -107,6 +107,6 @@ pub struct Ending {
     /// When the rate limit ends.
     pub retry_time: Option<WallTime>,
     pub compacted: bool,
-    /// How often each tool was called.
+    /// The number of calls of each tool.
     pub tool_uses: Vec<ToolUse>,
 }

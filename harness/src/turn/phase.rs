@@ -79,9 +79,9 @@ pub(crate) struct Stop {
 pub(crate) enum Cli {
     /// No probe has ended yet.
     Unknown,
-    /// It can be used.
+    /// The CLI can be used.
     Ready,
-    /// It cannot be used.
+    /// The CLI cannot be used.
     Broken {
         error: String,
         /// When to probe again.

@@ -38,7 +38,7 @@ const STARTING: Output = Output::Report(HarnessState::Starting, None);
 const NEEDS_LOGIN: Output = Output::Report(HarnessState::NeedsLogin, None);
 const IDLE: Output = Output::Report(HarnessState::Idle, None);
 
-/// A machine with a clock in hand.
+/// A machine with a manual clock.
 struct Rig {
     machine: Machine,
     now: Now,
@@ -119,7 +119,7 @@ impl Rig {
         self.feed(Input::Event(Box::new(event::parse(line).expect("a JSON object"))));
     }
 
-    /// What the machine wants, remarks left out.
+    /// Returns the outputs of the machine without its notes.
     fn drain(&mut self) -> Vec<Output> {
         std::iter::from_fn(|| self.machine.poll())
             .filter(|output| !matches!(output, Output::Note(_)))

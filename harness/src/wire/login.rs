@@ -17,7 +17,7 @@ use crate::turn::input::Terminal;
 /// Maximum steps that wait for the broker.
 const QUEUE_MAX: usize = 16;
 
-/// How a dialogue ended.
+/// The end of a dialogue.
 #[derive(Clone, Debug, Default)]
 pub struct LoginEnd {
     /// Whether claude has a login now.

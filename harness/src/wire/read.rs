@@ -26,7 +26,7 @@ pub fn agent(mut wire: v1::Agent) -> Result<Agent, Invalid> {
     replace_unknown(&mut wire.isolation, v1::Isolation::Unspecified);
     replace_unknown(&mut wire.kick_on_start, v1::KickOnStart::Never);
     wire.state_time.get_or_insert_default();
-    // One without a policy may use no tool.
+    // An agent without a policy may use no tool.
     wire.policy.get_or_insert_default();
     let park = park(wire.park.take());
     Ok(Agent { park, ..wire.try_into()? })

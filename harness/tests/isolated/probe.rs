@@ -91,7 +91,7 @@ impl Sandbox {
                 .map(str::to_owned),
         );
         let mut command = Command::new("bash");
-        // What this test itself was started with is not the sandbox's.
+        // The sandbox must not inherit the file descriptors of this test.
         let close =
             "for fd in /proc/self/fd/*; do fd=${fd##*/}; ((fd > 2)) && eval \"exec $fd>&-\"; done";
         let script = format!("{close}; {} exec bwrap \"$@\"", before.concat());
@@ -159,7 +159,7 @@ fn holes_are_named() {
     };
     let _tmux = socket(&sandbox.path(&format!("tmp/tmux-{uid}/default")));
     let _agent = socket(&sandbox.path("tmp/ssh-x/agent.1"));
-    // One without a listener.
+    // A socket without a listener.
     drop(socket(&sandbox.path("tmp/.X11-unix/X0")));
     let dir = sandbox.dir.path().display().to_string();
     sandbox.more = [
@@ -211,8 +211,8 @@ fn holes_are_named() {
 #[test]
 fn a_mount_of_another_file_than_was_checked_is_an_error() {
     let Some(mut sandbox) = Sandbox::new() else { return };
-    // As where an agent puts a link into its `writable` after `hivectl up` has looked and before
-    // bubblewrap mounts.
+    // The agent replaces a `writable` directory by a link between the check of `hivectl up` and
+    // the mount by bubblewrap.
     for dir in ["project", "elsewhere"] {
         fs::create_dir_all(sandbox.path(dir)).expect("created");
     }

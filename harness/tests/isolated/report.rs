@@ -1,4 +1,4 @@
-//! What an isolated harness reports, and what its claude is started with.
+//! The report of an isolated harness, and the start of its claude.
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
@@ -9,7 +9,7 @@ use tokio::net::UnixStream;
 
 use crate::support::Stage;
 
-/// What claude has from the harness, kept by the scripted one.
+/// A script that saves the status and open files that claude got from the harness.
 const SHOW: &str = "grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status | tr -d '\\t' > $HOME/status; ls -l /proc/self/fd > $HOME/fds; well";
 
 #[tokio::test]

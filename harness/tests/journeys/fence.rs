@@ -28,12 +28,12 @@ fn said(output: &Output) -> String {
     )
 }
 
-/// What a shell says inside the fence.
+/// Runs a shell script inside the fence and returns its output.
 fn shell(script: &str) -> String {
     said(&fence(&[], "sh", &["-c", script]).output().expect("it runs"))
 }
 
-/// As `host::allows` of the crate `hive-tests`, which cannot be used here.
+/// A copy of `host::allows` of the crate `hive-tests`, which cannot be used here.
 fn allows(what: &str, possible: bool) -> bool {
     let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
     assert!(
@@ -56,7 +56,7 @@ fn has_scopes() -> bool {
     )
 }
 
-/// No test: what the tests below start inside the fence. Prints what each attempt comes to.
+/// Not a test: the tests below start it inside the fence. Prints the result of each attempt.
 #[test]
 #[ignore = "started by other tests"]
 #[expect(clippy::print_stdout, reason = "the other tests read it")]
@@ -68,7 +68,7 @@ fn attempts() {
     let address = SocketAddr::from_abstract_name(std::env::var(SOCKET_ENV).unwrap_or_default())
         .expect("short");
     println!("socket {}", UnixStream::connect_addr(&address).is_ok());
-    // It has threads, as every test does, and starts a program.
+    // A test process has threads; this one starts a program.
     let child = Command::new("sh")
         .args(["-c", "grep ^Seccomp: /proc/self/status"])
         .output()
@@ -76,7 +76,7 @@ fn attempts() {
     println!("child {}", said(&child).replace(['\t', '\n'], " "));
 }
 
-/// What comes of the attempts.
+/// Returns the results of the attempts.
 fn attempted(options: &[&str], socket: &str) -> Vec<(String, String)> {
     let own = std::env::current_exe().expect("this program has a path");
     let args = ["--exact", "fence::attempts", "--ignored", "--nocapture", "--test-threads=2"];
@@ -159,7 +159,7 @@ fn processes_outside_can_neither_be_read_nor_signalled_and_those_inside_can() {
     let mut outside = start(Command::new("sleep").arg("1000").env("SECRET", "x"));
     let mut beside =
         start(Command::new(&hive).args(["fence", "--", "sh", "-c", "echo; exec sleep 1000"]));
-    // It is inside its own fence when it prints.
+    // The process prints only after it has entered its own fence.
     let mut line = [0; 1];
     std::io::Read::read_exact(beside.stdout.as_mut().expect("a pipe"), &mut line).expect("printed");
     let script = "for pid in $1 $2; do cat /proc/$pid/environ >/dev/null 2>&1 || echo no environment; (exec 3</proc/$pid/mem) 2>/dev/null || echo no memory;

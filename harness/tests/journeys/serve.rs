@@ -11,7 +11,7 @@ use hive_proto::v1::turn_service_client::TurnServiceClient;
 use hive_tests::rig::Harness;
 use rustix::process::Signal;
 
-/// A claude that goes on until it is stopped, and tells that it runs.
+/// A claude that runs until it is stopped, and creates a file when it runs.
 const ENDLESS: &str = "init; echo $$ > $HOME/new; mv $HOME/new $HOME/running; exec sleep 1000";
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn a_broker_that_restarts_in_mid_turn_ends_nothing() {
     stage.mail("x").await;
     let pid = stage.appears("home/running").await;
     stage.broker.run();
-    // It comes back to the same session; the first request was that of the start.
+    // The harness reattaches in the same session; the first request was that of the start.
     stage.attach().await;
     let begin: v1::BeginTurnRequest = stage.next("BeginTurn").await;
     assert_eq!(stage.attach().await.session_token, begin.session_token);

@@ -1,4 +1,4 @@
-//! What a task in a sandbox sees, and what ends with it.
+//! The view of a task in a sandbox, and the processes that end with the task.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;

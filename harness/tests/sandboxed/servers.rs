@@ -64,7 +64,7 @@ impl Stage {
         command
     }
 
-    /// What a shell says, and how it ends.
+    /// Runs a shell script; returns its output and exit status.
     async fn shell(&self, script: &str) -> Output {
         self.command(&["sh", "-c", script]).output().await.expect("it runs")
     }

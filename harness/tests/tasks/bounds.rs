@@ -1,4 +1,4 @@
-//! What is refused, and what is bounded.
+//! Refused requests, and limits of tasks.
 
 use std::fs::File;
 use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! How tasks end, and that all of a task ends with it.
+//! The ways in which tasks end, and that all processes of a task end with it.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ async fn a_task_that_ignores_its_end_is_killed_when_its_time_is_over() {
         .expect("taken");
     assert_eq!((task.state(), task.tail.as_str()), (TaskState::TimedOut, "asked\n"));
     assert!(!lives(stage.pid("pid").await));
-    // One that obeys is not waited for any longer.
+    // The grace period ends as soon as a process obeys.
     let since = Instant::now();
     let task = stage.ask(ask("sleep 1000")).await.expect("taken");
     assert_eq!(task.state(), TaskState::TimedOut);

@@ -23,7 +23,7 @@ use tokio::sync::watch;
 use tonic::Status;
 use tonic::transport::Channel;
 
-/// How long anything may take.
+/// Maximum duration of a wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest inline wait.
 pub(crate) const LONG: u64 = 30;
@@ -201,7 +201,7 @@ pub(crate) fn sandbox(home: &Path, run_dir: &Path, state_dir: &Path) -> Confinem
     };
     let (confinement, why) = choose(sandbox);
     if !confinement.is_sandbox() {
-        // As `host::allows` of the crate `hive-tests`, which cannot be used here.
+        // The same check as `host::allows` of the crate `hive-tests`, which cannot be used here.
         let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
         let why = why.unwrap_or_default();
         assert!(
@@ -257,7 +257,7 @@ pub(crate) async fn pid(path: &Path) -> i32 {
         numbers.split_whitespace().last() == Some(&number.to_string())
             && std::fs::read_link(file("cwd")).ok() == dir
     };
-    // One that has ended already has no number that another could have.
+    // For an ended process, use a number that no other process can have.
     let gone = if crate::SANDBOXED { i32::MAX } else { number };
     hive_harness::process::family::all().find(is_it).unwrap_or(gone)
 }

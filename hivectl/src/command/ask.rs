@@ -21,7 +21,7 @@ use crate::view::question::Question;
 
 /// Ask an agent; --wait prints the answer.
 ///
-/// Prints the question's id; the question is on the broker's disk then, and its outcome comes as
+/// Prints the question's id; the question is on the broker's disk then, and its outcome arrives as
 /// mail.
 ///
 /// With --wait the answer is printed in place of the id: each choice on a line, then the text. The
@@ -42,8 +42,8 @@ pub(crate) struct Ask {
     /// More than one option may be chosen
     #[arg(long, requires = "options")]
     multi: bool,
-    /// How long the question stays open, as 90s, 30m, 2h or 1d [default: until it is answered or
-    /// cancelled]
+    /// Time for which the question stays open, as 90s, 30m, 2h or 1d [default: until it is answered
+    /// or cancelled]
     #[arg(long, value_name = "SPAN", value_parser = span)]
     ttl: Option<Duration>,
     /// Wait for the answer and print it; at most for --timeout, if that is given

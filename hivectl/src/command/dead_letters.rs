@@ -110,7 +110,7 @@ pub(crate) struct Which {
     /// The inbox, if a message died in several
     #[arg(long, value_name = "NAME", add = complete::agents())]
     agent: Option<String>,
-    /// All of them; with --agent all of that inbox
+    /// All dead letters; with --agent all of that inbox
     #[arg(long, conflicts_with = "ids")]
     all: bool,
 }

@@ -18,7 +18,7 @@ const PRUNED: &str = "some events were pruned before they could be read";
 
 #[derive(Args, Debug)]
 pub(crate) struct Events {
-    /// Go on with what comes next, until Ctrl-C
+    /// Continue with new events, until Ctrl-C
     #[arg(long)]
     follow: bool,
     /// Only events of this agent; `operator` for the operator's inbox
@@ -27,7 +27,7 @@ pub(crate) struct Events {
     /// All events after this number; 0 for the whole log [default: the newest ones]
     #[arg(long, value_name = "SEQ")]
     after: Option<u64>,
-    /// How many of the newest events to show, without --after
+    /// Number of the newest events to show, without --after
     #[arg(long, default_value_t = 50, conflicts_with = "after")]
     last: u32,
 }

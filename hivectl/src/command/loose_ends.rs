@@ -11,7 +11,7 @@ use crate::error::Failure;
 use crate::fetch;
 use crate::view::loose_end::LooseEnd;
 
-/// What agents, and you, have open: questions, reminders, dead letters, and more.
+/// Open items of agents and of you: questions, reminders, dead letters, and more.
 ///
 /// These are questions asked and owed, pending reminders, dead letters of what one sent, and what
 /// co-processes published for an agent. `hivectl questions cancel ID` and

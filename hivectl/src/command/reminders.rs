@@ -11,7 +11,7 @@ use crate::error::Failure;
 use crate::view::reminder::Reminder;
 use crate::{complete, fetch};
 
-/// What agents set themselves for later.
+/// Reminders that agents set for themselves.
 ///
 /// Without arguments: all that is pending, with the time that is left.
 #[derive(Args, Debug)]

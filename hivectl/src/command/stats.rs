@@ -17,7 +17,7 @@ Examples:
   hivectl stats ada --window 7d     ada's week: outcomes, durations, tools, what woke it
   hivectl stats --json | jq .total.usage.cost_micro_usd";
 
-/// What turns did and cost: a table of all agents, or all about one.
+/// Outcomes and cost of turns: a table of all agents, or all about one.
 ///
 /// Only ended turns count. For one agent it shows outcomes, kinds, durations, tokens and cost, the
 /// tools that were called, what woke it, and turns and cost over time. Turns that the hive no
@@ -28,7 +28,7 @@ pub(crate) struct Stats {
     /// The agent [default: all agents]
     #[arg(add = complete::agents())]
     agent: Option<String>,
-    /// How far to look back, as 90m, 24h or 7d; at most 366d
+    /// Length of the window up to now, as 90m, 24h or 7d; at most 366d
     #[arg(long, value_name = "SPAN", default_value = "24h", value_parser = span)]
     window: Duration,
 }

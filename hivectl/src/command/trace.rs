@@ -76,7 +76,7 @@ impl Trace {
     }
 }
 
-/// What belongs to the journey so far.
+/// The ids that belong to the journey so far.
 #[derive(Debug)]
 struct Journey {
     messages: BTreeSet<u64>,
@@ -177,7 +177,7 @@ async fn describe_question(broker: &Broker, event: &Event) -> Result<String, Fai
     Ok(format!("question {id} {}", question.outcome()))
 }
 
-/// As much of a text as a hop shows.
+/// Returns the beginning of a text, as a hop shows it.
 fn beginning(text: &str) -> String {
     let mut beginning: String = text.chars().take(BODY_CHARS).collect();
     if beginning.len() < text.len() {

@@ -12,7 +12,7 @@ use super::line::Line;
 use crate::connect::Broker;
 use crate::error::Failure;
 
-/// How long a shell waits.
+/// Maximum wait of a shell for completions.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 /// Overrides [`PATIENCE`], in milliseconds.

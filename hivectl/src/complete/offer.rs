@@ -1,4 +1,4 @@
-//! What each kind of argument is completed with: names, ids, options, models and fixed words.
+//! Completions of each kind of argument: names, ids, options, models and fixed words.
 
 use std::ffi::OsStr;
 

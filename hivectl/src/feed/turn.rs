@@ -26,7 +26,7 @@ pub(crate) struct TurnFeed {
 }
 
 impl TurnFeed {
-    /// Reads the stored output of a turn; with `follow` also what comes until the turn ends.
+    /// Reads the stored output of a turn; with `follow` also new output until the turn ends.
     pub(crate) async fn open(
         context: &Context,
         broker: &Broker,

@@ -1,8 +1,7 @@
-//! What peers wrote, made harmless for a terminal: control characters and those that reorder text
+//! Text of peers, made harmless for a terminal: control characters and characters that reorder text
 //! are shown, not obeyed.
 //!
-//! Invariant: what these functions return has no control character but, in a block, line breaks and
-//! tabs.
+//! Invariant: the returned text has no control character except, in a block, line breaks and tabs.
 
 use hive_core::hidden::hides;
 

@@ -26,7 +26,7 @@ pub(crate) fn cut(line: &str, columns: usize) -> String {
     let (mut kept, mut used) = (String::new(), 0);
     for grapheme in Span::raw(line).styled_graphemes(Style::new()) {
         used += width(grapheme.symbol);
-        // One column is the ellipsis's.
+        // One column is for the ellipsis.
         if used >= columns {
             break;
         }

@@ -7,7 +7,7 @@ pub enum Shape {
     Object,
     /// An array of objects; `[]` if there is none.
     Array,
-    /// One object on each line, as they come.
+    /// One object on each line, in order of arrival.
     Lines,
 }
 
@@ -50,7 +50,7 @@ const fn lines(command: &'static str, with: &'static str, schema: &'static str) 
     Printed { command, with: Some(with), shape: Shape::Lines, schema }
 }
 
-/// What each command prints with `--json`, by command.
+/// The output of each command with `--json`, by command.
 pub const PRINTED: [Printed; 59] = [
     object("agent create", "hive.agent.v1"),
     object("agent remove", "hive.done.v1"),

@@ -8,7 +8,7 @@
 //!   SIGHUP: the configuration is read again
 //! ```
 //!
-//! Invariant: harnesses end before the broker does, so that they can hand their turns back.
+//! Invariant: harnesses end before the broker does, so that they can requeue their turns.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _};
@@ -36,7 +36,7 @@ use crate::supervise::setup::{claude, environment, reload};
 use crate::supervise::signals::{Signals, Stop};
 use crate::supervise::{UpError, broker, next};
 
-/// How long the broker may take to end.
+/// Maximum time for the broker to end.
 const BROKER_STOP_MAX: Duration = Duration::from_secs(15);
 
 /// The first descriptor after the standard ones.
@@ -220,7 +220,7 @@ impl Hive {
         }
     }
 
-    /// Ends everything: harnesses first, so that they can still hand their turns back; then the
+    /// Ends everything: harnesses first, so that they can still requeue their turns; then the
     /// broker.
     async fn end(
         self,

@@ -34,7 +34,7 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// Ends when the next of them comes.
+    /// Waits until the next signal arrives.
     pub(crate) async fn asked(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

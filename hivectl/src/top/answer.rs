@@ -30,7 +30,7 @@ pub(crate) struct Form {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Filled {
     Open,
-    /// It is left; nothing is sent.
+    /// The form is closed; nothing is sent.
     Left,
     Sent(Change),
 }

@@ -29,7 +29,7 @@ use crate::interrupt::interrupted;
 use crate::output::note;
 use crate::output::text::visible_line;
 
-/// How long changes that are under way may take when the screen closes.
+/// Maximum time for changes that are under way when the screen closes.
 const QUIT_PATIENCE: Duration = Duration::from_secs(2);
 
 pub(crate) async fn run(context: &Context) -> Result<(), Failure> {
@@ -83,7 +83,7 @@ impl Driver {
         tokio::pin!(interrupted);
         let mut event = Event::Linked;
         loop {
-            // What happened in the hive is not on the screen before it was read.
+            // Changes of the hive are not on the screen before they are read.
             let seen = !matches!(event, Event::Happened(..) | Event::Missed | Event::Wake);
             for action in update(state, event, now()) {
                 match action {

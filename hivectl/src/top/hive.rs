@@ -94,7 +94,7 @@ impl Part {
     }
 }
 
-/// What one reading brought; a part that was not read is none.
+/// The result of one reading; a part that was not read is none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reading {
     pub(crate) status: GetBrokerStatusResponse,

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::Receiver;
 use super::key::{Key, Keys};
 use crate::input::typed;
 
-/// What follows an escape in a sequence comes with it, or very soon.
+/// Maximum wait for the rest of a sequence after its escape.
 const TORN_PATIENCE: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]

@@ -227,7 +227,7 @@ mod tests {
             ("\x1b\r", Key::LineBreak),
         ] {
             assert_eq!(fed(bytes.as_bytes()), std::slice::from_ref(&key), "{bytes:?}");
-            // Torn anywhere it is the same key, and no other comes out of its pieces.
+            // A sequence that is split anywhere is the same key, and its pieces yield no other key.
             for at in 1..bytes.len() {
                 let mut keys = Keys::default();
                 assert_eq!(keys.feed(&bytes.as_bytes()[..at]), [], "{bytes:?} up to {at}");

@@ -38,7 +38,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Listens to this broker, and to the one that comes after it.
+    /// Listens to this broker, and to the next one after a restart.
     pub(super) async fn open(context: &Context, broker: &Broker) -> Result<Self, Failure> {
         let stream = watch(broker.clone(), context.timeout, String::new(), None).await?.0;
         let (sender, heard) = mpsc::channel(EVENTS_WAITING);

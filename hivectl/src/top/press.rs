@@ -1,4 +1,4 @@
-//! What each key does.
+//! The effect of each key.
 //!
 //! Invariant: a change that cannot be undone needs a confirmation that names its object.
 

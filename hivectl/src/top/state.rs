@@ -17,7 +17,7 @@ use super::reads::Reads;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pane {
     Waiting,
-    /// What does not go on by itself.
+    /// Items that do not continue by themselves.
     Stuck,
     Agents,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Choice {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Link {
-    /// It is being read for the first time.
+    /// The first reading of the hive is under way.
     Beginning,
     Up,
     Down {

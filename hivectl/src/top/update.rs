@@ -32,7 +32,7 @@ pub(crate) enum Event {
     /// Events were committed that the broker no longer has.
     Missed,
     Read(Box<Reading>),
-    /// It could not be read, for this reason.
+    /// The hive could not be read, for this reason.
     NotRead(String),
     Changed(Asked, Outcome),
 }

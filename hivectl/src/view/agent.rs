@@ -16,31 +16,31 @@ use crate::output::{Row, Text, time};
 pub(crate) struct Agent {
     /// The name of the agent.
     pub(crate) name: String,
-    /// What it is for.
+    /// The purpose of the agent.
     role: Option<String>,
-    /// Whose child it is; none: it is a root, and answers to the operator.
+    /// The parent of the agent; none: the agent is a root, and answers to the operator.
     pub(crate) parent: Option<String>,
-    /// Who declared it.
+    /// The source of the declaration.
     #[schemars(with = "Word<v1::AgentSource>")]
     source: Option<String>,
-    /// What its harness does.
+    /// The state of its harness.
     #[schemars(with = "Word<v1::HarnessState>")]
     pub(crate) state: Option<String>,
-    /// Since when.
+    /// The start of this state.
     #[serde(with = "Iso")]
     pub(crate) state_time: Option<WallTime>,
     /// Whether a harness is attached.
     running: bool,
-    /// What it says of itself.
+    /// The status that the agent set.
     pub(crate) status_text: Option<String>,
-    /// When it said so.
+    /// The time at which the status was set.
     #[serde(with = "Iso")]
     status_time: Option<WallTime>,
     /// The model that it is set to; none: the default of its harness.
     model: Option<String>,
-    /// How full its context is.
+    /// Tokens in its context.
     context_tokens: Option<u64>,
-    /// How much fits into its context.
+    /// The size of its context window, in tokens.
     context_window_tokens: Option<u64>,
     /// The name of its hive.
     hive_name: Option<String>,
@@ -48,9 +48,9 @@ pub(crate) struct Agent {
     swarm_name: Option<String>,
     /// The version of its harness.
     revision: Option<String>,
-    /// What it may do.
+    /// The permissions of the agent.
     policy: Policy,
-    /// Why it starts no turns; none where it does.
+    /// The reason why the agent starts no turns; none: it is not parked.
     pub(crate) park: Option<Park>,
     /// Whether it is retired.
     pub(crate) retired: bool,
@@ -58,11 +58,11 @@ pub(crate) struct Agent {
     pub(crate) ready_count: u32,
     /// The number of dead letters in its inbox.
     pub(crate) dead_count: u32,
-    /// How its programs are kept apart from the operator, the broker and the other agents; none: no
+    /// The isolation of its programs from the operator, the broker and the other agents; none: no
     /// harness has attached.
     #[schemars(with = "Word<v1::Isolation>")]
     isolation: Option<String>,
-    /// What its isolation lacks, a sentence each.
+    /// The gaps in its isolation, one sentence each.
     isolation_notes: Vec<String>,
     /// The turn that runs.
     open_turn_id: Option<u64>,
@@ -80,7 +80,7 @@ pub(crate) struct Agent {
     kick_on_start: Option<String>,
 }
 
-/// What an agent may do; no recipients: everyone.
+/// The permissions of an agent; no recipients: everyone.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Policy {
     /// The tool groups that it gets.
@@ -89,7 +89,7 @@ pub(crate) struct Policy {
     allowed_recipients: Vec<String>,
     /// The further rights of the agent.
     capabilities: Vec<String>,
-    /// What it may send per minute; none: the hive's limit.
+    /// Maximum sends per minute; none: the hive's limit.
     sends_per_minute_max: Option<u32>,
     /// Bytes of unsettled bodies that it may have stored; none: the hive's limit.
     sender_stored_bytes_max: Option<u64>,
@@ -108,7 +108,7 @@ pub(crate) struct Park {
     /// When it ends by itself; none: when the operator acts.
     #[serde(with = "Iso")]
     pub(crate) until_time: Option<WallTime>,
-    /// What went wrong.
+    /// The error of that turn.
     error: Option<String>,
 }
 

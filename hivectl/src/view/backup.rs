@@ -17,7 +17,7 @@ pub(crate) struct Backup {
     path: String,
     /// The size of the file.
     bytes: u64,
-    /// How long it took, in milliseconds.
+    /// The duration of the backup, in milliseconds.
     duration_ms: u64,
 }
 

@@ -14,34 +14,34 @@ use crate::output::text::visible_line;
 const STATE_WIDTH: usize = 13;
 const NAME_WIDTH: usize = 14;
 
-/// How something is.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum State {
-    /// As it should be.
+    /// No problem was found.
     Ok,
-    /// It works, but needs attention.
+    /// The subject works, but needs attention.
     Warning,
-    /// It does not work.
+    /// The subject does not work.
     Problem,
-    /// It could not be checked; this is no fault.
+    /// The check could not run; this is no fault.
     NotChecked,
 }
 
 /// One check.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Check {
-    /// What: `socket`, `broker`, `version`, `storage`, `draining`, `clock`, `schema`, `disk`,
+    /// The name: `socket`, `broker`, `version`, `storage`, `draining`, `clock`, `schema`, `disk`,
     /// `agents`, `isolation`, `dead_letters`, `held`, `questions`, `mail`, `config`, `claude`,
     /// `bubblewrap`, `integrity`. There may be several of one.
     pub(crate) name: &'static str,
-    /// How it is.
+    /// The result of the check.
     pub(crate) state: State,
-    /// Which agent it concerns.
+    /// The agent concerned.
     pub(crate) agent: Option<String>,
-    /// What was found.
+    /// The findings.
     pub(crate) sentence: String,
-    /// What to do next; always there with a warning or a problem.
+    /// The next step; always present with a warning or a problem.
     pub(crate) next: Option<String>,
 }
 

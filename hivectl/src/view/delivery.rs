@@ -15,14 +15,14 @@ use crate::output::{Row, Text, time};
 /// One delivery.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Delivery {
-    /// Whose inbox it is in; `operator` for the operator's.
+    /// The agent whose inbox has the delivery; `operator` for the operator's.
     pub(crate) agent: String,
-    /// What is delivered.
+    /// The message of the delivery.
     pub(crate) message: Message,
-    /// Where it stands.
+    /// The state of the delivery.
     #[schemars(with = "Word<v1::DeliveryState>")]
     pub(crate) state: Option<String>,
-    /// In which order it is served.
+    /// The order in which it is served.
     #[schemars(with = "Word<v1::Lane>")]
     lane: Option<String>,
     /// The number of its present or last attempt; 0 before the first.
@@ -30,19 +30,19 @@ pub(crate) struct Delivery {
     /// Why it came back.
     #[schemars(with = "Word<v1::RedeliveryCause>")]
     redelivery_cause: Option<String>,
-    /// What went wrong at its last attempt.
+    /// The error of its last attempt.
     last_error: Option<String>,
     /// The end of that turn's output.
     output_tail: Option<String>,
     /// The turn that carries it, or carried it last.
     turn_id: Option<u64>,
-    /// It is not handed out before.
+    /// The earliest time of the next attempt.
     #[serde(with = "Iso")]
     not_before_time: Option<WallTime>,
-    /// Since when it is in this state.
+    /// The start of this state.
     #[serde(with = "Iso")]
     state_time: Option<WallTime>,
-    /// Who settled it, if no turn did.
+    /// The caller that settled the delivery, if no turn did.
     settled_by: Option<String>,
 }
 

@@ -10,11 +10,11 @@ use crate::output::text::visible_line;
 /// One change that was made.
 #[derive(Clone, Debug, Default, JsonSchema, Serialize)]
 pub(crate) struct Done {
-    /// What was done, in the past tense: `acked`, `released`, `commanded`, `carried_out` ...
+    /// The change, in the past tense: `acked`, `released`, `commanded`, `carried_out` ...
     pub(crate) done: &'static str,
-    /// Which agent it concerns.
+    /// The agent concerned.
     pub(crate) agent: Option<String>,
-    /// Which message it concerns.
+    /// The message concerned.
     pub(crate) message_id: Option<u64>,
     /// The command that was given to a harness.
     pub(crate) command_id: Option<u64>,

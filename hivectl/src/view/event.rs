@@ -16,23 +16,23 @@ use crate::output::{Row, Text, time};
 pub(crate) struct Event {
     /// Its number in the log.
     pub(crate) sequence: u64,
-    /// What happened.
+    /// The kind of the event.
     #[schemars(with = "Word<v1::EventKind>")]
     pub(crate) kind: Option<String>,
-    /// When.
+    /// The time of the event.
     #[serde(with = "Iso")]
     pub(crate) time: Option<WallTime>,
-    /// Which agent it concerns, or `operator`.
+    /// The agent concerned, or `operator`.
     pub(crate) agent: Option<String>,
-    /// Which message it concerns.
+    /// The message concerned.
     pub(crate) message_id: Option<u64>,
-    /// Which turn it concerns.
+    /// The turn concerned.
     pub(crate) turn_id: Option<u64>,
     /// More about it, for a person.
     pub(crate) detail: Option<String>,
-    /// Which question it concerns.
+    /// The question concerned.
     pub(crate) question_id: Option<u64>,
-    /// Which reminder it concerns.
+    /// The reminder concerned.
     pub(crate) reminder_id: Option<u64>,
 }
 

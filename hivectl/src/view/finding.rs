@@ -22,7 +22,7 @@ pub(crate) struct Finding {
     key: String,
     /// Whether the file is valid with it: a remark on something that may be unexpected.
     remark: bool,
-    /// What is wrong, or what the remark says.
+    /// The error, or the remark.
     sentence: String,
     /// The known key that is nearest to an unknown one.
     nearest: Option<String>,

@@ -12,7 +12,7 @@ use crate::output::style::Style;
 /// One hop.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Hop {
-    /// When.
+    /// The time of the event.
     #[serde(with = "Iso")]
     pub(crate) time: Option<WallTime>,
     /// The event's sequence number.
@@ -20,17 +20,17 @@ pub(crate) struct Hop {
     /// The event's kind.
     #[schemars(with = "Word<v1::EventKind>")]
     pub(crate) kind: Option<String>,
-    /// Which agent it concerns, or `operator`.
+    /// The agent concerned, or `operator`.
     pub(crate) agent: Option<String>,
-    /// Which message it concerns.
+    /// The message concerned.
     pub(crate) message_id: Option<u64>,
-    /// Which turn it concerns.
+    /// The turn concerned.
     pub(crate) turn_id: Option<u64>,
-    /// Which question it concerns.
+    /// The question concerned.
     pub(crate) question_id: Option<u64>,
-    /// Which reminder it concerns.
+    /// The reminder concerned.
     pub(crate) reminder_id: Option<u64>,
-    /// What happened, for a person.
+    /// A description of the event, for a person.
     pub(crate) what: String,
     /// Milliseconds since the first hop.
     pub(crate) after_ms: u64,

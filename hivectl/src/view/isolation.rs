@@ -29,7 +29,7 @@ pub(crate) struct Lacking<'a> {
     pub(crate) accepted: &'a [String],
 }
 
-/// What needs attention, over all agents that lack the same.
+/// A finding about all agents with the same incomplete isolation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lack {
     pub(crate) kind: &'static str,

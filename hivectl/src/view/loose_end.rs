@@ -14,7 +14,7 @@ use crate::output::{Row, time};
 /// One loose end.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct LooseEnd {
-    /// What it is.
+    /// The kind of the loose end.
     #[schemars(with = "Word<v1::LooseEndKind>")]
     kind: Option<String>,
     /// Of the question, the reminder, the message or the published entry.
@@ -23,9 +23,9 @@ pub(crate) struct LooseEnd {
     pub(crate) agent: String,
     /// The other side.
     peer: Option<String>,
-    /// What it is about.
+    /// The subject of the loose end.
     text: String,
-    /// Since when it is open.
+    /// The time at which it was opened.
     #[serde(with = "Iso")]
     create_time: Option<WallTime>,
     /// When it ends by itself.

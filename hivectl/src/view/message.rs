@@ -17,9 +17,9 @@ use crate::output::{Text, time};
 pub(crate) struct Message {
     /// The id of the message.
     pub(crate) id: u64,
-    /// Who sent it, in one word: an agent's name, `operator`, `system` or `external:<label>`.
+    /// The sender, in one word: an agent's name, `operator`, `system` or `external:<label>`.
     pub(crate) from: String,
-    /// What its sender is.
+    /// The kind of its sender.
     #[schemars(with = "Word<v1::OriginKind>")]
     from_kind: Option<String>,
     /// The name of its sender: an agent, the person who is the operator, or a label.
@@ -33,7 +33,7 @@ pub(crate) struct Message {
     /// When it was accepted.
     #[serde(with = "Iso")]
     pub(crate) accept_time: Option<WallTime>,
-    /// What the broker reports with it; none if it is not from the broker.
+    /// The kind of the broker's notice; none if the message is not from the broker.
     #[schemars(with = "Word<v1::SystemKind>")]
     system_kind: Option<String>,
     /// Whether it was sent to everyone.

@@ -21,13 +21,13 @@ pub(crate) struct Question {
     asker: String,
     /// The target: an agent's name, or `operator`.
     target: String,
-    /// What is asked.
+    /// The text of the question.
     text: String,
     /// The options; free text is accepted in any case.
     pub(crate) options: Vec<String>,
     /// Whether several options may be chosen.
     pub(crate) multi: bool,
-    /// Where it stands.
+    /// The state of the question.
     #[schemars(with = "Word<v1::QuestionState>")]
     pub(crate) state: Option<String>,
     /// When it was asked.
@@ -38,7 +38,7 @@ pub(crate) struct Question {
     deadline_time: Option<WallTime>,
     /// Set where it is answered.
     answer: Option<Answer>,
-    /// Who closed it; none while it is open or if it expired.
+    /// The caller that closed the question; none while it is open or if it expired.
     pub(crate) closed_by: Option<String>,
     /// Whether the operator answered in the place of the target.
     operator_override: bool,
@@ -51,7 +51,7 @@ pub(crate) struct Question {
     pub(crate) message_id: Option<u64>,
 }
 
-/// What was answered.
+/// The answer to a question.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 struct Answer {
     /// The options that were chosen.

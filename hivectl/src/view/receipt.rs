@@ -14,7 +14,7 @@ use crate::output::{Text, time};
 pub(crate) struct Receipt {
     /// The id of the message.
     message_id: u64,
-    /// How many recipients it has.
+    /// The number of recipients.
     recipient_count: u32,
     /// Agents that it was not sent to, because their inboxes are full.
     pub(crate) skipped_agents: Vec<String>,

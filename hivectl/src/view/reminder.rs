@@ -16,11 +16,11 @@ use crate::output::{Row, Text, time};
 pub(crate) struct Reminder {
     /// The id of the reminder.
     id: u64,
-    /// Whose it is.
+    /// The agent that set the reminder.
     agent: String,
     /// The text.
     body: String,
-    /// Where it stands.
+    /// The state of the reminder.
     #[schemars(with = "Word<v1::ReminderState>")]
     state: Option<String>,
     /// When it was set.

@@ -22,16 +22,16 @@ pub(crate) struct Status {
     version: String,
     /// The id of its process.
     pid: u32,
-    /// Since when it runs.
+    /// The start time of the broker.
     #[serde(with = "Iso")]
     start_time: Option<WallTime>,
     /// Whether the database can be written.
     storage_ok: bool,
-    /// Why not.
+    /// The error of the storage.
     storage_error: Option<String>,
-    /// Where the database is.
+    /// The path of the database.
     database_path: String,
-    /// How large it is.
+    /// The size of the database, in bytes.
     database_bytes: u64,
     /// Agents, retired ones not counted.
     agent_count: u32,
@@ -65,7 +65,7 @@ pub(crate) struct Status {
     isolation_accepted_agents: Vec<String>,
     /// The broker's background tasks, by name.
     background_tasks: Vec<BackgroundTask>,
-    /// What is not as it should be; empty if all is well.
+    /// The problems of the hive; empty if there are none.
     pub(crate) findings: Vec<Finding>,
 }
 
@@ -77,7 +77,7 @@ struct BackgroundTask {
     /// When its last run ended.
     #[serde(with = "Iso")]
     last_run_time: Option<WallTime>,
-    /// How many runs have failed since the last success.
+    /// The number of failed runs since the last success.
     failure_count: u32,
     /// Why the last run failed.
     error: Option<String>,
@@ -94,12 +94,12 @@ from_wire! {
 /// Something that is not as it should be.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Finding {
-    /// What kind: `storage`, `draining`, `parked`, `unattended`, `held`, `dead_letters`,
+    /// The kind: `storage`, `draining`, `parked`, `unattended`, `held`, `dead_letters`,
     /// `not_isolated`, `partly_isolated`, `background_task`.
     kind: &'static str,
-    /// Which agent it concerns.
+    /// The agent concerned.
     agent: Option<String>,
-    /// What it is.
+    /// The description of the problem.
     sentence: String,
     /// The command that helps next.
     command: Option<String>,

@@ -16,11 +16,11 @@ pub(crate) struct Thread {
     thread_id: u64,
     /// The messages of the thread that are listed here, in order.
     message_ids: Vec<u64>,
-    /// How many of them wait unread.
+    /// The number of unread messages in the list.
     unread_count: u32,
     /// The senders, each named once.
     from: Vec<String>,
-    /// The newest of them.
+    /// The newest message in the list.
     last_message: Message,
 }
 

@@ -20,10 +20,10 @@ use crate::output::text::visible_line;
 pub(crate) struct Node {
     /// The agent's name.
     name: String,
-    /// What its harness does.
+    /// The state of its harness.
     #[schemars(with = "Word<v1::HarnessState>")]
     state: Option<String>,
-    /// What it says of itself.
+    /// The status that the agent set.
     status_text: Option<String>,
     /// Deliveries that wait in its inbox.
     ready_count: u32,

@@ -17,9 +17,9 @@ use crate::output::{Row, Text, time};
 pub(crate) struct Turn {
     /// The id of the turn.
     pub(crate) id: u64,
-    /// Whose it is.
+    /// The agent that runs the turn.
     pub(crate) agent: String,
-    /// What it was begun for.
+    /// The kind of the turn.
     #[schemars(with = "Word<v1::TurnKind>")]
     kind: Option<String>,
     /// The model session that it belongs to.
@@ -28,15 +28,15 @@ pub(crate) struct Turn {
     session_epoch: u64,
     /// The message that it was begun for.
     message_id: Option<u64>,
-    /// Which attempt at that message it is.
+    /// The number of the attempt at that message.
     attempt: u32,
-    /// How it ended; none while it is open.
+    /// The outcome of the turn; none while it is open.
     #[schemars(with = "Word<v1::TurnOutcome>")]
     pub(crate) outcome: Option<String>,
-    /// Where the run stands: partial while it is open, final where it ended ok, else error.
+    /// The state of the run: partial while it is open, final if it ended ok, else error.
     #[schemars(with = "Word<v1::RunState>")]
     run_state: Option<String>,
-    /// Since when.
+    /// The start of this state.
     #[serde(with = "Iso")]
     run_state_time: Option<WallTime>,
     /// When it began.
@@ -45,23 +45,23 @@ pub(crate) struct Turn {
     /// When it ended.
     #[serde(with = "Iso")]
     end_time: Option<WallTime>,
-    /// What went wrong.
+    /// The error of the turn.
     error: Option<String>,
     /// The end of its output.
     output_tail: Option<String>,
-    /// What the model used; self-reported by the harness.
+    /// Tokens and cost of the turn; self-reported by the harness.
     usage: Usage,
     /// The model; self-reported by the harness.
     model: Option<String>,
-    /// How full the context was at its end; self-reported by the harness.
+    /// Tokens in the context at the end of the turn; self-reported by the harness.
     context_tokens: Option<u64>,
-    /// How much fits into the context; self-reported by the harness.
+    /// The size of the context window, in tokens; self-reported by the harness.
     context_window_tokens: Option<u64>,
     /// Whether the context was compacted in it.
     compacted: bool,
-    /// What it took besides.
+    /// Further messages that the turn received.
     received_message_ids: Vec<u64>,
-    /// What it sent.
+    /// Messages that the turn sent.
     sent_message_ids: Vec<u64>,
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct TurnEvent {
     turn_id: u64,
     /// Its number within the turn.
     pub(crate) sequence: u64,
-    /// Where it was written.
+    /// The stream of the line.
     #[schemars(with = "Word<v1::TurnEventStream>")]
     pub(crate) stream: Option<String>,
     /// The line as it was.

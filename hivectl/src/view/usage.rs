@@ -1,4 +1,4 @@
-//! What turns used: tokens, calls, and money.
+//! The usage of turns: tokens, calls, and money.
 //!
 //! The harness of an agent reports all of it, and the broker cannot check it. Invariant: where it
 //! is printed, it is marked.
@@ -11,7 +11,8 @@ use super::wire::{from_wire, same};
 /// The mark of values that a harness reports of itself.
 pub(super) const SELF_REPORTED: &str = "self-reported by the harness";
 
-/// What the model used. Self-reported: the harness says so, and the broker cannot check it.
+/// Tokens, calls and cost. Self-reported: the harness reports them, and the broker cannot check
+/// them.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(crate) struct Usage {
     /// Tokens read that were not in the cache; self-reported.
@@ -22,7 +23,7 @@ pub(crate) struct Usage {
     pub(super) cache_creation_tokens: u64,
     /// Tokens written; self-reported.
     pub(super) output_tokens: u64,
-    /// What it cost, in millionths of a US dollar; self-reported.
+    /// The cost, in millionths of a US dollar; self-reported.
     pub(super) cost_micro_usd: u64,
     /// Calls of the model; self-reported.
     pub(super) inference_count: u32,

@@ -49,7 +49,7 @@ impl Target {
     }
 }
 
-/// A hive, and the backup that its broker handed out last.
+/// A hive, and the last backup that its broker sent.
 fn hive() -> (Hive, Arc<Mutex<Vec<u8>>>) {
     let hive = Hive::new("[agents.ada]");
     let sent = Arc::<Mutex<Vec<u8>>>::default();
@@ -218,7 +218,7 @@ async fn a_terminal_shows_progress_and_clears_it_at_the_end() {
     let (hive, target, terminal) = (Hive::empty(), Target::new(), Terminal::open());
     let mut command = hive.hivectl(&["backup", &target.path, "--json"]);
     let child = command.stderr(terminal.side()).spawn().expect("the binary runs");
-    // It has the terminal's other side for as long as it lives.
+    // The command holds the terminal's other side until it is dropped.
     drop(command);
     assert_eq!(ended(child).await.code, 0);
     let shown = terminal.shown();

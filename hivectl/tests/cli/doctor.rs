@@ -178,6 +178,6 @@ async fn json_is_an_array_of_checks() {
     }
     let isolation =
         checks.iter().find(|check| check["name"] == "isolation").expect("it is looked at");
-    // One for all agents.
+    // One finding covers all agents.
     assert_eq!((isolation["state"].as_str(), isolation["agent"].as_str()), (Some("warning"), None));
 }

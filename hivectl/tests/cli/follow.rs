@@ -1,4 +1,4 @@
-//! Following: what comes is shown, and Ctrl-C ends it well.
+//! Following: new items are shown, and Ctrl-C ends the program cleanly.
 
 use std::process::Stdio;
 
@@ -45,7 +45,7 @@ async fn the_inbox_shows_what_waits_and_then_what_arrives_each_once() {
     inbox.line().await;
     assert_eq!(inbox.line().await, "15  2100-01-01 00:00  system to operator, question 14");
     while inbox.line().await != "    > Its disk is full." {}
-    // One that is ada's is not shown.
+    // Mail to ada is not shown.
     hive.operator().await.send("ada", "yours").await;
     let claude = hive.claude().await;
     let id = claude.send("operator", "news").await;
@@ -80,7 +80,7 @@ async fn events_go_on_where_the_list_ended() {
     let mut events = Following::start(&hive, &["events", "--follow", "--after", "1"]);
     let first = events.line().await;
     assert_starts(&first, "2  2100-01-01 00:00  message_accepted  ada  message 1");
-    // It was shown; it is not shown again.
+    // The first message was shown, so it is not shown again.
     operator.send("ada", "second").await;
     let second = events.line().await;
     assert_starts(&second, "3  2100-01-01 00:00  message_accepted  ada  message 2");

@@ -69,7 +69,7 @@ impl Hive {
         Self::new("")
     }
 
-    /// The broker ends, and begins again; ada comes back.
+    /// Stops and starts the broker; ada reattaches.
     pub(crate) async fn restart(&mut self) {
         self.broker.kill();
         self.broker.run();
@@ -125,7 +125,7 @@ impl Hive {
     /// Runs it with its stdout on a terminal; and what that shows.
     pub(crate) async fn run_on(terminal: Terminal, mut command: Command) -> (Ran, String) {
         let child = command.stdout(terminal.side()).spawn().expect("the binary runs");
-        // It has the terminal's other side for as long as it lives.
+        // The command holds the terminal's other side until it is dropped.
         drop(command);
         (ended(child).await, terminal.shown())
     }

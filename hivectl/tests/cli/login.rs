@@ -80,7 +80,7 @@ impl Served {
         self.says(Said::End(LoginEnd { logged_in, error: error.to_owned(), exit_code }));
     }
 
-    /// Returns what it hears next; `None` at the end.
+    /// Returns the next input that it receives; `None` at the end.
     async fn hears(&mut self) -> Option<Heard> {
         self.hear.message().await.ok().flatten().and_then(|response| response.step)
     }

@@ -100,7 +100,7 @@ async fn an_interrupted_wait_reports_that_the_command_remains() {
     let mut hive = Hive::attended("[agents.ada]").await;
     let mut child = hive.spawn(&["turn", "restart", "ada", "--wait"]);
     let (command, _) = hive.ada().order().await;
-    // The note comes before the wait; an earlier Ctrl-C would just end the program.
+    // The note is printed before the wait; an earlier Ctrl-C would only end the program.
     let mut err = tokio::io::BufReader::new(child.stderr.take().expect("stderr is a pipe"));
     let mut output = String::new();
     tokio::io::AsyncBufReadExt::read_line(&mut err, &mut output).await.expect("text");

@@ -57,7 +57,7 @@ pub(crate) const LOOKS: [&[&str]; 44] = [
     &["status"],
 ];
 
-/// The same for a hive with a week of turns.
+/// Statistics commands for a hive with a week of turns.
 pub(crate) const STATS: [&[&str]; 2] = [&["stats"], &["stats", "ada", "--window", "7d"]];
 
 /// Commands that change something, in an order in which each can be carried out.

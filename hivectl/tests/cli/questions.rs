@@ -96,7 +96,7 @@ async fn questions_are_followed_to_their_outcome_over_an_absence_of_the_broker()
         output.push(questions.line().await);
     }
     hive.awaited().await;
-    // The first time that it comes back, the broker is not ready.
+    // At the first reconnection, the broker is not ready.
     hive.breaks();
     hive.restart().await;
     hive.awaited().await;

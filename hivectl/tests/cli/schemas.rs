@@ -167,7 +167,7 @@ async fn what_is_printed_fits_its_schema() {
     let looks = LOOKS.into_iter().chain(STATS).chain(FURTHER);
     for args in looks.clone().chain(CHANGES) {
         let ran = empty.run(&[args, &["--json"]].concat()).await;
-        // What asks first is refused without a terminal.
+        // Commands that ask for confirmation are refused without a terminal.
         assert!(ran.code != 2 || ran.err.contains("--yes"), "{args:?}: {}", ran.err);
         schemas.check(args, &ran.out);
     }
@@ -203,7 +203,7 @@ async fn what_is_printed_fits_its_schema() {
     assert!(unseen.is_empty(), "nothing here prints {unseen:?}");
 }
 
-/// Checks output that comes over time: the present state, then changes.
+/// Checks output that arrives over time: the present state, then changes.
 async fn follows(schemas: &mut Schemas, hive: &mut Hive) {
     for args in [
         &["inbox", "--follow"][..],

@@ -62,7 +62,7 @@ impl Terminal {
         String::from_utf8(shown).expect("text")
     }
 
-    /// All that was shown, once the program has ended.
+    /// Returns the whole output, once the program has ended.
     pub(crate) fn shown(self) -> String {
         let Self { mut ours, theirs } = self;
         drop(theirs);

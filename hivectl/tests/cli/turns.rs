@@ -1,4 +1,4 @@
-//! What turns say, as they say it.
+//! Output of turns while they run.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How a call and the bridge itself end early.
+//! Early ends of a call and of the bridge itself.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::OwnedFd;

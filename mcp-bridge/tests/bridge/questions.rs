@@ -208,7 +208,7 @@ async fn refusals_about_questions_say_what_to_do() {
         ("ask", &ask, Reason::RecipientNotAllowed, "ask <parent> to pass it on"),
         ("ask", &ask, Reason::AgentRetired, "write to another agent or to <parent>"),
         ("ask", &ask, Reason::BodyTooLarge, "shorten it"),
-        ("answer", &answer, Reason::NotTheTarget, "leave the answer to its target"),
+        ("answer", &answer, Reason::NotTheTarget, "leave the answer to whom it was put"),
         ("answer", &answer, Reason::CapabilityMissing, "you have no right to it"),
     ]
     .into_iter()

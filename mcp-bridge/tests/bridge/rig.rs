@@ -26,7 +26,7 @@ pub(crate) async fn hive() -> Broker {
 }
 
 /// Starts a broker in which alice has a turn for a message of bob, after failed attempts; `first`
-/// is what alice did in the first of them.
+/// runs alice's calls in the first attempt.
 pub(crate) async fn retried(failures: usize, first: impl AsyncFnOnce(rig::Client)) -> Broker {
     let broker = Broker::start(HIVE, "alice");
     broker.mail("bob", "work").await;

@@ -3,7 +3,7 @@
 //! ```text
 //!   SQLite ──► shim (a VFS, the default one of the process) ──► the host's VFS ──► files
 //!                │ a file below a directory that is under a Disk
-//!                └──► asks the Disk for a verdict, and tells it what was written and synced
+//!                └──► asks the Disk for a verdict, and reports writes and syncs to it
 //! ```
 //!
 //! The code under test needs no change: `Disk::over(dir)`, then open the database below `dir` as

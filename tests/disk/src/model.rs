@@ -65,7 +65,7 @@ impl Model {
         self.ghost = None;
     }
 
-    /// Forgets the unsynced changes; some of them may have reached the disk.
+    /// Forgets the unsynced changes; some may have reached the disk.
     pub(crate) fn lost(&mut self, seed: Option<u64>) {
         if let Some(seed) = seed {
             let mut rng = XorShiftRng::seed_from_u64(seed);

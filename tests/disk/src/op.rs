@@ -105,6 +105,6 @@ pub enum Verdict {
     Lose,
     /// The same, but part of the data has reached the disk; the number determines which.
     LoseSome(u64),
-    /// Report a sync as successful and do nothing: a disk that lies. Any other operation proceeds.
+    /// Report a sync as successful without syncing. Any other operation proceeds.
     Pretend,
 }

@@ -1,5 +1,5 @@
 //! The shim between SQLite and the host's VFS: the only module of the project with `unsafe` in it.
-//! It decides nothing; `disk` does.
+//! The shim decides nothing; `disk` does.
 //!
 //! A file on a disk is laid out as `Shim` with the host's file after it, in memory that SQLite
 //! provides (`szOsFile` bytes). A file on no disk is opened by the host's VFS in place, and is

@@ -3,7 +3,7 @@
 //! nothing is broken.
 //!
 //! Every eleventh of these points is tried, with another offset for each kind of fault;
-//! `HIVE_DISK_STRIDE=1` tries all of them, which takes minutes.
+//! `HIVE_DISK_STRIDE=1` tries every point, which takes minutes.
 
 mod bed;
 

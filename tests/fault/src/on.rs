@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Mistakes that can be made on purpose, each breaking one promise of the delivery contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Bug {
-    /// A reply leaves before the commit of its batch: a receipt lies.
+    /// A reply leaves before the commit of its batch: a receipt may be false.
     ReplyBeforeCommit,
     /// A waiter gets no hint about new work: what was accepted is not delivered.
     LostWake,
@@ -37,7 +37,7 @@ pub enum Bug {
     RequestContentUnchecked,
     /// An inbox is served newest first: within a lane it is first in, first out.
     NewestFirst,
-    /// The lane `normal` comes first: `system` comes before it.
+    /// The lane `normal` is served before `system`.
     LanesMixed,
     /// A new session leaves the turn of the older one open: a turn ends by a new session epoch.
     TakeOverKeepsTurn,

@@ -1,4 +1,4 @@
-//! What clients ask a broker to do, and what the broker answers once it is done.
+//! Requests of clients to a broker, and the broker's answers to completed requests.
 //!
 //! Invariant: an [`Op`] has all that makes two requests the same request; a [`Reply`] has all that
 //! must be the same in each answer to it.
@@ -17,7 +17,7 @@ pub enum Op {
         /// The text. It is unique in the history for each send, except for repetitions by a turn
         /// that runs again.
         body: String,
-        /// What it answers; 0 for nothing.
+        /// The message that this one answers; 0 for none.
         reply_to: u64,
         /// The turn whose process token the call carries; 0 for none.
         turn: u64,
@@ -35,7 +35,7 @@ pub enum Op {
     Receive {
         /// Maximum number of deliveries.
         max: u32,
-        /// How long a consumer's lease is to last, in ms.
+        /// The requested duration of a consumer's lease, in ms.
         lease_ms: u64,
         /// The turn whose process token the call carries; 0 for none: a consumer.
         turn: u64,
@@ -86,9 +86,9 @@ pub enum Op {
         target: String,
         /// The question's text, unique as in `Send`.
         text: String,
-        /// How long the question stays open, in ms; 0: until a caller closes it.
+        /// The time for which the question stays open, in ms; 0: until a caller closes it.
         ttl_ms: u64,
-        /// As in `Send`.
+        /// The turn whose process token the call carries; 0 for none.
         turn: u64,
     },
     /// An answer to a question.
@@ -114,7 +114,7 @@ pub enum Op {
         body: String,
         /// The due time.
         due: Due,
-        /// As in `Send`.
+        /// The turn whose process token the call carries; 0 for none.
         turn: u64,
     },
     /// A reminder is withdrawn.

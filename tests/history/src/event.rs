@@ -19,18 +19,18 @@ const LINE_CHARS_MAX: usize = 600;
 /// Everything that one observer saw, in order.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// What the observer knows about the hive in advance.
+    /// The observer's prior knowledge about the hive.
     pub setting: Setting,
     pub observations: Vec<Observation>,
     next_call: CallNo,
 }
 
-/// What the observer knows about the hive in advance.
+/// The observer's prior knowledge about the hive.
 #[derive(Clone, Debug)]
 pub struct Setting {
     /// The number of failures after which a delivery is a dead letter.
     pub attempts_max: u32,
-    /// How long a harness may be detached before its turn ends, in ms.
+    /// Maximum time that a harness may be detached before its turn ends, in ms.
     pub grace_ms: u64,
     /// Agents whose turns are run by programs that this observer cannot inspect. They may have
     /// received, settled, sent, asked and answered anything at any time. Rules that need to know it
@@ -91,7 +91,7 @@ pub enum Event {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It was done, or had been done before.
+    /// The request was done, now or before.
     Ok(Reply),
     /// A definite refusal, with its reason: this call wrote nothing.
     Refused(String),

@@ -37,11 +37,11 @@ pub struct Message {
     pub reply_to: u64,
     /// The turn in which it was sent; 0 for none.
     pub turn: u64,
-    /// Its coalescing key; empty for none.
+    /// The coalescing key; empty for none.
     pub key: String,
     /// The question it is about; 0 for none.
     pub question: u64,
-    /// The reminder it comes from; 0 for none.
+    /// The reminder that the message delivers; 0 for none.
     pub reminder: u64,
 }
 
@@ -74,7 +74,7 @@ pub struct Delivery {
 pub enum ReminderState {
     /// Waiting for its time.
     Pending,
-    /// Its message is in the inbox.
+    /// The message is in the inbox.
     Fired,
     /// Withdrawn.
     Cancelled,
@@ -110,7 +110,7 @@ pub struct Turn {
     pub message: u64,
     /// The attempt at that delivery; 0 for none.
     pub attempt: u32,
-    /// How it ended; `None` while it is open.
+    /// The outcome of the turn; `None` while the turn is open.
     pub outcome: Option<Outcome>,
     /// Messages received in it besides the one that started it.
     pub received: Vec<u64>,

@@ -62,7 +62,7 @@ pub enum Lane {
     Normal,
 }
 
-/// Why a delivery was requeued.
+/// The cause of a requeue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     TurnFailed,
@@ -166,13 +166,13 @@ pub struct Handed {
     pub lane: Lane,
     /// The attempt's number, from 1.
     pub attempt: u32,
-    /// The cause of the redelivery; `None`: it claims to be the first hand-over.
+    /// The cause of the redelivery; `None` for a claimed first hand-over.
     pub cause: Option<Cause>,
     /// The lease token; empty if a turn holds the lease.
     pub token: String,
     /// The question it is about; 0 for none.
     pub question: u64,
-    /// The reminder it comes from; 0 for none.
+    /// The reminder that the message delivers; 0 for none.
     pub reminder: u64,
 }
 
@@ -180,7 +180,7 @@ pub struct Handed {
 pub enum QuestionState {
     Open,
     Answered,
-    /// Its deadline passed.
+    /// The deadline passed.
     Expired,
     /// Withdrawn, or its asker or target was retired.
     Cancelled,

@@ -17,7 +17,7 @@ pub struct Violation {
 /// The promises, each a file of this crate's `rule` folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
-    /// What was accepted is there at the end, and was delivered, died, or is held.
+    /// Accepted mail exists at the end, and was delivered, died, or is held.
     NothingLost,
     /// Every message has one request that sent it.
     NoPhantom,
@@ -27,11 +27,11 @@ pub enum Rule {
     OneLease,
     /// A caller that lost a lease settles nothing.
     Fenced,
-    /// One outcome per question, the same for every reader.
+    /// A question has one outcome, the same for every reader.
     OneOutcome,
     /// A reminder fires once, not early, and does fire.
     FiresOnce,
-    /// A receipt never lies.
+    /// A receipt is always true.
     Receipt,
     /// A redelivery is marked as one.
     Redelivery,

@@ -156,7 +156,7 @@ impl Broker {
         self.clock.set_wall(hive_core::time::WallTime(millis));
     }
 
-    /// Moves the clocks forward and lets the broker look at what is due then.
+    /// Moves the clocks forward and lets the broker process the items that are due then.
     pub fn advance(&self, span: Duration) {
         self.clock.advance(span);
         self.engine().hints().due.notify_one();

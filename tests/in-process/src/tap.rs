@@ -44,7 +44,7 @@ impl Recorded {
     }
 }
 
-/// What the tap does with a call instead of passing it on and answering it.
+/// The tap's action on a call, in place of passing it on and answering it.
 #[derive(Debug)]
 pub enum Reaction {
     Refuse(Status),
@@ -61,25 +61,25 @@ pub enum Reaction {
 /// Changes a message, and the metadata that goes with it.
 type Edit = dyn Fn(&[u8], &mut HeaderMap) -> Vec<u8> + Send + Sync;
 
-/// What the tap has seen, and will do.
+/// The calls that the tap has seen, and its next actions.
 #[derive(Debug, Default)]
 pub struct State {
     /// Every call, in the order of arrival.
     pub calls: Vec<Recorded>,
-    /// How many calls ended without an answer because the caller went away.
+    /// The number of calls that ended without an answer because the caller disconnected.
     pub dropped_count: usize,
-    /// How many calls the broker has answered to the tap only.
+    /// The number of calls that the broker has answered to the tap only.
     pub withheld_count: usize,
     reactions: VecDeque<Reaction>,
     edits: Edits,
     passed_count: usize,
 }
 
-/// What is changed in the requests and answers of which method.
+/// The changes to requests and answers, by method.
 #[derive(Default)]
 struct Edits(HashMap<(Side, String), Arc<Edit>>);
 
-/// Which messages of a method are edited.
+/// The messages of a method that are edited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Side {
     Request,

@@ -201,7 +201,7 @@ fn a_fault_aborts_its_batch_and_no_caller_waits_for_ever() {
             assert!(faulty.await.expect("no panic").is_err(), "the fault is reported");
             sender.await.expect("no panic").expect("accepted in the end");
             match waiter.await.expect("no panic") {
-                // It was queued while the database could not be used, and was refused.
+                // The command was queued while the database could not be used, and was refused.
                 Err(Failed::Store(_)) => {
                     assert_eq!(take(&story.store, AGENT).await.expect("mail"), "one")
                 }

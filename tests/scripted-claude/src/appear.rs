@@ -28,7 +28,7 @@ async fn watch(path: &Path, flags: WatchFlags, done: impl Fn() -> bool) -> io::R
     inotify::add_watch(&notices, path, flags)?;
     // The descriptor is read like a pipe: bytes come when something happens.
     let mut notices = Receiver::from_owned_fd_unchecked(notices)?;
-    // The check comes after the watch is set, so that no change is missed.
+    // The check is made after the watch is set, so that no change is missed.
     while !done() {
         // The content of the notices does not matter, only that one came.
         if notices.read(&mut [0; 4096]).await? == 0 {

@@ -11,7 +11,7 @@ pub struct Args {
     /// Print the version and exit.
     #[arg(short = 'v', long)]
     pub version: bool,
-    /// What is done instead of a turn.
+    /// The command to run in place of a turn.
     #[command(subcommand)]
     pub command: Option<Command>,
     /// Run without a terminal; turns know no other way.
@@ -58,39 +58,39 @@ pub struct Args {
     pub allowed_tools: Vec<String>,
 }
 
-/// What claude does besides turns.
+/// Commands other than turns.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// The login.
     Auth {
-        /// What about it.
+        /// The command for the login.
         #[command(subcommand)]
         command: Auth,
     },
     /// Plugins.
     #[command(alias = "plugins")]
     Plugin {
-        /// What about them.
+        /// The command for plugins.
         #[command(subcommand)]
         command: Plugin,
     },
 }
 
-/// What can be done about the login.
+/// Commands for the login.
 #[derive(Debug, Subcommand)]
 pub enum Auth {
-    /// Tells whether there is one.
+    /// Prints whether there is a login.
     Status,
     /// Asks for one.
     Login,
 }
 
-/// What can be done about plugins.
+/// Commands for plugins.
 #[derive(Debug, Subcommand)]
 pub enum Plugin {
-    /// Where they come from.
+    /// Marketplaces, the sources of plugins.
     Marketplace {
-        /// What about it.
+        /// The command for marketplaces.
         #[command(subcommand)]
         command: Marketplace,
     },
@@ -101,7 +101,7 @@ pub enum Plugin {
     },
 }
 
-/// What can be done about marketplaces.
+/// Commands for marketplaces.
 #[derive(Debug, Subcommand)]
 pub enum Marketplace {
     /// Adds one.
@@ -109,9 +109,9 @@ pub enum Marketplace {
         /// A directory, an address, or `OWNER/REPOSITORY`.
         source: String,
     },
-    /// Fetches what is new in all of them, or in one.
+    /// Updates all marketplaces, or one.
     Update {
-        /// Which one.
+        /// The marketplace.
         name: Option<String>,
     },
 }

@@ -1,5 +1,5 @@
 //! Commands of claude other than turns: the login and plugins. A script's steps for the command
-//! line come first, and one of them may end it.
+//! line run first, and a step may end it.
 
 use std::io;
 use std::path::Path;

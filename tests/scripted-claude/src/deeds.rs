@@ -7,7 +7,7 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use super::script::Step;
 
-/// Does a step; returns the exit code if it ends the process.
+/// Runs a step; returns the exit code if it ends the process.
 pub(super) async fn step(step: &Step) -> io::Result<Option<u8>> {
     match step {
         Step::Exit { exit } => return Ok(Some(*exit)),

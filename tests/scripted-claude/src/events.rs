@@ -238,7 +238,7 @@ impl Events {
         self.cost
     }
 
-    /// Writes any event, with the fields that all of them have.
+    /// Writes an event, with the fields that every event has.
     pub fn line(&self, mut event: Value) -> io::Result<()> {
         event["session_id"] = json!(self.session_id);
         if event["uuid"].is_null() {

@@ -15,7 +15,7 @@ pub struct Files {
     pub servers: BTreeMap<String, Server>,
 }
 
-/// How to start an MCP server.
+/// The command that starts an MCP server.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Server {
     pub command: String,

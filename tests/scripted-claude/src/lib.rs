@@ -10,7 +10,7 @@
 //!    └─► commands: auth, plugins
 //! ```
 //!
-//! What it is not: a model of claude's judgement. Invariant: two of them never write to each other
+//! What it is not: a model of claude's judgement. Invariant: two agents never write to each other
 //! without end (see [`duo`]).
 
 #![allow(

@@ -75,7 +75,7 @@ impl Client {
         Ok(Self { child, stdin, waiting, closed, notifications, stderr, next_id: 0 })
     }
 
-    /// Returns whether the server has closed its stdout: no answer comes any more.
+    /// Returns whether the server has closed its stdout, so that no further answer can arrive.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::SeqCst)
     }
@@ -126,7 +126,7 @@ impl Client {
         self.write(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await
     }
 
-    /// Does the first steps of the real claude: a probe for a newer protocol, then the handshake.
+    /// Runs the first steps of the real claude: a probe for a newer protocol, then the handshake.
     /// Returns the `initialize` result.
     pub async fn handshake(&mut self) -> Result<Value, ClientError> {
         let capabilities = json!({"roots": {"listChanged": true}, "elicitation": {}});
@@ -244,7 +244,7 @@ async fn read(
         }
     }
     closed.store(true, Ordering::SeqCst);
-    // Pending requests fail, because no answer comes any more.
+    // Pending requests fail, because no further answer can arrive.
     waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 

@@ -28,7 +28,7 @@ enum Line {
     Other,
 }
 
-/// How the wait for a turn's end ended.
+/// The result of the wait for a turn's end.
 enum Ended {
     ByItself(End),
     /// By a control request with this id.

@@ -107,7 +107,7 @@ pub enum Step {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
-    /// It cannot be read.
+    /// The script cannot be read.
     #[error("the script {} cannot be read", .path.display())]
     Unreadable {
         path: PathBuf,
@@ -115,7 +115,7 @@ pub enum ScriptError {
         #[source]
         source: std::io::Error,
     },
-    /// It is no list of rules.
+    /// The script is not a list of rules.
     #[error("the script {} is not a list of rules: {source}", .path.display())]
     Invalid {
         path: PathBuf,

@@ -147,7 +147,7 @@ fn full_name(server: &str, tool: &str) -> String {
 }
 
 async fn connect(server: &Server) -> Result<Running, ClientError> {
-    // As with the real claude, a server inherits the environment of this process, with the
+    // Like the real claude's, a server inherits the environment of this process, with the
     // variables of its configuration.
     let mut command = Command::new(&server.command);
     command.args(&server.args).envs(&server.env).stderr(Stdio::null());

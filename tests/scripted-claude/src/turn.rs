@@ -1,5 +1,5 @@
-//! A turn: the prompt comes in, steps are done, a result goes out. A resident process runs one
-//! after another.
+//! A turn: claude reads the prompt, runs the steps, and prints a result. A resident process runs
+//! one turn after another.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -96,7 +96,7 @@ impl Conversation {
         self.events.init(&tools, &self.servers.states())
     }
 
-    /// Does steps; returns the end of the turn if one of them ends it.
+    /// Runs steps; returns the end of the turn if a step ends it.
     pub async fn steps(
         &mut self,
         steps: &[Step],

@@ -1,6 +1,6 @@
 //! The audit: what must be true of a database at the end of any run.
 //!
-//! It reads the file with its own statements, so that it shares no error with the store.
+//! The audit reads the file with its own statements, so that it shares no error with the store.
 //! Invariant: it finds nothing in a sound database.
 
 use std::path::Path;

@@ -58,7 +58,7 @@ pub(crate) struct Doom {
 /// A failure of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// One in this many actions of this kind fails with this error.
+    /// One of this many actions of this kind fails with this error.
     Fails(Option<Action>, Error, u64),
     /// Syncs fail and lose their data.
     Loses(u64),

@@ -1,5 +1,5 @@
 //! The event log: every decision, call, answer, commit and crash as a line, and one hash over all
-//! of them.
+//! lines.
 //!
 //! Invariant: a line contains nothing that differs between two runs of one seed: no pointer, no
 //! path, no real time.

@@ -23,7 +23,7 @@ use crate::world::{World, say};
     reason = "one lives at a time, on its way from a call to its caller"
 )]
 pub(crate) enum Heard {
-    /// It was done.
+    /// The call was done.
     Done(Given),
     /// A definite refusal.
     Refused(Reason),

@@ -12,8 +12,8 @@ use hive_core::delivery::State;
 use crate::serve::{caller, name};
 use crate::world::World;
 
-/// How long ready mail may stay unserved while a waiter waits for it, in ms. Parks that end by the
-/// wall clock are noticed within a minute.
+/// Maximum time that ready mail may stay unserved while a waiter waits for it, in ms. Parks that
+/// end by the wall clock are noticed within a minute.
 const PATIENCE: u64 = 2_000;
 /// The period between checks, in ms.
 const PERIOD: u64 = 60_000;

@@ -110,7 +110,7 @@ pub(crate) struct World {
     pub(crate) retired: RefCell<BTreeSet<String>>,
     pub(crate) figures: Cell<Figures>,
     pub(crate) waiters: RefCell<Waiters>,
-    /// How often no task was ready.
+    /// Number of times that no task was ready.
     pub(crate) idles: Cell<u64>,
     /// Problems that the simulation itself saw.
     pub(crate) problems: RefCell<Vec<String>>,
@@ -120,12 +120,12 @@ pub(crate) struct World {
     pub(crate) wall_set: Notify,
     /// Notified when the steps of the plan are used up.
     pub(crate) early: Notify,
-    /// How a doomed broker ends.
+    /// The kind of end of a doomed broker.
     pub(crate) struck_end: Cell<End>,
     pub(crate) finished: Cell<bool>,
     /// Whether the database may be tried again.
     pub(crate) recover: Cell<bool>,
-    /// How eager the writer is, in thousandths.
+    /// Probability of a step of the writer, in thousandths.
     pub(crate) eager: u64,
     /// The speed of people and models: their pauses are divided by it.
     pub(crate) haste: u64,

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::Kind;
 
-/// How claude marks what it adds to a user's words.
+/// The tag with which claude marks its additions to a user's words.
 const REMINDER: &str = "<system-reminder>";
-/// What the last message of a compaction request contains.
+/// Text that the last message of a compaction request contains.
 const COMPACTION: &str = "create a detailed summary";
 
 /// The prompt of the running turn, and how many answers there are since.
@@ -22,7 +22,7 @@ pub(super) fn prompt_and_step(body: &Value) -> (String, usize) {
     (prompt, step)
 }
 
-/// What the request is for. The CLI may put a message of its own behind the one that says it.
+/// Returns the purpose of the request. The CLI may add a message after the one that states it.
 pub(super) fn kind(body: &Value) -> Kind {
     let last = body["messages"]
         .as_array()
@@ -44,7 +44,7 @@ fn prompt(message: &Value) -> Option<String> {
         return Some(text.to_owned());
     }
     let blocks = message["content"].as_array()?;
-    // After a turn that broke behind a tool call, the next prompt stands in one message with the
+    // After a turn that broke behind a tool call, the next prompt is in one message with the
     // call's result.
     let results = blocks
         .iter()

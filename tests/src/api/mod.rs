@@ -4,7 +4,7 @@
 //! of answers since the prompt selects the step. Therefore many agents can use one stand-in at
 //! once. Invariant: every request for a message is recorded before it is answered.
 //!
-//! A test writes a [`Script`] of rules, each with its [`Reply`]s, and looks at what was
+//! A test writes a [`Script`] of rules, each with its [`Reply`]s, and checks the requests that were
 //! [`Recorded`]:
 //!
 //! ```text
@@ -32,10 +32,10 @@ pub use gate::Gate;
 pub use reply::{Reply, Usage};
 pub use script::{Rule, Script};
 
-/// A test that waits so long for a signal has failed.
+/// Maximum wait of a test for a signal.
 const SIGNAL_MAX: Duration = Duration::from_secs(120);
 
-/// What a request for a message is for.
+/// The purpose of a request for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An inference of a turn.
@@ -47,11 +47,11 @@ pub enum Kind {
 /// A request for a message.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// What it is for.
+    /// The purpose of the request.
     pub kind: Kind,
     /// The prompt that the turn began with.
     pub prompt: String,
-    /// How many answers the model has given since.
+    /// Number of answers of the model since the prompt.
     pub step: usize,
     pub body: Value,
     pub time: Instant,
@@ -73,13 +73,13 @@ impl Recorded {
             .collect()
     }
 
-    /// What the tools have answered in this conversation: the call's id, the text, and whether it
+    /// Returns the results of tools in this conversation: the call's id, the text, and whether it
     /// is an error; oldest first.
     pub fn tool_results(&self) -> Vec<(String, String, bool)> {
         conversation::tool_results(&self.body)
     }
 
-    /// Whether a text stands anywhere in the messages: what this says no to never reached the
+    /// Returns whether a text is anywhere in the messages; if not, it never reached the
     /// model.
     pub fn mentions(&self, text: &str) -> bool {
         conversation::mentions(&self.body["messages"], text)
@@ -139,7 +139,7 @@ impl Api {
         api
     }
 
-    /// Where it is, for `ANTHROPIC_BASE_URL`.
+    /// Returns the stand-in's address, for `ANTHROPIC_BASE_URL`.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
@@ -176,12 +176,12 @@ impl Api {
         self.shared.recorded().clone()
     }
 
-    /// How many requests for a message came of one kind.
+    /// Returns the number of requests of one kind for a message.
     pub fn count(&self, kind: Kind) -> usize {
         self.shared.recorded().iter().filter(|request| request.kind == kind).count()
     }
 
-    /// How many times it was asked how many tokens something has. That costs nothing, and is not
+    /// Returns the number of requests to count tokens. They cost nothing, and are not
     /// recorded.
     pub fn token_counts(&self) -> usize {
         self.shared.token_counts.load(Ordering::SeqCst)

@@ -1,11 +1,11 @@
-//! What the stand-in answers.
+//! Answers of the stand-in.
 
 use serde_json::{Value, json};
 
 use super::Gate;
 use crate::scripted::fill::fill;
 
-/// What an inference says that it used.
+/// The token usage that an inference reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// Sent uncached.
@@ -19,7 +19,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// A context of so many tokens, nearly all of it from the cache, as in a long conversation.
+    /// Returns the usage for a context of this many tokens, nearly all of it from the cache.
     pub fn context(tokens: u64) -> Self {
         let input = tokens.min(3);
         let cache_creation = (tokens - input).min(100);
@@ -49,7 +49,7 @@ pub(super) enum Kind {
     Hang,
 }
 
-/// How an answer breaks.
+/// The kinds of broken answer.
 #[derive(Clone, Debug)]
 pub(super) enum Broken {
     /// The connection is reset before anything was answered.
@@ -80,8 +80,8 @@ impl Reply {
         Self::message(vec![json!({"type": "text", "text": text})], "end_turn")
     }
 
-    /// Calls a tool. What the prompt says can be put into the input, as [`crate::scripted::fill`]
-    /// tells.
+    /// Calls a tool. Text of the prompt can be inserted into the input: see
+    /// [`crate::scripted::fill`].
     pub fn tool(name: &str, input: Value) -> Self {
         Self::tools([(name, input)])
     }
@@ -181,7 +181,7 @@ impl Reply {
         Self::of(Kind::Broken(Broken::Cut))
     }
 
-    /// Begins to stream and then tells an error in the stream.
+    /// Begins to stream and then reports an error in the stream.
     pub fn stream_error() -> Self {
         Self::of(Kind::Broken(Broken::Error))
     }
@@ -191,7 +191,7 @@ impl Reply {
         Self::of(Kind::Broken(Broken::Pause { words: words.to_owned(), gate: gate.clone() }))
     }
 
-    /// Gives this answer only when the gate is opened. The request is recorded before.
+    /// Sends this answer only when the gate is opened. The request is recorded before.
     #[must_use]
     pub fn held(mut self, gate: &Gate) -> Self {
         self.held = Some(gate.clone());
@@ -223,7 +223,7 @@ impl Reply {
         self
     }
 
-    /// Gives this reply only `times` times; after that it is skipped. Use it for refusals and
+    /// Uses this reply only `times` times; after that it is skipped. Use it for refusals and
     /// broken connections: the model did not answer, so they do not count as steps of a turn. The
     /// rule that has this reply counts the times for all agents together.
     #[must_use]

@@ -1,4 +1,4 @@
-//! Which answer belongs to which request.
+//! Rules that select the answer to a request.
 
 use std::fmt;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl Script {
         self.on(move |request| request.prompt.contains(&when), steps)
     }
 
-    /// The same for what is more than a text in the prompt: the whole request can be looked at.
+    /// Adds a rule with a condition on the whole request, not only on text in the prompt.
     #[must_use]
     pub fn on(
         mut self,
@@ -75,11 +75,11 @@ impl Script {
     }
 }
 
-/// The answer that stands behind `step` answers of the model.
+/// Returns the answer that follows `step` answers of the model.
 fn next(steps: &mut [Reply], mut step: usize) -> Option<Reply> {
     for reply in steps {
         match &mut reply.times {
-            // It is no answer of the model, so it stands before the step that the turn has come to.
+            // An answer that is used up does not count as a step.
             Some(0) => {}
             Some(times) if step == 0 => {
                 *times -= 1;

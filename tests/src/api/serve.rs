@@ -24,7 +24,7 @@ use crate::scripted::events::hex;
 
 /// The words that come before an answer breaks.
 const BEGUN: &str = "I was going to";
-/// So many events of an answer of one block stand before its words are complete.
+/// Number of events in an answer of one block before its words are complete.
 const EVENTS_BEFORE_END: usize = 3;
 
 /// The socket of a connection, to break it.

@@ -50,7 +50,7 @@ impl Client {
         Self { channel, process_token: None }
     }
 
-    /// The same client as a claude process with this token.
+    /// Returns this client as a claude process with this token.
     #[must_use]
     pub fn with_process(&self, token: &str) -> Self {
         Self { channel: self.channel.clone(), process_token: Some(token.to_owned()) }
@@ -121,7 +121,7 @@ impl Client {
         lines
     }
 
-    /// One delivery, whatever its state.
+    /// Returns a delivery in any state.
     pub async fn delivery(&self, agent: &str, message: u64) -> Delivery {
         let all: Vec<DeliveryState> =
             (1..=7).filter_map(|number| DeliveryState::try_from(number).ok()).collect();

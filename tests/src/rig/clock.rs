@@ -17,7 +17,7 @@ use super::soon;
 /// Nanoseconds of a second.
 const NANOS: i64 = 1_000_000_000;
 
-/// So many milliseconds from now.
+/// Returns the time this many milliseconds from now.
 pub fn in_millis(millis: i64) -> Timestamp {
     let now = clock_gettime(ClockId::Realtime);
     later(
@@ -29,7 +29,7 @@ pub fn in_millis(millis: i64) -> Timestamp {
     )
 }
 
-/// So many milliseconds after a time.
+/// Returns the time this many milliseconds after another.
 pub fn later(time: Timestamp, millis: i64) -> Timestamp {
     let nanos = i64::from(time.nanos) + millis * (NANOS / 1000);
     let within = i32::try_from(nanos.rem_euclid(NANOS)).expect("less than a second");

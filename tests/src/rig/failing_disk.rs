@@ -18,7 +18,7 @@ const WRITES: &str = "write,pwrite64";
 /// The syscalls that sync.
 const SYNCS: &str = "fsync,fdatasync";
 
-/// What goes wrong.
+/// The fault to inject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// Syncs fail with EIO.
@@ -29,7 +29,7 @@ pub enum Failure {
     Full,
     /// Every other write fails with EIO.
     EveryOtherWrite,
-    /// Syncs take so many seconds longer.
+    /// Syncs take this many seconds longer.
     SlowSyncs(u32),
 }
 

@@ -43,7 +43,7 @@ impl Harness {
         (self.begin_as(&process_token).await, process_token)
     }
 
-    /// The same for a process with this token.
+    /// Begins a turn for a process with this token.
     pub async fn begin_as(&self, process_token: &str) -> BeginTurnResponse {
         let process_token = process_token.to_owned();
         let request = BeginTurnRequest { process_token, ..request::begin(&self.session) };

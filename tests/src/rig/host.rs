@@ -1,4 +1,4 @@
-//! What a host has to allow for some tests: other users, mounts, bubblewrap.
+//! Features of the host that some tests need: other users, mounts, bubblewrap.
 //!
 //! Invariant: what a host does not allow is never passed over in silence. Where nothing may be
 //! skipped (`CI=true`, `HIVE_TEST_STRICT=1`) it is a failure; elsewhere it is said.

@@ -16,10 +16,10 @@ use super::{Process, Rig, process, soon};
 use crate::binary;
 use crate::scripted::script::{self, Rule};
 
-/// What a program said, and how it ended.
+/// The output and the exit code of a program.
 #[derive(Clone, Debug)]
 pub struct Said {
-    /// Its exit code; -1 if a signal ended it.
+    /// The exit code; -1 if a signal ended the program.
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
@@ -115,12 +115,12 @@ impl Rig {
         self.sessions(agent).concat().iter().filter_map(prompt).collect()
     }
 
-    /// How many prompts each of an agent's conversations has, the oldest first.
+    /// Returns the number of prompts in each of an agent's conversations, the oldest first.
     pub fn conversations(&self, agent: &str) -> Vec<usize> {
         self.sessions(agent).iter().map(|lines| lines.iter().filter_map(prompt).count()).collect()
     }
 
-    /// What an agent's tools answered, call by call.
+    /// Returns the answers of an agent's tools, call by call.
     pub fn tool_results(&self, agent: &str) -> Vec<String> {
         let of_user = |line: &&Value| line["type"] == "user";
         let result =
@@ -178,7 +178,7 @@ impl Rig {
         status
     }
 
-    /// Gives an agent's scripted claude other rules, from its next turn on.
+    /// Sets other rules for an agent's scripted claude, from its next turn on.
     pub fn rewrite_script(&self, key: &str, rules: &[Rule]) {
         let (next, file) =
             (self.path(format!("{key}.script.next")), self.path(format!("{key}.script.json")));

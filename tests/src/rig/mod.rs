@@ -73,7 +73,7 @@ pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
 pub struct HarnessOptions {
     /// The claude program; the scripted one by default.
     pub claude: PathBuf,
-    /// What the scripted claude does; without rules it is the friendly agent.
+    /// Rules of the scripted claude; without rules it is the friendly agent.
     pub rules: Vec<Rule>,
     /// Further environment of claude.
     pub claude_env: BTreeMap<String, String>,
@@ -98,7 +98,7 @@ impl Default for HarnessOptions {
 #[derive(Debug)]
 pub struct Rig {
     dir: TempDir,
-    /// Where the programs are; `None`: where they were built.
+    /// The directory of the programs; `None`: where they were built.
     programs: Option<PathBuf>,
     broker: Option<Process>,
     harnesses: BTreeMap<String, Process>,
@@ -110,7 +110,7 @@ impl Rig {
         Self::new_in(config, &std::env::temp_dir())
     }
 
-    /// The same in a directory below `parent`, for where it matters on which disk it lies.
+    /// A hive in a directory below `parent`, for tests that need a particular disk.
     pub fn new_in(config: &str, parent: &Path) -> Self {
         // Short, because the path of a socket has 107 bytes at most.
         let dir = tempfile::Builder::new()
@@ -121,7 +121,7 @@ impl Rig {
         Self { dir, programs: None, broker: None, harnesses: BTreeMap::new() }
     }
 
-    /// The same hive with programs from this directory: other builds of them.
+    /// Uses programs from this directory: other builds.
     #[must_use]
     pub fn with_programs(mut self, dir: &Path) -> Self {
         self.programs = Some(dir.to_path_buf());
@@ -170,12 +170,12 @@ impl Rig {
         self.start_broker_by(command).await;
     }
 
-    /// How the broker is started.
+    /// Returns the command that starts the broker.
     pub fn broker_command(&self) -> Command {
         self.broker_command_in("state", "run")
     }
 
-    /// The same with other directories of this hive.
+    /// Returns the command that starts the broker with other directories of this hive.
     pub fn broker_command_in(&self, state: &str, run: &str) -> Command {
         let mut broker = Process::command(&self.program("hive-broker", "hived"));
         broker
@@ -195,7 +195,7 @@ impl Rig {
         }
     }
 
-    /// The same for a broker that may end before it is ready; then how it ended.
+    /// Starts a broker that may end before it is ready; the error is its exit status.
     pub async fn try_start_broker_by(&mut self, mut broker: Command) -> Result<(), ExitStatus> {
         let notify = self.path("notify");
         drop(std::fs::remove_file(&notify));
@@ -224,7 +224,7 @@ impl Rig {
         status
     }
 
-    /// How a harness has ended by itself, if it has; then it may be started again.
+    /// Returns the exit status of a harness that has ended by itself; then it may be started again.
     pub fn harness_ended(&mut self, key: &str) -> Option<ExitStatus> {
         let status = self.harness(key).ended()?;
         self.harnesses.remove(key);
@@ -338,7 +338,7 @@ impl Rig {
         Watch::new(self.operator_socket())
     }
 
-    /// Follows the log from where it stands.
+    /// Follows the log from its present end.
     pub async fn watch_from_now(&self) -> Watch {
         Watch::from_now(self.operator_socket()).await
     }
@@ -357,7 +357,7 @@ impl Rig {
         std::fs::write(self.path(name), b"").expect("a file");
     }
 
-    /// What all programs said, for a failing journey.
+    /// Returns the logs of all programs, for a failing journey.
     pub fn logs(&self) -> String {
         let mut text = String::new();
         let entries = std::fs::read_dir(self.dir.path()).into_iter().flatten().flatten();

@@ -13,7 +13,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// As `HIVE_PROCESS` says it.
+    /// Returns the value of `HIVE_PROCESS`.
     pub fn word(self) -> &'static str {
         match self {
             Self::PerTurn => "per-turn",

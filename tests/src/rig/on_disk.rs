@@ -53,7 +53,7 @@ pub fn changes(before: &Tables, after: &Tables) -> Vec<String> {
 }
 
 impl Rig {
-    /// What is in the database now.
+    /// Reads all tables of the database.
     pub fn on_disk(&self) -> Tables {
         read(&self.path("state/hive.db"))
     }

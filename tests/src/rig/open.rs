@@ -1,4 +1,4 @@
-//! What stays open between agents, by short calls of a [`Client`]: questions, reminders, loose
+//! Open items between agents, by short calls of a [`Client`]: questions, reminders, loose
 //! ends.
 
 use hive_proto::v1::create_reminder_request::Due;

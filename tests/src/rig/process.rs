@@ -38,7 +38,7 @@ impl Process {
         Self { name: name.to_owned(), child, log: log.to_path_buf() }
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub fn pid(&self) -> Pid {
         let id = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         id.unwrap_or_else(|| panic!("{} has ended", self.name))
@@ -50,7 +50,7 @@ impl Process {
     }
 
     /// Stops it, and returns once the kernel reports the stop: a signal alone leaves its threads
-    /// running until each of them is scheduled. SIGCONT continues it.
+    /// running until each is scheduled. SIGCONT continues it.
     pub async fn suspend(&self) {
         let pid = self.pid();
         self.signal(Signal::STOP);
@@ -65,7 +65,7 @@ impl Process {
         self.child.wait().await.expect("the program can be waited for")
     }
 
-    /// How it has ended, if it has.
+    /// Returns the exit status, if the process has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("the program can be waited for")
     }
@@ -82,7 +82,7 @@ impl Process {
         soon(&format!("{} ends", self.name), self.wait()).await
     }
 
-    /// What it has said so far.
+    /// Returns the log of the process so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -92,7 +92,7 @@ impl Process {
         self.says_times(text, 1).await;
     }
 
-    /// Waits until it has said this so many times.
+    /// Waits until the process has printed this text `times` times.
     pub async fn says_times(&self, text: &str, times: usize) {
         let said = appear::said(&self.log, text, times);
         soon(&format!("{} says `{text}` ({times})", self.name), said)
@@ -102,7 +102,7 @@ impl Process {
 
     /// Kills it from a place that cannot wait.
     pub(super) fn end_now(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         drop(self.child.start_kill());
     }
 }
@@ -129,7 +129,7 @@ fn belongs(pid: Pid, dir: &Path) -> bool {
 /// Ends what belongs to a directory of ours.
 pub(super) fn end_strays(dir: &Path) {
     for pid in strays(dir) {
-        // It may have ended in the meantime.
+        // The process may have ended in the meantime.
         let _ = kill_process(pid, Signal::KILL);
     }
 }

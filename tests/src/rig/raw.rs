@@ -11,7 +11,7 @@ use tonic::metadata::MetadataMap;
 use tonic::transport::Channel;
 use tonic::{Request, Status, Streaming};
 
-/// What came back. While it lives, a stream behind it stays open.
+/// An answer. While it lives, a stream behind it stays open.
 #[derive(Debug)]
 pub struct Answer {
     /// The first message; none where a stream ended without one.

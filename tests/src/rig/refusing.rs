@@ -15,7 +15,7 @@ impl Rig {
         self.refused_broker_by(self.broker_command()).await
     }
 
-    /// The same by a command made from [`Rig::broker_command`].
+    /// Starts the broker by a command of [`Rig::broker_command`], and returns its error output.
     pub async fn refused_broker_by(&self, command: Command) -> String {
         let said = run(command).await;
         assert_eq!(said.code, 1, "hived refuses to start: {}", said.stderr);

@@ -80,7 +80,7 @@ pub fn receive() -> ReceiveMessagesRequest {
     ReceiveMessagesRequest { request_id: fresh_id(), ..ReceiveMessagesRequest::default() }
 }
 
-/// The same that waits up to a minute.
+/// A request to receive that waits up to a minute.
 pub fn receive_waiting() -> ReceiveMessagesRequest {
     let wait = Some(prost_types::Duration { seconds: 60, nanos: 0 });
     ReceiveMessagesRequest { wait, ..receive() }

@@ -21,8 +21,8 @@ pub struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// Mounts one of so many bytes over `dir`. `None` where the host does not allow it, which is
-    /// said or a failure.
+    /// Mounts a disk of this many bytes over `dir`. If the host does not allow it, prints a note
+    /// and returns `None`, or fails.
     pub async fn mount(dir: &Path, bytes: u64) -> Option<Self> {
         std::fs::create_dir_all(dir).expect("a directory");
         let mut command = Process::command(Path::new("unshare"));
@@ -64,7 +64,7 @@ impl SmallDisk {
         Path::new("/proc").join(self.pid.to_string()).join("root").join(below).join(name)
     }
 
-    /// The same command where the disk is mounted.
+    /// Returns the command, to be run where the disk is mounted.
     pub fn inside(&self, command: &Command) -> Command {
         let given = command.as_std();
         let mut inside = Process::command(Path::new("nsenter"));
@@ -100,7 +100,7 @@ impl SmallDisk {
         std::fs::remove_file(self.path("ballast")).expect("the ballast is there");
     }
 
-    /// Whether a file of this name lies on the disk.
+    /// Returns whether a file of this name is on the disk.
     pub fn has(&self, name: impl AsRef<OsStr>) -> bool {
         name.as_ref().to_str().is_some_and(|name| self.path(name).exists())
     }
@@ -108,7 +108,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // It may be gone already.
+        // The holder may have ended already.
         drop(self.holder.start_kill());
     }
 }

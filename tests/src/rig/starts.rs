@@ -1,4 +1,4 @@
-//! How often an agent's claude was started, and for what: what a hive costs.
+//! Starts of an agent's claude, by number and purpose: the cost of a hive.
 //!
 //! Invariant: a start is noted before claude does anything, with the number of its agent's claudes
 //! that lived at that moment.
@@ -10,7 +10,7 @@ use super::{Rig, soon};
 use crate::binary;
 use crate::scripted::appear;
 
-/// What each line begins with; the arguments follow.
+/// The beginning of each line; the arguments follow.
 const OTHERS: &str = "others=";
 
 impl Rig {
@@ -52,7 +52,7 @@ impl Rig {
         notes.lines().map(line).collect()
     }
 
-    /// Those that were for turns.
+    /// Returns the command lines of the starts for turns.
     pub fn turn_starts(&self, agent: &str) -> Vec<String> {
         self.starts(agent).into_iter().filter(|line| line.contains("--print")).collect()
     }

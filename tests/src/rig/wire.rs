@@ -27,7 +27,7 @@ impl Wire {
         let (loses, losing) = watch::channel(false);
         let to = to.to_path_buf();
         let life = tokio::spawn(async move {
-            // They end with this task.
+            // The connections end with this task.
             let mut connections = JoinSet::new();
             while let Ok((near, _)) = listener.accept().await {
                 let (to, losing) = (to.clone(), losing.clone());
@@ -42,7 +42,7 @@ impl Wire {
         Self { path: path.to_path_buf(), loses, life: life.abort_handle() }
     }
 
-    /// Where clients connect to.
+    /// Returns the path of the socket for clients.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -94,7 +94,7 @@ fn nearly(secret: &str) -> Vec<String> {
         "*".to_owned(),
         format!("{secret}' OR '1'='1"),
         format!("'{secret}'"),
-        // Characters that look the same.
+        // Characters that resemble others.
         secret.chars().map(|c| char::from_u32(u32::from(c) + 0xfee0).unwrap_or(c)).collect(),
         "\u{1f41d}".repeat(128),
     ];

@@ -71,7 +71,7 @@ fn no_names() -> Vec<String> {
         "b\u{1b}[2J",
         "%2e%2e",
         "..%2f",
-        // Characters that look the same: Cyrillic, full width, mathematical, with joiners and
+        // Similar characters: Cyrillic, full width, mathematical, with joiners and
         // marks.
         "b\u{43e}b",
         "\u{ff42}\u{ff4f}\u{ff42}",
@@ -387,7 +387,7 @@ async fn files_are_private_whatever_the_umask() {
         for path in below(&rig.path("state")) {
             assert_eq!(mode(&path), 0o600, "umask {umask}: {}", path.display());
         }
-        // What others need: a directory to traverse, and the socket meant for them.
+        // Other users need a directory to traverse, and the socket meant for them.
         assert_eq!(mode(&rig.operator_socket()), 0o600, "umask {umask}");
         assert_eq!(
             (mode(&rig.path("run/agents/ada")), mode(&rig.agent_socket("ada"))),

@@ -38,7 +38,7 @@ fn spoofing() -> Vec<String> {
             format!("external:{word}"),
             format!("{word}:ci"),
             format!("the {word}"),
-            // Cyrillic and full-width letters that look the same.
+            // Cyrillic and full-width letters that resemble others.
             word.replace('e', "\u{435}")
                 .replace('o', "\u{43e}")
                 .replace('s', "\u{455}")

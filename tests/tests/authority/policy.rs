@@ -187,7 +187,7 @@ async fn open_items_are_listed_for_the_parent_and_for_granted_agents() {
     let granted = Policy { capabilities: names(&["query_agent_state"]), ..Policy::default() };
     stage.policy("cyd", &["capabilities"], granted).await;
     assert_eq!((list(&cyd, "ada").await, list(&cyd, "bob").await), (vec![own[0]], vec![own[1]]));
-    // It is for reading: only the owner may close.
+    // The capability is for reading: only the owner may close.
     let close = CancelLooseEndRequest {
         request_id: fresh_id(),
         kind: LooseEndKind::Reminder.into(),
@@ -353,7 +353,7 @@ async fn a_policy_is_changed_field_by_field_and_holds_from_the_next_call_on() {
     );
     reminded(&ada, "once more").await;
 
-    // It is an event, and a repeated request is done once.
+    // A change of policy is an event, and a repeated request is done once.
     let request = set_policy(
         "ada",
         &["reminders_pending_max"],

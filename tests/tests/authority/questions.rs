@@ -211,7 +211,7 @@ async fn a_co_processs_publications_are_its_agents() {
         listed.loose_ends.into_iter().map(|end| (end.id, end.text)).collect()
     };
     did(&ada, &publish(vec![entry("1", "ada's build")])).await;
-    // The same label of another agent is another set.
+    // The same label of another agent is a separate set.
     did(&bob, &publish(vec![entry("1", "bob's build")])).await;
     let [(first, text)] = &ends(&ada, "").await[..] else { panic!("one") };
     assert_eq!(text, "ada's build");

@@ -33,8 +33,8 @@ async fn search(channel: &Channel, words: &str, agent: &str) -> Found {
     ids(&done(channel, &query(words, agent)).await)
 }
 
-/// Waits until a search of the operator's has the right answer. Each further poll comes after a
-/// further commit, which is about an agent and changes nothing.
+/// Waits until a search of the operator's has the right answer. A further commit, which is about an
+/// agent and changes nothing, precedes each further poll.
 async fn finds(operator: &Channel, agent: &str, words: &str, is_right: impl Fn(&Found) -> bool) {
     soon("the index is where it should be", async {
         loop {

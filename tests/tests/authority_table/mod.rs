@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use hive_broker::rpc::method::{METHODS, Method};
 
-/// What a call must carry besides coming through the right socket.
+/// The credential that a call needs besides the right socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proof {
     /// Nothing: the socket says it all.
@@ -22,7 +22,7 @@ pub(crate) enum Proof {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
-    /// Its service, without the package.
+    /// The service of the RPC, without the package.
     pub(crate) service: &'static str,
     /// The method's name in the contract.
     pub(crate) method: &'static str,
@@ -30,7 +30,7 @@ pub(crate) struct Row {
     pub(crate) agent: bool,
     /// Whether the operator socket serves it.
     pub(crate) operator: bool,
-    /// What a call must show.
+    /// The credential that a call must show.
     pub(crate) proof: Proof,
     /// Whether it changes what is on disk.
     pub(crate) mutates: bool,
@@ -42,7 +42,7 @@ pub(crate) const OPERATOR_ONLY: &[&str] = &["AdminService"];
 /// Services that the operator socket does not have: a session belongs to an agent.
 pub(crate) const AGENT_ONLY: &[&str] = &["TurnService", "WakeService", "StatusService"];
 
-/// What calls must show besides the socket; the other RPCs need nothing else.
+/// Credentials that calls must show besides the socket; the other RPCs need nothing else.
 const PROOFS: &[(&str, Proof)] = &[
     ("/hive.v1.MessageService/SendMessage", Proof::ProcessWhileAttached),
     ("/hive.v1.InboxService/ReceiveMessages", Proof::ProcessWhileAttached),

@@ -1,5 +1,5 @@
-//! A full disk, at the start and in the middle: what was accepted stays, what comes is refused with
-//! the word to try again, and when there is room the broker goes on by itself.
+//! A full disk, at the start and in the middle: accepted mail stays, new requests are refused with
+//! the advice to retry, and when there is room the broker continues by itself.
 
 use std::collections::BTreeMap;
 
@@ -125,7 +125,7 @@ async fn a_disk_that_fills_up_loses_nothing_and_the_broker_recovers_by_itself() 
         assert_eq!(told.status(), ServingStatus::Serving);
         assert!(broker_status(&operator).await.storage_ok);
         all_there(&rig, &acknowledged).await;
-        // What was answered "unknown, retry" is tried again with its id, and is there once.
+        // A request that was answered "unknown, retry" is repeated with its id, and is stored once.
         for request in std::mem::take(&mut voided) {
             let body = request.body.clone();
             let receipt = sender.send_message(request).await.expect("there is room").into_inner();

@@ -1,5 +1,5 @@
 //! Garbage: bytes that no client of the contract would send. The broker answers or hangs up, and
-//! goes on serving the other clients.
+//! continues to serve the other clients.
 
 use hive_core::reason::Reason;
 use hive_proto::{FILE_DESCRIPTOR_SET, status};
@@ -25,7 +25,7 @@ fn paths() -> Vec<String> {
         .collect()
 }
 
-/// Bytes that look random and are the same in every run (xorshift).
+/// Random bytes that are the same in every run (xorshift).
 fn noise(seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = move || {
@@ -91,7 +91,7 @@ async fn a_connection_without_grpc_is_closed() {
             noise(7).repeat(100),
         ] {
             let mut stream = UnixStream::connect(&socket).await.expect("it connects");
-            // It may hang up before everything is written.
+            // The broker may hang up before everything is written.
             drop(stream.write_all(&bytes).await);
             drop(stream.shutdown().await);
             let mut answer = Vec::new();

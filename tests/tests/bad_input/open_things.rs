@@ -1,5 +1,5 @@
-//! Questions, reminders, loose ends and searches that a client got wrong: the field is named, and
-//! nothing comes of it.
+//! Questions, reminders, loose ends and searches with invalid requests: the field is named, and
+//! nothing is stored.
 
 use hive_core::reason::Reason;
 use hive_proto::v1::create_reminder_request::Due;
@@ -104,7 +104,7 @@ async fn a_question_has_one_target_a_text_and_distinct_options() {
         )
         .await;
     }
-    // So long that it is not even read: told by its length.
+    // Refused by its length, before it is read.
     let long = AskQuestionRequest { text: "x".repeat(1 << 20), ..ask() };
     refused(&ada, &long, Reason::BodyTooLarge, &[&long.encoded_len().to_string(), "8192"]).await;
     let many: Vec<String> = (0..21).map(|number| number.to_string()).collect();

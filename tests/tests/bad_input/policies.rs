@@ -103,7 +103,7 @@ async fn a_policy_names_existing_agents_and_values() {
         ),
     ] {
         bad_field(&operator, &set(policy.clone()), field).await;
-        // The same for an agent that is made with it.
+        // An agent that is created with the policy is refused in the same way.
         let create = CreateAgentRequest { policy: Some(policy), ..request::create_agent("eve") };
         bad_field(&operator, &create, field).await;
     }

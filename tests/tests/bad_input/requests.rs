@@ -71,7 +71,7 @@ async fn a_body_has_a_bound_in_bytes_and_is_not_empty() {
     }
     bad_field(&ada.channel(), &send("bob", ""), "body").await;
     bad_field(&ada.channel(), &request::wake("ci", ""), "body").await;
-    // So large that it is not even read: told by its length, and the connection goes on.
+    // Refused by its length, before it is read; the connection stays open.
     for bytes in [1 << 20, 5 << 20] {
         let request = send("bob", "x".repeat(bytes));
         let words = [request.encoded_len().to_string(), "32768".to_owned()];
@@ -122,7 +122,7 @@ async fn text_that_is_no_text_is_refused() {
         }
     }
     rig.unchanged(&before, "a text that is none");
-    // What is text is kept as it is, however odd.
+    // Valid text is kept unchanged, however odd.
     for body in ["\0", "\u{1b}[31m\u{202e}\u{feff}", "\r\n\r", " ", "a\u{0}b"] {
         let id = ada.send("bob", body).await;
         assert_eq!(rig.operator().await.delivery("bob", id).await.message.expect("it").body, body);
@@ -159,7 +159,7 @@ async fn a_request_id_is_needed_has_a_bound_and_means_one_request() {
         refused(&ada, &other, Reason::RequestIdReused, &["make a new id"]).await;
     }
     rig.unchanged(&before, "a request said twice");
-    // It is the caller's and the RPC's: another's, or for another purpose, is another.
+    // A request id belongs to its caller and RPC: the same id of another caller or RPC is separate.
     let other: SendMessageResponse = done(&bob, &first).await;
     assert_ne!(other.message_id, receipt.message_id);
     let status = SetStatusTextRequest { request_id: first.request_id, text: "busy".to_owned() };

@@ -9,8 +9,8 @@ pub(crate) struct Hive {
 }
 
 impl Hive {
-    /// One whose agents are at this level; `None` where the host does not allow it, which is
-    /// printed or a failure.
+    /// Starts a hive whose agents are at this level. If the host does not allow it, prints a note
+    /// and returns `None`, or fails.
     pub(crate) async fn at(level: &str) -> Option<Self> {
         let trial_rig = Rig::new("");
         let mut trial = trial_rig.user_command("bwrap".as_ref());
@@ -44,12 +44,12 @@ impl Hive {
         Self { rig }
     }
 
-    /// What `hivectl up` has said.
+    /// Returns the output of `hivectl up`.
     pub(crate) fn said(&self) -> String {
         std::fs::read_to_string(self.rig.path("up.log")).unwrap_or_default()
     }
 
-    /// What the probe of an agent could do, sorted.
+    /// Returns the attempts in which the probe of an agent succeeded, sorted.
     pub(crate) fn could(&self, agent: &str) -> Vec<String> {
         let found = std::fs::read_to_string(self.rig.path(format!("agents/{agent}/state/could")))
             .expect("the probe has run");

@@ -31,13 +31,13 @@ async fn reaches_its_own_socket_only(level: &str, isolation: Isolation) {
             hive.rig.logs()
         );
         let could = hive.could(agent);
-        // What it is for: it wrote to its own directories, asked its broker, and put mail into its
-        // own inbox.
+        // The permitted attempts: it wrote to its own directories, asked its broker, and put mail
+        // into its own inbox.
         let own =
             ["apart", "ask-own-socket", "wake-own-socket", "write-own-home", "write-own-state"];
         assert_eq!(could, own, "what {agent} could do");
     }
-    // What it wrote to other places went nowhere.
+    // Its writes to other places had no effect.
     for path in ["state/planted", "agents/ada/state/planted", "agents/bob/state/planted"] {
         assert!(!hive.rig.path(path).exists(), "{path}");
     }

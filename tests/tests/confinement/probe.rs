@@ -12,7 +12,7 @@ use std::path::Path;
 /// hive. Each command has a shell and a time limit of its own.
 type Attempts = &'static [(&'static str, &'static str)];
 
-/// Attempts that only look, and what an agent is for.
+/// Read-only attempts, and those that an agent needs for its work.
 const LOOK: Attempts = &[
     ("write-own-state", "echo x > own && test -s $R/agents/$ME/state/own"),
     ("write-own-home", "echo x > $R/agents/$ME/home/own"),

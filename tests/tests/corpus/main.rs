@@ -1,8 +1,8 @@
-//! What has to hold for any bytes, in short: every input of the corpora, and some thousands of
-//! seeded changes of them, on every border.
+//! Properties of any bytes, in short: every input of the corpora, and some thousands of seeded
+//! changes, on every border.
 //!
 //! The same checks run for longer and guided by coverage under libFuzzer (`make fuzz`). Invariant:
-//! what was found once is an input of the corpus, so that it is tried here for ever.
+//! each input of a past finding is in the corpus, so that it is tried here for ever.
 
 mod contract;
 mod seeds;

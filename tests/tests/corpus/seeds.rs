@@ -12,7 +12,7 @@ use prost_types::{DescriptorProto, FieldDescriptorProto};
 
 use crate::contract;
 
-/// How deep messages in messages are filled.
+/// Maximum depth to which messages in messages are filled.
 const DEPTH_MAX: usize = 3;
 /// The nouns that follow the requests in the order in which a first byte names them.
 const NOUNS: [&str; 10] = [
@@ -66,7 +66,7 @@ fn filled(types: &BTreeMap<String, DescriptorProto>, name: &str, depth: usize) -
     bytes
 }
 
-/// A field with its tag; none where it lies too deep.
+/// Returns a field with its tag; `None` for a message that is nested too deep.
 fn value(
     types: &BTreeMap<String, DescriptorProto>,
     field: &FieldDescriptorProto,

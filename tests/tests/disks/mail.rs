@@ -18,7 +18,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
-/// What the health service says.
+/// The answer of the health service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
     Serving,
@@ -141,7 +141,7 @@ impl Mail {
         Ok(by_id)
     }
 
-    /// What was acknowledged is there with its text, and nothing is there twice.
+    /// Checks that acknowledged mail is stored with its text, and nothing is stored twice.
     pub(crate) async fn all_there(&self) {
         let there = self.try_list().await.expect("listed");
         for (id, body) in &self.receipts {

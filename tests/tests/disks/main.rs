@@ -1,7 +1,7 @@
 //! The real broker on a disk that fails under it: it refuses loudly, loses nothing that it has
-//! answered, and comes back by itself.
+//! answered, and recovers by itself.
 //!
-//! How the store does so at each single point is tested with `hive-disk`; here it is seen from
+//! The store's behaviour at each single point is tested with `hive-disk`; here it is seen from
 //! outside, through the wire and through `hivectl`.
 
 #![allow(

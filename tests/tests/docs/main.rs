@@ -1,5 +1,5 @@
-//! What is written about the programs by the programs themselves: man pages, the command reference,
-//! the schemas of what they print, and the settings of a harness.
+//! Pages generated from the programs themselves: man pages, the command reference,
+//! the schemas of their output, and the settings of a harness.
 //!
 //! `HIVE_REGENERATE=1 cargo test -p hive-tests --test docs` (or `make docs`) writes them; otherwise
 //! they are compared with what is committed.

@@ -26,12 +26,12 @@ fn add(program: &Program, parents: &[&Command], command: &Command, files: &mut F
     }
 }
 
-/// What its page is called, as `hivectl-inbox-ack`.
+/// Returns the name of a command's page, as `hivectl-inbox-ack`.
 fn title(command: &Command) -> &str {
     command.get_display_name().unwrap_or_else(|| command.get_name())
 }
 
-/// Its words without the program's, as `inbox ack`.
+/// Returns a command's words without the program's, as `inbox ack`.
 fn path<'c>(program: &Program, command: &'c Command) -> &'c str {
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
     name.strip_prefix(program.command.get_name()).unwrap_or(name).trim_start()
@@ -43,7 +43,7 @@ fn page(program: &Program, parents: &[&Command], command: &Command) -> String {
         program.command.get_name(),
         program.command.get_version().unwrap_or_default()
     );
-    // What a whole page says at its end stands in sections of its own here.
+    // The end of a whole page is in sections of its own here.
     let man = Man::new(command.clone()).title(title(command)).source(source).manual("Hive");
     let mut page = Vec::new();
     let parts = [
@@ -67,7 +67,7 @@ fn page(program: &Program, parents: &[&Command], command: &Command) -> String {
     files(program, &mut roff);
     see_also(program, parents, command, &mut roff);
     page.extend(roff.to_roff().into_bytes());
-    // The preamble of a roff stands once, at the beginning of the page.
+    // The preamble of a roff appears once, at the beginning of the page.
     let text = String::from_utf8(page).expect("text");
     let title = text.lines().position(|line| line.starts_with(".TH")).expect("a page has a title");
     let kept =
@@ -103,7 +103,7 @@ fn commands(command: &Command, roff: &mut Roff) {
     }
 }
 
-/// What stands below the options in its help, where that says more than the sections that follow.
+/// Adds the text below the options in the help, if it says more than the sections that follow.
 fn notes(command: &Command, roff: &mut Roff) {
     let Some(help) = command.get_after_long_help().or(command.get_after_help()) else { return };
     let help = help.to_string();
@@ -204,7 +204,7 @@ fn files(program: &Program, roff: &mut Roff) {
     }
 }
 
-/// Its commands, what it is a command of, those beside it, and other programs.
+/// Adds links to the command's subcommands, parents and siblings, and to other programs.
 fn see_also(program: &Program, parents: &[&Command], command: &Command, roff: &mut Roff) {
     let mut pages: BTreeSet<&str> = command
         .get_subcommands()
@@ -212,7 +212,7 @@ fn see_also(program: &Program, parents: &[&Command], command: &Command, roff: &m
         .chain(parents.iter().copied())
         .map(title)
         .collect();
-    // Those beside a command of the program itself are too many.
+    // A command of the program itself has too many siblings.
     if let [_, .., parent] = parents {
         pages.extend(parent.get_subcommands().map(title));
     }

@@ -1,4 +1,4 @@
-//! The programs, and what is to be known of them beyond their command lines: exit codes,
+//! The programs, and their documentation beyond the command lines: exit codes,
 //! environment, files.
 
 use clap::{Command, CommandFactory as _};
@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory as _};
 pub(crate) type Code = (u8, &'static str);
 
 pub(crate) struct Program {
-    /// Its command line, with the commands below it.
+    /// The command line, with the commands below it.
     pub(crate) command: Command,
     pub(crate) codes: &'static [Code],
     /// Variables that it reads besides those of its options.
@@ -145,7 +145,7 @@ pub(crate) fn codes_of(command: &str) -> &'static [u8] {
     }
 }
 
-/// What an exit code means for one command in particular.
+/// Returns the meaning of an exit code for one command in particular.
 pub(crate) fn note_on(command: &str, code: u8) -> Option<&'static str> {
     match (command, code) {
         ("answer", 5) => Some("the question has its outcome already"),

@@ -111,7 +111,7 @@ fn table<'a>(arguments: impl Iterator<Item = &'a Arg>, page: &mut String) {
     }
 }
 
-/// How it stands on the command line.
+/// Returns an argument as it is written on the command line.
 fn called(argument: &Arg) -> String {
     let names: Vec<&str> = argument
         .get_value_names()
@@ -181,7 +181,7 @@ fn environment(program: &Program, page: &mut String) {
     }
 }
 
-/// What it prints with `--json`.
+/// Adds the schemas of the output with `--json`.
 fn json(path: &str, page: &mut String) {
     if let Some((_, why)) = WITHOUT_JSON.iter().find(|(command, _)| *command == path) {
         page.push_str(&format!("\nNo JSON: it {why}.\n"));

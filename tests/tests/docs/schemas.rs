@@ -1,4 +1,4 @@
-//! One file per schema. Keys are sorted, so that no feature of a library decides how a file looks.
+//! One file per schema. Keys are sorted, so that no feature of a library changes the file.
 
 use serde_json::{Map, Value};
 

@@ -33,7 +33,7 @@ use hive_harness::turn::machine::{Defaults, Machine};
 use hive_harness::turn::output::{Ending, Launch, Output};
 use tokio::task::JoinHandle;
 
-/// How far the clock moves at once. Everything that is due in between is seen late, but seen.
+/// Step of the clock. Everything that is due in between is processed late, but processed.
 const STEP: Duration = Duration::from_secs(60);
 /// The length of the limit that claude reports.
 const LIMIT: Duration = Duration::from_secs(10 * 3600);
@@ -107,7 +107,7 @@ impl Fleet {
         fleet
     }
 
-    /// How many claudes were started.
+    /// Returns the number of claudes that were started.
     pub(crate) fn starts(&self) -> usize {
         self.starts
     }
@@ -117,7 +117,7 @@ impl Fleet {
         self.harness(agent).outcome = outcome;
     }
 
-    /// How large this agent's conversation is.
+    /// Sets the size of this agent's conversation.
     pub(crate) fn context_of(&mut self, agent: &str, tokens: u64) {
         self.harness(agent).context_tokens = tokens;
     }
@@ -197,9 +197,9 @@ impl Fleet {
     /// Whether one of those who ask for a turn has got it, once the broker has looked for all of
     /// them.
     async fn turns_came(&self) -> bool {
-        // The first poll of a task that was just started puts its look into the writer's queue.
+        // The first poll of a task that was just started adds its read to the writer's queue.
         tokio::task::yield_now().await;
-        // A batch answers its waiters last, so the second sweep comes after every report of that
+        // A batch answers its waiters last, so the second sweep runs after every report of that
         // batch.
         for _ in 0..2 {
             self.engine.sweep_leases().await.expect("swept");

@@ -24,7 +24,7 @@ async fn fifty_idle_agents_start_no_claude_in_a_day() {
     let mut fleet = Fleet::of(50).await;
     fleet.live(24 * HOUR).await;
     assert_eq!(fleet.starts(), 0);
-    // They were not dead: a message is a turn at once, and only one.
+    // The agents still work: a message starts one turn at once.
     fleet.send("a7").await;
     assert_eq!(fleet.starts(), 1);
     fleet.live(HOUR).await;

@@ -27,7 +27,7 @@ async fn ask(agent: &Client, target: &str, text: &str, options: &[&str]) -> u64 
     asked.into_inner().question.expect("a question").id
 }
 
-/// What `hivectl` prints as JSON.
+/// Runs `hivectl` and parses its JSON output.
 async fn json(rig: &Rig, args: &[&str]) -> Value {
     let mut all = args.to_vec();
     all.push("--json");

@@ -27,8 +27,8 @@ fn hive_with_notifier(script: &str) -> Rig {
     rig
 }
 
-/// Waits until the brokers of this hive have told this many items, and noted it: one that ends in
-/// between would have it told again.
+/// Waits until the brokers of this hive have notified this many items, and recorded it: a broker
+/// that ends in between would notify again.
 async fn notified(rig: &mut Rig, items: usize) {
     rig.broker().says_times("the operator was notified", items).await;
 }

@@ -1,4 +1,4 @@
-//! Backups: made while mail flows, and a hive that is started on one goes on from there.
+//! Backups: made while mail flows; a hive that is started on one continues from there.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,10 +18,10 @@ fn hive() -> Rig {
     Rig::new(&format!("{DUO}[broker.limits]\nsends_per_minute_max = 1000000\n"))
 }
 
-/// What was sent and accepted, by number.
+/// The accepted messages, by number.
 type Accepted = Arc<Mutex<BTreeMap<u64, String>>>;
 
-/// Sends without a pause until told to stop; each receipt is written down when it comes.
+/// Sends without a pause until it is stopped; each receipt is recorded when it arrives.
 async fn load(
     client: Client,
     sender: usize,
@@ -39,7 +39,7 @@ async fn load(
     }
 }
 
-/// Waits until so many more were accepted.
+/// Waits until this many more messages were accepted.
 async fn more(count: &watch::Sender<usize>, many: usize) {
     let mut seen = count.subscribe();
     let enough = *seen.borrow() + many;

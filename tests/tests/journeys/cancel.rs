@@ -67,7 +67,7 @@ async fn its_mail_is_released() {
     for delivery in scene.stand().await {
         assert_eq!((delivery.state(), delivery.attempt), (DeliveryState::Held, 1));
     }
-    // The queue goes on without them.
+    // The queue continues without them.
     handled(&scene.rig, &scene.operator, "bob", "Letter 3.").await;
     let said = scene.rig.hivectl(&["turn", "release", "bob", "--all"]).await;
     assert_eq!((said.code, said.stdout.lines().count()), (0, 2), "{said:?}");
@@ -76,7 +76,7 @@ async fn its_mail_is_released() {
         let done = (DeliveryState::Acked, 1, RedeliveryCause::Released);
         assert_eq!(standing(&scene.operator, "bob", message).await, done);
     }
-    // What the cancelled turn had sent is not sent twice, to whichever of them it was an answer.
+    // Messages that the cancelled turn had sent are not sent twice, whichever message they answer.
     let first = scene.asked[0];
     let sent: Vec<_> = unread(&scene.operator, "operator")
         .await

@@ -30,7 +30,7 @@ async fn another_model_runs_from_the_next_turn_on() {
     done(&mut watch).await;
     rig.touch("go");
     handled(&rig, &operator, "bob", "Letter 2.").await;
-    // It is the agent's setting: another broker and another harness know it too.
+    // The setting belongs to the agent: another broker and another harness also know it.
     rig.stop_harness("bob").await;
     rig.stop_broker().await;
     rig.start_broker().await;
@@ -87,7 +87,7 @@ async fn a_restart_requeues_the_turn_and_starts_the_program_again() {
         (DeliveryState::Acked, 1, RedeliveryCause::Drained)
     );
     let turns = operator.turns("bob").await;
-    // Before the message comes again, the agent hears why.
+    // Before the message is redelivered, the agent is given the reason.
     assert_eq!(
         lives(&turns),
         [(TurnOutcome::Drained, 1), (TurnOutcome::Ok, 1), (TurnOutcome::Ok, 1)]

@@ -22,7 +22,7 @@ async fn thousand() -> Rig {
     rig
 }
 
-/// Which names begin so.
+/// Returns the names that begin with this text.
 fn beginning(with: &str) -> Vec<String> {
     let mut names: Vec<String> = (0..998)
         .map(|number| format!("a{number}"))

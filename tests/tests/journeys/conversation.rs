@@ -1,4 +1,4 @@
-//! What agents show of themselves: a status that outlives the broker, loose ends for oneself and
+//! Information that agents publish: a status that outlives the broker, loose ends for oneself and
 //! for one's children, and what a co-process publishes.
 
 use hive_proto::v1::{LooseEnd, LooseEndKind, TurnOutcome};
@@ -82,7 +82,7 @@ async fn a_parent_sees_its_childs_open_items_and_not_the_reverse() {
     rig.end().await;
 }
 
-/// A co-process tells on bob's own socket, with no part in his turns; its last set is what counts,
+/// A co-process publishes on bob's own socket, outside his turns; its last set counts,
 /// also after a kill.
 #[tokio::test]
 async fn a_co_processs_publications_are_shown_to_claude() {
@@ -138,8 +138,8 @@ async fn a_co_processs_publications_are_shown_to_claude() {
     rig.end().await;
 }
 
-/// What becomes of loose ends: claude withdraws its own, and neither the question nor the reminder
-/// comes back.
+/// The end of loose ends: claude withdraws its own, and neither the question nor the reminder
+/// returns.
 #[tokio::test]
 async fn claude_withdraws_items_it_no_longer_needs() {
     let mut rig = Rig::duo().await;

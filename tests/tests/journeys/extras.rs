@@ -101,7 +101,7 @@ async fn a_configured_server_arrives_with_its_own_environment_alone() {
     let args: Vec<&str> =
         told["args"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let server = server.display().to_string();
-    // Where the host allows sandboxes, the harness is asked to start it in one.
+    // If the host allows sandboxes, the harness is asked to start it in one.
     assert!(
         args.starts_with(&["scrub", "--keep=NOTES_KEY", "--"])
             && args.ends_with(&["--", &server, "--quiet"]),

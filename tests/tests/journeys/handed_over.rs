@@ -81,7 +81,7 @@ async fn the_operators_socket_stays_over_several_starts() {
     let mut rig = Rig::new(DUO);
     let handed = Handed::open(rig.operator_socket());
     serves(&mut rig, &handed, "ada").await;
-    // What `hived` opened itself it also removes.
+    // `hived` removes only the sockets that it opened itself.
     assert!(!rig.agent_socket("ada").exists());
     rig.end().await;
 }

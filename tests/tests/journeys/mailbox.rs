@@ -48,7 +48,7 @@ async fn mail_is_shown_by_threads() {
             )
         })
         .collect();
-    // The one with the newest mail comes last. Her first question was settled by the reply.
+    // The sender of the newest mail is last. Her first question was settled by the reply.
     assert_eq!(
         threads,
         [(Some(other), vec![other], Some(1)), (Some(asked), vec![first, last], Some(1))],

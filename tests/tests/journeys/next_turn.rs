@@ -62,7 +62,7 @@ async fn mail_that_waits_wakes_it_instead() {
     rig.end().await;
 }
 
-/// What a failed turn asked for is not owed: its message comes again.
+/// The turn that a failed turn requested is dropped: its message is redelivered.
 #[tokio::test]
 async fn a_failed_turn_gets_none() {
     let mut rig = Rig::duo().await;

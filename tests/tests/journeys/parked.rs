@@ -80,7 +80,7 @@ async fn an_unavailable_api_uses_no_attempt_however_long_it_lasts() {
     rig.end().await;
 }
 
-/// A claude that is not there is weather too, and is found when it comes.
+/// A missing claude is an outage too, and is found when it is installed.
 #[tokio::test]
 async fn a_missing_claude_is_waited_for() {
     let mut rig = Rig::duo().await;

@@ -6,7 +6,7 @@ use hive_tests::scripted::script::Step;
 
 use crate::steps::{DONE, acked, answer, exit, handled, lives, recv, rule, standing, text};
 
-/// What every prompt of a message begins with.
+/// Returns the beginning of every prompt of a message.
 fn of(message: u64) -> String {
     format!("Message {message} from ")
 }
@@ -44,7 +44,7 @@ async fn reported(agent: &str, parent: &str) {
     assert_eq!(lives(&good), [(TurnOutcome::Ok, 1); 3]);
     assert!(bad.iter().all(|turn| turn.received_message_ids.is_empty()));
 
-    // The queue goes on at once.
+    // The queue continues at once.
     handled(&rig, &operator, agent, "And now?").await;
 
     let letters = operator.notices(parent, SystemKind::DeadLetter).await;
@@ -67,7 +67,7 @@ async fn reported(agent: &str, parent: &str) {
     rig.end().await;
 }
 
-/// What the operator sees of it, and does about it.
+/// Checks the operator's view of the message, and redrives it.
 async fn shown_and_redriven(rig: &Rig, agent: &str, poison: u64) {
     let id = poison.to_string();
     let status = rig.hivectl(&["status"]).await;

@@ -54,8 +54,8 @@ async fn several_are_drained_and_done_with_the_turn() {
     rig.end().await;
 }
 
-/// A call took mail, and the model had no answer of it when it ended its turn: the rest of the turn
-/// is done, that mail comes back.
+/// A call took mail, and the model had no answer to it when it ended its turn: the rest of the turn
+/// is done, and that mail is requeued.
 #[tokio::test]
 async fn only_mail_that_never_reached_the_model_is_requeued() {
     let mut rig = Rig::duo().await;
@@ -116,7 +116,7 @@ async fn mail_taken_by_a_killed_claude_is_requeued() {
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
     let waiting = operator.send("bob", "Wait for more.").await;
     rig.appeared("called").await;
-    // It stands still from here on, so it reads no answer.
+    // claude is suspended from here on, so it reads no answer.
     let claude = rig.the_one("bob", "scripted-claude");
     kill_process(claude, Signal::STOP).expect("claude runs");
     let late = operator.send("bob", "More.").await;

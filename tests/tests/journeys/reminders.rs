@@ -1,4 +1,4 @@
-//! Reminders fire once: also when their time comes while the broker is down, or dies at that very
+//! Reminders fire once: even if they are due while the broker is down, or dies at that very
 //! moment. A long one is a file.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ fn hive() -> Rig {
     Rig::new(&format!("{DUO}state_dir = \"agents/bob/state\"\n{QUICK_LIMITS}"))
 }
 
-/// Sets a reminder when told to, and heeds it.
+/// Sets a reminder when a message arrives, and answers it.
 fn forgetful(body: &str, delay_seconds: u64) -> Vec<Rule> {
     let remind = tool("remind", json!({"message": body, "delay_seconds": delay_seconds}));
     vec![
@@ -29,7 +29,7 @@ fn forgetful(body: &str, delay_seconds: u64) -> Vec<Rule> {
     ]
 }
 
-/// More than a message carries, told apart from any other of these.
+/// Returns a text that is longer than a message, and unique.
 fn long(number: usize) -> String {
     format!("{number}: {} the end of {number}", "remember this, ".repeat(400))
 }
@@ -49,7 +49,7 @@ async fn fired(rig: &Rig, reminder: u64) -> u64 {
     rig.watch().await.until(&format!("reminder {reminder} fires"), fits).await.message_id
 }
 
-/// How often each reminder fired, by the log.
+/// Returns the number of times that each reminder fired, by the log.
 async fn firings(client: &Client) -> BTreeMap<u64, usize> {
     let mut counts = BTreeMap::new();
     let mut events = EventServiceClient::new(client.channel());
@@ -115,7 +115,7 @@ async fn due_while_the_broker_is_down() {
     rig.end().await;
 }
 
-/// Its time, as a tool tells it.
+/// Returns the reminder's time, as a tool shows it.
 fn whole_seconds(reminder: &Reminder) -> String {
     let due = reminder.due_time.expect("it has a time");
     prost_types::Timestamp { nanos: 0, ..due }.to_string()

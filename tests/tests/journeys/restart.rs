@@ -1,4 +1,4 @@
-//! A broker that is restarted in mid-turn: the turn goes on, with all that it asks of the next
+//! A broker that is restarted in mid-turn: the turn continues, and its next calls reach the next
 //! broker. So does a consumer's work.
 
 use hive_proto::v1::ack_delivery_request::Target;
@@ -16,7 +16,7 @@ use crate::steps::{
     DONE, acked, answer, lives, recv, rule, standing, text, touch, unread, wait_for,
 };
 
-/// How the broker goes.
+/// The kind of end of the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Going {
     Killed,
@@ -87,7 +87,7 @@ cases! {
     over_a_shutdown => a_turn_goes_on(Going::ShutDown),
 }
 
-/// A call that waits for mail goes on to wait at the next broker.
+/// A call that waits for mail continues to wait at the next broker.
 async fn a_waiting_call_goes_on(going: Going) {
     let mut rig = Rig::duo().await;
     let call = Step::Call {

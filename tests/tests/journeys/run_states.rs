@@ -1,4 +1,4 @@
-//! What a client that watches a turn sees of its run: partial while it goes on, then final or
+//! States of a turn's run that a watching client sees: partial while it runs, then final or
 //! error.
 
 use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;

@@ -79,7 +79,7 @@ async fn a_stopped_agent_stays_stopped_through_kills_and_its_mail_waits() {
     well(&rig, &["agent", "create", "eve"]).await;
     attached(&mut watch, "eve").await;
     well(&rig, &["agent", "stop", "eve", "--wait"]).await;
-    // It has ended what it was started with, and waits in a new session.
+    // The harness has ended its processes, and waits in a new session.
     attached(&mut watch, "eve").await;
     let operator = rig.operator().await;
     operator.does("eve", HarnessState::Stopped).await;

@@ -114,8 +114,8 @@ async fn a_daily_reset_comes_with_the_next_mail_and_starts_no_turn(mode: Mode) {
     rig.end().await;
 }
 
-/// `hive.toml`, `hivectl up`, the harness: a key of the agent comes before that of `[claude]`,
-/// which holds for the others.
+/// `hive.toml`, `hivectl up`, the harness: a key of the agent overrides that of `[claude]`,
+/// which applies to the others.
 #[tokio::test]
 async fn the_settings_of_the_file_reach_the_harness() {
     let rig = crate::up::hive();

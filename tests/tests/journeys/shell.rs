@@ -27,7 +27,7 @@ fn run(command: &str) -> Step {
     tool("run", json!({"cmd": command, "wait_seconds": 0}))
 }
 
-/// A command that says its name, makes a file of that name, and goes on when its `sleep` has ended.
+/// A command that prints its name, makes a file of that name, and continues after its `sleep`.
 fn task(rig: &Rig, name: &str) -> Step {
     run(&format!(
         "echo {name}; touch '{}'; sleep 1000; echo {name} is over",
@@ -53,7 +53,7 @@ async fn sleepers(rig: &Rig, count: usize) -> Vec<Pid> {
     soon(&format!("{count} sleep"), asleep).await
 }
 
-/// What shell tasks told bob, oldest first.
+/// Returns the messages that shell tasks sent to bob, oldest first.
 async fn reports(operator: &Client) -> Vec<Message> {
     let all =
         operator.all_deliveries("bob").await.into_iter().filter_map(|delivery| delivery.message);
@@ -66,7 +66,7 @@ async fn reports(operator: &Client) -> Vec<Message> {
     all.filter(by_bash).collect()
 }
 
-/// Waits until shell tasks have told bob something, and he has read it.
+/// Waits until a shell task has sent a message to bob, and he has read it.
 async fn next_report(rig: &Rig, operator: &Client) -> Message {
     let heard = async {
         loop {
@@ -116,7 +116,7 @@ async fn two_that_end_together_wake_their_agent_once(mode: Mode) {
     let turns = operator.turns("bob").await;
     assert_eq!(lives(&turns), [(TurnOutcome::Ok, 1); 3]);
     assert_eq!(turns[2].message_id, message.id);
-    // The records are there after the report of them, too.
+    // The records are also there after the report of the tasks.
     let results = rig.tool_results("bob");
     assert!(
         results[0].starts_with("Task 1 runs") && results[1].starts_with("Task 2 runs"),
@@ -203,7 +203,7 @@ async fn processes_that_a_command_leaves_end_with_it(mode: Mode) {
         "{results:?}"
     );
     assert_eq!(rig.running("bob", "sleep"), []);
-    // It was waited for, so it is no news.
+    // A call waited for the task, so no mail reports it.
     operator.does("bob", HarnessState::Idle).await;
     assert_eq!(reports(&operator).await, []);
     rig.end().await;

@@ -27,7 +27,7 @@ fn stop(rig: &Rig, name: &str) -> Vec<Step> {
     vec![touch(rig, &format!("{name} reached")), wait_for(rig, &format!("{name} go"))]
 }
 
-/// Bob stands in this step, and is shown so; then he goes on.
+/// Waits until bob reaches this step and is shown in this state; then lets him continue.
 async fn shown(rig: &Rig, operator: &Client, name: &str, state: HarnessState) {
     rig.appeared(&format!("{name} reached")).await;
     let agent = operator.does("bob", state).await;
@@ -134,7 +134,7 @@ async fn one_that_is_too_long_is_compacted_within_the_turn(mode: Mode) {
     rig.end().await;
 }
 
-/// One that fails is not tried after each turn, and the turns themselves go well.
+/// A failed compaction is not repeated after each turn, and the turns themselves succeed.
 async fn a_compaction_that_does_not_help_is_not_repeated(mode: Mode) {
     let mut rig = Rig::duo().await;
     let words = "Compaction failed · conversation could not be reduced below the context limit";

@@ -1,4 +1,4 @@
-//! What a scripted claude does, in short words, and what journeys ask again and again.
+//! Short constructors for the steps of a scripted claude, and checks that journeys share.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ pub(crate) fn env(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// How turns ended, each with its attempt.
+/// Returns the outcome and the attempt of each turn.
 pub(crate) fn lives(turns: &[Turn]) -> Vec<(TurnOutcome, u32)> {
     turns.iter().map(|turn| (turn.outcome(), turn.attempt)).collect()
 }
@@ -121,7 +121,7 @@ pub(crate) async fn ended(rig: &Rig, watch: &mut Watch, agent: &str, outcome: Tu
 pub(crate) const DONE: (DeliveryState, u32, RedeliveryCause) =
     (DeliveryState::Acked, 1, RedeliveryCause::Unspecified);
 
-/// Where a delivery stands, at which attempt, and why it came back last.
+/// Returns the state of a delivery, its attempt, and the cause of its last redelivery.
 pub(crate) async fn standing(
     client: &Client,
     agent: &str,
@@ -136,7 +136,7 @@ pub(crate) fn large() -> Step {
     usage(900_000)
 }
 
-/// From here on an inference finds so many tokens before it.
+/// Sets the number of tokens before each further inference.
 pub(crate) fn usage(tokens: u64) -> Step {
     Step::Usage { usage: BTreeMap::from([("input_tokens".to_owned(), tokens)]) }
 }

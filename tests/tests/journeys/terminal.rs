@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Child;
 use vt100::{Color, Parser};
 
-/// What a program may change of a terminal, and has to put back.
+/// Modes of a terminal that a program may change, and has to restore.
 type Modes = (InputModes, OutputModes, LocalModes);
 
 /// A terminal in which `hivectl` runs.
@@ -33,7 +33,7 @@ fn cells(count: u16) -> NonZeroU16 {
 }
 
 impl Terminal {
-    /// Runs `hivectl` with these arguments on this hive, on so many columns and lines.
+    /// Runs `hivectl` with these arguments on this hive, on this many columns and lines.
     pub(crate) fn open(
         rig: &Rig,
         (columns, lines): (u16, u16),
@@ -163,7 +163,7 @@ impl Terminal {
     /// Takes in what the program wrote; `false` when it closed its side.
     async fn read(&mut self) -> bool {
         let mut bytes = [0; 4096];
-        // The kernel tells the end of a terminal by an error.
+        // The kernel reports the end of a terminal as an error.
         let count = if self.closed { 0 } else { self.pty.read(&mut bytes).await.unwrap_or(0) };
         self.closed = count == 0;
         self.parser.process(&bytes[..count]);

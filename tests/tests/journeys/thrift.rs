@@ -1,5 +1,5 @@
 //! No unwanted turn is paid for: a message is one turn however it races, a storm is one turn more,
-//! an idle fleet starts no claude. An agent goes on by itself only if it asked to and no mail came.
+//! an idle fleet starts no claude. An agent continues by itself only on request and without mail.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use serde_json::json;
 
 use crate::steps::{acked, env, large, rule, text, tool, touch, usage, wait_for};
 
-/// How often a race is run.
+/// Number of runs of a race.
 const ROUNDS: usize = 18;
-/// How many wakes a storm has.
+/// Number of wakes in a storm.
 const STORM: usize = 200;
 
 both!(
@@ -97,7 +97,7 @@ async fn race(mode: Mode, before_the_end: &[Step]) -> (Rig, Client, Vec<u64>) {
     (rig, operator, sent)
 }
 
-/// How many steps this program can take until something happens.
+/// Returns the number of steps that this program can take before the future is ready.
 async fn steps_of<T>(happens: impl Future<Output = T>) -> usize {
     let mut steps = 0;
     let count = async {
@@ -130,15 +130,15 @@ async fn mail_at_the_end_of_a_turn_is_one_turn(mode: Mode) {
     rig.end().await;
 }
 
-/// Either the mail was there in time and takes the place of the turn that was asked for, or it
-/// comes after it.
+/// Mail that arrives in time takes the place of the requested turn; later mail is handled after
+/// that turn.
 async fn mail_at_the_end_of_a_turn_that_wants_to_go_on(mode: Mode) {
     let (rig, operator, sent) = race(mode, &[request_next_turn()]).await;
     let mut woken = woken(&operator).await;
     let continued = woken.remove(&0).unwrap_or(0);
     assert_eq!(woken, sent.iter().map(|message| (*message, 1)).collect());
-    // Those that were sent when the turn had ended found the next one begun; those that were there
-    // before let none begin.
+    // Mail sent after the end of the turn found the next turn begun; earlier mail replaced
+    // that turn.
     assert!((ROUNDS / 6..=ROUNDS * 5 / 6).contains(&continued), "{continued}");
     let turns = operator.turns("bob").await;
     for pair in turns.windows(2).filter(|pair| pair[1].kind() == TurnKind::Continue) {

@@ -19,13 +19,13 @@ pub(crate) struct Up {
     pub(crate) said: String,
 }
 
-/// A hive's directory, with everything where the rig looks for it. Its agents share files, because
-/// scripts say what happens by files of the rig.
+/// A hive's directory, with everything where the rig expects it. Its agents share files, because
+/// scripts report their progress by files of the rig.
 pub(crate) fn hive() -> Rig {
     at("shared_files")
 }
 
-/// The same with agents at this level of isolation.
+/// Makes a hive with agents at this level of isolation.
 fn at(level: &str) -> Rig {
     let agents = "[agents.ada]\n[agents.bob]\nparent = \"ada\"\n";
     let broker = "[broker]\nstate_dir = \"state\"\nruntime_dir = \"run\"\n";
@@ -40,7 +40,7 @@ impl Up {
         Self::start_with(rig, path, &[]).await
     }
 
-    /// The same with further arguments.
+    /// Starts `hivectl up` with further arguments.
     pub(crate) async fn start_with(rig: &Rig, path: &Path, args: &[&str]) -> Self {
         let mut command = rig.user_command(&rig.path("bin/hivectl"));
         command
@@ -98,7 +98,7 @@ impl Up {
         assert_eq!(strays(rig.dir()), [], "{}", self.said);
     }
 
-    /// It is killed, and what it started ends by itself.
+    /// Kills `hivectl up`, and waits until the processes that it started have ended.
     pub(crate) async fn killed(mut self, rig: &Rig) {
         let all = strays(rig.dir());
         assert!(all.len() > 4, "hivectl, hived, two harnesses, claude, its bridge: {all:?}");
@@ -148,7 +148,7 @@ async fn it_runs_a_hive_restarts_dead_processes_and_leaves_nothing() {
     assert_eq!(status.stdout.matches("ISOLATED").count(), 1, "{status:?}");
     assert!(status.stdout.contains("ada, bob are NOT ISOLATED"), "{status:?}");
 
-    // A question that needs both of them.
+    // A question that needs both agents.
     let said = rig.hivectl(&["--json", "send", "ada", "ask bob: how are you?"]).await;
     let receipt: serde_json::Value = serde_json::from_str(&said.stdout).expect("JSON");
     let asked = receipt["message_id"].as_u64().expect("the message's id");
@@ -206,7 +206,7 @@ async fn isolation_that_is_not_wanted_is_no_finding() {
     up.interrupted(rig).await;
 }
 
-/// The broker dies in mid-turn, and comes back under the harnesses.
+/// The broker dies in mid-turn, and is restarted under the harnesses.
 #[tokio::test]
 async fn a_broker_that_dies_is_started_again_under_its_harnesses() {
     let rig = hive();

@@ -47,7 +47,7 @@ async fn a_newer_one_takes_the_place_of_an_undelivered_one() {
     for number in 2..=4 {
         woken.push(id(&rig.wake("bob", &build, &format!("build {number} failed")).await));
     }
-    // The same key of another program is another key.
+    // The same key of another program is a separate key.
     let other =
         id(&rig.wake("bob", &["--from", "cd", "--key", "nightly", "--body", "deployed"], "").await);
     rig.touch("go");

@@ -8,13 +8,13 @@ use serde_json::json;
 
 use crate::steps::{acked, ended, env, hang, lives, rule, standing, text, touch};
 
-/// One claude that hangs.
+/// A case in which claude hangs.
 struct Hang {
-    /// Which watchdog sees it.
+    /// The watchdog that detects the hang.
     watchdog: (&'static str, &'static str),
     /// Whether a tool call is open when it hangs.
     in_a_tool: bool,
-    /// What the turn comes out as, and why it says so.
+    /// The outcome of the turn, and its reason.
     outcome: (TurnOutcome, &'static str),
     /// The attempt and the cause of the next delivery.
     back: (u32, RedeliveryCause),
@@ -58,7 +58,7 @@ async fn ended_with_everything_below(hang_of: Hang) {
     rig.end().await;
 }
 
-/// A tool call that never comes back may be the message's fault.
+/// A tool call that never ends may be the message's fault.
 #[tokio::test]
 async fn silence_in_a_tool_call() {
     let hang = Hang {
@@ -73,7 +73,7 @@ async fn silence_in_a_tool_call() {
     ended_with_everything_below(hang).await;
 }
 
-/// A model that never answers is weather.
+/// A model that never answers is an outage.
 #[tokio::test]
 async fn silence_of_the_model() {
     let hang = Hang {

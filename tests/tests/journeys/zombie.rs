@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::steps::{acked, answer, ended, lives, rule, standing, text, touch, unread, wait_for};
 
-/// A bridge of an agent that was started by hand.
+/// Starts a bridge of an agent by hand.
 async fn bridge(rig: &Rig, agent: &str, token: &str) -> Mcp {
     let mut command = Process::command(&binary::find("hive-mcp-bridge", "hive-mcp"));
     command

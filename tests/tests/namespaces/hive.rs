@@ -36,8 +36,8 @@ pub(crate) async fn is_possible() -> bool {
 }
 
 impl Hive {
-    /// One with the agents `ada` and `bob`, of which nothing is described yet; `None` where the
-    /// host does not allow it.
+    /// A hive with the agents `ada` and `bob`, neither of them described yet; `None` if the host
+    /// does not allow it.
     pub(crate) async fn new() -> Option<Self> {
         if !is_possible().await {
             return None;
@@ -108,7 +108,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// One in a pid namespace of its own.
+    /// A peer in a pid namespace of its own.
     pub(crate) async fn sandboxed() -> Self {
         let mut command = Process::command("unshare".as_ref());
         command
@@ -163,7 +163,7 @@ impl Peer {
         }
     }
 
-    /// Gives an order and returns what came of it.
+    /// Sends an order and returns its result.
     pub(crate) async fn order(&mut self, order: &str) -> String {
         self.write(order).await;
         self.said().await
@@ -174,7 +174,7 @@ impl Peer {
         self.order(&format!("call {} {rpc} =", socket.display())).await
     }
 
-    /// The same from a pid namespace below.
+    /// Calls the RPC from a pid namespace below.
     pub(crate) async fn call_below(&mut self, socket: &Path, rpc: &str) -> String {
         self.order(&format!("below call {} {rpc} =", socket.display())).await
     }

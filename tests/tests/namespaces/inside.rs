@@ -18,7 +18,7 @@ use tonic::transport::{Channel, Endpoint, Uri};
 
 /// Makes this program one of these.
 pub(crate) const ROLE_ENV: &str = "HIVE_NAMESPACES_ROLE";
-/// What every line of its report begins with.
+/// The beginning of every line of its report.
 pub(crate) const MARK: &str = "SAID ";
 /// Reads orders until its stdin ends.
 pub(crate) const PEER: &str = "peer";
@@ -26,7 +26,7 @@ pub(crate) const PEER: &str = "peer";
 pub(crate) const GHOST: &str = "ghost";
 /// Calls on the connection that is its stdin what its environment names.
 const HEIR: &str = "heir";
-/// What an heir is to call.
+/// The RPC that an heir calls.
 const RPC_ENV: &str = "HIVE_NAMESPACES_RPC";
 
 /// The arguments with which the test binary becomes this program.
@@ -151,7 +151,7 @@ fn ghost() {
     let mut heir = Command::new(std::env::current_exe().expect("this program"));
     heir.args(arguments()).env(ROLE_ENV, HEIR).env(RPC_ENV, rpc);
     heir.stdin(Stdio::from(std::os::fd::OwnedFd::from(connection)));
-    // It is on its own from now on: the end of its output shows its end.
+    // The heir continues by itself: the end of its output shows its end.
     drop(heir.spawn().expect("it starts"));
 }
 

@@ -29,13 +29,13 @@ use tokio::sync::Mutex;
 /// Held by the test that measures: what runs beside it would be in its figures.
 static ALONE: Mutex<()> = Mutex::const_new(());
 
-/// So many times its quiet p99 a neighbour's may be during a flood.
+/// Maximum ratio of a neighbour's p99 during a flood to its quiet p99.
 const RATIO_MAX: f64 = 2.0;
 /// Pairs of rounds, where their median is within the bound.
 const PAIRS: usize = 9;
 /// Pairs of rounds, where it is not.
 const PAIRS_MAX: usize = 3 * PAIRS;
-/// Messages of a round: the second largest of so many is their p99.
+/// Messages of a round: the second largest of them is their p99.
 const MESSAGES: usize = 120;
 
 /// The limits of a flooder without any bound.
@@ -146,7 +146,7 @@ async fn a_neighbour_waits_for_few_calls_of_a_flood_of_any_size() {
     flood.go();
     let mut between = Vec::new();
     for _ in 0..MESSAGES / 2 {
-        // It is at it, with all its calls under way.
+        // The flood runs, with all its calls under way.
         flood.answered(8).await;
         let first = carol.send("dave", "a word").await;
         between.push(carol.send("dave", "and another").await - first - 1);
@@ -155,8 +155,8 @@ async fn a_neighbour_waits_for_few_calls_of_a_flood_of_any_size() {
     between.sort_unstable();
     let median = between[between.len() / 2];
     assert!(median > 0, "there is no flood to stand behind: {between:?}");
-    // Those in the commit under way, those in its own, and those of the time until it was answered
-    // and called again.
+    // The calls in the commit under way, those in its own, and those of the time until it was
+    // answered and called again.
     let most = 5 * AGENT_CALLS_AT_WORK_MAX as u64;
     assert!(most < ALL_AT_ONCE as u64, "the bound would notice nothing");
     assert!(

@@ -1,5 +1,5 @@
-//! What changes between turns takes effect at the next one, in the same conversation: model,
-//! prompt, tools, CLAUDE.md. A claude that stays is replaced for it, and for nothing else.
+//! Changes between turns apply to the next one, in the same conversation: model, prompt, tools,
+//! CLAUDE.md. A resident claude is replaced for them, and for nothing else.
 
 use hive_proto::v1::{EventKind, SetParentRequest};
 use hive_tests::api::{Recorded, Script};
@@ -13,7 +13,7 @@ both!(
     files_and_orders_take_effect_at_the_next_turn,
 );
 
-/// The claude that stays, as it was at the last look.
+/// The resident claude at the last check.
 struct Stays {
     mode: Mode,
     pid: Option<Pid>,
@@ -99,7 +99,7 @@ async fn changes_take_effect_at_the_next_turn_of_the_same_conversation(mode: Mod
         tools.contains(&"mcp__hive__recv") && !tools.contains(&"mcp__hive__get_agent_meta"),
         "{tools:?}"
     );
-    // It is the same conversation: the first turn stands in it, once.
+    // It is the same conversation: the first turn is in it, once.
     assert_eq!(count(&after, "| the first\n"), 1);
     stage.end().await;
 }
@@ -135,7 +135,7 @@ async fn files_and_orders_take_effect_at_the_next_turn(mode: Mode) {
     let request = turn(&mut stage, "the fourth").await;
     assert_eq!(request.body["model"], "claude-sonnet-5-5");
     stays.check_process(&stage, true).await;
-    // All of it in one conversation.
+    // All messages are in one conversation.
     for body in ["| the first\n", "| the second\n", "| the third\n"] {
         assert_eq!(count(&request, body), 1, "{:#}", request.body["messages"]);
     }

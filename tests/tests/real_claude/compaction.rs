@@ -1,5 +1,5 @@
-//! A conversation that the model does not take any more: it is compacted inside the turn that met
-//! it, and the message comes once more.
+//! A conversation that the model rejects as too long: it is compacted inside the same turn, and the
+//! message is repeated.
 
 use hive_proto::v1::{HarnessState, TurnKind, TurnOutcome};
 use hive_tests::api::{Gate, Kind, Recorded, Reply, Script};
@@ -14,7 +14,7 @@ both!(
     a_message_that_fits_nowhere_is_at_fault,
 );
 
-/// With "one too many" in it, the model does not take the conversation, so many times.
+/// Returns a script that rejects a conversation with "one too many" in it this many times.
 fn full(times: u32) -> Script {
     Script::new().on(
         |request| request.mentions("| one too many"),

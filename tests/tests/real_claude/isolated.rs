@@ -102,7 +102,7 @@ async fn claude_works_inside_the_fence_and_reads_neither_environments_nor_tokens
     assert!(words(11).contains(&format!("NOTES_HOME={}/notes\n", home.display())), "{results:?}");
     assert_eq!(std::fs::read_to_string(project.join("src/a.txt")).expect("a file"), "two\n");
     assert_eq!(std::fs::read_to_string(project.join("new.txt")).expect("a file"), "three");
-    // Its state has moved, and it has gone on with it.
+    // claude's state was moved, and claude has continued with it.
     assert!(!home.join(".claude.json").exists());
     let state = std::fs::read_to_string(home.join(".claude/.claude.json")).expect("a file");
     assert!(state.contains(&user) && state.len() > 200, "{state}");

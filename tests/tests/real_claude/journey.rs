@@ -1,4 +1,4 @@
-//! The main journey, and what a turn looks like to the model.
+//! The main journey, and the turn as the model sees it.
 
 use hive_proto::v1::{DeliveryState, TurnOutcome};
 use hive_tests::api::{Recorded, Reply, Script};

@@ -23,7 +23,7 @@ fn ask(to: &str) -> Reply {
     )
 }
 
-/// Asks when told to, and goes on when it hears the answer.
+/// A script that asks when it is requested, and continues when it gets the answer.
 fn script(to: &str) -> Script {
     let goes_on = Reply::tool("mcp__hive__send", json!({"to": "operator", "body": "I go on."}));
     Script::new()
@@ -31,7 +31,7 @@ fn script(to: &str) -> Script {
         .when("please decide", [ask(to), Reply::text("I have asked.")])
 }
 
-/// The operator has told ada to decide, and she has asked.
+/// Starts ada and returns the question that she asks at the request of the operator.
 async fn asked(stage: &mut Stage) -> Question {
     stage.start();
     stage.operator.send("ada", "please decide").await;
@@ -117,13 +117,13 @@ async fn the_operator_answers_and_the_next_turn_gets_it() {
 async fn broker_and_harness_are_killed_between_question_answer_and_turn() {
     let mut stage = Stage::set(script("operator")).await;
     let question = asked(&mut stage).await;
-    // The turn that asked still runs: it goes on with the next broker.
+    // The turn that asked still runs: it continues with the next broker.
     another_broker(&mut stage).await;
     assert_eq!(stage.turn().await.outcome(), TurnOutcome::Ok);
     assert_eq!(stage.operator.asked("operator").await, question);
     stage.rig.kill_harness("ada").await;
-    // One that has never heard of that harness: the other might not have noticed yet, and hand the
-    // answer to the dead.
+    // A broker without a session of that harness: the other might not have noticed yet, and deliver
+    // the answer to the dead harness.
     another_broker(&mut stage).await;
     stage.operator.answer(question.id, "red").await;
     another_broker(&mut stage).await;
@@ -133,7 +133,7 @@ async fn broker_and_harness_are_killed_between_question_answer_and_turn() {
     stage.end().await;
 }
 
-/// It has the answer in its hands: the turn that was to hear it is cut off, and the next one hears
+/// The harness has the answer: the turn that was to show it is cut off, and the next one shows
 /// it.
 #[tokio::test]
 async fn a_harness_that_is_killed_with_the_answer_gets_it_again() {

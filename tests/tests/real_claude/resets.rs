@@ -59,7 +59,7 @@ async fn a_cold_conversation_is_replaced(mode: Mode) {
     stage.ok().await;
     is_new(&stage.last_request_of(next), old);
     assert_eq!(conversations(&stage).len(), 2);
-    // The new one is small, and goes on.
+    // The new conversation is small, and continues.
     let last = stage.send("good evening").await;
     stage.ok().await;
     let last = stage.last_request_of(last);

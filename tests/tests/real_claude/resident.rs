@@ -57,7 +57,7 @@ async fn stays(script: Script) -> (Stage, Pid) {
     (stage, pid)
 }
 
-/// The next turn is run by another claude, which goes on with the conversation.
+/// Checks that another claude runs the next turn, in the same conversation.
 async fn goes_on(stage: &mut Stage, before: Pid) {
     let message = stage.send("the next").await;
     let turn = stage.ok().await;
@@ -119,7 +119,7 @@ async fn it_ends_when_it_has_rested() {
     stage.start();
     stage.send("the first").await;
     stage.ok().await;
-    // It may have rested long enough already.
+    // claude may have been idle long enough already.
     if let [pid] = stage.rig.running("ada", "claude")[..] {
         gone(pid).await;
     }

@@ -92,7 +92,7 @@ async fn own_servers_work_or_are_missed_and_no_key_reaches_any(mode: Mode) {
     });
     std::fs::write(&file, servers.to_string()).expect("a file");
     stage.set_env("HIVE_EXTRA_MCP", &file.display().to_string());
-    // As where the operator's shell has them, too.
+    // The operator's shell may also contain these variables.
     stage.set_env("ANTHROPIC_AUTH_TOKEN", "dummy-key-of-the-harness");
     let message = stage.send("look around").await;
     stage.start();

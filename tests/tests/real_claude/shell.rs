@@ -1,5 +1,5 @@
-//! Shell tasks under the real CLI: their output comes back inline, and one that takes longer goes
-//! on without the turn and wakes the agent.
+//! Shell tasks under the real CLI: their output is returned inline; a longer task continues without
+//! the turn and wakes the agent.
 
 use hive_proto::v1::{OriginKind, TurnOutcome};
 use hive_tests::api::{Recorded, Reply, Script};

@@ -9,7 +9,7 @@ use hive_tests::claude;
 use hive_tests::rig::{Client, HarnessOptions, Mode, QUICK_LIMITS, Rig, Watch, soon};
 use serde_json::Value;
 
-/// What stands in ada's CLAUDE.md.
+/// The content of ada's CLAUDE.md.
 const MEMORY: &str = "The word of the day is marzipan.";
 
 pub(crate) struct Stage {
@@ -95,7 +95,7 @@ impl Stage {
         id
     }
 
-    /// The next turn of ada that ends goes well.
+    /// Waits for the next turn of ada that ends, and checks that it succeeded.
     pub(crate) async fn ok(&mut self) -> Turn {
         let turn = self.turn().await;
         assert_eq!(turn.outcome(), TurnOutcome::Ok, "{turn:?}");
@@ -141,7 +141,7 @@ impl Stage {
         self.operator.turn(ended.turn_id).await
     }
 
-    /// What claude put out in a turn.
+    /// Returns the output of claude in a turn.
     pub(crate) async fn lines(&self, turn: &Turn) -> Vec<Value> {
         let lines = self.operator.lines(turn.id).await;
         lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
@@ -184,7 +184,7 @@ impl Stage {
     }
 }
 
-/// How often a text stands in what the model was shown.
+/// Counts a text in the request to the model.
 pub(crate) fn count(request: &Recorded, text: &str) -> usize {
     fn in_value(value: &Value, text: &str) -> usize {
         match value {

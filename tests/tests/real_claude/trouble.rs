@@ -18,7 +18,7 @@ async fn without_a_bridge_no_turn_counts_and_the_mail_waits() {
     let mut stage =
         Stage::set(Script::new().when("", [Reply::text("I have no tools, but I am done.")])).await;
     let message = stage.operator.send("ada", "use your tools").await;
-    // One that is not there, and one that ends at once.
+    // A bridge that does not exist, and a bridge that ends at once.
     for (bridge, requests_max) in [("/no/such/hive-mcp", 0), ("/bin/false", 1)] {
         stage.options.env.insert("HIVE_MCP".to_owned(), bridge.to_owned());
         stage.start();
@@ -87,7 +87,7 @@ async fn a_tool_that_never_returns_fails_the_turn_and_the_next_one_goes_on(mode:
     stage.start();
     let failed = loop {
         let turn = stage.turn().await;
-        // On a machine that is very busy claude may be silent while it starts; that is weather.
+        // On a very busy machine claude may be silent while it starts; that counts as an outage.
         if turn.outcome() != TurnOutcome::Unavailable {
             break turn;
         }
@@ -116,7 +116,7 @@ async fn a_killed_claudes_mail_is_requeued_and_its_prompt_is_not_repeated() {
     let message = stage.operator.send("ada", "a long story about a bear").await;
     stage.start();
     for attempt in 1..=2 {
-        // It has sent, and the model is asked again.
+        // The message is sent, and the model is asked again.
         let seen = |requests: &[hive_tests::api::Recorded]| {
             let waits = requests
                 .iter()
@@ -153,7 +153,7 @@ async fn a_killed_claudes_mail_is_requeued_and_its_prompt_is_not_repeated() {
         "{}",
         last.prompt
     );
-    // What the model sent again word for word went out once.
+    // A call that the model repeated word for word was sent once.
     let sent = stage
         .operator
         .messages()

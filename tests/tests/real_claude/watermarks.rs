@@ -12,7 +12,7 @@ both!(
     a_compaction_that_fails_takes_nothing_and_waits
 );
 
-/// A turn whose conversation has so many tokens.
+/// A turn whose conversation has this many tokens.
 fn large(tokens: u64) -> Reply {
     Reply::text("Done.").using(Usage::context(tokens))
 }
@@ -46,7 +46,7 @@ async fn a_full_conversation_is_noted_down_and_compacted(mode: Mode) {
         .into_iter()
         .find(|request| request.prompt.starts_with("Hive asks for your notes"));
     assert_eq!(count(&asked.expect("the agent was asked for notes"), "| a long story\n"), 1);
-    // It goes on where the summary ends.
+    // The conversation continues after the summary.
     let next = stage.send("and now").await;
     stage.ok().await;
     let last = stage.last_request_of(next);
@@ -75,7 +75,7 @@ async fn a_compaction_that_fails_takes_nothing_and_waits(mode: Mode) {
     let failed = stage.turn().await;
     assert_eq!(shape(&failed), (TurnKind::Compact, TurnOutcome::Failed, 0), "{failed:?}");
     assert!(failed.error.contains("Compaction failed") && !failed.compacted, "{failed:?}");
-    // As large as before, and it is not paid for again.
+    // The conversation is as large as before, and a compaction is not paid for again.
     let tries = stage.api.count(Kind::Compaction);
     for body in ["a story again", "a story once more"] {
         stage.send(body).await;

@@ -49,7 +49,7 @@ async fn a_limit_that_says_when_it_ends_is_waited_out(mode: Mode) {
     // The CLI reports a subscription's limit for a login, not for a key.
     stage.options.claude_env.remove("ANTHROPIC_API_KEY");
     stage.options.claude_env.insert("CLAUDE_CODE_OAUTH_TOKEN".to_owned(), "dummy-token".to_owned());
-    // What the limit itself says is better than any setting.
+    // The time in the limit's report overrides any setting.
     stage.set_env("HIVE_RATE_LIMIT_SLEEP_SECS", "3600");
     let message = stage.send("at the end of the week").await;
     stage.start();
@@ -111,7 +111,7 @@ async fn a_missing_login_is_tried_twice_reported_once_and_awaited(mode: Mode) {
     // More mail changes nothing: without a login no request is made.
     let second = stage.send("are you there").await;
     assert_eq!(stage.api.recorded().len(), 2);
-    // What a login does.
+    // The effect of a login.
     let home = stage.rig.path("agents/ada/home/.claude");
     std::fs::write(home.join(".credentials.json"), "{}").expect("claude has made the directory");
     let turn = stage.ok().await;

@@ -70,7 +70,7 @@ impl Pair {
         self.watch = self.stage.rig.watch_from_now().await;
     }
 
-    /// Sends an agent a message, whose turn goes well.
+    /// Sends an agent a message, and waits for a successful turn.
     async fn turn(&mut self, agent: &str, body: &str) {
         self.operator.send(agent, body).await;
         let ended = self.watch.kind(agent, EventKind::TurnEnded).await;
@@ -120,7 +120,7 @@ async fn only_its_own_harness_takes_an_agent_over() {
             && said.contains("published: 0"),
         "{said}"
     );
-    // It has woken its own agent, and is known as what it is.
+    // The program has woken its own agent, and is shown under its own name.
     pair.turn("ada", "and now?").await;
     let prompts = pair.stage.rig.prompts("ada").concat();
     assert!(prompts.contains("woken"), "{prompts}");

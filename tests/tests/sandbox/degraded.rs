@@ -60,7 +60,7 @@ struct Denied {
     error: u32,
 }
 
-/// What an argument has to be, by its low 32 bits.
+/// The condition on an argument, by its low 32 bits.
 #[derive(Clone, Copy)]
 enum Wanted {
     Equal(u32),

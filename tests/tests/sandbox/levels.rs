@@ -32,7 +32,7 @@ async fn the_best_level_is_used_printed_and_shown() {
     {
         assert_eq!(operator.get_agent(agent).await.isolation(), isolation, "{agent}");
     }
-    // What the file states is no finding.
+    // A level that the file states is no finding.
     let status = stage.rig.hivectl(&["--json", "status"]).await;
     assert_eq!(status.code, 0, "{status:?}");
     let status: Value = serde_json::from_str(&status.stdout).expect("JSON");
@@ -45,8 +45,8 @@ async fn the_best_level_is_used_printed_and_shown() {
 async fn a_stated_level_that_is_not_reached_is_refused() {
     let mut stage = Stage::set("isolation = \"sandbox\"", "[agents.ada]\n");
     let mut command = stage.command();
-    // As where bubblewrap is missing: the only one on PATH can be replaced by its user, and there
-    // are no usual places.
+    // Imitates a host without bubblewrap: the only one on PATH can be replaced by its user, and
+    // there are no usual places.
     if host::is_root() {
         command.uid(0).gid(0);
     } else if !host::allows("being root (tests do not run as root)", false) {

@@ -18,7 +18,7 @@ const N: bool = false;
 
 /// From claude's place.
 const BY_CLAUDE: &[Row] = &[
-    // What an agent is for.
+    // The permitted actions of an agent.
     ("write-own-state", [Y, Y, Y]),
     ("write-own-home", [Y, Y, Y]),
     ("write-tmp", [Y, Y, Y]),
@@ -137,7 +137,7 @@ fn targets(stage: &Stage, session: &Session, agent: &str, port: u16, broker: i32
     }
 }
 
-/// What a shell task and a server may not have besides.
+/// Adds targets that a shell task and a server may not reach.
 fn of_task(mut targets: Targets, stage: &Stage, agent: &str) -> Targets {
     let home = stage.rig.path(format!("agents/{agent}/home"));
     let list = |path: &Path| {

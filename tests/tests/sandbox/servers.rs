@@ -29,7 +29,7 @@ fn tool(name: &str, input: serde_json::Value) -> Step {
     Step::Tool { tool: name.to_owned(), input }
 }
 
-/// Sends ada a message, whose turn goes well.
+/// Sends ada a message, and waits for a successful turn.
 async fn turn(stage: &Stage, body: &str) {
     let (operator, mut watch) = (stage.rig.operator().await, stage.rig.watch_from_now().await);
     operator.send("ada", body).await;
@@ -135,8 +135,8 @@ async fn a_server_stays_with_a_resident_claude_is_started_again_and_leaves_nothi
     assert_eq!(stage.rig.the_one("ada", "env-mcp"), first);
     let around = around(&stage, first);
     kill_process(first, Signal::KILL).expect("it runs");
-    // A call that comes before the last of them has closed the pipes would fail, as with any server
-    // that dies in a call.
+    // A call that arrives before the last process has closed the pipes would fail, as with any
+    // server that dies in a call.
     for pid in around {
         gone(pid).await;
     }

@@ -48,7 +48,7 @@ impl Stage {
         Self::set_with("command = \"R/bin/scripted-claude\"", hive, agents)
     }
 
-    /// The same with these lines of `[claude]`.
+    /// Makes a stage with these lines of `[claude]`.
     pub(crate) fn set_with(claude: &str, hive: &str, agents: &str) -> Self {
         let rig = Rig::unprivileged("");
         let root = rig.dir().display().to_string();
@@ -217,7 +217,7 @@ impl Stage {
         self.rig.give_away(&place("json"));
     }
 
-    /// What an agent could do, by the place of the attempts: `None` is a success.
+    /// Returns the results of an agent's attempts from one place: `None` is a success.
     pub(crate) fn tried(&self, agent: &str, by: &str) -> BTreeMap<String, Option<String>> {
         let path = self.rig.path(format!("agents/{agent}/state/by-{by}"));
         let text = std::fs::read(&path).unwrap_or_else(|error| {

@@ -50,10 +50,10 @@ async fn a_link_in_the_place_of_an_own_directory_is_not_followed() {
         "it leads over the link R/project/agents/ada, which an agent could have made",
     )
     .await;
-    // What a rule refuses is refused, whatever is there.
+    // A path that a rule refuses is refused, whether it exists or not.
     let agents = "[agents.ada]\nwritable = [\"project\"]\nhome_dir = \"project/agents/ada\"\n";
     refused(agents, prepare, "contains the home of an agent, R/project/agents/ada").await;
-    // One below the other, both the agent's own.
+    // One directory below the other, both the agent's own.
     let prepare = |stage: &Stage| {
         key(&stage.rig);
         stage.rig.user_dir("own");
@@ -176,7 +176,7 @@ async fn a_system_prompt_is_read_from_a_regular_file_and_over_no_link() {
         prepare(&stage);
         let command = stage.command();
         stage.start(command).await;
-        // Without its prompt the agent is not started, and everything else goes on.
+        // Without its prompt the agent is not started, and everything else continues.
         stage.says("ada is not started: system_prompt").await;
         assert!(stage.said.contains(why), "{}", stage.said);
         assert!(!stage.rig.path("run/agents/ada/settings/system-prompt.md").exists());

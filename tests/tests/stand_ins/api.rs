@@ -1,4 +1,4 @@
-//! The stand-in Messages API in bad weather, and the real claude in it.
+//! The stand-in Messages API with injected errors, and the real claude's reactions.
 
 use hive_tests::api::{Api, Gate, Kind, Reply, Script, Usage};
 use serde_json::json;

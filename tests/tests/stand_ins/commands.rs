@@ -1,4 +1,4 @@
-//! What claude does besides turns: the login, plugins, its version.
+//! Commands of claude other than turns: the login, plugins, its version.
 
 use std::process::Output;
 

@@ -1,4 +1,4 @@
-//! How the scripted claude takes signals, as was measured of the real one.
+//! Signals to the scripted claude, with the measured behaviour of the real one.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use tokio::process::Child;
 
 use crate::rig::{Rig, finish, start};
 
-/// A claude that has done `steps` and hangs, and the rig it lives in.
+/// A claude that has done `steps` and hangs, and its rig.
 async fn hanging(mut steps: Vec<Step>) -> (Rig, Child) {
     let rig = Rig::new().await;
-    // The marker is a call, so that the broker tells when it is there.
+    // The marker is a call, so that the broker reports when it is there.
     steps.push(Step::Tool { tool: "get_agent_meta".to_owned(), input: serde_json::json!({}) });
     steps.push(Step::Hang { hang: true });
     let path = rig.path("script.json");
@@ -78,7 +78,8 @@ async fn its_children_outlive_it() {
         finish(start(&mut rig.scripted(Some(&path)), "Message 17 from agent bob:\n| x\n").await)
             .await;
     assert_eq!(finished.code, Some(0));
-    // It opens for writing only while the grandchild reads, and what is written ends that one.
+    // The gate opens for writing only while the grandchild reads; the written text ends the
+    // grandchild.
     std::fs::write(&gate, "go\n").expect("the grandchild reads");
 }
 

@@ -84,7 +84,7 @@ async fn an_interrupt_ends_a_tool_call_and_not_the_process() {
     for resident in &mut both {
         resident.control("r1", json!({"subtype": "interrupt"})).await;
         let mut events = resident.until(is_result).await;
-        // What came before the interrupt is as in any turn.
+        // The events before the interrupt are those of any turn.
         events.drain(
             ..events
                 .iter()
@@ -150,7 +150,7 @@ async fn requests_between_turns_are_answered() {
         events.extend(resident.turn("Message from self:\n| continue\n").await);
         told.push(events);
     }
-    // What the friendly agent says is its own affair.
+    // The text of the friendly agent is not compared.
     for event in told.iter_mut().flatten().filter(|event| is_result(event)) {
         event["result"] = json!("");
     }

@@ -155,7 +155,7 @@ impl Rig {
 pub(crate) async fn start(command: &mut Command, prompt: &str) -> Child {
     let mut child = command.spawn().expect("it starts");
     let mut stdin = child.stdin.take().expect("stdin is piped");
-    // One that complains about its arguments may have gone already.
+    // A claude that rejects its arguments may have ended already.
     let _ = stdin.write_all(prompt.as_bytes()).await;
     child
 }
@@ -211,7 +211,7 @@ impl Resident {
         .await;
     }
 
-    /// What it prints, up to the first event for which this holds.
+    /// Returns the printed events, up to the first that satisfies `done`.
     pub(crate) async fn until(&mut self, done: impl Fn(&Value) -> bool) -> Vec<Value> {
         let mut events = Vec::new();
         let read = async {
@@ -226,7 +226,7 @@ impl Resident {
         events
     }
 
-    /// Does one turn.
+    /// Runs one turn.
     pub(crate) async fn turn(&mut self, prompt: &str) -> Vec<Value> {
         self.prompt(json!(prompt)).await;
         self.until(|event| event["type"] == "result").await

@@ -1,4 +1,4 @@
-//! What the contract must and must not have: no sender in any request, a row in the authority table
+//! Rules for the contract: no sender in any request, a row in the authority table
 //! for each RPC, a sentence on everything, the reasons of each RPC, and the words of the glossary.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -46,7 +46,7 @@ fn no_text_has_a_banned_phrase() {
     none("comments, pages and errors are plain technical English", &findings);
 }
 
-/// How a file holds its prose.
+/// The place of prose in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Comments that begin with `//`, and strings of `#[error(…)]`.

@@ -1,5 +1,5 @@
-//! What may import what: between crates by their manifests, inside the broker and hivectl by the
-//! paths their modules name, and in the core by what it must not know.
+//! Permitted imports: between crates by their manifests, inside the broker and hivectl by the
+//! paths their modules name, and in the core by a list of forbidden ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ const CRATES: [(&str, &[&str]); 7] = [
     ("hivectl", &["hive-core", "hive-proto"]),
 ];
 
-/// What a crate's own tests may use besides: the rig, which knows no program, and the broker inside
+/// Further crates for a crate's own tests: the rig, which knows no program, and the broker inside
 /// the process of a test.
 const RIGS: [&str; 2] = ["hive-tests", "hive-in-process"];
 
@@ -50,7 +50,7 @@ const IMPURE_PATHS: [&str; 8] = [
     "std::time::SystemTime",
 ];
 
-/// Which modules of the broker a module of the broker must not name.
+/// Modules of the broker that a module of the broker must not name.
 const BROKER_MODULES: [(&str, &[&str]); 6] = [
     ("store", &["engine", "rpc", "task", "app"]),
     ("engine", &["rpc", "task", "app"]),
@@ -85,7 +85,7 @@ const HIVECTL_ORDER: [&str; 21] = [
     "main",
 ];
 
-/// The same for the folders and files of the supervisor of `hivectl up`.
+/// The order of the folders and files of the supervisor of `hivectl up`.
 const SUPERVISE_ORDER: [&str; 11] = [
     "files",
     "error",
@@ -145,7 +145,7 @@ const STORE_ORDER: [&str; 11] = [
 /// The modules in which the store writes, in the same way.
 const WRITE_ORDER: [&str; 7] = ["tx", "queue", "waiter", "committer", "stepped", "writer", "mod"];
 
-/// Plain values of the store that calls and tasks hand through the engine. A row and a transaction
+/// Plain values of the store that calls and tasks pass through the engine. A row and a transaction
 /// are none.
 const STORE_VALUES: [&str; 5] = [
     "crate::store::AgentKey",
@@ -158,7 +158,7 @@ const STORE_VALUES: [&str; 5] = [
 /// Doors of the store, which only the engine goes through.
 const STORE_DOORS: [&str; 2] = ["store().write(", "store().read("];
 
-/// Which crates a module of the broker must not name.
+/// Crates that a module of the broker must not name.
 const BROKER_CRATES: [(&str, &[&str]); 4] = [
     ("engine", &["tonic", "prost", "prost_types", "hive_proto"]),
     ("rpc", &["rusqlite"]),
@@ -170,7 +170,7 @@ const BROKER_CRATES: [(&str, &[&str]); 4] = [
 const GENERATED: [&str; 4] =
     ["hive_proto::v1", "hive_proto::harness_v1", "hive_proto::{", "prost_types::"];
 
-/// Where the harness may name them, each with the reason.
+/// The places where the harness may name them, each with the reason.
 const HARNESS_WIRE: [(&str, &str); 2] = [
     ("harness/src/wire/", "it is the folder for the calls to the broker"),
     (

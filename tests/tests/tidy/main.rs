@@ -1,5 +1,5 @@
-//! The house rules, as tests: what may import what, how files look, what the contract must and must
-//! not have, what the pages say.
+//! The house rules, as tests: permitted imports, the form of files, the rules for the contract, and
+//! the content of the pages.
 //!
 //! What it is not: it runs nothing of the product; it reads the tree. Invariant: each rule names
 //! the file and line that breaks it, and each exception is an entry with a reason that fails when

@@ -6,7 +6,7 @@
 
 use crate::tree::{self, none};
 
-/// Where it may be, with the reason why there is no safe way.
+/// The places of unsafe code, each with the reason why there is no safe way.
 const PLACES: [(&str, &str); 3] = [
     (
         "tests/disk/src/shim",
@@ -53,7 +53,7 @@ fn unsafe_code_is_in_the_listed_places_alone() {
     none("memory is safe by the compiler's word", &findings);
 }
 
-/// Whether a word stands there by itself, and not in a text between quotation marks.
+/// Returns whether a word is there by itself, and not in a text between quotation marks.
 fn is_keyword(line: &str, at: usize, length: usize) -> bool {
     let joins = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     let quoted = line[..at].matches('"').count() % 2 == 1;

@@ -1,5 +1,5 @@
-//! How source files look: a sentence at the top, a bounded length, and none of the things that are
-//! easy to leave behind.
+//! The form of source files: a sentence at the top, a bounded length, and none of the things that
+//! are easy to leave behind.
 
 use crate::tree::{self, none};
 
@@ -95,7 +95,7 @@ fn tests_wait_on_signals_and_do_not_sleep() {
         let sleeps = if file.text.contains("start_paused = true") { Vec::new() } else { sleeps };
         let listed = SLEEPING_TESTS.iter().any(|(path, _)| *path == file.path);
         match (sleeps.first(), listed) {
-            // What measures time may let it pass.
+            // A test that measures time may let it pass.
             (Some(number), false)
                 if !file.path.starts_with("tests/tests/tidy/")
                     && !file.path.starts_with("tests/benches/") =>

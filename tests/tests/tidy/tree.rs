@@ -11,13 +11,13 @@ const NOT_OURS: [&str; 5] = ["target", ".git", ".cache", ".hive", "node_modules"
 
 #[derive(Debug)]
 pub(crate) struct File {
-    /// Its path from the root of the project, with `/`.
+    /// The path from the root of the project, with `/`.
     pub(crate) path: String,
     pub(crate) text: String,
 }
 
 impl File {
-    /// Its lines with their numbers, from 1.
+    /// The lines with their numbers, from 1.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text.lines().enumerate().map(|(index, line)| (index + 1, line))
     }
@@ -36,7 +36,7 @@ impl File {
         self.path.starts_with("proto/src/gen/")
     }
 
-    /// Its lines of code: comments are left out, and, with `without_tests`, what follows
+    /// The lines of code: comments are left out, and, with `without_tests`, what follows
     /// `#[cfg(test)] mod`.
     pub(crate) fn code(&self, without_tests: bool) -> Vec<(usize, &str)> {
         let mut code = Vec::new();

@@ -34,7 +34,7 @@ pub(crate) struct Notice<'a> {
     pub(crate) turn: Option<TurnId>,
     /// The question it is about.
     pub(crate) question: Option<QuestionId>,
-    /// The reminder it comes from.
+    /// The reminder that it comes from.
     pub(crate) reminder: Option<ReminderId>,
     /// The subject of a problem.
     pub(crate) subject: Option<&'a str>,

@@ -55,7 +55,7 @@ pub struct Item {
 pub struct Due {
     /// Items to report now.
     pub items: Vec<Item>,
-    /// How long until the next postponed item is due.
+    /// The time until the next postponed item is due.
     pub next: Option<Duration>,
 }
 

@@ -34,9 +34,9 @@ pub struct Receive {
     pub max_deliveries: u32,
     /// At most this many bytes of bodies; the first always fits.
     pub max_bytes: Option<u64>,
-    /// How long to wait for the first delivery.
+    /// Maximum wait for the first delivery.
     pub wait: Duration,
-    /// How long a consumer's lease lasts.
+    /// The duration of a consumer's lease.
     pub lease: Duration,
     /// The id of the tool call that receives.
     pub tool_use: Option<String>,
@@ -342,7 +342,7 @@ fn peek(tx: &Tx<'_>, agent: AgentKey, failures_below: u32) -> Result<Option<Deli
     Ok(None)
 }
 
-/// Returns the same leases again, if all of them are still live.
+/// Returns the same leases again, if all are still live.
 fn leased_before(
     tx: &Tx<'_>,
     me: &AgentRow,

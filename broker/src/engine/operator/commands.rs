@@ -19,7 +19,7 @@ use crate::store::event::{Fact, log};
 use crate::store::request::RequestKey;
 use crate::store::{AgentKey, agent, command, turn};
 
-/// What the operator may ask of a harness.
+/// A command of the operator to a harness.
 #[derive(Clone, Debug)]
 pub enum NewCommand {
     /// An order.

@@ -41,7 +41,7 @@ pub struct Purged {
 
 /// The result of one step.
 enum Step {
-    /// It dropped this many deliveries, and there are more.
+    /// The step dropped this number of deliveries, and more exist.
     More(u32),
     /// The purge is complete.
     Done(Purged),

@@ -167,8 +167,8 @@ impl Engine {
         self.shown_agent(move |conn| actor::row(conn, &caller)).await
     }
 
-    /// Refuses an agent whose policy does not let it look others up. It may always read its own
-    /// state.
+    /// Refuses an agent whose policy does not allow lookups of others. An agent may always read its
+    /// own state.
     pub async fn check_lookup(&self, caller: Caller) -> Result<(), Refusal> {
         let asker = caller.clone();
         let checked = self

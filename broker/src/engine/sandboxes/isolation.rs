@@ -20,7 +20,7 @@ const RACE: &str = "the kernel does not say for certain which process connected 
 pub struct Report {
     /// The isolation that was reached.
     pub reached: Isolation,
-    /// What is missing, one sentence each.
+    /// The gaps in the isolation, one sentence each.
     pub notes: Vec<String>,
     /// Whether the configuration states a level that this reaches.
     pub accepted: bool,
@@ -44,7 +44,7 @@ impl Report {
 pub struct Shown {
     /// The isolation that was reached; `None`: unknown.
     pub isolation: Option<Isolation>,
-    /// What is missing, one sentence each.
+    /// The gaps in the isolation, one sentence each.
     pub notes: Vec<String>,
     /// Whether the configuration states this isolation; `None`: no supervisor has compared them.
     pub accepted: Option<bool>,

@@ -1,4 +1,4 @@
-//! Who may call what by the place of a peer, and what is shown of an isolation.
+//! The permissions of a peer by its place, and the display of an isolation.
 
 use hive_core::agent::Isolation;
 
@@ -62,7 +62,7 @@ fn until_all_agents_are_described_their_sockets_wait() {
     for place in [within(&[ADA, HOST]), within(&[HOST])] {
         assert_eq!(sandboxes.on_agent_socket(&name("ada"), &place), Err(Denied::Starting));
     }
-    // Which of them is a sandbox is not known yet.
+    // The broker does not know yet which peer is a sandbox.
     assert_eq!(sandboxes.on_operator_socket(&within(&[HOST]), true), Ok(()));
     assert_eq!(sandboxes.on_operator_socket(&within(&[TASK, HOST]), true), Err(Denied::Starting));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Agents: what is known of them, and what becomes of those around one that goes.
+//! Agents: their records, and the effect of a removed agent on its relatives.
 
 use hive_core::agent::Isolation;
 

@@ -55,7 +55,7 @@ impl Drop for Books {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             audit(&self.0);
-            // What the operator's check finds has to be nothing, too.
+            // The operator's check must have no findings, either.
             let checked =
                 crate::store::check::check(&self.0, tokio_util::sync::CancellationToken::new());
             assert_eq!(checked.problems, [] as [&str; 0]);

@@ -1,5 +1,5 @@
-//! Backups: everything that was accepted before one was asked for is in it, and the hive that is
-//! started on it goes on from there.
+//! Backups: a backup contains everything that was accepted before the request, and a hive that
+//! starts on it continues from there.
 
 use std::path::Path;
 

@@ -186,7 +186,8 @@ async fn a_repeated_receive_gives_the_same_leases_while_they_live() {
     let other =
         hive.engine().receive(actor("bob"), request("ReceiveMessages", "r1", 2), up_to(1)).await;
     assert_eq!(reason(other), Reason::RequestIdReused);
-    // One of them is settled: the same answer would be a lie, so it is a new question.
+    // After one delivery is settled, the first answer would be wrong, so the repeat is a new
+    // request.
     hive.ack("bob", &first.deliveries[0]).await.expect("acked");
     let new = hive.engine().receive(actor("bob"), key, up_to(2)).await.expect("taken");
     assert_eq!(ids(&new.deliveries), [message(3)]);
@@ -250,7 +251,7 @@ async fn consumers_are_refused_while_a_harness_is_attached() {
     let harness = hive.attach("bob").await;
     assert_eq!(reason(done(waiting).await), Reason::AlreadyAttached);
     assert_eq!(reason(hive.try_receive("bob", up_to(1)).await), Reason::AlreadyAttached);
-    // What a consumer had taken before stays its own until its time runs out.
+    // A consumer keeps its earlier leases until they expire.
     hive.ack("bob", &taken[0]).await.expect("acked");
     let parked = hive.begin_waits(&harness).await;
     hive.pass_and_sweep(60).await;

@@ -155,8 +155,8 @@ async fn the_models_of_the_file_are_those_that_an_agent_may_be_switched_to() {
     assert!(refusal.to_string().contains("may be switched to small, large;"), "{refusal}");
     assert_eq!(refusal.reason(), Reason::FieldInvalid);
     assert_eq!(shown().await.0, "large");
-    // The same file again changes nothing; one that no longer allows the model takes it back, and
-    // says so.
+    // Applying the same file again changes nothing. A file that no longer allows the model resets
+    // it and reports the change.
     declare(&["small", "large"], "small").await;
     assert_eq!(shown().await.0, "large");
     let changes = hive.count_events(EventKind::AgentChanged).await;

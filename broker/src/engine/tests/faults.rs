@@ -80,7 +80,7 @@ async fn an_attach_in_an_aborted_batch_fences_no_harness() {
         );
         assert_eq!(reason(hive.try_attach("bob", "", false).await), Reason::AlreadyAttached);
     }
-    // It goes on as if nothing had happened, and its end is noticed.
+    // The turn continues as if nothing had happened, and its end is recorded.
     hive.sweep().await;
     assert_eq!(hive.end(&run, Outcome::Ok).await.settled.acked, 1);
     drop(harness);

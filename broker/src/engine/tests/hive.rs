@@ -110,7 +110,7 @@ impl Run {
         &self.begun().delivery.message.body
     }
 
-    /// What the harness was given.
+    /// Returns the turn that the harness got.
     pub(super) fn begun(&self) -> &Begun {
         self.begun.as_ref().expect("a turn begun by mail")
     }
@@ -208,7 +208,7 @@ pub(super) fn up_to(max_deliveries: u32) -> Receive {
     }
 }
 
-/// How a turn ended, with nothing else to say.
+/// Returns the end of a turn with this outcome and no other values.
 pub(super) fn ended(outcome: Outcome) -> Ended {
     let error = if outcome == Outcome::Ok { String::new() } else { format!("it was {outcome:?}") };
     Ended { error, ..Ended::new(outcome) }
@@ -268,8 +268,7 @@ async fn open(
     let counting = Arc::new(Counting { memory: Arc::clone(&memory), commits: sender });
     let store = Store::open(dir, Arc::clone(&clock), counting).expect("the store opens");
     let turn_events = TurnEvents::open(dir).expect("the turn lines open");
-    // Where a test makes such a directory, long reminders are written into it; where it does not,
-    // there is none to write to.
+    // Long reminders are written to this directory, if a test has made it.
     let named = ["alice", "bob"]
         .map(|agent| (name(agent), dir.join("agents").join(agent)))
         .into_iter()
@@ -316,7 +315,7 @@ impl Hive {
         Self::on(agents, limits, Arc::clone(&clock), clock).await
     }
 
-    /// A hive that goes by another clock than the one moved by hand.
+    /// A hive with a clock other than the manual one.
     pub(super) async fn on(
         agents: &[&str],
         limits: Limits,
@@ -429,7 +428,7 @@ impl Hive {
         self.sweep().await;
     }
 
-    /// What is due is swept.
+    /// Sweeps everything that is due.
     pub(super) async fn sweep(&self) -> Option<BootTime> {
         let leases = self.engine().sweep_leases().await.expect("leases are swept");
         let sessions = self.engine().sweep_sessions().await.expect("sessions are swept");
@@ -552,14 +551,14 @@ impl Hive {
         deliveries
     }
 
-    /// One delivery.
+    /// Returns one delivery.
     pub(super) async fn delivery(&self, who: &str, message: MessageId) -> Delivery {
         let found =
             self.inbox(who).await.into_iter().find(|delivery| delivery.message.id == message);
         found.expect("the delivery is there")
     }
 
-    /// Where a delivery stands, and which attempt is the present or next.
+    /// Returns the state of a delivery, and its present or next attempt.
     pub(super) async fn state(&self, who: &str, message: MessageId) -> (State, u32) {
         let delivery = self.delivery(who, message).await;
         (delivery.state, delivery.attempt)
@@ -590,7 +589,7 @@ impl Hive {
         self.engine().events_after(0, None, 10_000).await.expect("events are read").0
     }
 
-    /// How many events of this kind there are.
+    /// Returns the number of events of this kind.
     pub(super) async fn count_events(&self, kind: EventKind) -> usize {
         self.events().await.iter().filter(|event| event.kind == kind).count()
     }
@@ -626,7 +625,8 @@ impl Hive {
         })
     }
 
-    /// What a harness says to get a turn, with a fresh secret for the process that will run it.
+    /// Returns the request of a harness for a turn, with a fresh secret for the process that will
+    /// run it.
     pub(super) fn wish(&self, session_token: &str) -> Begin {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
         Begin {
@@ -711,7 +711,7 @@ impl Hive {
             .expect("mail is taken")
     }
 
-    /// One whole turn.
+    /// Runs one whole turn.
     pub(super) async fn turn(&self, harness: &Harness, outcome: Outcome) -> Run {
         let run = self.begin(harness).await;
         self.end(&run, outcome).await;
@@ -755,7 +755,7 @@ impl Hive {
 
     // Waiting.
 
-    /// How many commits there were.
+    /// Returns the number of commits.
     pub(super) fn commits(&self) -> u64 {
         *self.commits.borrow()
     }
@@ -850,7 +850,7 @@ impl Hive {
         answer
     }
 
-    /// Wakes an agent without a reason, so that those who wait for it look again.
+    /// Wakes an agent without a reason, so that its waiters read its state again.
     pub(super) async fn hint(&self, agent: &str) {
         let key: AgentKey = self.row(agent).await.key;
         let wake = self.engine().store().write(move |tx| {

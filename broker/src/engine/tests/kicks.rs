@@ -26,7 +26,7 @@ async fn hive_with(kick_on_start: KickOnStart) -> Hive {
     hive
 }
 
-/// How many notices RESTARTED were ever sent to `bob`.
+/// Returns the number of RESTARTED notices that were ever sent to `bob`.
 async fn kicks(hive: &Hive) -> usize {
     let inbox = hive.inbox("bob").await;
     inbox
@@ -189,8 +189,7 @@ async fn always_and_never_mean_it() {
 /// began.
 async fn crashes(hive: &Hive) -> u32 {
     let mut calls = 0;
-    // More sessions than there are calls: an agent that gets none in a row of them gets none any
-    // more.
+    // More sessions than turns: an agent that gets no turn in several sessions gets none later.
     for _ in 0..20 {
         let harness = hive.attach("bob").await;
         hive.pass(LONG);

@@ -7,7 +7,7 @@ use super::*;
 use crate::engine::mail::notice;
 use crate::engine::mail::notice::Notice;
 
-/// The broker tells an agent something.
+/// Sends a notice of the broker to an agent.
 async fn tell(hive: &Hive, agent: &str, body: &str) {
     let (to, limits, body) = (hive.row(agent).await.key, hive.limits.clone(), body.to_owned());
     let told = hive.engine().store().write(move |tx| {

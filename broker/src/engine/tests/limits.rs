@@ -62,7 +62,7 @@ async fn a_full_inbox_refuses_its_senders_until_something_is_settled() {
         Err(Refusal::Mail(MailError::InboxFull { .. }))
     ));
     hive.send("alice", "carol", "others are not concerned").await;
-    // What is leased is not settled yet.
+    // A leased delivery is not settled yet.
     let leased = hive.receive("bob", 1).await;
     assert!(matches!(
         hive.try_send("alice", "bob", "three").await,

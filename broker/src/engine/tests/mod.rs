@@ -1,7 +1,7 @@
-//! Tests of the engine: the delivery contract, line by line, on a real database and with a clock
-//! that is moved by hand.
+//! Tests of the engine: the delivery contract, line by line, on a real database and with a manual
+//! clock.
 //!
-//! Each file is a chapter of the contract and each test one promise of it, told as a scenario.
+//! Each file is a chapter of the contract and each test one promise of it, written as a scenario.
 //! [`hive`] is the rig; when it is dropped, the database is audited, so that every scenario also
 //! checks the books.
 
@@ -49,7 +49,7 @@ mod upkeep;
 mod waiters;
 mod wakes;
 
-// What most chapters use; they import it with `use super::*`.
+// Shared imports of most chapters, which use `use super::*`.
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -84,7 +84,7 @@ async fn a_delivery_that_the_operator_settles_loses_its_lease() {
     for decision in [Decision::Ack, Decision::Drop] {
         let hive = Hive::new(&["alice", "bob"]).await;
         let sent = hive.send("alice", "bob", "hello").await;
-        // It was requeued once before, so that a nack is part of its past.
+        // The message was requeued once before, so that a nack is part of its history.
         let taken = hive.receive("bob", 1).await;
         hive.nack("bob", &taken[0], false).await.expect("given back");
         hive.pass(5);

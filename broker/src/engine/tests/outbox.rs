@@ -31,7 +31,7 @@ fn item(kind: Kind, agent: &str, id: MessageId) -> (Kind, String, u64) {
     (kind, agent.to_owned(), id.get())
 }
 
-/// How many rows the outbox has, whatever they are.
+/// Returns the number of rows of the outbox, of any kind.
 async fn rows(hive: &Hive) -> i64 {
     let count = |conn: &rusqlite::Connection| {
         conn.query_row("SELECT count(*) FROM attention", [], |row| row.get(0))

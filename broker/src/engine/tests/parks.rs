@@ -4,7 +4,7 @@
 use super::*;
 use crate::engine::error::AgentError;
 
-/// How long the agent is parked from now; `None` if it is not.
+/// Returns the remaining time of the agent's park; `None` if it is not parked.
 async fn parked(hive: &Hive) -> Option<Duration> {
     let now = hive.now().wall;
     let park = hive.agent("bob").await.park?;

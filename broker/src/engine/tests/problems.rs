@@ -152,7 +152,7 @@ async fn a_harness_without_a_login_parks_its_agent_and_the_operator_is_notified_
     let due = hive.engine().due_items(&Default::default(), 10).await.expect("read").items;
     let due: Vec<_> = due.iter().map(|item| (item.kind, item.agent.as_str(), item.id)).collect();
     assert_eq!(due, [(AttentionKind::NeedsLogin, "kid", 0)]);
-    // A harness that comes again without a login says nothing new.
+    // A harness that attaches again without a login reports nothing new.
     let waiting = hive.begin_waits(&kid).await;
     stop(waiting).await;
     let kid = hive.try_attach("kid", "", true).await.expect("it starts anew");

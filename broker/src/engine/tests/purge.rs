@@ -150,7 +150,7 @@ async fn a_retired_agent_is_purged_and_its_name_no_longer_listed() {
         reason(try_purge(&hive, "bob", hive.request("RemoveAgent")).await),
         Reason::AgentNotFound
     );
-    // What happened to it is still told under its name.
+    // Its events are still listed under its name.
     assert!(
         hive.events()
             .await

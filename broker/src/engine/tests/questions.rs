@@ -58,8 +58,8 @@ impl Hive {
         self.engine().get_question(caller("operator"), id).await.expect("the question is there")
     }
 
-    /// What the broker told an inbox of a question: kinds and whether they were superseded before
-    /// they were handed out.
+    /// Returns the notices about a question in an inbox: their kinds, and their delivery states,
+    /// which show whether they were superseded before delivery.
     pub(super) async fn told(&self, who: &str, id: QuestionId) -> Vec<(SystemKind, DeliveryState)> {
         let mut inbox = self.inbox(who).await;
         inbox.retain(|delivery| delivery.message.question_id == Some(id));

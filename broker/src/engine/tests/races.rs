@@ -11,7 +11,7 @@ use super::*;
 
 const TTL: u64 = 100;
 
-/// What can happen to an open question.
+/// An action on an open question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// The target answers.
@@ -32,7 +32,7 @@ enum Step {
     Crash,
     /// The target takes its mail.
     Receive,
-    /// One of the two is retired.
+    /// Either agent is retired.
     Retire(bool),
 }
 
@@ -51,7 +51,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What must be true of the question: the model.
+/// The model: the expected state of the question.
 #[derive(Clone, Debug)]
 struct Model {
     state: State,

@@ -261,14 +261,14 @@ async fn a_reminder_seen_by_two_sweeps_fires_once() {
     let hive = Hive::new(&["alice"]).await;
     hive.reminded("alice", "one", after(60)).await;
     hive.pass(60);
-    // Both read that it is due before either of them can write.
+    // Both sweeps read the due reminder before either can write.
     let hold = hive.hold().await;
     let sweep = || {
         let engine = Arc::clone(hive.engine());
         async move { engine.sweep_reminders().await.expect("swept") }
     };
     let release = async {
-        // Behind the reads of the two, which were handed to the same threads before.
+        // This runs after the reads of both sweeps, which were queued on the same threads before.
         tokio::task::spawn_blocking(|| ()).await.expect("a thread");
         done(hold.release()).await.expect("the writer goes on");
     };

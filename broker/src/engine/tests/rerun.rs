@@ -200,7 +200,7 @@ async fn a_delivery_received_in_a_turn_keeps_the_number_of_that_turn() {
 
 #[tokio::test]
 async fn an_earlier_message_that_stood_in_for_a_finished_turn_is_used_up() {
-    // Two tasks, one answer word. Their first turn broke after one answer; each of them is owed
+    // Two tasks with the same answer. Their first turn broke after one answer; each task expects
     // one.
     let (hive, harness) = asked().await;
     hive.send("alice", "bob", "and that").await;
@@ -260,7 +260,7 @@ async fn the_receipt_of_a_suppressed_broadcast_names_the_missing_recipients() {
     assert_eq!((second.recipients, second.skipped), (1, vec!["carol".to_owned()]));
 }
 
-/// How a run ended that has to be run again.
+/// The end of a run that has to be repeated.
 #[derive(Clone, Copy, Debug)]
 enum Break {
     End(Outcome),
@@ -284,8 +284,8 @@ fn story() -> impl Strategy<Value = Vec<(Vec<usize>, Break)>> {
     prop::collection::vec((prop::collection::vec(0..3usize, 0..6), breaks), 1..8)
 }
 
-/// Tells such a story. After each run there are as many messages of each text as the run that sent
-/// most of them sent.
+/// Plays such a story. After each run, the count of each text equals the largest count that one run
+/// sent.
 async fn tell(story: Vec<(Vec<usize>, Break)>) {
     const WORDS: [&str; 3] = ["yes", "no", "done"];
     let limits = Limits { attempts_max: 1000, ..Default::default() };

@@ -37,7 +37,7 @@ async fn found(hive: &Hive, who: &str, query: &str) -> Vec<u64> {
     hits.iter().map(Hit::id).collect()
 }
 
-/// The same in the mail of one agent.
+/// Searches the mail of one agent.
 async fn found_of(hive: &Hive, who: &str, agent: &str, query: &str) -> Result<Vec<u64>, Reason> {
     let search = Search { agent: agent.to_owned(), ..search_for(query) };
     let found = hits(hive, who, search).await.map_err(|refusal| refusal.reason())?;
@@ -156,7 +156,7 @@ async fn pages_go_on_where_the_last_one_ended() {
             .expect("found");
         sizes.push(hits.len());
         seen.extend(hits.iter().map(Hit::id));
-        // What is new comes in front of the first page and moves nothing.
+        // New mail is added before the first page, and no other entry moves.
         send(&hive, "alice", "bob", "hello again").await;
         index(&hive).await;
         before = next;
@@ -364,7 +364,7 @@ async fn a_restart_goes_on_where_the_index_stood() {
     send(&hive, "alice", "bob", "hello one").await;
     index(&hive).await;
     let late = send(&hive, "alice", "bob", "hello two").await;
-    // What is in the index is not read again: else the row would come back.
+    // Indexed mail is not read again; otherwise the row would return.
     meddle(&hive, "DELETE FROM words");
     hive.restart().await;
     index(&hive).await;
@@ -437,7 +437,7 @@ async fn an_older_or_other_database_gets_an_index_of_its_own() {
         send(&hive, "alice", "bob", "lost word").await;
     }
     index(&hive).await;
-    // The same numbers were given to other messages before the index was looked at.
+    // The same ids were given to other messages before the index was checked.
     hive.restart_after(|dir| put_back(&copy, dir)).await;
     let mut other = vec![kept];
     for _ in 0..5 {

@@ -1,5 +1,5 @@
-//! Accepting: a receipt never lies, a repeated request is answered as the first time, and what is
-//! refused leaves nothing behind.
+//! Accepting: a receipt is always true, a repeated request gets its first answer, and a rejected
+//! request leaves nothing behind.
 
 use crate::engine::error::{AgentError, MailError};
 use hive_core::message::Origin;

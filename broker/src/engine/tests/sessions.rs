@@ -1,5 +1,5 @@
-//! Sessions: one harness per agent, fenced at the moment another takes over; a harness that comes
-//! back in time keeps everything.
+//! Sessions: one harness per agent, fenced at the moment another takes over; a harness that
+//! attaches again in time keeps everything.
 
 use hive_core::delivery::RedeliveryCause;
 

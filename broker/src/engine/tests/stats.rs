@@ -31,7 +31,7 @@ async fn total(hive: &Hive, agent: &str, window: Duration) -> Stats {
     stats(hive, "operator", agent, window).await.expect("summed up").total
 }
 
-/// Runs a turn of so many seconds.
+/// Ends a turn after `seconds` seconds.
 async fn lasting(hive: &Hive, run: &Run, seconds: u64, end: Ended) {
     hive.pass(seconds);
     hive.try_end(run, end).await.expect("it ends");
@@ -203,7 +203,7 @@ async fn a_window_has_a_beginning_an_end_and_slices() {
     let hive = Hive::new(&["bob"]).await;
     let bob = hive.attach("bob").await;
     hive.pass(86_400);
-    // One in each hour, at its very end.
+    // One turn in each hour, at its very end.
     for hour in 0..24 {
         let run = hive.open(&bob, Kind::Continue).await.expect("opened");
         let outcome = if hour % 2 == 0 { Outcome::Ok } else { Outcome::Cancelled };
@@ -241,7 +241,7 @@ async fn a_wall_clock_that_is_set_makes_no_nonsense() {
     hive.end(&run, Outcome::Ok).await;
     let sum = total(&hive, "bob", DAY).await;
     assert_eq!((sum.turns, sum.duration_p50), (1, Some(Duration::ZERO)));
-    // What ended, as it now seems, in the future is not of the last time.
+    // A turn whose end is in the future by the changed clock is outside of the window.
     hive.clock.set_wall(begun.before(2 * HOUR));
     assert_eq!(total(&hive, "bob", DAY).await.turns, 0);
 }

@@ -51,7 +51,7 @@ async fn the_turn_that_runs_is_ended_by_its_harness_without_an_attempt() {
     hive.send("alice", "bob", "hello").await;
     let run = hive.begin(&harness).await;
     set(&hive, true).await;
-    // It is shown with its turn, and it may say what it has to say.
+    // A stopped agent is shown with its turn, which may still send.
     assert_eq!(state(&hive).await, HarnessState::Thinking);
     hive.send_in(&run, "alice", "on it").await.expect("the turn is open");
     hive.end(&run, Outcome::Drained).await;

@@ -4,8 +4,8 @@
 //! These tests run on the runtime's paused time: it jumps to the next timer whenever all tasks
 //! wait, and the broker's clock follows it. So a missing timer hangs the test, and one that fires
 //! again and again would show in the number of polls. The writer's thread is no part of that time.
-//! So only one task of a test may have a timer: another one's would fire while it is being
-//! answered.
+//! Only one task of a test may have a timer, because the timer of another would fire while it is
+//! being answered.
 
 use hive_core::time::{BootTime, Now};
 use tokio::time::Instant;

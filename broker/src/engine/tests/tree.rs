@@ -137,7 +137,7 @@ async fn kin_are_the_parent_and_the_first_children() {
         (KIN_CHILDREN_MAX as usize, KIN_CHILDREN_MAX + 1)
     );
 
-    // A harness is notified of a child that comes, goes or moves.
+    // A harness is notified of a child that is added, removed or moved.
     for change in ["create", "move", "retire"] {
         let hints = hive.engine().hints().agent(key("root").await);
         let told = hints.changed.notified();

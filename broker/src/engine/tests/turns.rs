@@ -27,7 +27,7 @@ async fn waiting_costs_nothing_and_mail_for_others_starts_no_turn() {
     let (commits, events) = (hive.commits(), hive.events().await.len());
     hive.send("alice", "carol", "not for bob").await;
     hive.still_waits(&waiting).await;
-    // One commit for the send, three for the look whether anything else happens: bob did not look
+    // One commit for the send, three for the check that nothing else happens: bob did not poll
     // again.
     assert_eq!(hive.commits() - commits, 4);
     assert_eq!(hive.events().await.len() - events, 1);

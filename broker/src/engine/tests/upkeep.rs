@@ -119,12 +119,12 @@ async fn the_size_of_a_context_is_shown_with_the_time_of_its_measurement() {
     let run = hive.open(&harness, Kind::Compact).await.expect("opened");
     end_with(&hive, &run, Outcome::Ok, true, 30_000).await;
     assert_eq!(context().await, (30_000, 200_000, Some(measured.after(Duration::from_secs(3600)))));
-    // A claude that was cut off tells its size, but not the window.
+    // An interrupted claude reports the size of its context, but not the window.
     let run = hive.open(&harness, Kind::Continue).await.expect("opened");
     let end = Ended { context_tokens: 40_000, context_window_tokens: 0, ..ended(Outcome::Drained) };
     hive.try_end(&run, end).await.expect("it ends");
     assert_eq!((context().await.0, context().await.1), (40_000, 200_000));
-    // What was compacted and not measured is no longer of the size of before.
+    // The old size is not valid for a compacted context that was not measured.
     let run = hive.open(&harness, Kind::Compact).await.expect("opened");
     let end = Ended { compacted: true, ..ended(Outcome::Ok) };
     hive.try_end(&run, end).await.expect("it ends");

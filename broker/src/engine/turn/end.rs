@@ -121,7 +121,7 @@ fn settle_end(
 ) -> Result<Settled, Refusal> {
     if let Some(outcome) = row.outcome {
         // The turn has ended. An earlier call of this session gets its answer again; an end by the
-        // broker stands.
+        // broker is final.
         let settled = row
             .settled
             .as_deref()

@@ -86,7 +86,7 @@ pub(super) fn recovered(tx: &Tx<'_>, limits: &Limits, me: &AgentRow) -> Result<(
         return Ok(());
     }
     let body = format!("{} works again.", me.name);
-    // It needs no decision, so only the inbox shows it.
+    // The notice needs no decision, so only the inbox shows it.
     notice::put(
         tx,
         limits,

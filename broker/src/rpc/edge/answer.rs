@@ -22,7 +22,7 @@ pub(in crate::rpc) async fn begun(answer: http::Response<Body>) -> http::Respons
     let (parts, mut body) = answer.into_parts();
     let first = std::future::poll_fn(|cx| match Pin::new(&mut body).poll_frame(cx) {
         Poll::Ready(Some(frame)) => Poll::Ready(Some(frame)),
-        // It has ended, or it is a stream that has no item yet.
+        // The body has ended, or it is a stream that has no item yet.
         Poll::Ready(None) | Poll::Pending => Poll::Ready(None),
     })
     .await;

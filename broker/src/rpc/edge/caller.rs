@@ -65,7 +65,7 @@ pub struct CallerService<S> {
     tasks: TaskTracker,
 }
 
-/// How long a caller waits until the supervisor has described the sandboxes.
+/// Maximum wait of a caller until the supervisor has described the sandboxes.
 const STARTING_RETRY: Duration = Duration::from_millis(500);
 
 type Answer<T, E> = std::pin::Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;

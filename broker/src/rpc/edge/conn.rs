@@ -34,7 +34,7 @@ pub enum Owner {
     Operator,
 }
 
-/// Which of the users that the file's mode lets in may use a socket.
+/// The users that may use a socket, among those that the file's mode lets in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// Only these users, as the host numbers them.

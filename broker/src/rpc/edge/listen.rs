@@ -278,7 +278,7 @@ impl Sockets {
             if !std::fs::symlink_metadata(dir).is_ok_and(|found| found.is_dir()) {
                 return Err(ListenError::NotADirectory(dir.to_path_buf()));
             }
-            // It may exist from a time when the socket was for other users.
+            // The directory may exist from a time when the socket was for other users.
             set_mode(dir, dir_mode)?;
         }
         let listener = self.listener(&path)?;

@@ -28,7 +28,7 @@ pub enum Class {
     LongPoll,
     /// When the stream of responses is open.
     Stream,
-    /// As a page, because it begins with one.
+    /// With the same rule as a page, because the stream begins with one.
     Watch,
     /// When the first message of the client has been accepted.
     ClientStream,
@@ -36,10 +36,10 @@ pub enum Class {
     Job,
 }
 
-/// How long a message of a request may be on an agent's socket.
+/// The size limit of a request message on an agent's socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// As a request without long fields.
+    /// The limit for a request without long fields.
     Plain,
     /// A body, and room for the other fields.
     Body,
@@ -65,7 +65,7 @@ pub struct Method {
     pub scope: Scope,
     /// When its permit is released.
     pub class: Class,
-    /// How long its messages may be.
+    /// The size limit of its messages.
     pub size: Size,
     /// Whether it changes the database, or ends the broker.
     pub mutates: bool,

@@ -24,7 +24,7 @@ const FILE: &str = "backup.tmp";
 /// Room that a copy leaves on the disk, in bytes, so that mail continues: twice the log between two
 /// checkpoints.
 const RESERVE_BYTES: u64 = 16 * 1024 * 1024;
-/// How often a long statement checks whether it is still wanted, in instructions of SQLite: some
+/// The interval at which a long statement checks its cancellation, in instructions of SQLite: some
 /// thousand times a second.
 const STOP_CHECK_OPS: i32 = 10_000;
 

@@ -95,7 +95,7 @@ const NUMBERED: [(&str, &str); 6] = [
 pub struct Checked {
     /// The problems, a sentence each, at most [`PROBLEMS_MAX`].
     pub problems: Vec<String>,
-    /// The number of pages in the database; all of them were read.
+    /// The number of pages in the database; all were read.
     pub pages: u64,
 }
 

@@ -57,7 +57,7 @@ pub struct NewMessage<'a> {
     pub coalescing_key: Option<&'a str>,
     /// The question it is about.
     pub question: Option<QuestionId>,
-    /// The reminder it comes from.
+    /// The reminder that it comes from.
     pub reminder: Option<ReminderId>,
 }
 

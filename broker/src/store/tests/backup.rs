@@ -36,7 +36,7 @@ async fn with_messages(count: u32) -> Rig {
     rig
 }
 
-/// Puts a copy where a broker would look for its database.
+/// Puts a copy at the path of the broker's database.
 fn restored(copied: &mut Copied) -> tempfile::TempDir {
     let dir = directory();
     let mut bytes = Vec::new();

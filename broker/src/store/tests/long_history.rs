@@ -14,8 +14,8 @@ use super::*;
 const AGENT: AgentKey = AgentKey(2);
 const NOW: Now = Now { wall: WallTime(1_000_000), boot: BootTime(1_000) };
 
-/// A hive's database with one agent that has so many settled deliveries and ended turns, and behind
-/// them one that waits and one that runs.
+/// Returns the database of a hive with one agent, `past` settled deliveries and ended turns, and
+/// after them a delivery that waits and a turn that runs.
 fn database(past: u32) -> Connection {
     let mut conn = Connection::open_in_memory().expect("a database");
     super::super::file::migrate::migrate(&mut conn).expect("the schema");
@@ -46,7 +46,7 @@ fn database(past: u32) -> Connection {
     conn
 }
 
-/// How many steps this takes.
+/// Returns the number of steps of SQLite that the work takes.
 fn steps<T>(conn: &mut Connection, work: impl Fn(&Connection) -> rusqlite::Result<T>) -> u64 {
     let count = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&count);

@@ -1,4 +1,4 @@
-//! Migrations: a database of every earlier version opens, keeps what it held, and goes on.
+//! Migrations: a database of every earlier version opens, keeps its contents, and can be used.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::super::turn_stats::Window;
 use super::super::{SCHEMA_VERSION, event, message, question, turn, turn_stats, turn_tool};
 use super::{Failed, directory, open, send};
 
-/// What hived of schema version 1 left behind: an agent, a message on its way, its event, and
+/// The contents of a database with schema version 1: an agent, a message on its way, its event, and
 /// counters that pruning kept.
 const VERSION_1: &str = "
     INSERT INTO agent (id, name, source, harness_state_time) VALUES (1, 'operator', 0, 0), (2, 'ada', 2, 0);
@@ -24,8 +24,8 @@ const VERSION_1: &str = "
     PRAGMA user_version = 1;
 ";
 
-/// What hived of schema version 2 left behind: an agent of the file in mid-conversation, a turn
-/// that ended, one that is open, and a question.
+/// The contents of a database with schema version 2: an agent of the file in mid-conversation, an
+/// ended turn, an open turn, and a question.
 const VERSION_2: &str = "
     INSERT INTO agent (id, name, source, harness_state_time) VALUES (1, 'operator', 0, 0);
     INSERT INTO agent (id, name, source, model, declared, harness_state_time, context_tokens, context_window_tokens, session_epoch, session_token)
@@ -106,7 +106,7 @@ async fn a_database_of_version_2_is_brought_forward_and_its_turns_can_be_summed_
     let [turn] = &ended[..] else { panic!("{ended:?}") };
     assert_eq!((turn.usage.output_tokens, turn.end_time.since(turn.start_time).as_secs()), (70, 2));
     assert_eq!((tools.len(), open_questions), (0, 1));
-    // What is new can be written in it.
+    // New records can be written to it.
     let written = store.write(move |tx| {
         let open = TurnId::new(12).expect("not 0");
         turn::end(tx, open, &Ended::new(Outcome::Ok), "{}")?;

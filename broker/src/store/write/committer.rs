@@ -163,7 +163,7 @@ impl Committer {
         self.parts.readers.clear();
     }
 
-    /// Refuses an item that comes while the database cannot be used.
+    /// Refuses an item that arrives while the database cannot be used.
     pub(super) fn refuse(&mut self, item: Item) {
         let problem = match &self.state {
             State::Faulted(problem) => Arc::clone(problem),

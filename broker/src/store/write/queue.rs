@@ -66,11 +66,11 @@ impl Item {
     }
 }
 
-/// What happens to the changes of a command.
+/// The fate of the changes of a command.
 pub(super) enum Ran {
-    /// They stay in the batch.
+    /// The changes stay in the batch.
     Keep,
-    /// They are rolled back.
+    /// The changes are rolled back.
     Undo,
     /// The disk or memory failed: the whole batch is aborted.
     Abort(Arc<str>),

@@ -46,7 +46,7 @@ pub enum Progress<T, E> {
     Waiting {
         /// The answer for a caller that does not wait.
         so_far: T,
-        /// When to retry, if no hint comes before.
+        /// The time of the next retry, if no hint arrives before.
         next_due: Option<BootTime>,
     },
 }

@@ -28,7 +28,7 @@ use crate::sync::{Mutex, mpsc, oneshot};
 
 /// Slots of the queue; further callers wait for a slot.
 const QUEUE_COMMANDS: usize = 4096;
-/// Most commands of one commit, so that the first of them does not wait long for the last.
+/// Maximum commands of one commit, so that the first command does not wait long for the last.
 const BATCH_COMMANDS: usize = 512;
 /// Pause between attempts to open a faulted database again.
 const RECOVERY_PAUSE: Duration = Duration::from_millis(500);

@@ -1,4 +1,4 @@
-//! What an agent's claude gets besides Hive's own: models, further MCP servers, plugins.
+//! The additions of an agent's claude to Hive's own: models, further MCP servers, plugins.
 
 use super::*;
 

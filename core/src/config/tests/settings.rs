@@ -30,7 +30,7 @@ fn every_setting_has_a_key_and_a_variable_of_its_own() {
 fn every_setting_of_an_agent_becomes_its_variable_and_comes_before_that_of_claude() {
     for setting in SETTINGS {
         let (key, value) = (setting.key, sample(setting));
-        // What does not say when is refused without the rest of its table.
+        // `reset.notes` states no time of a reset, so the table is rejected without another key.
         let when = if key == "reset.notes" { "reset.idle_minutes = 5" } else { "" };
         let mut config =
             parse(&format!("[agents.ada]\n{key} = {value}\n{when}\n[agents.bob]\n")).expect(key);

@@ -1,7 +1,7 @@
 //! The steps of a turn: the runs of claude, and the effect of their ends on the turn.
 //!
 //! Invariant: a turn has a limited number of runs: a login is tried twice, room is made once, and a
-//! checkpoint comes only before the work.
+//! checkpoint runs only before the work.
 
 use hive_core::time::{Now, WallTime};
 use hive_core::turn::Outcome;
@@ -59,7 +59,7 @@ impl Machine {
         }
         self.measure(&transcript, step, now);
         if verdict.outcome == Outcome::AuthFailed && !plan.login_retried && !self.is_leaving() {
-            // One immediate retry: a token that was refreshed a moment ago works now.
+            // One immediate retry, because a token that was refreshed a moment ago works now.
             self.note("the login failed, trying once more");
             plan.login_retried = true;
             self.launch(plan, step, now);

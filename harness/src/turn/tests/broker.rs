@@ -12,7 +12,7 @@ fn a_broker_that_is_away_in_mid_turn_changes_nothing() {
     assert_eq!(rig.drain(), []);
     rig.finish();
     assert_eq!(rig.ending().outcome, Some(Outcome::Ok));
-    // It comes back again while the end is on its way: the driver repeats the same call.
+    // The broker answers again while the end is on its way: the driver repeats the same call.
     rig.feed(resumed(Some(7)));
     rig.feed(resumed(None));
     assert_eq!(rig.drain(), []);

@@ -49,14 +49,14 @@ fn a_new_session_drops_continue_for_one_turn_and_is_closed_when_it_has_begun() {
     rig.drain_and_settle();
     assert!(!rig.drain().iter().any(|output| matches!(output, Output::Ack(..))));
     assert!(!rig.begin(8).continues);
-    // It did not get as far as a new conversation: the next one tries again.
+    // The turn did not create a new conversation, so the next turn tries again.
     rig.exit(1);
     rig.drain_and_settle();
     rig.drain();
     assert!(!rig.begin(9).continues);
     rig.line(GOOD_INIT);
     assert_eq!(rig.drain(), [Output::Ack(30, String::new())]);
-    // The retry after a failed login goes on with it.
+    // The retry after a failed login continues with it.
     rig.fail("authentication_failed", 401);
     assert!(rig.launch().continues);
 }
@@ -173,7 +173,7 @@ fn a_command_that_was_given_before_a_turn_holds_for_it_although_its_stream_is_sl
     let mut rig = Rig::waiting();
     rig.feed(with(Order::StartNewSession));
     assert!(!rig.launch().continues);
-    // Then it comes by the stream, too.
+    // Then the command arrives by the stream, too.
     rig.feed(command(30, Order::StartNewSession));
     rig.line(GOOD_INIT);
     assert_eq!(rig.drain(), [Output::Ack(30, String::new())]);

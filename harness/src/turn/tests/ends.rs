@@ -1,4 +1,4 @@
-//! How turns end.
+//! Ends of turns.
 
 use super::*;
 
@@ -199,7 +199,7 @@ fn an_agent_without_a_cli_reports_it_and_does_not_spin() {
     assert_eq!(of_the_hive, [2, 3, 3]);
 }
 
-/// The pauses between looks for a CLI that is not there, in seconds; at last it is there.
+/// Returns the pauses between probes for a missing CLI, in seconds; the last probe finds it.
 fn pauses_without_a_cli(park_backoff: Backoff) -> Vec<u64> {
     let mut rig = Rig::new();
     rig.feed(Input::Attached(Box::new(Attachment { park_backoff, ..facts() })));

@@ -15,7 +15,7 @@ use hive_tests::rig::fresh_id;
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
-/// How long anything may take.
+/// Maximum duration of a wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A directory with a HOME and a state directory, and the broker.
@@ -29,7 +29,7 @@ impl Stage {
         Self::bounded("")
     }
 
-    /// The same with bounds of its own.
+    /// Creates a stage with these limits.
     pub(crate) fn bounded(limits: &str) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         for name in ["home", "state"] {
@@ -64,7 +64,7 @@ impl Stage {
         self.broker.next(state.as_str_name(), find).await;
     }
 
-    /// Gives the harness an order; its id.
+    /// Sends a command to the harness; returns its id.
     pub(crate) async fn order(&self, order: Order) -> u64 {
         let request = v1::SendCommandRequest {
             request_id: fresh_id(),
@@ -131,7 +131,7 @@ impl Stage {
         path
     }
 
-    /// Where the harness logs to; kept as long as the stage.
+    /// Opens the log file of the harness, which is kept as long as the stage.
     fn log(&self) -> Stdio {
         let log = std::fs::File::options().create(true).append(true).open(self.path("hive.log"));
         Stdio::from(log.expect("the log can be written"))
@@ -150,7 +150,7 @@ impl Stage {
 }
 
 impl Drop for Stage {
-    /// What a test that failed half way left running.
+    /// Ends the processes that a failed test left running.
     fn drop(&mut self) {
         let pid = std::fs::read_to_string(self.path("home/running"))
             .ok()

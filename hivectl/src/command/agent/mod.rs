@@ -78,7 +78,7 @@ pub(crate) struct Create {
     /// The parent of the agent [default: none, so that the agent answers to the operator]
     #[arg(long, value_name = "NAME", add = complete::agents())]
     parent: Option<String>,
-    /// What the agent is for
+    /// The purpose of the agent
     #[arg(long)]
     role: Option<String>,
     /// The model it runs on
@@ -140,7 +140,7 @@ impl Create {
 
 #[derive(Args, Debug)]
 pub(crate) struct SetParent {
-    /// Which agent
+    /// The agent
     #[arg(add = complete::agents())]
     name: String,
     /// The new parent; `operator` makes the agent a root

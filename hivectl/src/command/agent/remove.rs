@@ -18,7 +18,7 @@ use crate::output::text::visible_line;
 use crate::view::counted;
 use crate::view::done::Done;
 
-/// How long to wait until directories are deleted, without --timeout.
+/// Maximum wait until directories are deleted, without --timeout.
 const DELETION_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Retire an agent: its mail is kept, its leases go back, its connections are closed, its children

@@ -30,7 +30,7 @@ const DEFAULT: &str = "default";
     "reminders_pending", "stored_bytes",
 ]))]
 pub(crate) struct SetPolicy {
-    /// Which agent
+    /// The agent
     #[arg(add = complete::agents())]
     name: String,
     /// A tool group that the agent gets, in place of its present ones; may be repeated. Groups:
@@ -41,14 +41,14 @@ pub(crate) struct SetPolicy {
     /// be repeated
     #[arg(long = "allow", value_name = "NAME", add = complete::agents())]
     allowed_recipients: Vec<String>,
-    /// It may send to everyone; the default
+    /// Let the agent send to everyone; the default
     #[arg(long, conflicts_with = "allowed_recipients")]
     allow_everyone: bool,
     /// A further right, in place of its present ones; may be repeated. `query_agent_state` lets it
     /// read the loose ends of all agents
     #[arg(long = "capability", value_name = "WORD", add = complete::capabilities())]
     capabilities: Vec<String>,
-    /// It has no further rights; the default
+    /// Give the agent no further rights; the default
     #[arg(long, conflicts_with = "capabilities")]
     no_capabilities: bool,
     /// Messages, questions and reminders that it may send per minute, at least 1

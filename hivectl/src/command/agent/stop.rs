@@ -13,7 +13,7 @@ use crate::output::note;
 use crate::output::text::visible_line;
 use crate::view::done::Done;
 
-/// Stop an agent: its running turn is handed back, no turn begins, and its mail waits.
+/// Stop an agent: its running turn is requeued, no turn begins, and its mail waits.
 ///
 /// The broker stores this: the agent stays stopped over all restarts until `hivectl agent start`. A
 /// running turn gets the grace time of a drain (20 s); its messages return to the inbox without

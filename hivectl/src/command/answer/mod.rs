@@ -25,7 +25,7 @@ pub(crate) struct Answer {
     id: u64,
     /// Free text, also beside a choice; `-` reads it from stdin, without one final line break
     text: Option<String>,
-    /// One of the options, by its text or its number; may be repeated where several may be chosen
+    /// An option, by its text or its number; may be repeated if several may be chosen
     #[arg(long = "choice", value_name = "OPTION", allow_hyphen_values = true, add = complete::options())]
     choices: Vec<String>,
 }

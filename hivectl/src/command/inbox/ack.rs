@@ -27,8 +27,8 @@ pub(crate) struct Ack {
     /// The inbox [default: the operator's]
     #[arg(long, value_name = "NAME", default_value = OPERATOR, hide_default_value = true, add = complete::agents_and_operator())]
     agent: String,
-    /// All of the operator's unread mail; on a terminal it asks first. A question stays open until
-    /// it is answered
+    /// All unread mail of the operator; on a terminal the command asks first. A question stays open
+    /// until it is answered
     #[arg(long, conflicts_with_all = ["ids", "agent"])]
     all: bool,
     /// Do not ask
@@ -61,7 +61,7 @@ impl Ack {
                 AckDeliveryRequest { request_id: request_id(), target: Some(Target::Key(key)) };
             match broker.change(broker.inbox(), request, Inbox::ack_delivery).await {
                 Ok(_) => {}
-                // It was answered or marked after the list was read.
+                // The delivery was answered or acked after the list was read.
                 Err(failure) if all && failure.reason() == Some(Reason::WrongState) => {
                     return Ok(None);
                 }

@@ -73,7 +73,7 @@ pub(crate) struct List {
     /// Settled ones too, as long as they are kept
     #[arg(long, conflicts_with = "state")]
     all: bool,
-    /// Show the mail in full, and go on with what arrives, until Ctrl-C
+    /// Show the mail in full, and continue with new mail, until Ctrl-C
     #[arg(long, conflicts_with_all = ["state", "all"])]
     follow: bool,
     /// One line for each thread, a message with all replies below it

@@ -36,7 +36,7 @@ pub(crate) async fn below(broker: &Broker, id: u64) -> Result<BTreeMap<u64, Mess
     Ok(known)
 }
 
-/// Puts the mail of an inbox together by threads; the one with the newest mail comes last.
+/// Groups the mail of an inbox by threads; the thread with the newest mail is last.
 pub(super) async fn threads(
     broker: &Broker,
     deliveries: Vec<Delivery>,
@@ -56,7 +56,7 @@ pub(super) async fn threads(
     Ok(threads)
 }
 
-/// Which message each message answers, as far as it is known; a message without one is a beginning.
+/// The message that each message answers, if known; a message without one begins a thread.
 #[derive(Debug, Default)]
 struct Roots(BTreeMap<u64, Option<u64>>);
 
@@ -71,7 +71,7 @@ impl Roots {
             path.push(root);
             root = above;
         }
-        // The next walk from any of them is one step.
+        // The next walk from any of these messages is one step.
         self.0.extend(path.into_iter().map(|id| (id, Some(root))));
         Ok(root)
     }

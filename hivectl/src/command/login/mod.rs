@@ -57,7 +57,7 @@ pub(crate) struct Login {
 enum Ended {
     /// The harness reported it.
     There(LoginEnd),
-    /// It ended here, for this reason.
+    /// The dialogue ended here, for this reason.
     Here(&'static str),
 }
 
@@ -109,7 +109,7 @@ async fn run_in_raw_mode(
         Ok(keys) => dialogue(out, keys, &mut signals, requests, responses).await,
         Err(error) => Err(Failure::Input(error)),
     };
-    // What cannot be written to a terminal that is gone need not be.
+    // A terminal that is gone needs no reset, so the error is ignored.
     let _ = out.bytes(RESET);
     drop(raw);
     note("");

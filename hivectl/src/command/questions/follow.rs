@@ -32,7 +32,7 @@ async fn follow(context: &mut Context, broker: &Broker, whose: Whose) -> Result<
         WatchQuestionsRequest { asker, target, question_id: 0 },
     )
     .await?;
-    // Questions that were shown open, and those of them that the present snapshot has not named
+    // Questions that were shown as open, and the subset that the present snapshot has not named
     // yet.
     let mut open = BTreeSet::new();
     let mut untold = BTreeSet::new();

@@ -136,7 +136,7 @@ impl Show {
         let mut newest: Vec<Turn> = fetch::turns(&broker, agent, 1).await?;
         let mut shown = 0;
         loop {
-            // The oldest that was not shown comes first.
+            // The oldest line that was not shown is first.
             newest.retain(|turn| turn.id > shown);
             if let Some(next) = newest.pop() {
                 self.turn(context, &broker, &next).await?;

@@ -217,7 +217,7 @@ impl Keeper {
                 note(&format!("the broker refuses a report on a sandbox: {}", visible_line(&why)));
                 false
             }
-            // It has ended; its end is reported, and the next one is connected.
+            // The broker has ended; its end is reported, and the next broker is connected.
             Err(LinkError::Closed) => {
                 self.link = None;
                 false
@@ -312,7 +312,7 @@ mod tests {
                 (ISOLATION_NOTES_MAX, ISOLATION_NOTE_CHARS_MAX)
             );
         }
-        // One that no bound holds for.
+        // A report that exceeds every bound.
         let long = "x".repeat(hive_proto::supervisor::PACKET_BYTES_MAX);
         let _long = registrar.unconfined(long);
         let got = packet_after(&broker, || drop(registrar.unconfined("bob".to_owned()))).await;

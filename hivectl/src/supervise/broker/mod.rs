@@ -24,9 +24,9 @@ use crate::supervise::setup::environment;
 use crate::supervise::setup::plan::Plan;
 use crate::supervise::signals::Stop;
 
-/// How long the broker may take to answer for the first time.
+/// Maximum time until the broker answers for the first time.
 const START_MAX: Duration = Duration::from_secs(20);
-/// How often the broker's socket is tried while it starts.
+/// Interval between two tries to connect to the broker's socket while it starts.
 const ANSWER_PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) fn spec(plan: &Plan, binaries: &Binaries, registrar: Registrar) -> Spec {

@@ -176,7 +176,7 @@ impl Pass {
 fn flatten(heap: BorrowedFd<'_>, name: &CStr, number: &mut u64) -> io::Result<()> {
     let open = || openat(heap, name, DIRECTORY, Mode::empty());
     let opened = match open() {
-        // It was there before its parent became the heap.
+        // The directory existed before its parent became the heap.
         Err(Errno::ACCESS) => make_accessible(heap, name).and_then(|()| open()),
         opened => opened,
     };

@@ -46,7 +46,7 @@ async fn follow(
     let mut feed = Feed::open(context, &broker, "", None).await?;
     loop {
         let Some((agents, purges)) = unless_away(read(&broker).await)? else {
-            // The event that led here comes only once, so the feed does not lead here again.
+            // The event that led here arrives only once, so the feed does not lead here again.
             tokio::time::sleep(AGAIN).await;
             continue;
         };

@@ -34,7 +34,7 @@ use crate::supervise::process::supervised::Supervised;
 use crate::supervise::setup::plan::{AgentPlan, Plan};
 use crate::supervise::setup::settings;
 
-/// How long a harness may take to end; its running turn has a separate grace time.
+/// Maximum time for a harness to end; its running turn has a separate grace time.
 const HARNESS_STOP_MAX: Duration = Duration::from_secs(45);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -256,7 +256,7 @@ impl Fleet {
         changed
     }
 
-    /// Ends all harnesses at once, so that they can still hand their turns back.
+    /// Ends all harnesses at once, so that they can still requeue their turns.
     pub(crate) async fn drain(self) {
         let Self { running, mut ending, .. } = self;
         for (name, harness) in running {

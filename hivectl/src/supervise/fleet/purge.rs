@@ -21,12 +21,12 @@ use crate::supervise::files::{delete, ignore_absent};
 use crate::supervise::setup::plan::Plan;
 use crate::supervise::setup::settings;
 
-/// How long to wait for a broker that restarts.
+/// Maximum wait for a broker that restarts.
 const BROKER_PATIENCE: Duration = Duration::from_secs(30);
 /// Pause between two tries to reach it.
 const BROKER_PAUSE: Duration = Duration::from_millis(200);
 
-/// What there is of an agent on this host.
+/// The files of an agent on this host.
 #[derive(Clone, Debug)]
 pub(crate) struct AgentFiles {
     name: AgentName,

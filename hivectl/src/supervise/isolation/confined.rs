@@ -43,12 +43,12 @@ use crate::supervise::setup::binaries::Binaries;
 use crate::supervise::setup::environment::Env;
 use crate::supervise::setup::plan::{AgentPlan, Plan};
 
-/// How long bubblewrap may take to make a sandbox.
+/// Maximum time for bubblewrap to make a sandbox.
 const SANDBOX_MAX: Duration = Duration::from_secs(20);
 const REPORT_MAX: Duration = Duration::from_secs(30);
 const REPORT_BYTES_MAX: u64 = 256 * 1024;
 
-/// What every start of an agent's harness under bubblewrap is made from.
+/// The input of every start of an agent's harness under bubblewrap.
 #[derive(Clone, Debug)]
 pub(crate) struct Confined {
     pub(super) level: Level,
@@ -115,7 +115,7 @@ impl Confined {
         let mut env = env.clone();
         env.insert(EXPECTED_ENV.into(), expected::path(agent).into_os_string());
         if *level == Level::Sandbox {
-            // They name directories that are not there, or are another's.
+            // These variables name directories that do not exist, or belong to another user.
             env.retain(|name, _| name != "TMPDIR" && name != "XDG_RUNTIME_DIR");
             // Inside, programs have their real paths.
             for (name, program) in [("HIVE_CLAUDE", claude), ("HIVE_MCP", &binaries.hive_mcp)] {
@@ -278,7 +278,7 @@ async fn read_report(
 
 fn kill(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
     }
 }

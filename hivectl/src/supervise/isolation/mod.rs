@@ -62,7 +62,7 @@ pub(crate) struct Tools {
     pub(crate) registrar: Registrar,
 }
 
-/// Chooses levels, and makes starts of them.
+/// Chooses levels, and makes starts from them.
 #[derive(Debug)]
 pub(crate) struct Isolation {
     bwrap: Result<Bubblewrap, String>,

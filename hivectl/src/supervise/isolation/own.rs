@@ -3,7 +3,7 @@
 //! A trial has new ones: what an agent has left in its own must not decide the level at which it is
 //! started.
 //!
-//! Invariant: none of them is reached over a link, and the one for temporary files is empty.
+//! Invariant: no such directory is reached over a link, and the one for temporary files is empty.
 
 use std::io;
 use std::path::{Path, PathBuf};

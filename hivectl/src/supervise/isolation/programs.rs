@@ -1,7 +1,7 @@
 //! The files that a program needs in a sandbox: itself, and for a script its package and
 //! interpreter.
 //!
-//! What an agent can write decides nothing: a program in a directory of an agent's is shown as it
+//! A file that an agent can write decides nothing: a program in an agent's directory is shown as it
 //! is, and its first line is not followed.
 //!
 //! Invariant: a package directory contains no home and nothing of the hive; an interpreter is a

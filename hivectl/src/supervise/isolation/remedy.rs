@@ -1,4 +1,4 @@
-//! What to do where the host does not allow sandboxes.
+//! Remedies for a host that does not allow sandboxes.
 
 /// A setting of the kernel that forbids user namespaces, the value that does so, and the remedy.
 const SETTINGS: [(&str, &str, &str); 3] = [

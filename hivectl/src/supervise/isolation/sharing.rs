@@ -8,7 +8,7 @@ use super::shown;
 use crate::supervise::files::expand;
 use crate::supervise::setup::plan::{AgentPlan, Plan};
 
-/// What each agent of a plan can read and write, outside of the system.
+/// The accesses of each agent of a plan to files, outside of the system.
 #[derive(Debug)]
 pub(super) struct Sharing {
     accesses: Vec<(AgentName, Vec<Access>)>,

@@ -18,7 +18,7 @@ use crate::output::note;
 use crate::output::text::visible_line;
 use crate::supervise::process::child::Registry;
 
-/// How long a trial may take: claude's first start reads a file of 200 MB.
+/// Maximum time for a trial: claude's first start reads a file of 200 MB.
 const TRIAL_MAX: Duration = Duration::from_secs(30);
 /// The time after which `up` prints that it waits for a trial.
 const SLOW_AFTER: Duration = Duration::from_secs(3);
@@ -40,7 +40,7 @@ const CLAUDE_FAILED: i32 = 3;
 pub(super) enum Failed {
     /// The level does not work on this host, with this claude.
     NotHere(String),
-    /// It cannot be known now: what fails may be of this moment, and an agent may have caused it.
+    /// The result is unknown now: the failure may be temporary, and an agent may have caused it.
     NotNow(String),
 }
 

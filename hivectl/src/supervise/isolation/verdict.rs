@@ -13,7 +13,7 @@ use crate::supervise::broker::link::Shown;
 pub(crate) struct Verdict {
     pub(super) level: Level,
     pub(super) stated: Option<Level>,
-    /// What does not change the verdict and is shown with it, as directories that it shares.
+    /// Remarks that do not change the verdict and are shown with it, such as shared directories.
     pub(super) notes: Vec<String>,
 }
 

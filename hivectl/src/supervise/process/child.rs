@@ -32,7 +32,7 @@ use crate::supervise::setup::binaries::on_path;
 /// Bytes of a log that may contain last words.
 const LAST_WORDS_BYTES: i64 = 2_000;
 const LAST_WORDS_LINES: usize = 5;
-/// How long killed processes may take to be gone.
+/// Maximum time for killed processes to disappear.
 const BURIAL_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
@@ -75,7 +75,7 @@ impl Registry {
         let bury = tokio::task::spawn_blocking(|| {
             while let Ok(_) | Err(Errno::INTR) = waitpid(None, WaitOptions::empty()) {}
         });
-        // One that the kernel does not end is left to it.
+        // A process that the kernel does not end is left to the kernel.
         let _ = tokio::time::timeout(BURIAL_MAX, bury).await;
     }
 
@@ -90,7 +90,7 @@ impl Registry {
         let known = self.lock();
         for orphan in tree::children(getpid(), &tree::all()) {
             if !known.contains(&orphan.as_raw_nonzero().get()) {
-                // One that lives is ended with the child that left it behind.
+                // A live process is ended with the child that left it behind.
                 let _ = waitpid(Some(orphan), WaitOptions::NOHANG);
             }
         }
@@ -215,7 +215,7 @@ impl Child {
     /// Asks the program to end; under bubblewrap the program itself, not bubblewrap.
     pub(crate) fn terminate(&self) {
         let target = tree::inside_bubblewrap(self.pid, &tree::all()).unwrap_or(self.pid);
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = kill_process(target, Signal::TERM);
     }
 

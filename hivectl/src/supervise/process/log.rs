@@ -25,7 +25,7 @@ use crate::spawn::spawn;
 const LOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Longest line, in bytes; the rest becomes further lines.
 const LINE_BYTES_MAX: usize = 8 * 1024;
-/// How long the pipe may stay open after the process has ended.
+/// Maximum time that the pipe may stay open after the process has ended.
 const END_MAX: Duration = Duration::from_millis(500);
 
 /// Opens a log for its owner only.

@@ -67,7 +67,7 @@ impl Supervised {
     /// Sends SIGHUP to the process, if it runs.
     pub(crate) fn hang_up(&self) {
         if let Some(pid) = *self.pid.lock().unwrap_or_else(PoisonError::into_inner) {
-            // It may have ended by itself.
+            // The process may have ended by itself.
             let _ = kill_process(pid, rustix::process::Signal::HUP);
         }
     }
@@ -120,7 +120,7 @@ async fn keep_running(
         if registry.is_closed() {
             return;
         }
-        // It was asked for, but a child that does nothing else does not spin.
+        // The restart was requested, but a child that always requests one must not spin.
         if is_restart && started.elapsed() >= PAUSE_FIRST {
             continue;
         }

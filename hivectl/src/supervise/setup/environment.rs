@@ -25,7 +25,7 @@ const PASSED_PREFIXES: [&str; 4] = ["ANTHROPIC_", "CLAUDE_", "HIVE_", "LC_"];
 /// operator's desktop.
 const PASSED_TO_BROKER: [&str; 5] =
     ["HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY"];
-/// What belongs to the caller's own claude or hive, and would mislead another.
+/// Variables that belong to the caller's own claude or hive, and would mislead another.
 const DROPPED: &str = "\
     CLAUDE_CONFIG_DIR CLAUDE_CODE_ENTRYPOINT CLAUDE_CODE_SSE_PORT CLAUDE_CODE_SESSION_ID \
     HIVE_SOCKET HIVE_RUNTIME_DIR HIVE_PROCESS_TOKEN HIVE_TOOL_GROUPS HIVE_RUN_DIR HIVE_CLAUDE \

@@ -1,4 +1,4 @@
-//! What is settled before anything is started.
+//! The preparation before any process starts.
 //!
 //! - `plan`: what will run where; `reload`: what of a changed plan needs a restart
 //! - `settings`: the files that a harness reads again before each turn

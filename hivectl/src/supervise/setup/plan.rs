@@ -1,4 +1,4 @@
-//! What will run where: the configuration and the directories, settled before anything is started.
+//! The plan of a hive: the configuration and the directories, fixed before any process starts.
 //!
 //! Invariant: in a plan every path is absolute and without symbolic links, every directory is
 //! there, no two agents share one, and every socket has a path that Linux can address.

@@ -132,7 +132,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let beside = PathBuf::from(beside);
-    // What an earlier run left there may be anything.
+    // An earlier run may have left a file of any type there.
     ignore_absent(fs::remove_file(&beside))?;
     if let Some(dir) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(dir)?;

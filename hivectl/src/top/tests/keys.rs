@@ -1,4 +1,4 @@
-//! What keys do to the hive.
+//! The effect of keys on the hive.
 
 use super::super::change::{Asked, Change, Outcome};
 use super::*;
@@ -163,7 +163,7 @@ fn a_key_is_not_taken_for_the_row_that_slipped_under_it() {
     );
     assert_eq!(chars(&mut state, "r"), [change(settle(Settlement::Release, "ada", 10), 1)]);
 
-    // What went by one's own doing makes room for the next.
+    // An item that disappears by the user's own change makes room for the next.
     let mut state = full((80, 24));
     go(&mut state, 1, 0);
     chars(&mut state, "d");

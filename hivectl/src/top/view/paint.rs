@@ -48,7 +48,7 @@ impl Theme {
     }
 }
 
-/// A cell of a row: its columns, its text, and how it looks.
+/// A cell of a row: its columns, its text, and its style.
 #[derive(Debug)]
 pub(super) struct Cell {
     pub(super) columns: u16,

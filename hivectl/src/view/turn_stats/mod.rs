@@ -25,17 +25,17 @@ pub(crate) struct TurnStats {
     /// The last moment that counts.
     #[serde(with = "Iso")]
     end_time: Option<WallTime>,
-    /// Whose turns; none: everyone's.
+    /// The agent of these turns; none: all agents.
     agent: Option<String>,
-    /// All of them together.
+    /// The numbers of all these turns.
     total: Numbers,
     /// Each agent that had one, by name; empty where one agent was asked for.
     agents: Vec<AgentNumbers>,
-    /// What is open now.
+    /// Questions and reminders that are open now.
     open: Open,
 }
 
-/// What is open, of one agent or of all.
+/// Open questions and reminders, of one agent or of all.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 struct Open {
     /// Open questions; of one agent, those that it asked.
@@ -49,7 +49,7 @@ struct Open {
 /// The turns of one agent in numbers.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 struct AgentNumbers {
-    /// Whose.
+    /// The name of the agent.
     agent: String,
     /// The numbers; without tools and slices.
     stats: Numbers,

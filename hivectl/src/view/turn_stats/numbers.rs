@@ -14,66 +14,66 @@ use crate::view::{Iso, Word, text, word};
 /// Some turns in numbers.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(super) struct Numbers {
-    /// How many ended.
+    /// The number of ended turns.
     pub(super) turn_count: u64,
-    /// How many of each kind.
+    /// The number of turns of each kind.
     pub(super) kinds: Vec<Kind>,
-    /// How many with each outcome.
+    /// The number of turns with each outcome.
     pub(super) outcomes: Vec<Outcome>,
-    /// What they used, summed up; self-reported by their harness.
+    /// The total usage of the turns; self-reported by their harness.
     pub(super) usage: Usage,
-    /// Half of them took at most so many milliseconds; none where there was no turn.
+    /// The median duration of a turn, in milliseconds; none if there was no turn.
     duration_p50_ms: Option<u64>,
-    /// 95 % of them took at most so many milliseconds; none where there was no turn.
+    /// The 95th percentile of the durations, in milliseconds; none if there was no turn.
     duration_p95_ms: Option<u64>,
-    /// How many ran a compaction.
+    /// The number of turns that ran a compaction.
     pub(super) compaction_count: u64,
     /// The tools called most, most first; self-reported by their harness.
     pub(super) tools: Vec<Tool>,
-    /// What woke the turns, most first.
+    /// The causes that woke the turns, most frequent first.
     pub(super) wakes: Vec<Wake>,
     /// The window in equal slices, oldest first.
     pub(super) slices: Vec<Slice>,
 }
 
-/// How many turns of a kind.
+/// The number of turns of a kind.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(super) struct Kind {
     /// The kind.
     #[schemars(with = "Word<v1::TurnKind>")]
     pub(super) kind: Option<String>,
-    /// How many.
+    /// The number of turns.
     pub(super) count: u64,
 }
 
-/// How many turns with an outcome.
+/// The number of turns with an outcome.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(super) struct Outcome {
     /// The outcome.
     #[schemars(with = "Word<v1::TurnOutcome>")]
     pub(super) outcome: Option<String>,
-    /// How many.
+    /// The number of turns.
     pub(super) count: u64,
 }
 
-/// How often a tool was called.
+/// The number of calls of a tool.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(super) struct Tool {
     /// Its full name.
     pub(super) name: String,
-    /// How often.
+    /// The number of calls.
     pub(super) count: u32,
 }
 
-/// How many turns were woken by something.
+/// The number of turns that one cause woke.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
 pub(super) struct Wake {
-    /// Whose message it was; none for turns without a message.
+    /// The kind of the message's sender; none for turns without a message.
     #[schemars(with = "Word<v1::OriginKind>")]
     origin_kind: Option<String>,
     /// The label of a co-process, or what a notice of the broker is about.
     detail: Option<String>,
-    /// How many.
+    /// The number of turns.
     pub(super) count: u64,
 }
 
@@ -96,7 +96,7 @@ pub(super) struct Slice {
     pub(super) turn_count: u64,
     /// Of them, those that did not end well.
     not_ok_count: u64,
-    /// What they cost, in millionths of a US dollar; self-reported by their harness.
+    /// The cost of the turns, in millionths of a US dollar; self-reported by their harness.
     pub(super) cost_micro_usd: u64,
     /// Tokens that they wrote; self-reported by their harness.
     output_tokens: u64,

@@ -15,13 +15,13 @@ use hive_campaigns::torture::now_ms;
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
-    /// How many runs.
+    /// Number of runs.
     #[arg(long, default_value_t = 1000)]
     runs: u64,
     /// The first run's seed; by default the one behind those of all runs so far.
     #[arg(long)]
     seed: Option<u64>,
-    /// Only say what all runs so far come to.
+    /// Print only the totals of all runs so far.
     #[arg(long)]
     totals: bool,
 }

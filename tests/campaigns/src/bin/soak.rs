@@ -20,7 +20,7 @@ const RESTART_MIN: Duration = Duration::from_secs(40);
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
-    /// How long, in minutes.
+    /// Duration, in minutes.
     #[arg(long, default_value_t = 10)]
     minutes: u64,
     /// Agents with a harness.
@@ -32,10 +32,10 @@ struct Arguments {
     /// Deeds a second.
     #[arg(long, default_value_t = 4)]
     rate: u32,
-    /// From what the traffic is made; by default a number that no run of the ledger had.
+    /// Seed of the traffic; by default a number that no run of the ledger had.
     #[arg(long)]
     seed: Option<u64>,
-    /// Only say what all runs so far come to.
+    /// Print only the totals of all runs so far.
     #[arg(long)]
     totals: bool,
 }

@@ -15,7 +15,7 @@ use hive_campaigns::torture::{self, Options};
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
-    /// How many kills.
+    /// Number of kills.
     #[arg(long, default_value_t = 200)]
     kills: u64,
     /// The first round's seed; by default one that no run of the ledger had.
@@ -24,7 +24,7 @@ struct Arguments {
     /// Keep the hive of each round, even if nothing is found.
     #[arg(long)]
     keep: bool,
-    /// Only say what all runs so far come to.
+    /// Print only the totals of all runs so far.
     #[arg(long)]
     totals: bool,
 }

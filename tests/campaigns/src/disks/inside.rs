@@ -36,7 +36,7 @@ struct Broker {
     hand: SteppedStore,
 }
 
-/// What was left after a power cut or a kill.
+/// The directory and disk that remain after a power cut or a kill.
 type Left = Arc<Mutex<Option<(tempfile::TempDir, Disk)>>>;
 
 struct Run {

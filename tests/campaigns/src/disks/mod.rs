@@ -13,7 +13,7 @@ mod outside;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 
-/// One in this many runs is outside.
+/// One of this many runs is outside.
 pub const OUTSIDE_EVERY: u64 = 20;
 
 /// The size and seed of a campaign.
@@ -51,7 +51,7 @@ pub fn is_outside(seed: u64) -> bool {
     seed % OUTSIDE_EVERY == OUTSIDE_EVERY - 1
 }
 
-/// Does the runs; calls `told` with the seed after each.
+/// Runs the campaign; calls `told` with the seed after each run.
 pub async fn run(options: &Options, told: impl Fn(u64, &Outcome)) -> Outcome {
     let mut all = Outcome::default();
     for seed in options.seed..options.seed + options.runs {
@@ -61,7 +61,7 @@ pub async fn run(options: &Options, told: impl Fn(u64, &Outcome)) -> Outcome {
     all
 }
 
-/// Does the run of one seed. A failure in it is a finding, and does not end the campaign.
+/// Runs one seed. A failure in it is a finding, and does not end the campaign.
 async fn one(seed: u64) -> Outcome {
     let ended = if is_outside(seed) {
         tokio::spawn(outside::run(seed)).await

@@ -133,7 +133,7 @@ mod tests {
         );
         let slower = |place: usize| Sample { wake_ms: 5.0 + place as f64, ..Sample::default() };
         assert!(matches!(&run(slower)[..], [one] if one.contains("wake p99")), "{:?}", run(slower));
-        // One bad minute is not a trend.
+        // A single bad minute is not a trend.
         let bump = |place: usize| Sample {
             wake_ms: if place == 55 { 900.0 } else { 5.0 },
             ..Sample::default()

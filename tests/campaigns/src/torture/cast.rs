@@ -22,7 +22,7 @@ pub(crate) const GUEST: &str = "g1";
 /// All agents that always exist.
 pub(crate) const AGENTS: [&str; 6] = ["c1", "c2", "c3", "t1", "h1", "h2"];
 
-/// How long a harness may stay detached, in ms.
+/// Maximum time that a harness may stay detached, in ms.
 pub(crate) const GRACE_MS: u64 = 2_000;
 
 pub(crate) const CONFIG: &str = "[hive]\nname = \"torture\"\n[agents.c1]\n[agents.c2]\n[agents.c3]\n[agents.t1]\nparent = \"c1\"\n\
@@ -55,8 +55,8 @@ fn rule(when: &str, steps: Vec<Step>) -> Rule {
 pub(crate) const BAIT: &str = "bait";
 
 /// Returns a claude's rules, by the words of the message. If `waits` is a file, some turns wait in
-/// a call and create the file then: it reports that there is a process to kill. Without it all
-/// comes to rest by itself.
+/// a call and create the file then: it reports that there is a process to kill. Without it every
+/// turn ends by itself.
 pub(crate) fn script(waits: Option<&Path>) -> Vec<Rule> {
     let heard =
         |body: &str| tool("send", json!({"to": "$from", "body": body, "in_reply_to": "$id"}));

@@ -23,7 +23,7 @@ use super::players::Table;
 use super::reads;
 use super::voice::Voice;
 
-/// How long a party in a dialogue waits for the other side.
+/// Time for which a party in a dialogue waits for the other side.
 const WORD_WAIT: Duration = Duration::from_millis(200);
 /// The exit code that identifies a dialogue's end.
 const EXIT_CODE: i32 = 7;
@@ -55,7 +55,7 @@ pub(crate) fn listen(
             match response.step {
                 Some(attach_response::Step::Command(command)) => {
                     table.facts.heard(command.id, &closed);
-                    // An open command comes again with the next attachment.
+                    // An open command is repeated at the next attachment.
                     if dice.chance(70) {
                         close(&voice, &session, &table, command.id, dice.chance(30)).await;
                     }
@@ -153,7 +153,7 @@ pub(crate) async fn login(voice: &Voice, table: &Table, dice: &mut Dice) {
     }
 }
 
-/// Gives a harness a command other than cancel.
+/// Sends a harness a command other than cancel.
 pub(crate) async fn give(voice: &Voice, table: &Table, dice: &mut Dice, agent: &str) {
     let word = *dice.pick(&["new session", "model", "restart", "compact"]);
     let model =

@@ -1,8 +1,8 @@
 //! The permanent facts of a round: an answer or a read must agree with every later answer, from any
 //! broker.
 //!
-//! It covers what the history has no rule for. Invariant: a contradiction is recorded only if no
-//! allowed behaviour explains it.
+//! It covers properties that the history has no rule for. Invariant: a contradiction is recorded
+//! only if no allowed behaviour explains it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 /// Maximum number of recorded contradictions; more add no information.
 const WRONG_MAX: usize = 20;
-/// How long an attached harness may wait for a command that was accepted before.
+/// Maximum time that an attached harness may wait for a command that was accepted before.
 const COMMAND_WAIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Default)]

@@ -49,11 +49,11 @@ const BRIDGE_POINTS: [&str; 2] = ["bridge.call.leaving", "bridge.call.answered"]
 
 const BRIDGE: &str = "hive-mcp";
 
-/// How long a broker may live without reaching its fail point.
+/// Maximum life of a broker that does not reach its fail point.
 const POINT_PATIENCE: Duration = Duration::from_millis(400);
-/// How long to wait for a claude that waits in a call.
+/// Maximum wait for a claude that waits in a call.
 const CHILD_WAIT: Duration = Duration::from_millis(1_500);
-/// How long to wait for answers before killing anyway.
+/// Maximum wait for answers before the kill.
 const LULL: Duration = Duration::from_millis(300);
 
 /// The killer of a round, and the programs it kills.

@@ -22,7 +22,7 @@ use super::voice::Voice;
 const ROWS: u32 = 500;
 /// The text that a claude gets if its bridge died in a call.
 const CUT_CALL: &str = "Connection closed";
-/// How long to wait for a settlement before the next check.
+/// Wait for a settlement before the next check.
 const SETTLE_WAIT: Duration = Duration::from_millis(300);
 
 fn all_states() -> Vec<i32> {

@@ -28,7 +28,7 @@ use super::{other, seen};
 pub(crate) struct Carried {
     /// The process token; empty for none.
     pub(crate) process: String,
-    /// How long a receive waits.
+    /// The wait of a receive.
     pub(crate) wait: Duration,
     /// Receives the stream of an attachment.
     pub(crate) stream: std::sync::Mutex<Option<Streaming<v1::AttachResponse>>>,

@@ -58,7 +58,7 @@ const OPERATORS: [&str; 6] = [
 ];
 /// Maximum number of steps read from a watch.
 const WATCH_STEPS: usize = 20;
-/// How long to wait for the next step of a watch.
+/// Maximum wait for the next step of a watch.
 const WATCH_WAIT: Duration = Duration::from_millis(20);
 /// Maximum duration of a read.
 const READ_MAX: Duration = Duration::from_secs(20);

@@ -17,7 +17,7 @@ use super::perform::Carried;
 use super::players::{self, Table};
 use super::voice::Voice;
 
-/// How long to wait for a turn before the request is repeated.
+/// Wait for a turn before the request is repeated.
 const BEGIN_WAIT: Duration = Duration::from_millis(400);
 
 pub(crate) struct Harness {
@@ -79,7 +79,7 @@ impl Harness {
         let mut open = self.attach(true).await;
         while !table.is_closing() {
             if open != 0 {
-                // It was attached to a turn that it no longer knows.
+                // The harness was attached to a turn that it no longer knows.
                 self.end(open, Outcome::Drained, Vec::new()).await;
             }
             open = self.turn(&table, &mut dice).await;
@@ -111,7 +111,7 @@ impl Harness {
             Ok(Answer::Refused(_)) => return self.attach(dice.chance(50)).await,
             Ok(Answer::Unknown(_)) => {
                 self.attach(false).await;
-                // The same request again: the turn may have begun by then.
+                // Repeats the request, because the turn may have begun in the meantime.
                 match tokio::time::timeout(BEGIN_WAIT, self.voice.once(&request, &op, &carried))
                     .await
                 {
@@ -150,7 +150,7 @@ impl Harness {
             }
         }
         if dice.chance(6) {
-            // It starts again in mid-turn.
+            // The harness starts again in mid-turn.
             return self.attach(true).await;
         }
         let outcome = match dice.below(100) {

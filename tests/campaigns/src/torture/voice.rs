@@ -18,7 +18,7 @@ use super::tape::Tape;
 
 /// Maximum duration of a call; after it the outcome is unknown.
 const CALL_MAX: Duration = Duration::from_secs(20);
-/// How long to wait for a broker before trying anyway.
+/// Maximum wait for a broker before the next try.
 const BROKER_WAIT: Duration = Duration::from_millis(100);
 /// Maximum number of tries without an answer; after that the hive counts as broken.
 const TRIES_MAX: usize = 3_000;

@@ -76,7 +76,7 @@ fn valid(mut config: Config) {
     assert!(dirs.into_iter().all(|dir| dir.is_absolute()));
 }
 
-/// What is valid can be worked with.
+/// Checks that a valid configuration is usable.
 fn sound(config: &Config) {
     assert!(is_server_name(&config.claude.mcp_server_name));
     for (name, agent) in &config.agents {

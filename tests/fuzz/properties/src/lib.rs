@@ -1,5 +1,5 @@
-//! What has to hold for any bytes that come from outside: one module per border, each with a
-//! function `check` that panics where it does not.
+//! Properties that must hold for any bytes from outside: one module per border, each with a
+//! function `check` that panics on a violation.
 //!
 //! What it is not: it makes no input and keeps no corpus; libFuzzer does (`tests/fuzz`), and the
 //! test `corpus` of the main suite does in short. Invariant: a check depends on its bytes alone: no
@@ -19,7 +19,7 @@ mod nouns;
 /// A border and its check.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its name: of the module, of libFuzzer's binary and of the corpus folder.
+    /// The name of the module, of libFuzzer's binary and of the corpus folder.
     pub name: &'static str,
     /// Panics where something does not hold.
     pub check: fn(&[u8]),

@@ -1,4 +1,4 @@
-//! What claude prints: bytes to lines, lines to events, and events to everything that consumes
+//! Output of claude: bytes to lines, lines to events, and events to everything that consumes
 //! them.
 //!
 //! What it is not: a process; the lines are taken as they would come through its pipe. Invariants:
@@ -172,7 +172,7 @@ fn in_a_machine(lines: &[String], events: &[Option<Event>], first: u8) {
             take(&mut machine, &mut endings, &mut launches);
         }
     }
-    // Each step of the turn ends the same way, so it comes to its end.
+    // Each step of the turn ends the same way, so the turn ends.
     for _ in 0..8 {
         if endings > 0 {
             break;

@@ -59,7 +59,7 @@ impl Chance {
     }
 }
 
-/// One input made of others.
+/// Makes one input from others.
 pub fn mutated(chance: &mut Chance, inputs: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = inputs.get(chance.below(inputs.len())).cloned().unwrap_or_default();
     for _ in 0..=chance.below(6) {

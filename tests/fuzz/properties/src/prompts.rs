@@ -1,8 +1,8 @@
 //! The input of claude: prompts of turns, the system prompt, and results of `recv`, with anything a
 //! sender could have written in them.
 //!
-//! What it is not: claude; what it takes for an attachment or a command was measured. Invariants:
-//! the lines that are Hive's are the same whatever senders wrote, and all else stands behind the
+//! What it is not: claude; its rules for attachments and commands were measured. Invariants:
+//! the lines that are Hive's are the same whatever senders wrote, and all else is behind the
 //! frame; nothing in it acts, hides or attaches a file; it is not much longer than what it shows.
 
 use std::path::Path;
@@ -26,9 +26,9 @@ use crate::seen;
 const GROWTH_MAX: usize = 5;
 /// Bytes of a prompt beside that.
 const WORDS_BYTES_MAX: usize = 4096;
-/// What claude shows the model of one result, in characters.
+/// Maximum length of one result that claude shows to the model, in characters.
 const RESULT_CHARS_MAX: usize = 50_000;
-/// What the bridge asks the broker for at once, in bytes of bodies.
+/// Maximum size of the bodies that the bridge requests from the broker at once, in bytes.
 const RESULT_BODIES_MAX: usize = 40_000;
 
 /// Checks the bytes: the first chooses the kind of prompt and its form.
@@ -110,7 +110,7 @@ fn begun(text: &str, first: u8) -> v1::BeginTurnResponse {
     }
 }
 
-/// The lines that no frame stands before.
+/// Returns the lines without a frame.
 fn of_hive(prompt: &str) -> Vec<&str> {
     prompt.lines().filter(|line| !line.starts_with(FRAME)).collect()
 }
@@ -120,18 +120,18 @@ fn everywhere(text: &str, presentation: Presentation, first: u8) {
     let told = |begun| prompt(begun, presentation).expect("the turn of a fuzzed text is readable");
     let prompt = told(&hostile);
     anything(&hostile, presentation);
-    // An error without words is not told, so that a blank text is compared with none.
+    // An error with a blank text is not shown, so a blank text is compared with an empty one.
     let plain = if text.trim().is_empty() { "" } else { "x" };
     let harmless = told(&begun(plain, first));
     let (ours, models) = (of_hive(&prompt), of_hive(&harmless));
     assert_eq!(ours.len(), models.len(), "a sender added a line to Hive's:\n{prompt}");
     assert_eq!(ours[1..], models[1..], "a sender changed a line of Hive's:\n{prompt}");
-    // In the first line stands a name, and nothing of it in front or behind.
+    // The first line contains a name, and nothing of it in front or behind.
     let (head, model) = (ours[0], models[0]);
     assert!(head.starts_with(&trigger::opening(17)), "{head:?}");
     let after = model.rsplit_once('x').map_or("", |(_, after)| after);
     assert!(head.ends_with(after), "{head:?}");
-    // A path comes from this host, but directories have names too.
+    // The path is made by this host, but directories also have names.
     let reset = trigger::reset(Some(Path::new(&text.replace('\0', "\u{1}"))));
     assert_eq!(reset.trim_end().lines().count(), 1, "{reset:?}");
     assert_eq!(seen::offender(reset.trim_end()), None, "{reset:?}");
@@ -143,7 +143,7 @@ fn prompt(begun: &v1::BeginTurnResponse, presentation: Presentation) -> Option<S
     Some(trigger::mail(&begun, presentation, "", "hive"))
 }
 
-/// What holds of every prompt.
+/// Checks the properties of every prompt.
 fn anything(begun: &v1::BeginTurnResponse, presentation: Presentation) {
     received(begun);
     let Some(prompt) = prompt(begun, presentation) else { return };
@@ -173,15 +173,15 @@ fn anything(begun: &v1::BeginTurnResponse, presentation: Presentation) {
     );
 }
 
-/// The same mail as the result of `recv`.
+/// Checks the same mail as the result of `recv`.
 fn received(begun: &v1::BeginTurnResponse) {
     let Some(delivery) = &begun.delivery else { return };
     let Some(message) = &delivery.message else { return };
-    // As many as there can be take their time, so it is every eighth input for which there are.
+    // Many copies take time, so only inputs with a length divisible by 8 are repeated.
     let many = message.body.len().is_multiple_of(8) && message.body.len() * 32 <= RESULT_BODIES_MAX;
     let times = if many { 32 } else { 1 };
     let result = entry::entries(vec![delivery; times]);
-    // A blank line stands between two entries; a body has none.
+    // A blank line separates two entries; a body has none.
     let heads: Vec<&str> =
         result.lines().filter(|line| !line.starts_with("| ") && !line.is_empty()).collect();
     let notes = heads.iter().filter(|line| **line == "(line breaks are shown as ⏎)").count();
@@ -199,8 +199,8 @@ fn received(begun: &v1::BeginTurnResponse) {
     );
 }
 
-/// What the CLI takes for an attachment: an `@` at the beginning, or after what JavaScript calls
-/// white space.
+/// Returns whether the CLI would attach a file: an `@` at the beginning, or after a character that
+/// is white space in JavaScript.
 fn attaches(prompt: &str) -> bool {
     let mut before = None;
     prompt.chars().any(|c| {

@@ -32,7 +32,7 @@ use crate::nouns;
 /// Longest sentence of a refusal, in bytes: it quotes at most a name or a number of the request.
 const SENTENCE_BYTES_MAX: usize = 1024;
 
-/// One RPC: its path without the slash before it, and the check of its request.
+/// An RPC: its path without the slash before it, and the check of its request.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// `hive.v1.MessageService/SendMessage`.
@@ -52,7 +52,7 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-/// What was decoded is what goes over the wire again.
+/// Checks that a decoded value is sent over the wire unchanged.
 pub(crate) fn decoded<M: Message + Default + PartialEq + std::fmt::Debug>(
     bytes: &[u8],
 ) -> Option<M> {

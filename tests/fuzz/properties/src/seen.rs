@@ -1,4 +1,4 @@
-//! What a text may show: nothing in it acts on a terminal, hides, or breaks a line unseen.
+//! Text that is safe to show: nothing in it acts on a terminal, hides, or breaks a line unseen.
 //!
 //! What it is not: the product's own lists of characters; it is a second opinion on them.
 //! Invariant: what is taken for invisible here is so in Unicode (`Default_Ignorable_Code_Point`,

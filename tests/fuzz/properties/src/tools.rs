@@ -53,7 +53,7 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-/// What the bridge answers to this call.
+/// Returns the bridge's answer to this call.
 fn called(offer: &Offer, arguments: &JsonObject) -> Refusal {
     // Longer than a socket's path may be, so that there is no way to it and nothing is waited for.
     let nowhere = "x".repeat(200);

@@ -19,7 +19,7 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
     }
     for ((agent, lane), mut hands) in lanes {
         hands.sort_by_key(|hand| hand.handed.message);
-        // The earliest hand-over of those with a larger id.
+        // The earliest hand-over among those with a larger id.
         let mut earliest: Option<&Hand<'_>> = None;
         for hand in hands.iter().rev() {
             if let Some(other) = earliest

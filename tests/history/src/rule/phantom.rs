@@ -14,10 +14,10 @@ use crate::last::Message;
 use crate::noun::{Kind, Origin, Outcome, State};
 use crate::violation::Rule::NoPhantom;
 
-/// What a caller requested, and how many requests may have written it.
+/// The content that a caller requested, and the number of requests that may have written it.
 type Wanted<'a> = BTreeMap<(Sort, &'a str, &'a str), usize>;
 
-/// What a request can create.
+/// The kinds of object that a request can create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Sort {
     Message,

@@ -1,5 +1,5 @@
-//! A receipt never lies. The same request has one answer, another request under its id is refused,
-//! and an id belongs to one object. The log and each hand-over show under that id what was sent.
+//! A receipt is always true. The same request has one answer, another request under its id is
+//! refused, and an id belongs to one object. The log and each hand-over match the sent message.
 //!
 //! Silent: about repeated receives and begins, which lease again once their leases are over, and
 //! about repetitions refused because the caller may call nothing any more.

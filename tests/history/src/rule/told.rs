@@ -73,7 +73,7 @@ fn expected(question: &QuestionSeen) -> Option<(usize, usize)> {
         QuestionState::Answered => Some((1, usize::from(!by_target))),
         QuestionState::Expired => Some((1, 1)),
         QuestionState::Cancelled if question.closed_by.is_empty() => None,
-        // What the operator withdraws is marked as read in their own inbox.
+        // A withdrawal by the operator is marked as read in the operator's own inbox.
         QuestionState::Cancelled => Some((usize::from(!by_asker), usize::from(!by_target))),
     }
 }

@@ -1,4 +1,4 @@
-//! Correct histories that look wrong: the checker raises no false alarm.
+//! Correct histories that resemble violations: the checker raises no false alarm.
 
 use hive_history::{
     Answer, Cause, Counts, Decision, Mark, Op, Origin, Outcome, Reply, Rule, State,

@@ -1,5 +1,5 @@
 //! Every rule finds the smallest history that breaks it, and none finds a violation in a correct
-//! history that looks wrong.
+//! history that resembles a violation.
 
 mod bad_mail;
 mod bad_rest;

@@ -12,7 +12,7 @@ use hive_history::{
 
 /// The wall clock when the observer's clock shows 0.
 pub(crate) const WALL: i64 = 1_000_000;
-/// How long a consumer's lease lasts here, in ms.
+/// Duration of a consumer's lease in these tests, in ms.
 pub(crate) const LEASE: u64 = 60_000;
 
 pub(crate) struct World {

@@ -1,4 +1,4 @@
-//! What the stories share: a store with one table of mail, and how many orders are tried.
+//! Parts that the stories share: a store with one table of mail, and the number of orders to try.
 //!
 //! Invariant: every point at which another task could run is Shuttle's; SQLite itself runs without
 //! a switch in between.
@@ -22,7 +22,7 @@ pub(crate) const OTHER: AgentKey = AgentKey(2);
 /// Orders tried of each story, half by chance and half by priorities (Burckhardt et al., ASPLOS
 /// 2010). `HIVE_INTERLEAVINGS` asks for another number.
 const ORDERS: usize = 300;
-/// How often priorities change in a run.
+/// Number of priority changes in a run.
 const PRIORITY_CHANGES: usize = 3;
 /// SQLite's parser and its pages live on the stack.
 const STACK_BYTES: usize = 1 << 20;
@@ -37,7 +37,7 @@ pub(crate) fn explore(story: fn()) {
     Runner::new(PctScheduler::new(PRIORITY_CHANGES, orders / 2), config).run(story);
 }
 
-/// How a story's command fails.
+/// The errors of a story's command.
 #[derive(Debug)]
 pub(crate) enum Failed {
     /// The store could not.
@@ -63,7 +63,7 @@ impl CommandError for Failed {
     }
 }
 
-/// What a disk without room says.
+/// Returns the error of a disk without room.
 pub(crate) fn disk_full() -> Failed {
     rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL), None)
         .into()
@@ -120,7 +120,7 @@ impl Story {
         (Self { store: Arc::new(store), commits, dir }, hand)
     }
 
-    /// How many messages are in the file.
+    /// Returns the number of messages in the file.
     pub(crate) fn count_on_disk(&self) -> u32 {
         let conn = Connection::open(self.dir.path().join("hive.db")).expect("the file is there");
         conn.query_row("SELECT count(*) FROM mail", [], |row| row.get(0)).expect("a number")
@@ -159,7 +159,7 @@ pub(crate) async fn give(
     store.write(move |tx| say(tx, agent, body)).await
 }
 
-/// A look that takes the oldest message of an agent.
+/// Returns a poll that takes the oldest message of an agent.
 pub(crate) fn look(
     agent: AgentKey,
 ) -> impl FnMut(&Tx<'_>) -> Result<Poll<Option<String>>, Failed> + Send + 'static {

@@ -15,10 +15,10 @@ use hive_sim::{Echo, Fault, Plan, Report, run, shrink};
 /// Simulates hives: each on one thread, each determined by its seed.
 #[derive(Debug, Parser)]
 struct Cli {
-    /// Run so many seeds.
+    /// Number of seeds to run.
     #[arg(long, default_value_t = 100, conflicts_with = "seed")]
     seeds: u64,
-    /// The first of them; by default that behind the last of the ledger.
+    /// First seed; by default the one after the last of the ledger.
     #[arg(long, conflicts_with = "seed")]
     start: Option<u64>,
     /// Run this seed alone.
@@ -27,28 +27,28 @@ struct Cli {
     /// Print its event log.
     #[arg(long, requires = "seed")]
     log: bool,
-    /// Heal everything after so many steps.
+    /// Number of steps after which everything heals.
     #[arg(long)]
     steps: Option<u64>,
-    /// At most so many agents.
+    /// Maximum number of agents.
     #[arg(long)]
     agents: Option<u64>,
-    /// Heal everything after so many minutes on the simulated clock.
+    /// Minutes on the simulated clock after which everything heals.
     #[arg(long)]
     minutes: Option<u64>,
     /// Leave these classes of faults out.
     #[arg(long, value_delimiter = ',')]
     without: Vec<Fault>,
-    /// Look for the planted bugs.
+    /// Search for the planted bugs.
     #[arg(long)]
     bugs: bool,
-    /// Make this mistake.
+    /// Plant this bug.
     #[arg(long)]
     bug: Option<String>,
-    /// Print what all campaigns have done.
+    /// Print the totals of all campaigns.
     #[arg(long)]
     totals: bool,
-    /// How many at once; by default as many as there are cores.
+    /// Number of threads; by default the number of cores.
     #[arg(long)]
     threads: Option<usize>,
 }
@@ -172,7 +172,7 @@ fn look_for_bugs(cli: &Cli) -> io::Result<ExitCode> {
                 while let Some(bug) =
                     Bug::ALL.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
                 {
-                    // The main thread reads until the last of them.
+                    // The main thread reads until the last hunt, so the send succeeds.
                     drop(hunts.send(bugs::hunt(*bug, cli.start.unwrap_or(1), SEEDS_MAX)));
                 }
             });

@@ -35,7 +35,7 @@ impl World {
             } else {
                 self.dice.weighted(&[(3, 60_000), (2, 5_000), (1, 600_000)])
             };
-            // So long that only a hint ends it early.
+            // Long waits, which only a hint ends early.
             let wait_ms = if healing {
                 30_000_000
             } else {

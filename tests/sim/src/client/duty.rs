@@ -52,7 +52,7 @@ impl Life {
         let world = &self.world;
         if self.turn.borrow().is_none() && self.ending.borrow().is_none() {
             if let Some((id, false)) = self.restart.get() {
-                // It starts again with a new session; it remembers the orders it got.
+                // The harness restarts with a new session; it remembers the commands it got.
                 self.restart.set(Some((id, true)));
                 return Some(Break::SessionOver);
             }
@@ -143,7 +143,7 @@ impl Life {
             }
         }
         if world.fails(Fault::Vanish, 25) {
-            // It hangs: it sends nothing, though its connection is open.
+            // The harness hangs: it sends nothing, though its connection is open.
             self.frozen.set(true);
             world.mark(Mark::Detached { agent: self.who.name.clone() });
             world.rest(world.dice.span(150_000)).await;

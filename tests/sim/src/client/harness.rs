@@ -29,7 +29,7 @@ enum Fate {
     Over,
 }
 
-/// What ends a connection.
+/// The reason for the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Break {
     /// Reconnect at once.

@@ -128,7 +128,7 @@ impl World {
         }
     }
 
-    /// Lists held and dead deliveries, and decides about some of them.
+    /// Lists held and dead deliveries, and decides about some.
     async fn work_off_apart(self: &Rc<Self>, who: &Who) {
         let Some((_, engine)) = self.serving() else { return };
         let operator = caller("operator");

@@ -150,8 +150,8 @@ async fn calls(
     tally: Arc<Mutex<Tally>>,
 ) {
     for kind in kinds.iter().cycle().skip(place) {
-        // It counts as under way before it reads the wish: so a `stop` that sees no call under way
-        // is right.
+        // A call counts as under way before it reads the wish, so a `stop` that sees no call under
+        // way is right.
         busy.send_modify(|calls| *calls += 1);
         if *wishes.borrow_and_update() != Wish::Go {
             busy.send_modify(|calls| *calls -= 1);

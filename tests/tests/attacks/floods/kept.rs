@@ -1,4 +1,4 @@
-//! What the broker keeps of a flood, and how it refuses: every refusal names its limit and, if
+//! Memory that the broker keeps of a flood, and its refusals: every refusal names its limit and, if
 //! waiting helps, a delay; once the limits are met, neither database nor memory nor log grows any
 //! more.
 
@@ -13,10 +13,10 @@ use crate::wire::scene::figures;
 const MIB: u64 = 1024 * 1024;
 /// Calls of a flood whose limits are met, or soon will be.
 const CALLS: u64 = 700;
-/// What the second half of a flood may add to the database, in bytes: what the rate still allows,
+/// Maximum growth of the database in the second half of a flood, in bytes: sends within the rate,
 /// and pages of the log.
 const ADDED_MAX: u64 = 8 * MIB;
-/// What the broker may keep in memory, in bytes.
+/// Maximum memory that the broker may keep, in bytes.
 const KEPT_MAX: u64 = 160 * MIB;
 
 /// Asserts one refusal for this reason, with these numbers in its sentence, and a delay if waiting

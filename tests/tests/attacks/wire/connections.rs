@@ -8,7 +8,7 @@ use tokio::net::UnixStream;
 use super::frames::{self, Raw};
 use super::scene::{Scene, round};
 
-/// What the broker may keep of these connections, in bytes.
+/// Maximum memory that the broker may keep of these connections, in bytes.
 const KEPT_MAX: u64 = 32 * 1024 * 1024;
 /// The number of connections that an attacker tries to open.
 const TRIED: usize = 2000;
@@ -70,7 +70,7 @@ async fn half_open_connections_are_bounded_and_leave_room_for_the_others() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broker_without_files_waits_and_serves_again() {
-    // So few that two agents at their limits use them up.
+    // Few enough that two agents at their limits use them up.
     let mut rig = with_files(96).await;
     let (carol, dave) = (rig.agent("carol").await, rig.agent("dave").await);
     for _ in 0..10 {

@@ -129,7 +129,7 @@ pub(crate) fn window(stream: u32, more: u32) -> Vec<u8> {
     frame(WINDOW_UPDATE, 0, stream, &more.to_be_bytes())
 }
 
-/// What a connection has received.
+/// The data that a connection has received.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     pub(crate) goaway: Option<Code>,

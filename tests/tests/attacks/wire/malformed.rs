@@ -20,7 +20,7 @@ use super::scene::Scene;
 
 const SELF: &str = "/hive.v1.TopologyService/GetSelf";
 const SEND: &str = "/hive.v1.MessageService/SendMessage";
-/// What the broker may keep of these frames, in bytes.
+/// Maximum memory that the broker may keep of these frames, in bytes.
 const KEPT_MAX: u64 = 24 * 1024 * 1024;
 
 /// Returns frames against the protocol, each with the codes of which one must end the connection.

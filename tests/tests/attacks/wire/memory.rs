@@ -20,11 +20,11 @@ const WATCH: &str = "/hive.v1.EventService/WatchEvents";
 const SELF: &str = "/hive.v1.TopologyService/GetSelf";
 const SEND: &str = "/hive.v1.MessageService/SendMessage";
 
-/// What one agent can make the broker keep by all means, in bytes: for each call a page of 3 MiB as
-/// values and as bytes, and what allocators add; for each connection its window.
+/// Maximum memory that one agent can make the broker keep, in bytes: for each call a page of 3 MiB
+/// as values and as bytes, and the allocators' overhead; for each connection its window.
 const GROWN_MAX: u64 = AGENT_CALLS_MAX as u64 * 8 * MIB + AGENT_CONNECTIONS_MAX as u64 * MIB;
-/// What remains of it afterwards, in bytes, however often it is tried. The allocator keeps memory
-/// between other objects for the next use; less than one attack takes.
+/// Maximum memory that remains afterwards, in bytes, after any number of attacks. The allocator
+/// keeps memory between other objects for the next use; less than one attack takes.
 const KEPT_MAX: u64 = 192 * MIB;
 const MIB: u64 = 1024 * 1024;
 
@@ -86,7 +86,7 @@ async fn unread_pages_are_bounded_over_all_connections() {
         let grown = scene.grown();
         assert!(grown <= GROWN_MAX, "the broker grew by {grown} bytes, of {GROWN_MAX} that it may");
         scene.served(talk, "unread pages").await;
-        // Read byte by byte they are no better, and with a window each of them can be ended.
+        // Reading byte by byte does not free the calls; with a window each call can be ended.
         let talk = scene.talk();
         for raw in &mut raws {
             raw.send(&[frames::window(1, 1), frames::window(1, 1)].concat())

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use super::frames::{self, Code, Raw, frame};
 use super::scene::Scene;
 
-/// What the broker may keep of an attack on one connection, in bytes: memory that the allocator did
-/// not free, and no more with each attack.
+/// Maximum memory that the broker may keep of an attack on one connection, in bytes: memory that
+/// the allocator did not free, and no more with each attack.
 const KEPT_MAX: u64 = 24 * 1024 * 1024;
 /// Repetitions on each socket, so that kept memory would add up.
 const TIMES: usize = 3;
@@ -141,7 +141,7 @@ async fn headers_without_an_end_end_the_connection() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_header_that_unfolds_to_a_thousand_times_its_size_ends_the_connection() {
-    // Four kilobytes into the table, then a byte for each copy of them: 60 MB of headers in one
+    // Four kilobytes into the table, then a byte for each copy: 60 MB of headers in one
     // frame.
     let mut block = frames::call_headers(SELF);
     block.extend(frames::header("x", &"y".repeat(4000), true));

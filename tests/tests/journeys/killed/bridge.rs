@@ -25,8 +25,8 @@ cases! {
     before_the_end_of_the_turn => killed_at(Point::BeforeEnd),
 }
 
-/// The call that it died in is an error to the model, which goes on with a new bridge. Mail that
-/// came in the meantime is not lost.
+/// The call in which it died is an error to the model, which continues with a new bridge. Mail that
+/// arrived in the meantime is not lost.
 #[tokio::test]
 async fn in_a_call_that_waits_for_mail() {
     let mut rig = Rig::duo().await;
@@ -45,8 +45,8 @@ async fn in_a_call_that_waits_for_mail() {
     let waiting = operator.send("bob", "Wait for more.").await;
     rig.appeared("called").await;
     kill_process(rig.bridge("bob"), Signal::KILL).expect("the bridge runs");
-    // It may still be leased to the dead bridge's call, or not any more: the model sees it in its
-    // next turn.
+    // The mail may or may not be leased to the dead bridge's call: the model sees it in its next
+    // turn.
     let late = operator.send("bob", "More.").await;
     rig.touch("go");
     acked(&rig, "bob", waiting).await;

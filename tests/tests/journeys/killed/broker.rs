@@ -1,5 +1,5 @@
-//! The broker is killed: that uses no attempt and ends no turn. The tool calls wait it out, and the
-//! harness comes back to its session.
+//! The broker is killed: that uses no attempt and ends no turn. The tool calls wait for the next
+//! one, and the harness reattaches to its session.
 
 use hive_proto::v1::{EventKind, RedeliveryCause, TurnOutcome};
 use hive_tests::rig::{Rig, gone};
@@ -34,7 +34,7 @@ async fn after_a_receipt_and_before_a_consumer() {
 async fn killed_at(point: Point) {
     let mut scene = Scene::at(point).await;
     scene.rig.kill_broker().await;
-    // claude goes on while no broker answers.
+    // claude continues while no broker answers.
     scene.rig.touch("go");
     scene.rig.appeared("gone").await;
     scene.start_broker().await;
@@ -63,7 +63,7 @@ async fn before_the_end_of_the_turn() {
     scene.comes_out(&ONE_TURN, Point::BeforeEnd).await;
 }
 
-/// The broker gets the end of the turn and dies with it, heard or not: it is said again, and done
+/// The broker dies with the end of the turn, received or not: the request is repeated, and done
 /// once.
 #[tokio::test]
 async fn at_the_end_of_the_turn() {

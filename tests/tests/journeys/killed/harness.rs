@@ -28,7 +28,7 @@ async fn killed_at(point: Point) {
     let left = scene.rig.the_one("bob", "scripted-claude");
     scene.rig.kill_harness("bob").await;
     scene.start_harness(point);
-    // Its claude goes on until the next harness ends it, before that one starts another.
+    // Its claude runs until the next harness ends it, before that harness starts another.
     gone(left).await;
     scene.comes_out(&VANISHED, point).await;
 }
@@ -88,7 +88,7 @@ async fn for_good() {
     let back = (DeliveryState::Ready, 1, RedeliveryCause::HarnessVanished);
     assert_eq!(standing(&scene.operator, "bob", scene.asked).await, back);
 
-    // What is left of it sends no more.
+    // The remaining processes send nothing more.
     scene.rig.touch("go");
     gone(claude).await;
     assert_eq!(unread(&scene.operator, "operator").await, [("part one".to_owned(), scene.asked)]);

@@ -1,5 +1,5 @@
-//! What claude leaves running, and claudes that do not end: nothing of a turn outlives it, however
-//! it fled and whatever it ignores.
+//! Processes that claude leaves running, and claudes that do not end: no process of a turn outlives
+//! it, however it fled and whatever it ignores.
 
 use hive_proto::v1::{DeliveryState, TurnOutcome};
 use hive_tests::rig::{Mode, Rig, gone, soon};
@@ -54,7 +54,7 @@ async fn fled(rig: &Rig) -> (Vec<Pid>, Pid) {
     (pids, orphans[0])
 }
 
-/// Whose child a process is.
+/// Returns the parent of a process.
 fn parent(pid: Pid) -> Option<Pid> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
     status
@@ -77,8 +77,8 @@ async fn grandchildren_end_with_their_turn(mode: Mode) {
     rig.appeared("reached").await;
     let (all, orphan) = fled(&rig).await;
     rig.touch("go");
-    // What is still below a claude that stays is taken for its own, as its MCP servers are; it ends
-    // with it.
+    // A process that is still below a resident claude is taken for claude's own, like its MCP
+    // servers, and ends with it.
     let ending = if mode == Mode::Resident { vec![orphan] } else { all.clone() };
     for pid in ending {
         gone(pid).await;
@@ -145,8 +145,8 @@ async fn a_claude_that_ignores_signals_does_not_hold_up_a_drain(mode: Mode) {
     rig.end().await;
 }
 
-/// A harness is killed and the next one is there at once, while the first claude ignores what can
-/// be ignored: the notes of its starts fail the journey where two of them live at the same time.
+/// A harness is killed and the next one starts at once, while the first claude ignores every signal
+/// that it can: the journey fails if the notes show two claudes at the same time.
 async fn a_second_harness_waits_for_the_first_claude(mode: Mode) {
     let mut rig = Rig::duo().await;
     let deaf =

@@ -18,8 +18,8 @@ use hive_tests::scripted::script::{Rule, Step};
 
 use crate::steps::{acked, answer, handled, lives, rule, standing, text, touch, unread, wait_for};
 
-/// Where in the turn the kill comes. The scripted claude makes the file `reached` there, and goes
-/// on when there is a file `go`.
+/// The point of the turn at which the kill happens. The scripted claude makes the file `reached`
+/// there, and continues when there is a file `go`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 enum Point {
     /// The prompt is read, nothing is done.
@@ -30,17 +30,17 @@ enum Point {
     BeforeEnd,
 }
 
-/// How the journey has to come out.
+/// The expected result of the journey.
 struct Expected {
-    /// How bob's turns over the message ended, each with its attempt.
+    /// The outcome and the attempt of each of bob's turns over the message.
     lives: &'static [(TurnOutcome, u32)],
-    /// Why it came back.
+    /// The cause of the redelivery.
     cause: RedeliveryCause,
-    /// What the last prompt says of that.
+    /// The text of the last prompt about the redelivery.
     words: &'static str,
 }
 
-/// Nothing came back: one turn, one attempt.
+/// No redelivery: one turn, one attempt.
 const ONE_TURN: Expected =
     Expected { lives: &[(TurnOutcome::Ok, 1)], cause: RedeliveryCause::Unspecified, words: "" };
 
@@ -103,7 +103,7 @@ impl Scene {
         self.operator = self.rig.operator().await;
     }
 
-    /// Sees it out: the message is answered, once, and the queue goes on.
+    /// Checks that the message is answered once, and that the queue continues.
     async fn comes_out(self, expected: &Expected, point: Point) {
         acked(&self.rig, "bob", self.asked).await;
         let first_lives = expected.lives.len();

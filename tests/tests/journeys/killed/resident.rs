@@ -71,7 +71,7 @@ async fn between_turns() {
     rig.end().await;
 }
 
-/// It stands in mid-sentence when the next message comes: the turn is lost with it, and the message
+/// claude is killed between turns while the next message arrives: its turn is lost, and the message
 /// is not.
 #[tokio::test]
 async fn between_turns_while_mail_comes() {
@@ -125,8 +125,8 @@ async fn during_a_compaction() {
     let (said, ()) = tokio::join!(order, killing);
     assert!(said.code == 1 && said.stderr.contains("claude ended without a result"), "{said:?}");
     handled(&rig, &operator, "bob", "Letter 2.").await;
-    // It had no output yet, so it counts as a claude that is not there; only the operator asks for
-    // the compaction again.
+    // claude had no output yet, so it counts as missing; only the operator requests the compaction
+    // again.
     rig.touch("go");
     assert_eq!(rig.hivectl(&args).await.code, 0);
     let turns = operator.turns("bob").await;

@@ -1,5 +1,5 @@
 //! The broker and the harness are killed while the conversation is being kept small: a turn of its
-//! own goes on and ends once, a compaction within a turn is repeated with it, and nothing is sent
+//! own continues and ends once, a compaction within a turn is repeated with it, and nothing is sent
 //! twice.
 
 use hive_proto::v1::TurnKind::{Checkpoint, Compact, Mail};

@@ -20,7 +20,7 @@ both!(
     a_second_one_is_refused
 );
 
-/// Bob's login dialogue stands open.
+/// A hive in which bob's login dialogue is open.
 struct Scene {
     rig: Rig,
     operator: Client,

@@ -66,7 +66,7 @@ async fn nothing_runs_without_a_login(mode: Mode) {
     let status = rig.hivectl(&["status"]).await;
     assert!(status.code == 8 && status.stdout.contains("hivectl login bob"), "{status:?}");
 
-    // Neither another broker nor another harness finds more, or tells it again.
+    // Neither another broker nor another harness finds more, or notifies again.
     rig.crash_broker().await;
     let operator = rig.operator().await;
     operator.does("bob", HarnessState::NeedsLogin).await;
@@ -90,7 +90,7 @@ async fn a_login_lets_the_waiting_message_run(mode: Mode) {
     let waiting = operator.send("bob", "Are you there?").await;
     let mut terminal = dialogue(&rig);
     terminal.shows(&[auth::URL, "Paste code here"], &[]).await;
-    // What is typed is what claude gets, slips of the hand too.
+    // claude gets the typed text unchanged, including mistakes.
     terminal.types("no code\r").await;
     terminal.shows(&["doesn't look like the full code"], &[]).await;
     terminal.types(&format!("{CODE}\r")).await;
@@ -108,7 +108,7 @@ async fn a_login_lets_the_waiting_message_run(mode: Mode) {
     rig.end().await;
 }
 
-/// What the dialogue itself writes below HOME is not taken for a login, neither at once nor later.
+/// Files that the dialogue writes below HOME are not taken for a login, neither at once nor later.
 async fn a_wrong_code_is_no_login(mode: Mode) {
     let mut rig = Rig::duo().await;
     needs_login(&rig);
@@ -143,7 +143,7 @@ async fn a_wrong_code_is_no_login(mode: Mode) {
     assert_eq!(rig.turn_starts("bob"), [""; 0]);
     assert_eq!(notices(&operator).await.len(), 1, "notified once");
 
-    // A login without a dialogue, as by hand in a shell, is seen too.
+    // A login without a dialogue, as by hand in a shell, is also noticed.
     std::fs::write(
         auth::credentials(&rig.path("agents/bob/home")),
         r#"{"claudeAiOauth":{"accessToken":"t"}}"#,

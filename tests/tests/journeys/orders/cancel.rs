@@ -26,7 +26,7 @@ async fn cancelled(mode: Mode, obeys: bool) {
     }
     done(&rig, &["cancel", "bob"]).await;
     assert_eq!(operator.delivery("bob", held).await.state(), DeliveryState::Held);
-    // Its claude never comes into another turn.
+    // Its claude is never used in another turn.
     gone(claude).await;
     handled(&rig, &operator, "bob", "Letter 2.").await;
     assert_eq!(kinds(&operator).await, [(Mail, Cancelled), (Mail, Ok)]);
@@ -67,7 +67,7 @@ async fn too_late(mode: Mode) {
     let (operator, mut watch) = (rig.operator().await, rig.watch().await);
     let first = operator.send("bob", "Letter 1.").await;
     rig.appeared("reached").await;
-    // It is suspended, so that it gets the order after the end of claude.
+    // The harness is suspended, so that it gets the command after the end of claude.
     rig.harness("bob").suspend().await;
     let harness = rig.harness("bob").pid();
     let order = waited(&rig, &["cancel", "bob"]);

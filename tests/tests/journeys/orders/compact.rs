@@ -12,7 +12,7 @@ use crate::steps::{acked, answer, handled, rule, standing, text, touch, unread, 
 
 /// The first second of the year 2100.
 const YEAR_2100: i64 = 4_102_444_800;
-/// How claude says that a compaction does not help.
+/// claude's message about a compaction that does not help.
 const TOO_LONG: &str =
     "Compaction failed · conversation could not be reduced below the context limit";
 
@@ -41,7 +41,7 @@ async fn at_once(mode: Mode) {
     assert_eq!((turns[2].message_id, turns[2].attempt), (0, 0), "it carries no delivery");
     let agent = operator.does("bob", HarnessState::Idle).await;
     assert_eq!(agent.context_tokens, 500, "the size that is left is known: {agent:?}");
-    // The conversation goes on, with what is left of it.
+    // The conversation continues with its summary.
     handled(&rig, &operator, "bob", "Letter 3.").await;
     assert_eq!(rig.conversations("bob").len(), 1);
     let expected = if mode == Mode::Resident { 1 } else { 4 };
@@ -81,8 +81,8 @@ async fn behind_a_running_turn(mode: Mode) {
     rig.end().await;
 }
 
-/// Where the model compacts it answers again, so what waits is tried; where there was no model to
-/// ask, the agent rests on.
+/// A successful compaction shows that the model answers again, so waiting mail is tried; without a
+/// model to ask, the agent stays parked.
 async fn of_a_parked_agent(mode: Mode) {
     let mut rig = Rig::duo().await;
     let limited = vec![Step::Fail { fail: Failure::UsageLimit(YEAR_2100) }];

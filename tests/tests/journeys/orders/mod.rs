@@ -1,5 +1,5 @@
-//! What the operator orders by `hivectl`, seen to its end by `--wait`: exit code, words, and what
-//! became of it.
+//! Commands that the operator gives by `hivectl`, followed to the end by `--wait`: exit code,
+//! output, and result.
 
 mod cancel;
 mod compact;
@@ -12,14 +12,14 @@ mod stats;
 use hive_proto::v1::{Turn, TurnKind, TurnOutcome};
 use hive_tests::rig::{Client, Rig, Said};
 
-/// Gives an order and waits until it is carried out.
+/// Sends a command and waits until it is carried out.
 async fn done(rig: &Rig, args: &[&str]) {
     let said = waited(rig, args).await;
     let carried_out = said.stdout.starts_with("bob has done it (command ");
     assert!(said.code == 0 && carried_out, "{args:?}: {said:?}");
 }
 
-/// Gives an order and waits for its end.
+/// Sends a command and waits for its end.
 async fn waited(rig: &Rig, args: &[&str]) -> Said {
     rig.hivectl(&[&["turn"], args, &["--wait"]].concat()).await
 }

@@ -15,7 +15,7 @@ use crate::steps::{acked, answer, handled, lives, rule, text, touch, unread, wai
 
 both!(in_mid_turn, between_turns);
 
-/// The words on a restart in an inbox, whatever became of them.
+/// Returns the notices of a restart in an inbox, in any state.
 async fn notices(operator: &Client) -> Vec<Delivery> {
     let all = operator.all_deliveries("bob").await.into_iter();
     let is_notice = |delivery: &Delivery| {
@@ -101,7 +101,7 @@ async fn a_start_without_an_order_notifies_nothing() {
     rig.end().await;
 }
 
-/// A harness that knows the contract, and what it hears.
+/// Attaches a harness that knows the contract, and returns its stream of responses.
 async fn attached(
     rig: &Rig,
     token: &str,

@@ -17,7 +17,7 @@ async fn the_next_turn_begins_a_fresh_conversation(mode: Mode) {
         handled(&rig, &operator, "bob", body).await;
     };
     send("Letter 1.").await;
-    // Bob is idle, so his next turn is far away: the answer comes now and says when the order
+    // Bob is idle, so his next turn is far away: the answer arrives now and states when the command
     // applies.
     let said = waited(&rig, &["new-session", "bob"]).await;
     let told = said

@@ -93,7 +93,7 @@ async fn a_turn_is_followed_to_its_end(mode: Mode) {
     assert_eq!(follower.ends().await, Some(0), "{}", follower.said);
     let last = follower.said.lines().last().unwrap_or_default().to_lowercase();
     assert!(last.contains("ok"), "the end is shown: {}", follower.said);
-    // What was followed is what is kept.
+    // The stored output equals the output that was followed.
     let kept = rig.hivectl(&["turn", "show", &turn.to_string(), "--output"]).await;
     for words in [
         "  First I look.",

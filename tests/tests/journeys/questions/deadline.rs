@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{QUESTION, TWO_TURNS, gets_outcome, notices};
 use crate::steps::{ended, rule, text, tool};
 
-/// Long enough to be asked and heard on a slow machine before it is over.
+/// A time that suffices to ask and receive the question on a slow machine.
 const TTL_SECONDS: u64 = 6;
 
 /// Bob asks ada, and the broker is killed until the time is over. `aware`: ada has read the
@@ -35,7 +35,7 @@ async fn passes_unseen(aware: bool) {
     let row = rig.on_disk()["question"][0].clone();
     assert!(row.contains("state=Integer(1);"), "it was open when the broker died: {row}");
     clock::shows(question.deadline_time.expect("it has a deadline")).await;
-    // Twice, so that the second finds nothing to tell any more.
+    // Twice, so that the second broker finds nothing more to notify.
     for _ in 0..2 {
         rig.start_broker().await;
         let prompt = gets_outcome(&rig, &question, SystemKind::QuestionExpired, &TWO_TURNS).await;

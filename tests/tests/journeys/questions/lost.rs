@@ -21,7 +21,7 @@ fn rules(rig: &Rig) -> Vec<Rule> {
     vec![rule(" is answered", vec![text("Done.")]), rule("", steps)]
 }
 
-/// One question came of it, the model knows which, and its answer is heard.
+/// Checks that one question exists, the model knows its id, and its answer arrives.
 async fn comes_out(rig: Rig) {
     let operator = rig.operator().await;
     let question = operator.asked("operator").await;
@@ -60,7 +60,7 @@ async fn the_broker_dies_with_the_reply() {
     rig.appeared("reached").await;
     wire.lose_replies(true);
     rig.touch("go");
-    // It is on disk, and the bridge does not know.
+    // The question is on disk, and the bridge does not know.
     let question = operator.asked("operator").await;
     assert!(rig.tool_results("bob").is_empty());
     rig.kill_broker().await;

@@ -13,9 +13,9 @@ use serde_json::json;
 
 use crate::steps::{acked, lives, rule, send, text, tool};
 
-/// What is asked.
+/// The text of the question.
 const QUESTION: &str = "Which colour shall it be?";
-/// One turn each, to ask and to hear.
+/// Two turns: the first asks, the second gets the answer.
 const TWO_TURNS: [(TurnOutcome, u32); 2] = [(TurnOutcome::Ok, 1); 2];
 
 /// Asks with two options.
@@ -23,7 +23,7 @@ fn ask(to: &str) -> Step {
     tool("ask", json!({"question": QUESTION, "options": ["red", "green"], "to": to}))
 }
 
-/// An agent that asks, and goes on when it has its outcome.
+/// An agent that asks, and continues when it has its outcome.
 fn asker(to: &str) -> Vec<Rule> {
     let goes_on = vec![send("operator", "I go on."), text("Done.")];
     vec![rule(" is answered", goes_on), rule("", vec![ask(to), text("I have asked.")])]
@@ -40,7 +40,7 @@ async fn notices(client: &Client, agent: &str, question: u64) -> Vec<(SystemKind
     deliveries.iter().filter_map(about).collect()
 }
 
-/// The message that tells a question's asker of its outcome.
+/// Returns the message that notifies a question's asker of its outcome.
 async fn outcome(rig: &Rig, question: &Question) -> u64 {
     let (asker, id) = (question.asker.clone(), question.id);
     let fits = |event: &hive_proto::v1::Event| {
@@ -80,7 +80,7 @@ async fn gets_outcome(
     prompt.clone()
 }
 
-/// The asker hears this answer, once, in the last of these turns.
+/// Checks that the asker gets this answer, once, in the last of these turns.
 async fn gets_answer(
     rig: &Rig,
     question: &Question,
@@ -96,7 +96,7 @@ async fn gets_answer(
     assert!(prompt.contains(&words), "{prompt}");
 }
 
-/// What one sent to the operator in words.
+/// Returns the messages that were sent to the operator, without those about questions.
 async fn letters(operator: &Client) -> Vec<String> {
     let messages: Vec<Message> = operator.messages().await;
     let letters = messages

@@ -1,5 +1,5 @@
 //! An agent asks the operator. Broker, harness and claude are killed between the question and the
-//! turn that hears the answer.
+//! turn that gets the answer.
 
 use hive_proto::v1::{DeliveryState, EventKind, Question, QuestionState, SystemKind, TurnOutcome};
 use hive_tests::rig::{Client, Rig, Wire, fresh_id, soon};
@@ -21,7 +21,7 @@ async fn bob_asks() -> (Rig, Client, Question) {
     (rig, operator, question)
 }
 
-/// Checks that bob goes on once with the answer `red`, and ends the hive.
+/// Checks that bob continues once with the answer `red`, and ends the hive.
 async fn goes_on(rig: Rig, question: &Question, lives: &[(TurnOutcome, u32)]) {
     gets_answer(&rig, question, &["red"], lives).await;
     assert_eq!(letters(&rig.operator().await).await, ["I go on."]);
@@ -47,7 +47,7 @@ async fn hivectl_answers_it_and_the_next_turn_gets_the_answer() {
     assert_eq!(answered.code, 0, "{answered:?}");
     gets_answer(&rig, &question, &["Chosen: green", "but a dark one"], &TWO_TURNS).await;
 
-    // It is settled on both sides, and closed for good.
+    // The question is settled on both sides, and closed for good.
     assert_eq!(
         notices(&operator, "operator", question.id).await,
         [(SystemKind::QuestionAsked, DeliveryState::Acked)]
@@ -80,8 +80,8 @@ async fn the_harness_is_away_when_the_answer_comes() {
     let mut watch = rig.watch().await;
     ended(&rig, &mut watch, "bob", TurnOutcome::Ok).await;
     rig.kill_harness("bob").await;
-    // A broker that has never heard of that harness: the other might not have noticed yet, and hand
-    // the answer to the dead.
+    // A broker without a session of that harness: the other might not have noticed yet, and deliver
+    // the answer to the dead harness.
     rig.crash_broker().await;
     let operator = rig.operator().await;
     operator.answer(question.id, "red").await;
@@ -89,7 +89,7 @@ async fn the_harness_is_away_when_the_answer_comes() {
     goes_on(rig, &question, &TWO_TURNS).await;
 }
 
-/// It has the answer in its hands, and the model has not heard it.
+/// The harness has the answer, and the model has not received it.
 #[tokio::test]
 async fn the_harness_is_killed_with_the_answer() {
     let mut rig = Rig::duo().await;
@@ -186,7 +186,7 @@ async fn claude_is_killed_while_it_asks() {
     rig.end().await;
 }
 
-/// The answer is on disk, and the operator never hears so: the broker dies with the reply.
+/// The answer is on disk, and the operator gets no reply: the broker dies with it.
 #[tokio::test]
 async fn the_broker_is_killed_before_the_reply_to_the_answer_is_out() {
     let (mut rig, operator, question) = bob_asks().await;
@@ -209,7 +209,7 @@ async fn the_broker_is_killed_before_the_reply_to_the_answer_is_out() {
     );
     rig.start_broker().await;
     let operator = rig.operator().await;
-    // The first answer again; as another request it comes too late.
+    // The first answer is repeated; as another request it is too late.
     assert_eq!(
         operator.try_answer(&request_id, id, "red").await.expect("it was answered so"),
         closed
@@ -234,7 +234,7 @@ async fn the_broker_is_killed_with_the_answer() {
         }
         let (client, again) = (operator.clone(), request_id.clone());
         let answering = tokio::spawn(async move { client.try_answer(&again, id, "red").await });
-        // It is on its way.
+        // Lets the call start.
         tokio::task::yield_now().await;
         rig.kill_broker().await;
         let said = soon("the call ends", answering).await.expect("it is not stopped");
@@ -270,7 +270,7 @@ async fn hivectl_waits_for_an_agents_answer_over_a_kill() {
         rig.touch("go");
         rig.start_broker().await;
     };
-    // Another hand on the same hive, because the first one is busy with the broker.
+    // Another program on the same hive, because the first one is busy with the broker.
     let socket = rig.operator_socket();
     let mut command =
         hive_tests::rig::Process::command(&hive_tests::binary::find("hivectl", "hivectl"));

@@ -129,7 +129,7 @@ async fn questions_are_answered_and_cancelled_with_keys() {
         &[],
     )
     .await;
-    // What comes is shown by itself, below what is due sooner.
+    // New questions are shown by themselves, below those that are due sooner.
     let free = asks(&ada, "What is your name?", &[], None).await.id;
     top.shows(&["Waits on you: 2 questions", "What is your name?"], &[]).await;
     let odd = asks(&ada, "Really?", &["yes"], Some(3000)).await.id;

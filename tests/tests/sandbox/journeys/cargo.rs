@@ -76,7 +76,7 @@ async fn a_shell_task_builds_and_runs_a_crate(installed: Installed) {
     assert!(said.contains("six times seven is 42"), "{said}");
     assert!(said.contains(&hive.text("operator/.cargo/bin/cargo")), "{said}");
     assert!(hive.rig().path("operator/project/target/debug/tiny").is_file());
-    // What it was granted to read it cannot change.
+    // The agent cannot change directories that it may only read.
     let said = hive.run("touch \"$RUSTUP_HOME/settings.toml\" 2>&1 || echo refused").await;
     assert!(said.contains("Read-only file system") && said.contains("refused"), "{said}");
     hive.end().await;

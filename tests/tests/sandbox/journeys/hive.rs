@@ -38,7 +38,7 @@ impl Hive {
         Self::start_with(installed, ada, prepare, |_, _, _| {}).await
     }
 
-    /// The same with more in the command of `hivectl up`, which is called with the directory of
+    /// Starts a hive with further options for `hivectl up`, which is called with the directory of
     /// PATH that has claude.
     pub(crate) async fn start_with(
         installed: Installed,
@@ -88,7 +88,7 @@ impl Hive {
         self.calls_of("ada", what, calls).await
     }
 
-    /// The same of another agent.
+    /// Runs calls of another agent.
     pub(crate) async fn calls_of(
         &mut self,
         agent: &str,
@@ -112,10 +112,10 @@ impl Hive {
         self.answers(message)
     }
 
-    /// What the tools answered in the turn about a message.
+    /// Returns the answers of tools in the turn about a message.
     pub(crate) fn answers(&self, message: u64) -> Vec<Answer> {
         let request = self.requests_of(message).pop().expect("the model was asked");
-        // Those of earlier turns are in the conversation, too.
+        // The answers of earlier turns are also in the conversation.
         let results = request.tool_results();
         let earlier = results.len() - request.step;
         results.into_iter().skip(earlier).map(|(_, words, failed)| (words, failed)).collect()

@@ -1,6 +1,6 @@
 //! Claude Code as users install it: one file, or a package of npm.
 //!
-//! The CLI of the tests is where another user may not look, so its files get second names in the
+//! Other users cannot read the CLI of the tests, so its files get second names in the
 //! operator's home. Invariant: its files stay the tests' own; a hard link that was given away would
 //! take the original with it.
 
@@ -13,9 +13,9 @@ use hive_tests::rig::Rig;
 
 use super::hive::SYSTEM_PATH;
 
-/// Where npm installs packages of the user, with a prefix in the home.
+/// The directory in which npm installs packages of the user, with a prefix in the home.
 const NPM_PREFIX: &str = "operator/.npm-global";
-/// The same with a node that nvm installed.
+/// The prefix of a node that nvm installed.
 const NVM_PREFIX: &str = "operator/.nvm/versions/node/v1";
 /// The package, below the directory of npm's programs.
 const FROM_BIN: &str = "../lib/node_modules/@anthropic-ai/claude-code";
@@ -23,9 +23,11 @@ const FROM_BIN: &str = "../lib/node_modules/@anthropic-ai/claude-code";
 /// A way to install it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Installed {
-    /// As claude's own installer does: `~/.local/bin/claude` is a link to the file of a version.
+    /// The layout of claude's own installer: `~/.local/bin/claude` is a link to the file of a
+    /// version.
     Native,
-    /// As `npm install -g` does with a prefix in the home: a link to the program in the package.
+    /// The layout of `npm install -g` with a prefix in the home: a link to the program in the
+    /// package.
     Npm,
     /// With node by nvm, and a link to the package's script for node, which starts the program:
     /// what packages of earlier versions had.

@@ -67,12 +67,12 @@ async fn the_dialogue_runs_inside_and_a_login_of_the_home_is_used(installed: Ins
     assert_eq!(hive.operator.delivery("ada", message).await.state(), DeliveryState::Ready);
     assert_eq!(hive.api.recorded().len(), 0);
 
-    // What the dialogue writes when its code was taken.
+    // The file that the dialogue writes after it accepted its code.
     let login = json!({ "claudeAiOauth": {
         "accessToken": "token-of-a-login", "refreshToken": "another", "expiresAt": EXPIRES_MS,
         "scopes": ["user:inference", "user:profile"], "subscriptionType": "max",
     }});
-    // As a whole: the harness looks as soon as something is there.
+    // Written as a whole: the harness reads the file as soon as it exists.
     let written = hive.rig().user_file("operator/login", &login.to_string(), 0o600);
     std::fs::rename(written, hive.rig().path("agents/ada/home/.claude/.credentials.json"))
         .expect("renamed");

@@ -24,7 +24,7 @@ macro_rules! every {
     };
 }
 
-/// The same where it does not matter how claude was installed.
+/// Runs journeys for which the installation of claude does not matter.
 macro_rules! native {
     ($($name:ident),* $(,)?) => {
         every!(native Native: $($name),*);

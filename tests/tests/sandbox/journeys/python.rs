@@ -48,7 +48,7 @@ async fn an_agent_makes_an_environment_and_its_servers_are_in_others(installed: 
         made = ["script", "module", ".local/pipx/venvs/notes", "project/.venv"]
             .into_iter()
             .all(|name| environment(rig, name));
-        // As pipx does.
+        // The layout of pipx.
         let bin = rig.user_dir("operator/.local/bin");
         symlink("../pipx/venvs/notes/bin/notes-server", bin.join("notes-server")).expect("a link");
     };

@@ -17,7 +17,7 @@ lines.on("line", (line) => {
 });
 "#;
 
-/// One for Python, without its first line.
+/// A server for Python, without its first line.
 pub(crate) const PYTHON: &str = r#"
 import json, sys
 

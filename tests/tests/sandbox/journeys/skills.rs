@@ -51,7 +51,7 @@ async fn scripts_of_skills_run_in_shell_tasks(installed: Installed) {
         said.contains("refused") && said.matches("Read-only file system").count() == 2,
         "{said}"
     );
-    // What was put aside is not what the plugin needs.
+    // The settings that were put aside are those that the plugin does not need.
     let home = hive.rig().path("agents/ada/home/.claude");
     assert!(home.join("settings.json.ignored").is_file());
     let settings =

@@ -19,7 +19,7 @@ use crate::store::event::{Fact, log};
 use crate::store::question::{self as questions, Close, QuestionRow};
 use crate::store::{AgentKey, Tx, delivery};
 
-/// What ends a question.
+/// The cause that ends a question.
 #[derive(Clone, Debug)]
 pub(crate) enum Closer<'a> {
     /// Its target, with an answer.

@@ -43,7 +43,7 @@ pub struct Ask {
     pub to: Recipient,
     /// The text and the options.
     pub wording: Wording,
-    /// How long it stays open.
+    /// The time for which it stays open.
     pub ttl: Option<Duration>,
 }
 

@@ -14,7 +14,7 @@ const ALONE_FROM_FAILURES: u32 = 2;
 const SYSTEM_RUN_MAX: u32 = 8;
 const GRACE: i64 = 60_000;
 
-/// Who holds a delivery.
+/// The holder of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Holder {
     /// The open turn; by a tool call, unless it woke the turn.
@@ -39,11 +39,11 @@ pub(super) struct Item {
     pub(super) nacked: bool,
     pub(super) by_operator: bool,
     pub(super) key: Option<u8>,
-    /// Whether it tells the agent that its harness was started again.
+    /// Whether it notifies the agent that its harness was restarted.
     pub(super) is_kick: bool,
 }
 
-/// How the last turn ended that was no upkeep.
+/// The end of the last turn that was no upkeep.
 #[derive(Clone, Copy, Debug)]
 struct Last {
     outcome: Outcome,
@@ -78,7 +78,7 @@ pub(super) struct Agent {
     pub(super) items: Vec<Item>,
     system_run: u32,
     pub(super) session: Option<Session>,
-    /// What the open turn, or the last one, is for; none for mail.
+    /// The kind of the open or last turn; none for mail.
     kind: Option<Kind>,
     /// Whether the delivery that woke it is served alone.
     alone: bool,
@@ -88,10 +88,10 @@ pub(super) struct Agent {
     park: Option<Park>,
     failures_in_a_row: u32,
     told: bool,
-    /// How many notices its parent got about it.
+    /// The number of notices that its parent got about it.
     pub(super) to_parent: u32,
-    /// How many notices about its turns are unread by the operator, whichever parent it has: the
-    /// newest takes the place of an older one.
+    /// The number of notices about its turns that the operator has not read, whichever parent it
+    /// has: the newest takes the place of an older one.
     pub(super) to_operator: u32,
 }
 
@@ -139,7 +139,7 @@ impl Item {
 }
 
 impl Agent {
-    /// A delivery comes in; an undelivered one with its key makes room.
+    /// Adds a delivery, which replaces an undelivered one with the same key.
     pub(super) fn accept(&mut self, message: u64, lane: Lane, key: Option<u8>) -> Option<u64> {
         let older = self
             .items
@@ -167,7 +167,7 @@ impl Agent {
         superseded
     }
 
-    /// Which delivery is served next.
+    /// Returns the delivery that is served next.
     fn next(&self, with_poison: bool, at: At) -> Option<usize> {
         let lanes = if self.system_run >= SYSTEM_RUN_MAX {
             [Lane::Normal, Lane::System]
@@ -383,7 +383,7 @@ impl Agent {
         true
     }
 
-    /// Whether a session that just began tells the agent to go on.
+    /// Returns whether a session that just began notifies the agent to continue.
     pub(super) fn is_kicked(&self) -> bool {
         let Some(last) = self.last.filter(|last| !last.came_back) else { return false };
         let interrupted = match last.outcome {
@@ -398,7 +398,7 @@ impl Agent {
         interrupted && !self.items.iter().any(|item| item.is_kick && !item.is_settled())
     }
 
-    /// A harness comes back to its session.
+    /// Attaches a harness to its session again.
     pub(super) fn resume(&mut self, at: At) {
         let session = self.session.as_mut().expect("a session to come back to");
         (session.live, session.contact) = (true, at.boot);
@@ -416,7 +416,7 @@ impl Agent {
         }
     }
 
-    /// What is due at this time happens.
+    /// Runs everything that is due at this time.
     pub(super) fn sweep(&mut self, at: At) {
         let mut deaths = 0;
         for item in &mut self.items {

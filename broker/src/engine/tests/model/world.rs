@@ -23,7 +23,7 @@ use crate::engine::mail::wake::Wake;
 
 /// The names of the model's agents.
 const NAMES: [&str; 2] = ["worker", "reader"];
-/// What each message weighs.
+/// The body of each message.
 const BODY: &str = "0123456789";
 
 /// The broker, the model, and the people of the story.
@@ -323,7 +323,7 @@ impl World {
         }
     }
 
-    /// What the new session tells the agent, if it does.
+    /// Adds the notice of the new session to the model, if the model expects one.
     async fn kick(&mut self) {
         let worker = &mut self.model.agents[WORKER];
         if worker.is_kicked() {

@@ -117,7 +117,7 @@ fn what_is_taken_is_gone_while_an_earlier_deletion_removes_the_heap() {
     std::thread::scope(|scope| {
         let empties = || {
             while !is_done.load(Ordering::Relaxed) {
-                // One that something is moved to at the same moment is deleted by the next.
+                // A heap that gets a new entry at the same moment is deleted by the next call.
                 let _ = heap_in(dir.path()).empty();
             }
         };

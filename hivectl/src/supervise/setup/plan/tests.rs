@@ -40,7 +40,7 @@ fn a_socket_path_that_linux_cannot_address_is_refused_up_front() {
     assert!(matches!(error, UpError::SocketTooLong { .. }), "{error}");
     assert_eq!(crate::error::Failure::from(error).exit(), crate::exit::Exit::Usage);
 
-    // The same holds for the socket of the shell tools, which is in the agent's home.
+    // The limit also applies to the socket of the shell tools, which is in the agent's home.
     let text = format!("[agents.ada]\nhome_dir = \"{}\"", "h".repeat(100));
     let error = plan(dir.path(), &text).expect_err("too long");
     assert!(
