@@ -103,7 +103,7 @@ impl Failure {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Explained { exit, .. } => *exit,
-            Self::Refused(status) => exit::of_status(status),
+            Self::Refused(status) => exit::from_status(status),
             Self::FileUnreadable { source, .. } => exit::of_io(source),
             Self::Connect(ConnectError::Unreachable { source, .. })
                 if source.kind() == io::ErrorKind::PermissionDenied =>

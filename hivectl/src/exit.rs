@@ -41,7 +41,7 @@ impl From<Exit> for ExitCode {
 
 /// Returns the exit code for a refusal of the broker.
 #[must_use]
-pub fn of_reason(reason: Reason) -> Exit {
+pub fn from_reason(reason: Reason) -> Exit {
     match reason {
         Reason::FieldInvalid | Reason::StatusTooLong | Reason::BodyTooLarge => Exit::Usage,
         Reason::AgentNotFound
@@ -99,9 +99,9 @@ pub(crate) fn of_io(error: &io::Error) -> Exit {
 
 /// Returns the exit code for any answer that is an error.
 #[must_use]
-pub fn of_status(status: &Status) -> Exit {
+pub fn from_status(status: &Status) -> Exit {
     if let Some(reason) = hive_proto::status::reason(status) {
-        return of_reason(reason);
+        return from_reason(reason);
     }
     match status.code() {
         Code::Unavailable => Exit::Unreachable,
@@ -146,10 +146,10 @@ mod tests {
     #[test]
     fn a_refusal_never_exits_with_zero() {
         for reason in Reason::ALL {
-            assert_ne!(of_reason(*reason), Exit::Ok, "{reason}");
+            assert_ne!(from_reason(*reason), Exit::Ok, "{reason}");
             assert_eq!(
-                of_status(&hive_proto::status::refusal(*reason, "no", None)),
-                of_reason(*reason)
+                from_status(&hive_proto::status::refusal(*reason, "no", None)),
+                from_reason(*reason)
             );
         }
     }

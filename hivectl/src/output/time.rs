@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use prost_types::Timestamp as Wire;
 
-pub(crate) fn of_wire(time: Option<Wire>) -> Option<WallTime> {
+pub(crate) fn from_wire(time: Option<Wire>) -> Option<WallTime> {
     let Wire { seconds, nanos } = time?;
     Some(WallTime(seconds.saturating_mul(1000).saturating_add(i64::from(nanos) / 1_000_000)))
 }

@@ -134,7 +134,7 @@ struct Composer<'s> {
 impl Composer<'_> {
     fn time(&self, time: Option<Wire>) -> String {
         let now = Timestamp::from_millisecond(self.now.wall.0).unwrap_or_default();
-        time::of_wire(time)
+        time::from_wire(time)
             .map_or_else(|| "-".to_owned(), |time| time::short(time, now, &self.state.zone))
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hive_core::time::WallTime;
 use prost_types::Timestamp as Wire;
 
-use crate::output::time::of_wire;
+use crate::output::time::from_wire;
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
@@ -18,12 +18,12 @@ pub(crate) fn age(since: WallTime, now: WallTime) -> String {
 
 /// Formats the time since a time of the wire; `-` for none.
 pub(crate) fn age_of(since: Option<Wire>, now: WallTime) -> String {
-    of_wire(since).map_or_else(|| "-".to_owned(), |since| age(since, now))
+    from_wire(since).map_or_else(|| "-".to_owned(), |since| age(since, now))
 }
 
 /// Formats the time until a time of the wire; `-` for none.
 pub(crate) fn until_of(time: Option<Wire>, now: WallTime) -> String {
-    of_wire(time).map_or_else(|| "-".to_owned(), |time| until(time, now))
+    from_wire(time).map_or_else(|| "-".to_owned(), |time| until(time, now))
 }
 
 pub(crate) fn short(span: Duration) -> String {

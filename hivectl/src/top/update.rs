@@ -119,7 +119,7 @@ fn wake_parked(state: &mut State, now: Now) {
     let second = now.wall.before(std::time::Duration::from_secs(1));
     let ended = state.hive.agents.iter().any(|agent| {
         let until =
-            agent.park.as_ref().and_then(|park| crate::output::time::of_wire(park.until_time));
+            agent.park.as_ref().and_then(|park| crate::output::time::from_wire(park.until_time));
         until.is_some_and(|until| second < until && until <= now.wall)
     });
     if ended {

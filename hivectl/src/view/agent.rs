@@ -118,7 +118,7 @@ from_wire! {
             stopped;
         text => role, parent, status_text, model, hive_name, swarm_name, revision, model_in_use;
         id => context_tokens, context_window_tokens, open_turn_id;
-        time::of_wire => state_time, status_time, context_time;
+        time::from_wire => state_time, status_time, context_time;
         optional => park;
         present => policy;
         word::<v1::AgentSource> => source;
@@ -161,7 +161,7 @@ impl Policy {
 from_wire! {
     Park => Park {
         text => error;
-        time::of_wire => until_time;
+        time::from_wire => until_time;
         word::<v1::TurnOutcome> => cause;
     }
     // What remains follows from `until_time`.

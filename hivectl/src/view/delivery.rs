@@ -51,7 +51,7 @@ from_wire! {
         same => agent, attempt;
         text => last_error, output_tail, settled_by;
         id => turn_id;
-        time::of_wire => not_before_time, state_time;
+        time::from_wire => not_before_time, state_time;
         present => message;
         word::<v1::DeliveryState> => state;
         word::<v1::Lane> => lane;

@@ -41,7 +41,7 @@ from_wire! {
         same => sequence;
         text => agent, detail;
         id => message_id, turn_id, question_id, reminder_id;
-        time::of_wire => time;
+        time::from_wire => time;
         word::<v1::EventKind> => kind;
     }
 }

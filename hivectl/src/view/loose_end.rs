@@ -39,7 +39,7 @@ from_wire! {
     LooseEnd => LooseEnd {
         same => id, agent, text;
         text => peer, key;
-        time::of_wire => create_time, due_time;
+        time::from_wire => create_time, due_time;
         word::<v1::LooseEndKind> => kind;
     }
 }

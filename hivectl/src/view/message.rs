@@ -53,7 +53,7 @@ from_wire! {
         same => id, recipients, body, broadcast;
         text => coalescing_key;
         id => in_reply_to, turn_id, question_id, reminder_id;
-        time::of_wire => accept_time;
+        time::from_wire => accept_time;
         word::<v1::SystemKind> => system_kind;
     }
     without origin

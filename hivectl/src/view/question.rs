@@ -65,7 +65,7 @@ from_wire! {
         same => id, asker, target, text, options, multi, operator_override;
         text => closed_by;
         id => turn_id, message_id;
-        time::of_wire => create_time, deadline_time, close_time;
+        time::from_wire => create_time, deadline_time, close_time;
         optional => answer;
         word::<v1::QuestionState> => state;
     }

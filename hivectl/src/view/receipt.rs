@@ -31,7 +31,7 @@ pub(crate) struct Receipt {
 from_wire! {
     SendMessageResponse => Receipt {
         same => message_id, recipient_count, skipped_agents, already_sent, ahead_count;
-        time::of_wire => accept_time;
+        time::from_wire => accept_time;
     }
 }
 

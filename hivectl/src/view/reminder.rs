@@ -42,7 +42,7 @@ from_wire! {
     Reminder => Reminder {
         same => id, agent, body;
         id => message_id, turn_id;
-        time::of_wire => create_time, due_time, close_time;
+        time::from_wire => create_time, due_time, close_time;
         word::<v1::ReminderState> => state;
     }
 }

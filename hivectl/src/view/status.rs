@@ -86,7 +86,7 @@ struct BackgroundTask {
 from_wire! {
     BackgroundTask => BackgroundTask {
         same => name, failure_count;
-        time::of_wire => last_run_time;
+        time::from_wire => last_run_time;
         text => error;
     }
 }
@@ -112,7 +112,7 @@ from_wire! {
             not_isolated_agents, last_event_sequence, draining, operator_question_count,
             open_question_count, pending_reminder_count, partly_isolated_agents,
             isolation_accepted_agents;
-        time::of_wire => start_time;
+        time::from_wire => start_time;
         text => storage_error;
         all => background_tasks;
     }

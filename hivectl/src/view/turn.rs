@@ -71,14 +71,14 @@ from_wire! {
             sent_message_ids;
         text => error, output_tail, model;
         id => message_id, context_tokens, context_window_tokens;
-        time::of_wire => start_time, end_time;
+        time::from_wire => start_time, end_time;
         present => usage;
         word::<v1::TurnKind> => kind;
         word::<v1::TurnOutcome> => outcome;
     }
     with
         run_state = run_state,
-        run_state_time = |turn: &v1::Turn| time::of_wire(turn.end_time.or(turn.start_time))
+        run_state_time = |turn: &v1::Turn| time::from_wire(turn.end_time.or(turn.start_time))
 }
 
 fn run_state(turn: &v1::Turn) -> Option<String> {

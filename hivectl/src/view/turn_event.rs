@@ -41,7 +41,7 @@ impl TurnEvent {
             sequence,
             stream: word::<v1::TurnEventStream>(stream),
             line,
-            time: time::of_wire(time),
+            time: time::from_wire(time),
         }
     }
 

@@ -44,11 +44,11 @@ pub(super) async fn all(reached: &Reached, style: &Style, list: &mut List) {
     } else {
         list.ok(
             "draining",
-            format!("no; the broker runs since {}", style.time(time::of_wire(*start_time))),
+            format!("no; the broker runs since {}", style.time(time::from_wire(*start_time))),
         );
     }
     let newest = if *storage_ok { newest_event(reached).await } else { None };
-    clock(reached.clock, reached.here, newest.max(time::of_wire(*start_time)), list);
+    clock(reached.clock, reached.here, newest.max(time::from_wire(*start_time)), list);
 }
 
 /// Returns the time of the newest event. If it cannot be read, another check reports why.
@@ -56,7 +56,7 @@ async fn newest_event(reached: &Reached) -> Option<WallTime> {
     let after_sequence = reached.status.last_event_sequence.saturating_sub(1);
     let request = ListEventsRequest { after_sequence, page_size: 1, agent: String::new() };
     let page = reached.broker.read(reached.broker.events().list_events(request)).await.ok()?;
-    time::of_wire(page.events.last()?.time)
+    time::from_wire(page.events.last()?.time)
 }
 
 /// Checks the clocks: the difference between ours and the broker's, and whether the broker's was

@@ -52,7 +52,13 @@ pub(super) async fn all(reached: &Reached, style: &Style, list: &mut List) {
         .read(reached.broker.inbox().get_inbox_status(GetInboxStatusRequest::default()))
         .await;
     judge(list, "mail", inbox, |list, inbox| {
-        check_mail(inbox.ready_count, time::of_wire(inbox.oldest_ready_time), day_ago, style, list);
+        check_mail(
+            inbox.ready_count,
+            time::from_wire(inbox.oldest_ready_time),
+            day_ago,
+            style,
+            list,
+        );
     });
 }
 
@@ -190,7 +196,7 @@ fn check_counts(reached: &Reached, list: &mut List) {
 
 fn check_questions(open: &[Question], day_ago: WallTime, style: &Style, list: &mut List) {
     const NAME: &str = "questions";
-    let asked = |question: &&Question| time::of_wire(question.create_time);
+    let asked = |question: &&Question| time::from_wire(question.create_time);
     let old: Vec<&Question> = open
         .iter()
         .filter(|question| asked(question).is_some_and(|asked| asked < day_ago))

@@ -76,8 +76,8 @@ impl TurnStats {
             stats: stats.unwrap_or_default().into(),
         };
         Self {
-            start_time: time::of_wire(start_time),
-            end_time: time::of_wire(end_time),
+            start_time: time::from_wire(start_time),
+            end_time: time::from_wire(end_time),
             agent: agent.and_then(text),
             total: total.unwrap_or_default().into(),
             agents: agents.into_iter().map(of_agent).collect(),

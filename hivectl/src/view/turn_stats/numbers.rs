@@ -133,7 +133,7 @@ from_wire! {
 from_wire! {
     TurnStatsSlice => Slice {
         same => turn_count, not_ok_count, cost_micro_usd, output_tokens;
-        time::of_wire => start_time;
+        time::from_wire => start_time;
     }
 }
 

@@ -75,8 +75,8 @@ pub(crate) fn close(
     log(tx, Fact::about(event, row.asker).question(id).detail(&detail))?;
     let said = answer.map(texts::answer).unwrap_or_default();
     let end = End { state, operator_override, answer: &said, why: &why };
-    tell_target(tx, limits, row, kind, &end, closer)?;
-    tell_asker(tx, limits, row, kind, &end, closer)
+    send_to_target(tx, limits, row, kind, &end, closer)?;
+    send_to_asker(tx, limits, row, kind, &end, closer)
 }
 
 /// Returns the refusal for a question that is over: its outcome.
@@ -94,7 +94,7 @@ pub(super) fn already(tx: &Tx<'_>, row: &QuestionRow) -> Result<Refusal, Refusal
 
 /// Notifies a target that has not answered that the question is over; the one that answered knows
 /// it.
-fn tell_target(
+fn send_to_target(
     tx: &Tx<'_>,
     limits: &Limits,
     row: &QuestionRow,
@@ -140,7 +140,7 @@ fn drop_undelivered(tx: &Tx<'_>, row: &QuestionRow) -> Result<(), Refusal> {
 }
 
 /// Sends the outcome to the asker, unless the asker withdrew the question or is retired.
-fn tell_asker(
+fn send_to_asker(
     tx: &Tx<'_>,
     limits: &Limits,
     row: &QuestionRow,
