@@ -173,7 +173,7 @@ impl Hive {
             assert_eq!(created.code, 0, "{created:?}");
             watch.kind(&name, EventKind::HarnessAttached).await;
             sample.push(start.elapsed().as_secs_f64() * 1e3);
-            let removed = self.rig.hivectl(&["agent", "remove", &name, "--purge", "--yes"]).await;
+            let removed = self.rig.hivectl(&["agent", "retire", &name, "--purge", "--yes"]).await;
             assert_eq!(removed.code, 0, "{removed:?}");
         }
         sample.median()

@@ -53,8 +53,8 @@ const fn lines(command: &'static str, with: &'static str, schema: &'static str) 
 /// The output of each command with `--json`, by command.
 pub const PRINTED: [Printed; 59] = [
     object("agent create", "hive.agent.v1"),
-    object("agent remove", "hive.done.v1"),
     object("agent restart", "hive.done.v1"),
+    object("agent retire", "hive.done.v1"),
     object("agent set-parent", "hive.agent.v1"),
     object("agent set-policy", "hive.agent.v1"),
     object("agent show", "hive.agent.v1"),

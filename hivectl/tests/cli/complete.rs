@@ -51,7 +51,7 @@ async fn names_are_completed_wherever_an_agent_can_stand() {
         "dead-letters --agent a",
         "dead-letters redrive 5 --agent a",
         "agent show a",
-        "agent remove a",
+        "agent retire a",
         "agent set-parent a",
         "agent set-parent bob a",
         "agent set-policy a",

@@ -129,7 +129,7 @@ async fn exit_5_conflict() {
     let ask = ["ask", "bob", "Done?", "--option", "yes", "--wait"];
     let cancel = async |question| hive.operator().await.withdraw(question).await;
     output.push(hive.output(&hive.asking(&ask, cancel).await));
-    let retire = async |_| hive.operate(&["agent", "remove", "bob"]).await;
+    let retire = async |_| hive.operate(&["agent", "retire", "bob"]).await;
     output.push(hive.output(&hive.asking(&[&ask[..], &["--json"]].concat(), retire).await));
     insta::assert_snapshot!(output.join(""));
 }

@@ -81,7 +81,7 @@ async fn exit_1_a_refusal_of_the_harness_is_reported() {
     let mut bob = Player::attach(&hive, "bob").await;
     let child = hive.spawn(&["turn", "compact", "bob", "--json", "--wait"]);
     bob.order().await;
-    hive.operate(&["agent", "remove", "bob"]).await;
+    hive.operate(&["agent", "retire", "bob"]).await;
     let ran = ended(child).await;
     assert_eq!((ran.code, ran.out.as_str()), (1, ""));
     assert_contains(&ran.err, "the agent was retired");

@@ -172,7 +172,7 @@ impl Hive {
         let limits = ["--questions-open", "5", "--stored-bytes", "1000000"];
         self.operate(&[&["agent", "set-policy", "bob"][..], &limits].concat()).await;
         self.operate(&["agent", "create", "old"]).await;
-        self.operate(&["agent", "remove", "old"]).await;
+        self.operate(&["agent", "retire", "old"]).await;
     }
 
     /// Ada answers the operator.

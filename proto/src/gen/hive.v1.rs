@@ -1081,7 +1081,7 @@ pub struct CreateAgentResponse {
 }
 /// An agent to retire.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct RemoveAgentRequest {
+pub struct RetireAgentRequest {
     /// Client-made idempotency key, 1 to 128 characters.
     #[prost(string, tag = "1")]
     pub request_id: ::prost::alloc::string::String,
@@ -1094,7 +1094,7 @@ pub struct RemoveAgentRequest {
 }
 /// The result of retiring an agent.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct RemoveAgentResponse {
+pub struct RetireAgentResponse {
     /// Number of unsettled deliveries that are kept in the inbox; 0 with `purge`.
     #[prost(uint32, tag = "1")]
     pub kept_count: u32,
@@ -1591,11 +1591,11 @@ pub mod admin_service_client {
         /// `purge`, which also works for a retired agent, its unsettled deliveries become DROPPED and its name is free: a later agent of that name
         /// inherits nothing. Mail that it sent stays.
         /// Reasons: AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
-        pub async fn remove_agent(
+        pub async fn retire_agent(
             &mut self,
-            request: impl tonic::IntoRequest<super::RemoveAgentRequest>,
+            request: impl tonic::IntoRequest<super::RetireAgentRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::RemoveAgentResponse>,
+            tonic::Response<super::RetireAgentResponse>,
             tonic::Status,
         > {
             self.inner
@@ -1608,11 +1608,11 @@ pub mod admin_service_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/hive.v1.AdminService/RemoveAgent",
+                "/hive.v1.AdminService/RetireAgent",
             );
             let mut req = request.into_request();
             req.extensions_mut()
-                .insert(GrpcMethod::new("hive.v1.AdminService", "RemoveAgent"));
+                .insert(GrpcMethod::new("hive.v1.AdminService", "RetireAgent"));
             self.inner.unary(req, path, codec).await
         }
         /// Stops an agent: its harness ends the running turn as DRAINED after its grace time, and no turn begins until StartAgent. Mail waits. The
@@ -2061,11 +2061,11 @@ pub mod admin_service_server {
         /// `purge`, which also works for a retired agent, its unsettled deliveries become DROPPED and its name is free: a later agent of that name
         /// inherits nothing. Mail that it sent stays.
         /// Reasons: AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
-        async fn remove_agent(
+        async fn retire_agent(
             &self,
-            request: tonic::Request<super::RemoveAgentRequest>,
+            request: tonic::Request<super::RetireAgentRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::RemoveAgentResponse>,
+            tonic::Response<super::RetireAgentResponse>,
             tonic::Status,
         >;
         /// Stops an agent: its harness ends the running turn as DRAINED after its grace time, and no turn begins until StartAgent. Mail waits. The
@@ -2343,25 +2343,25 @@ pub mod admin_service_server {
                     };
                     Box::pin(fut)
                 }
-                "/hive.v1.AdminService/RemoveAgent" => {
+                "/hive.v1.AdminService/RetireAgent" => {
                     #[allow(non_camel_case_types)]
-                    struct RemoveAgentSvc<T: AdminService>(pub Arc<T>);
+                    struct RetireAgentSvc<T: AdminService>(pub Arc<T>);
                     impl<
                         T: AdminService,
-                    > tonic::server::UnaryService<super::RemoveAgentRequest>
-                    for RemoveAgentSvc<T> {
-                        type Response = super::RemoveAgentResponse;
+                    > tonic::server::UnaryService<super::RetireAgentRequest>
+                    for RetireAgentSvc<T> {
+                        type Response = super::RetireAgentResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
                         >;
                         fn call(
                             &mut self,
-                            request: tonic::Request<super::RemoveAgentRequest>,
+                            request: tonic::Request<super::RetireAgentRequest>,
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as AdminService>::remove_agent(&inner, request).await
+                                <T as AdminService>::retire_agent(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -2372,7 +2372,7 @@ pub mod admin_service_server {
                     let max_encoding_message_size = self.max_encoding_message_size;
                     let inner = self.inner.clone();
                     let fut = async move {
-                        let method = RemoveAgentSvc(inner);
+                        let method = RetireAgentSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -198,7 +198,7 @@ impl Call {
             }
             Self::CancelTurn { .. } | Self::RestartHarness { .. } => "SendCommand",
             Self::Create { .. } => "CreateAgent",
-            Self::Retire { .. } | Self::Purge { .. } => "RemoveAgent",
+            Self::Retire { .. } | Self::Purge { .. } => "RetireAgent",
             Self::Stop { .. } => "StopAgent",
             Self::Start { .. } => "StartAgent",
         }

@@ -303,7 +303,7 @@ pub(crate) async fn serve(
             engine.set_stopped(caller, request, name(&agent), false).await.map(|_| done(agent))
         }
         Call::Retire { agent } => {
-            let open = engine.remove_agent(caller, request, name(&agent)).await?;
+            let open = engine.retire_agent(caller, request, name(&agent)).await?;
             Ok(done(open.to_string()))
         }
     }

@@ -7,7 +7,7 @@ use hive_proto::v1::create_reminder_request::Due;
 use hive_proto::v1::{
     AnswerQuestionRequest, AskQuestionRequest, BeginTurnRequest, CancelQuestionRequest, Command,
     CreateAgentRequest, CreateReminderRequest, EndTurnRequest, ReceiveMessagesRequest,
-    RemoveAgentRequest, SendCommandRequest, SendMessageRequest, TurnOutcome, WakeRequest, command,
+    RetireAgentRequest, SendCommandRequest, SendMessageRequest, TurnOutcome, WakeRequest, command,
 };
 
 use super::{fresh_id, process_token, to};
@@ -99,8 +99,8 @@ pub fn create_agent(name: &str) -> CreateAgentRequest {
 }
 
 /// The removal of an agent that keeps its mail.
-pub fn remove_agent(name: &str) -> RemoveAgentRequest {
-    RemoveAgentRequest { request_id: fresh_id(), name: name.to_owned(), purge: false }
+pub fn retire_agent(name: &str) -> RetireAgentRequest {
+    RetireAgentRequest { request_id: fresh_id(), name: name.to_owned(), purge: false }
 }
 
 /// An order to an agent's harness.

@@ -77,7 +77,7 @@ async fn no_label_passes_for_another_sender() {
     let operator = rig.operator().await.channel();
     let create = request::create_agent("gone");
     did(&operator, &create).await;
-    let remove = request::remove_agent("gone");
+    let remove = request::retire_agent("gone");
     did(&operator, &remove).await;
     let ada = rig.agent("ada").await.channel();
     let before = rig.on_disk();

@@ -191,7 +191,7 @@ fn admin(
     let request_id = fresh_id();
     match method {
         "CreateAgent" => request::create_agent("eve").encode_to_vec(),
-        "RemoveAgent" => request::remove_agent(&agent).encode_to_vec(),
+        "RetireAgent" => request::retire_agent(&agent).encode_to_vec(),
         "StopAgent" => StopAgentRequest { request_id, name: agent }.encode_to_vec(),
         "StartAgent" => StartAgentRequest { request_id, name: agent }.encode_to_vec(),
         "ListPurges" => ListPurgesRequest {}.encode_to_vec(),

@@ -275,7 +275,7 @@ async fn an_agent_that_is_gone_has_no_socket_and_its_connections_end() {
         .expect("it is watched");
     let mut health = health.into_inner();
     assert!(health.message().await.expect("an answer").is_some());
-    scene.call("operator", row("RemoveAgent"), &scene.bob).await.expect("bob is retired");
+    scene.call("operator", row("RetireAgent"), &scene.bob).await.expect("bob is retired");
     let end = soon("the connection ends", async {
         loop {
             match health.message().await {

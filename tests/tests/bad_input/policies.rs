@@ -121,7 +121,7 @@ async fn a_policy_names_existing_agents_and_values() {
     assert_eq!(kept, Policy { tool_groups: kept.tool_groups.clone(), ..largest });
     rig.agent("ada").await.send("bob", "under the largest of all bounds").await;
 
-    let gone = request::remove_agent("bob");
+    let gone = request::retire_agent("bob");
     did(&operator, &gone).await;
     let retired = SetPolicyRequest { name: "bob".to_owned(), ..set(Policy::default()) };
     refused(&operator, &retired, Reason::AgentRetired, &["`bob` was retired"]).await;

@@ -50,7 +50,7 @@ async fn an_unknown_recipient_is_refused_with_the_nearest_names_and_gets_no_inbo
         .await;
     }
     rig.unchanged(&before, "a wrong recipient");
-    rig.operator().await.admin().remove_agent(request::remove_agent("bob")).await.expect("gone");
+    rig.operator().await.admin().retire_agent(request::retire_agent("bob")).await.expect("gone");
     let before = rig.on_disk();
     refused(&ada.channel(), &send("bob", "hello"), Reason::AgentRetired, &["`bob` was retired"])
         .await;

@@ -142,9 +142,9 @@ async fn a_purged_agent_leaves_nothing_to_the_next_one_of_its_name() {
         .expect("a link");
 
     // During her turn, and only with a confirmation.
-    let asked = rig.hivectl(&["agent", "remove", "eve", "--purge"]).await;
+    let asked = rig.hivectl(&["agent", "retire", "eve", "--purge"]).await;
     assert_eq!(asked.code, 2, "{asked:?}");
-    let said = well(&rig, &["agent", "remove", "eve", "--purge", "--yes"]).await;
+    let said = well(&rig, &["agent", "retire", "eve", "--purge", "--yes"]).await;
     assert!(
         said.stdout.contains("2 deliveries were dropped; its directories are deleted"),
         "{said:?}"
@@ -175,7 +175,7 @@ async fn a_purge_of_a_killed_hive_is_completed_by_the_next() {
     well(&rig, &["agent", "create", "eve"]).await;
     rig.user_dir("agents/eve/state");
     let purged =
-        rig.hivectl(&["--timeout", "1", "agent", "remove", "eve", "--purge", "--yes"]).await;
+        rig.hivectl(&["--timeout", "1", "agent", "retire", "eve", "--purge", "--yes"]).await;
     assert!(purged.stdout.contains("its directories are not deleted yet"), "{purged:?}");
     well(&rig, &["agent", "create", "eve"]).await;
     rig.kill_broker().await;

@@ -57,7 +57,7 @@ impl Engine {
     }
 
     /// Retires an agent; returns how many unsettled deliveries are kept.
-    pub async fn remove_agent(
+    pub async fn retire_agent(
         &self,
         caller: Caller,
         request: RequestKey,

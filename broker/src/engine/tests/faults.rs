@@ -246,9 +246,9 @@ async fn an_aborted_sweep_is_retried() {
 #[tokio::test]
 async fn an_agent_whose_retirement_was_aborted_keeps_its_harness() {
     let (hive, harness, run) = in_mid_turn().await;
-    let (engine, key) = (Arc::clone(hive.engine()), hive.request("RemoveAgent"));
+    let (engine, key) = (Arc::clone(hive.engine()), hive.request("RetireAgent"));
     unavailable(
-        hive.voided(async move { engine.remove_agent(caller("operator"), key, name("bob")).await })
+        hive.voided(async move { engine.retire_agent(caller("operator"), key, name("bob")).await })
             .await,
     );
     assert!(!harness.attachment().ended().is_cancelled());

@@ -464,9 +464,9 @@ impl Hive {
 
     /// The operator retires an agent.
     pub(super) async fn retire(&self, agent: &str) -> u32 {
-        let request = self.request("RemoveAgent");
+        let request = self.request("RetireAgent");
         self.engine()
-            .remove_agent(caller("operator"), request, name(agent))
+            .retire_agent(caller("operator"), request, name(agent))
             .await
             .expect("an agent is retired")
     }

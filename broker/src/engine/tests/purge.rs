@@ -10,7 +10,7 @@ async fn try_purge(hive: &Hive, agent: &str, request: RequestKey) -> Result<Purg
 }
 
 async fn purge(hive: &Hive, agent: &str) -> Purged {
-    try_purge(hive, agent, hive.request("RemoveAgent")).await.expect("purged")
+    try_purge(hive, agent, hive.request("RetireAgent")).await.expect("purged")
 }
 
 async fn finish(hive: &Hive) {
@@ -129,7 +129,7 @@ async fn no_harness_attaches_before_the_directories_are_deleted() {
 #[tokio::test]
 async fn a_repeated_purge_does_not_touch_the_next_agent_of_the_name() {
     let hive = Hive::new(&["alice", "bob"]).await;
-    let request = hive.request("RemoveAgent");
+    let request = hive.request("RetireAgent");
     let first = try_purge(&hive, "bob", request.clone()).await.expect("purged");
     finish(&hive).await;
     hive.create("bob", None, Policy::default()).await;
@@ -147,7 +147,7 @@ async fn a_retired_agent_is_purged_and_its_name_no_longer_listed() {
     let (listed, _) = hive.engine().list_agents(String::new(), true, 10).await.expect("listed");
     assert_eq!(listed.len(), 1);
     assert_eq!(
-        reason(try_purge(&hive, "bob", hive.request("RemoveAgent")).await),
+        reason(try_purge(&hive, "bob", hive.request("RetireAgent")).await),
         Reason::AgentNotFound
     );
     // Its events are still listed under its name.

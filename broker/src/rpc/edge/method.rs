@@ -206,7 +206,7 @@ pub const METHODS: &[Method] = &[
     both("/hive.v1.EventService/ListEvents", Page),
     both("/hive.v1.EventService/WatchEvents", Watch),
     operator("/hive.v1.AdminService/CreateAgent", Short).mutating(),
-    operator("/hive.v1.AdminService/RemoveAgent", Short).mutating(),
+    operator("/hive.v1.AdminService/RetireAgent", Short).mutating(),
     operator("/hive.v1.AdminService/StopAgent", Short).mutating(),
     operator("/hive.v1.AdminService/StartAgent", Short).mutating(),
     operator("/hive.v1.AdminService/ListPurges", Page),

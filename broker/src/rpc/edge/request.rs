@@ -45,7 +45,7 @@ identified! {
     AckDeliveryRequest, AnswerQuestionRequest, AskQuestionRequest, BeginTurnRequest, CancelLooseEndRequest,
     CancelQuestionRequest, CancelReminderRequest, CreateAgentRequest, CreateReminderRequest, DropDeliveryRequest,
     EndTurnRequest, FinishPurgeRequest, NackDeliveryRequest, OpenTurnRequest, ReceiveMessagesRequest,
-    RedriveDeliveryRequest, ReleaseDeliveryRequest, RemoveAgentRequest, ReplaceLooseEndsRequest, ReportProblemRequest,
+    RedriveDeliveryRequest, ReleaseDeliveryRequest, ReplaceLooseEndsRequest, ReportProblemRequest, RetireAgentRequest,
     SendCommandRequest, SendMessageRequest, SetParentRequest, SetPolicyRequest, SetStatusTextRequest, StartAgentRequest,
     StopAgentRequest, WakeRequest,
 }
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn the_stored_names_of_rpcs_stay() {
         let names = "AckDelivery AnswerQuestion AskQuestion BeginTurn CancelLooseEnd CancelQuestion CancelReminder CreateAgent CreateReminder DropDelivery EndTurn FinishPurge NackDelivery OpenTurn \
-            ReceiveMessages RedriveDelivery ReleaseDelivery RemoveAgent ReplaceLooseEnds ReportProblem SendCommand SendMessage SetParent SetPolicy SetStatusText StartAgent StopAgent Wake";
+            ReceiveMessages RedriveDelivery ReleaseDelivery ReplaceLooseEnds ReportProblem RetireAgent SendCommand SendMessage SetParent SetPolicy SetStatusText StartAgent StopAgent Wake";
         assert_eq!(NAMES.join(" "), names);
     }
 }

@@ -85,20 +85,20 @@ impl v1::admin_service_server::AdminService for Rpc {
         }))
     }
 
-    async fn remove_agent(
+    async fn retire_agent(
         &self,
-        request: Request<v1::RemoveAgentRequest>,
-    ) -> Result<Response<v1::RemoveAgentResponse>, Status> {
-        let (caller, key, remove) = request::command(request)?;
-        let v1::RemoveAgentRequest { request_id: _, name, purge } = remove;
+        request: Request<v1::RetireAgentRequest>,
+    ) -> Result<Response<v1::RetireAgentResponse>, Status> {
+        let (caller, key, retire) = request::command(request)?;
+        let v1::RetireAgentRequest { request_id: _, name, purge } = retire;
         let name = message::agent_name(&name, "name")?;
         let response = if purge {
             let purged = self.engine.purge_agent(caller, key, name.clone()).await?;
             let purge_id = purged.directories.unwrap_or_default();
-            v1::RemoveAgentResponse { kept_count: 0, dropped_count: purged.dropped, purge_id }
+            v1::RetireAgentResponse { kept_count: 0, dropped_count: purged.dropped, purge_id }
         } else {
-            let kept_count = self.engine.remove_agent(caller, key, name.clone()).await?;
-            v1::RemoveAgentResponse { kept_count, ..v1::RemoveAgentResponse::default() }
+            let kept_count = self.engine.retire_agent(caller, key, name.clone()).await?;
+            v1::RetireAgentResponse { kept_count, ..v1::RetireAgentResponse::default() }
         };
         // By name first: a new agent may have the name already, and must not get the old agent's
         // connections.

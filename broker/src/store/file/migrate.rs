@@ -13,10 +13,11 @@ const MIGRATIONS: &[&str] = &[
     include_str!("sql/0003_turn_loop.sql"),
     include_str!("sql/0004_stop_and_purge.sql"),
     include_str!("sql/0005_tree.sql"),
+    include_str!("sql/0006_retire_agent.sql"),
 ];
 
 /// The version that this broker writes.
-pub const SCHEMA_VERSION: u32 = 5;
+pub const SCHEMA_VERSION: u32 = 6;
 
 /// Why a database could not be brought to this broker's version.
 #[derive(Debug, thiserror::Error)]

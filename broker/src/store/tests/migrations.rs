@@ -7,8 +7,11 @@ use hive_core::time::WallTime;
 use hive_core::turn::{Ended, Outcome, ToolUse};
 use rusqlite::Connection;
 
+use super::super::request::{self, RequestKey};
 use super::super::turn_stats::Window;
-use super::super::{SCHEMA_VERSION, event, message, question, turn, turn_stats, turn_tool};
+use super::super::{
+    AgentKey, SCHEMA_VERSION, event, message, question, turn, turn_stats, turn_tool,
+};
 use super::{Failed, directory, open, send};
 
 /// The contents of a database with schema version 1: an agent, a message on its way, its event, and
@@ -125,6 +128,34 @@ async fn a_database_of_version_2_is_brought_forward_and_its_turns_can_be_summed_
     let (now, ada) = written.await.expect("written");
     assert_eq!((ada.context_time, ada.available_models), (Some(now), vec!["small".to_owned()]));
     send(&store, "it goes on").await.expect("written");
+}
+
+#[tokio::test]
+async fn an_answer_of_remove_agent_is_found_under_its_new_name() {
+    let dir = directory();
+    let schema = concat!(
+        include_str!("../file/sql/0001_init.sql"),
+        include_str!("../file/sql/0002_conversation.sql"),
+        include_str!("../file/sql/0003_turn_loop.sql"),
+        include_str!("../file/sql/0004_stop_and_purge.sql"),
+        include_str!("../file/sql/0005_tree.sql")
+    );
+    let rows = "INSERT INTO agent (id, name, source, harness_state_time) VALUES (1, 'operator', 0, 0);
+        INSERT INTO request (caller_id, rpc, request_id, fingerprint, answer, time)
+        VALUES (1, 'RemoveAgent', 'r1', x'00', '3', 1000), (1, 'StopAgent', 'r1', x'00', 'null', 1000);
+        PRAGMA user_version = 5;";
+    seed(dir.path(), schema, rows);
+    let (store, _) = open(dir.path());
+    let found = store.read(|conn, _| {
+        let answer = |rpc| {
+            let key = RequestKey { rpc, id: "r1".to_owned(), fingerprint: [0; 16] };
+            request::find(conn, AgentKey::OPERATOR, &key)
+        };
+        let found = [answer("RemoveAgent")?, answer("RetireAgent")?, answer("StopAgent")?];
+        Ok::<_, Failed>(found.map(|found| found.map(|answered| answered.answer)))
+    });
+    let found = found.await.expect("read");
+    assert_eq!(found, [None, Some("3".to_owned()), Some("null".to_owned())]);
 }
 
 #[tokio::test]

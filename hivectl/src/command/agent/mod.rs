@@ -14,7 +14,7 @@ use crate::output::note;
 use crate::view;
 use crate::{complete, fetch};
 
-mod remove;
+mod retire;
 mod set_policy;
 mod stop;
 
@@ -31,7 +31,7 @@ pub(crate) enum Agent {
     Restart(Target),
     /// Retire an agent: its mail is kept, its connections are closed; with --purge, only what it
     /// sent is kept
-    Remove(remove::Remove),
+    Retire(retire::Retire),
     /// Move an agent in the tree
     SetParent(SetParent),
     SetPolicy(set_policy::SetPolicy),
@@ -45,7 +45,7 @@ impl Agent {
             Self::Start(start) => start.run(context).await?,
             Self::Stop(stop) => stop.run(context).await?,
             Self::Restart(target) => target.restart(context).await?,
-            Self::Remove(remove) => return remove.run(context).await,
+            Self::Retire(retire) => return retire.run(context).await,
             Self::SetParent(set_parent) => set_parent.run(context).await?,
             Self::SetPolicy(set_policy) => set_policy.run(context).await?,
         }

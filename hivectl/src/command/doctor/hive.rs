@@ -128,7 +128,7 @@ fn check_agents(agents: &[Agent], style: &Style, list: &mut List) {
             let sentence =
                 format!("{name} has no harness since {since}, and {} unread", agent.ready_count);
             let next = format!(
-                "start its harness, or `hivectl agent remove {name}` if it is wanted no more; its log says why it ended"
+                "start its harness, or `hivectl agent retire {name}` if it is wanted no more; its log says why it ended"
             );
             list.about_agent(NAME, State::Warning, name, sentence, next);
         }

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hive_proto::v1::{CreateAgentRequest, RemoveAgentRequest};
+use hive_proto::v1::{CreateAgentRequest, RetireAgentRequest};
 use hive_tests::rig::{Client, HarnessOptions, Rig, clock, fresh_id, soon, strays};
 use hive_tests::scripted::script::{Rule, Step};
 use serde_json::json;
@@ -135,8 +135,8 @@ impl Cast {
         } else {
             let name = self.guests.remove(0);
             let request =
-                RemoveAgentRequest { request_id: fresh_id(), name: name.clone(), purge: false };
-            if let Err(refusal) = operator.admin().remove_agent(request).await {
+                RetireAgentRequest { request_id: fresh_id(), name: name.clone(), purge: false };
+            if let Err(refusal) = operator.admin().retire_agent(request).await {
                 traffic.complain(format!("{name} could not go: {refusal}"));
             }
             traffic.count("guests went");

@@ -128,14 +128,14 @@ impl Host {
         if self.dice.chance(40) {
             // The next guest is another agent of the same name.
             self.operator.mark(Mark::Purging { agent: GUEST.to_owned() });
-            let purged = self.done("RemoveAgent", parts(&[GUEST, PURGE])).await;
+            let purged = self.done("RetireAgent", parts(&[GUEST, PURGE])).await;
             self.operator.mark(Mark::Purged { agent: GUEST.to_owned() });
             if let Answer::Ok(Reply::Done(purge_id)) = purged {
                 self.done("FinishPurge", purge_id).await;
             }
             return;
         }
-        self.done("RemoveAgent", GUEST.to_owned()).await;
+        self.done("RetireAgent", GUEST.to_owned()).await;
         if let Ok(read) = reads::agent(&self.operator, GUEST).await {
             self.table.facts.hold(read.retired, || format!("the guest was retired: {read:?}"));
         }

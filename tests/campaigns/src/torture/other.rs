@@ -61,10 +61,10 @@ pub(crate) async fn call(
             };
             admin().create_agent(request).await?.into_inner().agent.unwrap_or_default().name
         }
-        "RemoveAgent" => {
+        "RetireAgent" => {
             let request =
-                v1::RemoveAgentRequest { request_id, name: part(0), purge: part(1) == PURGE };
-            let removed = admin().remove_agent(request).await?.into_inner();
+                v1::RetireAgentRequest { request_id, name: part(0), purge: part(1) == PURGE };
+            let removed = admin().retire_agent(request).await?.into_inner();
             // For a purge, the id under which its directories are to be deleted; else what is kept.
             if part(1) == PURGE {
                 removed.purge_id.to_string()

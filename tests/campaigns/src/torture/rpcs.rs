@@ -53,7 +53,7 @@ pub const DRIVEN: [&str; 65] = [
     "WatchEvents",
     "GetServerInfo",
     "CreateAgent",
-    "RemoveAgent",
+    "RetireAgent",
     "StopAgent",
     "StartAgent",
     "ListPurges",

@@ -337,7 +337,7 @@ table! {
         assert_eq!(v1::Policy::from(hive_core::agent::Policy::from(policy.clone())), policy);
         Ok(())
     };
-    "hive.v1.AdminService/RemoveAgent": v1::RemoveAgentRequest |m| { request_id(&m.request_id)?; name(&m.name, "name") };
+    "hive.v1.AdminService/RetireAgent": v1::RetireAgentRequest |m| { request_id(&m.request_id)?; name(&m.name, "name") };
     "hive.v1.AdminService/StopAgent": v1::StopAgentRequest |m| { request_id(&m.request_id)?; name(&m.name, "name") };
     "hive.v1.AdminService/StartAgent": v1::StartAgentRequest |m| { request_id(&m.request_id)?; name(&m.name, "name") };
     "hive.v1.AdminService/ListPurges": v1::ListPurgesRequest |_| Ok(());

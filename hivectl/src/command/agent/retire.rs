@@ -1,9 +1,9 @@
-//! `hivectl agent remove`: retire an agent, or purge it.
+//! `hivectl agent retire`: retire an agent, or purge it.
 
 use std::time::Duration;
 
 use clap::Args;
-use hive_proto::v1::{ListPurgesRequest, RemoveAgentRequest, RemoveAgentResponse};
+use hive_proto::v1::{ListPurgesRequest, RetireAgentRequest, RetireAgentResponse};
 
 use crate::complete;
 use crate::connect::{Admin, Broker, request_id};
@@ -28,7 +28,7 @@ const DELETION_PATIENCE: Duration = Duration::from_secs(60);
 /// The `hivectl up` that runs it deletes its directories, and its name is free. A new agent of that
 /// name inherits nothing. A retired agent can be purged, too.
 #[derive(Args, Debug)]
-pub(crate) struct Remove {
+pub(crate) struct Retire {
     /// The name of the agent
     #[arg(add = complete::agents())]
     name: String,
@@ -40,7 +40,7 @@ pub(crate) struct Remove {
     yes: bool,
 }
 
-impl Remove {
+impl Retire {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let name = visible_line(&self.name);
         if self.purge && !self.yes {
@@ -61,13 +61,13 @@ impl Remove {
         // Before the purge, so that its end cannot be missed.
         let feed =
             if self.purge { Some(Feed::open(context, &broker, "", None).await?) } else { None };
-        let request = RemoveAgentRequest {
+        let request = RetireAgentRequest {
             request_id: request_id(),
             name: self.name.clone(),
             purge: self.purge,
         };
-        let response = broker.change(broker.admin(), request, Admin::remove_agent).await?;
-        let RemoveAgentResponse { kept_count, dropped_count, purge_id } = response;
+        let response = broker.change(broker.admin(), request, Admin::retire_agent).await?;
+        let RetireAgentResponse { kept_count, dropped_count, purge_id } = response;
         let (done, sentence) = match feed {
             None => (
                 "retired",
