@@ -8,8 +8,6 @@ use crate::name::AgentName;
 pub const KIN_CHILDREN_MAX: u32 = 50;
 /// Maximum characters of a role in [`Kin`] and in a list of found agents.
 pub const SHOWN_ROLE_CHARS_MAX: usize = 200;
-/// Maximum agents in the answer to a search.
-pub const FOUND_AGENTS_MAX: u32 = 100;
 /// Longest search text, in characters.
 pub const FIND_TEXT_CHARS_MAX: usize = 256;
 

@@ -5,21 +5,19 @@
 
 use std::future::Future;
 
-use hive_core::limits::PAGE_ROWS_MAX;
 use hive_core::message::OPERATOR;
 use hive_proto::v1::{
-    Agent, Delivery, DeliveryState, GetAgentRequest, GetMessageRequest, GetQuestionRequest,
+    Agent, Delivery, DeliveryState, Event, GetAgentRequest, GetMessageRequest, GetQuestionRequest,
     GetTurnRequest, ListAgentsRequest, ListDeadLettersRequest, ListDeliveriesRequest,
-    ListLooseEndsRequest, ListMessagesRequest, ListQuestionsRequest, ListRemindersRequest,
-    ListTurnsRequest, LooseEnd, Message, Question, QuestionState, Reminder, ReminderState, Turn,
+    ListEventsRequest, ListLooseEndsRequest, ListMessagesRequest, ListPurgesRequest,
+    ListQuestionsRequest, ListRemindersRequest, ListTurnsRequest, LooseEnd, Message, Purge,
+    Question, QuestionState, Reminder, ReminderState, Turn,
 };
 
 use crate::connect::{Broker, require};
 use crate::error::Failure;
 
 pub(crate) const ALL: usize = usize::MAX;
-/// Agents of one page; the most that the broker gives.
-const PAGE_AGENTS: u32 = 1000;
 
 /// The asker and the target of questions; an empty name is any.
 #[derive(Clone, Debug, Default)]
@@ -63,23 +61,23 @@ pub(crate) async fn turn<V: From<Turn>>(broker: &Broker, turn_id: u64) -> Result
     require(turn, "turn")
 }
 
-/// Defines functions that read at most `most` rows of a list: the row and the rows of a page, the
-/// client and its call, the fields of the request that are its own, and the field of the response.
+/// Defines functions that read at most `most` rows of a list: the row, the client and its call, the
+/// fields of the request that are its own, and the field of the response.
 macro_rules! lists {
     ($(
         $(#[$doc:meta])*
-        $name:ident($($argument:ident: $type:ty),+) -> $row:ident by $page:ident {
-            $client:ident.$call:ident($request:ident { $($field:ident: $value:expr),+ }).$rows:ident
+        $name:ident($($argument:ident: $type:ty),*) -> $row:ident {
+            $client:ident.$call:ident($request:ident { $($field:ident: $value:expr),* }).$rows:ident
         }
     )+) => {
         $($(#[$doc])*
         pub(crate) async fn $name<V: From<$row>>(
             broker: &Broker,
-            $($argument: $type,)+
+            $($argument: $type,)*
             most: usize,
         ) -> Result<Vec<V>, Failure> {
             pages(most, |page_token| async {
-                let request = $request { page_size: page_size(most, $page), page_token, $($field: $value),+ };
+                let request = $request { page_size: page_size(most), page_token, $($field: $value),* };
                 let page = broker.read(broker.$client().$call(request)).await?;
                 Ok((page.$rows, page.next_page_token))
             })
@@ -90,22 +88,22 @@ macro_rules! lists {
 
 lists! {
     /// Reads agents, by name.
-    agents(include_retired: bool) -> Agent by PAGE_AGENTS {
+    agents(include_retired: bool) -> Agent {
         topology.list_agents(ListAgentsRequest { include_retired: include_retired }).agents
     }
     /// Reads the deliveries of an inbox, the oldest first; without states all that are unsettled.
-    deliveries(inbox: &str, states: &[DeliveryState]) -> Delivery by PAGE_ROWS_MAX {
+    deliveries(inbox: &str, states: &[DeliveryState]) -> Delivery {
         inbox.list_deliveries(ListDeliveriesRequest {
             agent: wire_inbox(inbox),
             states: numbers(states)
         }).deliveries
     }
     /// Reads the dead letters of one inbox, or for an empty name of all.
-    dead_letters(agent: &str) -> Delivery by PAGE_ROWS_MAX {
+    dead_letters(agent: &str) -> Delivery {
         admin.list_dead_letters(ListDeadLettersRequest { agent: agent.to_owned() }).deliveries
     }
     /// Reads questions, the newest first.
-    questions(whose: &Whose, states: &[QuestionState]) -> Question by PAGE_ROWS_MAX {
+    questions(whose: &Whose, states: &[QuestionState]) -> Question {
         questions.list_questions(ListQuestionsRequest {
             asker: whose.asker.clone(),
             target: whose.target.clone(),
@@ -113,35 +111,38 @@ lists! {
         }).questions
     }
     /// Reads the reminders of an agent, or for an empty name of all.
-    reminders(agent: &str, states: &[ReminderState]) -> Reminder by PAGE_ROWS_MAX {
+    reminders(agent: &str, states: &[ReminderState]) -> Reminder {
         reminders.list_reminders(ListRemindersRequest {
             agent: agent.to_owned(),
             states: numbers(states)
         }).reminders
     }
     /// Reads the loose ends of an agent, or for an empty name of all, by id.
-    loose_ends(agent: &str) -> LooseEnd by PAGE_ROWS_MAX {
+    loose_ends(agent: &str) -> LooseEnd {
         loose_ends.list_loose_ends(ListLooseEndsRequest { agent: agent.to_owned() }).loose_ends
     }
     /// Reads messages: the replies to one, or for the id 0 all, the newest first.
-    messages(thread_of: u64) -> Message by PAGE_ROWS_MAX {
+    messages(thread_of: u64) -> Message {
         messages.list_messages(ListMessagesRequest {
             agent: String::new(),
             thread_of: thread_of
         }).messages
     }
-}
-
-/// Reads the newest turns of an agent, or for an empty name of all.
-pub(crate) async fn turns<V: From<Turn>>(
-    broker: &Broker,
-    agent: &str,
-    most: u32,
-) -> Result<Vec<V>, Failure> {
-    let agent = agent.to_owned();
-    let request = ListTurnsRequest { page_size: most, page_token: String::new(), agent };
-    let turns = broker.read(broker.turns().list_turns(request)).await?.turns;
-    Ok(turns.into_iter().take(most as usize).map(V::from).collect())
+    /// Reads the turns of an agent, or for an empty name of all, the newest first.
+    turns(agent: &str) -> Turn {
+        turns.list_turns(ListTurnsRequest { agent: agent.to_owned() }).turns
+    }
+    /// Reads the events after a number of an agent, or for an empty name of all, the oldest first.
+    events(after_sequence: u64, agent: &str) -> Event {
+        events.list_events(ListEventsRequest {
+            after_sequence: after_sequence,
+            agent: agent.to_owned()
+        }).events
+    }
+    /// Reads the purges whose directories are not deleted yet, the oldest first.
+    purges() -> Purge {
+        admin.list_purges(ListPurgesRequest {}).purges
+    }
 }
 
 /// Returns the name of an inbox on the wire, where the operator's own has none.
@@ -153,8 +154,9 @@ fn numbers<S: Copy + Into<i32>>(states: &[S]) -> Vec<i32> {
     states.iter().copied().map(Into::into).collect()
 }
 
-fn page_size(most: usize, page: u32) -> u32 {
-    u32::try_from(most).unwrap_or(u32::MAX).min(page)
+/// Returns the size to ask for; the broker lowers it to its maximum.
+fn page_size(most: usize) -> u32 {
+    u32::try_from(most).unwrap_or(u32::MAX)
 }
 
 /// Reads pages of a list, until there are this many rows.

@@ -1,19 +1,20 @@
 //! `hivectl events`: what happened, by the event log.
 
 use clap::Args;
-use hive_proto::v1::{ListEventsRequest, ListEventsResponse};
+use hive_proto::v1::ListEventsRequest;
 
 use crate::complete;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::feed::{Feed, Step};
+use crate::fetch;
 use crate::interrupt::until_interrupted;
 use crate::output::note;
 use crate::view::event::Event;
 
-/// Events of one page; the most that the broker gives.
-const PAGE_EVENTS: u32 = 500;
+/// Events that the first step further back reads.
+const STEP_EVENTS: u64 = 500;
 const PRUNED: &str = "some events were pruned before they could be read";
 
 #[derive(Args, Debug)]
@@ -36,7 +37,7 @@ impl Events {
     pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let broker = context.broker().await?;
         let events = match self.after {
-            Some(after) => list(&broker, after, &self.agent).await?.0,
+            Some(after) => fetch::events(&broker, after, &self.agent, fetch::ALL).await?,
             None => newest(&broker, &self.agent, self.last).await?,
         };
         if !self.follow {
@@ -70,39 +71,22 @@ async fn follow(
     }
 }
 
-/// Returns all events after a number, and the newest number.
-pub(crate) async fn list(
-    broker: &Broker,
-    mut after_sequence: u64,
-    agent: &str,
-) -> Result<(Vec<Event>, u64), Failure> {
-    let mut events = Vec::new();
-    loop {
-        let request =
-            ListEventsRequest { after_sequence, page_size: PAGE_EVENTS, agent: agent.to_owned() };
-        let ListEventsResponse { events: page, last_sequence } =
-            broker.read(broker.events().list_events(request)).await?;
-        let Some(last) = page.last() else { return Ok((events, last_sequence)) };
-        after_sequence = last.sequence;
-        events.extend(page.into_iter().map(Event::from));
-    }
-}
-
 /// Returns the newest events. Events of one agent are searched further and further back, because
 /// events of others are between them.
 async fn newest(broker: &Broker, agent: &str, count: u32) -> Result<Vec<Event>, Failure> {
-    let request = ListEventsRequest { after_sequence: 0, page_size: 1, agent: agent.to_owned() };
+    let request =
+        ListEventsRequest { page_size: 1, agent: agent.to_owned(), ..ListEventsRequest::default() };
     let newest = broker.read(broker.events().list_events(request)).await?.last_sequence;
     let mut back = u64::from(count);
     loop {
         let after = newest.saturating_sub(back);
-        let (mut events, _) = list(broker, after, agent).await?;
+        let mut events: Vec<Event> = fetch::events(broker, after, agent, fetch::ALL).await?;
         let wanted = usize::try_from(count).unwrap_or(usize::MAX);
         if events.len() >= wanted || after == 0 {
             events.drain(..events.len().saturating_sub(wanted));
             return Ok(events);
         }
-        // In the first step a full page costs no more than a small one.
-        back = back.max(u64::from(PAGE_EVENTS) / 8).saturating_mul(8);
+        // A full page costs little more than a small one.
+        back = back.max(STEP_EVENTS / 8).saturating_mul(8);
     }
 }

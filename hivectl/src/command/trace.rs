@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 
-use super::events;
 use super::inbox::thread;
 use crate::complete;
 use crate::connect::Broker;
@@ -42,7 +41,7 @@ impl Trace {
         let broker = context.broker().await?;
         // A wrong id is refused here, in the broker's words.
         let message = fetch::message::<Message>(&broker, self.id).await?;
-        let (log, _) = events::list(&broker, 0, "").await?;
+        let log: Vec<Event> = fetch::events(&broker, 0, "", fetch::ALL).await?;
         let mut journey = Journey {
             messages: thread::below(&broker, self.id).await?.into_keys().collect(),
             turns: BTreeSet::new(),

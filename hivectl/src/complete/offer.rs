@@ -146,7 +146,7 @@ pub(crate) fn reminders() -> ArgValueCompleter {
 }
 
 /// Turns that are offered, the newest first.
-const TURNS_MAX: u32 = 50;
+const TURNS_MAX: usize = 50;
 
 pub(crate) fn turns_and_agents() -> ArgValueCompleter {
     live(|broker, _| async move {

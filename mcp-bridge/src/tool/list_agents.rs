@@ -19,7 +19,9 @@ use crate::group::Group;
 use crate::peer::Peer;
 use crate::render::{harness_state, one_line};
 
-/// Maximum characters of a role and of a status, so that 100 entries fit claude's limit of a
+/// Maximum entries of a result.
+const AGENTS_MAX: u32 = 100;
+/// Maximum characters of a role and of a status, so that all entries fit claude's limit of a
 /// result.
 const TEXT_CHARS_MAX: usize = 120;
 const NAME_CHARS_MAX: usize = 63;
@@ -48,7 +50,11 @@ impl Tool for ListAgents {
 
     async fn run(broker: &Peer, call: &Call, input: Input) -> Result<String, Refusal> {
         let text = input.text.unwrap_or_default().trim().to_owned();
-        let request = FindAgentsRequest { text: text.clone() };
+        let request = FindAgentsRequest {
+            text: text.clone(),
+            page_size: AGENTS_MAX,
+            page_token: String::new(),
+        };
         let rpc = |channel, request| async move {
             TopologyServiceClient::new(channel).find_agents(request).await
         };
@@ -57,7 +63,7 @@ impl Tool for ListAgents {
 }
 
 fn render(text: &str, found: &FindAgentsResponse) -> String {
-    let FindAgentsResponse { agents, more } = found;
+    let FindAgentsResponse { agents, next_page_token } = found;
     if agents.is_empty() {
         let matching =
             if text.is_empty() { "." } else { " with this text in its name, role or status." };
@@ -67,7 +73,7 @@ fn render(text: &str, found: &FindAgentsResponse) -> String {
     for agent in agents {
         entry(&mut out, agent).expect("writing to a string never fails");
     }
-    if *more {
+    if !next_page_token.is_empty() {
         out.push_str("There are more agents: narrow the list with text.\n");
     }
     out.truncate(out.trim_end().len());
@@ -95,7 +101,6 @@ fn entry(out: &mut String, agent: &FoundAgent) -> std::fmt::Result {
 
 #[cfg(test)]
 mod tests {
-    use hive_core::tree::FOUND_AGENTS_MAX;
     use hive_proto::v1::HarnessState;
 
     use super::*;
@@ -117,7 +122,8 @@ mod tests {
     fn an_entry_has_a_head_and_indented_texts() {
         let mut eve = FoundAgent { name: "eve".to_owned(), ..FoundAgent::default() };
         eve.set_state(HarnessState::Offline);
-        let found = FindAgentsResponse { agents: vec![bob(), eve], more: true };
+        let found =
+            FindAgentsResponse { agents: vec![bob(), eve], next_page_token: "next".to_owned() };
         let text = "bob: parent alice; idle\n  role: builds\n  status: waits⏎eve: parent operator; idle\n\
             eve: parent operator; offline; you may not write to it\nThere are more agents: narrow the list with text.";
         assert_eq!(render("", &found), text);
@@ -142,8 +148,8 @@ mod tests {
             ..FoundAgent::default()
         };
         full.set_state(HarnessState::Unavailable);
-        let found =
-            FindAgentsResponse { agents: vec![full; FOUND_AGENTS_MAX as usize], more: true };
+        let agents = vec![full; AGENTS_MAX as usize];
+        let found = FindAgentsResponse { agents, next_page_token: "next".to_owned() };
         let chars = render("", &found).chars().count();
         assert!(chars < 49_000, "{chars} characters");
     }

@@ -12,6 +12,7 @@ pub mod event;
 pub mod limits;
 pub mod loose_end;
 pub mod message;
+pub mod page;
 pub mod question;
 pub mod reminder;
 pub mod request;

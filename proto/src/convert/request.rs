@@ -1,13 +1,11 @@
-//! Checks of fields that many requests have: request ids, tokens, pages, waits.
+//! Checks of fields that many requests have: request ids, tokens, waits.
 //!
-//! Invariant: no limit is exceeded silently; page sizes are clamped because a page may always be
-//! smaller, everything else is refused.
+//! Invariant: no limit is exceeded silently.
 
 use std::time::Duration;
 
 use hive_core::limits::{
-    COALESCING_KEY_CHARS_MAX, PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX, PROCESS_TOKEN_CHARS_MIN,
-    REQUEST_ID_CHARS_MAX, TOKEN_CHARS_MAX,
+    COALESCING_KEY_CHARS_MAX, PROCESS_TOKEN_CHARS_MIN, REQUEST_ID_CHARS_MAX, TOKEN_CHARS_MAX,
 };
 
 use super::Invalid;
@@ -50,41 +48,6 @@ fn printable(text: String, min: usize, max: usize, path: &str) -> Result<String,
         return Err(Invalid::new(path, "must not have control characters"));
     }
     Ok(text)
-}
-
-/// Returns the number of rows of a page, for lists with the usual limits.
-#[must_use]
-pub fn page_rows(asked: u32) -> u32 {
-    page_rows_of(asked, PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX)
-}
-
-/// Returns the number of rows of a page, for a list with its own limits.
-#[must_use]
-pub fn page_rows_of(asked: u32, default: u32, max: u32) -> u32 {
-    if asked == 0 { default } else { asked.min(max) }
-}
-
-/// Returns the position after which a page begins; `None` for the first page. Only texts of
-/// [`page_token`] are accepted.
-pub fn page_after(token: &str) -> Result<Option<u64>, Invalid> {
-    if token.is_empty() {
-        return Ok(None);
-    }
-    match token.parse::<u64>() {
-        // The comparison refuses `+7` and `007`: a token is opaque, and a token that the broker
-        // never made is a client's mistake.
-        Ok(place) if page_token(Some(place)) == token => Ok(Some(place)),
-        _ => Err(Invalid::new(
-            "page_token",
-            "is not a token of an earlier page; begin again without one",
-        )),
-    }
-}
-
-/// Returns the token of the next page; empty at the end.
-#[must_use]
-pub fn page_token(place: Option<u64>) -> String {
-    place.map(|place| place.to_string()).unwrap_or_default()
 }
 
 /// Checks a duration with a default and a limit; a longer one is refused.

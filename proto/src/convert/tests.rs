@@ -153,11 +153,6 @@ proptest! {
     }
 
     #[test]
-    fn page_tokens(place in any::<u64>()) {
-        prop_assert_eq!(request::page_after(&request::page_token(Some(place))), Ok(Some(place)));
-    }
-
-    #[test]
     fn no_bytes_of_a_delivery_panic_and_a_refusal_names_a_path(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         // A decoded message is either converted or refused with the path of the invalid field.
         if let Ok(wire) = <v1::Delivery as prost::Message>::decode(bytes.as_slice())
@@ -245,12 +240,6 @@ fn request_fields_have_bounds() {
     assert!(request::process_token("x".repeat(15), "process_token").is_err());
     assert!(request::process_token("x".repeat(16), "process_token").is_ok());
     assert_eq!(request::coalescing_key(String::new(), "coalescing_key"), Ok(None));
-    for bad in ["+7", "007", " 7", "7 ", "-1", "0x7", "18446744073709551616", "seven"] {
-        assert!(request::page_after(bad).is_err(), "{bad:?}");
-    }
-    assert_eq!(request::page_after(""), Ok(None));
-    assert_eq!([0, 1, 500, 501, u32::MAX].map(request::page_rows), [50, 1, 500, 500, 500]);
-    assert_eq!([0, 2000].map(|asked| request::page_rows_of(asked, 200, 1000)), [200, 1000]);
 }
 
 #[test]

@@ -1139,15 +1139,25 @@ pub struct StartAgentResponse {
     #[prost(message, optional, tag = "1")]
     pub agent: ::core::option::Option<Agent>,
 }
-/// A request without fields.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ListPurgesRequest {}
-/// Directories to delete, oldest first.
+/// A page of purges.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListPurgesRequest {
+    /// At most this many; 0 means 50; a number above 500 means 500.
+    #[prost(uint32, tag = "1")]
+    pub page_size: u32,
+    /// `next_page_token` of the page before; empty for the first.
+    #[prost(string, tag = "2")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// A page of directories to delete, oldest purge first.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListPurgesResponse {
-    /// At most 1,000; finish these to get the rest.
+    /// The page.
     #[prost(message, repeated, tag = "1")]
     pub purges: ::prost::alloc::vec::Vec<Purge>,
+    /// Pass it on for the next page; empty at the end.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
 }
 /// Directories of a purged agent that are not deleted yet.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1222,7 +1232,7 @@ pub struct SetPolicyResponse {
 /// A filter and a page of dead letters.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListDeadLettersRequest {
-    /// At most this many; 0 means 50, at most 500.
+    /// At most this many; 0 means 50; a number above 500 means 500.
     #[prost(uint32, tag = "1")]
     pub page_size: u32,
     /// `next_page_token` of the page before; empty for the first.
@@ -1669,7 +1679,7 @@ pub mod admin_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Lists the purged agents whose directories the program that runs harnesses on this host has not deleted yet.
-        /// Reasons: none.
+        /// Reasons: FIELD_INVALID.
         pub async fn list_purges(
             &mut self,
             request: impl tonic::IntoRequest<super::ListPurgesRequest>,
@@ -2088,7 +2098,7 @@ pub mod admin_service_server {
             tonic::Status,
         >;
         /// Lists the purged agents whose directories the program that runs harnesses on this host has not deleted yet.
-        /// Reasons: none.
+        /// Reasons: FIELD_INVALID.
         async fn list_purges(
             &self,
             request: tonic::Request<super::ListPurgesRequest>,
@@ -3351,22 +3361,28 @@ pub struct ListEventsRequest {
     /// Only events with a greater sequence number; 0 for all.
     #[prost(uint64, tag = "1")]
     pub after_sequence: u64,
-    /// At most this many; 0 means 100, at most 500.
+    /// At most this many; 0 means 50; a number above 500 means 500.
     #[prost(uint32, tag = "2")]
     pub page_size: u32,
     /// Only events of this agent; empty for all that the caller may see.
     #[prost(string, tag = "3")]
     pub agent: ::prost::alloc::string::String,
+    /// `next_page_token` of the page before; empty for the first.
+    #[prost(string, tag = "4")]
+    pub page_token: ::prost::alloc::string::String,
 }
-/// Events, oldest first.
+/// A page of events, oldest first.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListEventsResponse {
-    /// The page; the sequence number of the last one continues it.
+    /// The page.
     #[prost(message, repeated, tag = "1")]
     pub events: ::prost::alloc::vec::Vec<Event>,
     /// Newest sequence number in the log.
     #[prost(uint64, tag = "2")]
     pub last_sequence: u64,
+    /// Pass it on for the next page; empty at the end.
+    #[prost(string, tag = "3")]
+    pub next_page_token: ::prost::alloc::string::String,
 }
 /// The start of a watch.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3922,7 +3938,7 @@ pub struct GetInboxStatusResponse {
 /// A filter and a page of deliveries.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListDeliveriesRequest {
-    /// At most this many; 0 means 50, at most 500.
+    /// At most this many; 0 means 50; a number above 500 means 500.
     #[prost(uint32, tag = "1")]
     pub page_size: u32,
     /// `next_page_token` of the page before; empty for the first.
@@ -4721,7 +4737,7 @@ impl LooseEndKind {
 /// A filter and a page of loose ends.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListLooseEndsRequest {
-    /// At most about this many; 0 means 50, at most 500. Entries of one id are on one page.
+    /// At most about this many; 0 means 50; a number above 500 means 500. Entries of one id are on one page.
     #[prost(uint32, tag = "1")]
     pub page_size: u32,
     /// `next_page_token` of the page before; empty for the first.
@@ -5401,7 +5417,7 @@ pub struct GetMessageResponse {
 /// A filter and a page of messages.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListMessagesRequest {
-    /// At most this many; 0 means 50, at most 500.
+    /// At most this many; 0 means 50; a number above 500 means 500.
     #[prost(uint32, tag = "1")]
     pub page_size: u32,
     /// `next_page_token` of the page before; empty for the first.
@@ -5431,7 +5447,7 @@ pub struct SearchMessagesRequest {
     /// least) finds every word with that prefix. 1 to 256 characters, at most 16 words.
     #[prost(string, tag = "1")]
     pub query: ::prost::alloc::string::String,
-    /// At most this many; 0 means 20, at most 50.
+    /// At most this many; 0 means 20; a number above 50 means 50.
     #[prost(uint32, tag = "2")]
     pub page_size: u32,
     /// `next_page_token` of the page before; empty for the first.
@@ -6100,7 +6116,7 @@ pub struct GetQuestionResponse {
 /// A filter and a page of questions.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListQuestionsRequest {
-    /// At most this many; 0 means 50, at most 500.
+    /// At most this many; 0 means 50; a number above 500 means 500.
     #[prost(uint32, tag = "1")]
     pub page_size: u32,
     /// `next_page_token` of the page before; empty for the first.
@@ -6985,7 +7001,7 @@ pub struct CancelReminderResponse {
 /// A filter and a page of reminders.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListRemindersRequest {
-    /// At most this many; 0 means 50, at most 500.
+    /// At most this many; 0 means 50; a number above 500 means 500.
     #[prost(uint32, tag = "1")]
     pub page_size: u32,
     /// `next_page_token` of the page before; empty for the first.
@@ -8245,7 +8261,7 @@ pub struct GetAgentResponse {
 /// A filter and a page of agents.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListAgentsRequest {
-    /// At most this many; 0 means 200, at most 1000.
+    /// At most this many; 0 means 50; a number above 500 means 500.
     #[prost(uint32, tag = "1")]
     pub page_size: u32,
     /// `next_page_token` of the page before; empty for the first.
@@ -8265,36 +8281,51 @@ pub struct ListAgentsResponse {
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
 }
-/// A parent.
+/// A parent and a page of its children.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListChildrenRequest {
     /// The parent; empty for the caller itself. The operator's children are the roots.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
+    /// At most this many; 0 means 50; a number above 500 means 500.
+    #[prost(uint32, tag = "2")]
+    pub page_size: u32,
+    /// `next_page_token` of the page before; empty for the first.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
 }
-/// The children, by name.
+/// A page of children, by name.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListChildrenResponse {
-    /// The children.
+    /// The page.
     #[prost(message, repeated, tag = "1")]
     pub agents: ::prost::alloc::vec::Vec<Agent>,
+    /// Pass it on for the next page; empty at the end.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
 }
-/// A filter for agents.
+/// A filter and a page of agents.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FindAgentsRequest {
     /// A part of the name, the role or the status, at most 256 characters; `A` to `Z` match in either case. Empty: every agent.
     #[prost(string, tag = "1")]
     pub text: ::prost::alloc::string::String,
+    /// At most this many; 0 means 50; a number above 500 means 500.
+    #[prost(uint32, tag = "2")]
+    pub page_size: u32,
+    /// `next_page_token` of the page before; empty for the first.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
 }
-/// The found agents.
+/// A page of found agents. An agent that moves in the tree while a client reads page after page may be on two pages or on none.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FindAgentsResponse {
-    /// At most 100 of them.
+    /// The page.
     #[prost(message, repeated, tag = "1")]
     pub agents: ::prost::alloc::vec::Vec<FoundAgent>,
-    /// Whether there are more.
-    #[prost(bool, tag = "2")]
-    pub more: bool,
+    /// Pass it on for the next page; empty at the end.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
 }
 /// A found agent.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -8503,8 +8534,7 @@ pub mod topology_service_client {
                 .insert(GrpcMethod::new("hive.v1.TopologyService", "ListChildren"));
             self.inner.unary(req, path, codec).await
         }
-        /// Finds active agents: the caller's children first, then its parent, then the others, each group by name; without the caller. At most
-        /// 100, without pages: a text narrows the result.
+        /// Finds active agents: the caller's children first, then its parent, then the others, each group by name; without the caller.
         /// Reasons: FIELD_INVALID, CAPABILITY_MISSING.
         pub async fn find_agents(
             &mut self,
@@ -8578,8 +8608,7 @@ pub mod topology_service_server {
             tonic::Response<super::ListChildrenResponse>,
             tonic::Status,
         >;
-        /// Finds active agents: the caller's children first, then its parent, then the others, each group by name; without the caller. At most
-        /// 100, without pages: a text narrows the result.
+        /// Finds active agents: the caller's children first, then its parent, then the others, each group by name; without the caller.
         /// Reasons: FIELD_INVALID, CAPABILITY_MISSING.
         async fn find_agents(
             &self,
@@ -8934,7 +8963,7 @@ pub mod topology_service_server {
 /// A filter and a page of turns.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListTurnsRequest {
-    /// At most this many; 0 means 50, at most 500.
+    /// At most this many; 0 means 50; a number above 500 means 500.
     #[prost(uint32, tag = "1")]
     pub page_size: u32,
     /// `next_page_token` of the page before; empty for the first.

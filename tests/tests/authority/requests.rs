@@ -113,7 +113,9 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
         ("TopologyService", "GetSelf") => GetSelfRequest {}.encode_to_vec(),
         ("TopologyService", "GetAgent") => GetAgentRequest { name: agent }.encode_to_vec(),
         ("TopologyService", "ListAgents") => ListAgentsRequest::default().encode_to_vec(),
-        ("TopologyService", "ListChildren") => ListChildrenRequest { name: agent }.encode_to_vec(),
+        ("TopologyService", "ListChildren") => {
+            ListChildrenRequest { name: agent, ..Default::default() }.encode_to_vec()
+        }
         ("TopologyService", "FindAgents") => FindAgentsRequest::default().encode_to_vec(),
         ("StatusService", "SetStatusText") => {
             SetStatusTextRequest { request_id, text: "busy".to_owned() }.encode_to_vec()
@@ -194,7 +196,7 @@ fn admin(
         "RetireAgent" => request::retire_agent(&agent).encode_to_vec(),
         "StopAgent" => StopAgentRequest { request_id, name: agent }.encode_to_vec(),
         "StartAgent" => StartAgentRequest { request_id, name: agent }.encode_to_vec(),
-        "ListPurges" => ListPurgesRequest {}.encode_to_vec(),
+        "ListPurges" => ListPurgesRequest::default().encode_to_vec(),
         "FinishPurge" => FinishPurgeRequest { request_id, purge_id: 1 }.encode_to_vec(),
         "SetParent" => {
             SetParentRequest { request_id, name: agent, parent: "ada".to_owned() }.encode_to_vec()

@@ -12,6 +12,7 @@ mod database;
 mod disk;
 mod garbage;
 mod open_things;
+mod pages;
 mod policies;
 mod requests;
 mod sockets;

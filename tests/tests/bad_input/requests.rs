@@ -233,16 +233,6 @@ async fn numbers_out_of_any_range_are_refused_or_find_nothing() {
     }
     let receive = ReceiveMessagesRequest { max_deliveries: 33, ..request::receive() };
     bad_field(&ada, &receive, "max_deliveries").await;
-    for page_token in ["abc", "-1", "+7", "007", "1.5", "99999999999999999999999", "\u{663}"] {
-        let page_token = page_token.to_owned();
-        let list = ListDeliveriesRequest {
-            page_token: page_token.clone(),
-            ..ListDeliveriesRequest::default()
-        };
-        bad_field(&ada, &list, "page_token").await;
-        let list = ListTurnsRequest { page_token, ..ListTurnsRequest::default() };
-        bad_field(&ada, &list, "page_token").await;
-    }
     for id in [u64::MAX, i64::MAX as u64, i64::MAX as u64 + 1, 1 << 62] {
         for channel in [&ada, &operator] {
             let get = GetMessageRequest { message_id: id };
@@ -259,19 +249,8 @@ async fn numbers_out_of_any_range_are_refused_or_find_nothing() {
                 };
                 let listed: ListEventsResponse = done(channel, &events).await;
                 assert_eq!(listed.events, []);
-                let place = ListDeliveriesRequest {
-                    page_token: id.to_string(),
-                    page_size,
-                    ..ListDeliveriesRequest::default()
-                };
-                did(channel, &place).await;
-                let place = ListMessagesRequest {
-                    page_token: id.to_string(),
-                    thread_of: id,
-                    page_size,
-                    ..Default::default()
-                };
-                did(channel, &place).await;
+                let thread = ListMessagesRequest { thread_of: id, page_size, ..Default::default() };
+                did(channel, &thread).await;
             }
         }
         let key = Some(DeliveryKey { agent: "ada".to_owned(), message_id: id });

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use hive_fuzz::requests::TABLE;
+use hive_proto::convert::page::{List, Place, Token};
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{DescriptorProto, FieldDescriptorProto};
 
@@ -98,7 +99,9 @@ fn value(
 
 fn text(name: &str) -> String {
     match name {
-        "page_token" => "12".to_owned(),
+        "page_token" => {
+            Token::new(List::new("List", &()), Place { first: 12, ..Place::default() }).encode()
+        }
         "session_token" | "process_token" | "lease_token" => "0123456789abcdef".to_owned(),
         "agent" | "name" | "parent" | "target" | "recipients" | "allowed_recipients" => {
             "bob".to_owned()

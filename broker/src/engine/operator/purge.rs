@@ -26,8 +26,6 @@ use crate::store::{Effect, Tx, agent, delivery, purge};
 
 /// Most deliveries of each kind that one step drops.
 const STEP_ROWS: u32 = 100;
-/// Most purges of one list.
-const LIST_ROWS: u32 = 1000;
 
 /// The result of a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,9 +98,20 @@ impl Engine {
             .await
     }
 
-    /// Returns the purged agents whose directories are still to be deleted.
-    pub async fn list_purges(&self) -> Result<Vec<PurgeRow>, Refusal> {
-        self.store.read(|conn, _| Ok(purge::list(conn, LIST_ROWS)?)).await
+    /// Lists the purged agents whose directories are still to be deleted, after `after`; also
+    /// returns whether there are more.
+    pub async fn list_purges(
+        &self,
+        after: u64,
+        rows: u32,
+    ) -> Result<(Vec<PurgeRow>, bool), Refusal> {
+        let mut found = self
+            .store
+            .read(move |conn, _| Ok::<_, Refusal>(purge::after(conn, after, rows + 1)?))
+            .await?;
+        let more = found.len() > rows as usize;
+        found.truncate(rows as usize);
+        Ok((found, more))
     }
 
     /// Notes that the directories of a purged agent are deleted.

@@ -5,9 +5,7 @@
 use std::sync::Arc;
 
 use hive_core::caller::Caller;
-use hive_core::tree::{
-    Child, FIND_TEXT_CHARS_MAX, FOUND_AGENTS_MAX, Found, KIN_CHILDREN_MAX, Kin, shown_role,
-};
+use hive_core::tree::{Child, FIND_TEXT_CHARS_MAX, Found, KIN_CHILDREN_MAX, Kin, shown_role};
 use rusqlite::Connection;
 
 use super::view::{parse, state_of};
@@ -16,14 +14,19 @@ use crate::engine::{Engine, Refusal, actor};
 use crate::store::agent::AgentRow;
 use crate::store::{AgentKey, agent, tree, turn};
 
+/// The place of an agent in the answer to a search.
+pub type FoundCursor = tree::Around;
+
 impl Engine {
     /// Finds active agents by a part of their name, role or status; the caller's children first,
-    /// then its parent. Also returns whether there are more.
+    /// then its parent. Also returns the place of the last one, if there are more.
     pub async fn find_agents(
         &self,
         caller: Caller,
         text: String,
-    ) -> Result<(Vec<Found>, bool), Refusal> {
+        after: Option<FoundCursor>,
+        rows: u32,
+    ) -> Result<(Vec<Found>, Option<FoundCursor>), Refusal> {
         let text = text.trim().to_owned();
         if text.chars().count() > FIND_TEXT_CHARS_MAX {
             return Err(Refusal::Field {
@@ -37,9 +40,13 @@ impl Engine {
             .read(move |conn, now| {
                 let me = actor::row(conn, &asker)?;
                 actor::check_group(&asker, &me, "meta")?;
-                let mut rows = tree::around(conn, &me, &text, FOUND_AGENTS_MAX + 1)?;
-                let more = rows.len() > FOUND_AGENTS_MAX as usize;
-                rows.truncate(FOUND_AGENTS_MAX as usize);
+                let mut found = tree::around(conn, &me, &text, after.as_ref(), rows + 1)?;
+                let more = found.len() > rows as usize;
+                found.truncate(rows as usize);
+                let next = found
+                    .last()
+                    .filter(|_| more)
+                    .map(|(group, row)| FoundCursor { group: *group, name: row.name.clone() });
                 let show = |row: AgentRow| {
                     let parent = match row.parent {
                         Some(AgentKey::OPERATOR) | None => None,
@@ -59,8 +66,8 @@ impl Engine {
                         status_text: row.status_text,
                     })
                 };
-                let found = rows.into_iter().map(show).collect::<Result<Vec<Found>, Refusal>>()?;
-                Ok((found, more))
+                let found = found.into_iter().map(|(_, row)| show(row));
+                Ok((found.collect::<Result<Vec<Found>, Refusal>>()?, next))
             })
             .await;
         self.noting(&caller, "look up", found).await

@@ -15,7 +15,7 @@ use crate::engine::declared::kick_on_start;
 use crate::engine::sandboxes::Shown;
 use crate::engine::{Engine, Identity, Refusal, actor};
 use crate::store::agent::{self as agents, AgentRow};
-use crate::store::{AgentKey, delivery, turn};
+use crate::store::{AgentKey, delivery, tree, turn};
 
 /// The state of an agent that is not in its row.
 #[derive(Clone, Debug)]
@@ -106,6 +106,21 @@ fn bytes_of(agent: &Agent) -> usize {
         + 400
 }
 
+/// Returns the agents that fit one page, and whether there are more.
+fn first_fitting(mut found: Vec<Agent>, rows: u32) -> (Vec<Agent>, bool) {
+    let (mut bytes, mut fit) = (0, 0);
+    for agent in found.iter().take(rows as usize) {
+        bytes += bytes_of(agent);
+        if bytes > PAGE_BYTES_MAX && fit > 0 {
+            break;
+        }
+        fit += 1;
+    }
+    let more = found.len() > fit;
+    found.truncate(fit);
+    (found, more)
+}
+
 pub(super) fn parse(name: &str) -> Result<AgentName, Refusal> {
     AgentName::parse(name)
         .map_err(|problem| Refusal::Field { field: "name", problem: problem.to_string() })
@@ -190,36 +205,31 @@ impl Engine {
         include_retired: bool,
         rows: u32,
     ) -> Result<(Vec<Agent>, bool), Refusal> {
-        let mut found = self
+        let found = self
             .shown_agents(move |conn| Ok(agents::page(conn, &after, include_retired, rows + 1)?))
             .await?;
-        let (mut bytes, mut fit) = (0, 0);
-        for agent in found.iter().take(rows as usize) {
-            bytes += bytes_of(agent);
-            if bytes > PAGE_BYTES_MAX && fit > 0 {
-                break;
-            }
-            fit += 1;
-        }
-        let more = found.len() > fit;
-        found.truncate(fit);
-        Ok((found, more))
+        Ok(first_fitting(found, rows))
     }
 
-    /// Lists the children of an agent, or of the caller.
+    /// Lists the children of an agent, or of the caller, by name, after `after`; also returns
+    /// whether there are more.
     pub async fn list_children(
         &self,
         caller: Caller,
         name: Option<AgentName>,
-    ) -> Result<Vec<Agent>, Refusal> {
-        self.shown_agents(move |conn| {
-            let parent = match name {
-                Some(name) => actor::known(conn, name.as_str())?,
-                None => actor::row(conn, &caller)?,
-            };
-            Ok(agents::children(conn, parent.key)?)
-        })
-        .await
+        after: String,
+        rows: u32,
+    ) -> Result<(Vec<Agent>, bool), Refusal> {
+        let found = self
+            .shown_agents(move |conn| {
+                let parent = match name {
+                    Some(name) => actor::known(conn, name.as_str())?,
+                    None => actor::row(conn, &caller)?,
+                };
+                Ok(tree::children_page(conn, parent.key, &after, rows + 1)?)
+            })
+            .await?;
+        Ok(first_fitting(found, rows))
     }
 
     /// Returns the names of the active agents.

@@ -57,7 +57,8 @@ async fn children_are_the_operators_roots_or_the_callers_own() {
     let hive = Hive::new(&["root", "other"]).await;
     hive.create("kid", Some("root"), Policy::default()).await;
     let children = async |who: &str, of: Option<&str>| {
-        let found = hive.engine().list_children(caller(who), of.map(name)).await.expect("listed");
+        let listed = hive.engine().list_children(caller(who), of.map(name), String::new(), 10);
+        let (found, _) = listed.await.expect("listed");
         found.into_iter().map(|agent| String::from(agent.name)).collect::<Vec<_>>()
     };
     assert_eq!(children("operator", None).await, ["other", "root"]);

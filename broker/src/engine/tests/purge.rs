@@ -14,7 +14,7 @@ async fn purge(hive: &Hive, agent: &str) -> Purged {
 }
 
 async fn finish(hive: &Hive) {
-    for row in hive.engine().list_purges().await.expect("listed") {
+    for row in hive.engine().list_purges(0, 100).await.expect("listed").0 {
         hive.engine()
             .finish_purge(caller("operator"), hive.request("FinishPurge"), row.id)
             .await
@@ -112,7 +112,7 @@ async fn a_later_agent_of_the_name_inherits_nothing_and_sent_mail_stays() {
 async fn no_harness_attaches_before_the_directories_are_deleted() {
     let hive = Hive::new(&["bob"]).await;
     let purged = purge(&hive, "bob").await;
-    let listed = hive.engine().list_purges().await.expect("listed");
+    let (listed, _) = hive.engine().list_purges(0, 100).await.expect("listed");
     assert_eq!(
         (listed.len(), Some(listed[0].id), listed[0].name.as_str()),
         (1, purged.directories, "bob")

@@ -1,6 +1,8 @@
 //! Turns: BeginTurn waits as long as it takes, returns the delivery that woke it, and is a row
 //! before the reply leaves.
 
+use hive_core::limits::{ERROR_BYTES_MAX, OUTPUT_TAIL_BYTES_MAX, PAGE_BYTES_MAX};
+
 use super::*;
 use crate::engine::error::TurnError;
 
@@ -220,6 +222,32 @@ async fn histories_are_for_their_owner_and_the_operator() {
     assert_eq!((own.len(), more), (1, false));
     let foreign = hive.engine().list_turns(caller("alice"), "bob".to_owned(), None, 10).await;
     assert_eq!(reason(foreign), Reason::NotYours);
+}
+
+#[tokio::test]
+async fn a_page_of_turns_fits_into_a_reply_and_loses_none() {
+    let hive = Hive::new(&["bob"]).await;
+    let harness = hive.attach("bob").await;
+    let each = OUTPUT_TAIL_BYTES_MAX + ERROR_BYTES_MAX;
+    let count = PAGE_BYTES_MAX / each + 2;
+    for _ in 0..count {
+        hive.send("operator", "bob", "work").await;
+        let run = hive.begin(&harness).await;
+        let ended = Ended {
+            error: "e".repeat(ERROR_BYTES_MAX),
+            output_tail: "o".repeat(OUTPUT_TAIL_BYTES_MAX),
+            ..ended(Outcome::Ok)
+        };
+        hive.try_end(&run, ended).await.expect("it ends");
+    }
+    let list = async |before| {
+        let listed = hive.engine().list_turns(caller("bob"), String::new(), before, 500);
+        listed.await.expect("listed")
+    };
+    let (first, more) = list(None).await;
+    assert!(more && first.len() * each <= PAGE_BYTES_MAX, "{} turns", first.len());
+    let (rest, more) = list(first.last().map(|turn| turn.id)).await;
+    assert_eq!((first.len() + rest.len(), more), (count, false));
 }
 
 #[tokio::test]

@@ -44,16 +44,12 @@ impl Engine {
         before: Option<TurnId>,
         rows: u32,
     ) -> Result<(Vec<Turn>, bool), Refusal> {
-        let mut turns = self
-            .store
+        self.store
             .read(move |conn, _| {
                 let scope = scope(conn, &caller, &agent)?;
-                Ok::<_, Refusal>(turn::page(conn, scope, before, rows + 1)?)
+                Ok(turn::page(conn, scope, before, rows)?)
             })
-            .await?;
-        let more = turns.len() > rows as usize;
-        turns.truncate(rows as usize);
-        Ok((turns, more))
+            .await
     }
 
     /// Checks that a session may report lines of a turn.

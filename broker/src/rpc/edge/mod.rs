@@ -5,7 +5,7 @@
 //! ```
 //!
 //! `method` describes each RPC; `socket_file` and `handed` make the sockets; `request` reads the
-//! common parts of requests; `error` maps refusals to the wire.
+//! common parts of requests, `page` those of lists; `error` maps refusals to the wire.
 
 pub mod caller;
 pub mod conn;
@@ -14,6 +14,7 @@ pub mod listen;
 pub mod method;
 pub mod peer;
 
+pub(in crate::rpc) mod page;
 pub(in crate::rpc) mod request;
 
 mod answer;

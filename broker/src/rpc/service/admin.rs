@@ -3,21 +3,20 @@
 use hive_core::agent::Policy;
 use hive_core::command::Order;
 use hive_core::delivery::Decision;
-use hive_proto::convert::{delivery, message, request as fields, time};
+use hive_proto::convert::{delivery, message, time};
 use hive_proto::status::bad_field;
 use hive_proto::v1;
 use hive_proto::v1::command::Command as WireOrder;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::inbox::{cursor_of, token_of};
 use crate::engine::background::TaskStatus;
 use crate::engine::operator::agents::Create;
 use crate::engine::operator::backup::Checked;
 use crate::engine::operator::commands::NewCommand;
 use crate::engine::operator::policy::Part;
 use crate::rpc::Rpc;
-use crate::rpc::edge::request;
+use crate::rpc::edge::{page, request};
 use crate::store::Health;
 
 impl Rpc {
@@ -129,15 +128,20 @@ impl v1::admin_service_server::AdminService for Rpc {
 
     async fn list_purges(
         &self,
-        _request: Request<v1::ListPurgesRequest>,
+        request: Request<v1::ListPurgesRequest>,
     ) -> Result<Response<v1::ListPurgesResponse>, Status> {
-        let purges = self.engine.list_purges().await?.into_iter();
-        let purges = purges.map(|row| v1::Purge {
+        let page = page::take(&mut request.into_inner())?;
+        let (found, more) = self.engine.list_purges(page.after.unwrap_or(0), page.rows).await?;
+        let next = found.last().filter(|_| more).map(|row| row.id);
+        let purges = found.into_iter().map(|row| v1::Purge {
             id: row.id,
             name: row.name,
             purge_time: Some(time::timestamp(row.time)),
         });
-        Ok(Response::new(v1::ListPurgesResponse { purges: purges.collect() }))
+        Ok(Response::new(v1::ListPurgesResponse {
+            purges: purges.collect(),
+            next_page_token: page.next(next),
+        }))
     }
 
     async fn finish_purge(
@@ -178,13 +182,13 @@ impl v1::admin_service_server::AdminService for Rpc {
         &self,
         request: Request<v1::ListDeadLettersRequest>,
     ) -> Result<Response<v1::ListDeadLettersResponse>, Status> {
-        let v1::ListDeadLettersRequest { page_size, page_token, agent } = request.into_inner();
-        let after = cursor_of(&page_token)?;
+        let mut list = request.into_inner();
+        let page = page::take(&mut list)?;
         let (deliveries, next) =
-            self.engine.list_dead_letters(agent, after, fields::page_rows(page_size)).await?;
+            self.engine.list_dead_letters(list.agent, page.after, page.rows).await?;
         Ok(Response::new(v1::ListDeadLettersResponse {
             deliveries: deliveries.into_iter().map(Into::into).collect(),
-            next_page_token: token_of(next),
+            next_page_token: page.next(next),
         }))
     }
 

@@ -1,6 +1,5 @@
 //! `EventService`.
 
-use hive_proto::convert::request as fields;
 use hive_proto::v1;
 use hive_proto::v1::watch_events_response::Step;
 use tokio::sync::mpsc;
@@ -10,12 +9,10 @@ use tonic::{Request, Response, Status};
 use crate::engine::Refusal;
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
+use crate::rpc::edge::page;
 use crate::spawn::spawn;
 use crate::store::AgentKey;
 
-/// Rows of a page of events, if the caller asks for no other number.
-const EVENT_ROWS_DEFAULT: u32 = 100;
-const EVENT_ROWS_MAX: u32 = 500;
 /// Rows that a watcher is sent before the next are read: no more than its channel holds.
 const WATCH_ROWS: u32 = 64;
 
@@ -77,14 +74,18 @@ impl v1::event_service_server::EventService for Rpc {
         request: Request<v1::ListEventsRequest>,
     ) -> Result<Response<v1::ListEventsResponse>, Status> {
         let caller = caller::identify(&request)?;
-        let v1::ListEventsRequest { after_sequence, page_size, agent } = request.into_inner();
-        let scope = self.engine.event_scope(caller, agent).await?;
-        let rows = fields::page_rows_of(page_size, EVENT_ROWS_DEFAULT, EVENT_ROWS_MAX);
-        let (events, span) =
-            self.engine.events_after(after_sequence.min(u64::MAX >> 1), scope, rows).await?;
+        let mut list = request.into_inner();
+        let page = page::take(&mut list)?;
+        let scope = self.engine.event_scope(caller, list.agent).await?;
+        let after = page.after.unwrap_or(list.after_sequence).min(u64::MAX >> 1);
+        let (mut events, span) = self.engine.events_after(after, scope, page.rows + 1).await?;
+        let more = events.len() > page.rows as usize;
+        events.truncate(page.rows as usize);
+        let next = events.last().filter(|_| more).map(|event| event.sequence);
         Ok(Response::new(v1::ListEventsResponse {
             events: events.into_iter().map(Into::into).collect(),
             last_sequence: span.last,
+            next_page_token: page.next(next),
         }))
     }
 

@@ -2,7 +2,7 @@
 
 use hive_core::id::TurnId;
 use hive_core::turn::Outcome;
-use hive_proto::convert::{self, request as fields, time};
+use hive_proto::convert::{self, time};
 use hive_proto::v1;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -11,6 +11,7 @@ use tonic::{Request, Response, Status};
 use crate::engine::Refusal;
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
+use crate::rpc::edge::page;
 use crate::spawn::spawn;
 
 impl Rpc {
@@ -80,14 +81,14 @@ impl v1::turn_history_service_server::TurnHistoryService for Rpc {
         request: Request<v1::ListTurnsRequest>,
     ) -> Result<Response<v1::ListTurnsResponse>, Status> {
         let caller = caller::identify(&request)?;
-        let v1::ListTurnsRequest { page_size, page_token, agent } = request.into_inner();
-        let before = fields::page_after(&page_token)?.and_then(TurnId::new);
+        let mut list = request.into_inner();
+        let page = page::take(&mut list)?;
         let (turns, more) =
-            self.engine.list_turns(caller, agent, before, fields::page_rows(page_size)).await?;
-        let next = turns.last().filter(|_| more).map(|turn| turn.id.get());
+            self.engine.list_turns(caller, list.agent, page.after, page.rows).await?;
+        let next = turns.last().filter(|_| more).map(|turn| turn.id);
         Ok(Response::new(v1::ListTurnsResponse {
             turns: turns.into_iter().map(Into::into).collect(),
-            next_page_token: fields::page_token(next),
+            next_page_token: page.next(next),
         }))
     }
 

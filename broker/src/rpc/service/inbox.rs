@@ -11,28 +11,10 @@ use hive_proto::v1::ack_delivery_request::Target;
 use tonic::{Request, Response, Status};
 
 use crate::engine::mail::receive::{Leased, Receive, Received};
-use crate::engine::operator::operate::DeliveryCursor;
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
+use crate::rpc::edge::page;
 use crate::rpc::edge::request;
-use crate::store::AgentKey;
-
-/// Factor of the message in a page token; agents' keys are far below it.
-const CURSOR_AGENTS: u64 = 1 << 20;
-
-/// Returns a position in a list of deliveries as a page token.
-pub(in crate::rpc) fn token_of(cursor: Option<DeliveryCursor>) -> String {
-    fields::page_token(cursor.map(|(message, agent)| {
-        message.get() * CURSOR_AGENTS + u64::try_from(agent.0).unwrap_or(0)
-    }))
-}
-
-/// Returns the position of a page token.
-pub(in crate::rpc) fn cursor_of(token: &str) -> Result<Option<DeliveryCursor>, Status> {
-    let Some(cursor) = fields::page_after(token)? else { return Ok(None) };
-    let agent = AgentKey(i64::try_from(cursor % CURSOR_AGENTS).unwrap_or(0));
-    Ok(hive_core::id::MessageId::new(cursor / CURSOR_AGENTS).map(|message| (message, agent)))
-}
 
 #[tonic::async_trait]
 impl v1::inbox_service_server::InboxService for Rpc {
@@ -156,21 +138,18 @@ impl v1::inbox_service_server::InboxService for Rpc {
         request: Request<v1::ListDeliveriesRequest>,
     ) -> Result<Response<v1::ListDeliveriesResponse>, Status> {
         let caller = caller::identify(&request)?;
-        let v1::ListDeliveriesRequest { page_size, page_token, agent, states } =
-            request.into_inner();
-        let states = if states.is_empty() {
+        let mut list = request.into_inner();
+        let page = page::take(&mut list)?;
+        let states = if list.states.is_empty() {
             vec![State::Ready, State::Leased, State::Held, State::Dead]
         } else {
-            delivery::states(&states, "states")?
+            delivery::states(&list.states, "states")?
         };
-        let after = cursor_of(&page_token)?;
-        let (deliveries, next) = self
-            .engine
-            .list_deliveries(caller, agent, states, after, fields::page_rows(page_size))
-            .await?;
+        let (deliveries, next) =
+            self.engine.list_deliveries(caller, list.agent, states, page.after, page.rows).await?;
         Ok(Response::new(v1::ListDeliveriesResponse {
             deliveries: deliveries.into_iter().map(Into::into).collect(),
-            next_page_token: token_of(next),
+            next_page_token: page.next(next),
         }))
     }
 }

@@ -1,13 +1,14 @@
 //! `LooseEndService`.
 
 use hive_core::loose_end::Kind;
-use hive_proto::convert::{self, message, request as fields};
+use hive_proto::convert::{self, message};
 use hive_proto::status::bad_field;
 use hive_proto::v1;
 use tonic::{Request, Response, Status};
 
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
+use crate::rpc::edge::page;
 use crate::rpc::edge::request;
 
 #[tonic::async_trait]
@@ -17,14 +18,15 @@ impl v1::loose_end_service_server::LooseEndService for Rpc {
         request: Request<v1::ListLooseEndsRequest>,
     ) -> Result<Response<v1::ListLooseEndsResponse>, Status> {
         let caller = caller::identify(&request)?;
-        let v1::ListLooseEndsRequest { page_size, page_token, agent } = request.into_inner();
-        let after = fields::page_after(&page_token)?.unwrap_or(0);
+        let mut list = request.into_inner();
+        let page = page::take(&mut list)?;
+        let after = page.after.unwrap_or(0);
         let (found, more) =
-            self.engine.list_loose_ends(caller, agent, after, fields::page_rows(page_size)).await?;
+            self.engine.list_loose_ends(caller, list.agent, after, page.rows).await?;
         let next = found.last().filter(|_| more).map(|loose_end| loose_end.id);
         Ok(Response::new(v1::ListLooseEndsResponse {
             loose_ends: found.into_iter().map(Into::into).collect(),
-            next_page_token: fields::page_token(next),
+            next_page_token: page.next(next),
         }))
     }
 

@@ -1,8 +1,7 @@
 //! `MessageService`.
 
 use hive_core::id::MessageId;
-use hive_core::limits::{SEARCH_ROWS_DEFAULT, SEARCH_ROWS_MAX};
-use hive_proto::convert::{self, request as fields, time};
+use hive_proto::convert::{self, time};
 use hive_proto::v1;
 use tonic::{Request, Response, Status};
 
@@ -10,6 +9,7 @@ use crate::engine::mail::search::{Hit, Search};
 use crate::engine::mail::send::{Receipt, Send};
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
+use crate::rpc::edge::page;
 use crate::rpc::edge::request;
 
 fn wire_hit(hit: Hit) -> v1::search_hit::Hit {
@@ -59,18 +59,15 @@ impl v1::message_service_server::MessageService for Rpc {
         request: Request<v1::ListMessagesRequest>,
     ) -> Result<Response<v1::ListMessagesResponse>, Status> {
         let caller = caller::identify(&request)?;
-        let v1::ListMessagesRequest { page_size, page_token, agent, thread_of } =
-            request.into_inner();
-        let before = fields::page_after(&page_token)?.and_then(MessageId::new);
-        let thread = MessageId::new(thread_of);
-        let (messages, more) = self
-            .engine
-            .list_messages(caller, agent, thread, before, fields::page_rows(page_size))
-            .await?;
-        let next = messages.last().filter(|_| more).map(|message| message.id.get());
+        let mut list = request.into_inner();
+        let page = page::take(&mut list)?;
+        let thread = MessageId::new(list.thread_of);
+        let (messages, more) =
+            self.engine.list_messages(caller, list.agent, thread, page.after, page.rows).await?;
+        let next = messages.last().filter(|_| more).map(|message| message.id);
         Ok(Response::new(v1::ListMessagesResponse {
             messages: messages.into_iter().map(Into::into).collect(),
-            next_page_token: fields::page_token(next),
+            next_page_token: page.next(next),
         }))
     }
 
@@ -79,15 +76,14 @@ impl v1::message_service_server::MessageService for Rpc {
         request: Request<v1::SearchMessagesRequest>,
     ) -> Result<Response<v1::SearchMessagesResponse>, Status> {
         let caller = caller::identify(&request)?;
-        let v1::SearchMessagesRequest { query, page_size, page_token, agent } =
-            request.into_inner();
-        let before = fields::page_after(&page_token)?;
-        let rows = fields::page_rows_of(page_size, SEARCH_ROWS_DEFAULT, SEARCH_ROWS_MAX);
-        let (hits, next) =
-            self.engine.search_messages(caller, Search { query, agent, before, rows }).await?;
+        let mut search = request.into_inner();
+        let page = page::take(&mut search)?;
+        let v1::SearchMessagesRequest { query, agent, .. } = search;
+        let search = Search { query, agent, before: page.after, rows: page.rows };
+        let (hits, next) = self.engine.search_messages(caller, search).await?;
         Ok(Response::new(v1::SearchMessagesResponse {
             hits: hits.into_iter().map(|hit| v1::SearchHit { hit: Some(wire_hit(hit)) }).collect(),
-            next_page_token: fields::page_token(next),
+            next_page_token: page.next(next),
         }))
     }
 }

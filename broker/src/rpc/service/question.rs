@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use hive_core::caller::Caller;
 use hive_core::id::QuestionId;
 use hive_core::question::{Answer, Question, Wording};
-use hive_proto::convert::{self, question as questions, request as fields, time};
+use hive_proto::convert::{self, question as questions, time};
 use hive_proto::v1;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -15,6 +15,7 @@ use crate::engine::Refusal;
 use crate::engine::mail::question::{Ask, Which};
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
+use crate::rpc::edge::page;
 use crate::rpc::edge::request;
 use crate::spawn::spawn;
 
@@ -171,16 +172,16 @@ impl v1::question_service_server::QuestionService for Rpc {
         request: Request<v1::ListQuestionsRequest>,
     ) -> Result<Response<v1::ListQuestionsResponse>, Status> {
         let caller = caller::identify(&request)?;
-        let v1::ListQuestionsRequest { page_size, page_token, states, asker, target } =
-            request.into_inner();
-        let before = fields::page_after(&page_token)?.and_then(QuestionId::new);
+        let mut list = request.into_inner();
+        let page = page::take(&mut list)?;
+        let v1::ListQuestionsRequest { states, asker, target, .. } = list;
         let which = Which { states: states_of(&states)?, asker, target };
         let (found, more) =
-            self.engine.list_questions(caller, which, before, fields::page_rows(page_size)).await?;
-        let next = found.last().filter(|_| more).map(|question| question.id.get());
+            self.engine.list_questions(caller, which, page.after, page.rows).await?;
+        let next = found.last().filter(|_| more).map(|question| question.id);
         Ok(Response::new(v1::ListQuestionsResponse {
             questions: found.into_iter().map(Into::into).collect(),
-            next_page_token: fields::page_token(next),
+            next_page_token: page.next(next),
         }))
     }
 

@@ -1,7 +1,7 @@
 //! `ReminderService`.
 
 use hive_core::id::ReminderId;
-use hive_proto::convert::{self, reminder as reminders, request as fields, time};
+use hive_proto::convert::{self, reminder as reminders, time};
 use hive_proto::status::bad_field;
 use hive_proto::v1;
 use hive_proto::v1::create_reminder_request::Due as WireDue;
@@ -10,6 +10,7 @@ use tonic::{Request, Response, Status};
 use crate::engine::mail::reminder::Due;
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
+use crate::rpc::edge::page;
 use crate::rpc::edge::request;
 
 #[tonic::async_trait]
@@ -47,18 +48,15 @@ impl v1::reminder_service_server::ReminderService for Rpc {
         request: Request<v1::ListRemindersRequest>,
     ) -> Result<Response<v1::ListRemindersResponse>, Status> {
         let caller = caller::identify(&request)?;
-        let v1::ListRemindersRequest { page_size, page_token, agent, states } =
-            request.into_inner();
-        let after = fields::page_after(&page_token)?.and_then(ReminderId::new);
-        let states = reminders::states(&states, "states")?;
-        let (found, more) = self
-            .engine
-            .list_reminders(caller, agent, states, after, fields::page_rows(page_size))
-            .await?;
-        let next = found.last().filter(|_| more).map(|reminder| reminder.id.get());
+        let mut list = request.into_inner();
+        let page = page::take(&mut list)?;
+        let states = reminders::states(&list.states, "states")?;
+        let (found, more) =
+            self.engine.list_reminders(caller, list.agent, states, page.after, page.rows).await?;
+        let next = found.last().filter(|_| more).map(|reminder| reminder.id);
         Ok(Response::new(v1::ListRemindersResponse {
             reminders: found.into_iter().map(Into::into).collect(),
-            next_page_token: fields::page_token(next),
+            next_page_token: page.next(next),
         }))
     }
 }

@@ -31,9 +31,10 @@ pub fn insert(tx: &Tx<'_>, agent: AgentKey, name: &str) -> Result<u64> {
     Ok(u64::try_from(agent.0).unwrap_or_default())
 }
 
-/// Returns the directories to delete, oldest first.
-pub fn list(conn: &Connection, rows: u32) -> Result<Vec<PurgeRow>> {
-    all(conn, &format!("SELECT {COLUMNS} FROM purge ORDER BY id LIMIT ?1"), [rows])
+/// Returns the directories to delete after an id, oldest first.
+pub fn after(conn: &Connection, id: u64, rows: u32) -> Result<Vec<PurgeRow>> {
+    let sql = format!("SELECT {COLUMNS} FROM purge WHERE id > ?1 ORDER BY id LIMIT ?2");
+    all(conn, &sql, (integer(id), rows))
 }
 
 /// Returns whether directories of an earlier agent of this name are still to be deleted.

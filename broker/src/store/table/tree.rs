@@ -42,26 +42,64 @@ pub fn children_count(conn: &Connection, parent: AgentKey) -> Result<u32> {
     one(conn, &sql, [parent.0])
 }
 
+pub(in crate::store) fn children_after() -> String {
+    format!(
+        "SELECT {COLUMNS} FROM agent WHERE {ACTIVE} AND {PARENT} = ?1 AND name > ?2 ORDER BY name LIMIT ?3"
+    )
+}
+
+/// Returns active children by name, after a name; the operator's are the roots.
+pub fn children_page(
+    conn: &Connection,
+    parent: AgentKey,
+    after: &str,
+    rows: u32,
+) -> Result<Vec<AgentRow>> {
+    all(conn, &children_after(), (parent.0, after, rows))
+}
+
+/// The place of an agent among those around another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Around {
+    /// The number of its group: 0 for the children, 1 for the parent, 2 for the others.
+    pub group: u8,
+    /// Its name; the order within a group.
+    pub name: String,
+}
+
 /// Returns active agents whose name, role or status contains `text`, without `me`: its children,
-/// its parent, then the others; each group by name.
-pub fn around(conn: &Connection, me: &AgentRow, text: &str, rows: u32) -> Result<Vec<AgentRow>> {
+/// its parent, then the others, each with the number of its group; each group by name. Only those
+/// after `after`.
+pub fn around(
+    conn: &Connection,
+    me: &AgentRow,
+    text: &str,
+    after: Option<&Around>,
+    rows: u32,
+) -> Result<Vec<(u8, AgentRow)>> {
     let pattern = pattern(text);
     let parent = me.parent.unwrap_or(AgentKey::OPERATOR);
     let groups = [
-        format!("{PARENT} = ?2 AND id <> ?3"),
-        format!("{PARENT} <> ?2 AND id = ?3"),
-        format!("{PARENT} <> ?2 AND id <> ?3 AND id <> ?2"),
+        (0, format!("{PARENT} = ?2 AND id <> ?3")),
+        (1, format!("{PARENT} <> ?2 AND id = ?3")),
+        (2, format!("{PARENT} <> ?2 AND id <> ?3 AND id <> ?2")),
     ];
-    let mut found: Vec<AgentRow> = Vec::new();
-    for group in groups {
+    let mut found: Vec<(u8, AgentRow)> = Vec::new();
+    for (group, condition) in groups {
         let left = i64::from(rows) - found.len() as i64;
         if left <= 0 {
             break;
         }
+        let name = match after {
+            Some(after) if group < after.group => continue,
+            Some(after) if group == after.group => after.name.as_str(),
+            Some(_) | None => "",
+        };
         let sql = format!(
-            "SELECT {COLUMNS} FROM agent WHERE {ACTIVE} AND {MATCHES} AND {group} ORDER BY name LIMIT ?4"
+            "SELECT {COLUMNS} FROM agent WHERE {ACTIVE} AND {MATCHES} AND {condition} AND name > ?4 ORDER BY name LIMIT ?5"
         );
-        found.extend(all::<AgentRow>(conn, &sql, (&pattern, me.key.0, parent.0, left))?);
+        let agents: Vec<AgentRow> = all(conn, &sql, (&pattern, me.key.0, parent.0, name, left))?;
+        found.extend(agents.into_iter().map(|row| (group, row)));
     }
     Ok(found)
 }

@@ -13,7 +13,7 @@ use rusqlite::{Connection, Result, Row};
 use crate::store::codec::{Coded as _, integer};
 use crate::store::columns::{Columns as _, columns, name_of};
 use crate::store::key::AgentKey;
-use crate::store::statement::{all, first, insert, run};
+use crate::store::statement::{all, first, insert, page as read_page, run};
 use crate::store::table::message;
 use crate::store::write::tx::Tx;
 
@@ -248,21 +248,24 @@ pub fn model_of_newest(conn: &Connection, agent: AgentKey) -> Result<String> {
     Ok(first(conn, sql, [agent.0])?.unwrap_or_default())
 }
 
-/// Returns turns, newest first; of one agent, or of all.
+/// Returns turns, newest first, at most `rows` and well under one reply's bytes; of one agent, or
+/// of all. Also returns whether there are more.
 pub fn page(
     conn: &Connection,
     agent: Option<AgentKey>,
     before: Option<TurnId>,
     rows: u32,
-) -> Result<Vec<Turn>> {
+) -> Result<(Vec<Turn>, bool)> {
     let filter = if agent.is_some() { "t.agent_id = ?1" } else { "?1 IS NULL" };
     let sql = format!(
         "SELECT {VIEW_COLUMNS} FROM turn t WHERE {filter} AND t.id < ?2 ORDER BY t.id DESC LIMIT ?3"
     );
     let before = before.map_or(i64::MAX, |id| integer(id.get()));
-    let mut turns = all(conn, &sql, (agent.map(|key| key.0), before, rows))?;
+    let values = (agent.map(|key| key.0), before, rows + 1);
+    let bytes_of = |turn: &Turn| turn.error.len() + turn.output_tail.len() + turn.model.len() + 400;
+    let (mut turns, more) = read_page(conn, &sql, values, rows, bytes_of)?;
     for turn in &mut turns {
         fill(conn, turn)?;
     }
-    Ok(turns)
+    Ok((turns, more))
 }

@@ -31,8 +31,10 @@ fn deliveries_in_a_state_are_counted_by_its_own_index() {
 
 #[test]
 fn children_are_read_in_order_from_their_index() {
-    let plan = plan(&tree::first_children());
-    assert!(plan.len() == 1 && plan[0].contains("agent_by_parent"), "{plan:?}");
+    for sql in [tree::first_children(), tree::children_after()] {
+        let plan = plan(&sql);
+        assert!(plan.len() == 1 && plan[0].contains("agent_by_parent"), "{plan:?}");
+    }
 }
 
 #[test]

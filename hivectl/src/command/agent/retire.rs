@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use hive_proto::v1::{ListPurgesRequest, RetireAgentRequest, RetireAgentResponse};
+use hive_proto::v1::{Purge, RetireAgentRequest, RetireAgentResponse};
 
 use crate::complete;
 use crate::connect::{Admin, Broker, request_id};
@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::feed::Feed;
+use crate::fetch;
 use crate::input;
 use crate::interrupt::until_interrupted;
 use crate::output::note;
@@ -107,7 +108,7 @@ async fn deleted(
     note("waiting until its directories are deleted");
     let waited = async {
         loop {
-            let left = broker.read(broker.admin().list_purges(ListPurgesRequest {})).await?.purges;
+            let left = fetch::purges::<Purge>(broker, fetch::ALL).await?;
             if left.iter().all(|purge| purge.id != purge_id) {
                 return Ok(true);
             }

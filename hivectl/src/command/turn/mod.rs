@@ -68,7 +68,8 @@ impl List {
     pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let broker = context.broker().await?;
         let agent = self.agent.unwrap_or_default();
-        let turns: Vec<view::turn::Turn> = fetch::turns(&broker, &agent, self.last).await?;
+        let turns: Vec<view::turn::Turn> =
+            fetch::turns(&broker, &agent, self.last as usize).await?;
         context.out.list(&turns)
     }
 }

@@ -17,7 +17,7 @@ use crate::view::turn::Turn;
 use crate::view::turn_event::TurnEvent;
 
 /// Turns that one read of the newest ones returns.
-const PAGE_TURNS: u32 = 100;
+const PAGE_TURNS: usize = 100;
 
 const AFTER_HELP: &str = "\
 Examples:

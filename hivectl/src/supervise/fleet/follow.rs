@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hive_core::name::AgentName;
-use hive_proto::v1::{ListPurgesRequest, Purge};
+use hive_proto::v1::Purge;
 use tokio::sync::watch;
 
 use crate::connect::Broker;
@@ -68,7 +68,7 @@ async fn follow(
 
 async fn read(broker: &Broker) -> Result<(Vec<Agent>, Vec<Purge>), Failure> {
     let agents = fetch::agents(broker, false, fetch::ALL).await?;
-    Ok((agents, broker.read(broker.admin().list_purges(ListPurgesRequest {})).await?.purges))
+    Ok((agents, fetch::purges(broker, fetch::ALL).await?))
 }
 
 /// Returns `None` if the broker restarts.

@@ -214,9 +214,19 @@ async fn events(voice: &Voice, facts: &Facts, rpc: &str) -> Result<(), Status> {
         facts.event(event);
     };
     if rpc == "ListEvents" {
-        let request =
-            v1::ListEventsRequest { after_sequence: after, page_size: 100, agent: String::new() };
-        client.list_events(request).await?.into_inner().events.iter().for_each(&mut next);
+        let mut request = v1::ListEventsRequest {
+            after_sequence: after,
+            page_size: ROWS / 4,
+            ..v1::ListEventsRequest::default()
+        };
+        for _ in 0..4 {
+            let page = client.list_events(request.clone()).await?.into_inner();
+            page.events.iter().for_each(&mut next);
+            request.page_token = page.next_page_token;
+            if request.page_token.is_empty() {
+                break;
+            }
+        }
         return Ok(());
     }
     let request = v1::WatchEventsRequest { after_sequence: Some(after), agent: String::new() };
@@ -292,24 +302,34 @@ async fn agents(voice: &Voice, facts: &Facts, rpc: &str) -> Result<(), Status> {
             facts.hold(name == "h1", || format!("h1 was asked for, and {name} read"));
         }
         "ListChildren" => {
-            let request = v1::ListChildrenRequest { name: "c1".to_owned() };
+            let request = v1::ListChildrenRequest {
+                name: "c1".to_owned(),
+                ..v1::ListChildrenRequest::default()
+            };
             let children = client.list_children(request).await?.into_inner().agents;
             facts.hold(children.iter().any(|child| child.name == "t1"), || {
                 format!("t1 is no child of c1: {children:?}")
             });
         }
         "FindAgents" => {
-            let found = client
-                .find_agents(v1::FindAgentsRequest { text: "t1".to_owned() })
-                .await?
-                .into_inner()
-                .agents;
+            let request =
+                v1::FindAgentsRequest { text: "t1".to_owned(), ..v1::FindAgentsRequest::default() };
+            let found = client.find_agents(request).await?.into_inner().agents;
             let hit = voice.name == "t1" || found.iter().any(|agent| agent.name == "t1");
             facts.hold(hit, || format!("t1 is not found: {found:?}"));
         }
         _ => {
-            let listed =
-                client.list_agents(v1::ListAgentsRequest::default()).await?.into_inner().agents;
+            let mut request =
+                v1::ListAgentsRequest { page_size: 3, ..v1::ListAgentsRequest::default() };
+            let mut listed = Vec::new();
+            loop {
+                let page = client.list_agents(request.clone()).await?.into_inner();
+                listed.extend(page.agents);
+                request.page_token = page.next_page_token;
+                if request.page_token.is_empty() {
+                    break;
+                }
+            }
             for name in AGENTS {
                 facts.hold(listed.iter().any(|agent| agent.name == name), || {
                     format!("{name} is not listed")
@@ -361,7 +381,8 @@ async fn rest(voice: &Voice, facts: &Facts, rpc: &str) -> Result<(), Status> {
             drop(HealthClient::new(voice.channel()).check(HealthCheckRequest::default()).await?);
         }
         "ListPurges" => {
-            let purges = admin().list_purges(v1::ListPurgesRequest {}).await?.into_inner().purges;
+            let purges =
+                admin().list_purges(v1::ListPurgesRequest::default()).await?.into_inner().purges;
             let fine = purges.len() <= 1 && purges.iter().all(|purge| purge.name == GUEST);
             facts.hold(fine, || {
                 format!("only the last purge of the guest may be unfinished: {purges:?}")
