@@ -33,6 +33,10 @@ macro_rules! reasons {
 }
 
 reasons! {
+    /// The socket does not serve this method.
+    MethodNotServed = "METHOD_NOT_SERVED",
+    /// The request is compressed.
+    RequestCompressed = "REQUEST_COMPRESSED",
     /// A field of the request is not valid.
     FieldInvalid = "FIELD_INVALID",
     /// There is no agent of that name.

@@ -239,7 +239,8 @@ impl Failure {
 
 fn sentence(status: &Status) -> String {
     match (status.message(), status.code()) {
-        (_, Code::Unimplemented) => {
+        // A broker of Hive gives a reason; this is another program.
+        (_, Code::Unimplemented) if hive_proto::status::reason(status).is_none() => {
             "what answers on this socket does not know this call".to_owned()
         }
         ("", code) => format!("the broker answered {code:?}"),
@@ -247,9 +248,12 @@ fn sentence(status: &Status) -> String {
     }
 }
 
+const OTHER_SOCKET: &str =
+    "is it an agent's socket, or an older broker? `hivectl --socket PATH status` must work";
+
 fn hint_of_code(code: Code) -> &'static str {
     if code == Code::Unimplemented {
-        return "is it an agent's socket, or an older broker? `hivectl --socket PATH status` must work";
+        return OTHER_SOCKET;
     }
     let lost = matches!(code, Code::Unavailable | Code::Unknown | Code::Cancelled);
     if lost {
@@ -323,7 +327,8 @@ fn hint_of_reason(reason: Reason, status: &Status) -> String {
             return again(status)
                 .map_or_else(|| hint.to_owned(), |again| format!("{again}; {hint}"));
         }
-        Reason::Internal => "the broker's log has the details",
+        Reason::Internal | Reason::RequestCompressed => "the broker's log has the details",
+        Reason::MethodNotServed => OTHER_SOCKET,
         Reason::FieldInvalid | Reason::StatusTooLong => {
             "correct it; the command's --help shows what it takes"
         }

@@ -82,6 +82,8 @@ pub fn from_reason(reason: Reason) -> Exit {
         | Reason::ReminderLimit
         | Reason::CallLimit
         | Reason::StorageUnavailable
+        | Reason::MethodNotServed
+        | Reason::RequestCompressed
         | Reason::Internal => Exit::Failure,
     }
 }

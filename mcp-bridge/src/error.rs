@@ -147,7 +147,7 @@ fn advice(reason: Reason) -> &'static str {
         }
         Reason::NotYours => "it belongs to somebody else: leave it to them",
         Reason::NotTheTarget => {
-            "leave the answer to whom it was put; send what you know to the asker"
+            "leave the answer to whom it was put, or withdraw the question with cancel_loose_end"
         }
         Reason::NotYourChild => {
             "you may look at yourself and at your direct children only: ask the agent itself"
@@ -198,6 +198,9 @@ fn advice(reason: Reason) -> &'static str {
         }
         Reason::Starting | Reason::Draining | Reason::StorageUnavailable | Reason::CallLimit => {
             "the broker cannot take it now: try again in a minute"
+        }
+        Reason::MethodNotServed | Reason::RequestCompressed => {
+            "tell the operator, and go on without this tool"
         }
         Reason::Internal => {
             "that is a fault of the broker: try once more, then tell the operator the error id"

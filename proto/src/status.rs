@@ -54,6 +54,7 @@ pub fn code(reason: Reason) -> Code {
         | Reason::CallLimit => Code::ResourceExhausted,
         Reason::Starting | Reason::Draining | Reason::StorageUnavailable => Code::Unavailable,
         Reason::Internal => Code::Internal,
+        Reason::MethodNotServed | Reason::RequestCompressed => Code::Unimplemented,
     }
 }
 

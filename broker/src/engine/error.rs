@@ -1,20 +1,22 @@
 //! Refusals: every error of the engine, by noun. The sentence says what to do next.
 //!
-//! Invariant: [`Refusal::on_wire`] is the one map to the wire, and exhaustive for each noun. So a
-//! new refusal cannot reach it without a stable reason and an advice on retries.
+//! Invariant: a sentence names the value that is wrong. What programs read besides it is in
+//! `on_wire`.
+
+mod on_wire;
 
 use std::time::Duration;
 
 use hive_core::agent::QUERY_AGENT_STATE;
 use hive_core::delivery::State;
 use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
-use hive_core::reason::Reason;
 use hive_core::{loose_end, reminder};
 
 use crate::store::backup::CopyError;
 use crate::store::check::CheckError;
 use crate::store::search::SearchError;
 use crate::store::{CommandError, StoreError};
+pub use on_wire::OnWire;
 
 /// A refusal about an agent.
 #[derive(Debug, thiserror::Error)]
@@ -172,6 +174,14 @@ pub enum Refusal {
         "{max} calls are under way on this socket, as many as may be; read their answers or end them first"
     )]
     CallLimit { max: usize },
+    #[error("{}", other_socket(.method, .other))]
+    OtherSocket { method: String, other: &'static str },
+    #[error("this broker has no method `{method}`{}; `hive.v1.ServerInfoService/GetServerInfo` returns its version", nearest_text(.nearest.as_slice()))]
+    NoSuchMethod { method: String, nearest: Option<String> },
+    #[error(
+        "the request is compressed (`grpc-encoding: {encoding}`), which no socket of the broker accepts; send it without compression"
+    )]
+    Compressed { encoding: String },
     #[error("the broker is shutting down; try again when it is back")]
     Draining,
     #[error("no backup was made: {0}")]
@@ -185,6 +195,19 @@ pub enum Refusal {
 /// Returns a count with its noun, in the singular or the plural.
 fn counted(count: u32, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Returns the sentence about a method that only the socket of another owner serves: `operator` or
+/// `agent`.
+fn other_socket(method: &str, other: &str) -> String {
+    match other {
+        "operator" => format!(
+            "`{method}` is served on the operator's socket, `hived.sock`, and not on an agent's"
+        ),
+        _ => format!(
+            "`{method}` is served on an agent's socket, `agents/NAME/hive.sock`, and not on the operator's"
+        ),
+    }
 }
 
 fn nearest_text(nearest: &[String]) -> String {
@@ -227,161 +250,5 @@ impl From<CheckError> for Refusal {
 impl CommandError for Refusal {
     fn storage(&self) -> Option<&StoreError> {
         if let Self::Store(error) = self { Some(error) } else { None }
-    }
-}
-
-/// A refusal as callers see it, besides its sentence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OnWire {
-    /// The stable reason, which decides the gRPC code.
-    pub reason: Reason,
-    /// The wait before a retry, if a retry helps.
-    pub retry_after: Option<Duration>,
-}
-
-fn no_retry(reason: Reason) -> OnWire {
-    OnWire { reason, retry_after: None }
-}
-
-fn retry(reason: Reason, seconds: u64) -> OnWire {
-    OnWire { reason, retry_after: Some(Duration::from_secs(seconds)) }
-}
-
-impl AgentError {
-    fn on_wire(&self) -> OnWire {
-        match self {
-            Self::NotFound { .. } => no_retry(Reason::AgentNotFound),
-            Self::Retired { .. } => no_retry(Reason::AgentRetired),
-            Self::Exists { .. } => no_retry(Reason::AgentExists),
-            Self::NotYourChild { .. } => no_retry(Reason::NotYourChild),
-            Self::Cycle { .. } => no_retry(Reason::TopologyCycle),
-            Self::StatusTooLong { .. } => no_retry(Reason::StatusTooLong),
-            Self::Parked { retry_after, .. } => {
-                OnWire { reason: Reason::AgentParked, retry_after: *retry_after }
-            }
-            Self::Stopped { .. } => no_retry(Reason::AgentStopped),
-            Self::Purging { .. } => retry(Reason::AgentPurging, 1),
-        }
-    }
-}
-
-impl TurnError {
-    fn on_wire(&self) -> OnWire {
-        match self {
-            Self::NotFound { .. } | Self::NoneOpen { .. } => no_retry(Reason::TurnNotFound),
-            Self::Ended => no_retry(Reason::TurnEnded),
-            Self::Open { .. } => no_retry(Reason::TurnOpen),
-        }
-    }
-}
-
-impl HarnessError {
-    fn on_wire(&self) -> OnWire {
-        match self {
-            Self::CommandNotFound { .. } => no_retry(Reason::CommandNotFound),
-            Self::Attached { .. } => no_retry(Reason::AlreadyAttached),
-            Self::Offline { .. } => no_retry(Reason::HarnessOffline),
-            Self::LoginOpen { .. } => no_retry(Reason::LoginOpen),
-            Self::LoginNotFound { .. } => no_retry(Reason::LoginNotFound),
-        }
-    }
-}
-
-impl MailError {
-    fn on_wire(&self) -> OnWire {
-        match self {
-            Self::MessageNotFound { .. } => no_retry(Reason::MessageNotFound),
-            Self::DeliveryNotFound { .. } => no_retry(Reason::DeliveryNotFound),
-            Self::WrongState { .. } => no_retry(Reason::WrongState),
-            Self::RecipientNotAllowed { .. } => no_retry(Reason::RecipientNotAllowed),
-            Self::InboxFull { .. } => retry(Reason::InboxFull, 10),
-            Self::StorageFull { .. } => retry(Reason::StorageFull, 10),
-            Self::BodyTooLarge { .. } => no_retry(Reason::BodyTooLarge),
-            Self::RateLimited { retry_after, .. } => {
-                OnWire { reason: Reason::RateLimited, retry_after: Some(*retry_after) }
-            }
-        }
-    }
-}
-
-impl QuestionError {
-    fn on_wire(&self) -> OnWire {
-        match self {
-            Self::NotFound { .. } => no_retry(Reason::QuestionNotFound),
-            Self::NotTheTarget { .. } => no_retry(Reason::NotTheTarget),
-            Self::NotTheAsker { .. } => no_retry(Reason::NotYours),
-            Self::Closed { .. } => no_retry(Reason::QuestionClosed),
-            Self::Limit { .. } => no_retry(Reason::QuestionLimit),
-        }
-    }
-}
-
-impl ReminderError {
-    fn on_wire(&self) -> OnWire {
-        match self {
-            Self::NotFound { .. } => no_retry(Reason::ReminderNotFound),
-            Self::Closed { .. } => no_retry(Reason::WrongState),
-            Self::Limit { .. } => no_retry(Reason::ReminderLimit),
-        }
-    }
-}
-
-impl Refusal {
-    /// Returns the stable reason.
-    #[must_use]
-    pub fn reason(&self) -> Reason {
-        self.on_wire().reason
-    }
-
-    /// Returns how long to wait before a retry, if a retry helps.
-    #[must_use]
-    pub fn retry_after(&self) -> Option<Duration> {
-        self.on_wire().retry_after
-    }
-
-    /// Returns the refusal as callers see it.
-    #[must_use]
-    pub fn on_wire(&self) -> OnWire {
-        match self {
-            Self::Agent(error) => error.on_wire(),
-            Self::Turn(error) => error.on_wire(),
-            Self::Harness(error) => error.on_wire(),
-            Self::Mail(error) => error.on_wire(),
-            Self::Question(error) => error.on_wire(),
-            Self::Reminder(error) => error.on_wire(),
-            Self::Field { .. } => no_retry(Reason::FieldInvalid),
-            Self::LooseEndNotFound { kind: loose_end::Kind::Reminder, .. } => {
-                no_retry(Reason::ReminderNotFound)
-            }
-            Self::LooseEndNotFound { .. } => no_retry(Reason::QuestionNotFound),
-            Self::GroupMissing { .. } => no_retry(Reason::CapabilityMissing),
-            Self::RequestIdReused { .. } => no_retry(Reason::RequestIdReused),
-            Self::NotYours { .. } => no_retry(Reason::NotYours),
-            Self::NotAnAgent => no_retry(Reason::NotAnAgent),
-            Self::LeaseLost => no_retry(Reason::LeaseLost),
-            Self::RequestTooLarge { .. } => no_retry(Reason::BodyTooLarge),
-            Self::CallLimit { .. } => retry(Reason::CallLimit, 1),
-            Self::Draining => retry(Reason::Draining, 1),
-            Self::Backup(CopyError::UnderWay) => retry(Reason::StorageUnavailable, 10),
-            Self::Backup(
-                CopyError::NoRoom { .. }
-                | CopyError::Unwritable { .. }
-                | CopyError::Unreadable { .. }
-                | CopyError::Stopped
-                | CopyError::Store(_),
-            ) => no_retry(Reason::StorageUnavailable),
-            Self::Search(SearchError::Filling | SearchError::File { .. }) => {
-                retry(Reason::StorageUnavailable, 1)
-            }
-            Self::Store(StoreError::Unavailable { .. } | StoreError::Closed) => {
-                retry(Reason::StorageUnavailable, 1)
-            }
-            // A read that failed because of the disk. For a command with such an error the batch is
-            // aborted, and the store reports that.
-            Self::Store(StoreError::Sql(error)) if crate::store::is_fatal(error) => {
-                retry(Reason::StorageUnavailable, 1)
-            }
-            Self::Store(StoreError::Sql(_) | StoreError::Panicked) => no_retry(Reason::Internal),
-        }
     }
 }

@@ -42,7 +42,9 @@ fn ground(reason: Reason) -> Option<Ground> {
         | Reason::StorageFull
         | Reason::QuestionLimit
         | Reason::ReminderLimit => Some(Ground::Quota),
-        Reason::FieldInvalid
+        Reason::MethodNotServed
+        | Reason::RequestCompressed
+        | Reason::FieldInvalid
         | Reason::AgentNotFound
         | Reason::AgentRetired
         | Reason::MessageNotFound

@@ -4908,6 +4908,7 @@ pub mod loose_end_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Closes one of the caller's own loose ends: withdraws a question that it asked, or a reminder. Other kinds cannot be closed here.
+        /// NOT_YOURS if the caller may read the question or the reminder; otherwise it does not exist.
         /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, REMINDER_NOT_FOUND, NOT_YOURS, QUESTION_CLOSED, WRONG_STATE, REQUEST_ID_REUSED,
         /// CAPABILITY_MISSING, TURN_ENDED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn cancel_loose_end(
@@ -4986,6 +4987,7 @@ pub mod loose_end_service_server {
             tonic::Status,
         >;
         /// Closes one of the caller's own loose ends: withdraws a question that it asked, or a reminder. Other kinds cannot be closed here.
+        /// NOT_YOURS if the caller may read the question or the reminder; otherwise it does not exist.
         /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, REMINDER_NOT_FOUND, NOT_YOURS, QUESTION_CLOSED, WRONG_STATE, REQUEST_ID_REUSED,
         /// CAPABILITY_MISSING, TURN_ENDED, DRAINING, STORAGE_UNAVAILABLE.
         async fn cancel_loose_end(
@@ -6273,7 +6275,8 @@ pub mod question_service_client {
                 .insert(GrpcMethod::new("hive.v1.QuestionService", "AskQuestion"));
             self.inner.unary(req, path, codec).await
         }
-        /// Answers an open question. Only its target may, and the operator, which may answer any.
+        /// Answers an open question. Only its target may, and the operator, which may answer any. The asker is refused with NOT_THE_TARGET; for
+        /// a third agent the question does not exist.
         /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, NOT_THE_TARGET, QUESTION_CLOSED, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED,
         /// BODY_TOO_LARGE, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn answer_question(
@@ -6300,7 +6303,8 @@ pub mod question_service_client {
                 .insert(GrpcMethod::new("hive.v1.QuestionService", "AnswerQuestion"));
             self.inner.unary(req, path, codec).await
         }
-        /// Withdraws an open question. Only its asker may, and the operator.
+        /// Withdraws an open question. Only its asker may, and the operator. The target is refused with NOT_YOURS; for a third agent the
+        /// question does not exist.
         /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, NOT_YOURS, QUESTION_CLOSED, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED,
         /// DRAINING, STORAGE_UNAVAILABLE.
         pub async fn cancel_question(
@@ -6430,7 +6434,8 @@ pub mod question_service_server {
             tonic::Response<super::AskQuestionResponse>,
             tonic::Status,
         >;
-        /// Answers an open question. Only its target may, and the operator, which may answer any.
+        /// Answers an open question. Only its target may, and the operator, which may answer any. The asker is refused with NOT_THE_TARGET; for
+        /// a third agent the question does not exist.
         /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, NOT_THE_TARGET, QUESTION_CLOSED, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED,
         /// BODY_TOO_LARGE, DRAINING, STORAGE_UNAVAILABLE.
         async fn answer_question(
@@ -6440,7 +6445,8 @@ pub mod question_service_server {
             tonic::Response<super::AnswerQuestionResponse>,
             tonic::Status,
         >;
-        /// Withdraws an open question. Only its asker may, and the operator.
+        /// Withdraws an open question. Only its asker may, and the operator. The target is refused with NOT_YOURS; for a third agent the
+        /// question does not exist.
         /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, NOT_YOURS, QUESTION_CLOSED, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED,
         /// DRAINING, STORAGE_UNAVAILABLE.
         async fn cancel_question(
@@ -7132,8 +7138,8 @@ pub mod reminder_service_client {
                 .insert(GrpcMethod::new("hive.v1.ReminderService", "CreateReminder"));
             self.inner.unary(req, path, codec).await
         }
-        /// Withdraws a pending reminder: the caller's own, or any for the operator.
-        /// Reasons: FIELD_INVALID, REMINDER_NOT_FOUND, NOT_YOURS, WRONG_STATE, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, DRAINING,
+        /// Withdraws a pending reminder: the caller's own, or any for the operator. For an agent the reminders of others do not exist.
+        /// Reasons: FIELD_INVALID, REMINDER_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, DRAINING,
         /// STORAGE_UNAVAILABLE.
         pub async fn cancel_reminder(
             &mut self,
@@ -7210,8 +7216,8 @@ pub mod reminder_service_server {
             tonic::Response<super::CreateReminderResponse>,
             tonic::Status,
         >;
-        /// Withdraws a pending reminder: the caller's own, or any for the operator.
-        /// Reasons: FIELD_INVALID, REMINDER_NOT_FOUND, NOT_YOURS, WRONG_STATE, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, DRAINING,
+        /// Withdraws a pending reminder: the caller's own, or any for the operator. For an agent the reminders of others do not exist.
+        /// Reasons: FIELD_INVALID, REMINDER_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, DRAINING,
         /// STORAGE_UNAVAILABLE.
         async fn cancel_reminder(
             &self,

@@ -109,7 +109,7 @@ async fn with_one_socket_bound_in_there_is_one_agent_and_nothing_else() {
     assert_eq!(rpcs.len(), TABLE.len(), "{said:?}");
     assert!(rpcs.contains(&"TopologyService/GetSelf is ada".to_owned()), "{rpcs:?}");
     for row in TABLE.iter().filter(|row| !row.agent) {
-        let wanted = format!("{}/{} Unimplemented", row.service, row.method);
+        let wanted = format!("{}/{} Unimplemented METHOD_NOT_SERVED", row.service, row.method);
         assert!(rpcs.contains(&wanted), "no `{wanted}` in {rpcs:?}");
     }
     // Changes to its own agent are in the log; no other agent is affected.

@@ -28,11 +28,11 @@ pub(crate) fn of_stranger(row: &Row) -> Stranger {
         ("TurnService", "Attach", _)
         | ("WakeService", "Wake", _)
         | ("LooseEndService", "ReplaceLooseEnds", _) => OnOwn,
-        // The owner of the question or reminder is checked before the turn of the caller.
-        ("QuestionService", "AnswerQuestion", _) => Logged(Reason::NotTheTarget),
-        ("QuestionService", "CancelQuestion", _)
-        | ("ReminderService", "CancelReminder", _)
-        | ("LooseEndService", "CancelLooseEnd", _) => Logged(Reason::NotYours),
+        // What a stranger may not read does not exist for any verb. That is checked before the turn
+        // of the caller, and the log shows no difference either.
+        ("QuestionService", "AnswerQuestion" | "CancelQuestion", _)
+        | ("LooseEndService", "CancelLooseEnd", _) => Refused(Reason::QuestionNotFound),
+        ("ReminderService", "CancelReminder", _) => Refused(Reason::ReminderNotFound),
         ("LooseEndService", "ListLooseEnds", _) => Logged(Reason::NotYourChild),
         (_, _, Proof::Process | Proof::ProcessWhileAttached) => Refused(Reason::TurnEnded),
         (_, _, Proof::Session) => Refused(Reason::LeaseLost),

@@ -176,7 +176,11 @@ async fn the_process_of_a_turn_that_ended_can_do_nothing_more() {
                 refused(row, "another agent", answer, reason);
                 scene.refusal_logged(&before, row.method);
             }
-            Stranger::Refused(_) | Stranger::Public | Stranger::OnOwn | Stranger::Absent => {
+            Stranger::Refused(reason) => {
+                refused(row, "another agent", answer, reason);
+                scene.rig.unchanged(&before, row.method);
+            }
+            Stranger::Public | Stranger::OnOwn | Stranger::Absent => {
                 refused(row, "another agent", answer, Reason::TurnEnded);
                 scene.rig.unchanged(&before, row.method);
             }

@@ -7,6 +7,7 @@
 )]
 
 mod ask;
+mod calls;
 mod config;
 mod database;
 mod disk;

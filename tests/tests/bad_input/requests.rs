@@ -5,7 +5,7 @@ use hive_core::reason::Reason;
 use hive_proto::v1::command::Command as Order;
 use hive_proto::v1::*;
 use hive_tests::rig::request::{self, send};
-use hive_tests::rig::{Rig, fresh_id, raw, to};
+use hive_tests::rig::{Rig, fresh_id, to};
 use prost::Message as _;
 use tonic::Code;
 
@@ -378,20 +378,4 @@ async fn agents_with_impossible_settings_are_not_created() {
         .map(|dir| dir.file_name())
         .collect();
     assert_eq!(left.len(), 3, "{left:?}");
-}
-
-#[tokio::test]
-async fn an_unknown_method_is_reported_as_such() {
-    let rig = hive().await;
-    let ada = rig.agent("ada").await.channel();
-    for path in [
-        "/hive.v1.MessageService/NoSuchCall",
-        "/hive.v2.MessageService/SendMessage",
-        "/hive.v1.MessageService",
-        "/",
-    ] {
-        let metadata = tonic::metadata::MetadataMap::new();
-        let refusal = raw::call(&ada, path, metadata, Vec::new()).await.map(drop).expect_err(path);
-        assert_eq!(refusal.code(), Code::Unimplemented, "{path}: {refusal:?}");
-    }
 }

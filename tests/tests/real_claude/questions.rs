@@ -248,7 +248,7 @@ async fn an_agent_asks_another_and_a_third_may_not_answer() {
     assert_eq!(stage.first_turn_of("cid").await.outcome(), TurnOutcome::Ok);
     let results = stage.requests_of(meddling).pop().expect("a request").tool_results();
     assert!(
-        results.len() == 1 && results[0].1.starts_with("NOT_THE_TARGET: ") && results[0].2,
+        results.len() == 1 && results[0].1.starts_with("QUESTION_NOT_FOUND: ") && results[0].2,
         "{results:?}"
     );
     assert_eq!(stage.operator.question(question.id).await, question, "it is as open as before");

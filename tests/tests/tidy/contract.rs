@@ -54,7 +54,9 @@ const SYNONYMS: [(&str, &str); 14] = [
 ];
 
 /// Reasons with which any call may end. The comment of an RPC need not list them.
-const ANY_CALL: [Reason; 5] = [
+const ANY_CALL: [Reason; 7] = [
+    Reason::MethodNotServed,
+    Reason::RequestCompressed,
     Reason::Starting,
     Reason::PeerNotTrusted,
     Reason::CapabilityMissing,

@@ -20,9 +20,9 @@ use super::wake::label_of_nobody;
 use super::{question, reminder};
 use crate::engine::actor::{self, Actor, check_group};
 use crate::engine::{Engine, Refusal};
+use crate::store::AgentKey;
 use crate::store::loose_end::{self as loose_ends, Entry};
 use crate::store::request::RequestKey;
-use crate::store::{AgentKey, question as questions, reminder as reminders};
 
 /// Returns the agent whose loose ends a caller may read under this name; `None`: those of all
 /// agents.
@@ -90,17 +90,21 @@ impl Engine {
             }
         }
         self.act("cancel loose end", actor, request, move |admission| {
-            let Admission { tx, me, .. } = admission;
+            let me = admission.me;
             let not_found = Refusal::LooseEndNotFound { kind, id };
             if kind == Kind::Reminder {
-                let row = ReminderId::new(id).map(|id| reminders::row(tx, id)).transpose()?;
-                let row = row.flatten().filter(|row| row.agent == me.key).ok_or(not_found)?;
+                let row = ReminderId::new(id).map(|id| reminder::visible(&admission, id));
+                let row = row.transpose()?.flatten().ok_or(not_found)?;
+                if row.agent != me.key {
+                    // The operator's: another's reminder is withdrawn by its id, not as an own end.
+                    return Err(Refusal::NotYours { what: "that reminder" });
+                }
                 return reminder::cancel(&admission, &row);
             }
-            let row = QuestionId::new(id).map(|id| questions::row(tx, id)).transpose()?;
-            let row = row.flatten().ok_or(not_found)?;
+            let row = QuestionId::new(id).map(|id| question::visible(&admission, id));
+            let row = row.transpose()?.flatten().ok_or(not_found)?;
             if row.asker != me.key {
-                // For the operator too: questions of others are withdrawn by name, not as the
+                // For the operator too: questions of others are withdrawn by id, not as the
                 // operator's own loose end.
                 let (id, asker) = (row.question.id, row.question.asker);
                 return Err(Refusal::from(QuestionError::NotTheAsker { id, asker }));

@@ -81,8 +81,10 @@ impl Engine {
         id: ReminderId,
     ) -> Result<Reminder, Refusal> {
         self.check_open()?;
-        let cancel =
-            move |admission: Admission<'_, '_>| cancel(&admission, &row(admission.tx, id)?);
+        let cancel = move |admission: Admission<'_, '_>| {
+            let row = visible(&admission, id)?.ok_or(ReminderError::NotFound { id })?;
+            cancel(&admission, &row)
+        };
         self.act_and_read("cancel reminder", actor, request, cancel, move |tx, ()| {
             Ok(row(tx, id)?.reminder)
         })
@@ -206,16 +208,20 @@ fn row(tx: &Tx<'_>, id: ReminderId) -> Result<ReminderRow, Refusal> {
     reminders::row(tx, id)?.ok_or(Refusal::from(ReminderError::NotFound { id }))
 }
 
-/// Withdraws a reminder in the name of its agent, or of the operator.
+/// Returns a reminder that the caller may read. For any other caller it does not exist; so this
+/// comes before every other check.
+pub(crate) fn visible(
+    admission: &Admission<'_, '_>,
+    id: ReminderId,
+) -> Result<Option<ReminderRow>, Refusal> {
+    let row = reminders::row(admission.tx, id)?;
+    Ok(row.filter(|row| !admission.is_agent() || row.agent == admission.me.key))
+}
+
+/// Withdraws a reminder that is [`visible`], in the name of its agent or of the operator.
 pub(crate) fn cancel(admission: &Admission<'_, '_>, row: &ReminderRow) -> Result<(), Refusal> {
-    let Admission { tx, actor, me, .. } = *admission;
-    actor::check_group(&actor.caller, me, "inbox")?;
-    if actor.caller.agent().is_some() {
-        if row.agent != me.key {
-            return Err(Refusal::NotYours { what: "that reminder" });
-        }
-        actor.turn(tx, me)?;
-    }
+    let Admission { tx, actor, .. } = *admission;
+    admission.turn("inbox")?;
     close(tx, row, actor.caller.name())
 }
 

@@ -120,7 +120,7 @@ async fn children_are_open_to_their_parent_and_others_by_capability() {
 
 #[tokio::test]
 async fn an_agent_closes_only_its_own_loose_ends() {
-    let hive = Hive::new(&["alice", "bob"]).await;
+    let hive = Hive::new(&["alice", "bob", "carol"]).await;
     let question = hive.asked("alice", plain("bob", "well?")).await;
     let due = Due::In(Duration::from_secs(60));
     let set = hive
@@ -128,9 +128,14 @@ async fn an_agent_closes_only_its_own_loose_ends() {
         .set_reminder(actor("alice"), hive.request("CreateReminder"), "x".to_owned(), due)
         .await;
     let reminder = set.expect("set").0.id;
+    // Its target may read the question; a third may not.
     assert_eq!(
         reason(hive.cancel("bob", Kind::QuestionAsked, question.get()).await),
         Reason::NotYours
+    );
+    assert_eq!(
+        reason(hive.cancel("carol", Kind::QuestionAsked, question.get()).await),
+        Reason::QuestionNotFound
     );
     assert_eq!(
         reason(hive.cancel("operator", Kind::QuestionAsked, question.get()).await),

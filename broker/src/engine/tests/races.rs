@@ -91,7 +91,7 @@ impl World {
             }
             Step::StrangerAnswers => {
                 let given = self.hive.answer("carol", self.id, text("me")).await;
-                assert_eq!(reason(given), Reason::NotTheTarget);
+                assert_eq!(reason(given), Reason::QuestionNotFound);
             }
             Step::Override => {
                 let given = self.hive.answer("operator", self.id, text("so be it")).await;

@@ -109,7 +109,7 @@ async fn a_withdrawn_reminder_never_fires() {
     let cancel = |who: &'static str, id| {
         hive.engine().cancel_reminder(actor(who), hive.request("CancelReminder"), id)
     };
-    assert_eq!(reason(cancel("bob", id).await), Reason::NotYours);
+    assert_eq!(reason(cancel("bob", id).await), Reason::ReminderNotFound);
     assert_eq!(cancel("alice", id).await.expect("withdrawn").state, State::Cancelled);
     assert_eq!(reason(cancel("alice", id).await), Reason::WrongState);
     hive.pass(60);

@@ -16,11 +16,12 @@ use hive_proto::status::refusal;
 
 use tokio_util::task::TaskTracker;
 use tonic::body::Body;
-use tonic::metadata::MetadataMap;
+use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Extensions, Request, Status};
 use tower::{Layer, Service};
 
 use super::conn::{ConnInfo, Owner, Trust};
+use super::deadline::Deadline;
 use super::fair::fairly;
 use super::method;
 use super::size::SizeLimit;
@@ -68,6 +69,13 @@ pub struct CallerService<S> {
 /// Maximum wait of a caller until the supervisor has described the sandboxes.
 const STARTING_RETRY: Duration = Duration::from_millis(500);
 
+const ENCODING_KEY: &str = "grpc-encoding";
+const ACCEPTED_KEY: &str = "grpc-accept-encoding";
+/// The only encoding that the broker reads.
+const UNCOMPRESSED: &str = "identity";
+/// The part of another encoding that its refusal shows, in characters.
+const ENCODING_CHARS: usize = 32;
+
 type Answer<T, E> = std::pin::Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
 
 impl<S> Service<http::Request<Body>> for CallerService<S>
@@ -93,26 +101,36 @@ where
             if scope == Scope::Limited && method.scope == Scope::Everything {
                 return Err(refusal(Reason::PeerNotTrusted, beside(owner), None));
             }
-            Ok((caller, scope, info.slots.clone(), size, method.class_on(owner)))
+            let served = check_call(&request, owner);
+            Ok((caller, scope, info.slots.clone(), size, method.class_on(owner), served))
         };
         match request.extensions().get::<ConnInfo>().map(allowed) {
-            Some(Ok((caller, scope, slots, size, class))) => {
+            Some(Ok((caller, scope, slots, size, class, served))) => {
                 request.extensions_mut().insert(caller);
                 request.extensions_mut().insert(scope);
                 let Ok(slot) = Arc::clone(&slots.calls).try_acquire_owned() else {
                     let refused = Status::from(Refusal::CallLimit { max: slots.calls_max });
                     return Box::pin(std::future::ready(Ok(refused.into_http())));
                 };
+                if let Err(refused) = served {
+                    let refused = std::future::ready(Ok(refused.into_http()));
+                    return Box::pin(fairly(self.tasks.clone(), slots, slot, class, refused));
+                }
+                let deadline = Deadline::of(request.headers());
                 // The service that was polled ready takes the call.
                 let next = self.inner.clone();
                 let mut inner = std::mem::replace(&mut self.inner, next);
                 let tasks = self.tasks.clone();
-                Box::pin(async move {
+                let call = Box::pin(async move {
                     let (parts, body) = request.into_parts();
                     let request = http::Request::from_parts(parts, size.on(body).await);
                     fairly(tasks, slots, slot, class, async move { inner.call(request).await })
                         .await
-                })
+                });
+                match deadline {
+                    Some(deadline) => Box::pin(deadline.on(call)),
+                    None => call,
+                }
             }
             Some(Err(status)) => Box::pin(std::future::ready(Ok(status.into_http()))),
             None => Box::pin(std::future::ready(Ok(Status::internal(
@@ -135,6 +153,22 @@ fn caller(info: &ConnInfo) -> Result<Caller, Status> {
         Owner::Agent(name) => Caller::Agent(name.clone()),
         Owner::Operator => Caller::Operator(OperatorName::new(uid, user_name(uid).as_deref())),
     })
+}
+
+/// Refuses a call that no handler of this socket can read.
+fn check_call(request: &http::Request<Body>, owner: &Owner) -> Result<(), Status> {
+    method::check_served(request.uri().path(), owner)?;
+    match request.headers().get(ENCODING_KEY) {
+        Some(encoding) if encoding != UNCOMPRESSED => {
+            let encoding = String::from_utf8_lossy(encoding.as_bytes());
+            let encoding = encoding.chars().take(ENCODING_CHARS).collect();
+            let mut refused = Status::from(Refusal::Compressed { encoding });
+            let accepted = MetadataValue::from_static(UNCOMPRESSED);
+            refused.metadata_mut().insert(ACCEPTED_KEY, accepted);
+            Err(refused)
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Returns the calls that the peer may make, according to its pid namespace.

@@ -1,7 +1,7 @@
 //! The edge: the layers that a connection and a call pass before a handler runs.
 //!
 //! ```text
-//!   listen ──► conn (peer, trust, slots) ──► caller ──► size ──► fair (permits) ──► handler ──► answer
+//!   listen ──► conn (peer, trust, slots) ──► caller ──► deadline ──► size ──► fair (permits) ──► handler ──► answer
 //! ```
 //!
 //! `method` describes each RPC; `socket_file` and `handed` make the sockets; `request` reads the
@@ -18,6 +18,7 @@ pub(in crate::rpc) mod page;
 pub(in crate::rpc) mod request;
 
 mod answer;
+mod deadline;
 mod fair;
 mod handed;
 mod size;

@@ -27,7 +27,7 @@ use crate::engine::actor::{self, Actor};
 use crate::engine::{Engine, Refusal};
 use crate::store::agent::AgentRow;
 use crate::store::event::{Fact, log};
-use crate::store::question::{self as questions, NewQuestion, QuestionRow};
+use crate::store::question::{self as questions, Filter, NewQuestion, QuestionRow};
 use crate::store::request::RequestKey;
 use crate::store::{AgentKey, Tx, message};
 pub(crate) use close::{Closer, close};
@@ -169,7 +169,7 @@ impl Engine {
     {
         self.check_open()?;
         let close = move |admission: Admission<'_, '_>| {
-            let row = questions::row(admission.tx, id)?;
+            let row = visible(&admission, id)?;
             close(admission, &row.ok_or(QuestionError::NotFound { id })?)
         };
         self.act_and_read(call, actor, request, close, move |tx, ()| get(tx, id)).await
@@ -212,6 +212,17 @@ pub(crate) fn cancel(admission: &Admission<'_, '_>, row: &QuestionRow) -> Result
         Caller::Operator(who) => Closer::OperatorCancel { who: who.as_str() },
     };
     close(tx, limits, row, &closer)
+}
+
+/// Returns a question that the caller may read. For any other caller it does not exist; so this
+/// comes before every other check.
+pub(crate) fn visible(
+    admission: &Admission<'_, '_>,
+    id: QuestionId,
+) -> Result<Option<QuestionRow>, Refusal> {
+    let concerns = admission.is_agent().then_some(admission.me.key);
+    let filter = Filter { concerns, ..Filter::default() };
+    Ok(questions::row(admission.tx, id)?.filter(|row| filter.shows(row)))
 }
 
 /// Returns the answer as it is stored. If the question is over, the refusal says so, whatever the
