@@ -27,6 +27,11 @@ const RULES: &[(&str, &str)] = &[
          OR NOT EXISTS (SELECT 1 FROM agent a WHERE a.id = d.agent_id)",
     ),
     (
+        "a message has as many deliveries as it states recipients",
+        "SELECT count(*) FROM message m WHERE recipient_count <> iif(to_id <> 0, 1, \
+         (SELECT count(*) FROM agent a WHERE EXISTS (SELECT 1 FROM delivery d WHERE d.agent_id = a.id AND d.message_id = m.id)))",
+    ),
+    (
         "a leased delivery has exactly one holder: an open turn, or a consumer with a time",
         "SELECT count(*) FROM delivery d WHERE d.state = 2 AND (d.lease_token IS NULL \
          OR (d.lease_turn_id IS NULL) = (d.lease_until_boot IS NULL) \

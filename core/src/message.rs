@@ -76,8 +76,10 @@ pub struct Message {
     pub id: MessageId,
     /// Source of the message.
     pub origin: Origin,
-    /// Names of the recipients; [`OPERATOR`] is the operator.
+    /// Name of the recipient; [`OPERATOR`] is the operator. Empty for a broadcast.
     pub recipients: Vec<String>,
+    /// Number of recipients at acceptance.
+    pub recipient_count: u32,
     /// Body of the message.
     pub body: String,
     /// The message that it replies to.

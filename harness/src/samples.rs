@@ -14,6 +14,7 @@ pub(crate) fn message(id: u64, origin: Origin, body: &str) -> Message {
         id: MessageId::new(id).expect("an id"),
         origin,
         recipients: Vec::new(),
+        recipient_count: 1,
         body: body.to_owned(),
         in_reply_to: None,
         accept_time: WallTime(0),

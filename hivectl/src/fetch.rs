@@ -10,8 +10,8 @@ use hive_proto::v1::{
     Agent, Delivery, DeliveryState, Event, GetAgentRequest, GetMessageRequest, GetQuestionRequest,
     GetTurnRequest, ListAgentsRequest, ListDeadLettersRequest, ListDeliveriesRequest,
     ListEventsRequest, ListLooseEndsRequest, ListMessagesRequest, ListPurgesRequest,
-    ListQuestionsRequest, ListRemindersRequest, ListTurnsRequest, LooseEnd, Message, Purge,
-    Question, QuestionState, Reminder, ReminderState, Turn,
+    ListQuestionsRequest, ListRecipientsRequest, ListRemindersRequest, ListTurnsRequest, LooseEnd,
+    Message, MessageRecipient, Purge, Question, QuestionState, Reminder, ReminderState, Turn,
 };
 
 use crate::connect::{Broker, require};
@@ -127,6 +127,10 @@ lists! {
             agent: String::new(),
             thread_of: thread_of
         }).messages
+    }
+    /// Reads the recipients of a message, by name.
+    recipients(message_id: u64) -> MessageRecipient {
+        messages.list_recipients(ListRecipientsRequest { message_id: message_id }).recipients
     }
     /// Reads the turns of an agent, or for an empty name of all, the newest first.
     turns(agent: &str) -> Turn {

@@ -52,7 +52,11 @@ fn list(text: &mut String, heading: &str, lines: impl ExactSizeIterator<Item = S
 }
 
 fn message(message: &Message) -> String {
-    let to = inert::one_line(&message.recipients.join(", "), NAME_CHARS_MAX);
+    let to = if message.broadcast {
+        "everyone".to_owned()
+    } else {
+        inert::one_line(&message.recipients.join(", "), NAME_CHARS_MAX)
+    };
     format!("message {} to {to}: {}", message.id, inert::one_line(&message.body, TEXT_CHARS_MAX))
 }
 

@@ -58,6 +58,15 @@ fn redelivered() -> Begun {
 }
 
 #[test]
+fn a_sent_broadcast_is_to_everyone() {
+    let mut begun = redelivered();
+    begun.already_sent[0].recipients.clear();
+    begun.already_sent[0].broadcast = true;
+    let prompt = whole(&begun);
+    assert!(prompt.ends_with("\n| message 18 to everyone: done: \\@all\n"), "{prompt}");
+}
+
+#[test]
 fn a_redelivery_names_attempt_cause_and_sent_messages() {
     assert_eq!(
         whole(&redelivered()),

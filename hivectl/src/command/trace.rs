@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
+use hive_proto::v1::MessageRecipient;
 
 use super::inbox::thread;
 use crate::complete;
@@ -157,7 +158,9 @@ async fn describe_accepted(broker: &Broker, event: &Event) -> Result<String, Fai
     let Some(id) = event.message_id else { return Ok("a message was accepted".to_owned()) };
     let message: Message = fetch::message(broker, id).await?;
     let body = beginning(&message.preview());
-    let (from, to) = (visible_line(&message.from), visible_line(&message.recipients.join(", ")));
+    let names: Vec<MessageRecipient> = fetch::recipients(broker, id, fetch::ALL).await?;
+    let names: Vec<String> = names.into_iter().map(|recipient| recipient.name).collect();
+    let (from, to) = (visible_line(&message.from), visible_line(&names.join(", ")));
     Ok(format!("message {id} accepted, {from} to {to}: {body}"))
 }
 

@@ -75,8 +75,7 @@ pub(crate) fn messages() -> ArgValueCompleter {
     live(|broker, _| async move {
         let messages: Vec<Message> = fetch::messages(&broker, 0, MESSAGES_MAX).await?;
         let candidate = |message: Message| {
-            let about =
-                format!("{} to {}: {}", message.from, message.recipients.join(", "), message.body);
+            let about = format!("{} to {}: {}", message.from, message.to(), message.body);
             Candidate::described(message.id, &about)
         };
         Ok(messages.into_iter().map(candidate).collect())

@@ -5,7 +5,8 @@
 
 use hive_core::time::Now;
 use hive_proto::v1::{
-    Agent, Delivery, HarnessState, LooseEndKind, Park, Question, RedeliveryCause, TurnOutcome,
+    Agent, Delivery, HarnessState, LooseEndKind, Message, Park, Question, RedeliveryCause,
+    TurnOutcome,
 };
 use jiff::Timestamp;
 use prost_types::Timestamp as Wire;
@@ -169,7 +170,7 @@ impl Composer<'_> {
         let message = delivery.message.clone().unwrap_or_default();
         let mut pieces = vec![
             Piece::Field("from", sender(&message)),
-            Piece::Field("to", message.recipients.join(", ")),
+            Piece::Field("to", to(&message)),
             Piece::Field("accepted", self.time(message.accept_time)),
         ];
         pieces.extend(number("answers", message.in_reply_to));
@@ -285,4 +286,13 @@ impl Composer<'_> {
 
 fn number(name: &'static str, id: u64) -> Option<Piece> {
     (id != 0).then(|| Piece::Field(name, id.to_string()))
+}
+
+/// Returns the recipient of a message; that of a broadcast with the number of recipients.
+fn to(message: &Message) -> String {
+    if message.broadcast {
+        format!("everyone ({})", message.recipient_count)
+    } else {
+        message.recipients.join(", ")
+    }
 }

@@ -92,7 +92,7 @@ impl Text for Delivery {
         let mut rows = vec![
             ("message", self.message.id.to_string()),
             ("from", visible_line(&self.message.from)),
-            ("to", visible_line(&self.message.recipients.join(", "))),
+            ("to", visible_line(&self.message.to())),
             ("regarding", self.message.regarding()),
             ("accepted", style.time(self.message.accept_time)),
             ("inbox", visible_line(&self.agent)),

@@ -24,8 +24,10 @@ pub(crate) struct Message {
     from_kind: Option<String>,
     /// The name of its sender: an agent, the person who is the operator, or a label.
     from_name: Option<String>,
-    /// The recipients.
+    /// The recipient; empty for a broadcast.
     pub(crate) recipients: Vec<String>,
+    /// The number of recipients.
+    pub(crate) recipient_count: u32,
     /// The text.
     pub(crate) body: String,
     /// The message that it answers.
@@ -50,7 +52,7 @@ pub(crate) struct Message {
 
 from_wire! {
     Message => Message {
-        same => id, recipients, body, broadcast;
+        same => id, recipients, recipient_count, body, broadcast;
         text => coalescing_key;
         id => in_reply_to, turn_id, question_id, reminder_id;
         time::from_wire => accept_time;
@@ -97,9 +99,17 @@ impl Message {
         self.reminder_id.map(|reminder| format!("reminder {reminder}"))
     }
 
+    /// Returns the recipient; that of a broadcast with the number of recipients.
+    pub(crate) fn to(&self) -> String {
+        if self.broadcast {
+            format!("everyone ({})", self.recipient_count)
+        } else {
+            self.recipients.join(", ")
+        }
+    }
+
     /// Returns the sender, the recipients and the time, on one line.
     pub(crate) fn head(&self, style: &Style) -> String {
-        let to = if self.broadcast { "everyone".to_owned() } else { self.recipients.join(", ") };
         let answers = self.in_reply_to.map(|id| format!(", answers {id}")).unwrap_or_default();
         let about = self.about().map(|about| format!(", {about}")).unwrap_or_default();
         let head = format!(
@@ -107,7 +117,7 @@ impl Message {
             self.id,
             style.time(self.accept_time),
             self.from,
-            to
+            self.to()
         );
         visible_line(&head)
     }

@@ -102,7 +102,13 @@ fn system_kind() -> impl Strategy<Value = SystemKind> {
 
 pub(super) fn message() -> impl Strategy<Value = Message> {
     (
-        (message_id(), origin(), vec(text(), 0..4), text(), option::of(message_id())),
+        (
+            message_id(),
+            origin(),
+            (vec(text(), 0..4), any::<u32>()),
+            text(),
+            option::of(message_id()),
+        ),
         (
             wall_time(),
             option::of(system_kind()),
@@ -114,7 +120,7 @@ pub(super) fn message() -> impl Strategy<Value = Message> {
     )
         .prop_map(
             |(
-                (id, origin, recipients, body, in_reply_to),
+                (id, origin, (recipients, recipient_count), body, in_reply_to),
                 (accept_time, system_kind, broadcast, turn_id, coalescing_key),
                 (question_id, reminder_id),
             )| {
@@ -122,6 +128,7 @@ pub(super) fn message() -> impl Strategy<Value = Message> {
                     id,
                     origin,
                     recipients,
+                    recipient_count,
                     body,
                     in_reply_to,
                     accept_time,

@@ -663,7 +663,7 @@ pub struct Message {
     /// The origin of the message.
     #[prost(message, optional, tag = "2")]
     pub origin: ::core::option::Option<Origin>,
-    /// Names of the recipients at acceptance; `operator` stands for the operator.
+    /// Name of the recipient at acceptance; `operator` stands for the operator. Empty for a broadcast: ListRecipients has the names.
     #[prost(string, repeated, tag = "3")]
     pub recipients: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// The text. Valid UTF-8; at most `Limits.body_bytes_max` bytes.
@@ -693,6 +693,9 @@ pub struct Message {
     /// The reminder that became this message; 0 for none.
     #[prost(uint64, tag = "12")]
     pub reminder_id: u64,
+    /// Number of recipients at acceptance: 1, or for a broadcast the number of its deliveries.
+    #[prost(uint32, tag = "13")]
+    pub recipient_count: u32,
 }
 /// Kind of a message's origin. The broker sets it from the accepting socket; no request carries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -5442,6 +5445,36 @@ pub struct ListMessagesResponse {
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
 }
+/// A message and a page of its recipients.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListRecipientsRequest {
+    /// Id of the message.
+    #[prost(uint64, tag = "1")]
+    pub message_id: u64,
+    /// At most this many; 0 means 50; a number above 500 means 500.
+    #[prost(uint32, tag = "2")]
+    pub page_size: u32,
+    /// `next_page_token` of the page before; empty for the first.
+    #[prost(string, tag = "3")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// A recipient of a message.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MessageRecipient {
+    /// Name of the recipient at acceptance; `operator` stands for the operator.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// A page of recipients, by name. It may be short or empty before the last one.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListRecipientsResponse {
+    /// The page.
+    #[prost(message, repeated, tag = "1")]
+    pub recipients: ::prost::alloc::vec::Vec<MessageRecipient>,
+    /// Pass it on for the next page; empty at the end.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
 /// The words to search for.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SearchMessagesRequest {
@@ -5650,6 +5683,33 @@ pub mod message_service_client {
                 .insert(GrpcMethod::new("hive.v1.MessageService", "ListMessages"));
             self.inner.unary(req, path, codec).await
         }
+        /// Lists the recipients of a message by name. A caller that may read the message may list them: its sender, each recipient, and the
+        /// operator.
+        /// Reasons: FIELD_INVALID, MESSAGE_NOT_FOUND.
+        pub async fn list_recipients(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListRecipientsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListRecipientsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.MessageService/ListRecipients",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.MessageService", "ListRecipients"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Searches the words of messages and questions that the caller may see, newest first. New ones are found within a second. While the index
         /// is being rebuilt, which takes about a minute for a million messages, the call ends with STORAGE_UNAVAILABLE and a retry delay.
         /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, NOT_YOURS, STORAGE_UNAVAILABLE.
@@ -5718,6 +5778,16 @@ pub mod message_service_server {
             request: tonic::Request<super::ListMessagesRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ListMessagesResponse>,
+            tonic::Status,
+        >;
+        /// Lists the recipients of a message by name. A caller that may read the message may list them: its sender, each recipient, and the
+        /// operator.
+        /// Reasons: FIELD_INVALID, MESSAGE_NOT_FOUND.
+        async fn list_recipients(
+            &self,
+            request: tonic::Request<super::ListRecipientsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListRecipientsResponse>,
             tonic::Status,
         >;
         /// Searches the words of messages and questions that the caller may see, newest first. New ones are found within a second. While the index
@@ -5928,6 +5998,52 @@ pub mod message_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListMessagesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.MessageService/ListRecipients" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListRecipientsSvc<T: MessageService>(pub Arc<T>);
+                    impl<
+                        T: MessageService,
+                    > tonic::server::UnaryService<super::ListRecipientsRequest>
+                    for ListRecipientsSvc<T> {
+                        type Response = super::ListRecipientsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListRecipientsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as MessageService>::list_recipients(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListRecipientsSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

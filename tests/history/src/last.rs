@@ -29,8 +29,10 @@ pub struct Message {
     pub id: u64,
     /// The message's author.
     pub origin: Origin,
-    /// Names of the recipients.
+    /// Names of the recipients, as a list of them has them.
     pub recipients: Vec<String>,
+    /// Their number, as the message states it.
+    pub recipient_count: u32,
     /// The message's text.
     pub body: String,
     /// The message it replies to; 0 for none.

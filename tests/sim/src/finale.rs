@@ -183,6 +183,7 @@ fn message(message: &Message) -> history::Message {
         id: message.id.get(),
         origin: seen::origin(&message.origin, message.system_kind),
         recipients: message.recipients.clone(),
+        recipient_count: message.recipient_count,
         body: message.body.clone(),
         reply_to: message.in_reply_to.map_or(0, MessageId::get),
         turn: message.turn_id.map_or(0, TurnId::get),
@@ -197,12 +198,29 @@ async fn messages(engine: &Engine) -> Result<Vec<history::Message>, Refusal> {
     loop {
         let (page, more) =
             engine.list_messages(caller("operator"), String::new(), None, before, PAGE).await?;
-        found.extend(page.iter().map(message));
+        for read in &page {
+            let mut seen = message(read);
+            if read.broadcast {
+                seen.recipients = recipients(engine, read.id).await?;
+            }
+            found.push(seen);
+        }
         before = page.last().map(|message| message.id);
         if !more {
             found.reverse();
             return Ok(found);
         }
+    }
+}
+
+async fn recipients(engine: &Engine, id: MessageId) -> Result<Vec<String>, Refusal> {
+    let (mut found, mut after) = (Vec::new(), String::new());
+    loop {
+        // A small page, so that there are several.
+        let (page, next) = engine.list_recipients(caller("operator"), id, after, 2).await?;
+        found.extend(page);
+        let Some(next) = next else { return Ok(found) };
+        after = next;
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn of_stranger(row: &Row) -> Stranger {
         ("LooseEndService", "ListLooseEnds", _) => Logged(Reason::NotYourChild),
         (_, _, Proof::Process | Proof::ProcessWhileAttached) => Refused(Reason::TurnEnded),
         (_, _, Proof::Session) => Refused(Reason::LeaseLost),
-        ("MessageService", "GetMessage", _) => Refused(Reason::MessageNotFound),
+        ("MessageService", "GetMessage" | "ListRecipients", _) => Refused(Reason::MessageNotFound),
         ("InboxService", "AckDelivery" | "NackDelivery" | "ExtendLease", _) => {
             Refused(Reason::LeaseLost)
         }
@@ -101,7 +101,7 @@ pub(crate) fn group_of(row: &Row) -> Option<&'static str> {
             Some("meta")
         }
         // Reads of an agent's own objects, and the calls of a harness and of a co-process.
-        ("MessageService", "GetMessage" | "ListMessages" | "SearchMessages")
+        ("MessageService", "GetMessage" | "ListMessages" | "ListRecipients" | "SearchMessages")
         | ("QuestionService", "GetQuestion" | "ListQuestions" | "WatchQuestions")
         | ("ReminderService", "ListReminders")
         | ("LooseEndService", "ReplaceLooseEnds")

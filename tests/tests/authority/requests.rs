@@ -26,6 +26,9 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
         ("MessageService", "GetMessage") => {
             GetMessageRequest { message_id: message }.encode_to_vec()
         }
+        ("MessageService", "ListRecipients") => {
+            ListRecipientsRequest { message_id: message, ..Default::default() }.encode_to_vec()
+        }
         ("MessageService", "ListMessages") => {
             ListMessagesRequest { agent, ..ListMessagesRequest::default() }.encode_to_vec()
         }

@@ -42,9 +42,13 @@ fn lists() -> Vec<Paged> {
 }
 
 /// Returns two filters of a list: one that finds at least three rows, and another, if there is one.
-fn filters(rpc: &str) -> (Vec<u8>, Option<Vec<u8>>) {
+fn filters(rpc: &str, broadcast: u64) -> (Vec<u8>, Option<Vec<u8>>) {
     let text = str::to_owned;
     match rpc {
+        "ListRecipients" => {
+            let of = |message_id| ListRecipientsRequest { message_id, ..Default::default() };
+            (of(broadcast).encode_to_vec(), Some(of(broadcast + 1).encode_to_vec()))
+        }
         "ListMessages" => (
             ListMessagesRequest::default().encode_to_vec(),
             Some(ListMessagesRequest { agent: text("dan"), ..Default::default() }.encode_to_vec()),
@@ -185,6 +189,8 @@ struct Scene {
     ada: Client,
     dan: Client,
     harness: Harness,
+    /// A message to everyone.
+    broadcast: u64,
     round: u32,
 }
 
@@ -199,7 +205,8 @@ impl Scene {
         let (operator, ada, dan) =
             (rig.operator().await, rig.agent("ada").await, rig.agent("dan").await);
         let harness = Harness::attach(&rig.agent("bob").await.channel(), false).await;
-        let mut scene = Self { rig, operator, ada, dan, harness, round: 0 };
+        let broadcast = operator.send("*", "all hands").await;
+        let mut scene = Self { rig, operator, ada, dan, harness, broadcast, round: 0 };
         for _ in 0..3 {
             scene.add().await;
         }
@@ -267,7 +274,7 @@ async fn pages_of_one_row_are_the_whole_list_and_a_size_is_lowered() {
     let channel = scene.operator.channel();
     for list in lists() {
         let reader = Reader { channel: &channel, list: &list };
-        let (filter, _) = filters(list.method.name());
+        let (filter, _) = filters(list.method.name(), scene.broadcast);
         let (whole, end) = reader.page(&filter, u32::MAX, "").await;
         assert_eq!(end, "", "{}: the broker takes any size", list.path);
         assert!(whole.len() >= 3, "{}: {whole:?}", list.path);
@@ -285,7 +292,7 @@ async fn rows_that_are_added_neither_repeat_nor_hide_another() {
     let mut begun = Vec::new();
     for list in lists() {
         let reader = Reader { channel: &channel, list: &list };
-        let (filter, _) = filters(list.method.name());
+        let (filter, _) = filters(list.method.name(), scene.broadcast);
         let (whole, _) = reader.page(&filter, 0, "").await;
         let (first, next) = reader.page(&filter, 1, "").await;
         begun.push((list, filter, whole, first, next));
@@ -309,7 +316,7 @@ async fn a_token_is_for_its_own_list_and_unchanged() {
     let other = Token::new(List::new("Other", &()), Place::default()).encode();
     for list in lists() {
         let reader = Reader { channel: &channel, list: &list };
-        let (filter, other_filter) = filters(list.method.name());
+        let (filter, other_filter) = filters(list.method.name(), scene.broadcast);
         let (_, token) = reader.page(&filter, 1, "").await;
         reader.refuses(&filter, &other, "another RPC").await;
         if let Some(other_filter) = other_filter {

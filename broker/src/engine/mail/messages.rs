@@ -12,13 +12,26 @@ use crate::store::message::{self, Filter};
 impl Engine {
     /// Returns one message.
     pub async fn get_message(&self, caller: Caller, id: MessageId) -> Result<Message, Refusal> {
+        self.store.read(move |conn, _| readable(conn, &caller, id)).await
+    }
+
+    /// Lists the recipients of a message by name, after `after`, for a caller that may read the
+    /// message. Also returns the name after which the next page begins, if there may be more.
+    pub async fn list_recipients(
+        &self,
+        caller: Caller,
+        id: MessageId,
+        after: String,
+        rows: u32,
+    ) -> Result<(Vec<String>, Option<String>), Refusal> {
         self.store
             .read(move |conn, _| {
-                let me = actor::row(conn, &caller)?;
-                if caller.agent().is_some() && !message::concerns(conn, id, me.key)? {
-                    return Err(Refusal::from(MailError::MessageNotFound { id }));
+                let message = readable(conn, &caller, id)?;
+                if message.broadcast {
+                    return Ok(message::recipients(conn, id, &after, rows)?);
                 }
-                message::get(conn, id)?.ok_or(Refusal::from(MailError::MessageNotFound { id }))
+                let names = message.recipients.into_iter().filter(|name| *name > after);
+                Ok((names.collect(), None))
             })
             .await
     }
@@ -39,6 +52,19 @@ impl Engine {
             })
             .await
     }
+}
+
+/// Returns a message that the caller may read.
+fn readable(
+    conn: &rusqlite::Connection,
+    caller: &Caller,
+    id: MessageId,
+) -> Result<Message, Refusal> {
+    let me = actor::row(conn, caller)?;
+    if caller.agent().is_some() && !message::concerns(conn, id, me.key)? {
+        return Err(Refusal::from(MailError::MessageNotFound { id }));
+    }
+    message::get(conn, id)?.ok_or(Refusal::from(MailError::MessageNotFound { id }))
 }
 
 /// Returns the agent whose mail a caller asks for; `None` for that of all. An agent may read its

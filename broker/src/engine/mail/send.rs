@@ -189,6 +189,7 @@ fn write(
     let counted = (me.key != AgentKey::OPERATOR).then_some(me.key);
     let new = NewMessage {
         origin_key: Some(me.key),
+        recipient_count: u32::try_from(recipients.len()).unwrap_or(u32::MAX),
         in_reply_to: send.in_reply_to,
         turn,
         ..NewMessage::new(id, origin, to, &send.body)

@@ -98,7 +98,7 @@ async fn a_hit_is_the_message_as_it_is() {
     index(&hive).await;
     let (hits, _) = hits(&hive, "bob", search_for("hands")).await.expect("found");
     let whole = hive.engine().get_message(caller("operator"), sent).await.expect("there");
-    assert_eq!(whole.recipients, ["bob", "carol"]);
+    assert_eq!((whole.broadcast, whole.recipient_count), (true, 2));
     assert_eq!(hits, [Hit::Message(whole)]);
 }
 

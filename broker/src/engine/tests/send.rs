@@ -125,10 +125,56 @@ async fn a_broadcast_reaches_the_active_agents_without_the_sender() {
     let message =
         hive.engine().get_message(caller("bob"), receipt.message).await.expect("bob received it");
     assert!(message.broadcast);
-    assert_eq!(message.recipients, ["bob", "carol"]);
+    assert_eq!((message.recipients.len(), message.recipient_count), (0, 2));
+    assert_eq!(recipients(&hive, "bob", receipt.message).await, ["bob", "carol"]);
     let from_operator = hive.try_send("operator", "*", "hear me").await.expect("accepted");
     assert_eq!(from_operator.recipients, 3);
     assert_eq!(hive.inbox("operator").await.len(), 0);
+}
+
+/// Returns the recipients of a message that a caller lists, in pages of one.
+async fn recipients(hive: &Hive, who: &str, message: MessageId) -> Vec<String> {
+    let (mut found, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = hive.engine().list_recipients(caller(who), message, after, 1);
+        let (names, next) = page.await.expect("listed");
+        assert!(names.len() <= 1, "{names:?}");
+        found.extend(names);
+        let Some(next) = next else { return found };
+        after = next;
+    }
+}
+
+#[tokio::test]
+async fn the_sender_a_recipient_and_the_operator_list_recipients() {
+    let hive = Hive::new(&["alice", "bob", "carol", "dave"]).await;
+    let to_all = hive.send("alice", "*", "all hands").await;
+    let to_one = hive.send("alice", "bob", "hello").await;
+    hive.create("erin", None, Policy::default()).await;
+    hive.retire("carol").await;
+    for who in ["alice", "bob", "dave", "operator"] {
+        assert_eq!(recipients(&hive, who, to_all).await, ["bob", "carol", "dave"], "{who}");
+    }
+    for who in ["alice", "bob", "operator"] {
+        assert_eq!(recipients(&hive, who, to_one).await, ["bob"], "{who}");
+    }
+    for (who, message) in [("erin", to_all), ("dave", to_one)] {
+        let listed = hive.engine().list_recipients(caller(who), message, String::new(), 10);
+        assert_eq!(reason(listed.await), Reason::MessageNotFound, "{who}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_recipients_reads_a_bounded_number_of_agents() {
+    let hive = Hive::new(&["alice", "zoe"]).await;
+    let to_all = hive.send("alice", "*", "all hands").await;
+    for number in 0..1001 {
+        hive.create(&format!("later-{number:04}"), None, Policy::default()).await;
+    }
+    let page = hive.engine().list_recipients(caller("alice"), to_all, String::new(), 10);
+    let (names, next) = page.await.expect("listed");
+    assert!(names.is_empty() && next.is_some(), "{names:?} {next:?}");
+    assert_eq!(recipients(&hive, "alice", to_all).await, ["zoe"]);
 }
 
 #[tokio::test]
@@ -136,6 +182,7 @@ async fn a_broadcast_without_other_agents_is_refused_with_the_cause() {
     let hive = Hive::new(&["alice"]).await;
     let receipt = hive.try_send("alice", "*", "anybody?").await.expect("accepted");
     assert_eq!(receipt.recipients, 0);
+    assert_eq!(recipients(&hive, "alice", receipt.message).await, Vec::<String>::new());
     hive.engine().get_message(caller("alice"), receipt.message).await.expect("it is kept");
 }
 

@@ -192,6 +192,7 @@ pub const METHODS: &[Method] = &[
     both("/hive.v1.MessageService/SendMessage", Short).mutating().sized(Body),
     both("/hive.v1.MessageService/GetMessage", Short),
     both("/hive.v1.MessageService/ListMessages", Page),
+    both("/hive.v1.MessageService/ListRecipients", Page),
     both("/hive.v1.MessageService/SearchMessages", Page),
     both("/hive.v1.InboxService/ReceiveMessages", LongPoll).mutating(),
     both("/hive.v1.InboxService/AckDelivery", Short).mutating(),

@@ -132,6 +132,7 @@ paged! {
     ListMessagesRequest: MessageId, USUAL;
     ListPurgesRequest: u64, USUAL;
     ListQuestionsRequest: QuestionId, USUAL;
+    ListRecipientsRequest: String, USUAL;
     ListRemindersRequest: ReminderId, USUAL;
     ListTurnsRequest: TurnId, USUAL;
     SearchMessagesRequest: u64, SEARCH;

@@ -71,6 +71,22 @@ impl v1::message_service_server::MessageService for Rpc {
         }))
     }
 
+    async fn list_recipients(
+        &self,
+        request: Request<v1::ListRecipientsRequest>,
+    ) -> Result<Response<v1::ListRecipientsResponse>, Status> {
+        let caller = caller::identify(&request)?;
+        let mut list = request.into_inner();
+        let page = page::take(&mut list)?;
+        let id = convert::id(list.message_id, MessageId::new, "message_id")?;
+        let after = page.after.clone().unwrap_or_default();
+        let (names, next) = self.engine.list_recipients(caller, id, after, page.rows).await?;
+        Ok(Response::new(v1::ListRecipientsResponse {
+            recipients: names.into_iter().map(|name| v1::MessageRecipient { name }).collect(),
+            next_page_token: page.next(next),
+        }))
+    }
+
     async fn search_messages(
         &self,
         request: Request<v1::SearchMessagesRequest>,

@@ -37,6 +37,9 @@ const RULES: &[&str] = &[
      WHERE d.body_bytes <> octet_length(m.body)",
     "SELECT format('message %d went to one recipient, and is in the inbox of `%s` too', m.id, a.name) FROM delivery d \
      JOIN message m ON m.id = d.message_id JOIN agent a ON a.id = d.agent_id WHERE m.to_id NOT IN (0, d.agent_id)",
+    "SELECT format('message %d to everyone states %d recipients and has %d deliveries', id, stated, found) FROM (SELECT m.id, \
+     m.recipient_count AS stated, (SELECT count(*) FROM agent a WHERE EXISTS (SELECT 1 FROM delivery d \
+     WHERE d.agent_id = a.id AND d.message_id = m.id)) AS found FROM message m WHERE m.to_id = 0) WHERE stated <> found",
     // A lease has one holder: an open turn of that agent, or a consumer with a time.
     "SELECT format('message %d is leased from the inbox of `%s` to nobody', d.message_id, a.name) FROM delivery d \
      JOIN agent a ON a.id = d.agent_id WHERE d.state = 2 AND (d.lease_token IS NULL \

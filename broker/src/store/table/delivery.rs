@@ -340,8 +340,7 @@ pub fn page(
     };
     let (found, more) = read_page(conn, &sql, values, rows, bytes_of)?;
     let mut deliveries = Vec::with_capacity(found.len());
-    for (row, mut message, agent) in found {
-        message::recipients(conn, &mut message)?;
+    for (row, message, agent) in found {
         deliveries.push((row.agent, shown(row, message, agent, now)));
     }
     Ok((deliveries, more))

@@ -18,6 +18,9 @@ pub(in crate::store) const OPERATOR: i64 = 2;
 pub(in crate::store) const SYSTEM: i64 = 3;
 pub(in crate::store) const EXTERNAL: i64 = 4;
 
+/// Maximum agents that one page of recipients reads.
+const AGENTS_READ_MAX: u32 = 1000;
+
 /// The recipient of a message, as a row stores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum To {
@@ -46,6 +49,8 @@ pub struct NewMessage<'a> {
     pub origin_key: Option<AgentKey>,
     /// The recipient of the message.
     pub to: To,
+    /// The number of its deliveries.
+    pub recipient_count: u32,
     /// The text.
     pub body: &'a str,
     /// The message that it answers.
@@ -70,6 +75,7 @@ impl<'a> NewMessage<'a> {
             origin,
             origin_key: None,
             to,
+            recipient_count: 1,
             body,
             in_reply_to: None,
             system_kind: None,
@@ -90,6 +96,7 @@ pub fn insert(tx: &Tx<'_>, new: &NewMessage<'_>) -> Result<()> {
         origin_id: new.origin_key.map(|key| key.0),
         origin_name: name,
         to_id: new.to.code(),
+        recipient_count: new.recipient_count,
         body: new.body,
         in_reply_to: new.in_reply_to.map(|id| integer(id.get())),
         accept_time: tx.now.wall.0,
@@ -102,11 +109,12 @@ pub fn insert(tx: &Tx<'_>, new: &NewMessage<'_>) -> Result<()> {
 }
 
 columns! {
-    /// The columns of a message `m`. [`recipients`] fills in the recipients of a broadcast.
+    /// The columns of a message `m`.
     pub(in crate::store) const COLUMNS: Message {
         id: MessageId = "m.id",
         origin: Origin = "m.origin_kind, m.origin_name",
         recipients: Vec<String> = name_of!("m.to_id") => recipient,
+        recipient_count: u32 = "m.recipient_count",
         body: String = "m.body",
         in_reply_to: Option<MessageId> = "m.in_reply_to",
         accept_time: WallTime = "m.accept_time",
@@ -147,24 +155,38 @@ impl Columns for Origin {
     }
 }
 
-/// Fills in the recipients of a broadcast.
-pub fn recipients(conn: &Connection, message: &mut Message) -> Result<()> {
-    if message.broadcast {
-        let sql = "SELECT coalesce(a.purged_name, a.name) FROM agent a WHERE EXISTS \
-             (SELECT 1 FROM delivery d WHERE d.agent_id = a.id AND d.message_id = ?1) ORDER BY a.name";
-        message.recipients = all(conn, sql, [integer(message.id.get())])?;
-    }
-    Ok(())
-}
-
 /// Returns a message, without a check of the reader.
 pub fn get(conn: &Connection, id: MessageId) -> Result<Option<Message>> {
     let sql = format!("SELECT {COLUMNS} FROM message m WHERE m.id = ?1");
-    let mut message = first(conn, &sql, [integer(id.get())])?;
-    if let Some(message) = &mut message {
-        recipients(conn, message)?;
-    }
-    Ok(message)
+    first(conn, &sql, [integer(id.get())])
+}
+
+/// Returns the names of recipients of a broadcast after a name, by name, and the name after which
+/// the next page begins, if there may be more. Reads at most [`AGENTS_READ_MAX`] agents, so a page
+/// of a broadcast to few of many agents may be short.
+pub fn recipients(
+    conn: &Connection,
+    id: MessageId,
+    after: &str,
+    rows: u32,
+) -> Result<(Vec<String>, Option<String>)> {
+    // A purged agent is listed under the name that it had, at the place of the name of its row.
+    let sql = "SELECT a.name, coalesce(a.purged_name, a.name), \
+         EXISTS (SELECT 1 FROM delivery d WHERE d.agent_id = a.id AND d.message_id = ?1) \
+         FROM agent a WHERE a.name > ?2 ORDER BY a.name LIMIT ?3";
+    let agents: Vec<(String, String, bool)> =
+        all(conn, sql, (integer(id.get()), after, AGENTS_READ_MAX))?;
+    let all_read = agents.len() < AGENTS_READ_MAX as usize;
+    let last_read = agents.last().map(|(row, ..)| row.clone());
+    let mut found = agents.into_iter().filter(|(.., received)| *received);
+    let page: Vec<(String, String)> =
+        found.by_ref().take(rows as usize).map(|(row, name, _)| (row, name)).collect();
+    let next = if found.next().is_some() {
+        page.last().map(|(row, _)| row.clone())
+    } else {
+        last_read.filter(|_| !all_read)
+    };
+    Ok((page.into_iter().map(|(_, name)| name).collect(), next))
 }
 
 /// Returns whether an agent sent or received a message.
@@ -196,12 +218,7 @@ pub fn page(conn: &Connection, filter: Filter, rows: u32) -> Result<(Vec<Message
     let before = filter.before.map_or(i64::MAX, |id| integer(id.get()));
     let thread = filter.thread_of.map(|id| integer(id.get()));
     let values = (before, filter.agent.map(|key| key.0), thread, rows + 1);
-    let (mut messages, more) =
-        read_page(conn, &sql, values, rows, |message: &Message| message.body.len())?;
-    for message in &mut messages {
-        recipients(conn, message)?;
-    }
-    Ok((messages, more))
+    read_page(conn, &sql, values, rows, |message: &Message| message.body.len())
 }
 
 /// Returns the messages sent in a turn.

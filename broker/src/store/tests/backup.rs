@@ -151,6 +151,10 @@ fn a_file_that_is_no_database_is_an_error_and_not_an_empty_list() {
 /// Ways to cook the books of a hive of `alice` (2), `bob` (3) and the retired `zoe` (4), and what
 /// is said of each.
 const COOKED: &[(&str, &[&str])] = &[
+    (
+        "INSERT INTO message (id, origin_kind, origin_name, to_id, body, accept_time, recipient_count) VALUES (15, 3, '', 0, 'all', 0, 2)",
+        &["message 15 to everyone states 2 recipients and has 0 deliveries"],
+    ),
     ("DELETE FROM inbox WHERE agent_id = 3", &["agent `bob` has no inbox"]),
     (
         "UPDATE inbox SET open_count = 7, stored_bytes = 5 WHERE agent_id = 2",

@@ -159,6 +159,29 @@ async fn an_answer_of_remove_agent_is_found_under_its_new_name() {
 }
 
 #[tokio::test]
+async fn the_recipients_of_old_messages_are_counted() {
+    let dir = directory();
+    let old = format!(
+        "{VERSION_1} INSERT INTO agent (id, name, source, harness_state_time) VALUES (3, 'bob', 2, 0); \
+         INSERT INTO inbox (agent_id, open_count) VALUES (3, 1); \
+         INSERT INTO message (id, origin_kind, origin_id, origin_name, to_id, body, accept_time) \
+         VALUES (8, 2, 1, 'uid 0 (root)', 0, 'all', 1000), (9, 2, 1, 'uid 0 (root)', 0, 'none', 1000); \
+         INSERT INTO delivery (agent_id, message_id, lane, state, state_time, body_bytes) \
+         VALUES (2, 8, 2, 1, 1000, 3), (3, 8, 2, 5, 1000, 3);"
+    );
+    seed(dir.path(), include_str!("../file/sql/0001_init.sql"), &old);
+    let (store, _) = open(dir.path());
+    let counted = store.read(|conn, _| {
+        let count = |id| {
+            let message = message::get(conn, MessageId::new(id).expect("not 0"))?;
+            Ok::<_, Failed>(message.expect("it is kept").recipient_count)
+        };
+        Ok::<_, Failed>([count(7)?, count(8)?, count(9)?])
+    });
+    assert_eq!(counted.await.expect("read"), [1, 2, 0]);
+}
+
+#[tokio::test]
 async fn a_database_with_rows_of_no_known_version_is_not_migrated_by_half() {
     let dir = directory();
     let schema = concat!(

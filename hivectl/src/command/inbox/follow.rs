@@ -27,9 +27,8 @@ pub(super) async fn run(
 }
 
 async fn follow(context: &mut Context, broker: &Broker, inbox: &str) -> Result<(), Failure> {
-    // Not filtered by agent: an accepted message is an event of its sender's as much as of its
-    // recipients'.
-    let mut feed = Feed::open(context, broker, "", None).await?;
+    // An accepted message is an event of each recipient.
+    let mut feed = Feed::open(context, broker, inbox, None).await?;
     let mut shown = BTreeSet::new();
     show_waiting(context, broker, inbox, &mut shown).await?;
     if shown.is_empty() {
@@ -42,7 +41,8 @@ async fn follow(context: &mut Context, broker: &Broker, inbox: &str) -> Result<(
                     && !shown.contains(&event.message_id) =>
             {
                 let message: Message = fetch::message(broker, event.message_id).await?;
-                if message.recipients.iter().any(|recipient| recipient == inbox) {
+                // A broadcast without recipients is an event of its sender.
+                if message.recipient_count > 0 {
                     shown.insert(message.id);
                     context.out.one(&message)?;
                 }

@@ -70,9 +70,31 @@ async fn messages(voice: &Voice) -> Result<Vec<hive_history::Message>, Status> {
         };
         let page =
             MessageServiceClient::new(voice.channel()).list_messages(request).await?.into_inner();
-        all.extend(page.messages.iter().map(seen::message));
+        for message in &page.messages {
+            let mut read = seen::message(message);
+            if message.broadcast {
+                read.recipients = recipients(voice, message.id).await?;
+            }
+            all.push(read);
+        }
         page_token = page.next_page_token;
         if page_token.is_empty() {
+            return Ok(all);
+        }
+    }
+}
+
+async fn recipients(voice: &Voice, message_id: u64) -> Result<Vec<String>, Status> {
+    let mut client = MessageServiceClient::new(voice.channel());
+    // A small page, so that there are several.
+    let mut request =
+        v1::ListRecipientsRequest { message_id, page_size: 2, page_token: String::new() };
+    let mut all = Vec::new();
+    loop {
+        let page = client.list_recipients(request.clone()).await?.into_inner();
+        all.extend(page.recipients.into_iter().map(|recipient| recipient.name));
+        request.page_token = page.next_page_token;
+        if request.page_token.is_empty() {
             return Ok(all);
         }
     }

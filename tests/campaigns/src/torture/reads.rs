@@ -25,8 +25,9 @@ use super::players::Table;
 use super::voice::Voice;
 
 /// Reads that agents and the operator have.
-const EVERYBODYS: [&str; 20] = [
+const EVERYBODYS: [&str; 21] = [
     "GetMessage",
+    "ListRecipients",
     "ListMessages",
     "SearchMessages",
     "ListDeliveries",
@@ -124,7 +125,7 @@ async fn read(voice: &Voice, table: &Table, rpc: &str, number: u64) -> Result<()
         }
         "ListEvents" | "WatchEvents" => events(voice, &table.facts, rpc).await,
         "ListQuestions" | "WatchQuestions" => questions(voice, rpc).await,
-        "GetMessage" | "ListMessages" | "SearchMessages" => {
+        "GetMessage" | "ListMessages" | "ListRecipients" | "SearchMessages" => {
             messages(voice, &table.facts, rpc, number).await
         }
         "GetAgent" | "ListAgents" | "ListChildren" | "FindAgents" | "GetSelf" => {
@@ -147,6 +148,20 @@ async fn messages(voice: &Voice, facts: &Facts, rpc: &str, number: u64) -> Resul
                 format!("message {message_id} was asked for, and read as {}", message.id)
             });
             facts.message(&message);
+        }
+        "ListRecipients" => {
+            let Some(message_id) = facts.a_message(number % 50) else {
+                return Err(Status::unknown("none is known"));
+            };
+            let request = v1::ListRecipientsRequest {
+                message_id,
+                page_size: 1,
+                ..v1::ListRecipientsRequest::default()
+            };
+            let listed = client.list_recipients(request).await?.into_inner().recipients;
+            facts.hold(listed.len() <= 1, || {
+                format!("one recipient of message {message_id} was asked for: {listed:?}")
+            });
         }
         "ListMessages" => {
             let request =

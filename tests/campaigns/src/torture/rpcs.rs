@@ -4,10 +4,11 @@
 //! compares.
 
 /// RPCs called in every run, each by players whose answers are counted as `rpc NAME`.
-pub const DRIVEN: [&str; 65] = [
+pub const DRIVEN: [&str; 66] = [
     "SendMessage",
     "GetMessage",
     "ListMessages",
+    "ListRecipients",
     "SearchMessages",
     "ReceiveMessages",
     "AckDelivery",

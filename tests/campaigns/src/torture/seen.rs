@@ -174,6 +174,7 @@ pub(crate) fn message(message: &v1::Message) -> history::Message {
         id: message.id,
         origin: origin(message),
         recipients: message.recipients.clone(),
+        recipient_count: message.recipient_count,
         body: message.body.clone(),
         reply_to: message.in_reply_to,
         turn: message.turn_id,

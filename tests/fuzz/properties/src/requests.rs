@@ -204,6 +204,10 @@ table! {
     "hive.v1.MessageService/SendMessage": v1::SendMessageRequest |m| { request_id(&m.request_id)?; recipient(m.to) };
     "hive.v1.MessageService/GetMessage": v1::GetMessageRequest |m| convert::id(m.message_id, MessageId::new, "message_id").map(drop);
     "hive.v1.MessageService/ListMessages": v1::ListMessagesRequest |m| page(&m.page_token);
+    "hive.v1.MessageService/ListRecipients": v1::ListRecipientsRequest |m| {
+        convert::id(m.message_id, MessageId::new, "message_id")?;
+        page(&m.page_token)
+    };
     "hive.v1.MessageService/SearchMessages": v1::SearchMessagesRequest |m| page(&m.page_token);
     "hive.v1.InboxService/ReceiveMessages": v1::ReceiveMessagesRequest |m| {
         request_id(&m.request_id)?;

@@ -106,6 +106,12 @@ fn message_is_there(index: &Index<'_>, found: &mut Found, seen: &[usize], id: u6
 /// Checks that a message and its deliveries are one transaction, and that no waiter is left.
 fn rows(index: &Index<'_>, found: &mut Found) {
     for message in &index.last.messages {
+        if message.recipients.len() != message.recipient_count as usize {
+            let (id, count, names) = (message.id, message.recipient_count, &message.recipients);
+            let what =
+                format!("message {id} states {count} recipients, and these are listed: {names:?}");
+            found.add(NothingLost, &[], what);
+        }
         for agent in &message.recipients {
             let key = (agent.as_str(), message.id);
             if !index.deliveries.contains_key(&key) && !is_purged(index, key) {

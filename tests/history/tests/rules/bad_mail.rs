@@ -23,6 +23,7 @@ fn an_accepted_message_has_no_delivery() {
     world.put(Origin::Agent("ada".to_owned()), "bob", "one");
     (world.last.messages[0].id, world.last.deliveries[0].message) = (message, message);
     world.last.messages[0].recipients.clear();
+    world.last.messages[0].recipient_count = 0;
     world.last.deliveries.clear();
     let found = world.check();
     assert!(
@@ -30,6 +31,20 @@ fn an_accepted_message_has_no_delivery() {
             .iter()
             .any(|one| one.rule == Rule::NothingLost && one.what.contains("has no delivery")),
         "{found:?}"
+    );
+}
+
+#[test]
+fn a_message_states_another_number_of_recipients_than_are_listed() {
+    let mut world = World::new();
+    let message = world.id();
+    world.call("ada", World::send_op("bob", "one", 0), sent(message));
+    world.put(Origin::Agent("ada".to_owned()), "bob", "one");
+    (world.last.messages[0].id, world.last.deliveries[0].message) = (message, message);
+    world.last.messages[0].recipient_count = 2;
+    world.breaks(
+        Rule::NothingLost,
+        "message 1 states 2 recipients, and these are listed: [\"bob\"]",
     );
 }
 

@@ -95,6 +95,7 @@ impl World {
             id,
             origin,
             recipients: vec![to.to_owned()],
+            recipient_count: 1,
             body: body.to_owned(),
             reply_to: 0,
             turn: 0,
