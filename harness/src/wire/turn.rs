@@ -6,7 +6,6 @@ use hive_core::turn::{Kind, MAIN_CONVERSATION};
 use hive_proto::convert::number;
 use hive_proto::convert::time::timestamp;
 use hive_proto::v1;
-use hive_proto::v1::status_service_client::StatusServiceClient;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
 use tonic::Status;
 use tonic::transport::Channel;
@@ -15,24 +14,19 @@ use super::{read, unreadable};
 use crate::turn::input::{Begun, EndTurnAnswer};
 use crate::turn::output::Ending;
 
-/// Waits for a turn. A repeated call has the same request id.
+/// Waits for a turn for mail. A repeated call has the same request id.
 pub async fn begin(
     channel: Channel,
     session_token: String,
     request_id: &str,
     process_token: &str,
 ) -> Result<Begun, Status> {
-    let request = v1::BeginTurnRequest {
-        request_id: request_id.to_owned(),
-        session_token,
-        process_token: process_token.to_owned(),
-        conversation: MAIN_CONVERSATION.to_owned(),
-    };
+    let request = begin_request(session_token, request_id, process_token, Kind::Mail);
     let begun = TurnServiceClient::new(channel).begin_turn(request).await?.into_inner();
     read::begun(begun).map_err(unreadable)
 }
 
-/// Opens a turn without a delivery, and returns its number.
+/// Begins a turn without a delivery, and returns its number.
 pub async fn open(
     channel: Channel,
     session_token: String,
@@ -40,15 +34,24 @@ pub async fn open(
     process_token: &str,
     kind: Kind,
 ) -> Result<u64, Status> {
-    let request = v1::OpenTurnRequest {
+    let request = begin_request(session_token, request_id, process_token, kind);
+    let begun = TurnServiceClient::new(channel).begin_turn(request).await?.into_inner();
+    read::turn_id(begun.turn).map_err(unreadable)
+}
+
+fn begin_request(
+    session_token: String,
+    request_id: &str,
+    process_token: &str,
+    kind: Kind,
+) -> v1::BeginTurnRequest {
+    v1::BeginTurnRequest {
         request_id: request_id.to_owned(),
         session_token,
         process_token: process_token.to_owned(),
         conversation: MAIN_CONVERSATION.to_owned(),
         kind: v1::TurnKind::from(kind).into(),
-    };
-    let opened = TurnServiceClient::new(channel).open_turn(request).await?.into_inner();
-    read::turn_id(opened.turn).map_err(unreadable)
+    }
 }
 
 /// Ends a turn.
@@ -154,7 +157,7 @@ pub async fn report_status(
         state: v1::HarnessState::from(state).into(),
         until_time: until.map(timestamp),
     };
-    StatusServiceClient::new(channel).report_harness_status(request).await.map(drop)
+    TurnServiceClient::new(channel).report_harness_status(request).await.map(drop)
 }
 
 /// Shows that the harness lives, and returns the turn that the session has open.

@@ -71,8 +71,8 @@ async fn a_turn_that_was_asked_for_follows() {
     TurnServiceClient::new(claude.channel()).request_next_turn(wish).await.expect("it may wish");
     std::fs::write(stage.path("home/go"), "").expect("written");
     stage.end().await;
-    let open: v1::OpenTurnRequest = stage.next("OpenTurn").await;
-    assert_eq!(open.kind(), v1::TurnKind::Continue);
+    let begin: v1::BeginTurnRequest = stage.next("BeginTurn").await;
+    assert_eq!(begin.kind(), v1::TurnKind::Continue);
     let second = stage.broker.operator().await.turn(stage.end().await.turn_id).await;
     assert_eq!(second.kind(), v1::TurnKind::Continue);
     assert!(stage.read("home/prompt.2").starts_with("Message from self:\n| continue\n"));

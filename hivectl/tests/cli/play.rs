@@ -8,8 +8,7 @@ use hive_proto::v1::command::Command as Order;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
 use hive_proto::v1::{
     AckCommandRequest, AttachRequest, AttachResponse, BeginTurnRequest, EndTurnRequest,
-    LoginWanted, OpenTurnRequest, ReportTurnEventsRequest, TurnEvent, TurnEventStream, TurnKind,
-    TurnOutcome,
+    LoginWanted, ReportTurnEventsRequest, TurnEvent, TurnEventStream, TurnKind, TurnOutcome,
 };
 use hive_tests::rig::{Client, fresh_id, request, soon};
 use tonic::Streaming;
@@ -65,15 +64,13 @@ impl Player {
     }
 
     pub(crate) async fn open(&mut self, kind: TurnKind) -> &mut Self {
-        let request = OpenTurnRequest {
-            request_id: fresh_id(),
-            session_token: self.session.clone(),
+        let request = BeginTurnRequest {
             process_token: self.token(),
-            conversation: String::new(),
             kind: kind.into(),
+            ..request::begin(&self.session)
         };
-        let opened = self.turns.open_turn(request).await.expect("it may open");
-        self.opened(opened.into_inner().turn.expect("a turn").id)
+        let begun = self.turns.begin_turn(request).await.expect("it may begin");
+        self.opened(begun.into_inner().turn.expect("a turn").id)
     }
 
     fn opened(&mut self, turn: u64) -> &mut Self {

@@ -7965,22 +7965,6 @@ pub struct SetStatusTextRequest {
 /// The status is set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SetStatusTextResponse {}
-/// The state of a harness.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ReportHarnessStatusRequest {
-    /// The session.
-    #[prost(string, tag = "1")]
-    pub session_token: ::prost::alloc::string::String,
-    /// The state; OFFLINE is rejected. IDLE, RATE_LIMITED and UNAVAILABLE end a park that waits for a login.
-    #[prost(enumeration = "HarnessState", tag = "2")]
-    pub state: i32,
-    /// Probable end of the state; unset if unknown.
-    #[prost(message, optional, tag = "3")]
-    pub until_time: ::core::option::Option<::prost_types::Timestamp>,
-}
-/// The state is stored.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ReportHarnessStatusResponse {}
 /// Generated client implementations.
 pub mod status_service_client {
     #![allow(
@@ -8088,32 +8072,6 @@ pub mod status_service_client {
                 .insert(GrpcMethod::new("hive.v1.StatusService", "SetStatusText"));
             self.inner.unary(req, path, codec).await
         }
-        /// Reports the state of the harness.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, DRAINING, STORAGE_UNAVAILABLE.
-        pub async fn report_harness_status(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ReportHarnessStatusRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ReportHarnessStatusResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/hive.v1.StatusService/ReportHarnessStatus",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("hive.v1.StatusService", "ReportHarnessStatus"));
-            self.inner.unary(req, path, codec).await
-        }
     }
 }
 /// Generated server implementations.
@@ -8136,15 +8094,6 @@ pub mod status_service_server {
             request: tonic::Request<super::SetStatusTextRequest>,
         ) -> std::result::Result<
             tonic::Response<super::SetStatusTextResponse>,
-            tonic::Status,
-        >;
-        /// Reports the state of the harness.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, DRAINING, STORAGE_UNAVAILABLE.
-        async fn report_harness_status(
-            &self,
-            request: tonic::Request<super::ReportHarnessStatusRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ReportHarnessStatusResponse>,
             tonic::Status,
         >;
     }
@@ -8255,52 +8204,6 @@ pub mod status_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = SetStatusTextSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/hive.v1.StatusService/ReportHarnessStatus" => {
-                    #[allow(non_camel_case_types)]
-                    struct ReportHarnessStatusSvc<T: StatusService>(pub Arc<T>);
-                    impl<
-                        T: StatusService,
-                    > tonic::server::UnaryService<super::ReportHarnessStatusRequest>
-                    for ReportHarnessStatusSvc<T> {
-                        type Response = super::ReportHarnessStatusResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::ReportHarnessStatusRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as StatusService>::report_harness_status(&inner, request)
-                                    .await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ReportHarnessStatusSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -9994,6 +9897,9 @@ pub struct BeginTurnRequest {
     /// The model conversation; empty means `main`.
     #[prost(string, tag = "4")]
     pub conversation: ::prost::alloc::string::String,
+    /// Kind of the turn.
+    #[prost(enumeration = "TurnKind", tag = "5")]
+    pub kind: i32,
 }
 /// A turn to run.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -10001,10 +9907,10 @@ pub struct BeginTurnResponse {
     /// The turn.
     #[prost(message, optional, tag = "1")]
     pub turn: ::core::option::Option<Turn>,
-    /// The delivery that started the turn.
+    /// The delivery that started the turn; unset if its kind is not MAIL.
     #[prost(message, optional, tag = "2")]
     pub delivery: ::core::option::Option<Delivery>,
-    /// Number of further ready deliveries.
+    /// Number of ready deliveries, without the one that started the turn.
     #[prost(uint32, tag = "3")]
     pub pending_count: u32,
     /// Messages that earlier, unsettled runs of this delivery already sent, oldest first; identical mail is not sent twice.
@@ -10020,32 +9926,6 @@ pub struct BeginTurnResponse {
     /// yet.
     #[prost(message, repeated, tag = "7")]
     pub commands: ::prost::alloc::vec::Vec<Command>,
-}
-/// A turn without a delivery.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct OpenTurnRequest {
-    /// Client-made idempotency key, 1 to 128 characters.
-    #[prost(string, tag = "1")]
-    pub request_id: ::prost::alloc::string::String,
-    /// The session.
-    #[prost(string, tag = "2")]
-    pub session_token: ::prost::alloc::string::String,
-    /// As in BeginTurnRequest.
-    #[prost(string, tag = "3")]
-    pub process_token: ::prost::alloc::string::String,
-    /// The model conversation; empty means `main`.
-    #[prost(string, tag = "4")]
-    pub conversation: ::prost::alloc::string::String,
-    /// CONTINUE, CHECKPOINT or COMPACT.
-    #[prost(enumeration = "TurnKind", tag = "5")]
-    pub kind: i32,
-}
-/// The opened turn.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct OpenTurnResponse {
-    /// The turn.
-    #[prost(message, optional, tag = "1")]
-    pub turn: ::core::option::Option<Turn>,
 }
 /// A request for another turn.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -10181,6 +10061,22 @@ pub struct ReportProblemResponse {
     #[prost(uint64, tag = "1")]
     pub message_id: u64,
 }
+/// The state of a harness.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReportHarnessStatusRequest {
+    /// The session.
+    #[prost(string, tag = "1")]
+    pub session_token: ::prost::alloc::string::String,
+    /// The state; OFFLINE is rejected. IDLE, RATE_LIMITED and UNAVAILABLE end a park that waits for a login.
+    #[prost(enumeration = "HarnessState", tag = "2")]
+    pub state: i32,
+    /// Probable end of the state; unset if unknown.
+    #[prost(message, optional, tag = "3")]
+    pub until_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// The state is stored.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReportHarnessStatusResponse {}
 /// An operator waits for a login dialogue.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LoginWanted {
@@ -10380,9 +10276,10 @@ pub mod turn_service_client {
                 .insert(GrpcMethod::new("hive.v1.TurnService", "AckCommand"));
             self.inner.unary(req, path, codec).await
         }
-        /// Waits, without a time limit, until there is mail and the agent is not parked; then opens a turn for it. The turn is on disk before the
+        /// Begins a turn. With the kind MAIL it waits, without a time limit, until there is mail and the agent is neither parked nor stopped; the
+        /// turn carries that delivery. Any other kind begins at once, or is refused, and carries no delivery. The turn is on disk before the
         /// response is sent. A repeat returns the same turn while it is open.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, TURN_OPEN, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, LEASE_LOST, TURN_OPEN, AGENT_PARKED, AGENT_STOPPED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn begin_turn(
             &mut self,
             request: impl tonic::IntoRequest<super::BeginTurnRequest>,
@@ -10405,32 +10302,6 @@ pub mod turn_service_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("hive.v1.TurnService", "BeginTurn"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Opens a turn that carries no delivery.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, TURN_OPEN, AGENT_PARKED, AGENT_STOPPED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
-        pub async fn open_turn(
-            &mut self,
-            request: impl tonic::IntoRequest<super::OpenTurnRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::OpenTurnResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/hive.v1.TurnService/OpenTurn",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("hive.v1.TurnService", "OpenTurn"));
             self.inner.unary(req, path, codec).await
         }
         /// Requests another turn after the caller's open one, even if the inbox is empty. Needs a process token.
@@ -10566,6 +10437,32 @@ pub mod turn_service_client {
                 .insert(GrpcMethod::new("hive.v1.TurnService", "ReportProblem"));
             self.inner.unary(req, path, codec).await
         }
+        /// Reports the state of the harness.
+        /// Reasons: FIELD_INVALID, LEASE_LOST, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn report_harness_status(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReportHarnessStatusRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReportHarnessStatusResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.TurnService/ReportHarnessStatus",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.TurnService", "ReportHarnessStatus"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Connects claude's login dialogue with the operator that requested it. The first request is `start`; the stream ends after `end` or when
         /// the operator disconnects.
         /// Reasons: FIELD_INVALID, LEASE_LOST, LOGIN_NOT_FOUND, DRAINING.
@@ -10632,23 +10529,15 @@ pub mod turn_service_server {
             tonic::Response<super::AckCommandResponse>,
             tonic::Status,
         >;
-        /// Waits, without a time limit, until there is mail and the agent is not parked; then opens a turn for it. The turn is on disk before the
+        /// Begins a turn. With the kind MAIL it waits, without a time limit, until there is mail and the agent is neither parked nor stopped; the
+        /// turn carries that delivery. Any other kind begins at once, or is refused, and carries no delivery. The turn is on disk before the
         /// response is sent. A repeat returns the same turn while it is open.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, TURN_OPEN, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, LEASE_LOST, TURN_OPEN, AGENT_PARKED, AGENT_STOPPED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         async fn begin_turn(
             &self,
             request: tonic::Request<super::BeginTurnRequest>,
         ) -> std::result::Result<
             tonic::Response<super::BeginTurnResponse>,
-            tonic::Status,
-        >;
-        /// Opens a turn that carries no delivery.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, TURN_OPEN, AGENT_PARKED, AGENT_STOPPED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
-        async fn open_turn(
-            &self,
-            request: tonic::Request<super::OpenTurnRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::OpenTurnResponse>,
             tonic::Status,
         >;
         /// Requests another turn after the caller's open one, even if the inbox is empty. Needs a process token.
@@ -10692,6 +10581,15 @@ pub mod turn_service_server {
             request: tonic::Request<super::ReportProblemRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ReportProblemResponse>,
+            tonic::Status,
+        >;
+        /// Reports the state of the harness.
+        /// Reasons: FIELD_INVALID, LEASE_LOST, DRAINING, STORAGE_UNAVAILABLE.
+        async fn report_harness_status(
+            &self,
+            request: tonic::Request<super::ReportHarnessStatusRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReportHarnessStatusResponse>,
             tonic::Status,
         >;
         /// Server streaming response type for the ServeLogin method.
@@ -10921,51 +10819,6 @@ pub mod turn_service_server {
                     };
                     Box::pin(fut)
                 }
-                "/hive.v1.TurnService/OpenTurn" => {
-                    #[allow(non_camel_case_types)]
-                    struct OpenTurnSvc<T: TurnService>(pub Arc<T>);
-                    impl<
-                        T: TurnService,
-                    > tonic::server::UnaryService<super::OpenTurnRequest>
-                    for OpenTurnSvc<T> {
-                        type Response = super::OpenTurnResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::OpenTurnRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as TurnService>::open_turn(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = OpenTurnSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
                 "/hive.v1.TurnService/RequestNextTurn" => {
                     #[allow(non_camel_case_types)]
                     struct RequestNextTurnSvc<T: TurnService>(pub Arc<T>);
@@ -11180,6 +11033,52 @@ pub mod turn_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ReportProblemSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.TurnService/ReportHarnessStatus" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReportHarnessStatusSvc<T: TurnService>(pub Arc<T>);
+                    impl<
+                        T: TurnService,
+                    > tonic::server::UnaryService<super::ReportHarnessStatusRequest>
+                    for ReportHarnessStatusSvc<T> {
+                        type Response = super::ReportHarnessStatusResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReportHarnessStatusRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as TurnService>::report_harness_status(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReportHarnessStatusSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -68,10 +68,11 @@ pub enum Op {
         /// Whether it fences another session.
         take_over: bool,
     },
-    /// A request to begin a turn for mail.
-    BeginTurn { session: String },
-    /// A request to begin a turn without mail.
-    OpenTurn { session: String },
+    BeginTurn {
+        session: String,
+        /// Whether it is a turn for mail.
+        mail: bool,
+    },
     EndTurn {
         session: String,
         /// The turn's ID.
@@ -268,7 +269,6 @@ impl Op {
             Self::Extend { .. } => "ExtendLease",
             Self::Attach { .. } => "Attach",
             Self::BeginTurn { .. } => "BeginTurn",
-            Self::OpenTurn { .. } => "OpenTurn",
             Self::EndTurn { .. } => "EndTurn",
             Self::Ask { .. } => "AskQuestion",
             Self::Answer { .. } => "AnswerQuestion",
@@ -299,7 +299,6 @@ impl Op {
             | Self::Extend { .. }
             | Self::Attach { .. }
             | Self::BeginTurn { .. }
-            | Self::OpenTurn { .. }
             | Self::Ask { .. }
             | Self::Answer { .. }
             | Self::CancelQuestion { .. }

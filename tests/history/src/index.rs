@@ -197,7 +197,6 @@ impl<'a> Index<'a> {
                 Op::Wake { .. }
                 | Op::Attach { .. }
                 | Op::BeginTurn { .. }
-                | Op::OpenTurn { .. }
                 | Op::Answer { .. }
                 | Op::CancelQuestion { .. }
                 | Op::ReadQuestion { .. }

@@ -58,10 +58,6 @@ pub(crate) enum Call {
     Begin {
         session: String,
         process: String,
-    },
-    Open {
-        session: String,
-        process: String,
         kind: Kind,
     },
     End {
@@ -177,7 +173,6 @@ impl Call {
             Self::Extend { .. } => "ExtendLease",
             Self::Attach { .. } => "Attach",
             Self::Begin { .. } => "BeginTurn",
-            Self::Open { .. } => "OpenTurn",
             Self::End { .. } => "EndTurn",
             Self::NextTurn => "RequestNextTurn",
             Self::Heartbeat { .. } => "Heartbeat",
@@ -220,7 +215,7 @@ impl Call {
 
     /// Returns whether it may wait for long.
     pub(crate) fn waits(&self) -> bool {
-        matches!(self, Self::Begin { .. } | Self::Receive { .. })
+        matches!(self, Self::Begin { kind: Kind::Mail, .. } | Self::Receive { .. })
     }
 
     /// Returns the call as the observer records it, with the caller's current parent, or `None` if
@@ -250,8 +245,9 @@ impl Call {
             Self::Nack { token, permanent } => Op::Nack { token, permanent },
             Self::Extend { token, lease_ms } => Op::Extend { token, lease_ms },
             Self::Attach { session, take_over } => Op::Attach { session, take_over },
-            Self::Begin { session, process: _ } => Op::BeginTurn { session },
-            Self::Open { session, process: _, kind: _ } => Op::OpenTurn { session },
+            Self::Begin { session, process: _, kind } => {
+                Op::BeginTurn { session, mail: kind == Kind::Mail }
+            }
             Self::End { session, turn, outcome, returned, retry_at: _, compacted: _ } => {
                 Op::EndTurn { session, turn, outcome: crate::seen::outcome(outcome), returned }
             }

@@ -157,31 +157,19 @@ pub(crate) async fn serve(
             };
             Ok(Given { attached: Some(attached), ..given(reply) })
         }
-        Call::Begin { session, process } => {
+        Call::Begin { session, process, kind } => {
             let begin = Begin {
                 session_token: session,
                 process_token: process,
                 conversation: MAIN_CONVERSATION.to_owned(),
+                kind,
             };
             let begun = engine.begin_turn(caller, request, begin).await?;
-            let delivery = Some(seen::handed(&begun.delivery, None));
+            let delivery = begun.delivery.map(|delivery| seen::handed(&delivery, None));
             Ok(given(Reply::Turn {
                 turn: begun.turn.id.get(),
                 epoch: begun.turn.session_epoch,
                 delivery,
-            }))
-        }
-        Call::Open { session, process, kind } => {
-            let begin = Begin {
-                session_token: session,
-                process_token: process,
-                conversation: MAIN_CONVERSATION.to_owned(),
-            };
-            let turn = engine.open_turn(caller, request, begin, kind).await?;
-            Ok(given(Reply::Turn {
-                turn: turn.id.get(),
-                epoch: turn.session_epoch,
-                delivery: None,
             }))
         }
         Call::End { session, turn, outcome, returned, retry_at, compacted } => {

@@ -4,13 +4,13 @@
 use hive_proto::v1::attach_response::Step;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
 use hive_proto::v1::{
-    AttachRequest, AttachResponse, BeginTurnRequest, BeginTurnResponse, EndTurnResponse,
-    OpenTurnRequest, TurnKind, TurnOutcome,
+    AttachRequest, AttachResponse, BeginTurnRequest, BeginTurnResponse, EndTurnResponse, TurnKind,
+    TurnOutcome,
 };
 use tonic::Streaming;
 use tonic::transport::Channel;
 
-use super::{fresh_id, process_token, request, soon};
+use super::{process_token, request, soon};
 
 /// A harness that is attached for as long as this lives.
 #[derive(Debug)]
@@ -51,17 +51,15 @@ impl Harness {
         begun.expect("it may begin").into_inner()
     }
 
-    /// Opens a turn without a delivery, for a process with this token; its id.
+    /// Begins a turn without a delivery, for a process with this token; its id.
     pub async fn open(&self, process_token: &str) -> u64 {
-        let request = OpenTurnRequest {
-            request_id: fresh_id(),
-            session_token: self.session.clone(),
+        let request = BeginTurnRequest {
             process_token: process_token.to_owned(),
             kind: TurnKind::Continue.into(),
-            ..OpenTurnRequest::default()
+            ..request::begin(&self.session)
         };
-        let opened = soon("a turn opens", self.turns.clone().open_turn(request)).await;
-        opened.expect("it may open").into_inner().turn.expect("a turn").id
+        let begun = soon("a turn begins", self.turns.clone().begin_turn(request)).await;
+        begun.expect("it may begin").into_inner().turn.expect("a turn").id
     }
 
     pub async fn end(&self, turn_id: u64, outcome: TurnOutcome) -> EndTurnResponse {

@@ -7,7 +7,8 @@ use hive_proto::v1::create_reminder_request::Due;
 use hive_proto::v1::{
     AnswerQuestionRequest, AskQuestionRequest, BeginTurnRequest, CancelQuestionRequest, Command,
     CreateAgentRequest, CreateReminderRequest, EndTurnRequest, ReceiveMessagesRequest,
-    RetireAgentRequest, SendCommandRequest, SendMessageRequest, TurnOutcome, WakeRequest, command,
+    RetireAgentRequest, SendCommandRequest, SendMessageRequest, TurnKind, TurnOutcome, WakeRequest,
+    command,
 };
 
 use super::{fresh_id, process_token, to};
@@ -54,12 +55,13 @@ pub fn remind(body: &str, due: Due) -> CreateReminderRequest {
     CreateReminderRequest { request_id: fresh_id(), body: body.to_owned(), due: Some(due) }
 }
 
-/// The begin of a turn in the main conversation, by a process with a fresh token.
+/// The begin of a turn for mail, by a process with a fresh token.
 pub fn begin(session_token: &str) -> BeginTurnRequest {
     BeginTurnRequest {
         request_id: fresh_id(),
         session_token: session_token.to_owned(),
         process_token: process_token(),
+        kind: TurnKind::Mail.into(),
         ..BeginTurnRequest::default()
     }
 }

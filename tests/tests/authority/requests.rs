@@ -72,17 +72,6 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
             BeginTurnRequest { process_token: process, ..request::begin(&session_token) }
                 .encode_to_vec()
         }
-        ("TurnService", "OpenTurn") => {
-            let kind = TurnKind::Continue.into();
-            OpenTurnRequest {
-                request_id,
-                session_token,
-                process_token: process,
-                conversation: String::new(),
-                kind,
-            }
-            .encode_to_vec()
-        }
         ("TurnService", "RequestNextTurn") => RequestNextTurnRequest {}.encode_to_vec(),
         ("TurnService", "Heartbeat") => HeartbeatRequest { session_token }.encode_to_vec(),
         ("TurnService", "ReportTurnEvents") => {
@@ -123,7 +112,7 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
         ("StatusService", "SetStatusText") => {
             SetStatusTextRequest { request_id, text: "busy".to_owned() }.encode_to_vec()
         }
-        ("StatusService", "ReportHarnessStatus") => {
+        ("TurnService", "ReportHarnessStatus") => {
             let state = HarnessState::Compacting.into();
             ReportHarnessStatusRequest { session_token, state, until_time: None }.encode_to_vec()
         }

@@ -216,7 +216,7 @@ impl Scene {
             (_, "AckDelivery" | "NackDelivery" | "ExtendLease" | "RedriveDelivery" | "Login") => {
                 &self.cyd
             }
-            (_, "BeginTurn" | "OpenTurn") => &self.dan,
+            (_, "BeginTurn") => &self.dan,
             _ => &self.bob,
         }
     }

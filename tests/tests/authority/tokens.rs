@@ -72,7 +72,7 @@ async fn tokens_of_a_wrong_form_are_reported_as_such() {
             ("Heartbeat", Things { session: text.to_owned(), ..scene.bob.clone() }),
             ("EndTurn", Things { session: text.to_owned(), ..scene.bob.clone() }),
             ("NackDelivery", Things { lease: text.to_owned(), ..scene.cyd.clone() }),
-            ("OpenTurn", Things { process: text.to_owned(), ..scene.dan.clone() }),
+            ("BeginTurn", Things { process: text.to_owned(), ..scene.dan.clone() }),
         ] {
             let answer = scene.call(&things.agent, row(method), &things).await;
             refused(row(method), "its owner", answer, Reason::FieldInvalid);

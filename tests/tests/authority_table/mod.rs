@@ -55,15 +55,14 @@ const PROOFS: &[(&str, Proof)] = &[
     ("/hive.v1.TurnService/Attach", Proof::Session),
     ("/hive.v1.TurnService/AckCommand", Proof::Session),
     ("/hive.v1.TurnService/BeginTurn", Proof::Session),
-    ("/hive.v1.TurnService/OpenTurn", Proof::Session),
     ("/hive.v1.TurnService/RequestNextTurn", Proof::Process),
     ("/hive.v1.TurnService/Heartbeat", Proof::Session),
     ("/hive.v1.TurnService/ReportTurnEvents", Proof::Session),
     ("/hive.v1.TurnService/EndTurn", Proof::Session),
     ("/hive.v1.TurnService/ReportProblem", Proof::Session),
+    ("/hive.v1.TurnService/ReportHarnessStatus", Proof::Session),
     ("/hive.v1.TurnService/ServeLogin", Proof::Session),
     ("/hive.v1.StatusService/SetStatusText", Proof::ProcessWhileAttached),
-    ("/hive.v1.StatusService/ReportHarnessStatus", Proof::Session),
 ];
 
 /// Every RPC of `hive.v1`: the broker's own table, with the proof that a call must show.

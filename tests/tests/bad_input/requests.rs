@@ -194,15 +194,8 @@ async fn choices_are_made_and_values_are_known() {
         let report =
             ReportHarnessStatusRequest { session_token: "s".to_owned(), state, until_time: None };
         bad_field(&ada, &report, "state").await;
-        let (session_token, process_token) = ("s".to_owned(), "p".repeat(16));
-        let open = OpenTurnRequest {
-            request_id: fresh_id(),
-            session_token,
-            process_token,
-            kind: state,
-            ..OpenTurnRequest::default()
-        };
-        bad_field(&ada, &open, "kind").await;
+        let begin = BeginTurnRequest { kind: state, ..request::begin("s") };
+        bad_field(&ada, &begin, "kind").await;
         let end = request::end_turn("s", 1, TurnOutcome::Ok);
         let end = EndTurnRequest { outcome: state, ..end };
         bad_field(&ada, &end, "outcome").await;
@@ -273,14 +266,9 @@ async fn a_harness_with_impossible_counts_harms_no_agent() {
         Some(attach_response::Step::Attached(attached)) => attached.session_token,
         step => panic!("{step:?}"),
     };
-    let open = OpenTurnRequest {
-        request_id: fresh_id(),
-        session_token: session_token.clone(),
-        process_token: "p".repeat(16),
-        kind: TurnKind::Continue.into(),
-        ..OpenTurnRequest::default()
-    };
-    let turn = call(&ada, &open).await.expect("opened").decode::<OpenTurnResponse>().turn;
+    let begin = request::begin(&session_token);
+    let begin = BeginTurnRequest { kind: TurnKind::Continue.into(), ..begin };
+    let turn = call(&ada, &begin).await.expect("begun").decode::<BeginTurnResponse>().turn;
     let turn_id = turn.expect("a turn").id;
     for event in [TurnEvent::default(), TurnEvent { sequence: u64::MAX, ..TurnEvent::default() }] {
         let report = ReportTurnEventsRequest {

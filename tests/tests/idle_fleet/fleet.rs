@@ -22,7 +22,7 @@ use hive_core::id::TurnId;
 use hive_core::limits::Limits;
 use hive_core::message::Recipient;
 use hive_core::name::AgentName;
-use hive_core::turn::{Ended, MAIN_CONVERSATION, Outcome};
+use hive_core::turn::{Ended, Kind, MAIN_CONVERSATION, Outcome};
 use hive_harness::claude::event;
 use hive_harness::claude::outcome::Exit;
 use hive_harness::config::Spans;
@@ -220,7 +220,7 @@ impl Fleet {
             .expect("a turn");
         let input = Input::Begun(Arc::new(input::Begun {
             turn_id: begun.turn.id.get(),
-            delivery: begun.delivery,
+            delivery: begun.delivery.expect("it is for mail"),
             pending_count: begun.pending,
             already_sent: Vec::new(),
             already_asked: Vec::new(),
@@ -256,6 +256,7 @@ impl Fleet {
             session_token: self.token(place),
             process_token,
             conversation: MAIN_CONVERSATION.into(),
+            kind: Kind::Mail,
         }
     }
 
@@ -286,13 +287,10 @@ impl Fleet {
                 self.harnesses[place].begin = Some(begin);
             }
             Output::Open(kind) => {
-                let (request, begin) = (self.request("OpenTurn"), self.begin_of(place));
-                let turn = self
-                    .engine
-                    .open_turn(self.caller(place), request, begin, kind)
-                    .await
-                    .expect("opened");
-                self.give(place, Input::Opened(turn.id.get()));
+                let request = self.request("BeginTurn");
+                let begin = Begin { kind, ..self.begin_of(place) };
+                let begun = self.engine.begin_turn(self.caller(place), request, begin).await;
+                self.give(place, Input::Opened(begun.expect("begun").turn.id.get()));
             }
             Output::Probe => {
                 self.give(

@@ -117,9 +117,7 @@ async fn a_shell_task_wakes_and_publishes_and_its_tokens_count_for_nothing() {
         panic!("{attached:?}")
     };
     let token = process_token();
-    let (request_id, conversation) = (fresh_id(), "main".to_owned());
-    let begin =
-        BeginTurnRequest { request_id, session_token, process_token: token.clone(), conversation };
+    let begin = BeginTurnRequest { process_token: token.clone(), ..request::begin(&session_token) };
     let said = ada.order(&own("/hive.v1.TurnService/BeginTurn", &digits(&begin))).await;
     assert_eq!(said, "ok");
     // With the token of that turn a task is still a task.

@@ -58,7 +58,7 @@ async fn backoffs_of_deliveries_and_agents_survive_a_restart() {
         hive.hint("bob").await;
         let begun = done(waiting).await.expect("a turn begins");
         hive.engine().heartbeat(caller("bob"), harness.token.clone()).await.expect("alive");
-        assert_eq!(begun.delivery.attempt, 2);
+        assert_eq!(begun.delivery().attempt, 2);
     }
     for by in JUMPS {
         let hive = Hive::new(&["alice", "bob"]).await;

@@ -258,7 +258,7 @@ async fn consumers_are_refused_while_a_harness_is_attached() {
     assert_eq!(hive.state("bob", message(2)).await, (State::Ready, 1));
     hive.pass(5);
     hive.hint("bob").await;
-    assert_eq!(done(parked).await.expect("a turn").delivery.message.id, message(2));
+    assert_eq!(done(parked).await.expect("a turn").delivery().message.id, message(2));
 }
 
 #[tokio::test]

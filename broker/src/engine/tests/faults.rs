@@ -4,6 +4,7 @@
 use hive_core::id::TurnId;
 
 use super::*;
+use crate::engine::turn::begin::Begin;
 use crate::store::agent::AgentRow;
 use crate::store::turn::NewTurn;
 use crate::store::{Tx, agent, turn};
@@ -92,8 +93,9 @@ async fn a_turn_that_was_opened_in_an_aborted_batch_makes_no_silence_a_sign_of_d
     let hive = Hive::new(&["bob"]).await;
     let harness = hive.attach("bob").await;
     let (engine, wish, key) =
-        (Arc::clone(hive.engine()), hive.wish(&harness.token), hive.request("OpenTurn"));
-    let opened = async move { engine.open_turn(caller("bob"), key, wish, Kind::Compact).await };
+        (Arc::clone(hive.engine()), hive.wish(&harness.token), hive.request("BeginTurn"));
+    let wish = Begin { kind: Kind::Compact, ..wish };
+    let opened = async move { engine.begin_turn(caller("bob"), key, wish).await };
     unavailable(hive.voided(opened).await);
     assert_eq!(
         hive.engine().sweep_sessions().await.expect("swept"),
@@ -269,7 +271,7 @@ async fn waiting_harnesses_and_consumers_outlive_a_fault() {
     );
     hive.still_waits(&waiting).await;
     hive.send("alice", "bob", "hello").await;
-    assert_eq!(done(waiting).await.expect("a turn").delivery.message.body, "hello");
+    assert_eq!(done(waiting).await.expect("a turn").delivery().message.body, "hello");
 }
 
 #[tokio::test]
@@ -288,7 +290,7 @@ async fn a_harness_whose_waiter_was_aborted_gets_an_error_and_its_turn_at_the_re
         hive.voided(async move { engine.begin_turn(caller("bob"), key, wish).await }).await,
     );
     let begun = again.begin_turn(caller("bob"), same_key, same_wish).await.expect("a turn");
-    assert_eq!((begun.delivery.message.id, begun.turn.id.get()), (sent, 2));
+    assert_eq!((begun.delivery().message.id, begun.turn.id.get()), (sent, 2));
     assert_eq!(hive.state("bob", sent).await, (State::Leased, 1));
     assert_eq!(hive.count_events(EventKind::TurnBegun).await, 1);
 }

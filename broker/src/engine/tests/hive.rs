@@ -102,12 +102,12 @@ pub(super) struct Run {
 impl Run {
     /// The message that woke it.
     pub(super) fn message(&self) -> MessageId {
-        self.begun().delivery.message.id
+        self.begun().delivery().message.id
     }
 
     /// The text of the message that woke it.
     pub(super) fn body(&self) -> &str {
-        &self.begun().delivery.message.body
+        &self.begun().delivery().message.body
     }
 
     /// Returns the turn that the harness got.
@@ -118,6 +118,13 @@ impl Run {
     /// Acts from inside the turn.
     pub(super) fn actor(&self) -> Actor {
         Actor { caller: caller(&self.agent), process_token: Some(self.process_token.clone()) }
+    }
+}
+
+impl Begun {
+    /// The delivery of a turn for mail.
+    pub(super) fn delivery(&self) -> &Delivery {
+        self.delivery.as_ref().expect("a turn begun by mail")
     }
 }
 
@@ -633,6 +640,7 @@ impl Hive {
             session_token: session_token.to_owned(),
             process_token: format!("process-token-{number:08}"),
             conversation: MAIN_CONVERSATION.to_owned(),
+            kind: Kind::Mail,
         }
     }
 
@@ -665,16 +673,15 @@ impl Hive {
         self.waits(async move { engine.begin_turn(caller, request, begin).await }).await
     }
 
-    /// Opens a turn without mail.
+    /// Begins a turn without mail.
     pub(super) async fn open(&self, harness: &Harness, kind: Kind) -> Result<Run, Refusal> {
-        let begin = self.wish(&harness.token);
+        let begin = Begin { kind, ..self.wish(&harness.token) };
         let process_token = begin.process_token.clone();
-        let turn = self
-            .engine()
-            .open_turn(caller(&harness.agent), self.request("OpenTurn"), begin, kind)
-            .await?;
+        let request = self.request("BeginTurn");
+        let begun = self.engine().begin_turn(caller(&harness.agent), request, begin).await?;
+        assert_eq!((begun.delivery, begun.already_sent), (None, Vec::new()));
         let (agent, session_token) = (harness.agent.clone(), harness.token.clone());
-        Ok(Run { agent, session_token, process_token, id: turn.id, begun: None })
+        Ok(Run { agent, session_token, process_token, id: begun.turn.id, begun: None })
     }
 
     /// Ends a turn with nothing to say but how.

@@ -128,8 +128,8 @@ async fn a_cancelled_turn_holds_its_mail_until_the_operator_decides() {
     let held = hive.inbox("bob").await;
     hive.decide("bob", held[1].message.id, Decision::Release).await.expect("released");
     let begun = done(waiting).await.expect("a turn");
-    assert_eq!((begun.delivery.message.id, begun.delivery.attempt), (held[1].message.id, 1));
-    assert_eq!(begun.delivery.cause, Some(RedeliveryCause::Released));
+    assert_eq!((begun.delivery().message.id, begun.delivery().attempt), (held[1].message.id, 1));
+    assert_eq!(begun.delivery().cause, Some(RedeliveryCause::Released));
     hive.decide("bob", held[0].message.id, Decision::Drop).await.expect("dropped");
     hive.decide("bob", held[2].message.id, Decision::Ack).await.expect("acked");
     let states: Vec<State> =
@@ -196,7 +196,7 @@ async fn a_redelivery_shows_its_attempt_and_its_cause() {
     hive.pass(10);
     let run = hive.begin(&harness).await;
     assert_eq!(
-        (run.begun().delivery.attempt, run.begun().delivery.cause),
+        (run.begun().delivery().attempt, run.begun().delivery().cause),
         (2, Some(RedeliveryCause::TurnFailed))
     );
     assert_eq!(run.begun().turn.attempt, 2);

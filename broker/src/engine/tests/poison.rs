@@ -32,14 +32,14 @@ async fn after_five_failures_it_is_a_dead_letter_and_the_queue_moves_on_at_once(
     assert_eq!(hive.state("kid", poison).await, (State::Ready, 4));
     let good = hive.send("operator", "kid", "good").await;
     let run = hive.begin(&harness).await;
-    assert_eq!((run.message(), run.begun().delivery.attempt), (poison, 5));
+    assert_eq!((run.message(), run.begun().delivery().attempt), (poison, 5));
     let end = Ended { output_tail: "its last words".to_owned(), ..ended(Outcome::Failed) };
     let answer = hive.try_end(&run, end).await.expect("it ends");
     assert_eq!((answer.settled.dead, answer.settled.returned), (1, 0));
     assert!(answer.park.is_none(), "the trouble has gone with the message");
     // No time passes: the next one is served at once.
     let run = hive.begin(&harness).await;
-    assert_eq!((run.message(), run.begun().delivery.attempt), (good, 1));
+    assert_eq!((run.message(), run.begun().delivery().attempt), (good, 1));
 
     let (dead, _) = hive.engine().list_dead_letters(String::new(), None, 10).await.expect("listed");
     assert_eq!(dead.len(), 1);
@@ -108,7 +108,7 @@ async fn from_the_third_attempt_on_it_is_served_alone() {
     // At the third, what is asked for in its turn is refused, and the answer says why there is
     // nothing.
     let run = hive.begin(&harness).await;
-    assert_eq!((run.message(), run.begun().delivery.attempt), (poison, 3));
+    assert_eq!((run.message(), run.begun().delivery().attempt), (poison, 3));
     let received = hive.recv(&run, "tool-1", 5).await;
     assert_eq!((received.deliveries.len(), received.pending, received.alone), (0, 1, true));
     hive.end(&run, Outcome::Failed).await;
@@ -127,7 +127,7 @@ async fn a_turn_stays_alone_though_its_message_is_dropped_under_it() {
     let harness = hive.attach("bob").await;
     fail(&hive, &harness, 2).await;
     let run = hive.begin(&harness).await;
-    assert_eq!((run.message(), run.begun().delivery.attempt), (poison, 3));
+    assert_eq!((run.message(), run.begun().delivery().attempt), (poison, 3));
     hive.decide("bob", poison, Decision::Drop).await.expect("dropped");
     // The model has read the poison; what it does to this turn is no fault of the neighbour.
     let received = hive.recv(&run, "tool-1", 5).await;
@@ -165,8 +165,8 @@ async fn a_redriven_dead_letter_starts_afresh() {
     let waiting = hive.begin_waits(&harness).await;
     hive.decide("bob", poison, Decision::Redrive).await.expect("redriven");
     let begun = done(waiting).await.expect("a turn");
-    assert_eq!((begun.delivery.message.id, begun.delivery.attempt), (poison, 1));
-    assert_eq!(begun.delivery.cause, Some(RedeliveryCause::Redriven));
+    assert_eq!((begun.delivery().message.id, begun.delivery().attempt), (poison, 1));
+    assert_eq!(begun.delivery().cause, Some(RedeliveryCause::Redriven));
 }
 
 #[tokio::test]
@@ -210,7 +210,7 @@ async fn a_vanished_harness_uses_attempts_too() {
     for attempt in 1..=5 {
         let harness = hive.attach("bob").await;
         let run = hive.begin(&harness).await;
-        assert_eq!((run.message(), run.begun().delivery.attempt), (poison, attempt));
+        assert_eq!((run.message(), run.begun().delivery().attempt), (poison, attempt));
         drop(harness);
         hive.pass_and_sweep(LONG).await;
         hive.pass(LONG);

@@ -215,7 +215,7 @@ async fn a_restart_that_was_ordered_and_done_wakes_the_agent_once() {
     }
     assert_eq!(kicks().await, 1);
     let run = hive.begin(&kid).await;
-    assert_eq!(run.begun().delivery.message.system_kind, Some(SystemKind::Restarted));
+    assert_eq!(run.begun().delivery().message.system_kind, Some(SystemKind::Restarted));
     hive.end(&run, Outcome::Ok).await;
     close(restart, "").await;
     assert_eq!(kicks().await, 0);

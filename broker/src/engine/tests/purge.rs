@@ -171,5 +171,5 @@ async fn a_call_of_an_agent_after_a_purge_is_that_of_the_new_one() {
     let harness = hive.attach("bob").await;
     let waiting = hive.begin_waits(&harness).await;
     hive.send("alice", "bob", "hello").await;
-    assert_eq!(done(waiting).await.expect("woken").delivery.message.body, "hello");
+    assert_eq!(done(waiting).await.expect("woken").delivery().message.body, "hello");
 }

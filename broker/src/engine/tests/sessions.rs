@@ -52,7 +52,7 @@ async fn a_takeover_fences_the_older_harness_at_that_moment() {
     hive.pass_and_sweep(30).await;
     let again = hive.begin(&newer).await;
     assert_eq!(
-        (again.message(), again.begun().delivery.cause),
+        (again.message(), again.begun().delivery().cause),
         (run.message(), Some(RedeliveryCause::Drained))
     );
     assert_eq!(reason(hive.try_end(&run, ended(Outcome::Ok)).await), Reason::LeaseLost);

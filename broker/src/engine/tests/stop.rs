@@ -28,7 +28,7 @@ async fn no_turn_begins_while_an_agent_is_stopped_and_mail_waits() {
     }
     assert!(!set(&hive, false).await);
     let begun = done(waiting).await.expect("it begins at once");
-    assert_eq!((begun.delivery.message.body.as_str(), begun.delivery.attempt), ("hello", 1));
+    assert_eq!((begun.delivery().message.body.as_str(), begun.delivery().attempt), ("hello", 1));
 }
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn a_stop_survives_restarts_of_the_broker_and_of_the_harness() {
     let waiting = hive.begin_waits(&harness).await;
     hive.still_waits(&waiting).await;
     set(&hive, false).await;
-    assert_eq!(done(waiting).await.expect("begun").delivery.message.body, "hello");
+    assert_eq!(done(waiting).await.expect("begun").delivery().message.body, "hello");
 }
 
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn the_turn_that_runs_is_ended_by_its_harness_without_an_attempt() {
     let (_, failures) = hive.state("bob", run.message()).await;
     let waiting = hive.begin_waits(&harness).await;
     set(&hive, false).await;
-    assert_eq!(done(waiting).await.expect("begun").delivery.message.id, run.message());
+    assert_eq!(done(waiting).await.expect("begun").delivery().message.id, run.message());
     assert_eq!(hive.state("bob", run.message()).await.1, failures);
 }
 

@@ -74,7 +74,7 @@ async fn a_delivery_in_backoff_is_served_when_its_time_has_come() {
     let before = hive.now().boot;
     hive.end(&run, Outcome::Failed).await;
     let commits = hive.commits();
-    assert_eq!(begin(&hive, &harness.token).await.begun().delivery.attempt, 2);
+    assert_eq!(begin(&hive, &harness.token).await.begun().delivery().attempt, 2);
     assert_eq!(seconds(&hive, before), 5);
     assert!(hive.commits() - commits <= 3, "it looked once before and once after");
 }

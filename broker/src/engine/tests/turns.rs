@@ -13,7 +13,10 @@ async fn a_harness_waits_until_mail_comes_and_is_woken_by_it() {
     let waiting = hive.begin_waits(&harness).await;
     let sent = hive.send("alice", "bob", "hello").await;
     let begun = done(waiting).await.expect("a turn begins");
-    assert_eq!((begun.delivery.message.id, begun.delivery.attempt, begun.pending), (sent, 1, 0));
+    assert_eq!(
+        (begun.delivery().message.id, begun.delivery().attempt, begun.pending),
+        (sent, 1, 0)
+    );
     assert_eq!(
         (begun.turn.kind, begun.turn.message_id, begun.turn.attempt),
         (Kind::Mail, Some(sent), 1)
@@ -92,8 +95,8 @@ async fn a_repeated_begin_returns_the_same_turn_while_it_is_open() {
         .await
         .expect("the same turn");
     assert_eq!(
-        (second.turn.id, second.delivery.message.id),
-        (first.turn.id, first.delivery.message.id)
+        (second.turn.id, second.delivery().message.id),
+        (first.turn.id, first.delivery().message.id)
     );
     assert_eq!(hive.count_events(EventKind::TurnBegun).await, 1);
     let other =
@@ -109,7 +112,7 @@ async fn a_repeated_begin_returns_the_same_turn_while_it_is_open() {
     hive.end(&run, Outcome::Ok).await;
     let third = hive.engine().begin_turn(caller("bob"), key, wish).await.expect("a turn");
     assert_ne!(third.turn.id, run.id, "an ended turn is not given again");
-    assert_eq!(third.delivery.message.body, "two");
+    assert_eq!(third.delivery().message.body, "two");
 }
 
 #[tokio::test]

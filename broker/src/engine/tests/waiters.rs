@@ -13,7 +13,7 @@ async fn a_message_and_the_turn_of_a_harness_that_waited_for_it_are_one_commit()
     let waiting = hive.begin_waits(&harness).await;
     let commits = hive.commits();
     hive.send("alice", "bob", "hello").await;
-    assert_eq!(done(waiting).await.expect("a turn").delivery.message.body, "hello");
+    assert_eq!(done(waiting).await.expect("a turn").delivery().message.body, "hello");
     assert_eq!(hive.commits() - commits, 1);
 }
 

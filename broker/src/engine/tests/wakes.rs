@@ -29,12 +29,12 @@ async fn a_wake_is_ordinary_durable_mail_to_oneself() {
     // The co-process shows no token: it is no part of a turn.
     let woken = wake(&hive, "matrix.room", "a guest came", None).await.expect("accepted");
     let begun = done(waiting).await.expect("a turn begins");
-    assert_eq!((begun.delivery.message.id, begun.delivery.lane), (woken.message, Lane::Normal));
+    assert_eq!((begun.delivery().message.id, begun.delivery().lane), (woken.message, Lane::Normal));
     assert_eq!(
-        begun.delivery.message.origin,
+        begun.delivery().message.origin,
         Origin::External(Label::parse("matrix.room").expect("a label"))
     );
-    assert_eq!(begun.delivery.message.origin.to_string(), "external:matrix.room");
+    assert_eq!(begun.delivery().message.origin.to_string(), "external:matrix.room");
     let second = wake(&hive, "matrix.room", "another one", None).await.expect("accepted");
     hive.crash().await;
     assert_eq!(hive.state("bob", second.message).await, (State::Ready, 0));

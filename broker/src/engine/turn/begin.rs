@@ -38,6 +38,8 @@ pub struct Begin {
     pub process_token: String,
     /// The conversation of the turn.
     pub conversation: String,
+    /// The kind of the turn.
+    pub kind: Kind,
 }
 
 /// A turn to run.
@@ -45,9 +47,9 @@ pub struct Begin {
 pub struct Begun {
     /// The opened turn.
     pub turn: Turn,
-    /// The delivery that triggered it.
-    pub delivery: Delivery,
-    /// The number of further ready deliveries.
+    /// The delivery that triggered it; `None` if its kind is not mail.
+    pub delivery: Option<Delivery>,
+    /// The number of ready deliveries without that one.
     pub pending: u32,
     /// The messages that earlier runs of the delivery sent.
     pub already_sent: Vec<Message>,
@@ -60,8 +62,22 @@ pub struct Begun {
 }
 
 impl Engine {
-    /// Waits for mail and opens a turn for it.
+    /// Begins a turn: for mail, for which it waits, or at once without mail.
     pub async fn begin_turn(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        begin: Begin,
+    ) -> Result<Begun, Refusal> {
+        match begin.kind {
+            Kind::Mail => self.begin_for_mail(caller, request, begin).await,
+            Kind::Continue | Kind::Checkpoint | Kind::Compact => {
+                self.begin_without_mail(caller, request, begin).await
+            }
+        }
+    }
+
+    async fn begin_for_mail(
         &self,
         caller: Caller,
         request: RequestKey,
@@ -86,29 +102,25 @@ impl Engine {
         begun.map(|begun| *begun).ok_or(Refusal::Draining)
     }
 
-    /// Opens a turn that carries no delivery. The operator may have a conversation compacted even
+    /// Begins a turn that carries no delivery. The operator may have a conversation compacted even
     /// if the agent is parked.
-    pub async fn open_turn(
+    async fn begin_without_mail(
         &self,
         caller: Caller,
         request: RequestKey,
         begin: Begin,
-        kind: Kind,
-    ) -> Result<Turn, Refusal> {
+    ) -> Result<Begun, Refusal> {
         self.check_open()?;
         let boot_id = self.clock.boot_id().to_owned();
         self.store
             .write(move |tx| {
                 let me = session(tx, &caller, &begin.session_token)?;
-                if let Some(turn) = replay::<TurnId>(tx, me.key, &request)?
-                    && let Some(view) = turn::view(tx, turn, Some(me.key))?
-                    && view.outcome.is_none()
-                {
-                    return Ok(view);
+                if let Some(begun) = begun_before(tx, &me, &request)? {
+                    return Ok(begun);
                 }
                 check_no_open_turn(tx, &me, &begin)?;
                 check_started(&me)?;
-                if let Some(park) = me.parked(tx.now).filter(|_| kind != Kind::Compact) {
+                if let Some(park) = me.parked(tx.now).filter(|_| begin.kind != Kind::Compact) {
                     let (error, retry_after) = (park.error.clone(), park.view(tx.now).remaining);
                     return Err(Refusal::from(AgentError::Parked {
                         agent: me.name,
@@ -116,10 +128,11 @@ impl Engine {
                         retry_after,
                     }));
                 }
-                let id = open(tx, &me, &begin, &boot_id, kind, None)?;
+                let id = open(tx, &me, &begin, &boot_id, None)?;
                 keep(tx, me.key, &request, &id)?;
                 tx.after_commit(turn_open(me.key, true, tx.now));
-                turn::view(tx, id, Some(me.key))?.ok_or(Refusal::from(TurnError::NotFound { id }))
+                let row = turn::get(tx, id)?.ok_or(TurnError::NotFound { id })?;
+                begun(tx, &me, &row)
             })
             .await
     }
@@ -153,6 +166,17 @@ fn check_no_open_turn(tx: &Tx<'_>, me: &AgentRow, begin: &Begin) -> Result<(), R
     }
 }
 
+/// Returns the turn that an earlier call of this request began, while it is open.
+fn begun_before(
+    tx: &Tx<'_>,
+    me: &AgentRow,
+    request: &RequestKey,
+) -> Result<Option<Begun>, Refusal> {
+    let Some(id) = replay::<TurnId>(tx, me.key, request)? else { return Ok(None) };
+    let open = turn::get(tx, id)?.filter(|row| row.outcome.is_none());
+    open.map(|row| begun(tx, me, &row)).transpose()
+}
+
 fn poll_begin(
     tx: &Tx<'_>,
     me: &AgentRow,
@@ -160,11 +184,8 @@ fn poll_begin(
     begin: &Begin,
     boot_id: &str,
 ) -> Result<Poll<Option<Box<Begun>>>, Refusal> {
-    if let Some(id) = replay::<TurnId>(tx, me.key, request)?
-        && let Some(row) = turn::get(tx, id)?
-        && row.outcome.is_none()
-    {
-        return Ok(Poll::Ready(Some(Box::new(begun(tx, me, &row)?))));
+    if let Some(begun) = begun_before(tx, me, request)? {
+        return Ok(Poll::Ready(Some(Box::new(begun))));
     }
     check_no_open_turn(tx, me, begin)?;
     // If the agent is started again, this call is polled.
@@ -180,8 +201,8 @@ fn poll_begin(
             next_due: delivery::next_due(tx, me.key, tx.now)?,
         });
     };
-    let id =
-        open(tx, me, begin, boot_id, Kind::Mail, Some((row.message, row.progress.attempt(false))))?;
+    let delivery = Some((row.message, row.progress.attempt(false)));
+    let id = open(tx, me, begin, boot_id, delivery)?;
     claim(
         tx,
         me,
@@ -199,14 +220,13 @@ fn open(
     me: &AgentRow,
     begin: &Begin,
     boot_id: &str,
-    kind: Kind,
     delivery: Option<(hive_core::id::MessageId, u32)>,
 ) -> Result<TurnId, Refusal> {
     let id = new_turn_id(tx);
     let new = NewTurn {
         id,
         agent: me.key,
-        kind,
+        kind: begin.kind,
         conversation: &begin.conversation,
         session_epoch: me.session_epoch,
         process_token: &begin.process_token,
@@ -215,7 +235,7 @@ fn open(
         model: &me.model,
     };
     turn::insert(tx, &new)?;
-    let detail = kind.to_string();
+    let detail = begin.kind.to_string();
     let fact = Fact::about(EventKind::TurnBegun, me.key)
         .message(delivery.map(|(message, _)| message))
         .turn(id)
@@ -229,13 +249,18 @@ fn open(
 
 fn begun(tx: &Tx<'_>, me: &AgentRow, row: &TurnRow) -> Result<Begun, Refusal> {
     let view = turn::view(tx, row.id, Some(me.key))?.ok_or(TurnError::NotFound { id: row.id })?;
-    let message = row.message.ok_or(TurnError::NotFound { id: row.id })?;
-    let woken_by = delivery::get(tx, me.key, message)?;
-    let woken_by =
-        woken_by.ok_or_else(|| MailError::DeliveryNotFound { agent: me.name.clone(), message })?;
+    let delivery = match row.message {
+        None => None,
+        Some(message) => {
+            let found = delivery::get(tx, me.key, message)?;
+            let found = found
+                .ok_or_else(|| MailError::DeliveryNotFound { agent: me.name.clone(), message })?;
+            Some(delivery::view(tx, &found, tx.now)?)
+        }
+    };
     Ok(Begun {
         turn: view,
-        delivery: delivery::view(tx, &woken_by, tx.now)?,
+        delivery,
         pending: delivery::count(tx, me.key, State::Ready)?,
         already_sent: message::sent_in_earlier_runs(tx, row.id)?,
         already_asked: question::asked_in_earlier_runs(tx, row.id)?,

@@ -44,7 +44,7 @@ macro_rules! identified {
 identified! {
     AckDeliveryRequest, AnswerQuestionRequest, AskQuestionRequest, BeginTurnRequest, CancelLooseEndRequest,
     CancelQuestionRequest, CancelReminderRequest, CreateAgentRequest, CreateReminderRequest, DropDeliveryRequest,
-    EndTurnRequest, FinishPurgeRequest, NackDeliveryRequest, OpenTurnRequest, ReceiveMessagesRequest,
+    EndTurnRequest, FinishPurgeRequest, NackDeliveryRequest, ReceiveMessagesRequest,
     RedriveDeliveryRequest, ReleaseDeliveryRequest, ReplaceLooseEndsRequest, ReportProblemRequest, RetireAgentRequest,
     SendCommandRequest, SendMessageRequest, SetParentRequest, SetPolicyRequest, SetStatusTextRequest, StartAgentRequest,
     StopAgentRequest, WakeRequest,
@@ -84,7 +84,7 @@ mod tests {
     /// Rows of requests have these names: under a new name a repeat would be carried out again.
     #[test]
     fn the_stored_names_of_rpcs_stay() {
-        let names = "AckDelivery AnswerQuestion AskQuestion BeginTurn CancelLooseEnd CancelQuestion CancelReminder CreateAgent CreateReminder DropDelivery EndTurn FinishPurge NackDelivery OpenTurn \
+        let names = "AckDelivery AnswerQuestion AskQuestion BeginTurn CancelLooseEnd CancelQuestion CancelReminder CreateAgent CreateReminder DropDelivery EndTurn FinishPurge NackDelivery \
             ReceiveMessages RedriveDelivery ReleaseDelivery ReplaceLooseEnds ReportProblem RetireAgent SendCommand SendMessage SetParent SetPolicy SetStatusText StartAgent StopAgent Wake";
         assert_eq!(NAMES.join(" "), names);
     }

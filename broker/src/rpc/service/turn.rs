@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hive_core::agent::Agent;
+use hive_core::agent::{Agent, HarnessState};
 use hive_core::id::{CommandId, TurnId};
 use hive_core::limits::TURN_EVENT_LINE_BYTES_MAX;
 use hive_core::tree::Kin;
@@ -34,6 +34,7 @@ fn begin(
     session_token: String,
     process_token: String,
     conversation: String,
+    kind: i32,
 ) -> Result<Begin, Status> {
     if !conversation.is_empty() && conversation != MAIN_CONVERSATION {
         return Err(bad_field(
@@ -45,6 +46,7 @@ fn begin(
         session_token: fields::token(session_token, "session_token")?,
         process_token: fields::process_token(process_token, "process_token")?,
         conversation: MAIN_CONVERSATION.to_owned(),
+        kind: convert::value::<v1::TurnKind, Kind>(kind, "kind")?,
     })
 }
 
@@ -182,9 +184,14 @@ impl v1::turn_service_server::TurnService for Rpc {
         request: Request<v1::BeginTurnRequest>,
     ) -> Result<Response<v1::BeginTurnResponse>, Status> {
         let (caller, key, message) = request::command(request)?;
-        let v1::BeginTurnRequest { request_id: _, session_token, process_token, conversation } =
-            message;
-        let begin = begin(session_token, process_token, conversation)?;
+        let v1::BeginTurnRequest {
+            request_id: _,
+            session_token,
+            process_token,
+            conversation,
+            kind,
+        } = message;
+        let begin = begin(session_token, process_token, conversation, kind)?;
         let Begun {
             turn,
             delivery,
@@ -196,31 +203,13 @@ impl v1::turn_service_server::TurnService for Rpc {
         } = self.engine.begin_turn(caller, key, begin).await?;
         Ok(Response::new(v1::BeginTurnResponse {
             turn: Some(turn.into()),
-            delivery: Some(delivery.into()),
+            delivery: delivery.map(Into::into),
             pending_count: pending,
             already_sent: already_sent.into_iter().map(Into::into).collect(),
             already_asked: already_asked.into_iter().map(Into::into).collect(),
             already_reminded: already_reminded.into_iter().map(Into::into).collect(),
             commands: commands.into_iter().map(Into::into).collect(),
         }))
-    }
-
-    async fn open_turn(
-        &self,
-        request: Request<v1::OpenTurnRequest>,
-    ) -> Result<Response<v1::OpenTurnResponse>, Status> {
-        let (caller, key, message) = request::command(request)?;
-        let v1::OpenTurnRequest { request_id: _, session_token, process_token, conversation, kind } =
-            message;
-        let kind = convert::value::<v1::TurnKind, Kind>(kind, "kind")?;
-        if kind == Kind::Mail {
-            return Err(bad_field("kind", "a turn for mail is begun with BeginTurn"));
-        }
-        let turn = self
-            .engine
-            .open_turn(caller, key, begin(session_token, process_token, conversation)?, kind)
-            .await?;
-        Ok(Response::new(v1::OpenTurnResponse { turn: Some(turn.into()) }))
     }
 
     async fn request_next_turn(
@@ -347,6 +336,23 @@ impl v1::turn_service_server::TurnService for Rpc {
         };
         let id = self.engine.report_problem(caller, key, problem).await?;
         Ok(Response::new(v1::ReportProblemResponse { message_id: id.get() }))
+    }
+
+    async fn report_harness_status(
+        &self,
+        request: Request<v1::ReportHarnessStatusRequest>,
+    ) -> Result<Response<v1::ReportHarnessStatusResponse>, Status> {
+        let caller = caller::identify(&request)?;
+        let v1::ReportHarnessStatusRequest { session_token, state, until_time } =
+            request.into_inner();
+        let state = convert::value::<v1::HarnessState, HarnessState>(state, "state")?;
+        // The broker decides how long a park lasts; the time of the harness is only checked for
+        // form.
+        time::optional_wall_time(until_time, "until_time")?;
+        self.engine
+            .report_harness(caller, fields::token(session_token, "session_token")?, state)
+            .await?;
+        Ok(Response::new(v1::ReportHarnessStatusResponse {}))
     }
 
     type ServeLoginStream = ReceiverStream<Result<v1::ServeLoginResponse, Status>>;

@@ -153,7 +153,7 @@ pub(crate) async fn call(
             } else {
                 v1::HarnessState::Thinking
             });
-            status().report_harness_status(request).await.map(|_| String::new())?
+            turns().report_harness_status(request).await.map(|_| String::new())?
         }
         "SetStatusText" => {
             let request = v1::SetStatusTextRequest { request_id, text: content };

@@ -169,29 +169,18 @@ async fn call(
                 open_turn: attached.open_turn.map_or(0, |turn| turn.id),
             })
         }
-        Op::BeginTurn { session } => {
-            let process_token = carried.process.clone();
-            let request = v1::BeginTurnRequest {
+        Op::BeginTurn { session, mail } => {
+            let mut request = v1::BeginTurnRequest {
                 request_id,
                 session_token: session,
-                process_token,
-                conversation: String::new(),
+                process_token: carried.process.clone(),
+                ..v1::BeginTurnRequest::default()
             };
+            request.set_kind(if mail { v1::TurnKind::Mail } else { v1::TurnKind::Continue });
             let begun = turns().begin_turn(request).await?.into_inner();
             let commands = begun.commands.iter().map(|command| command.id);
             carried.commands.lock().expect("nobody panics with it").extend(commands);
             Ok(seen::turn(begun.turn.as_ref(), begun.delivery.as_ref()))
-        }
-        Op::OpenTurn { session } => {
-            let mut request = v1::OpenTurnRequest {
-                request_id,
-                session_token: session,
-                process_token: carried.process.clone(),
-                ..v1::OpenTurnRequest::default()
-            };
-            request.set_kind(v1::TurnKind::Continue);
-            let opened = turns().open_turn(request).await?.into_inner();
-            Ok(seen::turn(opened.turn.as_ref(), None))
         }
         Op::EndTurn { session, turn, outcome, returned } => {
             let mut request = v1::EndTurnRequest {

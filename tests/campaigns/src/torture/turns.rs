@@ -64,8 +64,8 @@ impl Harness {
         }
     }
 
-    fn op_begin(&self) -> Op {
-        Op::BeginTurn { session: self.session.clone() }
+    fn op_begin(&self, mail: bool) -> Op {
+        Op::BeginTurn { session: self.session.clone(), mail }
     }
 
     /// Ends a turn; returns whether the session is still valid.
@@ -95,11 +95,7 @@ impl Harness {
         if dice.chance(12) {
             self.beside(table, dice).await;
         }
-        let op = if dice.chance(10) {
-            Op::OpenTurn { session: self.session.clone() }
-        } else {
-            self.op_begin()
-        };
+        let op = self.op_begin(!dice.chance(10));
         let begun =
             tokio::time::timeout(BEGIN_WAIT, self.voice.once(&request, &op, &carried)).await;
         let turn = match begun {
@@ -207,7 +203,7 @@ impl Harness {
             let request = self.voice.request_id();
             match tokio::time::timeout(
                 BEGIN_WAIT,
-                self.voice.once(&request, &self.op_begin(), &carried),
+                self.voice.once(&request, &self.op_begin(true), &carried),
             )
             .await
             {

@@ -283,11 +283,6 @@ table! {
     };
     "hive.v1.TurnService/BeginTurn": v1::BeginTurnRequest |m| {
         request_id(&m.request_id)?;
-        token(m.session_token, "session_token")?;
-        fields::process_token(m.process_token, "process_token").map(drop)
-    };
-    "hive.v1.TurnService/OpenTurn": v1::OpenTurnRequest |m| {
-        request_id(&m.request_id)?;
         convert::value::<v1::TurnKind, Kind>(m.kind, "kind")?;
         token(m.session_token, "session_token")?;
         fields::process_token(m.process_token, "process_token").map(drop)
@@ -310,6 +305,11 @@ table! {
         Ok(())
     };
     "hive.v1.TurnService/ReportProblem": v1::ReportProblemRequest |m| { request_id(&m.request_id)?; token(m.session_token, "session_token") };
+    "hive.v1.TurnService/ReportHarnessStatus": v1::ReportHarnessStatusRequest |m| {
+        convert::value::<v1::HarnessState, HarnessState>(m.state, "state")?;
+        instant(m.until_time, "until_time")?;
+        token(m.session_token, "session_token")
+    };
     "hive.v1.TurnService/ServeLogin": v1::ServeLoginRequest |_| Ok(());
     "hive.v1.TurnHistoryService/ListTurns": v1::ListTurnsRequest |m| page(&m.page_token);
     "hive.v1.TurnHistoryService/GetTurn": v1::GetTurnRequest |m| convert::id(m.turn_id, TurnId::new, "turn_id").map(drop);
@@ -331,11 +331,6 @@ table! {
     };
     "hive.v1.TopologyService/FindAgents": v1::FindAgentsRequest |m| page(&m.page_token);
     "hive.v1.StatusService/SetStatusText": v1::SetStatusTextRequest |m| request_id(&m.request_id);
-    "hive.v1.StatusService/ReportHarnessStatus": v1::ReportHarnessStatusRequest |m| {
-        convert::value::<v1::HarnessState, HarnessState>(m.state, "state")?;
-        instant(m.until_time, "until_time")?;
-        token(m.session_token, "session_token")
-    };
     "hive.v1.EventService/ListEvents": v1::ListEventsRequest |m| page(&m.page_token);
     "hive.v1.EventService/WatchEvents": v1::WatchEventsRequest |_| Ok(());
     "hive.v1.AdminService/CreateAgent": v1::CreateAgentRequest |m| {

@@ -133,7 +133,7 @@ fn failures(
     }
     // A call without an answer may have held the delivery, and vanished or failed with it.
     let unseen = index.calls_of(key.0).filter(|call| {
-        let takes = matches!(call.op, Op::Receive { .. } | Op::BeginTurn { .. });
+        let takes = matches!(call.op, Op::Receive { .. } | Op::BeginTurn { mail: true, .. });
         takes && call.from < till && call.ok().is_none() && call.refused().is_none()
     });
     most += u32::try_from(unseen.count()).unwrap_or(u32::MAX);

@@ -81,8 +81,7 @@ fn tokens<'a>(index: &Index<'a>, found: &mut Found, token: &&'a str) {
 
 /// Returns the session that a call names.
 fn session_of(op: &Op) -> Option<&str> {
-    let (Op::BeginTurn { session } | Op::OpenTurn { session } | Op::EndTurn { session, .. }) = op
-    else {
+    let (Op::BeginTurn { session, .. } | Op::EndTurn { session, .. }) = op else {
         return None;
     };
     Some(session)

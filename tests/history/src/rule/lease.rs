@@ -124,8 +124,7 @@ fn last_contact(index: &Index<'_>, hand: &Hand<'_>, until: usize) -> u64 {
     let mut alive = index.at(hand.from) + grace;
     for call in index.calls_of(caller_of(index, hand)) {
         let heartbeat = matches!(call.op, Op::Other { rpc, .. } if rpc == "Heartbeat");
-        let speaks = heartbeat
-            || matches!(call.op, Op::Attach { .. } | Op::BeginTurn { .. } | Op::OpenTurn { .. });
+        let speaks = heartbeat || matches!(call.op, Op::Attach { .. } | Op::BeginTurn { .. });
         if let Some((till, _)) = call.ok()
             && speaks
             && call.from > hand.from

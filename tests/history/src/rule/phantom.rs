@@ -164,7 +164,7 @@ fn notice(index: &Index<'_>, found: &mut Found, message: &Message, kind: Kind) {
                     .any(|call| matches!(call.op, Op::EndTurn { outcome: Outcome::Failed, .. }))
         }
         Kind::DeadLetter => {
-            let turns = || calls().any(|call| matches!(call.op, Op::BeginTurn { .. }));
+            let turns = || calls().any(|call| matches!(call.op, Op::BeginTurn { mail: true, .. }));
             somebody_unseen || calls().any(|call| matches!(call.op, Op::Nack { .. })) || turns()
         }
         Kind::Problem => {

@@ -77,10 +77,7 @@ pub(super) fn made(reply: &Reply) -> Option<u64> {
 
 fn one_answer(found: &mut Found, key: RequestKey<'_>, calls: &[&Call<'_>]) {
     let leases_anew = |call: &Call<'_>| {
-        matches!(
-            call.op,
-            Op::Receive { .. } | Op::BeginTurn { .. } | Op::OpenTurn { .. } | Op::Attach { .. }
-        )
+        matches!(call.op, Op::Receive { .. } | Op::BeginTurn { .. } | Op::Attach { .. })
     };
     let mut first: Option<(&Call<'_>, usize, &Reply)> = None;
     for call in calls {

@@ -73,7 +73,7 @@ fn occasion(index: &Index<'_>, found: &mut Found, hand: &Hand<'_>) {
         Cause::Drained | Cause::HarnessVanished => {
             let retired = |seen: &Observation| matches!(&seen.event, Event::Mark(Mark::Retiring { agent: who }) if who == agent);
             opaque
-                || calls().any(|call| matches!(call.op, Op::BeginTurn { .. } | Op::OpenTurn { .. }))
+                || calls().any(|call| matches!(call.op, Op::BeginTurn { .. }))
                 // A reboot ends a consumer's lease.
                 || (cause == Cause::Drained && calls().any(|call| matches!(call.op, Op::Receive { turn: 0, .. }) && call.from != hand.from))
                 || index.history.observations[..hand.till].iter().any(retired)

@@ -208,7 +208,7 @@ impl World {
     ) -> u64 {
         let turn = self.id();
         let delivery = Some(self.handed(message, "", attempt, cause));
-        let op = Op::BeginTurn { session: session.to_owned() };
+        let op = Op::BeginTurn { session: session.to_owned(), mail: true };
         self.call("bob", op, Answer::Ok(Reply::Turn { turn, epoch: 1, delivery }));
         self.delivery(message).cause = cause;
         turn

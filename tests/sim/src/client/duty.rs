@@ -92,7 +92,8 @@ impl Life {
             })
             .clone();
         let session = self.session.borrow().clone();
-        let begin = Call::Begin { session: session.clone(), process: process.clone() };
+        let begin =
+            Call::Begin { session: session.clone(), process: process.clone(), kind: Kind::Mail };
         let heard = tokio::select! {
             biased;
             heard = world.call(&self.who, &request, begin) => heard,
@@ -242,7 +243,7 @@ impl Life {
             world.dice.weighted(&[(3, Kind::Continue), (1, Kind::Checkpoint), (1, Kind::Compact)]);
         let (session, process) =
             (self.session.borrow().clone(), format!("process {:016}", world.dice.number()));
-        let open = Call::Open { session, process: process.clone(), kind };
+        let open = Call::Begin { session, process: process.clone(), kind };
         match world.insist(&self.who, open, 3).await {
             Heard::Done(given) => {
                 if let Reply::Turn { turn, .. } = given.reply {

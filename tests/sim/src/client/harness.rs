@@ -10,7 +10,7 @@ use std::rc::Rc;
 use hive_core::command::Order;
 use hive_core::id::CommandId;
 use hive_core::reason::Reason;
-use hive_core::turn::Outcome;
+use hive_core::turn::{Kind, Outcome};
 use hive_history::{Mark, Reply};
 use tokio::sync::Notify;
 
@@ -186,7 +186,11 @@ impl Life {
                 world
                     .insist(
                         &who,
-                        Call::Begin { session, process: "the process of a ghost".to_owned() },
+                        Call::Begin {
+                            session,
+                            process: "the process of a ghost".to_owned(),
+                            kind: Kind::Mail,
+                        },
                         2,
                     )
                     .await,
