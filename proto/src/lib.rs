@@ -9,6 +9,8 @@ pub mod convert;
 pub mod status;
 pub mod supervisor;
 
+use tonic::metadata::MetadataValue;
+
 /// The generated package.
 #[allow(clippy::all, clippy::pedantic, clippy::clone_on_ref_ptr, clippy::wildcard_enum_match_arm, missing_debug_implementations, unreachable_pub, unused_qualifications)]
 #[rustfmt::skip]
@@ -27,8 +29,25 @@ pub mod harness_v1 {
 /// Descriptors of the package and its imports, for reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("gen/hive.v1.bin");
 
+/// The metadata key of a harness's session token.
+pub const SESSION_TOKEN_KEY: &str = "hive-session-token";
+
 /// The metadata key of a bridge's process token.
 pub const PROCESS_TOKEN_KEY: &str = "hive-process-token";
+
+/// Returns a request in the session of this token; without one, if the token is empty.
+///
+/// The broker makes tokens of hexadecimal digits. A text that metadata cannot have is left out, and
+/// the broker answers that the call needs a session.
+pub fn in_session<T>(message: T, session_token: &str) -> tonic::Request<T> {
+    let mut request = tonic::Request::new(message);
+    if let Ok(token) = MetadataValue::try_from(session_token.as_bytes())
+        && !session_token.is_empty()
+    {
+        request.metadata_mut().insert(SESSION_TOKEN_KEY, token);
+    }
+    request
+}
 
 /// The domain of every `google.rpc.ErrorInfo` of Hive.
 pub const ERROR_DOMAIN: &str = "hive";

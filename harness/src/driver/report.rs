@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use hive_core::limits::{REQUEST_LIST_BYTES_MAX, TOKEN_CHARS_MAX, TURN_EVENT_LINE_BYTES_MAX};
+use hive_core::limits::{REQUEST_LIST_BYTES_MAX, TURN_EVENT_LINE_BYTES_MAX};
 use tokio::sync::mpsc;
 
 use crate::claude::line;
@@ -20,7 +20,7 @@ const BATCH_MAX: usize = 48;
 /// Maximum bytes of a line's other fields: numbers, a time, and the lengths of all fields.
 const LINE_FIELDS_BYTES_MAX: usize = 64;
 /// Maximum bytes of the lines in one request, which also has a token.
-const BATCH_BYTES_MAX: usize = REQUEST_LIST_BYTES_MAX - LINE_FIELDS_BYTES_MAX - TOKEN_CHARS_MAX;
+const BATCH_BYTES_MAX: usize = REQUEST_LIST_BYTES_MAX - LINE_FIELDS_BYTES_MAX;
 const _: () = assert!(
     TURN_EVENT_LINE_BYTES_MAX + LINE_FIELDS_BYTES_MAX <= BATCH_BYTES_MAX,
     "any line has to fit a request"
@@ -152,7 +152,7 @@ mod tests {
         while !waiting.is_empty() {
             let batch = batch(&mut waiting);
             sent.extend(batch.clone());
-            let request = output::request("t".repeat(TOKEN_CHARS_MAX), u64::MAX, batch);
+            let request = output::request(u64::MAX, batch);
             assert!(
                 request.encoded_len() <= REQUEST_LIST_BYTES_MAX,
                 "{} bytes",

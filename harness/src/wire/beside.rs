@@ -1,6 +1,7 @@
 //! The calls of co-processes: mail to the agent, and loose ends.
 
 use hive_core::name::Label;
+use hive_proto::in_session;
 use hive_proto::v1;
 use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
 use hive_proto::v1::wake_service_client::WakeServiceClient;
@@ -26,7 +27,8 @@ pub async fn wake(
     body: String,
 ) -> Result<Receipt, Status> {
     let (label, coalescing_key) = (label.to_owned(), key.to_owned());
-    let request = v1::WakeRequest { request_id, label, body, coalescing_key, session_token };
+    let request = v1::WakeRequest { request_id, label, body, coalescing_key };
+    let request = in_session(request, &session_token);
     let v1::WakeResponse { message_id, superseded_message_id } =
         WakeServiceClient::new(channel).wake(request).await?.into_inner();
     Ok(Receipt { message_id, superseded_message_id })

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hive_proto::in_session;
 use hive_proto::v1;
 use hive_proto::v1::serve_login_request::Step;
 use hive_proto::v1::serve_login_response::Step as ResponseStep;
@@ -51,10 +52,10 @@ impl Dialogue {
         login_id: u64,
     ) -> Result<Self, Status> {
         let (to_operator, steps) = mpsc::channel(QUEUE_MAX);
-        let start = request(Step::Start(v1::ServeLoginStart { session_token, login_id }));
+        let start = request(Step::Start(v1::ServeLoginStart { login_id }));
         // The receiver is in this function, and its queue is empty.
         let _ = to_operator.try_send(start);
-        let requests = ReceiverStream::new(steps);
+        let requests = in_session(ReceiverStream::new(steps), &session_token);
         let answer = TurnServiceClient::new(channel).serve_login(requests).await?;
         Ok(Self { to_operator, from_operator: answer.into_inner() })
     }

@@ -2,6 +2,7 @@
 
 use hive_core::time::WallTime;
 use hive_proto::convert::time::timestamp;
+use hive_proto::in_session;
 use hive_proto::v1;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
 use tokio::sync::mpsc;
@@ -39,17 +40,13 @@ pub async fn report(
     turn_id: u64,
     batches: mpsc::Receiver<Vec<OutputLine>>,
 ) -> Result<(), Status> {
-    let requests = ReceiverStream::new(batches)
-        .map(move |lines| request(session_token.clone(), turn_id, lines));
+    let requests = ReceiverStream::new(batches).map(move |lines| request(turn_id, lines));
+    let requests = in_session(requests, &session_token);
     TurnServiceClient::new(channel).report_turn_events(requests).await.map(drop)
 }
 
 /// Returns the request that carries these lines.
-pub(crate) fn request(
-    session_token: String,
-    turn_id: u64,
-    lines: Vec<OutputLine>,
-) -> v1::ReportTurnEventsRequest {
+pub(crate) fn request(turn_id: u64, lines: Vec<OutputLine>) -> v1::ReportTurnEventsRequest {
     let event = |OutputLine { sequence, source, text, time }| v1::TurnEvent {
         sequence,
         stream: match source {
@@ -62,5 +59,5 @@ pub(crate) fn request(
         time: Some(timestamp(time)),
     };
     let events = lines.into_iter().map(event).collect();
-    v1::ReportTurnEventsRequest { session_token, turn_id, events }
+    v1::ReportTurnEventsRequest { turn_id, events }
 }

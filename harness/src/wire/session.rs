@@ -4,6 +4,7 @@ use hive_core::agent::Agent;
 use hive_core::command::Command;
 use hive_core::tree::Kin;
 use hive_proto::convert::{Invalid, required};
+use hive_proto::in_session;
 use hive_proto::v1;
 use hive_proto::v1::attach_response::Step;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
@@ -48,7 +49,7 @@ pub async fn attach(
     take_over: bool,
 ) -> Result<Stream, Status> {
     let revision = env!("CARGO_PKG_VERSION").to_owned();
-    let request = v1::AttachRequest { session_token, take_over, revision };
+    let request = in_session(v1::AttachRequest { take_over, revision }, &session_token);
     Ok(Stream(TurnServiceClient::new(channel).attach(request).await?.into_inner()))
 }
 

@@ -5,6 +5,7 @@ use hive_core::time::WallTime;
 use hive_core::turn::{Kind, MAIN_CONVERSATION};
 use hive_proto::convert::number;
 use hive_proto::convert::time::timestamp;
+use hive_proto::in_session;
 use hive_proto::v1;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
 use tonic::Status;
@@ -21,7 +22,8 @@ pub async fn begin(
     request_id: &str,
     process_token: &str,
 ) -> Result<Begun, Status> {
-    let request = begin_request(session_token, request_id, process_token, Kind::Mail);
+    let request = begin_request(request_id, process_token, Kind::Mail);
+    let request = in_session(request, &session_token);
     let begun = TurnServiceClient::new(channel).begin_turn(request).await?.into_inner();
     read::begun(begun).map_err(unreadable)
 }
@@ -34,20 +36,15 @@ pub async fn open(
     process_token: &str,
     kind: Kind,
 ) -> Result<u64, Status> {
-    let request = begin_request(session_token, request_id, process_token, kind);
+    let request = begin_request(request_id, process_token, kind);
+    let request = in_session(request, &session_token);
     let begun = TurnServiceClient::new(channel).begin_turn(request).await?.into_inner();
     read::turn_id(begun.turn).map_err(unreadable)
 }
 
-fn begin_request(
-    session_token: String,
-    request_id: &str,
-    process_token: &str,
-    kind: Kind,
-) -> v1::BeginTurnRequest {
+fn begin_request(request_id: &str, process_token: &str, kind: Kind) -> v1::BeginTurnRequest {
     v1::BeginTurnRequest {
         request_id: request_id.to_owned(),
-        session_token,
         process_token: process_token.to_owned(),
         conversation: MAIN_CONVERSATION.to_owned(),
         kind: v1::TurnKind::from(kind).into(),
@@ -61,8 +58,9 @@ pub async fn end(
     request_id: &str,
     ending: Ending,
 ) -> Result<EndTurnAnswer, Status> {
-    let request = end_request(session_token, request_id, ending);
+    let request = end_request(request_id, ending);
     let turn = request.turn_id;
+    let request = in_session(request, &session_token);
     let v1::EndTurnResponse {
         acked_count,
         returned_count,
@@ -84,7 +82,7 @@ pub async fn end(
     Ok(EndTurnAnswer { pending_count, next_turn_requested, park: read::park(park) })
 }
 
-fn end_request(session_token: String, request_id: &str, ending: Ending) -> v1::EndTurnRequest {
+fn end_request(request_id: &str, ending: Ending) -> v1::EndTurnRequest {
     let Ending {
         turn_id,
         outcome,
@@ -101,7 +99,6 @@ fn end_request(session_token: String, request_id: &str, ending: Ending) -> v1::E
     } = ending;
     v1::EndTurnRequest {
         request_id: request_id.to_owned(),
-        session_token,
         turn_id,
         outcome: number::<v1::TurnOutcome, _>(outcome),
         error,
@@ -127,10 +124,10 @@ pub async fn report_problem(
 ) -> Result<(), Status> {
     let request = v1::ReportProblemRequest {
         request_id: request_id.to_owned(),
-        session_token,
         subject: subject.to_owned(),
         text: text.to_owned(),
     };
+    let request = in_session(request, &session_token);
     TurnServiceClient::new(channel).report_problem(request).await.map(drop)
 }
 
@@ -141,7 +138,8 @@ pub async fn ack_command(
     command_id: u64,
     error: &str,
 ) -> Result<(), Status> {
-    let request = v1::AckCommandRequest { session_token, command_id, error: error.to_owned() };
+    let request = v1::AckCommandRequest { command_id, error: error.to_owned() };
+    let request = in_session(request, &session_token);
     TurnServiceClient::new(channel).ack_command(request).await.map(drop)
 }
 
@@ -153,16 +151,16 @@ pub async fn report_status(
     until: Option<WallTime>,
 ) -> Result<(), Status> {
     let request = v1::ReportHarnessStatusRequest {
-        session_token,
         state: v1::HarnessState::from(state).into(),
         until_time: until.map(timestamp),
     };
+    let request = in_session(request, &session_token);
     TurnServiceClient::new(channel).report_harness_status(request).await.map(drop)
 }
 
 /// Shows that the harness lives, and returns the turn that the session has open.
 pub async fn heartbeat(channel: Channel, session_token: String) -> Result<Option<u64>, Status> {
-    let request = v1::HeartbeatRequest { session_token };
+    let request = in_session(v1::HeartbeatRequest {}, &session_token);
     let answer = TurnServiceClient::new(channel).heartbeat(request).await?.into_inner();
     Ok(Some(answer.open_turn_id).filter(|id| *id != 0))
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::support::{Stage, lives, wait_until};
+use hive_in_process::Recorded;
 use hive_proto::v1;
 use hive_proto::v1::HarnessState as State;
 use hive_proto::v1::TurnOutcome as Outcome;
@@ -18,7 +19,7 @@ const ENDLESS: &str = "init; echo $$ > $HOME/new; mv $HOME/new $HOME/running; ex
 async fn a_message_becomes_a_turn_and_the_turn_is_settled() {
     let stage = Stage::new();
     let mut hive = stage.serve("well", &[("HIVE_SECRET", "x")]);
-    assert_eq!(stage.attach().await.session_token, "");
+    assert_eq!(stage.attach().await, None);
     stage.status(State::Idle).await;
     let message = stage.mail("hello @/etc/passwd").await;
     stage.next::<v1::ReportTurnEventsRequest>("ReportTurnEvents").await;
@@ -103,16 +104,20 @@ async fn a_broker_that_restarts_in_mid_turn_ends_nothing() {
     stage.broker.run();
     // The harness reattaches in the same session; the first request was that of the start.
     stage.attach().await;
-    let begin: v1::BeginTurnRequest = stage.next("BeginTurn").await;
-    assert_eq!(stage.attach().await.session_token, begin.session_token);
+    let session = stage.session("BeginTurn").await;
+    assert!(session.is_some());
+    assert_eq!(stage.attach().await, session);
     assert!(lives(&pid));
     stage.broker.kill();
     std::fs::write(stage.path("home/go"), "").expect("written");
     wait_until("claude ends", || !lives(&pid)).await;
     // Its end waits for the broker.
     stage.broker.run();
-    let end = stage.end().await;
-    assert_eq!((end.outcome(), end.session_token), (Outcome::Ok, begin.session_token));
+    let end = |call: &Recorded| {
+        let end: v1::EndTurnRequest = call.request("EndTurn")?;
+        Some((end.outcome(), call.session_token.clone()))
+    };
+    assert_eq!(stage.broker.next("EndTurn", end).await, (Outcome::Ok, session));
 }
 
 #[tokio::test]
@@ -124,7 +129,7 @@ async fn a_fenced_harness_kills_its_claude_and_attaches_again() {
     stage.attach().await;
     // Another harness takes over, and goes.
     drop(Harness::attach(&stage.broker.client("bob").await.channel(), true).await);
-    assert_eq!(stage.attach().await.session_token, "");
+    assert_eq!(stage.attach().await, None);
     assert!(!lives(&pid));
 }
 
@@ -189,7 +194,7 @@ async fn a_restart_keeps_the_process_and_begins_a_new_session() {
     stage.status(State::Idle).await;
     let command_id = stage.order(Order::RestartHarness(v1::RestartHarness {})).await;
     assert_eq!(stage.next::<v1::AckCommandRequest>("AckCommand").await.command_id, command_id);
-    assert_eq!(stage.attach().await.session_token, "");
+    assert_eq!(stage.attach().await, None);
     stage.mail("x").await;
     assert_eq!(stage.end().await.outcome(), Outcome::Ok);
     hive.signal(Signal::TERM);

@@ -1,6 +1,7 @@
 //! `hivectl login` in a real terminal: bytes go to and fro, and however it ends the terminal is as
 //! it was.
 
+use hive_proto::in_session;
 use hive_proto::v1::serve_login_request::Step as Said;
 use hive_proto::v1::serve_login_response::Step as Heard;
 use hive_proto::v1::{
@@ -65,10 +66,10 @@ impl Served {
     async fn by(ada: &mut Player) -> Self {
         let wanted = ada.login_wanted().await;
         let (say, said) = tokio::sync::mpsc::unbounded_channel();
-        let session_token = ada.session.clone();
-        let start = Said::Start(ServeLoginStart { session_token, login_id: wanted.login_id });
+        let start = Said::Start(ServeLoginStart { login_id: wanted.login_id });
         say.send(ServeLoginRequest { step: Some(start) }).expect("it is read");
-        let hear = ada.turns.serve_login(UnboundedReceiverStream::new(said)).await;
+        let said = in_session(UnboundedReceiverStream::new(said), &ada.session);
+        let hear = ada.turns.serve_login(said).await;
         Self { wanted, say, hear: hear.expect("it may serve").into_inner() }
     }
 

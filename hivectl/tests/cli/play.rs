@@ -2,6 +2,7 @@
 //!
 //! Invariant: it does nothing by itself; orders and login dialogues wait until the test takes them.
 
+use hive_proto::in_session;
 use hive_proto::v1::TurnEventStream::Stdout;
 use hive_proto::v1::attach_response::Step;
 use hive_proto::v1::command::Command as Order;
@@ -40,7 +41,7 @@ impl Player {
     async fn attach_again(hive: &Hive, name: &str, session_token: String) -> Self {
         let mut turns = TurnServiceClient::new(hive.client(name).await.channel());
         let revision = "0.1.0".to_owned();
-        let attach = AttachRequest { session_token, take_over: false, revision };
+        let attach = in_session(AttachRequest { take_over: false, revision }, &session_token);
         let mut steps = turns.attach(attach).await.expect("it may attach").into_inner();
         match steps.message().await.expect("a step").and_then(|first| first.step) {
             Some(Step::Attached(attached)) => Self {
@@ -58,17 +59,16 @@ impl Player {
     /// Begins the turn for which mail waits.
     pub(crate) async fn begin(&mut self) -> &mut Self {
         let process_token = self.token();
-        let request = BeginTurnRequest { process_token, ..request::begin(&self.session) };
+        let request = BeginTurnRequest { process_token, ..request::begin() };
+        let request = in_session(request, &self.session);
         let begun = soon("a turn begins", self.turns.begin_turn(request)).await;
         self.opened(begun.expect("it may begin").into_inner().turn.expect("a turn").id)
     }
 
     pub(crate) async fn open(&mut self, kind: TurnKind) -> &mut Self {
-        let request = BeginTurnRequest {
-            process_token: self.token(),
-            kind: kind.into(),
-            ..request::begin(&self.session)
-        };
+        let request =
+            BeginTurnRequest { process_token: self.token(), kind: kind.into(), ..request::begin() };
+        let request = in_session(request, &self.session);
         let begun = self.turns.begin_turn(request).await.expect("it may begin");
         self.opened(begun.into_inner().turn.expect("a turn").id)
     }
@@ -93,9 +93,9 @@ impl Player {
             let (stream, line) = (i32::from(*stream), (*line).to_owned());
             events.push(TurnEvent { sequence: self.line, stream, line, time: None });
         }
-        let (session_token, turn_id) = (self.session.clone(), self.turn);
-        let report = ReportTurnEventsRequest { session_token, turn_id, events };
-        self.turns.report_turn_events(tokio_stream::once(report)).await.expect("lines are kept");
+        let report = ReportTurnEventsRequest { turn_id: self.turn, events };
+        let reports = in_session(tokio_stream::once(report), &self.session);
+        self.turns.report_turn_events(reports).await.expect("lines are kept");
     }
 
     pub(crate) async fn say(&mut self, words: &str) {
@@ -107,11 +107,11 @@ impl Player {
     pub(crate) async fn end(&mut self, outcome: TurnOutcome, how: EndTurnRequest) {
         let request = EndTurnRequest {
             request_id: fresh_id(),
-            session_token: self.session.clone(),
             turn_id: self.turn,
             outcome: outcome.into(),
             ..how
         };
+        let request = in_session(request, &self.session);
         self.turns.end_turn(request).await.expect("it may end");
     }
 
@@ -126,8 +126,8 @@ impl Player {
 
     /// Closes an order; without an error it is carried out.
     pub(crate) async fn closes(&mut self, command_id: u64, error: &str) {
-        let (session_token, error) = (self.session.clone(), error.to_owned());
-        let request = AckCommandRequest { session_token, command_id, error };
+        let request = AckCommandRequest { command_id, error: error.to_owned() };
+        let request = in_session(request, &self.session);
         self.turns.ack_command(request).await.expect("it is closed");
     }
 

@@ -4,6 +4,7 @@
 //! Invariant: a history is the same in every run, ids and times included; whatever the broker does
 //! by itself is waited for.
 
+use hive_proto::in_session;
 use hive_proto::v1::TurnEventStream::{Note, Stderr, Stdout};
 use hive_proto::v1::message_service_client::MessageServiceClient;
 use hive_proto::v1::status_service_client::StatusServiceClient;
@@ -290,10 +291,10 @@ impl Hive {
         }
         let problem = ReportProblemRequest {
             request_id: fresh_id(),
-            session_token: self.ada().session.clone(),
             subject: "disk".to_owned(),
             text: "Its disk is full.".to_owned(),
         };
+        let problem = in_session(problem, &self.ada().session);
         let problem =
             self.ada().turns.report_problem(problem).await.expect("it is taken").into_inner();
         self.finds("disk", problem.message_id).await;

@@ -9762,20 +9762,17 @@ pub mod turn_history_service_server {
 /// A harness to attach.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AttachRequest {
-    /// The session to resume; empty for a fresh start.
-    #[prost(string, tag = "1")]
-    pub session_token: ::prost::alloc::string::String,
     /// True: fence an attached harness.
-    #[prost(bool, tag = "2")]
+    #[prost(bool, tag = "1")]
     pub take_over: bool,
     /// Version of the harness.
-    #[prost(string, tag = "3")]
+    #[prost(string, tag = "2")]
     pub revision: ::prost::alloc::string::String,
 }
 /// The first step to an attached harness.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Attached {
-    /// Proof of the session; send it with every call of this service.
+    /// Proof of the session: the value of the metadata `hive-session-token` of later calls.
     #[prost(string, tag = "1")]
     pub session_token: ::prost::alloc::string::String,
     /// The number of the session; counts up per agent.
@@ -9868,14 +9865,11 @@ pub mod attach_response {
 /// A command to close.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AckCommandRequest {
-    /// The session.
-    #[prost(string, tag = "1")]
-    pub session_token: ::prost::alloc::string::String,
     /// The command.
-    #[prost(uint64, tag = "2")]
+    #[prost(uint64, tag = "1")]
     pub command_id: u64,
     /// Why it was not carried out; empty if it was.
-    #[prost(string, tag = "3")]
+    #[prost(string, tag = "2")]
     pub error: ::prost::alloc::string::String,
 }
 /// The command is closed.
@@ -9887,18 +9881,15 @@ pub struct BeginTurnRequest {
     /// Client-made idempotency key, 1 to 128 characters.
     #[prost(string, tag = "1")]
     pub request_id: ::prost::alloc::string::String,
-    /// The session.
-    #[prost(string, tag = "2")]
-    pub session_token: ::prost::alloc::string::String,
     /// A secret of at least 16 characters, made by the harness for the claude process that will run the turn. Calls that carry it as
     /// metadata `hive-process-token` belong to that process's open turn.
-    #[prost(string, tag = "3")]
+    #[prost(string, tag = "2")]
     pub process_token: ::prost::alloc::string::String,
     /// The model conversation; empty means `main`.
-    #[prost(string, tag = "4")]
+    #[prost(string, tag = "3")]
     pub conversation: ::prost::alloc::string::String,
     /// Kind of the turn.
-    #[prost(enumeration = "TurnKind", tag = "5")]
+    #[prost(enumeration = "TurnKind", tag = "4")]
     pub kind: i32,
 }
 /// A turn to run.
@@ -9934,12 +9925,8 @@ pub struct RequestNextTurnRequest {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RequestNextTurnResponse {}
 /// A sign of life.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct HeartbeatRequest {
-    /// The session.
-    #[prost(string, tag = "1")]
-    pub session_token: ::prost::alloc::string::String,
-}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HeartbeatRequest {}
 /// The answer to a sign of life.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HeartbeatResponse {
@@ -9950,14 +9937,11 @@ pub struct HeartbeatResponse {
 /// Some lines of a turn; at most 512 KiB in one request.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ReportTurnEventsRequest {
-    /// The session; required in the first request of the stream.
-    #[prost(string, tag = "1")]
-    pub session_token: ::prost::alloc::string::String,
     /// The turn; required in the first request of the stream.
-    #[prost(uint64, tag = "2")]
+    #[prost(uint64, tag = "1")]
     pub turn_id: u64,
     /// The lines.
-    #[prost(message, repeated, tag = "3")]
+    #[prost(message, repeated, tag = "2")]
     pub events: ::prost::alloc::vec::Vec<TurnEvent>,
 }
 /// The result of a stream of lines.
@@ -9973,44 +9957,41 @@ pub struct EndTurnRequest {
     /// Client-made idempotency key, 1 to 128 characters.
     #[prost(string, tag = "1")]
     pub request_id: ::prost::alloc::string::String,
-    /// The session.
-    #[prost(string, tag = "2")]
-    pub session_token: ::prost::alloc::string::String,
     /// The turn.
-    #[prost(uint64, tag = "3")]
+    #[prost(uint64, tag = "2")]
     pub turn_id: u64,
     /// How the turn ended.
-    #[prost(enumeration = "TurnOutcome", tag = "4")]
+    #[prost(enumeration = "TurnOutcome", tag = "3")]
     pub outcome: i32,
     /// Error of the turn; at most 4 KiB, cut if longer.
-    #[prost(string, tag = "5")]
+    #[prost(string, tag = "4")]
     pub error: ::prost::alloc::string::String,
     /// The end of the output, if the turn did not end OK; at most 8 KiB, its beginning cut if longer.
-    #[prost(string, tag = "6")]
+    #[prost(string, tag = "5")]
     pub output_tail: ::prost::alloc::string::String,
     /// Tool calls whose result reached the model. The whole request has at most 512 KiB.
-    #[prost(string, repeated, tag = "7")]
+    #[prost(string, repeated, tag = "6")]
     pub returned_tool_use_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Usage of the turn.
-    #[prost(message, optional, tag = "8")]
+    #[prost(message, optional, tag = "7")]
     pub usage: ::core::option::Option<TurnUsage>,
     /// The model that ran.
-    #[prost(string, tag = "9")]
+    #[prost(string, tag = "8")]
     pub model: ::prost::alloc::string::String,
     /// Size of the context after the last inference; 0 if unknown.
-    #[prost(uint64, tag = "10")]
+    #[prost(uint64, tag = "9")]
     pub context_tokens: u64,
     /// Size of the model's window; 0 if unknown.
-    #[prost(uint64, tag = "11")]
+    #[prost(uint64, tag = "10")]
     pub context_window_tokens: u64,
     /// Whether a compaction ran.
-    #[prost(bool, tag = "12")]
+    #[prost(bool, tag = "11")]
     pub compacted: bool,
     /// Time when the rate limit ends, if the model stated it.
-    #[prost(message, optional, tag = "13")]
+    #[prost(message, optional, tag = "12")]
     pub retry_time: ::core::option::Option<::prost_types::Timestamp>,
     /// The called tools, each name once; at most 64.
-    #[prost(message, repeated, tag = "14")]
+    #[prost(message, repeated, tag = "13")]
     pub tool_uses: ::prost::alloc::vec::Vec<ToolUse>,
 }
 /// The result for the turn's deliveries.
@@ -10044,14 +10025,11 @@ pub struct ReportProblemRequest {
     /// Client-made idempotency key, 1 to 128 characters.
     #[prost(string, tag = "1")]
     pub request_id: ::prost::alloc::string::String,
-    /// The session.
-    #[prost(string, tag = "2")]
-    pub session_token: ::prost::alloc::string::String,
     /// Subject of the fault, 1 to 64 characters, for example `plugins`.
-    #[prost(string, tag = "3")]
+    #[prost(string, tag = "2")]
     pub subject: ::prost::alloc::string::String,
     /// The fault and its remedy; not empty, cut beyond 8 KiB.
-    #[prost(string, tag = "4")]
+    #[prost(string, tag = "3")]
     pub text: ::prost::alloc::string::String,
 }
 /// The receipt of a report.
@@ -10062,16 +10040,13 @@ pub struct ReportProblemResponse {
     pub message_id: u64,
 }
 /// The state of a harness.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReportHarnessStatusRequest {
-    /// The session.
-    #[prost(string, tag = "1")]
-    pub session_token: ::prost::alloc::string::String,
     /// The state; OFFLINE is rejected. IDLE, RATE_LIMITED and UNAVAILABLE end a park that waits for a login.
-    #[prost(enumeration = "HarnessState", tag = "2")]
+    #[prost(enumeration = "HarnessState", tag = "1")]
     pub state: i32,
     /// Probable end of the state; unset if unknown.
-    #[prost(message, optional, tag = "3")]
+    #[prost(message, optional, tag = "2")]
     pub until_time: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// The state is stored.
@@ -10111,13 +10086,10 @@ pub mod serve_login_request {
     }
 }
 /// The begin of a login dialogue.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ServeLoginStart {
-    /// The session.
-    #[prost(string, tag = "1")]
-    pub session_token: ::prost::alloc::string::String,
     /// Id of the dialogue.
-    #[prost(uint64, tag = "2")]
+    #[prost(uint64, tag = "1")]
     pub login_id: u64,
 }
 /// A step of the operator in a login dialogue.
@@ -10152,6 +10124,9 @@ pub mod turn_service_client {
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
     /// Runs an agent's turns. On agent sockets only; one harness at a time is attached to an agent.
+    ///
+    /// Each call but RequestNextTurn proves its session by the metadata `hive-session-token`, whose value is `Attached.session_token`. A call
+    /// without it ends with FIELD_INVALID. Attach takes it only to resume a session.
     #[derive(Debug, Clone)]
     pub struct TurnServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -10304,7 +10279,7 @@ pub mod turn_service_client {
                 .insert(GrpcMethod::new("hive.v1.TurnService", "BeginTurn"));
             self.inner.unary(req, path, codec).await
         }
-        /// Requests another turn after the caller's open one, even if the inbox is empty. Needs a process token.
+        /// Requests another turn after the caller's open one, even if the inbox is empty. Needs a process token, and no session.
         /// Reasons: TURN_ENDED, CAPABILITY_MISSING, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn request_next_turn(
             &mut self,
@@ -10540,7 +10515,7 @@ pub mod turn_service_server {
             tonic::Response<super::BeginTurnResponse>,
             tonic::Status,
         >;
-        /// Requests another turn after the caller's open one, even if the inbox is empty. Needs a process token.
+        /// Requests another turn after the caller's open one, even if the inbox is empty. Needs a process token, and no session.
         /// Reasons: TURN_ENDED, CAPABILITY_MISSING, DRAINING, STORAGE_UNAVAILABLE.
         async fn request_next_turn(
             &self,
@@ -10607,6 +10582,9 @@ pub mod turn_service_server {
         ) -> std::result::Result<tonic::Response<Self::ServeLoginStream>, tonic::Status>;
     }
     /// Runs an agent's turns. On agent sockets only; one harness at a time is attached to an agent.
+    ///
+    /// Each call but RequestNextTurn proves its session by the metadata `hive-session-token`, whose value is `Attached.session_token`. A call
+    /// without it ends with FIELD_INVALID. Attach takes it only to resume a session.
     #[derive(Debug)]
     pub struct TurnServiceServer<T> {
         inner: Arc<T>,
@@ -11199,9 +11177,6 @@ pub struct WakeRequest {
     /// A new message supersedes an undelivered earlier one with the same label and key; empty: none. At most 128 characters.
     #[prost(string, tag = "4")]
     pub coalescing_key: ::prost::alloc::string::String,
-    /// Token of the agent's current session: the message is from its harness and goes into the lane `system`. Empty: lane `normal`.
-    #[prost(string, tag = "5")]
-    pub session_token: ::prost::alloc::string::String,
 }
 /// The receipt: the message is on disk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -11294,7 +11269,8 @@ pub mod wake_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Accepts a message with the origin `external:LABEL` for the socket's own agent.
+        /// Accepts a message with the origin `external:LABEL` for the socket's own agent, in the lane `normal`. With the agent's current session in
+        /// the metadata `hive-session-token` the message is from its harness and goes into the lane `system`.
         /// Reasons: FIELD_INVALID, INBOX_FULL, LEASE_LOST, BODY_TOO_LARGE, RATE_LIMITED, STORAGE_FULL, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn wake(
             &mut self,
@@ -11329,7 +11305,8 @@ pub mod wake_service_server {
     /// Generated trait containing gRPC methods that should be implemented for use with WakeServiceServer.
     #[async_trait]
     pub trait WakeService: std::marker::Send + std::marker::Sync + 'static {
-        /// Accepts a message with the origin `external:LABEL` for the socket's own agent.
+        /// Accepts a message with the origin `external:LABEL` for the socket's own agent, in the lane `normal`. With the agent's current session in
+        /// the metadata `hive-session-token` the message is from its harness and goes into the lane `system`.
         /// Reasons: FIELD_INVALID, INBOX_FULL, LEASE_LOST, BODY_TOO_LARGE, RATE_LIMITED, STORAGE_FULL, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         async fn wake(
             &self,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::body::{self, Body};
 use axum::http::{HeaderMap, HeaderValue, Request, Response};
-use hive_proto::PROCESS_TOKEN_KEY;
+use hive_proto::{PROCESS_TOKEN_KEY, SESSION_TOKEN_KEY};
 use hive_tests::rig::soon;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
@@ -32,6 +32,8 @@ pub struct Recorded {
     pub method: String,
     /// The process token of the call.
     pub process_token: Option<String>,
+    /// The session token of the call.
+    pub session_token: Option<String>,
     /// The encoded request; empty for a stream.
     message: Vec<u8>,
 }
@@ -174,8 +176,10 @@ impl Tap {
                 None => bytes.to_vec(),
             });
         }
-        let token = parts.headers.get(PROCESS_TOKEN_KEY).and_then(|token| token.to_str().ok());
-        let call = Recorded { method, process_token: token.map(str::to_owned), message };
+        let token = |key| parts.headers.get(key).and_then(|token| token.to_str().ok());
+        let [process_token, session_token] =
+            [PROCESS_TOKEN_KEY, SESSION_TOKEN_KEY].map(|key| token(key).map(str::to_owned));
+        let call = Recorded { method, process_token, session_token, message };
         let (reaction, edit) = self.change(|state| {
             let edit = state.edits.0.get(&(Side::Answer, call.method.clone())).cloned();
             state.calls.push(call);

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use hive_core::reason::Reason;
-use hive_proto::{FILE_DESCRIPTOR_SET, status};
+use hive_proto::{FILE_DESCRIPTOR_SET, SESSION_TOKEN_KEY, status};
 use prost::Message;
 use prost_types::FileDescriptorSet;
 use tonic::Status;
-use tonic::metadata::MetadataMap;
+use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::transport::Channel;
 
 use super::raw::{self, Answer};
@@ -38,9 +38,62 @@ pub fn path<R>() -> &'static str {
     PATHS.get(name).unwrap_or_else(|| panic!("no RPC takes {name}"))
 }
 
+/// A request, with the metadata that it carries.
+pub trait Carried {
+    /// The type of the request itself.
+    type Message: Message;
+
+    fn metadata(&self) -> MetadataMap {
+        MetadataMap::new()
+    }
+
+    fn message(&self) -> &Self::Message;
+}
+
+impl<R: Message> Carried for R {
+    type Message = R;
+
+    fn message(&self) -> &R {
+        self
+    }
+}
+
+/// A request in a session.
+#[derive(Debug)]
+pub struct InSession<R> {
+    message: R,
+    token: String,
+}
+
+/// A request in the session of this token.
+pub fn in_session<R>(message: R, token: &str) -> InSession<R> {
+    InSession { message, token: token.to_owned() }
+}
+
+impl<R: Message> Carried for InSession<R> {
+    type Message = R;
+
+    fn metadata(&self) -> MetadataMap {
+        session(&self.token)
+    }
+
+    fn message(&self) -> &R {
+        &self.message
+    }
+}
+
+/// The metadata of a call in the session of this token; none for a text that metadata cannot have.
+pub fn session(token: &str) -> MetadataMap {
+    let mut metadata = MetadataMap::new();
+    if let Ok(value) = MetadataValue::try_from(token.as_bytes()) {
+        metadata.insert(SESSION_TOKEN_KEY, value);
+    }
+    metadata
+}
+
 /// Calls the RPC that takes this request.
-pub async fn call(channel: &Channel, request: &impl Message) -> Result<Answer, Status> {
-    call_with(channel, MetadataMap::new(), request).await
+pub async fn call<R: Carried>(channel: &Channel, request: &R) -> Result<Answer, Status> {
+    call_with(channel, request.metadata(), request.message()).await
 }
 
 /// Calls with this metadata.
@@ -60,23 +113,23 @@ pub async fn call_bytes<R>(channel: &Channel, bytes: Vec<u8>) -> Result<Answer, 
 }
 
 /// Calls, asserts that it succeeds, and returns the answer.
-pub async fn done<A: Message + Default>(channel: &Channel, request: &impl Message) -> A {
+pub async fn done<A: Message + Default>(channel: &Channel, request: &impl Carried) -> A {
     succeeded(channel, request).await.decode()
 }
 
 /// Calls and asserts that it succeeds with any answer.
-pub async fn did(channel: &Channel, request: &impl Message) {
+pub async fn did(channel: &Channel, request: &impl Carried) {
     drop(succeeded(channel, request).await);
 }
 
-async fn succeeded<R: Message>(channel: &Channel, request: &R) -> Answer {
+async fn succeeded<R: Carried>(channel: &Channel, request: &R) -> Answer {
     let answer = call(channel, request).await;
-    answer.unwrap_or_else(|refusal| panic!("{}: {refusal:?}", path::<R>()))
+    answer.unwrap_or_else(|refusal| panic!("{}: {refusal:?}", path::<R::Message>()))
 }
 
 /// Calls and asserts that it is refused for this reason, with its code.
-pub async fn refused<R: Message>(channel: &Channel, request: &R, reason: Reason) -> Status {
-    let rpc = path::<R>();
+pub async fn refused<R: Carried>(channel: &Channel, request: &R, reason: Reason) -> Status {
+    let rpc = path::<R::Message>();
     let refusal = call(channel, request).await.map(drop).expect_err(rpc);
     assert_eq!(status::reason(&refusal), Some(reason), "{rpc}: {refusal:?}");
     assert_eq!(refusal.code(), status::code(reason), "{rpc}");

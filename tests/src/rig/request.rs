@@ -56,10 +56,9 @@ pub fn remind(body: &str, due: Due) -> CreateReminderRequest {
 }
 
 /// The begin of a turn for mail, by a process with a fresh token.
-pub fn begin(session_token: &str) -> BeginTurnRequest {
+pub fn begin() -> BeginTurnRequest {
     BeginTurnRequest {
         request_id: fresh_id(),
-        session_token: session_token.to_owned(),
         process_token: process_token(),
         kind: TurnKind::Mail.into(),
         ..BeginTurnRequest::default()
@@ -67,10 +66,9 @@ pub fn begin(session_token: &str) -> BeginTurnRequest {
 }
 
 /// The end of a turn.
-pub fn end_turn(session_token: &str, turn_id: u64, outcome: TurnOutcome) -> EndTurnRequest {
+pub fn end_turn(turn_id: u64, outcome: TurnOutcome) -> EndTurnRequest {
     EndTurnRequest {
         request_id: fresh_id(),
-        session_token: session_token.to_owned(),
         turn_id,
         outcome: outcome.into(),
         ..EndTurnRequest::default()

@@ -7,7 +7,7 @@ use hive_proto::status;
 use hive_tests::rig::raw;
 use tonic::Status;
 
-pub(crate) use hive_tests::rig::call::{call, call_with, did, done};
+pub(crate) use hive_tests::rig::call::{call, call_with, did, done, in_session};
 
 /// Asserts that an answer is a refusal for one of these reasons.
 pub(crate) fn refused(

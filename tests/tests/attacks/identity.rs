@@ -13,7 +13,7 @@ use tonic::Code;
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::transport::Channel;
 
-use crate::ask::{call, call_with, done, refused};
+use crate::ask::{call, call_with, done, in_session, refused};
 use crate::authority_table::TABLE;
 
 /// A hive in which `ada` has a harness with an open turn, and `bob` has leased a message.
@@ -47,17 +47,16 @@ impl Scene {
     async fn is_none(&self, text: &str) {
         let lost = [Reason::LeaseLost, Reason::FieldInvalid];
         let what = format!("{text:?}");
-        let heartbeat = HeartbeatRequest { session_token: text.to_owned() };
+        let heartbeat = in_session(HeartbeatRequest {}, text);
         refused(&what, call(&self.ada, &heartbeat).await, &lost);
-        let end = request::end_turn(text, self.turn, TurnOutcome::Ok);
+        let end = in_session(request::end_turn(self.turn, TurnOutcome::Ok), text);
         refused(&what, call(&self.ada, &end).await, &lost);
         let problem = ReportProblemRequest {
             request_id: fresh_id(),
-            session_token: text.to_owned(),
             subject: "x".to_owned(),
             text: "y".to_owned(),
         };
-        refused(&what, call(&self.ada, &problem).await, &lost);
+        refused(&what, call(&self.ada, &in_session(problem, text)).await, &lost);
         let extend = ExtendLeaseRequest { lease_token: text.to_owned(), lease_duration: None };
         refused(&what, call(&self.bob, &extend).await, &lost);
         let target = Some(ack_delivery_request::Target::LeaseToken(text.to_owned()));
@@ -114,7 +113,7 @@ async fn a_secret_that_is_nearly_right_is_wrong() {
         }
         scene.rig.unchanged(&before, "a secret that is nearly right");
     }
-    let heartbeat = HeartbeatRequest { session_token: scene.harness.session.clone() };
+    let heartbeat = in_session(HeartbeatRequest {}, &scene.harness.session);
     let alive: HeartbeatResponse = done(&scene.ada, &heartbeat).await;
     assert_eq!(alive.open_turn_id, scene.turn, "the right one is right still");
 }
@@ -125,10 +124,10 @@ async fn a_secret_of_one_purpose_is_none_for_another() {
     let before = scene.rig.on_disk();
     let Scene { ada, bob, harness, process, lease, .. } = &scene;
     for (kind, text) in [("process", process), ("lease", lease)] {
-        let heartbeat = HeartbeatRequest { session_token: text.clone() };
+        let heartbeat = in_session(HeartbeatRequest {}, text);
         refused(kind, call(ada, &heartbeat).await, &[Reason::LeaseLost]);
         // Attaching with it is attaching without a token, while another harness is attached.
-        let attach = AttachRequest { session_token: text.clone(), ..AttachRequest::default() };
+        let attach = in_session(AttachRequest::default(), text);
         refused(kind, call(ada, &attach).await, &[Reason::AlreadyAttached]);
     }
     for (kind, text) in [("session", &harness.session), ("lease", lease)] {
@@ -143,7 +142,7 @@ async fn a_secret_of_one_purpose_is_none_for_another() {
             refused(kind, call(channel, &extend).await, &[Reason::LeaseLost]);
         }
     }
-    // The right secret, in a field that is not read.
+    // The right secret, where it is not read.
     for key in [
         "hive-session-token",
         "authorization",
@@ -179,14 +178,14 @@ async fn a_session_of_an_older_epoch_stays_lost_over_a_kill_of_the_broker() {
     scene.rig.crash_broker().await;
     let ada = scene.rig.agent("ada").await.channel();
     let before = scene.rig.on_disk();
-    let old = HeartbeatRequest { session_token: scene.harness.session.clone() };
+    let old = in_session(HeartbeatRequest {}, &scene.harness.session);
     refused("the older session", call(&ada, &old).await, &[Reason::LeaseLost]);
     let mut shown = MetadataMap::new();
     shown.insert(PROCESS_TOKEN_KEY, scene.process.parse().expect("plain text"));
     let answer = call_with(&ada, shown, &RequestNextTurnRequest {}).await;
     refused("a process of the older session", answer, &[Reason::TurnEnded]);
     scene.rig.unchanged(&before, "a session of before");
-    let new = HeartbeatRequest { session_token: newer.session.clone() };
+    let new = in_session(HeartbeatRequest {}, &newer.session);
     let alive: HeartbeatResponse = done(&ada, &new).await;
     assert!(alive.open_turn_id > scene.turn, "the newer one goes on with its turn");
     let mut shown = MetadataMap::new();

@@ -16,7 +16,7 @@ use pty_process::{Command, Size};
 use tokio::io::AsyncReadExt as _;
 use tonic::transport::Channel;
 
-use crate::ask::{call, did, done, refused};
+use crate::ask::{call, did, done, in_session, refused};
 
 /// Returns labels that impersonate another sender.
 fn spoofing() -> Vec<String> {
@@ -142,9 +142,9 @@ async fn end(channel: &Channel, harness: &Harness, turn_id: u64, outcome: TurnOu
         error: format!("it broke{}", forging()),
         output_tail: format!("the end{}", forging()),
         model: format!("m{}", forging()),
-        ..request::end_turn(&harness.session, turn_id, outcome)
+        ..request::end_turn(turn_id, outcome)
     };
-    did(channel, &request).await;
+    did(channel, &in_session(request, &harness.session)).await;
 }
 
 #[tokio::test]
@@ -161,11 +161,10 @@ async fn a_childs_report_never_looks_like_hives_own_text() {
     end(&bob, &harness, begun.turn.expect("a turn").id, TurnOutcome::Failed).await;
     let problem = ReportProblemRequest {
         request_id: fresh_id(),
-        session_token: harness.session.clone(),
         subject: format!("plugins \u{2028}{}", &FORGED[0][..40]),
         text: forging(),
     };
-    did(&bob, &problem).await;
+    did(&bob, &in_session(problem, &harness.session)).await;
     let cyd = rig.agent("cyd").await.channel();
     operator.send("cyd", "work").await;
     let harness = Harness::attach(&cyd, false).await;
@@ -363,24 +362,20 @@ async fn no_text_of_others_acts_on_the_operators_terminal() {
     else {
         panic!("attached")
     };
-    let begin = request::begin(&first.session_token);
+    let begin = in_session(request::begin(), &first.session_token);
     let begun: BeginTurnResponse = done(&bob, &begin).await;
     let turn_id = begun.turn.expect("a turn").id;
     let event = TurnEvent { sequence: 1, stream: 1, line: marked.clone(), time: None };
-    let report = ReportTurnEventsRequest {
-        session_token: first.session_token.clone(),
-        turn_id,
-        events: vec![event],
-    };
-    did(&bob, &report).await;
+    let report = ReportTurnEventsRequest { turn_id, events: vec![event] };
+    did(&bob, &in_session(report, &first.session_token)).await;
     let ended = EndTurnRequest {
         error: marked.clone(),
         output_tail: marked.clone(),
         model: one_line.clone(),
         tool_uses: vec![ToolUse { name: one_line.chars().take(100).collect(), count: 1 }],
-        ..request::end_turn(&first.session_token, turn_id, TurnOutcome::Failed)
+        ..request::end_turn(turn_id, TurnOutcome::Failed)
     };
-    did(&bob, &ended).await;
+    did(&bob, &in_session(ended, &first.session_token)).await;
 
     let (mail, asked, dead, turn) =
         (mail.to_string(), asked.to_string(), dead.to_string(), turn_id.to_string());

@@ -2,7 +2,7 @@
 
 use hive_proto::v1::create_reminder_request::Due;
 use hive_proto::v1::*;
-pub(crate) use hive_tests::rig::call::{call, did, done, refused};
+pub(crate) use hive_tests::rig::call::{call, did, done, in_session, refused};
 pub(crate) use hive_tests::rig::request::{answer, ask, send, texts as names, withdraw};
 use hive_tests::rig::{Rig, fresh_id, request};
 use tonic::transport::Channel;

@@ -6,7 +6,7 @@ use hive_proto::v1::admin_service_client::AdminServiceClient;
 use hive_proto::v1::attach_response::Step as Attached;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
 use hive_proto::v1::*;
-use hive_proto::{status, v1};
+use hive_proto::{in_session, status, v1};
 use hive_tests::rig::{Rig, Watch, soon};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -52,11 +52,10 @@ impl Harness {
     /// Serves a dialogue with this session.
     async fn serve(&self, session: &str, login_id: u64) -> Result<Served, Status> {
         let (say, said) = mpsc::channel(4);
-        let start = ServeLoginStart { session_token: session.to_owned(), login_id };
+        let start = ServeLoginStart { login_id };
         say.send(of_harness(serve_login_request::Step::Start(start))).await.expect("a stream");
-        let answer =
-            soon("it is answered", self.turns.clone().serve_login(ReceiverStream::new(said)))
-                .await?;
+        let said = in_session(ReceiverStream::new(said), session);
+        let answer = soon("it is answered", self.turns.clone().serve_login(said)).await?;
         Ok(Served { say, typed: answer.into_inner() })
     }
 }

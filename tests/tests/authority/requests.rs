@@ -17,9 +17,7 @@ pub(crate) fn shows_process(row: &Row) -> bool {
 /// Returns the encoded request.
 pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
     let request_id = fresh_id();
-    let Things { agent, message, held, dead, session, process, turn, lease, command, .. } =
-        things.clone();
-    let session_token = session;
+    let Things { agent, message, held, dead, process, turn, lease, command, .. } = things.clone();
     let key = |message_id| Some(DeliveryKey { agent: agent.clone(), message_id });
     match (row.service, row.method) {
         ("MessageService", "SendMessage") => request::send("dan", "hello").encode_to_vec(),
@@ -61,33 +59,27 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
             ListDeliveriesRequest { agent, ..ListDeliveriesRequest::default() }.encode_to_vec()
         }
         ("TurnService", "Attach") => {
-            AttachRequest { session_token, take_over: true, revision: "test".to_owned() }
-                .encode_to_vec()
+            AttachRequest { take_over: true, revision: "test".to_owned() }.encode_to_vec()
         }
         ("TurnService", "AckCommand") => {
-            AckCommandRequest { session_token, command_id: command, error: String::new() }
-                .encode_to_vec()
+            AckCommandRequest { command_id: command, error: String::new() }.encode_to_vec()
         }
         ("TurnService", "BeginTurn") => {
-            BeginTurnRequest { process_token: process, ..request::begin(&session_token) }
-                .encode_to_vec()
+            BeginTurnRequest { process_token: process, ..request::begin() }.encode_to_vec()
         }
         ("TurnService", "RequestNextTurn") => RequestNextTurnRequest {}.encode_to_vec(),
-        ("TurnService", "Heartbeat") => HeartbeatRequest { session_token }.encode_to_vec(),
+        ("TurnService", "Heartbeat") => HeartbeatRequest {}.encode_to_vec(),
         ("TurnService", "ReportTurnEvents") => {
             let event = TurnEvent { sequence: 1, stream: 1, line: "a line".to_owned(), time: None };
-            ReportTurnEventsRequest { session_token, turn_id: turn, events: vec![event] }
-                .encode_to_vec()
+            ReportTurnEventsRequest { turn_id: turn, events: vec![event] }.encode_to_vec()
         }
-        ("TurnService", "EndTurn") => {
-            request::end_turn(&session_token, turn, TurnOutcome::Ok).encode_to_vec()
-        }
+        ("TurnService", "EndTurn") => request::end_turn(turn, TurnOutcome::Ok).encode_to_vec(),
         ("TurnService", "ReportProblem") => {
             let (subject, text) = ("plugins".to_owned(), "one is not there".to_owned());
-            ReportProblemRequest { request_id, session_token, subject, text }.encode_to_vec()
+            ReportProblemRequest { request_id, subject, text }.encode_to_vec()
         }
         ("TurnService", "ServeLogin") => {
-            let start = ServeLoginStart { session_token, login_id: 1 };
+            let start = ServeLoginStart { login_id: 1 };
             ServeLoginRequest { step: Some(serve_login_request::Step::Start(start)) }
                 .encode_to_vec()
         }
@@ -114,7 +106,7 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
         }
         ("TurnService", "ReportHarnessStatus") => {
             let state = HarnessState::Compacting.into();
-            ReportHarnessStatusRequest { session_token, state, until_time: None }.encode_to_vec()
+            ReportHarnessStatusRequest { state, until_time: None }.encode_to_vec()
         }
         ("EventService", "ListEvents") => {
             ListEventsRequest { agent, ..ListEventsRequest::default() }.encode_to_vec()

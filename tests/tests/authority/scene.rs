@@ -14,6 +14,7 @@ use hive_proto::v1::{
     CreateReminderResponse, EventKind, NackDeliveryRequest, ReceiveMessagesResponse,
     SendCommandResponse, StartNewSession, TurnOutcome,
 };
+use hive_tests::rig::call::session as in_metadata;
 use hive_tests::rig::on_disk::{Tables, changes};
 use hive_tests::rig::raw::{self, Answer};
 use hive_tests::rig::{Client, Rig, fresh_id, process_token, request, soon};
@@ -22,8 +23,8 @@ use tonic::metadata::MetadataMap;
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
-use crate::authority_table::{Row, TABLE};
-use crate::calls::{asked, did, done, remind};
+use crate::authority_table::{Proof, Row, TABLE};
+use crate::calls::{asked, did, done, in_session, remind};
 use crate::{requests, search};
 
 /// The objects of one agent. A missing number is 0 and a missing text empty.
@@ -92,7 +93,8 @@ impl Scene {
         let session = self.attach("bob", AttachRequest::default()).await;
         let held = operator.send("bob", SECRET).await;
         let (cancelled, _) = self.begin("bob", &session).await;
-        let end = request::end_turn(&session, cancelled, TurnOutcome::Cancelled);
+        let end = request::end_turn(cancelled, TurnOutcome::Cancelled);
+        let end = in_session(end, &session);
         did(&self.channel("bob"), &end).await;
         operator.send("bob", SECRET).await;
         let (turn, process) = self.begin("bob", &session).await;
@@ -139,7 +141,7 @@ impl Scene {
     async fn with_open_things(&self, things: Things) -> Things {
         let by_owner = |method, request| {
             let row = TABLE.iter().find(|row| row.method == method).expect("a row");
-            send(self.channel(&things.agent), row, request, &things.process)
+            send(self.channel(&things.agent), row, request, "", &things.process)
         };
         let to_operator = async || {
             let ask = request::ask("operator", SECRET).encode_to_vec();
@@ -195,7 +197,8 @@ impl Scene {
     /// Begins a turn; returns its id and its process token.
     pub(crate) async fn begin(&self, agent: &str, session: &str) -> (u64, String) {
         let process = process_token();
-        let begin = BeginTurnRequest { process_token: process.clone(), ..request::begin(session) };
+        let begin = BeginTurnRequest { process_token: process.clone(), ..request::begin() };
+        let begin = in_session(begin, session);
         let begun: BeginTurnResponse = done(&self.channel(agent), &begin).await;
         (begun.turn.expect("a turn").id, process)
     }
@@ -239,7 +242,8 @@ impl Scene {
         things: &Things,
         process: &str,
     ) -> Result<Answer, Status> {
-        send(self.channel(socket), row, requests::of(row, things), process).await
+        let request = requests::of(row, things);
+        send(self.channel(socket), row, request, &things.session, process).await
     }
 
     /// Returns every row of every table, as it is on disk.
@@ -275,9 +279,14 @@ async fn send(
     channel: Channel,
     row: &Row,
     request: Vec<u8>,
+    session: &str,
     process: &str,
 ) -> Result<Answer, Status> {
-    let mut metadata = MetadataMap::new();
+    let mut metadata = if row.proof == Proof::Session && !session.is_empty() {
+        in_metadata(session)
+    } else {
+        MetadataMap::new()
+    };
     if requests::shows_process(row) && !process.is_empty() {
         metadata.insert(PROCESS_TOKEN_KEY, process.parse().expect("a token is plain text"));
     }

@@ -2,10 +2,10 @@
 //! nothing has changed.
 
 use hive_core::reason::Reason;
-use hive_proto::PROCESS_TOKEN_KEY;
 use hive_proto::v1::ack_delivery_request::Target;
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::{AckDeliveryRequest, AttachRequest, EventKind, ReceiveMessagesRequest};
+use hive_proto::{PROCESS_TOKEN_KEY, in_session};
 use hive_tests::rig::on_disk::changes;
 use hive_tests::rig::{fresh_id, raw, request, soon};
 use tonic::Code;
@@ -138,8 +138,8 @@ async fn a_harness_that_was_taken_over_can_do_nothing_more() {
 async fn an_attached_harness_is_not_replaced_without_takeover() {
     let scene = Scene::set().await;
     let before = scene.on_disk();
-    for session_token in [String::new(), FORGED[0].to_owned()] {
-        let request = AttachRequest { session_token, ..AttachRequest::default() };
+    for session_token in ["", FORGED[0]] {
+        let request = in_session(AttachRequest::default(), session_token);
         let refusal = scene.turns("bob").attach(request).await.expect_err("bob's harness lives");
         assert_eq!(hive_proto::status::reason(&refusal), Some(Reason::AlreadyAttached));
     }

@@ -8,8 +8,9 @@ use hive_tests::rig::request::{self, send};
 use hive_tests::rig::{Rig, fresh_id, to};
 use prost::Message as _;
 use tonic::Code;
+use tonic::metadata::MetadataMap;
 
-use crate::ask::{bad_field, call, call_bytes, did, done, refused};
+use crate::ask::{bad_field, call, call_bytes, call_with, did, done, in_session, refused};
 
 async fn hive() -> Rig {
     let mut rig = Rig::new("[agents.ada]\n[agents.bob]\n[agents.robert]\n");
@@ -167,6 +168,28 @@ async fn a_request_id_is_needed_has_a_bound_and_means_one_request() {
 }
 
 #[tokio::test]
+async fn trace_context_is_no_content_of_a_request() {
+    let rig = hive().await;
+    let ada = rig.agent("ada").await.channel();
+    let first = send("bob", "hello");
+    let mut answers = Vec::new();
+    for trace in ["4bf92f3577b34da6a3ce929d0e0e4736", "0af7651916cd43dd8448eb211c80319c"] {
+        let mut metadata = MetadataMap::new();
+        for (key, value) in [
+            ("traceparent", format!("00-{trace}-00f067aa0ba902b7-01")),
+            ("tracestate", format!("vendor={trace}")),
+            ("baggage", format!("run={trace}")),
+        ] {
+            metadata.insert(key, value.parse().expect("plain text"));
+        }
+        let sent = call_with(&ada, metadata, &first).await.expect("it is sent");
+        answers.push(sent.decode::<SendMessageResponse>());
+    }
+    assert_eq!(answers[0], answers[1], "the first answer again");
+    assert_eq!(rig.operator().await.all_deliveries("bob").await.len(), 1);
+}
+
+#[tokio::test]
 async fn choices_are_made_and_values_are_known() {
     let rig = hive().await;
     let (ada, operator) = (rig.agent("ada").await.channel(), rig.operator().await.channel());
@@ -191,14 +214,13 @@ async fn choices_are_made_and_values_are_known() {
         let list =
             ListDeliveriesRequest { states: vec![state], ..ListDeliveriesRequest::default() };
         refused(&ada, &list, Reason::FieldInvalid, &["states"]).await;
-        let report =
-            ReportHarnessStatusRequest { session_token: "s".to_owned(), state, until_time: None };
-        bad_field(&ada, &report, "state").await;
-        let begin = BeginTurnRequest { kind: state, ..request::begin("s") };
-        bad_field(&ada, &begin, "kind").await;
-        let end = request::end_turn("s", 1, TurnOutcome::Ok);
+        let report = ReportHarnessStatusRequest { state, until_time: None };
+        bad_field(&ada, &in_session(report, "s"), "state").await;
+        let begin = BeginTurnRequest { kind: state, ..request::begin() };
+        bad_field(&ada, &in_session(begin, "s"), "kind").await;
+        let end = request::end_turn(1, TurnOutcome::Ok);
         let end = EndTurnRequest { outcome: state, ..end };
-        bad_field(&ada, &end, "outcome").await;
+        bad_field(&ada, &in_session(end, "s"), "outcome").await;
     }
     rig.unchanged(&before, "a choice that was not made");
 }
@@ -258,6 +280,30 @@ async fn numbers_out_of_any_range_are_refused_or_find_nothing() {
 }
 
 #[tokio::test]
+async fn a_call_without_its_session_is_told_which_metadata_is_missing() {
+    let rig = hive().await;
+    let ada = rig.agent("ada").await.channel();
+    let before = rig.on_disk();
+    let end = request::end_turn(1, TurnOutcome::Ok);
+    bad_field(&ada, &request::begin(), "hive-session-token").await;
+    bad_field(&ada, &end, "hive-session-token").await;
+    bad_field(&ada, &HeartbeatRequest {}, "hive-session-token").await;
+    bad_field(&ada, &ReportTurnEventsRequest::default(), "hive-session-token").await;
+    bad_field(&ada, &ServeLoginRequest::default(), "hive-session-token").await;
+    let long = "x".repeat(129);
+    for token in ["", long.as_str(), "caf\u{e9}"] {
+        for request in [request::begin(), BeginTurnRequest::default()] {
+            bad_field(&ada, &in_session(request, token), "hive-session-token").await;
+        }
+        let attach = in_session(AttachRequest::default(), token);
+        bad_field(&ada, &attach, "hive-session-token").await;
+        let wake = in_session(request::wake("ci", "built"), token);
+        bad_field(&ada, &wake, "hive-session-token").await;
+    }
+    rig.unchanged(&before, "a call without its session");
+}
+
+#[tokio::test]
 async fn a_harness_with_impossible_counts_harms_no_agent() {
     let rig = hive().await;
     let ada = rig.agent("ada").await.channel();
@@ -266,16 +312,13 @@ async fn a_harness_with_impossible_counts_harms_no_agent() {
         Some(attach_response::Step::Attached(attached)) => attached.session_token,
         step => panic!("{step:?}"),
     };
-    let begin = request::begin(&session_token);
-    let begin = BeginTurnRequest { kind: TurnKind::Continue.into(), ..begin };
+    let begin = BeginTurnRequest { kind: TurnKind::Continue.into(), ..request::begin() };
+    let begin = in_session(begin, &session_token);
     let turn = call(&ada, &begin).await.expect("begun").decode::<BeginTurnResponse>().turn;
     let turn_id = turn.expect("a turn").id;
     for event in [TurnEvent::default(), TurnEvent { sequence: u64::MAX, ..TurnEvent::default() }] {
-        let report = ReportTurnEventsRequest {
-            session_token: session_token.clone(),
-            turn_id,
-            events: vec![event],
-        };
+        let report = ReportTurnEventsRequest { turn_id, events: vec![event] };
+        let report = in_session(report, &session_token);
         refused(&ada, &report, Reason::FieldInvalid, &["events.sequence"]).await;
     }
     let usage = TurnUsage {
@@ -296,8 +339,9 @@ async fn a_harness_with_impossible_counts_harms_no_agent() {
         context_window_tokens: u64::MAX,
         returned_tool_use_ids: vec![String::new(), "x".repeat(100_000)],
         retry_time: Some(prost_types::Timestamp { seconds: retry_time, nanos: 0 }),
-        ..request::end_turn(&session_token, turn_id, TurnOutcome::RateLimited)
+        ..request::end_turn(turn_id, TurnOutcome::RateLimited)
     };
+    let end = |retry_time| in_session(end(retry_time), &session_token);
     bad_field(&ada, &end(i64::MAX), "retry_time").await;
     did(&ada, &end(i64::MAX / 1000)).await;
     let operator = rig.operator().await;

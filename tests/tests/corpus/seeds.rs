@@ -102,7 +102,7 @@ fn text(name: &str) -> String {
         "page_token" => {
             Token::new(List::new("List", &()), Place { first: 12, ..Place::default() }).encode()
         }
-        "session_token" | "process_token" | "lease_token" => "0123456789abcdef".to_owned(),
+        "process_token" | "lease_token" => "0123456789abcdef".to_owned(),
         "agent" | "name" | "parent" | "target" | "recipients" | "allowed_recipients" => {
             "bob".to_owned()
         }

@@ -13,7 +13,7 @@ use hive_tests::rig::raw::{self, Answer};
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
 use tonic::Status;
-use tonic::metadata::MetadataMap;
+use tonic::metadata::{AsciiMetadataKey, MetadataMap};
 use tonic::transport::{Channel, Endpoint, Uri};
 
 /// Makes this program one of these.
@@ -64,7 +64,7 @@ fn outcome<T>(answer: &Result<T, Status>) -> String {
     }
 }
 
-/// Calls an RPC with bytes in hexadecimal digits and, where there is one, a process token.
+/// Calls an RPC with bytes in hexadecimal digits and, where there is one, metadata as `KEY=VALUE`.
 async fn call(
     channel: &Channel,
     rpc: &str,
@@ -72,8 +72,9 @@ async fn call(
     token: Option<&str>,
 ) -> Result<Answer, Status> {
     let mut metadata = MetadataMap::new();
-    if let Some(token) = token {
-        metadata.insert(hive_proto::PROCESS_TOKEN_KEY, token.parse().expect("plain text"));
+    if let Some((key, value)) = token.and_then(|token| token.split_once('=')) {
+        let key = AsciiMetadataKey::from_bytes(key.as_bytes()).expect("a key");
+        metadata.insert(key, value.parse().expect("plain text"));
     }
     raw::call(channel, rpc, metadata, bytes(message)).await
 }
@@ -84,9 +85,9 @@ pub(crate) fn bytes(digits: &str) -> Vec<u8> {
     pairs.map(|pair| u8::from_str_radix(pair, 16).expect("digits")).collect()
 }
 
-/// Carries out orders: `call SOCKET RPC MESSAGE [TOKEN]`, `below` with the same in a pid namespace
-/// of its own, `answer` for the bytes of the last answer, and `end` for the end of the stream
-/// behind it.
+/// Carries out orders: `call SOCKET RPC MESSAGE [KEY=VALUE]`, `below` with the same in a pid
+/// namespace of its own, `answer` for the bytes of the last answer, and `end` for the end of the
+/// stream behind it.
 async fn peer() {
     say("ready");
     let mut last: Option<Answer> = None;

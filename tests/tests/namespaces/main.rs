@@ -15,6 +15,7 @@ use hive_proto::v1::{
     AttachResponse, Attached, BeginTurnRequest, GetBrokerStatusRequest, Isolation,
     ReplaceLooseEndsRequest, WakeRequest,
 };
+use hive_proto::{PROCESS_TOKEN_KEY, SESSION_TOKEN_KEY};
 use hive_tests::rig::{fresh_id, process_token, request};
 use prost::Message;
 use rustix::process::Signal;
@@ -31,9 +32,8 @@ fn digits(message: &impl Message) -> String {
     message.encode_to_vec().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn wake(session_token: &str) -> WakeRequest {
-    let session_token = session_token.to_owned();
-    WakeRequest { session_token, ..request::wake("ci", "the build is green") }
+fn wake() -> WakeRequest {
+    request::wake("ci", "the build is green")
 }
 
 #[tokio::test]
@@ -93,14 +93,15 @@ async fn a_shell_task_wakes_and_publishes_and_its_tokens_count_for_nothing() {
     hive.complete().await;
     let socket = hive.rig.agent_socket("ada").display().to_string();
     let order = |rpc: &str, message: &str| format!("below call {socket} {rpc} ={message}");
-    assert_eq!(ada.order(&order(WAKE, &digits(&wake("")))).await, "ok");
+    assert_eq!(ada.order(&order(WAKE, &digits(&wake()))).await, "ok");
     let publish = ReplaceLooseEndsRequest {
         request_id: fresh_id(),
         label: "ci".to_owned(),
         ..ReplaceLooseEndsRequest::default()
     };
     assert_eq!(ada.order(&order(PUBLISH, &digits(&publish))).await, "ok");
-    let said = ada.order(&order(WAKE, &digits(&wake("a-stolen-session-token")))).await;
+    let stolen = format!("{} {SESSION_TOKEN_KEY}=a-stolen-token", order(WAKE, &digits(&wake())));
+    let said = ada.order(&stolen).await;
     assert!(
         is_untrusted(&said)
             && said.contains("a session token counts only from the agent's own harness"),
@@ -117,9 +118,11 @@ async fn a_shell_task_wakes_and_publishes_and_its_tokens_count_for_nothing() {
         panic!("{attached:?}")
     };
     let token = process_token();
-    let begin = BeginTurnRequest { process_token: token.clone(), ..request::begin(&session_token) };
-    let said = ada.order(&own("/hive.v1.TurnService/BeginTurn", &digits(&begin))).await;
+    let begin = BeginTurnRequest { process_token: token.clone(), ..request::begin() };
+    let begin = own("/hive.v1.TurnService/BeginTurn", &digits(&begin));
+    let said = ada.order(&format!("{begin} {SESSION_TOKEN_KEY}={session_token}")).await;
     assert_eq!(said, "ok");
+    let token = format!("{PROCESS_TOKEN_KEY}={token}");
     // With the token of that turn a task is still a task.
     let send = |body: &str| request::send("bob", body);
     let said = ada.order(&format!("{} {token}", order(SEND, &digits(&send("forged"))))).await;

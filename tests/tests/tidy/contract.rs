@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hive_core::reason::Reason;
+use hive_proto::SESSION_TOKEN_KEY;
 use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto};
 
 use crate::authority_table::{AGENT_ONLY, OPERATOR_ONLY, Proof, Row, TABLE};
@@ -237,10 +238,16 @@ fn the_table_says_what_the_contract_says() {
         }
         let fields = fields_of(&rpc.request, &messages);
         let has = |name: &str| fields.iter().any(|(_, field)| field.name() == name);
+        if has("session_token") {
+            findings.push(format!("{}: a session is proven by metadata", rpc.name()));
+        }
+        let all = rpc.service_comment.contains(SESSION_TOKEN_KEY)
+            && !rpc.service_comment.contains(&format!("but {}", rpc.method));
+        let takes = all || rpc.comment.contains(SESSION_TOKEN_KEY);
         let is_optional = SESSION_IS_OPTIONAL.contains(&rpc.name().as_str());
-        if has("session_token") != (row.proof == Proof::Session || is_optional) {
+        if takes != (row.proof == Proof::Session || is_optional) {
             findings.push(format!(
-                "{}: only one of the request and the table has a session token",
+                "{}: only one of the comments and the table has a session",
                 rpc.name()
             ));
         }

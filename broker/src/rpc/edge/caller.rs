@@ -11,8 +11,9 @@ use std::time::Duration;
 use hive_core::agent::Isolation;
 use hive_core::caller::{Caller, OperatorName, Peer};
 use hive_core::reason::Reason;
-use hive_proto::PROCESS_TOKEN_KEY;
-use hive_proto::status::refusal;
+use hive_proto::convert::{Invalid, request as fields};
+use hive_proto::status::{bad_field, refusal};
+use hive_proto::{PROCESS_TOKEN_KEY, SESSION_TOKEN_KEY};
 
 use tokio_util::task::TaskTracker;
 use tonic::body::Body;
@@ -247,17 +248,39 @@ pub(in crate::rpc) fn actor<T>(request: &Request<T>) -> Result<Actor, Status> {
 }
 
 fn actor_in(metadata: &MetadataMap, extensions: &Extensions) -> Result<Actor, Status> {
-    let process_token = match metadata.get(PROCESS_TOKEN_KEY) {
-        None => None,
-        Some(_) if !is_unlimited(extensions) => None,
-        Some(value) => {
-            let text = value.to_str().map_err(|_| {
-                hive_proto::status::bad_field(PROCESS_TOKEN_KEY, "it is not plain text")
-            })?;
-            Some(hive_proto::convert::request::process_token(text.to_owned(), PROCESS_TOKEN_KEY)?)
-        }
+    let process_token = if is_unlimited(extensions) {
+        token_in(metadata, PROCESS_TOKEN_KEY, fields::process_token)?
+    } else {
+        None
     };
     Ok(Actor { caller: caller_in(extensions)?, process_token })
+}
+
+/// Returns the token under this key; `None` without one.
+fn token_in(
+    metadata: &MetadataMap,
+    key: &str,
+    check: fn(String, &str) -> Result<String, Invalid>,
+) -> Result<Option<String>, Status> {
+    let Some(value) = metadata.get(key) else { return Ok(None) };
+    let text = value.to_str().map_err(|_| bad_field(key, "it is not plain text"))?;
+    Ok(Some(check(text.to_owned(), key)?))
+}
+
+/// Returns the session token of a call; `None` if it carries none.
+pub(in crate::rpc) fn session_token<T>(request: &Request<T>) -> Result<Option<String>, Status> {
+    token_in(request.metadata(), SESSION_TOKEN_KEY, fields::token)
+}
+
+/// Returns the caller of a call that needs a session, and its session token.
+pub(in crate::rpc) fn session<T>(request: &Request<T>) -> Result<(Caller, String), Status> {
+    let token = session_token(request)?.ok_or_else(|| {
+        bad_field(
+            SESSION_TOKEN_KEY,
+            "it is missing; send the session token that Attach returned as metadata of this call",
+        )
+    })?;
+    Ok((identify(request)?, token))
 }
 
 /// Returns the isolation of the calling harness: `Uid` if it has a user id of its own. Its

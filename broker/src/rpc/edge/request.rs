@@ -59,6 +59,16 @@ pub(in crate::rpc) fn command<M: Identified>(
     Ok((caller, key(&mut message)?, message))
 }
 
+/// Returns the caller of a command in a session, its session token, its key, and its message
+/// without the id.
+pub(in crate::rpc) fn session_command<M: Identified>(
+    request: Request<M>,
+) -> Result<(Caller, String, RequestKey, M), Status> {
+    let (caller, session_token) = caller::session(&request)?;
+    let mut message = request.into_inner();
+    Ok((caller, session_token, key(&mut message)?, message))
+}
+
 /// Returns the actor of a command, its key, and its message without the id.
 pub(in crate::rpc) fn action<M: Identified>(
     request: Request<M>,

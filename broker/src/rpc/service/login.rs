@@ -9,7 +9,6 @@ use hive_core::limits::{
     ERROR_BYTES_MAX, LOGIN_ANSWER_MAX, LOGIN_STEP_BYTES_MAX, TERMINAL_KIND_CHARS_MAX,
 };
 use hive_proto::convert::message;
-use hive_proto::convert::request as fields;
 use hive_proto::status::bad_field;
 use hive_proto::v1;
 use hive_proto::v1::{login_request, login_response, serve_login_request, serve_login_response};
@@ -271,7 +270,7 @@ impl Rpc {
         &self,
         request: Request<Streaming<v1::ServeLoginRequest>>,
     ) -> Result<Answers<v1::ServeLoginResponse>, Status> {
-        let caller = caller::identify(&request)?;
+        let (caller, token) = caller::session(&request)?;
         let mut stream = request.into_inner();
         let first = self.first(&mut stream).await?;
         let Some(v1::ServeLoginRequest { step: Some(serve_login_request::Step::Start(start)) }) =
@@ -279,8 +278,7 @@ impl Rpc {
         else {
             return Err(not_a_start("start"));
         };
-        let v1::ServeLoginStart { session_token, login_id } = start;
-        let token = fields::token(session_token, "start.session_token")?;
+        let v1::ServeLoginStart { login_id } = start;
         let serving = self.engine.serve_login(caller.clone(), token.clone(), login_id).await?;
         let (out, answers) = mpsc::channel(STREAM_STEPS);
         spawn(&self.streams, self.clone().serve(caller, token, serving, stream, out));

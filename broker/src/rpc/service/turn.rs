@@ -30,26 +30,6 @@ use crate::store::turn_events::Line;
 
 type Out<T> = mpsc::Sender<Result<T, Status>>;
 
-fn begin(
-    session_token: String,
-    process_token: String,
-    conversation: String,
-    kind: i32,
-) -> Result<Begin, Status> {
-    if !conversation.is_empty() && conversation != MAIN_CONVERSATION {
-        return Err(bad_field(
-            "conversation",
-            format!("this version has one conversation, `{MAIN_CONVERSATION}`"),
-        ));
-    }
-    Ok(Begin {
-        session_token: fields::token(session_token, "session_token")?,
-        process_token: fields::process_token(process_token, "process_token")?,
-        conversation: MAIN_CONVERSATION.to_owned(),
-        kind: convert::value::<v1::TurnKind, Kind>(kind, "kind")?,
-    })
-}
-
 /// Cuts a line to the limit, at a character boundary.
 fn cut(mut line: String) -> String {
     line.truncate(line.floor_char_boundary(TURN_EVENT_LINE_BYTES_MAX));
@@ -153,7 +133,8 @@ impl v1::turn_service_server::TurnService for Rpc {
     ) -> Result<Response<Self::AttachStream>, Status> {
         let caller = caller::identify(&request)?;
         let isolation = caller::isolation(&request);
-        let v1::AttachRequest { session_token, take_over, revision } = request.into_inner();
+        let session_token = caller::session_token(&request)?.unwrap_or_default();
+        let v1::AttachRequest { take_over, revision } = request.into_inner();
         if revision.chars().count() > 100 || revision.contains(char::is_control) {
             return Err(bad_field("revision", "it has at most 100 printable characters"));
         }
@@ -170,12 +151,10 @@ impl v1::turn_service_server::TurnService for Rpc {
         &self,
         request: Request<v1::AckCommandRequest>,
     ) -> Result<Response<v1::AckCommandResponse>, Status> {
-        let caller = caller::identify(&request)?;
-        let v1::AckCommandRequest { session_token, command_id, error } = request.into_inner();
+        let (caller, session_token) = caller::session(&request)?;
+        let v1::AckCommandRequest { command_id, error } = request.into_inner();
         let id = convert::id(command_id, CommandId::new, "command_id")?;
-        self.engine
-            .ack_command(caller, fields::token(session_token, "session_token")?, id, error)
-            .await?;
+        self.engine.ack_command(caller, session_token, id, error).await?;
         Ok(Response::new(v1::AckCommandResponse {}))
     }
 
@@ -183,15 +162,18 @@ impl v1::turn_service_server::TurnService for Rpc {
         &self,
         request: Request<v1::BeginTurnRequest>,
     ) -> Result<Response<v1::BeginTurnResponse>, Status> {
-        let (caller, key, message) = request::command(request)?;
-        let v1::BeginTurnRequest {
-            request_id: _,
+        let (caller, session_token, key, message) = request::session_command(request)?;
+        let v1::BeginTurnRequest { request_id: _, process_token, conversation, kind } = message;
+        if !conversation.is_empty() && conversation != MAIN_CONVERSATION {
+            let problem = format!("this version has one conversation, `{MAIN_CONVERSATION}`");
+            return Err(bad_field("conversation", problem));
+        }
+        let begin = Begin {
             session_token,
-            process_token,
-            conversation,
-            kind,
-        } = message;
-        let begin = begin(session_token, process_token, conversation, kind)?;
+            process_token: fields::process_token(process_token, "process_token")?,
+            conversation: MAIN_CONVERSATION.to_owned(),
+            kind: convert::value::<v1::TurnKind, Kind>(kind, "kind")?,
+        };
         let Begun {
             turn,
             delivery,
@@ -224,9 +206,8 @@ impl v1::turn_service_server::TurnService for Rpc {
         &self,
         request: Request<v1::HeartbeatRequest>,
     ) -> Result<Response<v1::HeartbeatResponse>, Status> {
-        let caller = caller::identify(&request)?;
-        let token = fields::token(request.into_inner().session_token, "session_token")?;
-        let open = self.engine.heartbeat(caller, token).await?;
+        let (caller, session_token) = caller::session(&request)?;
+        let open = self.engine.heartbeat(caller, session_token).await?;
         Ok(Response::new(v1::HeartbeatResponse { open_turn_id: open.map_or(0, TurnId::get) }))
     }
 
@@ -234,7 +215,7 @@ impl v1::turn_service_server::TurnService for Rpc {
         &self,
         request: Request<Streaming<v1::ReportTurnEventsRequest>>,
     ) -> Result<Response<v1::ReportTurnEventsResponse>, Status> {
-        let caller = caller::identify(&request)?;
+        let (caller, session_token) = caller::session(&request)?;
         let mut stream = request.into_inner();
         let mut turn = None;
         let mut kept_count = 0;
@@ -244,15 +225,12 @@ impl v1::turn_service_server::TurnService for Rpc {
                 message = stream.message() => message?,
                 () = self.engine.draining().cancelled() => return Err(Refusal::Draining.into()),
             };
-            let Some(v1::ReportTurnEventsRequest { session_token, turn_id, events }) = message
-            else {
-                break;
-            };
+            let Some(v1::ReportTurnEventsRequest { turn_id, events }) = message else { break };
             let turn = match turn {
                 Some(turn) => turn,
                 None => {
                     let id = convert::id(turn_id, TurnId::new, "turn_id")?;
-                    let token = fields::token(session_token, "session_token")?;
+                    let token = session_token.clone();
                     self.engine.check_reporter(caller.clone(), token, id).await?;
                     *turn.insert(id)
                 }
@@ -278,10 +256,9 @@ impl v1::turn_service_server::TurnService for Rpc {
         &self,
         request: Request<v1::EndTurnRequest>,
     ) -> Result<Response<v1::EndTurnResponse>, Status> {
-        let (caller, key, message) = request::command(request)?;
+        let (caller, session_token, key, message) = request::session_command(request)?;
         let v1::EndTurnRequest {
             request_id: _,
-            session_token,
             turn_id,
             outcome,
             error,
@@ -295,7 +272,6 @@ impl v1::turn_service_server::TurnService for Rpc {
             retry_time,
             tool_uses,
         } = message;
-        let session_token = fields::token(session_token, "session_token")?;
         let turn = convert::id(turn_id, TurnId::new, "turn_id")?;
         let ended = Ended {
             outcome: convert::value::<v1::TurnOutcome, _>(outcome, "outcome")?,
@@ -327,13 +303,9 @@ impl v1::turn_service_server::TurnService for Rpc {
         &self,
         request: Request<v1::ReportProblemRequest>,
     ) -> Result<Response<v1::ReportProblemResponse>, Status> {
-        let (caller, key, message) = request::command(request)?;
-        let v1::ReportProblemRequest { request_id: _, session_token, subject, text } = message;
-        let problem = Problem {
-            session_token: fields::token(session_token, "session_token")?,
-            subject,
-            text,
-        };
+        let (caller, session_token, key, message) = request::session_command(request)?;
+        let v1::ReportProblemRequest { request_id: _, subject, text } = message;
+        let problem = Problem { session_token, subject, text };
         let id = self.engine.report_problem(caller, key, problem).await?;
         Ok(Response::new(v1::ReportProblemResponse { message_id: id.get() }))
     }
@@ -342,16 +314,13 @@ impl v1::turn_service_server::TurnService for Rpc {
         &self,
         request: Request<v1::ReportHarnessStatusRequest>,
     ) -> Result<Response<v1::ReportHarnessStatusResponse>, Status> {
-        let caller = caller::identify(&request)?;
-        let v1::ReportHarnessStatusRequest { session_token, state, until_time } =
-            request.into_inner();
+        let (caller, session_token) = caller::session(&request)?;
+        let v1::ReportHarnessStatusRequest { state, until_time } = request.into_inner();
         let state = convert::value::<v1::HarnessState, HarnessState>(state, "state")?;
         // The broker decides how long a park lasts; the time of the harness is only checked for
         // form.
         time::optional_wall_time(until_time, "until_time")?;
-        self.engine
-            .report_harness(caller, fields::token(session_token, "session_token")?, state)
-            .await?;
+        self.engine.report_harness(caller, session_token, state).await?;
         Ok(Response::new(v1::ReportHarnessStatusResponse {}))
     }
 

@@ -2,6 +2,7 @@
 
 use hive_core::id::MessageId;
 use hive_core::reason::Reason;
+use hive_proto::SESSION_TOKEN_KEY;
 use hive_proto::convert::{message, request as fields};
 use hive_proto::status::refusal;
 use hive_proto::v1;
@@ -19,20 +20,21 @@ impl v1::wake_service_server::WakeService for Rpc {
         request: Request<v1::WakeRequest>,
     ) -> Result<Response<v1::WakeResponse>, Status> {
         let (actor, holds_tokens) = (caller::actor(&request)?, caller::holds_tokens(&request));
-        let mut wake = request.into_inner();
-        // A later session may repeat the same wake.
-        let session_token = std::mem::take(&mut wake.session_token);
-        if !holds_tokens && !session_token.is_empty() {
-            let sentence = "a session token counts only from the agent's own harness; leave `session_token` empty";
+        let session_token = caller::session_token(&request)?;
+        if !holds_tokens && session_token.is_some() {
+            let sentence = format!(
+                "a session token counts only from the agent's own harness; leave `{SESSION_TOKEN_KEY}` out"
+            );
             return Err(refusal(Reason::PeerNotTrusted, sentence, None));
         }
+        let mut wake = request.into_inner();
         let key = request::key(&mut wake)?;
-        let v1::WakeRequest { request_id: _, label, body, coalescing_key, session_token: _ } = wake;
+        let v1::WakeRequest { request_id: _, label, body, coalescing_key } = wake;
         let wake = Wake {
             label: message::label(&label, "label")?,
             body,
             coalescing_key: fields::coalescing_key(coalescing_key, "coalescing_key")?,
-            session_token: (!session_token.is_empty()).then_some(session_token),
+            session_token,
         };
         let woken = self.engine.wake(actor, key, wake).await?;
         Ok(Response::new(v1::WakeResponse {

@@ -50,8 +50,15 @@ impl Stage {
         self.broker.next(method, |call| call.request(method)).await
     }
 
-    pub(crate) async fn attach(&self) -> v1::AttachRequest {
-        self.next("Attach").await
+    /// Waits until the harness attaches; the session that it resumes.
+    pub(crate) async fn attach(&self) -> Option<String> {
+        self.session("Attach").await
+    }
+
+    /// Waits until the harness calls this method; the session of the call.
+    pub(crate) async fn session(&self, method: &str) -> Option<String> {
+        let find = |call: &Recorded| (call.method == method).then(|| call.session_token.clone());
+        self.broker.next(method, find).await
     }
 
     pub(crate) async fn end(&self) -> v1::EndTurnRequest {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hive_history::{Answer, Op, Reply};
+use hive_proto::in_session;
 use hive_proto::v1::admin_service_client::AdminServiceClient;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
 use hive_proto::v1::{self, attach_response, login_request, login_response, serve_login_request};
@@ -97,13 +98,13 @@ async fn serve_login(
 ) -> Result<(), Status> {
     use serve_login_request::Step;
     let (sender, requests) = mpsc::channel(4);
-    let start = v1::ServeLoginStart { session_token: session.to_owned(), login_id };
+    let start = v1::ServeLoginStart { login_id };
     for step in [Step::Start(start), Step::Output(OUTPUT.to_vec())] {
         // The channel has room for these.
         drop(sender.try_send(v1::ServeLoginRequest { step: Some(step) }));
     }
-    let serving =
-        TurnServiceClient::new(voice.channel()).serve_login(ReceiverStream::new(requests)).await;
+    let requests = in_session(ReceiverStream::new(requests), session);
+    let serving = TurnServiceClient::new(voice.channel()).serve_login(requests).await;
     let mut typed = serving?.into_inner();
     table.facts.answered("ServeLogin");
     if let Ok(word) = tokio::time::timeout(WORD_WAIT, typed.message()).await {

@@ -3,6 +3,7 @@
 //! Invariant: every part of the request is in the text, so that a repetition requests the same.
 
 use hive_history::Reply;
+use hive_proto::in_session;
 use hive_proto::v1;
 use hive_proto::v1::admin_service_client::AdminServiceClient;
 use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
@@ -112,15 +113,11 @@ pub(crate) async fn call(
             admin().send_command(request).await?.into_inner().command_id.to_string()
         }
         "AckCommand" => {
-            let request = v1::AckCommandRequest {
-                session_token: part(0),
-                command_id: number(1),
-                error: part(2),
-            };
-            turns().ack_command(request).await.map(|_| String::new())?
+            let request = v1::AckCommandRequest { command_id: number(1), error: part(2) };
+            turns().ack_command(in_session(request, &part(0))).await.map(|_| String::new())?
         }
         "Heartbeat" => {
-            let request = v1::HeartbeatRequest { session_token: content };
+            let request = in_session(v1::HeartbeatRequest {}, &content);
             turns().heartbeat(request).await?.into_inner().open_turn_id.to_string()
         }
         "RequestNextTurn" => {
@@ -131,29 +128,25 @@ pub(crate) async fn call(
             let mut event =
                 v1::TurnEvent { sequence: number(2), line: part(3), ..v1::TurnEvent::default() };
             event.set_stream(v1::TurnEventStream::Stdout);
-            let request = v1::ReportTurnEventsRequest {
-                session_token: part(0),
-                turn_id: number(1),
-                events: vec![event],
-            };
+            let request = v1::ReportTurnEventsRequest { turn_id: number(1), events: vec![event] };
             turns()
-                .report_turn_events(tokio_stream::iter([request]))
+                .report_turn_events(in_session(tokio_stream::iter([request]), &part(0)))
                 .await?
                 .into_inner()
                 .kept_count
                 .to_string()
         }
         "ReportHarnessStatus" => {
-            let mut request = v1::ReportHarnessStatusRequest {
-                session_token: part(0),
-                ..v1::ReportHarnessStatusRequest::default()
-            };
+            let mut request = v1::ReportHarnessStatusRequest::default();
             request.set_state(if part(1) == "idle" {
                 v1::HarnessState::Idle
             } else {
                 v1::HarnessState::Thinking
             });
-            turns().report_harness_status(request).await.map(|_| String::new())?
+            turns()
+                .report_harness_status(in_session(request, &part(0)))
+                .await
+                .map(|_| String::new())?
         }
         "SetStatusText" => {
             let request = v1::SetStatusTextRequest { request_id, text: content };

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use hive_core::reason::Reason;
 use hive_history::{Answer, Counts, Decision, Due, Op, Reply};
-use hive_proto::PROCESS_TOKEN_KEY;
 use hive_proto::v1::ack_delivery_request::Target;
 use hive_proto::v1::admin_service_client::AdminServiceClient;
 use hive_proto::v1::create_reminder_request::Due as WireDue;
@@ -18,6 +17,7 @@ use hive_proto::v1::reminder_service_client::ReminderServiceClient;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
 use hive_proto::v1::wake_service_client::WakeServiceClient;
 use hive_proto::v1::{self, attach_response};
+use hive_proto::{PROCESS_TOKEN_KEY, in_session};
 use tonic::transport::Channel;
 use tonic::{Request, Status, Streaming};
 
@@ -151,11 +151,8 @@ async fn call(
             inbox().extend_lease(request).await.map(|_| Reply::Extended)
         }
         Op::Attach { session, take_over } => {
-            let request = v1::AttachRequest {
-                session_token: session,
-                take_over,
-                revision: "torture".to_owned(),
-            };
+            let request = v1::AttachRequest { take_over, revision: "torture".to_owned() };
+            let request = in_session(request, &session);
             let mut stream = turns().attach(request).await?.into_inner();
             let first = stream.message().await?.and_then(|response| response.step);
             let Some(attach_response::Step::Attached(attached)) = first else {
@@ -172,12 +169,11 @@ async fn call(
         Op::BeginTurn { session, mail } => {
             let mut request = v1::BeginTurnRequest {
                 request_id,
-                session_token: session,
                 process_token: carried.process.clone(),
                 ..v1::BeginTurnRequest::default()
             };
             request.set_kind(if mail { v1::TurnKind::Mail } else { v1::TurnKind::Continue });
-            let begun = turns().begin_turn(request).await?.into_inner();
+            let begun = turns().begin_turn(in_session(request, &session)).await?.into_inner();
             let commands = begun.commands.iter().map(|command| command.id);
             carried.commands.lock().expect("nobody panics with it").extend(commands);
             Ok(seen::turn(begun.turn.as_ref(), begun.delivery.as_ref()))
@@ -185,14 +181,13 @@ async fn call(
         Op::EndTurn { session, turn, outcome, returned } => {
             let mut request = v1::EndTurnRequest {
                 request_id,
-                session_token: session,
                 turn_id: turn,
                 returned_tool_use_ids: returned,
                 error: "torture".to_owned(),
                 ..v1::EndTurnRequest::default()
             };
             request.set_outcome(seen::wire_outcome(outcome));
-            let ended = turns().end_turn(request).await?.into_inner();
+            let ended = turns().end_turn(in_session(request, &session)).await?.into_inner();
             let (acked, returned, dead, held) =
                 (ended.acked_count, ended.returned_count, ended.dead_count, ended.held_count);
             Ok(Reply::TurnEnded(Counts { acked, returned, dead, held }))
@@ -259,12 +254,8 @@ async fn call(
             Ok(Reply::Done(sent.command_id.to_string()))
         }
         Op::ReportProblem { subject, text } => {
-            let request = v1::ReportProblemRequest {
-                request_id,
-                session_token: carried.process.clone(),
-                subject,
-                text,
-            };
+            let request = v1::ReportProblemRequest { request_id, subject, text };
+            let request = in_session(request, &carried.process);
             Ok(Reply::Reported {
                 message: turns().report_problem(request).await?.into_inner().message_id,
             })

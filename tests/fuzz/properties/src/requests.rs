@@ -278,25 +278,21 @@ table! {
     };
     "hive.v1.TurnService/Attach": v1::AttachRequest |_| Ok(());
     "hive.v1.TurnService/AckCommand": v1::AckCommandRequest |m| {
-        convert::id(m.command_id, CommandId::new, "command_id")?;
-        token(m.session_token, "session_token")
+        convert::id(m.command_id, CommandId::new, "command_id").map(drop)
     };
     "hive.v1.TurnService/BeginTurn": v1::BeginTurnRequest |m| {
         request_id(&m.request_id)?;
         convert::value::<v1::TurnKind, Kind>(m.kind, "kind")?;
-        token(m.session_token, "session_token")?;
         fields::process_token(m.process_token, "process_token").map(drop)
     };
     "hive.v1.TurnService/RequestNextTurn": v1::RequestNextTurnRequest |_| Ok(());
-    "hive.v1.TurnService/Heartbeat": v1::HeartbeatRequest |m| token(m.session_token, "session_token");
+    "hive.v1.TurnService/Heartbeat": v1::HeartbeatRequest |_| Ok(());
     "hive.v1.TurnService/ReportTurnEvents": v1::ReportTurnEventsRequest |m| {
         convert::id(m.turn_id, TurnId::new, "turn_id")?;
-        token(m.session_token, "session_token")?;
         m.events.into_iter().try_for_each(|event| instant(event.time, "events.time"))
     };
     "hive.v1.TurnService/EndTurn": v1::EndTurnRequest |m| {
         request_id(&m.request_id)?;
-        token(m.session_token, "session_token")?;
         convert::id(m.turn_id, TurnId::new, "turn_id")?;
         convert::value::<v1::TurnOutcome, Outcome>(m.outcome, "outcome")?;
         instant(m.retry_time, "retry_time")?;
@@ -304,11 +300,10 @@ table! {
         assert_eq!(v1::TurnUsage::from(hive_core::turn::Usage::from(usage)), usage);
         Ok(())
     };
-    "hive.v1.TurnService/ReportProblem": v1::ReportProblemRequest |m| { request_id(&m.request_id)?; token(m.session_token, "session_token") };
+    "hive.v1.TurnService/ReportProblem": v1::ReportProblemRequest |m| request_id(&m.request_id);
     "hive.v1.TurnService/ReportHarnessStatus": v1::ReportHarnessStatusRequest |m| {
         convert::value::<v1::HarnessState, HarnessState>(m.state, "state")?;
-        instant(m.until_time, "until_time")?;
-        token(m.session_token, "session_token")
+        instant(m.until_time, "until_time")
     };
     "hive.v1.TurnService/ServeLogin": v1::ServeLoginRequest |_| Ok(());
     "hive.v1.TurnHistoryService/ListTurns": v1::ListTurnsRequest |m| page(&m.page_token);

@@ -1,6 +1,7 @@
 //! `hivectl turn restart --wait`: the turn is requeued, the program starts again, and the agent
 //! gets one notice.
 
+use hive_proto::in_session;
 use hive_proto::v1::attach_response::Step;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
 use hive_proto::v1::{
@@ -107,11 +108,8 @@ async fn attached(
     token: &str,
 ) -> (TurnServiceClient<tonic::transport::Channel>, Streaming<AttachResponse>, String) {
     let mut turns = TurnServiceClient::new(rig.agent("bob").await.channel());
-    let request = AttachRequest {
-        session_token: token.to_owned(),
-        take_over: false,
-        revision: "test".to_owned(),
-    };
+    let request = AttachRequest { take_over: false, revision: "test".to_owned() };
+    let request = in_session(request, token);
     let mut stream = turns.attach(request).await.expect("it attaches").into_inner();
     let Step::Attached(attached) = next_step(&mut stream).await else {
         panic!("the first word is another")
@@ -134,10 +132,9 @@ async fn an_end_that_is_reported_twice_is_one_notice() {
     let given = rig.hivectl(&["turn", "restart", "bob"]).await;
     assert_eq!(given.code, 0, "{given:?}");
     let Step::Command(command) = next_step(&mut stream).await else { panic!("no command") };
-    let ack = |token: &str| AckCommandRequest {
-        session_token: token.to_owned(),
-        command_id: command.id,
-        error: String::new(),
+    let ack = |token: &str| {
+        let request = AckCommandRequest { command_id: command.id, error: String::new() };
+        in_session(request, token)
     };
     turns.ack_command(ack(&token)).await.expect("it is closed");
     turns.ack_command(ack(&token)).await.expect("it is closed already");
