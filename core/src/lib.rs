@@ -20,6 +20,7 @@ pub mod name;
 pub mod park;
 pub mod question;
 pub mod reason;
+pub mod refused;
 pub mod reminder;
 pub mod time;
 pub mod time_of_day;

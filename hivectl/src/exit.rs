@@ -42,50 +42,11 @@ impl From<Exit> for ExitCode {
 /// Returns the exit code for a refusal of the broker.
 #[must_use]
 pub fn from_reason(reason: Reason) -> Exit {
-    match reason {
-        Reason::FieldInvalid | Reason::StatusTooLong | Reason::BodyTooLarge => Exit::Usage,
-        Reason::AgentNotFound
-        | Reason::AgentRetired
-        | Reason::MessageNotFound
-        | Reason::QuestionNotFound
-        | Reason::ReminderNotFound
-        | Reason::DeliveryNotFound
-        | Reason::TurnNotFound
-        | Reason::LoginNotFound
-        | Reason::CommandNotFound => Exit::NotFound,
-        Reason::RecipientNotAllowed
-        | Reason::NotYours
-        | Reason::NotTheTarget
-        | Reason::NotYourChild
-        | Reason::NotAnAgent
-        | Reason::CapabilityMissing
-        | Reason::PeerNotTrusted => Exit::Denied,
-        Reason::RequestIdReused
-        | Reason::AgentExists
-        | Reason::LeaseLost
-        | Reason::TurnEnded
-        | Reason::TurnOpen
-        | Reason::AlreadyAttached
-        | Reason::AgentParked
-        | Reason::AgentStopped
-        | Reason::AgentPurging
-        | Reason::HarnessOffline
-        | Reason::LoginOpen
-        | Reason::WrongState
-        | Reason::QuestionClosed
-        | Reason::TopologyCycle => Exit::Conflict,
-        Reason::Starting | Reason::Draining => Exit::Unreachable,
-        Reason::InboxFull
-        | Reason::RateLimited
-        | Reason::StorageFull
-        | Reason::QuestionLimit
-        | Reason::ReminderLimit
-        | Reason::CallLimit
-        | Reason::StorageUnavailable
-        | Reason::MethodNotServed
-        | Reason::RequestCompressed
-        | Reason::Internal => Exit::Failure,
+    // A broker answers; its database does not.
+    if reason == Reason::StorageUnavailable {
+        return Exit::Failure;
     }
+    from_code(hive_proto::status::code(reason))
 }
 
 /// Returns the exit code for an error of a file.
@@ -105,7 +66,11 @@ pub fn from_status(status: &Status) -> Exit {
     if let Some(reason) = hive_proto::status::reason(status) {
         return from_reason(reason);
     }
-    match status.code() {
+    from_code(status.code())
+}
+
+fn from_code(code: Code) -> Exit {
+    match code {
         Code::Unavailable => Exit::Unreachable,
         Code::DeadlineExceeded => Exit::TimedOut,
         Code::NotFound => Exit::NotFound,

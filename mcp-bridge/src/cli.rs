@@ -42,7 +42,7 @@ pub enum Server {
 }
 
 const AFTER_HELP: &str = "Environment:
-  HIVE_PROCESS_TOKEN  the secret that ties this process to its turn; without it the broker answers TURN_ENDED
+  HIVE_PROCESS_TOKEN  the secret that ties this process to its turn; without it the broker answers HARNESS_ATTACHED
   HIVE_CALL_LOG       the harness's socket for a line about each call, without its body
   HIVE_LOG, RUST_LOG  what to log, for example `debug` (message bodies show from debug on)";
 

@@ -159,13 +159,13 @@ fn advice(reason: Reason) -> &'static str {
         Reason::PeerNotTrusted => {
             "this program may not use the socket: tell the operator that the agent is set up wrongly"
         }
-        Reason::LeaseLost => {
+        Reason::LeaseLost | Reason::SessionLost => {
             "another session of this agent has taken over: stop here, unsettled mail comes back to it"
         }
         Reason::TurnEnded => {
             "this turn is over and nothing was done: stop here, unsettled mail comes back in the next turn"
         }
-        Reason::TurnOpen | Reason::AlreadyAttached => {
+        Reason::TurnOpen | Reason::AlreadyAttached | Reason::HarnessAttached => {
             "a harness has this agent: leave it to the running turn"
         }
         Reason::AgentParked | Reason::AgentStopped | Reason::AgentPurging => {

@@ -29,6 +29,9 @@ pub mod harness_v1 {
 /// Descriptors of the package and its imports, for reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("gen/hive.v1.bin");
 
+/// Descriptors of `google.rpc.Status` and its details, for reflection.
+pub use tonic_types::pb::FILE_DESCRIPTOR_SET as ERROR_DESCRIPTOR_SET;
+
 /// The metadata key of a harness's session token.
 pub const SESSION_TOKEN_KEY: &str = "hive-session-token";
 

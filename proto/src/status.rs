@@ -1,10 +1,14 @@
 //! Errors on the wire: a `tonic::Status` with a stable reason, made and read only here.
 //!
-//! Invariant: the mapping from reason to gRPC code is total and exists only here.
+//! Invariant: what programs read of a refusal is declared in `proto/hive/v1/reason.proto`: the gRPC
+//! code, whether a retry helps, and the keys of the metadata. A debug build that makes a refusal
+//! with other keys panics.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
-use hive_core::reason::Reason;
+use hive_core::reason::{Reason, Retry};
+use hive_core::refused::{FIELD, Refused};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
@@ -13,64 +17,39 @@ use crate::ERROR_DOMAIN;
 /// Returns the gRPC code of a reason.
 #[must_use]
 pub fn code(reason: Reason) -> Code {
-    match reason {
-        Reason::FieldInvalid => Code::InvalidArgument,
-        Reason::AgentNotFound
-        | Reason::AgentRetired
-        | Reason::MessageNotFound
-        | Reason::QuestionNotFound
-        | Reason::ReminderNotFound
-        | Reason::DeliveryNotFound
-        | Reason::TurnNotFound
-        | Reason::LoginNotFound
-        | Reason::CommandNotFound => Code::NotFound,
-        Reason::RequestIdReused | Reason::AgentExists => Code::AlreadyExists,
-        Reason::RecipientNotAllowed
-        | Reason::NotYours
-        | Reason::NotTheTarget
-        | Reason::NotYourChild
-        | Reason::NotAnAgent
-        | Reason::CapabilityMissing
-        | Reason::PeerNotTrusted => Code::PermissionDenied,
-        Reason::LeaseLost
-        | Reason::TurnEnded
-        | Reason::TurnOpen
-        | Reason::AlreadyAttached
-        | Reason::AgentParked
-        | Reason::AgentStopped
-        | Reason::AgentPurging
-        | Reason::HarnessOffline
-        | Reason::LoginOpen
-        | Reason::WrongState
-        | Reason::QuestionClosed
-        | Reason::TopologyCycle
-        | Reason::StatusTooLong => Code::FailedPrecondition,
-        Reason::InboxFull
-        | Reason::BodyTooLarge
-        | Reason::RateLimited
-        | Reason::StorageFull
-        | Reason::QuestionLimit
-        | Reason::ReminderLimit
-        | Reason::CallLimit => Code::ResourceExhausted,
-        Reason::Starting | Reason::Draining | Reason::StorageUnavailable => Code::Unavailable,
-        Reason::Internal => Code::Internal,
-        Reason::MethodNotServed | Reason::RequestCompressed => Code::Unimplemented,
-    }
+    Code::from_i32(reason.code())
 }
 
-/// Returns a refusal: reason, sentence and, if waiting helps, the delay.
+/// Returns the status of a refusal. Its metadata has the keys that its reason declares.
+#[must_use]
+pub fn refuse(refused: Refused, sentence: impl Into<String>) -> Status {
+    debug_assert_eq!(refused.undeclared(), None, "see proto/hive/v1/reason.proto");
+    unchecked(refused, sentence.into())
+}
+
+fn unchecked(refused: Refused, sentence: String) -> Status {
+    let Refused { reason, metadata, retry_after } = refused;
+    let mut details = ErrorDetails::new();
+    if let Some(path) = metadata.get(FIELD) {
+        details.add_bad_request_violation(path, sentence.as_str());
+    }
+    let metadata: HashMap<String, String> =
+        metadata.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    details.set_error_info(reason.as_str(), ERROR_DOMAIN, metadata);
+    if let Some(delay) = retry_after {
+        details.set_retry_info(Some(delay));
+    }
+    Status::with_error_details(code(reason), sentence, details)
+}
+
+/// Returns a refusal without metadata, as a program in front of the broker or a test makes it.
 #[must_use]
 pub fn refusal(
     reason: Reason,
     sentence: impl Into<String>,
     retry_after: Option<Duration>,
 ) -> Status {
-    let mut details = ErrorDetails::new();
-    details.set_error_info(reason.as_str(), ERROR_DOMAIN, std::collections::HashMap::new());
-    if let Some(delay) = retry_after {
-        details.set_retry_info(Some(delay));
-    }
-    Status::with_error_details(code(reason), sentence, details)
+    unchecked(Refused::new(reason).after(retry_after), sentence.into())
 }
 
 /// Returns a refusal of one field of a request.
@@ -78,11 +57,8 @@ pub fn refusal(
 pub fn bad_field(path: &str, sentence: impl Into<String>) -> Status {
     let sentence = sentence.into();
     let mut details = ErrorDetails::new();
-    details.set_error_info(
-        Reason::FieldInvalid.as_str(),
-        ERROR_DOMAIN,
-        std::collections::HashMap::new(),
-    );
+    let metadata = HashMap::from([(FIELD.to_owned(), path.to_owned())]);
+    details.set_error_info(Reason::FieldInvalid.as_str(), ERROR_DOMAIN, metadata);
     details.add_bad_request_violation(path, sentence.as_str());
     Status::with_error_details(code(Reason::FieldInvalid), format!("{path}: {sentence}"), details)
 }
@@ -94,21 +70,25 @@ pub fn reason(status: &Status) -> Option<Reason> {
     if info.domain == ERROR_DOMAIN { Reason::parse(&info.reason) } else { None }
 }
 
+/// Returns the metadata of a refusal; empty for a status without a reason.
+#[must_use]
+pub fn metadata(status: &Status) -> HashMap<String, String> {
+    let info = status.get_details_error_info().filter(|info| info.domain == ERROR_DOMAIN);
+    info.map(|info| info.metadata).unwrap_or_default()
+}
+
 /// Returns the delay before a retry, if the status has one.
 #[must_use]
 pub fn retry_after(status: &Status) -> Option<Duration> {
     status.get_details_retry_info()?.retry_delay
 }
 
-/// Returns whether the unchanged request may succeed later: the broker is away, draining or cannot
-/// write, or the caller is too busy.
+/// Returns whether a client repeats the identical request by itself: the broker is away, draining
+/// or cannot write, or the caller is too busy.
 #[must_use]
 pub fn is_transient(status: &Status) -> bool {
     match reason(status) {
-        Some(
-            Reason::Starting | Reason::Draining | Reason::StorageUnavailable | Reason::CallLimit,
-        ) => true,
-        Some(_) => false,
+        Some(reason) => reason.retry() == Retry::Soon,
         // A status without a reason is from the transport, not from the broker.
         None => matches!(
             status.code(),

@@ -4,7 +4,7 @@
 //! token of an open turn; so a bridge that outlived its turn, or a shell that dropped the token,
 //! can neither send nor take mail.
 
-use crate::engine::error::{AgentError, TurnError};
+use crate::engine::error::{AgentError, HarnessError, TurnError};
 use hive_core::caller::Caller;
 use hive_core::message::OPERATOR;
 use hive_core::name::nearest;
@@ -54,7 +54,7 @@ impl Actor {
             (Some(token), _) => turn::open_of_process(tx, me.key, token)?
                 .map(Some)
                 .ok_or(Refusal::from(TurnError::Ended)),
-            (None, Some(_)) => Err(Refusal::from(TurnError::Ended)),
+            (None, Some(_)) => Err(HarnessError::Serving { agent: me.name.clone() }.into()),
             (None, None) => Ok(None),
         }
     }
@@ -101,7 +101,7 @@ pub(crate) fn session(
     let me = row(conn, caller)?;
     if me.session_token.as_deref() != Some(session_token) && !hive_fault::planted!(SessionUnchecked)
     {
-        return Err(Refusal::LeaseLost);
+        return Err(HarnessError::SessionLost { agent: me.name }.into());
     }
     Ok(me)
 }

@@ -10,13 +10,13 @@ use std::time::Duration;
 use hive_core::agent::QUERY_AGENT_STATE;
 use hive_core::delivery::State;
 use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
-use hive_core::{loose_end, reminder};
+use hive_core::message::OPERATOR;
+use hive_core::{loose_end, question, reminder};
 
 use crate::store::backup::CopyError;
 use crate::store::check::CheckError;
 use crate::store::search::SearchError;
 use crate::store::{CommandError, StoreError};
-pub use on_wire::OnWire;
 
 /// A refusal about an agent.
 #[derive(Debug, thiserror::Error)]
@@ -66,8 +66,16 @@ pub enum TurnError {
 pub enum HarnessError {
     #[error("there is no command {id} for this agent")]
     CommandNotFound { id: CommandId },
+    #[error(
+        "the session is no longer the one of agent `{agent}`; what it held went back or was taken over"
+    )]
+    SessionLost { agent: String },
     #[error("a harness is attached to agent `{agent}`")]
     Attached { agent: String },
+    #[error(
+        "a harness serves agent `{agent}`, and the call has no token of the process of its open turn; nothing was sent or taken"
+    )]
+    Serving { agent: String },
     #[error("agent `{agent}` has no harness that answers; start it, or look at what it says")]
     Offline { agent: String },
     #[error("a login dialogue with agent `{agent}` is open already; end that one first")]
@@ -95,7 +103,7 @@ pub enum MailError {
     #[error(
         "the body has {bytes} bytes; at most {max} are allowed. Put the rest into a file and send its path"
     )]
-    BodyTooLarge { bytes: usize, max: u32 },
+    BodyTooLarge { field: &'static str, bytes: usize, max: u32 },
     #[error("you send too fast: at most {} a minute", counted(*per_minute, "message"))]
     RateLimited { per_minute: u32, retry_after: Duration },
     #[error("{bytes} bytes of your messages are waiting unread; at most {max} are allowed")]
@@ -114,8 +122,8 @@ pub enum QuestionError {
         "question {id} was asked by `{asker}`; only `{asker}` and the operator may withdraw it"
     )]
     NotTheAsker { id: QuestionId, asker: String },
-    #[error("question {id} has its outcome already: {outcome}")]
-    Closed { id: QuestionId, outcome: String },
+    #[error("question {id} has its outcome already: {state}{}", by(.closed_by))]
+    Closed { id: QuestionId, state: question::State, closed_by: String },
     #[error("you have {}; at most {max} may be open. Wait for an answer, or withdraw one", counted(*open, "open question"))]
     Limit { open: u32, max: u32 },
 }
@@ -164,12 +172,12 @@ pub enum Refusal {
     NotYours { what: &'static str },
     #[error("this call is for agents; the operator's mail is not leased")]
     NotAnAgent,
-    #[error("the lease or session is no longer yours; what it held went back or was taken over")]
+    #[error("the lease is no longer yours; what it held went back or was taken over")]
     LeaseLost,
     #[error(
         "the request has {bytes} bytes, and {part} may have at most {max}. Put what is long into a file and send its path"
     )]
-    RequestTooLarge { bytes: u32, part: &'static str, max: usize },
+    RequestTooLarge { bytes: u32, part: &'static str, field: Option<&'static str>, max: usize },
     #[error(
         "{max} calls are under way on this socket, as many as may be; read their answers or end them first"
     )]
@@ -182,14 +190,28 @@ pub enum Refusal {
         "the request is compressed (`grpc-encoding: {encoding}`), which no socket of the broker accepts; send it without compression"
     )]
     Compressed { encoding: String },
+    #[error("{sentence}")]
+    PeerNotTrusted { sentence: String },
+    #[error("{sentence}")]
+    Starting { sentence: String, retry_after: Duration },
     #[error("the broker is shutting down; try again when it is back")]
     Draining,
     #[error("no backup was made: {0}")]
     Backup(#[source] CopyError),
+    #[error("the finished copy cannot be read: {0}")]
+    BackupUnread(#[source] std::io::Error),
+    #[error("the broker failed: {0}")]
+    Fault(&'static str),
     #[error("search does not work now: {0}")]
     Search(#[from] SearchError),
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// Returns who closed a question, as the end of a sentence.
+fn by(closed_by: &str) -> String {
+    let the = if closed_by == OPERATOR { "the " } else { "" };
+    if closed_by.is_empty() { String::new() } else { format!(" by {the}{closed_by}") }
 }
 
 /// Returns a count with its noun, in the singular or the plural.

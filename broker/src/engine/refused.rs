@@ -58,7 +58,9 @@ fn ground(reason: Reason) -> Option<Ground> {
         | Reason::NotAnAgent
         | Reason::PeerNotTrusted
         | Reason::LeaseLost
+        | Reason::SessionLost
         | Reason::TurnEnded
+        | Reason::HarnessAttached
         | Reason::TurnOpen
         | Reason::AlreadyAttached
         | Reason::AgentParked

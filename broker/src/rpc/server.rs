@@ -7,7 +7,8 @@ use std::io;
 use std::sync::Arc;
 
 use hive_proto::v1;
-use hive_proto::{FILE_DESCRIPTOR_SET, v1::admin_service_server::AdminServiceServer};
+use hive_proto::v1::admin_service_server::AdminServiceServer;
+use hive_proto::{ERROR_DESCRIPTOR_SET, FILE_DESCRIPTOR_SET};
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use tokio_stream::wrappers::ReceiverStream;
@@ -109,6 +110,7 @@ fn shared(
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(&bytes)
+            .register_encoded_file_descriptor_set(ERROR_DESCRIPTOR_SET)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let health = tonic_health::server::HealthService::from_health_reporter(health.clone());

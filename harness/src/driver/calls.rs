@@ -100,7 +100,9 @@ fn input<T>(answer: Result<T, Status>, read: impl FnOnce(T) -> Input) -> Input {
 /// Returns the input for a refusal that waiting does not change.
 pub fn refusal(status: &Status) -> Input {
     match hive_proto::status::reason(status) {
-        Some(Reason::LeaseLost | Reason::AgentRetired) => Input::Fenced(describe(status)),
+        Some(Reason::LeaseLost | Reason::SessionLost | Reason::AgentRetired) => {
+            Input::Fenced(describe(status))
+        }
         _ => Input::Refused(describe(status)),
     }
 }

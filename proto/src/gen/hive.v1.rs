@@ -4048,7 +4048,7 @@ pub mod inbox_service_client {
         /// Leases the next deliveries. With a process token (metadata `hive-process-token`) they belong to that process's open turn, and its end
         /// settles them. Without one the caller is a consumer and settles each by its lease token. An empty answer is not an error. The operator's
         /// mail is never leased: read it with ListDeliveries.
-        /// Reasons: FIELD_INVALID, TURN_ENDED, ALREADY_ATTACHED, REQUEST_ID_REUSED, NOT_AN_AGENT, CAPABILITY_MISSING, DRAINING,
+        /// Reasons: FIELD_INVALID, TURN_ENDED, HARNESS_ATTACHED, REQUEST_ID_REUSED, NOT_AN_AGENT, CAPABILITY_MISSING, DRAINING,
         /// STORAGE_UNAVAILABLE.
         pub async fn receive_messages(
             &mut self,
@@ -4222,7 +4222,7 @@ pub mod inbox_service_server {
         /// Leases the next deliveries. With a process token (metadata `hive-process-token`) they belong to that process's open turn, and its end
         /// settles them. Without one the caller is a consumer and settles each by its lease token. An empty answer is not an error. The operator's
         /// mail is never leased: read it with ListDeliveries.
-        /// Reasons: FIELD_INVALID, TURN_ENDED, ALREADY_ATTACHED, REQUEST_ID_REUSED, NOT_AN_AGENT, CAPABILITY_MISSING, DRAINING,
+        /// Reasons: FIELD_INVALID, TURN_ENDED, HARNESS_ATTACHED, REQUEST_ID_REUSED, NOT_AN_AGENT, CAPABILITY_MISSING, DRAINING,
         /// STORAGE_UNAVAILABLE.
         async fn receive_messages(
             &self,
@@ -4913,7 +4913,7 @@ pub mod loose_end_service_client {
         /// Closes one of the caller's own loose ends: withdraws a question that it asked, or a reminder. Other kinds cannot be closed here.
         /// NOT_YOURS if the caller may read the question or the reminder; otherwise it does not exist.
         /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, REMINDER_NOT_FOUND, NOT_YOURS, QUESTION_CLOSED, WRONG_STATE, REQUEST_ID_REUSED,
-        /// CAPABILITY_MISSING, TURN_ENDED, DRAINING, STORAGE_UNAVAILABLE.
+        /// CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn cancel_loose_end(
             &mut self,
             request: impl tonic::IntoRequest<super::CancelLooseEndRequest>,
@@ -4992,7 +4992,7 @@ pub mod loose_end_service_server {
         /// Closes one of the caller's own loose ends: withdraws a question that it asked, or a reminder. Other kinds cannot be closed here.
         /// NOT_YOURS if the caller may read the question or the reminder; otherwise it does not exist.
         /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, REMINDER_NOT_FOUND, NOT_YOURS, QUESTION_CLOSED, WRONG_STATE, REQUEST_ID_REUSED,
-        /// CAPABILITY_MISSING, TURN_ENDED, DRAINING, STORAGE_UNAVAILABLE.
+        /// CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED, DRAINING, STORAGE_UNAVAILABLE.
         async fn cancel_loose_end(
             &self,
             request: tonic::Request<super::CancelLooseEndRequest>,
@@ -5606,7 +5606,8 @@ pub mod message_service_client {
         }
         /// Accepts a message. The response is sent after the commit that made the message durable, never before.
         /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, MESSAGE_NOT_FOUND, REQUEST_ID_REUSED, RECIPIENT_NOT_ALLOWED,
-        /// CAPABILITY_MISSING, TURN_ENDED, INBOX_FULL, BODY_TOO_LARGE, RATE_LIMITED, STORAGE_FULL, DRAINING, STORAGE_UNAVAILABLE.
+        /// CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED, INBOX_FULL, BODY_TOO_LARGE, RATE_LIMITED, STORAGE_FULL, DRAINING,
+        /// STORAGE_UNAVAILABLE.
         pub async fn send_message(
             &mut self,
             request: impl tonic::IntoRequest<super::SendMessageRequest>,
@@ -5754,7 +5755,8 @@ pub mod message_service_server {
     pub trait MessageService: std::marker::Send + std::marker::Sync + 'static {
         /// Accepts a message. The response is sent after the commit that made the message durable, never before.
         /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, MESSAGE_NOT_FOUND, REQUEST_ID_REUSED, RECIPIENT_NOT_ALLOWED,
-        /// CAPABILITY_MISSING, TURN_ENDED, INBOX_FULL, BODY_TOO_LARGE, RATE_LIMITED, STORAGE_FULL, DRAINING, STORAGE_UNAVAILABLE.
+        /// CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED, INBOX_FULL, BODY_TOO_LARGE, RATE_LIMITED, STORAGE_FULL, DRAINING,
+        /// STORAGE_UNAVAILABLE.
         async fn send_message(
             &self,
             request: tonic::Request<super::SendMessageRequest>,
@@ -6366,7 +6368,7 @@ pub mod question_service_client {
         }
         /// Asks an agent or the operator. The response is sent after the commit; the outcome is mail of the broker in the asker's inbox.
         /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, RECIPIENT_NOT_ALLOWED, CAPABILITY_MISSING, TURN_ENDED,
-        /// BODY_TOO_LARGE, QUESTION_LIMIT, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
+        /// HARNESS_ATTACHED, BODY_TOO_LARGE, QUESTION_LIMIT, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn ask_question(
             &mut self,
             request: impl tonic::IntoRequest<super::AskQuestionRequest>,
@@ -6394,7 +6396,7 @@ pub mod question_service_client {
         /// Answers an open question. Only its target may, and the operator, which may answer any. The asker is refused with NOT_THE_TARGET; for
         /// a third agent the question does not exist.
         /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, NOT_THE_TARGET, QUESTION_CLOSED, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED,
-        /// BODY_TOO_LARGE, DRAINING, STORAGE_UNAVAILABLE.
+        /// HARNESS_ATTACHED, BODY_TOO_LARGE, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn answer_question(
             &mut self,
             request: impl tonic::IntoRequest<super::AnswerQuestionRequest>,
@@ -6422,7 +6424,7 @@ pub mod question_service_client {
         /// Withdraws an open question. Only its asker may, and the operator. The target is refused with NOT_YOURS; for a third agent the
         /// question does not exist.
         /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, NOT_YOURS, QUESTION_CLOSED, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED,
-        /// DRAINING, STORAGE_UNAVAILABLE.
+        /// HARNESS_ATTACHED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn cancel_question(
             &mut self,
             request: impl tonic::IntoRequest<super::CancelQuestionRequest>,
@@ -6542,7 +6544,7 @@ pub mod question_service_server {
     pub trait QuestionService: std::marker::Send + std::marker::Sync + 'static {
         /// Asks an agent or the operator. The response is sent after the commit; the outcome is mail of the broker in the asker's inbox.
         /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, RECIPIENT_NOT_ALLOWED, CAPABILITY_MISSING, TURN_ENDED,
-        /// BODY_TOO_LARGE, QUESTION_LIMIT, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
+        /// HARNESS_ATTACHED, BODY_TOO_LARGE, QUESTION_LIMIT, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
         async fn ask_question(
             &self,
             request: tonic::Request<super::AskQuestionRequest>,
@@ -6553,7 +6555,7 @@ pub mod question_service_server {
         /// Answers an open question. Only its target may, and the operator, which may answer any. The asker is refused with NOT_THE_TARGET; for
         /// a third agent the question does not exist.
         /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, NOT_THE_TARGET, QUESTION_CLOSED, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED,
-        /// BODY_TOO_LARGE, DRAINING, STORAGE_UNAVAILABLE.
+        /// HARNESS_ATTACHED, BODY_TOO_LARGE, DRAINING, STORAGE_UNAVAILABLE.
         async fn answer_question(
             &self,
             request: tonic::Request<super::AnswerQuestionRequest>,
@@ -6564,7 +6566,7 @@ pub mod question_service_server {
         /// Withdraws an open question. Only its asker may, and the operator. The target is refused with NOT_YOURS; for a third agent the
         /// question does not exist.
         /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, NOT_YOURS, QUESTION_CLOSED, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED,
-        /// DRAINING, STORAGE_UNAVAILABLE.
+        /// HARNESS_ATTACHED, DRAINING, STORAGE_UNAVAILABLE.
         async fn cancel_question(
             &self,
             request: tonic::Request<super::CancelQuestionRequest>,
@@ -6998,6 +7000,274 @@ pub mod question_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
+/// What programs may know about a reason besides its name.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReasonOptions {
+    /// Name of the gRPC code of each refusal with this reason, as in `NOT_FOUND`.
+    #[prost(string, tag = "1")]
+    pub code: ::prost::alloc::string::String,
+    /// Whether a retry helps.
+    #[prost(enumeration = "Retry", tag = "2")]
+    pub retry: i32,
+    /// Keys that `google.rpc.ErrorInfo.metadata` always has. docs/errors/README.md has their meaning.
+    #[prost(string, repeated, tag = "3")]
+    pub metadata: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Keys that it has in some of the cases. It has no others.
+    #[prost(string, repeated, tag = "4")]
+    pub optional_metadata: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Whether the identical request, with the same bytes, may succeed later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Retry {
+    /// No statement.
+    Unspecified = 0,
+    /// It does not become right by waiting: another request is needed, or none.
+    Never = 1,
+    /// It may succeed when something else has changed: time has passed, or another call was made. Whether it is worth waiting is up to the
+    /// program.
+    Later = 2,
+    /// The broker cannot take it for a moment. A client repeats it by itself, with the same request id, after the delay in
+    /// `google.rpc.RetryInfo`.
+    Soon = 3,
+}
+impl Retry {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RETRY_UNSPECIFIED",
+            Self::Never => "RETRY_NEVER",
+            Self::Later => "RETRY_LATER",
+            Self::Soon => "RETRY_SOON",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RETRY_UNSPECIFIED" => Some(Self::Unspecified),
+            "RETRY_NEVER" => Some(Self::Never),
+            "RETRY_LATER" => Some(Self::Later),
+            "RETRY_SOON" => Some(Self::Soon),
+            _ => None,
+        }
+    }
+}
+/// Why a call was refused. `google.rpc.ErrorInfo.reason` is the name of the value without `REASON_`; its domain is `hive`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Reason {
+    /// Never on the wire.
+    Unspecified = 0,
+    /// A field of the request is not valid. `google.rpc.BadRequest` has the field and its fault.
+    FieldInvalid = 1,
+    /// There is no agent of that name.
+    AgentNotFound = 2,
+    /// The agent was retired.
+    AgentRetired = 3,
+    /// There is no such message, or the caller may not see it.
+    MessageNotFound = 4,
+    /// There is no such delivery.
+    DeliveryNotFound = 5,
+    /// There is no such question, or the caller may not see it.
+    QuestionNotFound = 6,
+    /// There is no such reminder, or the caller may not see it.
+    ReminderNotFound = 7,
+    /// There is no such turn, or the caller may not see it; or the agent has no open turn.
+    TurnNotFound = 8,
+    /// There is no such command.
+    CommandNotFound = 9,
+    /// There is no such login dialogue, or it is over.
+    LoginNotFound = 10,
+    /// The request id was used for another request.
+    RequestIdReused = 11,
+    /// There is an agent of that name already.
+    AgentExists = 12,
+    /// The sender's policy does not allow that recipient.
+    RecipientNotAllowed = 13,
+    /// The item belongs to another caller.
+    NotYours = 14,
+    /// The question was put to another target.
+    NotTheTarget = 15,
+    /// The agent is not the caller's direct child.
+    NotYourChild = 16,
+    /// The call is for agents, and came from the operator's socket.
+    NotAnAgent = 17,
+    /// The agent's policy lacks the right.
+    CapabilityMissing = 18,
+    /// The peer may not use this socket, or not for this call.
+    PeerNotTrusted = 19,
+    /// The lease is no longer the caller's.
+    LeaseLost = 20,
+    /// The session, or the session epoch of the turn, is no longer the agent's.
+    SessionLost = 21,
+    /// The calling process has no open turn.
+    TurnEnded = 22,
+    /// The session has an open turn.
+    TurnOpen = 23,
+    /// A harness serves the agent, and the call has no process token.
+    HarnessAttached = 24,
+    /// Another harness is attached.
+    AlreadyAttached = 25,
+    /// No harness is attached, or it does not answer.
+    HarnessOffline = 26,
+    /// A login dialogue with the agent is open already.
+    LoginOpen = 27,
+    /// The agent starts no turns for now.
+    AgentParked = 28,
+    /// The operator stopped the agent.
+    AgentStopped = 29,
+    /// The directories of a purged agent of that name are not deleted yet.
+    AgentPurging = 30,
+    /// The state of the delivery or of the reminder does not allow it.
+    WrongState = 31,
+    /// The question has its outcome already.
+    QuestionClosed = 32,
+    /// The move would make an agent its own ancestor.
+    TopologyCycle = 33,
+    /// The status text is too long. `google.rpc.BadRequest` has the field.
+    StatusTooLong = 34,
+    /// The body, or the whole request, is too large. `google.rpc.BadRequest` has the field, if it is one.
+    BodyTooLarge = 35,
+    /// The recipient's inbox is full.
+    InboxFull = 36,
+    /// The sender sends too fast.
+    RateLimited = 37,
+    /// The sender has too many bytes waiting.
+    StorageFull = 38,
+    /// The asker has too many open questions.
+    QuestionLimit = 39,
+    /// The agent has too many pending reminders.
+    ReminderLimit = 40,
+    /// The socket has too many calls under way.
+    CallLimit = 41,
+    /// The broker does not know yet which sandbox belongs to the agent.
+    Starting = 42,
+    /// The broker shuts down.
+    Draining = 43,
+    /// The database cannot be written now.
+    StorageUnavailable = 44,
+    /// A fault of the broker.
+    Internal = 45,
+    /// The socket does not serve this method.
+    MethodNotServed = 46,
+    /// The request is compressed.
+    RequestCompressed = 47,
+}
+impl Reason {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "REASON_UNSPECIFIED",
+            Self::FieldInvalid => "REASON_FIELD_INVALID",
+            Self::AgentNotFound => "REASON_AGENT_NOT_FOUND",
+            Self::AgentRetired => "REASON_AGENT_RETIRED",
+            Self::MessageNotFound => "REASON_MESSAGE_NOT_FOUND",
+            Self::DeliveryNotFound => "REASON_DELIVERY_NOT_FOUND",
+            Self::QuestionNotFound => "REASON_QUESTION_NOT_FOUND",
+            Self::ReminderNotFound => "REASON_REMINDER_NOT_FOUND",
+            Self::TurnNotFound => "REASON_TURN_NOT_FOUND",
+            Self::CommandNotFound => "REASON_COMMAND_NOT_FOUND",
+            Self::LoginNotFound => "REASON_LOGIN_NOT_FOUND",
+            Self::RequestIdReused => "REASON_REQUEST_ID_REUSED",
+            Self::AgentExists => "REASON_AGENT_EXISTS",
+            Self::RecipientNotAllowed => "REASON_RECIPIENT_NOT_ALLOWED",
+            Self::NotYours => "REASON_NOT_YOURS",
+            Self::NotTheTarget => "REASON_NOT_THE_TARGET",
+            Self::NotYourChild => "REASON_NOT_YOUR_CHILD",
+            Self::NotAnAgent => "REASON_NOT_AN_AGENT",
+            Self::CapabilityMissing => "REASON_CAPABILITY_MISSING",
+            Self::PeerNotTrusted => "REASON_PEER_NOT_TRUSTED",
+            Self::LeaseLost => "REASON_LEASE_LOST",
+            Self::SessionLost => "REASON_SESSION_LOST",
+            Self::TurnEnded => "REASON_TURN_ENDED",
+            Self::TurnOpen => "REASON_TURN_OPEN",
+            Self::HarnessAttached => "REASON_HARNESS_ATTACHED",
+            Self::AlreadyAttached => "REASON_ALREADY_ATTACHED",
+            Self::HarnessOffline => "REASON_HARNESS_OFFLINE",
+            Self::LoginOpen => "REASON_LOGIN_OPEN",
+            Self::AgentParked => "REASON_AGENT_PARKED",
+            Self::AgentStopped => "REASON_AGENT_STOPPED",
+            Self::AgentPurging => "REASON_AGENT_PURGING",
+            Self::WrongState => "REASON_WRONG_STATE",
+            Self::QuestionClosed => "REASON_QUESTION_CLOSED",
+            Self::TopologyCycle => "REASON_TOPOLOGY_CYCLE",
+            Self::StatusTooLong => "REASON_STATUS_TOO_LONG",
+            Self::BodyTooLarge => "REASON_BODY_TOO_LARGE",
+            Self::InboxFull => "REASON_INBOX_FULL",
+            Self::RateLimited => "REASON_RATE_LIMITED",
+            Self::StorageFull => "REASON_STORAGE_FULL",
+            Self::QuestionLimit => "REASON_QUESTION_LIMIT",
+            Self::ReminderLimit => "REASON_REMINDER_LIMIT",
+            Self::CallLimit => "REASON_CALL_LIMIT",
+            Self::Starting => "REASON_STARTING",
+            Self::Draining => "REASON_DRAINING",
+            Self::StorageUnavailable => "REASON_STORAGE_UNAVAILABLE",
+            Self::Internal => "REASON_INTERNAL",
+            Self::MethodNotServed => "REASON_METHOD_NOT_SERVED",
+            Self::RequestCompressed => "REASON_REQUEST_COMPRESSED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "REASON_UNSPECIFIED" => Some(Self::Unspecified),
+            "REASON_FIELD_INVALID" => Some(Self::FieldInvalid),
+            "REASON_AGENT_NOT_FOUND" => Some(Self::AgentNotFound),
+            "REASON_AGENT_RETIRED" => Some(Self::AgentRetired),
+            "REASON_MESSAGE_NOT_FOUND" => Some(Self::MessageNotFound),
+            "REASON_DELIVERY_NOT_FOUND" => Some(Self::DeliveryNotFound),
+            "REASON_QUESTION_NOT_FOUND" => Some(Self::QuestionNotFound),
+            "REASON_REMINDER_NOT_FOUND" => Some(Self::ReminderNotFound),
+            "REASON_TURN_NOT_FOUND" => Some(Self::TurnNotFound),
+            "REASON_COMMAND_NOT_FOUND" => Some(Self::CommandNotFound),
+            "REASON_LOGIN_NOT_FOUND" => Some(Self::LoginNotFound),
+            "REASON_REQUEST_ID_REUSED" => Some(Self::RequestIdReused),
+            "REASON_AGENT_EXISTS" => Some(Self::AgentExists),
+            "REASON_RECIPIENT_NOT_ALLOWED" => Some(Self::RecipientNotAllowed),
+            "REASON_NOT_YOURS" => Some(Self::NotYours),
+            "REASON_NOT_THE_TARGET" => Some(Self::NotTheTarget),
+            "REASON_NOT_YOUR_CHILD" => Some(Self::NotYourChild),
+            "REASON_NOT_AN_AGENT" => Some(Self::NotAnAgent),
+            "REASON_CAPABILITY_MISSING" => Some(Self::CapabilityMissing),
+            "REASON_PEER_NOT_TRUSTED" => Some(Self::PeerNotTrusted),
+            "REASON_LEASE_LOST" => Some(Self::LeaseLost),
+            "REASON_SESSION_LOST" => Some(Self::SessionLost),
+            "REASON_TURN_ENDED" => Some(Self::TurnEnded),
+            "REASON_TURN_OPEN" => Some(Self::TurnOpen),
+            "REASON_HARNESS_ATTACHED" => Some(Self::HarnessAttached),
+            "REASON_ALREADY_ATTACHED" => Some(Self::AlreadyAttached),
+            "REASON_HARNESS_OFFLINE" => Some(Self::HarnessOffline),
+            "REASON_LOGIN_OPEN" => Some(Self::LoginOpen),
+            "REASON_AGENT_PARKED" => Some(Self::AgentParked),
+            "REASON_AGENT_STOPPED" => Some(Self::AgentStopped),
+            "REASON_AGENT_PURGING" => Some(Self::AgentPurging),
+            "REASON_WRONG_STATE" => Some(Self::WrongState),
+            "REASON_QUESTION_CLOSED" => Some(Self::QuestionClosed),
+            "REASON_TOPOLOGY_CYCLE" => Some(Self::TopologyCycle),
+            "REASON_STATUS_TOO_LONG" => Some(Self::StatusTooLong),
+            "REASON_BODY_TOO_LARGE" => Some(Self::BodyTooLarge),
+            "REASON_INBOX_FULL" => Some(Self::InboxFull),
+            "REASON_RATE_LIMITED" => Some(Self::RateLimited),
+            "REASON_STORAGE_FULL" => Some(Self::StorageFull),
+            "REASON_QUESTION_LIMIT" => Some(Self::QuestionLimit),
+            "REASON_REMINDER_LIMIT" => Some(Self::ReminderLimit),
+            "REASON_CALL_LIMIT" => Some(Self::CallLimit),
+            "REASON_STARTING" => Some(Self::Starting),
+            "REASON_DRAINING" => Some(Self::Draining),
+            "REASON_STORAGE_UNAVAILABLE" => Some(Self::StorageUnavailable),
+            "REASON_INTERNAL" => Some(Self::Internal),
+            "REASON_METHOD_NOT_SERVED" => Some(Self::MethodNotServed),
+            "REASON_REQUEST_COMPRESSED" => Some(Self::RequestCompressed),
+            _ => None,
+        }
+    }
+}
 /// A reminder.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Reminder {
@@ -7228,8 +7498,8 @@ pub mod reminder_service_client {
             self
         }
         /// Sets a reminder for the caller's own inbox. It fires exactly once, even if the broker was down at its time.
-        /// Reasons: FIELD_INVALID, NOT_AN_AGENT, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, BODY_TOO_LARGE, REMINDER_LIMIT, RATE_LIMITED,
-        /// DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, NOT_AN_AGENT, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE,
+        /// REMINDER_LIMIT, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn create_reminder(
             &mut self,
             request: impl tonic::IntoRequest<super::CreateReminderRequest>,
@@ -7255,8 +7525,8 @@ pub mod reminder_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Withdraws a pending reminder: the caller's own, or any for the operator. For an agent the reminders of others do not exist.
-        /// Reasons: FIELD_INVALID, REMINDER_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, DRAINING,
-        /// STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, REMINDER_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED,
+        /// DRAINING, STORAGE_UNAVAILABLE.
         pub async fn cancel_reminder(
             &mut self,
             request: impl tonic::IntoRequest<super::CancelReminderRequest>,
@@ -7323,8 +7593,8 @@ pub mod reminder_service_server {
     #[async_trait]
     pub trait ReminderService: std::marker::Send + std::marker::Sync + 'static {
         /// Sets a reminder for the caller's own inbox. It fires exactly once, even if the broker was down at its time.
-        /// Reasons: FIELD_INVALID, NOT_AN_AGENT, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, BODY_TOO_LARGE, REMINDER_LIMIT, RATE_LIMITED,
-        /// DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, NOT_AN_AGENT, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE,
+        /// REMINDER_LIMIT, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
         async fn create_reminder(
             &self,
             request: tonic::Request<super::CreateReminderRequest>,
@@ -7333,8 +7603,8 @@ pub mod reminder_service_server {
             tonic::Status,
         >;
         /// Withdraws a pending reminder: the caller's own, or any for the operator. For an agent the reminders of others do not exist.
-        /// Reasons: FIELD_INVALID, REMINDER_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, DRAINING,
-        /// STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, REMINDER_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED,
+        /// DRAINING, STORAGE_UNAVAILABLE.
         async fn cancel_reminder(
             &self,
             request: tonic::Request<super::CancelReminderRequest>,
@@ -8047,7 +8317,8 @@ pub mod status_service_client {
             self
         }
         /// Sets the agent's own one-line status; it survives restarts.
-        /// Reasons: STATUS_TOO_LONG, FIELD_INVALID, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: STATUS_TOO_LONG, FIELD_INVALID, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED, DRAINING,
+        /// STORAGE_UNAVAILABLE.
         pub async fn set_status_text(
             &mut self,
             request: impl tonic::IntoRequest<super::SetStatusTextRequest>,
@@ -8088,7 +8359,8 @@ pub mod status_service_server {
     #[async_trait]
     pub trait StatusService: std::marker::Send + std::marker::Sync + 'static {
         /// Sets the agent's own one-line status; it survives restarts.
-        /// Reasons: STATUS_TOO_LONG, FIELD_INVALID, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: STATUS_TOO_LONG, FIELD_INVALID, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED, DRAINING,
+        /// STORAGE_UNAVAILABLE.
         async fn set_status_text(
             &self,
             request: tonic::Request<super::SetStatusTextRequest>,
@@ -10199,7 +10471,7 @@ pub mod turn_service_client {
         /// Attaches a harness and keeps it attached while the stream lives. The first response is `attached`; commands follow, beginning with the
         /// open ones. Without a session token, or with one that has ended, a new session epoch begins and the leases of older ones are requeued.
         /// With a live one the session and its open turn continue.
-        /// Reasons: FIELD_INVALID, ALREADY_ATTACHED, AGENT_PURGING, DRAINING, STORAGE_UNAVAILABLE. The stream ends with LEASE_LOST when another
+        /// Reasons: FIELD_INVALID, ALREADY_ATTACHED, AGENT_PURGING, DRAINING, STORAGE_UNAVAILABLE. The stream ends with SESSION_LOST when another
         /// harness takes over, and with AGENT_RETIRED when the agent is removed.
         pub async fn attach(
             &mut self,
@@ -10226,7 +10498,7 @@ pub mod turn_service_client {
             self.inner.server_streaming(req, path, codec).await
         }
         /// Closes a command as carried out, or as refused with an error. Idempotent.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, COMMAND_NOT_FOUND, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, SESSION_LOST, COMMAND_NOT_FOUND, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn ack_command(
             &mut self,
             request: impl tonic::IntoRequest<super::AckCommandRequest>,
@@ -10254,7 +10526,7 @@ pub mod turn_service_client {
         /// Begins a turn. With the kind MAIL it waits, without a time limit, until there is mail and the agent is neither parked nor stopped; the
         /// turn carries that delivery. Any other kind begins at once, or is refused, and carries no delivery. The turn is on disk before the
         /// response is sent. A repeat returns the same turn while it is open.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, TURN_OPEN, AGENT_PARKED, AGENT_STOPPED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, SESSION_LOST, TURN_OPEN, AGENT_PARKED, AGENT_STOPPED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn begin_turn(
             &mut self,
             request: impl tonic::IntoRequest<super::BeginTurnRequest>,
@@ -10280,7 +10552,7 @@ pub mod turn_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Requests another turn after the caller's open one, even if the inbox is empty. Needs a process token, and no session.
-        /// Reasons: TURN_ENDED, CAPABILITY_MISSING, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: TURN_ENDED, HARNESS_ATTACHED, CAPABILITY_MISSING, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn request_next_turn(
             &mut self,
             request: impl tonic::IntoRequest<super::RequestNextTurnRequest>,
@@ -10306,7 +10578,7 @@ pub mod turn_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Reports that the harness is alive. Never written to the disk.
-        /// Reasons: LEASE_LOST, DRAINING.
+        /// Reasons: SESSION_LOST, DRAINING.
         pub async fn heartbeat(
             &mut self,
             request: impl tonic::IntoRequest<super::HeartbeatRequest>,
@@ -10332,7 +10604,7 @@ pub mod turn_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Reports a turn's output live, many lines per call. Best effort: never on the path of a send.
-        /// Reasons: FIELD_INVALID, LEASE_LOST.
+        /// Reasons: FIELD_INVALID, SESSION_LOST, TURN_NOT_FOUND.
         pub async fn report_turn_events(
             &mut self,
             request: impl tonic::IntoStreamingRequest<
@@ -10360,7 +10632,7 @@ pub mod turn_service_client {
             self.inner.client_streaming(req, path, codec).await
         }
         /// Ends a turn and settles all its deliveries in one transaction. Idempotent: a repeat for an ended turn returns the first answer.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, TURN_NOT_FOUND, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, SESSION_LOST, LEASE_LOST, TURN_NOT_FOUND, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn end_turn(
             &mut self,
             request: impl tonic::IntoRequest<super::EndTurnRequest>,
@@ -10387,7 +10659,7 @@ pub mod turn_service_client {
         }
         /// Reports a fault around the harness that ends no turn, such as a missing plugin, to the agent's parent. It supersedes an undelivered
         /// report on the same subject.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, SESSION_LOST, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn report_problem(
             &mut self,
             request: impl tonic::IntoRequest<super::ReportProblemRequest>,
@@ -10413,7 +10685,7 @@ pub mod turn_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Reports the state of the harness.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, SESSION_LOST, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn report_harness_status(
             &mut self,
             request: impl tonic::IntoRequest<super::ReportHarnessStatusRequest>,
@@ -10440,7 +10712,7 @@ pub mod turn_service_client {
         }
         /// Connects claude's login dialogue with the operator that requested it. The first request is `start`; the stream ends after `end` or when
         /// the operator disconnects.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, LOGIN_NOT_FOUND, DRAINING.
+        /// Reasons: FIELD_INVALID, SESSION_LOST, LOGIN_NOT_FOUND, DRAINING.
         pub async fn serve_login(
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::ServeLoginRequest>,
@@ -10489,14 +10761,14 @@ pub mod turn_service_server {
         /// Attaches a harness and keeps it attached while the stream lives. The first response is `attached`; commands follow, beginning with the
         /// open ones. Without a session token, or with one that has ended, a new session epoch begins and the leases of older ones are requeued.
         /// With a live one the session and its open turn continue.
-        /// Reasons: FIELD_INVALID, ALREADY_ATTACHED, AGENT_PURGING, DRAINING, STORAGE_UNAVAILABLE. The stream ends with LEASE_LOST when another
+        /// Reasons: FIELD_INVALID, ALREADY_ATTACHED, AGENT_PURGING, DRAINING, STORAGE_UNAVAILABLE. The stream ends with SESSION_LOST when another
         /// harness takes over, and with AGENT_RETIRED when the agent is removed.
         async fn attach(
             &self,
             request: tonic::Request<super::AttachRequest>,
         ) -> std::result::Result<tonic::Response<Self::AttachStream>, tonic::Status>;
         /// Closes a command as carried out, or as refused with an error. Idempotent.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, COMMAND_NOT_FOUND, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, SESSION_LOST, COMMAND_NOT_FOUND, DRAINING, STORAGE_UNAVAILABLE.
         async fn ack_command(
             &self,
             request: tonic::Request<super::AckCommandRequest>,
@@ -10507,7 +10779,7 @@ pub mod turn_service_server {
         /// Begins a turn. With the kind MAIL it waits, without a time limit, until there is mail and the agent is neither parked nor stopped; the
         /// turn carries that delivery. Any other kind begins at once, or is refused, and carries no delivery. The turn is on disk before the
         /// response is sent. A repeat returns the same turn while it is open.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, TURN_OPEN, AGENT_PARKED, AGENT_STOPPED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, SESSION_LOST, TURN_OPEN, AGENT_PARKED, AGENT_STOPPED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         async fn begin_turn(
             &self,
             request: tonic::Request<super::BeginTurnRequest>,
@@ -10516,7 +10788,7 @@ pub mod turn_service_server {
             tonic::Status,
         >;
         /// Requests another turn after the caller's open one, even if the inbox is empty. Needs a process token, and no session.
-        /// Reasons: TURN_ENDED, CAPABILITY_MISSING, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: TURN_ENDED, HARNESS_ATTACHED, CAPABILITY_MISSING, DRAINING, STORAGE_UNAVAILABLE.
         async fn request_next_turn(
             &self,
             request: tonic::Request<super::RequestNextTurnRequest>,
@@ -10525,7 +10797,7 @@ pub mod turn_service_server {
             tonic::Status,
         >;
         /// Reports that the harness is alive. Never written to the disk.
-        /// Reasons: LEASE_LOST, DRAINING.
+        /// Reasons: SESSION_LOST, DRAINING.
         async fn heartbeat(
             &self,
             request: tonic::Request<super::HeartbeatRequest>,
@@ -10534,7 +10806,7 @@ pub mod turn_service_server {
             tonic::Status,
         >;
         /// Reports a turn's output live, many lines per call. Best effort: never on the path of a send.
-        /// Reasons: FIELD_INVALID, LEASE_LOST.
+        /// Reasons: FIELD_INVALID, SESSION_LOST, TURN_NOT_FOUND.
         async fn report_turn_events(
             &self,
             request: tonic::Request<tonic::Streaming<super::ReportTurnEventsRequest>>,
@@ -10543,14 +10815,14 @@ pub mod turn_service_server {
             tonic::Status,
         >;
         /// Ends a turn and settles all its deliveries in one transaction. Idempotent: a repeat for an ended turn returns the first answer.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, TURN_NOT_FOUND, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, SESSION_LOST, LEASE_LOST, TURN_NOT_FOUND, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         async fn end_turn(
             &self,
             request: tonic::Request<super::EndTurnRequest>,
         ) -> std::result::Result<tonic::Response<super::EndTurnResponse>, tonic::Status>;
         /// Reports a fault around the harness that ends no turn, such as a missing plugin, to the agent's parent. It supersedes an undelivered
         /// report on the same subject.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, SESSION_LOST, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         async fn report_problem(
             &self,
             request: tonic::Request<super::ReportProblemRequest>,
@@ -10559,7 +10831,7 @@ pub mod turn_service_server {
             tonic::Status,
         >;
         /// Reports the state of the harness.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, SESSION_LOST, DRAINING, STORAGE_UNAVAILABLE.
         async fn report_harness_status(
             &self,
             request: tonic::Request<super::ReportHarnessStatusRequest>,
@@ -10575,7 +10847,7 @@ pub mod turn_service_server {
             + 'static;
         /// Connects claude's login dialogue with the operator that requested it. The first request is `start`; the stream ends after `end` or when
         /// the operator disconnects.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, LOGIN_NOT_FOUND, DRAINING.
+        /// Reasons: FIELD_INVALID, SESSION_LOST, LOGIN_NOT_FOUND, DRAINING.
         async fn serve_login(
             &self,
             request: tonic::Request<tonic::Streaming<super::ServeLoginRequest>>,
@@ -11271,7 +11543,8 @@ pub mod wake_service_client {
         }
         /// Accepts a message with the origin `external:LABEL` for the socket's own agent, in the lane `normal`. With the agent's current session in
         /// the metadata `hive-session-token` the message is from its harness and goes into the lane `system`.
-        /// Reasons: FIELD_INVALID, INBOX_FULL, LEASE_LOST, BODY_TOO_LARGE, RATE_LIMITED, STORAGE_FULL, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, INBOX_FULL, SESSION_LOST, BODY_TOO_LARGE, RATE_LIMITED, STORAGE_FULL, REQUEST_ID_REUSED, DRAINING,
+        /// STORAGE_UNAVAILABLE.
         pub async fn wake(
             &mut self,
             request: impl tonic::IntoRequest<super::WakeRequest>,
@@ -11307,7 +11580,8 @@ pub mod wake_service_server {
     pub trait WakeService: std::marker::Send + std::marker::Sync + 'static {
         /// Accepts a message with the origin `external:LABEL` for the socket's own agent, in the lane `normal`. With the agent's current session in
         /// the metadata `hive-session-token` the message is from its harness and goes into the lane `system`.
-        /// Reasons: FIELD_INVALID, INBOX_FULL, LEASE_LOST, BODY_TOO_LARGE, RATE_LIMITED, STORAGE_FULL, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, INBOX_FULL, SESSION_LOST, BODY_TOO_LARGE, RATE_LIMITED, STORAGE_FULL, REQUEST_ID_REUSED, DRAINING,
+        /// STORAGE_UNAVAILABLE.
         async fn wake(
             &self,
             request: tonic::Request<super::WakeRequest>,

@@ -45,18 +45,19 @@ impl Scene {
 
     /// Tries a text instead of each secret, and asserts that it is refused.
     async fn is_none(&self, text: &str) {
+        let over = [Reason::SessionLost, Reason::FieldInvalid];
         let lost = [Reason::LeaseLost, Reason::FieldInvalid];
         let what = format!("{text:?}");
         let heartbeat = in_session(HeartbeatRequest {}, text);
-        refused(&what, call(&self.ada, &heartbeat).await, &lost);
+        refused(&what, call(&self.ada, &heartbeat).await, &over);
         let end = in_session(request::end_turn(self.turn, TurnOutcome::Ok), text);
-        refused(&what, call(&self.ada, &end).await, &lost);
+        refused(&what, call(&self.ada, &end).await, &over);
         let problem = ReportProblemRequest {
             request_id: fresh_id(),
             subject: "x".to_owned(),
             text: "y".to_owned(),
         };
-        refused(&what, call(&self.ada, &in_session(problem, text)).await, &lost);
+        refused(&what, call(&self.ada, &in_session(problem, text)).await, &over);
         let extend = ExtendLeaseRequest { lease_token: text.to_owned(), lease_duration: None };
         refused(&what, call(&self.bob, &extend).await, &lost);
         let target = Some(ack_delivery_request::Target::LeaseToken(text.to_owned()));
@@ -125,7 +126,7 @@ async fn a_secret_of_one_purpose_is_none_for_another() {
     let Scene { ada, bob, harness, process, lease, .. } = &scene;
     for (kind, text) in [("process", process), ("lease", lease)] {
         let heartbeat = in_session(HeartbeatRequest {}, text);
-        refused(kind, call(ada, &heartbeat).await, &[Reason::LeaseLost]);
+        refused(kind, call(ada, &heartbeat).await, &[Reason::SessionLost]);
         // Attaching with it is attaching without a token, while another harness is attached.
         let attach = in_session(AttachRequest::default(), text);
         refused(kind, call(ada, &attach).await, &[Reason::AlreadyAttached]);
@@ -159,7 +160,7 @@ async fn a_secret_of_one_purpose_is_none_for_another() {
             call_with(ada, shown.clone(), &GetSelfRequest {}).await.expect("answered").decode();
         assert_eq!(who.agent.expect("an agent").name, "ada", "{key}");
         let next = call_with(ada, shown, &RequestNextTurnRequest {}).await;
-        refused(key, next, &[Reason::TurnEnded]);
+        refused(key, next, &[Reason::HarnessAttached]);
     }
     // Two tokens count as none: whichever is read, the other is not tried.
     let mut both = MetadataMap::new();
@@ -179,7 +180,7 @@ async fn a_session_of_an_older_epoch_stays_lost_over_a_kill_of_the_broker() {
     let ada = scene.rig.agent("ada").await.channel();
     let before = scene.rig.on_disk();
     let old = in_session(HeartbeatRequest {}, &scene.harness.session);
-    refused("the older session", call(&ada, &old).await, &[Reason::LeaseLost]);
+    refused("the older session", call(&ada, &old).await, &[Reason::SessionLost]);
     let mut shown = MetadataMap::new();
     shown.insert(PROCESS_TOKEN_KEY, scene.process.parse().expect("plain text"));
     let answer = call_with(&ada, shown, &RequestNextTurnRequest {}).await;

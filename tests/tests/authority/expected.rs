@@ -35,7 +35,7 @@ pub(crate) fn of_stranger(row: &Row) -> Stranger {
         ("ReminderService", "CancelReminder", _) => Refused(Reason::ReminderNotFound),
         ("LooseEndService", "ListLooseEnds", _) => Logged(Reason::NotYourChild),
         (_, _, Proof::Process | Proof::ProcessWhileAttached) => Refused(Reason::TurnEnded),
-        (_, _, Proof::Session) => Refused(Reason::LeaseLost),
+        (_, _, Proof::Session) => Refused(Reason::SessionLost),
         ("MessageService", "GetMessage" | "ListRecipients", _) => Refused(Reason::MessageNotFound),
         ("InboxService", "AckDelivery" | "NackDelivery" | "ExtendLease", _) => {
             Refused(Reason::LeaseLost)

@@ -214,8 +214,8 @@ async fn only_the_agents_own_harness_serves_it() {
     let id = harness.wanted().await.login_id;
     let before = rig.on_disk();
     assert_eq!(reason(other.serve(&other.session, id).await), Reason::LoginNotFound);
-    assert_eq!(reason(other.serve(&harness.session, id).await), Reason::LeaseLost);
-    assert_eq!(reason(harness.serve(&other.session, id).await), Reason::LeaseLost);
+    assert_eq!(reason(other.serve(&harness.session, id).await), Reason::SessionLost);
+    assert_eq!(reason(harness.serve(&other.session, id).await), Reason::SessionLost);
     assert_eq!(reason(harness.serve(&harness.session, id ^ 1).await), Reason::LoginNotFound);
     let served = harness.serve(&harness.session, id).await.expect("its own");
     assert_eq!(reason(harness.serve(&harness.session, id).await), Reason::LoginNotFound);
@@ -284,7 +284,7 @@ async fn when_the_harness_goes_the_operator_is_notified() {
     // Another harness takes over.
     let (_typing, mut shown, mut served) = dialogue(&rig, &mut harness).await;
     let mut newer = Harness::attach(&rig, "bob", true).await;
-    assert_eq!(reason(served.next().await), Reason::LeaseLost);
+    assert_eq!(reason(served.next().await), Reason::SessionLost);
     assert_eq!(next(&mut shown).await.expect("said"), ended("the harness went away"));
     // Invalid output ends it too.
     let (_typing, mut shown, mut served) = dialogue(&rig, &mut newer).await;

@@ -112,6 +112,22 @@ async fn each_socket_names_what_it_serves_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn both_sockets_describe_refusals() {
+    let scene = Scene::set().await;
+    let names = ["google.rpc.Status", "google.rpc.ErrorInfo", "google.rpc.BadRequest"];
+    for socket in ["ada", "operator"] {
+        for name in names.into_iter().chain(["google.rpc.RetryInfo", "hive.v1.Reason"]) {
+            let answers =
+                [v1(scene.channel(socket), name).await, v1alpha(scene.channel(socket), name).await];
+            for answer in answers {
+                let Ok(Answer::Files(files)) = answer else { panic!("{socket}: {name}") };
+                assert!(files > 0, "{socket}: {name}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn both_sockets_report_their_health() {
     let scene = Scene::set().await;
     for socket in ["ada", "operator"] {

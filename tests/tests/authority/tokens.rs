@@ -45,9 +45,8 @@ async fn forged_tokens_are_refused_and_change_nothing() {
                 // An unknown session is a fresh start, and the takeover is requested: the owner may
                 // do that.
                 ("Attach", _) => continue,
-                ("AckDelivery" | "NackDelivery" | "ExtendLease", _) | (_, Proof::Session) => {
-                    Reason::LeaseLost
-                }
+                ("AckDelivery" | "NackDelivery" | "ExtendLease", _) => Reason::LeaseLost,
+                (_, Proof::Session) => Reason::SessionLost,
                 (_, Proof::Process | Proof::ProcessWhileAttached) => Reason::TurnEnded,
                 (_, Proof::Socket) => continue,
             };
@@ -113,7 +112,7 @@ async fn a_harness_that_was_taken_over_can_do_nothing_more() {
     let before = scene.on_disk();
     for row in TABLE.iter().filter(|row| row.agent && row.method != "Attach") {
         let reason = match row.proof {
-            Proof::Session => Reason::LeaseLost,
+            Proof::Session => Reason::SessionLost,
             Proof::Process | Proof::ProcessWhileAttached => Reason::TurnEnded,
             Proof::Socket => continue,
         };
@@ -127,7 +126,7 @@ async fn a_harness_that_was_taken_over_can_do_nothing_more() {
             row(method),
             "the new harness",
             scene.call("bob", row(method), &mixed).await,
-            Reason::LeaseLost,
+            Reason::SessionLost,
         );
     }
     scene.rig.unchanged(&before, "this");
@@ -162,12 +161,7 @@ async fn the_process_of_a_turn_that_ended_can_do_nothing_more() {
         );
         // A shell that dropped the token while a harness is attached.
         let answer = scene.call_by("bob", row, &scene.bob, "").await;
-        let reason = if row.method == "ReceiveMessages" {
-            Reason::AlreadyAttached
-        } else {
-            Reason::TurnEnded
-        };
-        refused(row, "a program without a token", answer, reason);
+        refused(row, "a program without a token", answer, Reason::HarnessAttached);
         scene.rig.unchanged(&before, row.method);
         // The present turn's token on another's socket.
         let answer = scene.call_by("dan", row, &scene.bob, &next).await;

@@ -4,6 +4,7 @@
 //! `HIVE_REGENERATE=1 cargo test -p hive-tests --test docs` (or `make docs`) writes them; otherwise
 //! they are compared with what is committed.
 
+mod errors;
 mod man;
 mod programs;
 mod reference;
@@ -55,6 +56,11 @@ fn write(path: &Path, text: &str) {
     if std::fs::read_to_string(path).ok().as_deref() != Some(text) {
         std::fs::write(path, text).expect("a generated file is written");
     }
+}
+
+#[test]
+fn the_pages_of_the_reasons_are_fresh() {
+    fresh("docs/errors", &errors::pages());
 }
 
 #[test]

@@ -1,12 +1,15 @@
-//! Refusals as programs see them: the reason, and the wait before a retry.
+//! Refusals as programs see them: the reason, its metadata, and the wait before a retry.
 //!
 //! Invariant: [`Refusal::on_wire`] is the one map to the wire, and exhaustive for each noun. So a
-//! new refusal cannot reach it without a stable reason and an advice on retries.
+//! new refusal cannot reach it without a stable reason and an advice on retries. Its metadata has
+//! the keys that `proto/hive/v1/reason.proto` declares (a test makes one of each).
 
 use std::time::Duration;
 
+use hive_core::agent::QUERY_AGENT_STATE;
 use hive_core::loose_end;
 use hive_core::reason::Reason;
+use hive_core::refused::Refused;
 
 use super::{
     AgentError, HarnessError, MailError, QuestionError, Refusal, ReminderError, TurnError,
@@ -15,98 +18,135 @@ use crate::store::StoreError;
 use crate::store::backup::CopyError;
 use crate::store::search::SearchError;
 
-/// A refusal as callers see it, besides its sentence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OnWire {
-    /// The stable reason, which decides the gRPC code.
-    pub reason: Reason,
-    /// The wait before a retry, if a retry helps.
-    pub retry_after: Option<Duration>,
+fn of(reason: Reason) -> Refused {
+    Refused::new(reason)
 }
 
-fn no_retry(reason: Reason) -> OnWire {
-    OnWire { reason, retry_after: None }
+/// Returns a state as the contract names it, without the prefix of its enum.
+fn word(state: impl ToString) -> String {
+    state.to_string().to_uppercase()
 }
 
-fn retry(reason: Reason, seconds: u64) -> OnWire {
-    OnWire { reason, retry_after: Some(Duration::from_secs(seconds)) }
+fn seconds(seconds: u64) -> Option<Duration> {
+    Some(Duration::from_secs(seconds))
 }
 
 impl AgentError {
-    fn on_wire(&self) -> OnWire {
+    fn on_wire(&self) -> Refused {
         match self {
-            Self::NotFound { .. } => no_retry(Reason::AgentNotFound),
-            Self::Retired { .. } => no_retry(Reason::AgentRetired),
-            Self::Exists { .. } => no_retry(Reason::AgentExists),
-            Self::NotYourChild { .. } => no_retry(Reason::NotYourChild),
-            Self::Cycle { .. } => no_retry(Reason::TopologyCycle),
-            Self::StatusTooLong { .. } => no_retry(Reason::StatusTooLong),
-            Self::Parked { retry_after, .. } => {
-                OnWire { reason: Reason::AgentParked, retry_after: *retry_after }
+            Self::NotFound { name, nearest } => of(Reason::AgentNotFound)
+                .with("agent", name)
+                .with_some("nearest", (!nearest.is_empty()).then(|| nearest.join(","))),
+            Self::Retired { name } => of(Reason::AgentRetired).with("agent", name),
+            Self::Exists { name } => of(Reason::AgentExists).with("agent", name),
+            Self::NotYourChild { agent } => {
+                of(Reason::NotYourChild).with("agent", agent).with("capability", QUERY_AGENT_STATE)
             }
-            Self::Stopped { .. } => no_retry(Reason::AgentStopped),
-            Self::Purging { .. } => retry(Reason::AgentPurging, 1),
+            Self::Cycle { name, parent } => {
+                of(Reason::TopologyCycle).with("agent", name).with("parent", parent)
+            }
+            Self::StatusTooLong { chars, max } => {
+                of(Reason::StatusTooLong).in_field("text").with("limit", max).with("count", chars)
+            }
+            Self::Parked { agent, retry_after, .. } => {
+                of(Reason::AgentParked).with("agent", agent).after(*retry_after)
+            }
+            Self::Stopped { agent } => of(Reason::AgentStopped).with("agent", agent),
+            Self::Purging { agent } => {
+                of(Reason::AgentPurging).with("agent", agent).after(seconds(1))
+            }
         }
     }
 }
 
 impl TurnError {
-    fn on_wire(&self) -> OnWire {
+    fn on_wire(&self) -> Refused {
         match self {
-            Self::NotFound { .. } | Self::NoneOpen { .. } => no_retry(Reason::TurnNotFound),
-            Self::Ended => no_retry(Reason::TurnEnded),
-            Self::Open { .. } => no_retry(Reason::TurnOpen),
+            Self::NotFound { id } => of(Reason::TurnNotFound).with("turn_id", id),
+            Self::NoneOpen { agent } => of(Reason::TurnNotFound).with("agent", agent),
+            Self::Ended => of(Reason::TurnEnded),
+            Self::Open { id } => of(Reason::TurnOpen).with("turn_id", id),
         }
     }
 }
 
 impl HarnessError {
-    fn on_wire(&self) -> OnWire {
+    fn on_wire(&self) -> Refused {
         match self {
-            Self::CommandNotFound { .. } => no_retry(Reason::CommandNotFound),
-            Self::Attached { .. } => no_retry(Reason::AlreadyAttached),
-            Self::Offline { .. } => no_retry(Reason::HarnessOffline),
-            Self::LoginOpen { .. } => no_retry(Reason::LoginOpen),
-            Self::LoginNotFound { .. } => no_retry(Reason::LoginNotFound),
+            Self::CommandNotFound { id } => of(Reason::CommandNotFound).with("command_id", id),
+            Self::SessionLost { agent } => of(Reason::SessionLost).with("agent", agent),
+            Self::Attached { agent } => of(Reason::AlreadyAttached).with("agent", agent),
+            Self::Serving { agent } => of(Reason::HarnessAttached).with("agent", agent),
+            Self::Offline { agent } => of(Reason::HarnessOffline).with("agent", agent),
+            Self::LoginOpen { agent } => of(Reason::LoginOpen).with("agent", agent),
+            Self::LoginNotFound { id } => of(Reason::LoginNotFound).with("login_id", id),
         }
     }
 }
 
 impl MailError {
-    fn on_wire(&self) -> OnWire {
+    fn on_wire(&self) -> Refused {
         match self {
-            Self::MessageNotFound { .. } => no_retry(Reason::MessageNotFound),
-            Self::DeliveryNotFound { .. } => no_retry(Reason::DeliveryNotFound),
-            Self::WrongState { .. } => no_retry(Reason::WrongState),
-            Self::RecipientNotAllowed { .. } => no_retry(Reason::RecipientNotAllowed),
-            Self::InboxFull { .. } => retry(Reason::InboxFull, 10),
-            Self::StorageFull { .. } => retry(Reason::StorageFull, 10),
-            Self::BodyTooLarge { .. } => no_retry(Reason::BodyTooLarge),
-            Self::RateLimited { retry_after, .. } => {
-                OnWire { reason: Reason::RateLimited, retry_after: Some(*retry_after) }
+            Self::MessageNotFound { id } => of(Reason::MessageNotFound).with("message_id", id),
+            Self::DeliveryNotFound { agent, message } => {
+                of(Reason::DeliveryNotFound).with("agent", agent).with("message_id", message)
+            }
+            Self::WrongState { agent, message, state } => of(Reason::WrongState)
+                .with("agent", agent)
+                .with("message_id", message)
+                .with("state", word(state)),
+            Self::RecipientNotAllowed { recipient, allowed } => of(Reason::RecipientNotAllowed)
+                .with("recipient", recipient)
+                .with("allowed", allowed.join(",")),
+            Self::InboxFull { agent, depth, max } => of(Reason::InboxFull)
+                .with("agent", agent)
+                .with("count", depth)
+                .with("limit", max)
+                .after(seconds(10)),
+            Self::StorageFull { bytes, max } => {
+                of(Reason::StorageFull).with("count", bytes).with("limit", max).after(seconds(10))
+            }
+            Self::BodyTooLarge { field, bytes, max } => {
+                of(Reason::BodyTooLarge).in_field(field).with("count", bytes).with("limit", max)
+            }
+            Self::RateLimited { per_minute, retry_after } => {
+                of(Reason::RateLimited).with("limit", per_minute).after(Some(*retry_after))
             }
         }
     }
 }
 
 impl QuestionError {
-    fn on_wire(&self) -> OnWire {
+    fn on_wire(&self) -> Refused {
         match self {
-            Self::NotFound { .. } => no_retry(Reason::QuestionNotFound),
-            Self::NotTheTarget { .. } => no_retry(Reason::NotTheTarget),
-            Self::NotTheAsker { .. } => no_retry(Reason::NotYours),
-            Self::Closed { .. } => no_retry(Reason::QuestionClosed),
-            Self::Limit { .. } => no_retry(Reason::QuestionLimit),
+            Self::NotFound { id } => of(Reason::QuestionNotFound).with("question_id", id),
+            Self::NotTheTarget { id, target } => {
+                of(Reason::NotTheTarget).with("question_id", id).with("target", target)
+            }
+            Self::NotTheAsker { id, asker } => {
+                of(Reason::NotYours).with("question_id", id).with("asker", asker)
+            }
+            Self::Closed { id, state, closed_by } => of(Reason::QuestionClosed)
+                .with("question_id", id)
+                .with("state", word(state))
+                .with_some("closed_by", (!closed_by.is_empty()).then_some(closed_by)),
+            Self::Limit { open, max } => {
+                of(Reason::QuestionLimit).with("count", open).with("limit", max)
+            }
         }
     }
 }
 
 impl ReminderError {
-    fn on_wire(&self) -> OnWire {
+    fn on_wire(&self) -> Refused {
         match self {
-            Self::NotFound { .. } => no_retry(Reason::ReminderNotFound),
-            Self::Closed { .. } => no_retry(Reason::WrongState),
-            Self::Limit { .. } => no_retry(Reason::ReminderLimit),
+            Self::NotFound { id } => of(Reason::ReminderNotFound).with("reminder_id", id),
+            Self::Closed { id, state } => {
+                of(Reason::WrongState).with("reminder_id", id).with("state", word(state))
+            }
+            Self::Limit { pending, max } => {
+                of(Reason::ReminderLimit).with("count", pending).with("limit", max)
+            }
         }
     }
 }
@@ -124,9 +164,9 @@ impl Refusal {
         self.on_wire().retry_after
     }
 
-    /// Returns the refusal as callers see it.
+    /// Returns the refusal as programs see it.
     #[must_use]
-    pub fn on_wire(&self) -> OnWire {
+    pub fn on_wire(&self) -> Refused {
         match self {
             Self::Agent(error) => error.on_wire(),
             Self::Turn(error) => error.on_wire(),
@@ -134,43 +174,56 @@ impl Refusal {
             Self::Mail(error) => error.on_wire(),
             Self::Question(error) => error.on_wire(),
             Self::Reminder(error) => error.on_wire(),
-            Self::Field { .. } => no_retry(Reason::FieldInvalid),
-            Self::LooseEndNotFound { kind: loose_end::Kind::Reminder, .. } => {
-                no_retry(Reason::ReminderNotFound)
+            Self::Field { field, .. } => of(Reason::FieldInvalid).in_field(field),
+            Self::LooseEndNotFound { kind: loose_end::Kind::Reminder, id } => {
+                of(Reason::ReminderNotFound).with("reminder_id", id)
             }
-            Self::LooseEndNotFound { .. } => no_retry(Reason::QuestionNotFound),
-            Self::GroupMissing { .. } => no_retry(Reason::CapabilityMissing),
-            Self::RequestIdReused { .. } => no_retry(Reason::RequestIdReused),
-            Self::NotYours { .. } => no_retry(Reason::NotYours),
-            Self::NotAnAgent => no_retry(Reason::NotAnAgent),
-            Self::LeaseLost => no_retry(Reason::LeaseLost),
-            Self::RequestTooLarge { .. } => no_retry(Reason::BodyTooLarge),
-            Self::CallLimit { .. } => retry(Reason::CallLimit, 1),
-            Self::OtherSocket { .. } | Self::NoSuchMethod { .. } => {
-                no_retry(Reason::MethodNotServed)
+            Self::LooseEndNotFound { id, .. } => {
+                of(Reason::QuestionNotFound).with("question_id", id)
             }
-            Self::Compressed { .. } => no_retry(Reason::RequestCompressed),
-            Self::Draining => retry(Reason::Draining, 1),
-            Self::Backup(CopyError::UnderWay) => retry(Reason::StorageUnavailable, 10),
+            Self::GroupMissing { group } => of(Reason::CapabilityMissing).with("tool_group", group),
+            Self::RequestIdReused { id } => of(Reason::RequestIdReused).with("request_id", id),
+            Self::NotYours { .. } => of(Reason::NotYours),
+            Self::NotAnAgent => of(Reason::NotAnAgent),
+            Self::PeerNotTrusted { .. } => of(Reason::PeerNotTrusted),
+            Self::LeaseLost => of(Reason::LeaseLost),
+            Self::RequestTooLarge { bytes, field, max, .. } => {
+                let refused = of(Reason::BodyTooLarge).with("count", bytes).with("limit", max);
+                field.iter().fold(refused, Refused::in_field)
+            }
+            Self::CallLimit { max } => of(Reason::CallLimit).with("limit", max).after(seconds(1)),
+            Self::OtherSocket { method, other } => {
+                of(Reason::MethodNotServed).with("method", method).with("socket", other)
+            }
+            Self::NoSuchMethod { method, nearest } => of(Reason::MethodNotServed)
+                .with("method", method)
+                .with_some("nearest", nearest.as_ref()),
+            Self::Compressed { encoding } => {
+                of(Reason::RequestCompressed).with("encoding", encoding)
+            }
+            Self::Starting { retry_after, .. } => of(Reason::Starting).after(Some(*retry_after)),
+            Self::Draining => of(Reason::Draining).after(seconds(1)),
+            Self::Backup(CopyError::UnderWay) => of(Reason::StorageUnavailable).after(seconds(10)),
             Self::Backup(
                 CopyError::NoRoom { .. }
                 | CopyError::Unwritable { .. }
                 | CopyError::Unreadable { .. }
                 | CopyError::Stopped
                 | CopyError::Store(_),
-            ) => no_retry(Reason::StorageUnavailable),
-            Self::Search(SearchError::Filling | SearchError::File { .. }) => {
-                retry(Reason::StorageUnavailable, 1)
-            }
-            Self::Store(StoreError::Unavailable { .. } | StoreError::Closed) => {
-                retry(Reason::StorageUnavailable, 1)
+            )
+            | Self::BackupUnread(_) => of(Reason::StorageUnavailable),
+            Self::Search(SearchError::Filling | SearchError::File { .. })
+            | Self::Store(StoreError::Unavailable { .. } | StoreError::Closed) => {
+                of(Reason::StorageUnavailable).after(seconds(1))
             }
             // A read that failed because of the disk. For a command with such an error the batch is
             // aborted, and the store reports that.
             Self::Store(StoreError::Sql(error)) if crate::store::is_fatal(error) => {
-                retry(Reason::StorageUnavailable, 1)
+                of(Reason::StorageUnavailable).after(seconds(1))
             }
-            Self::Store(StoreError::Sql(_) | StoreError::Panicked) => no_retry(Reason::Internal),
+            Self::Store(StoreError::Sql(_) | StoreError::Panicked) | Self::Fault(_) => {
+                of(Reason::Internal)
+            }
         }
     }
 }

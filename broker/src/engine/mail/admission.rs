@@ -198,6 +198,7 @@ pub(crate) fn check_body(body: &str, limits: &Limits) -> Result<(), Refusal> {
     }
     if body.len() > limits.body_bytes_max as usize {
         return Err(Refusal::from(MailError::BodyTooLarge {
+            field: "body",
             bytes: body.len(),
             max: limits.body_bytes_max,
         }));

@@ -240,7 +240,7 @@ fn poll_receive(
     let me = actor.row(tx)?;
     check_group(&actor.caller, &me, "messaging")?;
     let turn = match (&actor.process_token, &me.session_token) {
-        (None, Some(_)) => return Err(Refusal::from(HarnessError::Attached { agent: me.name })),
+        (None, Some(_)) => return Err(Refusal::from(HarnessError::Serving { agent: me.name })),
         (None, None) => None,
         (Some(_), _) => actor.turn(tx, &me)?,
     };

@@ -74,8 +74,8 @@ async fn only_the_present_session_of_the_right_agent_closes_a_command() {
             .await
             .map_err(|refusal| refusal.reason())
     };
-    assert_eq!(ack("bob", &older.token).await, Err(Reason::LeaseLost));
-    assert_eq!(ack("alice", &newer.token).await, Err(Reason::LeaseLost));
+    assert_eq!(ack("bob", &older.token).await, Err(Reason::SessionLost));
+    assert_eq!(ack("alice", &newer.token).await, Err(Reason::SessionLost));
     assert_eq!(ack("alice", &alices.token).await, Err(Reason::CommandNotFound));
     assert_eq!(open_commands_of_bob(&hive, 0).await.len(), 1);
     assert_eq!(ack("bob", &newer.token).await, Ok(()));

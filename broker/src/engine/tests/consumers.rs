@@ -249,8 +249,8 @@ async fn consumers_are_refused_while_a_harness_is_attached() {
     let ask = Receive { wait: WAIT, ..up_to(1) };
     let waiting = hive.waits(async move { engine.receive(actor("bob"), key, ask).await }).await;
     let harness = hive.attach("bob").await;
-    assert_eq!(reason(done(waiting).await), Reason::AlreadyAttached);
-    assert_eq!(reason(hive.try_receive("bob", up_to(1)).await), Reason::AlreadyAttached);
+    assert_eq!(reason(done(waiting).await), Reason::HarnessAttached);
+    assert_eq!(reason(hive.try_receive("bob", up_to(1)).await), Reason::HarnessAttached);
     // A consumer keeps its earlier leases until they expire.
     hive.ack("bob", &taken[0]).await.expect("acked");
     let parked = hive.begin_waits(&harness).await;

@@ -23,7 +23,7 @@ async fn a_body_over_the_bound_is_refused_with_both_numbers() {
     hive.send("alice", "bob", &"x".repeat(max)).await;
     let refusal = hive.try_send("alice", "bob", &"x".repeat(max + 1)).await.expect_err("too large");
     assert!(
-        matches!(refusal, Refusal::Mail(MailError::BodyTooLarge { bytes, max: 32_768 }) if bytes == max + 1)
+        matches!(refusal, Refusal::Mail(MailError::BodyTooLarge { field: "body", bytes, max: 32_768 }) if bytes == max + 1)
     );
     assert_eq!(refusal.retry_after(), None, "waiting does not help");
     assert!(matches!(

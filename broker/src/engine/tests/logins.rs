@@ -159,7 +159,7 @@ async fn only_the_agents_own_harness_serves_a_dialogue_and_once() {
     assert_eq!(reason(serve(&hive, &eve, id).await), Reason::LoginNotFound);
     assert_eq!(reason(serve(&hive, &bob, id ^ 1).await), Reason::LoginNotFound);
     let forged = hive.engine().serve_login(caller("eve"), bob.token.clone(), id);
-    assert_eq!(reason(forged.await), Reason::LeaseLost);
+    assert_eq!(reason(forged.await), Reason::SessionLost);
     let serving = serve(&hive, &bob, id).await.expect("served");
     assert_eq!(reason(serve(&hive, &bob, id).await), Reason::LoginNotFound);
     assert_eq!(wanted(&hive, &bob), None, "nobody asks twice");
@@ -192,7 +192,7 @@ async fn a_session_that_is_over_serves_nothing_more() {
     hive.turn(&bob, Outcome::Ok).await;
     hive.still_waits(&over).await;
     hive.try_attach("bob", "", true).await.expect("another takes over");
-    assert_eq!(done(over).await.reason(), Reason::LeaseLost);
+    assert_eq!(done(over).await.reason(), Reason::SessionLost);
 }
 
 #[tokio::test]

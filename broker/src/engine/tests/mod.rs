@@ -32,6 +32,7 @@ mod problems;
 mod purge;
 mod questions;
 mod races;
+mod refusals;
 mod reminders;
 mod rerun;
 mod retention;

@@ -126,7 +126,7 @@ async fn a_problem_has_a_subject_and_words_and_comes_from_the_present_session() 
         .expect("told, and cut");
     assert!(hive.delivery("boss", id).await.message.body.len() < PROBLEM_TEXT_BYTES_MAX + 500);
     hive.try_attach("kid", "", true).await.expect("another takes over");
-    assert_eq!(reason(report(&hive, &kid, "a", "b").await), Reason::LeaseLost);
+    assert_eq!(reason(report(&hive, &kid, "a", "b").await), Reason::SessionLost);
 }
 
 async fn missing_login(hive: &Hive, harness: &Harness) {

@@ -98,7 +98,7 @@ async fn a_later_agent_of_the_name_inherits_nothing_and_sent_mail_stays() {
     // The id of a request of the first one is no id of the second one's.
     let again = hive.send_with("bob", request, "alice", "from the second bob").await;
     assert!(
-        again.is_err_and(|refusal| refusal.reason() == Reason::TurnEnded),
+        again.is_err_and(|refusal| refusal.reason() == Reason::HarnessAttached),
         "its harness is attached, and no request is replayed"
     );
     let kept = hive.delivery("alice", sent).await;

@@ -324,16 +324,17 @@ async fn a_process_without_an_open_turn_neither_asks_nor_answers() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let id = hive.asked("bob", plain("alice", "well?")).await;
     let harness = hive.attach("alice").await;
-    for stranger in [
-        actor("alice"),
-        Actor { process_token: Some("no-such-process-token".to_owned()), ..actor("alice") },
+    let forged = Some("no-such-process-token".to_owned());
+    for (stranger, why) in [
+        (actor("alice"), Reason::HarnessAttached),
+        (Actor { process_token: forged, ..actor("alice") }, Reason::TurnEnded),
     ] {
-        assert_eq!(reason(hive.ask(stranger.clone(), plain("bob", "x")).await), Reason::TurnEnded);
+        assert_eq!(reason(hive.ask(stranger.clone(), plain("bob", "x")).await), why);
         let answer = hive
             .engine()
             .answer(stranger.clone(), hive.request("AnswerQuestion"), id, text("x"))
             .await;
-        assert_eq!(reason(answer), Reason::TurnEnded);
+        assert_eq!(reason(answer), why);
     }
     let run = hive.begin(&harness).await;
     hive.engine()

@@ -38,14 +38,14 @@ async fn a_takeover_fences_the_older_harness_at_that_moment() {
     assert_eq!(hive.outcome(&run).await, Some(Outcome::Fenced));
     assert_eq!(hive.state("bob", run.message()).await, (State::Ready, 1));
     let events = hive.events().await;
-    assert_eq!(reason(hive.try_end(&run, ended(Outcome::Ok)).await), Reason::LeaseLost);
+    assert_eq!(reason(hive.try_end(&run, ended(Outcome::Ok)).await), Reason::SessionLost);
     assert_eq!(
         reason(hive.engine().heartbeat(caller("bob"), older.token.clone()).await),
-        Reason::LeaseLost
+        Reason::SessionLost
     );
-    assert_eq!(reason(hive.try_begin(&older).await), Reason::LeaseLost);
+    assert_eq!(reason(hive.try_begin(&older).await), Reason::SessionLost);
     assert_eq!(reason(hive.send_in(&run, "alice", "from the grave").await), Reason::TurnEnded);
-    assert_eq!(reason(hive.open(&older, Kind::Continue).await), Reason::LeaseLost);
+    assert_eq!(reason(hive.open(&older, Kind::Continue).await), Reason::SessionLost);
     assert_eq!(hive.events().await, events);
     // The end of the older one's connection is no news for the newer one.
     drop(older);
@@ -55,7 +55,7 @@ async fn a_takeover_fences_the_older_harness_at_that_moment() {
         (again.message(), again.begun().delivery().cause),
         (run.message(), Some(RedeliveryCause::Drained))
     );
-    assert_eq!(reason(hive.try_end(&run, ended(Outcome::Ok)).await), Reason::LeaseLost);
+    assert_eq!(reason(hive.try_end(&run, ended(Outcome::Ok)).await), Reason::SessionLost);
     assert_eq!(hive.state("bob", run.message()).await, (State::Leased, 1));
 }
 
@@ -65,7 +65,7 @@ async fn a_session_ends_its_own_turns_only() {
     hive.end(&run, Outcome::Ok).await;
     let newer = hive.try_attach("bob", "", true).await.expect("it takes over");
     let theirs = Run { session_token: newer.token.clone(), ..run };
-    assert_eq!(reason(hive.try_end(&theirs, ended(Outcome::Ok)).await), Reason::LeaseLost);
+    assert_eq!(reason(hive.try_end(&theirs, ended(Outcome::Ok)).await), Reason::SessionLost);
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn after_the_grace_time_the_turn_is_requeued() {
     assert_eq!(hive.outcome(&run).await, Some(Outcome::Vanished));
     assert_eq!(hive.state("bob", run.message()).await, (State::Ready, 1));
     assert_eq!(hive.count_events(EventKind::HarnessLost).await, 1);
-    assert_eq!(reason(hive.try_end(&run, ended(Outcome::Ok)).await), Reason::LeaseLost);
+    assert_eq!(reason(hive.try_end(&run, ended(Outcome::Ok)).await), Reason::SessionLost);
     let late = hive.try_attach("bob", &token, false).await.expect("it may start afresh");
     assert!(!late.resumed && late.token != token);
 }
@@ -188,7 +188,7 @@ async fn a_harness_that_goes_without_a_turn_ends_its_session_at_once() {
     drop(harness);
     hive.sweep().await;
     assert_eq!(hive.row("bob").await.session_token, None);
-    assert_eq!(reason(hive.engine().heartbeat(caller("bob"), token).await), Reason::LeaseLost);
+    assert_eq!(reason(hive.engine().heartbeat(caller("bob"), token).await), Reason::SessionLost);
     // From now on bob is a plain consumer again.
     hive.send("alice", "bob", "hello").await;
     assert_eq!(hive.receive("bob", 1).await.len(), 1);

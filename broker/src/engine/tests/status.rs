@@ -61,5 +61,5 @@ async fn an_attached_harness_is_not_offline() {
     );
     let stale =
         hive.engine().report_harness(caller("bob"), "old".to_owned(), HarnessState::Idle).await;
-    assert_eq!(reason(stale), Reason::LeaseLost);
+    assert_eq!(reason(stale), Reason::SessionLost);
 }

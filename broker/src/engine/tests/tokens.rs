@@ -36,14 +36,14 @@ async fn without_a_token_nothing_is_sent_or_taken_while_a_session_lives() {
     hive.end(&run, Outcome::Drained).await;
     let events = hive.events().await;
     let answers = attempts(&hive, &actor("bob")).await;
-    let ended = Some(Reason::TurnEnded);
-    assert_eq!(answers, [ended, Some(Reason::AlreadyAttached), ended, ended]);
+    assert_eq!(answers, [Some(Reason::HarnessAttached); 4]);
     assert_eq!(hive.events().await, events);
     // The harness has gone, but may come back: its session lives through the grace time.
     let run = hive.begin(&harness).await;
     drop(harness);
     hive.pass_and_sweep(59).await;
-    assert_eq!(reason(hive.send_as(actor("bob"), mail("alice", "hi")).await), Reason::TurnEnded);
+    let without = hive.send_as(actor("bob"), mail("alice", "hi")).await;
+    assert_eq!(reason(without), Reason::HarnessAttached);
     hive.pass_and_sweep(1).await;
     hive.send("bob", "alice", "bob is a plain client again").await;
     assert_eq!(reason(hive.send_in(&run, "alice", "hi").await), Reason::TurnEnded);

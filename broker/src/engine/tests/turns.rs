@@ -273,11 +273,11 @@ async fn a_waiting_harness_hears_that_its_session_is_over() {
     let harness = hive.attach("bob").await;
     let waiting = hive.begin_waits(&harness).await;
     let newer = hive.try_attach("bob", "", true).await.expect("it takes over");
-    assert_eq!(reason(done(waiting).await), Reason::LeaseLost);
+    assert_eq!(reason(done(waiting).await), Reason::SessionLost);
     let waiting = hive.begin_waits(&newer).await;
     hive.retire("bob").await;
     let refusal = done(waiting).await.map(|_| ()).expect_err("retired");
-    assert!(matches!(refusal.reason(), Reason::AgentRetired | Reason::LeaseLost));
+    assert!(matches!(refusal.reason(), Reason::AgentRetired | Reason::SessionLost));
 }
 
 #[tokio::test]
@@ -333,7 +333,11 @@ async fn the_lines_of_a_turn_are_reported_by_its_session_only_and_read_in_order(
     for token in [&older.token, &newer.token] {
         assert_eq!(
             reason(engine.check_reporter(caller("bob"), token.clone(), run.id).await),
-            Reason::LeaseLost
+            Reason::SessionLost
         );
     }
+    // For another agent's harness the turn does not exist.
+    let alice = hive.attach("alice").await;
+    let foreign = engine.check_reporter(caller("alice"), alice.token.clone(), run.id).await;
+    assert_eq!(reason(foreign), Reason::TurnNotFound);
 }

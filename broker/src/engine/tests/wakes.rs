@@ -163,7 +163,7 @@ async fn a_wake_with_the_token_of_the_session_goes_before_other_mail() {
     };
     let wake =
         async |wake: Wake| hive.engine().wake(actor("bob"), hive.request("Wake"), wake).await;
-    assert_eq!(reason(wake(with("guessed")).await), Reason::LeaseLost);
+    assert_eq!(reason(wake(with("guessed")).await), Reason::SessionLost);
     wake(word("ci", "built", None)).await.expect("accepted");
     let woken = wake(with(&harness.token)).await.expect("accepted").message;
     assert_eq!(hive.delivery("bob", woken).await.lane, Lane::System);

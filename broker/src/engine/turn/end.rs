@@ -3,7 +3,7 @@
 //! Invariant: everything leased under a turn is settled in the transaction that ends the turn, by
 //! the outcome table of `core::turn`.
 
-use crate::engine::error::TurnError;
+use crate::engine::error::{HarnessError, TurnError};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ impl Engine {
                 let row = turns::get(tx, turn)?.filter(|row| row.agent == me.key);
                 let row = row.ok_or(TurnError::NotFound { id: turn })?;
                 if !is_of_session(&row, &me) {
-                    return Err(Refusal::LeaseLost);
+                    return Err(HarnessError::SessionLost { agent: me.name }.into());
                 }
                 let settled = match replay::<Settled>(tx, me.key, &request)? {
                     Some(settled) => settled,

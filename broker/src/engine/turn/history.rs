@@ -1,6 +1,6 @@
 //! History: ended turns, and the lines of running ones.
 
-use crate::engine::error::TurnError;
+use crate::engine::error::{HarnessError, TurnError};
 use std::sync::Arc;
 
 use hive_core::caller::Caller;
@@ -64,9 +64,12 @@ impl Engine {
             .read(move |conn, now| {
                 let me = session(conn, &caller, &session_token)?;
                 presences.touch(me.key, &session_token, now.boot);
-                let row = turn::get(conn, id)?
-                    .filter(|row| row.agent == me.key && row.session_epoch == me.session_epoch);
-                row.map(|_| ()).ok_or(Refusal::LeaseLost)
+                let row = turn::get(conn, id)?.filter(|row| row.agent == me.key);
+                let row = row.ok_or(TurnError::NotFound { id })?;
+                if row.session_epoch != me.session_epoch {
+                    return Err(HarnessError::SessionLost { agent: me.name }.into());
+                }
+                Ok(())
             })
             .await
     }

@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use hive_core::agent::Isolation;
 use hive_core::caller::{Caller, OperatorName, Peer};
-use hive_core::reason::Reason;
 use hive_proto::convert::{Invalid, request as fields};
-use hive_proto::status::{bad_field, refusal};
+use hive_proto::status::bad_field;
 use hive_proto::{PROCESS_TOKEN_KEY, SESSION_TOKEN_KEY};
 
 use tokio_util::task::TaskTracker;
@@ -100,7 +99,7 @@ where
             let caller = caller(info)?;
             let scope = scope(&self.sandboxes, info)?;
             if scope == Scope::Limited && method.scope == Scope::Everything {
-                return Err(refusal(Reason::PeerNotTrusted, beside(owner), None));
+                return Err(Status::from(Refusal::PeerNotTrusted { sentence: beside(owner) }));
             }
             let served = check_call(&request, owner);
             Ok((caller, scope, info.slots.clone(), size, method.class_on(owner), served))
@@ -148,7 +147,7 @@ fn caller(info: &ConnInfo) -> Result<Caller, Status> {
         let sentence = format!(
             "user id {uid} may not use this socket; the configuration names those who may (`uids`)"
         );
-        return Err(refusal(Reason::PeerNotTrusted, sentence, None));
+        return Err(Refusal::PeerNotTrusted { sentence }.into());
     }
     Ok(match &info.owner {
         Owner::Agent(name) => Caller::Agent(name.clone()),
@@ -183,16 +182,17 @@ fn scope(sandboxes: &Sandboxes, info: &ConnInfo) -> Result<Scope, Status> {
             sandboxes.on_operator_socket(place, is_own_user).map(|()| Scope::Everything)
         }
     };
-    scope.map_err(|denied| match denied {
+    Ok(scope.map_err(|denied| match denied {
         Denied::Starting | Denied::Abandoned => {
-            refusal(Reason::Starting, denied.to_string(), Some(STARTING_RETRY))
+            let sentence = denied.to_string();
+            Refusal::Starting { sentence, retry_after: STARTING_RETRY }
         }
         Denied::Gone
         | Denied::NotInSandbox { .. }
         | Denied::NotRunning { .. }
         | Denied::NotTheOperator
-        | Denied::Hidden { .. } => refusal(Reason::PeerNotTrusted, denied.to_string(), None),
-    })
+        | Denied::Hidden { .. } => Refusal::PeerNotTrusted { sentence: denied.to_string() },
+    })?)
 }
 
 /// Returns the refusal for a program beside an agent that makes a call of the agent's own programs.

@@ -1,15 +1,15 @@
 //! Refusals on the wire. Faults of the broker get an id; their details stay in the log.
 
 use hive_core::reason::Reason;
-use hive_proto::status::refusal;
+use hive_proto::status::refuse;
 use tonic::Status;
 
 use crate::engine::Refusal;
-use crate::engine::error::OnWire;
 
 impl From<Refusal> for Status {
     fn from(error: Refusal) -> Self {
-        let OnWire { reason, retry_after } = error.on_wire();
+        let refused = error.on_wire();
+        let reason = refused.reason;
         if let Refusal::Field { field, problem } = &error {
             return hive_proto::status::bad_field(field, problem);
         }
@@ -17,17 +17,15 @@ impl From<Refusal> for Status {
             tracing::error!(error = %chain(&error), "the disk failed a call");
         }
         if reason != Reason::Internal {
-            return refusal(reason, error.to_string(), retry_after);
+            return refuse(refused, error.to_string());
         }
         let mut bytes = [0u8; 4];
         getrandom::fill(&mut bytes).expect("Linux has random numbers once it has booted");
         let id = u32::from_ne_bytes(bytes);
         tracing::error!(error_id = format!("{id:08x}"), error = %chain(&error), "a call failed inside the broker");
-        refusal(
-            reason,
-            format!("the broker failed; its log has more under error id {id:08x}"),
-            None,
-        )
+        let id = format!("{id:08x}");
+        let sentence = format!("the broker failed; its log has more under error id {id}");
+        refuse(refused.with("error_id", id), sentence)
     }
 }
 

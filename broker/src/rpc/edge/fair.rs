@@ -10,8 +10,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hive_core::reason::Reason;
-use hive_proto::status::refusal;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::task::TaskTracker;
@@ -21,7 +19,7 @@ use tonic::body::Body;
 use super::answer;
 use super::conn::Slots;
 use super::method::Class;
-use crate::engine::permit;
+use crate::engine::{Refusal, permit};
 use crate::spawn::spawn;
 
 /// A call that works for longer releases its permit, because it is waiting. Without this limit four
@@ -52,9 +50,7 @@ pub(in crate::rpc) async fn fairly<E: Send + 'static>(
     let reading = worked(tasks.clone(), slots.at_work, class, call);
     let read = tasks.spawn(async move { (reading.await, pages) });
     let Ok((answered, pages)) = read.await else {
-        return Ok(
-            refusal(Reason::Internal, "the broker failed; its log has more", None).into_http()
-        );
+        return Ok(Status::from(Refusal::Fault("a page could not be read")).into_http());
     };
     let answer = answered?;
     let (gone, until_gone) = oneshot::channel::<()>();

@@ -31,21 +31,21 @@ const PREFIX_BYTES: usize = 5;
 pub(in crate::rpc) struct SizeLimit {
     /// Limit of the message in bytes.
     bytes: usize,
-    /// The limit that the refusal names: a part of the message and its bytes.
-    stated: (&'static str, usize),
+    /// The limit that the refusal names: a part of the message, its field, and its bytes.
+    stated: (&'static str, Option<&'static str>, usize),
 }
 
 impl SizeLimit {
     /// Returns the limit of messages of this size on this owner's socket.
     pub(in crate::rpc) fn new(owner: &Owner, size: Size, body_bytes_max: u32) -> Self {
-        let whole = |bytes| Self { bytes, stated: ("it", bytes) };
-        let part = |part, max| Self { bytes: REQUEST_BYTES_MAX, stated: (part, max) };
+        let whole = |bytes| Self { bytes, stated: ("it", None, bytes) };
+        let part = |part, max| Self { bytes: REQUEST_BYTES_MAX, stated: (part, Some("text"), max) };
         let body = usize::try_from(body_bytes_max).unwrap_or(usize::MAX);
         match (owner, size) {
             (Owner::Operator, _) => whole(OPERATOR_REQUEST_BYTES_MAX),
             (Owner::Agent(_), Size::Body) => Self {
                 bytes: body.saturating_add(REQUEST_FIELDS_BYTES_MAX),
-                stated: ("a body", body),
+                stated: ("a body", Some("body"), body),
             },
             (Owner::Agent(_), Size::Question) => part("a question", QUESTION_BYTES_MAX),
             (Owner::Agent(_), Size::Answer) => part("an answer", ANSWER_BYTES_MAX),
@@ -121,8 +121,9 @@ impl LimitedBody {
                 self.rest = usize::try_from(self.length).unwrap_or(usize::MAX);
                 self.messages += usize::from(self.rest == 0);
                 if self.rest > self.limit.bytes {
-                    let (part, max) = self.limit.stated;
-                    return Err(Refusal::RequestTooLarge { bytes: self.length, part, max });
+                    let (part, field, max) = self.limit.stated;
+                    let bytes = self.length;
+                    return Err(Refusal::RequestTooLarge { bytes, part, field, max });
                 }
             }
         }
@@ -153,7 +154,7 @@ mod tests {
     use super::*;
 
     fn judged(limit: usize, pieces: &[&[u8]]) -> Result<(), Refusal> {
-        let limit = SizeLimit { bytes: limit, stated: ("it", limit) };
+        let limit = SizeLimit { bytes: limit, stated: ("it", None, limit) };
         let mut limited = LimitedBody {
             body: Body::empty(),
             limit,
@@ -204,7 +205,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_begins_when_its_first_message_is_there() {
-        let limit = SizeLimit { bytes: 9, stated: ("it", 9) };
+        let limit = SizeLimit { bytes: 9, stated: ("it", None, 9) };
         let (say, said) = tokio::sync::mpsc::unbounded_channel();
         let mut begun = tokio::spawn(limit.on(Body::new(Said(said))));
         let pieces: [&[u8]; 3] = [b"\0\0\0", b"\0\x03ab", b"c\0\0"];

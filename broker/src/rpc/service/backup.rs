@@ -3,8 +3,6 @@
 //! Invariant: the pieces are the file from its beginning, without a gap; a reader that got fewer
 //! bytes than `total_bytes` has no backup.
 
-use hive_core::reason::Reason;
-use hive_proto::status::refusal;
 use hive_proto::v1;
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::mpsc;
@@ -48,11 +46,7 @@ async fn send(mut backup: Backup, out: &mpsc::Sender<Piece>) {
             Ok(_) => Ok(v1::BackupResponse { chunk, total_bytes: backup.bytes }),
             Err(error) => {
                 tracing::warn!(%error, "a backup could not be read");
-                Err(refusal(
-                    Reason::StorageUnavailable,
-                    format!("the finished copy cannot be read: {error}"),
-                    None,
-                ))
+                Err(Refusal::BackupUnread(error).into())
             }
         };
         let failed = piece.is_err();

@@ -16,6 +16,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::login;
+use crate::engine::error::HarnessError;
 use crate::engine::turn::attach::{Attach, Attached};
 use crate::engine::turn::begin::{Begin, Begun};
 use crate::engine::turn::end::EndedAnswer;
@@ -83,13 +84,17 @@ impl Feed {
                 Ok(()) => tokio::select! {
                     () = hint => continue,
                     () = feed.out.closed() => return,
-                    () = ended.cancelled() => Refusal::LeaseLost,
+                    () = ended.cancelled() => feed.session_lost(),
                     () = engine.draining().cancelled() => Refusal::Draining,
                 },
             };
             drop(feed.out.send(Err(refusal.into())).await);
             return;
         }
+    }
+
+    fn session_lost(&self) -> Refusal {
+        HarnessError::SessionLost { agent: self.agent.name.to_string() }.into()
     }
 
     /// Sends what has changed since the last call.

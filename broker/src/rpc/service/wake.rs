@@ -1,13 +1,12 @@
 //! `WakeService`.
 
 use hive_core::id::MessageId;
-use hive_core::reason::Reason;
 use hive_proto::SESSION_TOKEN_KEY;
 use hive_proto::convert::{message, request as fields};
-use hive_proto::status::refusal;
 use hive_proto::v1;
 use tonic::{Request, Response, Status};
 
+use crate::engine::Refusal;
 use crate::engine::mail::wake::Wake;
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
@@ -25,7 +24,7 @@ impl v1::wake_service_server::WakeService for Rpc {
             let sentence = format!(
                 "a session token counts only from the agent's own harness; leave `{SESSION_TOKEN_KEY}` out"
             );
-            return Err(refusal(Reason::PeerNotTrusted, sentence, None));
+            return Err(Refusal::PeerNotTrusted { sentence }.into());
         }
         let mut wake = request.into_inner();
         let key = request::key(&mut wake)?;

@@ -14,10 +14,11 @@ use crate::noun::{Decision, Origin, State};
 use crate::violation::Rule::Receipt;
 
 /// Refusals that do not depend on the request: a repetition may get them too.
-const OF_THE_CALLER: [&str; 6] = [
+const OF_THE_CALLER: [&str; 7] = [
     "AGENT_RETIRED",
     "LEASE_LOST",
-    "ALREADY_ATTACHED",
+    "SESSION_LOST",
+    "HARNESS_ATTACHED",
     "DRAINING",
     "STORAGE_UNAVAILABLE",
     "CAPABILITY_MISSING",

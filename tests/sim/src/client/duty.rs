@@ -107,7 +107,7 @@ impl Life {
                 }
                 None
             }
-            Heard::Refused(Reason::LeaseLost) => Some(Break::SessionOver),
+            Heard::Refused(Reason::SessionLost | Reason::LeaseLost) => Some(Break::SessionOver),
             Heard::Refused(_) => {
                 // A turn is open, but the answer was lost; the next attachment names it.
                 self.wish.take();
@@ -208,7 +208,7 @@ impl Life {
                 world.pause(2_000).await;
                 world.dice.chance(400).then_some(Break::Lost)
             }
-            Heard::Refused(Reason::LeaseLost) => {
+            Heard::Refused(Reason::SessionLost | Reason::LeaseLost) => {
                 self.ending.take();
                 Some(Break::SessionOver)
             }
@@ -251,7 +251,7 @@ impl Life {
                 }
                 None
             }
-            Heard::Refused(Reason::LeaseLost) => Some(Break::SessionOver),
+            Heard::Refused(Reason::SessionLost | Reason::LeaseLost) => Some(Break::SessionOver),
             Heard::Refused(_) => None,
             // The next attachment says whether a turn is open.
             Heard::Nothing => Some(Break::Lost),

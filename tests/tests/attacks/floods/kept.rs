@@ -27,7 +27,7 @@ fn refused_with(tally: &Tally, reason: Reason, number: &str, waits: bool) {
         .get(&reason)
         .unwrap_or_else(|| panic!("nothing was refused as {reason}: {tally:?}"));
     let refusal = refusal.as_ref().expect("the first is kept");
-    assert_eq!(refusal.code(), tonic::Code::ResourceExhausted, "{refusal:?}");
+    assert_eq!(refusal.code(), status::code(reason), "{refusal:?}");
     assert!(refusal.message().contains(number), "{number} is not named: {refusal:?}");
     assert_eq!(status::retry_after(refusal).is_some(), waits, "{refusal:?}");
 }

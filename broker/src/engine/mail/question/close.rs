@@ -7,7 +7,7 @@ use crate::engine::error::QuestionError;
 use hive_core::delivery::State as DeliveryState;
 use hive_core::event::Kind;
 use hive_core::limits::Limits;
-use hive_core::message::SystemKind;
+use hive_core::message::{OPERATOR, SystemKind};
 use hive_core::name::AgentName;
 use hive_core::question::{Answer, State};
 
@@ -87,9 +87,9 @@ pub(super) fn already(tx: &Tx<'_>, row: &QuestionRow) -> Result<Refusal, Refusal
     let closed_by = match now.closed_by.as_str() {
         "" => "",
         name if AgentName::parse(name).is_ok() => name,
-        _ => "the operator",
+        _ => OPERATOR,
     };
-    Ok(QuestionError::Closed { id, outcome: texts::closed(now.state, closed_by) }.into())
+    Ok(QuestionError::Closed { id, state: now.state, closed_by: closed_by.to_owned() }.into())
 }
 
 /// Notifies a target that has not answered that the question is over; the one that answered knows

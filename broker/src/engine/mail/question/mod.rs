@@ -58,11 +58,13 @@ impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::AnswerTooLong(bytes) => MailError::BodyTooLarge {
+                field: "text",
                 bytes,
                 max: saturated(hive_core::limits::ANSWER_BYTES_MAX),
             }
             .into(),
             Fault::TextTooLong(bytes) => MailError::BodyTooLarge {
+                field: "text",
                 bytes,
                 max: saturated(hive_core::limits::QUESTION_BYTES_MAX),
             }

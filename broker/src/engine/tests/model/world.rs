@@ -44,6 +44,12 @@ fn lease_lost<T>(answer: Result<T, Refusal>) -> bool {
     answer.is_err_and(|refusal| refusal.reason() == Reason::LeaseLost)
 }
 
+/// Returns whether a harness was refused because its session, or its turn, is over.
+fn is_over<T>(answer: Result<T, Refusal>) -> bool {
+    let over = [Reason::SessionLost, Reason::LeaseLost];
+    answer.is_err_and(|refusal| over.contains(&refusal.reason()))
+}
+
 impl World {
     pub(super) async fn new() -> Self {
         let hive = Hive::new(&["boss", "alice", "reader"]).await;
@@ -103,7 +109,7 @@ impl World {
             Step::ZombieEnds => {
                 for zombie in &self.zombies {
                     let end = self.hive.try_end(zombie, ended(Outcome::Ok)).await;
-                    assert!(lease_lost(end), "a zombie settles nothing");
+                    assert!(is_over(end), "a zombie settles nothing");
                     let sent = self.hive.send_in(zombie, "alice", BODY).await;
                     assert!(
                         sent.is_err_and(|refusal| refusal.reason() == Reason::TurnEnded),
@@ -224,7 +230,7 @@ impl World {
         let worker = &mut self.model.agents[WORKER];
         let Some(harness) = &self.harness else { return };
         if worker.session.is_none() {
-            assert!(lease_lost(self.hive.try_begin(harness).await), "its session is over");
+            assert!(is_over(self.hive.try_begin(harness).await), "its session is over");
             return;
         }
         if self.run.is_some() {
@@ -360,7 +366,7 @@ impl World {
     async fn receive(&mut self, who: usize, max: u32, at: At) {
         let answer = self.hive.try_receive(NAMES[who], super::super::hive::up_to(max)).await;
         if self.model.agents[who].session.is_some() {
-            assert!(answer.is_err_and(|refusal| refusal.reason() == Reason::AlreadyAttached));
+            assert!(answer.is_err_and(|refusal| refusal.reason() == Reason::HarnessAttached));
             return;
         }
         let received = answer.expect("taken").deliveries;

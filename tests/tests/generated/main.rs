@@ -1,6 +1,9 @@
-//! The generated code in `proto/src/gen` is what the committed `.proto` files give.
+//! The generated code in `proto/src/gen`, and the table of reasons of the core, are what the
+//! committed `.proto` files give.
 //!
 //! `HIVE_REGENERATE=1 cargo test -p hive-tests --test generated` (or `make gen`) writes it.
+
+mod reasons;
 
 use std::path::{Path, PathBuf};
 
@@ -56,10 +59,15 @@ fn generate(out: &Path) {
 #[test]
 fn generated_code_is_fresh() {
     let committed = workspace().join("proto/src/gen");
+    let reasons = reasons::table(&workspace().join("proto"));
+    let committed_reasons = workspace().join("core/src/reason/table.rs");
     if std::env::var_os("HIVE_REGENERATE").is_some() {
         generate(&committed);
+        std::fs::write(committed_reasons, reasons).expect("the table is written");
         return;
     }
+    let have = std::fs::read_to_string(committed_reasons).expect("a committed file");
+    assert!(have == reasons, "core/src/reason/table.rs is stale: run `make gen` and commit it");
     let fresh = tempfile::tempdir().expect("a temporary directory");
     generate(fresh.path());
     for name in GENERATED {

@@ -1,0 +1,107 @@
+//! The table of reasons in `core/src/reason/table.rs`, made from `proto/hive/v1/reason.proto`: the
+//! core knows no protobuf, and the contract is the one place where a reason is declared.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use protox::prost_reflect::{DynamicMessage, EnumDescriptor, ReflectMessage as _, Value};
+
+/// The columns of a comment in the table.
+const COMMENT_COLUMNS: usize = 100 - "    /// ".len();
+
+/// Returns the text of the table.
+pub(crate) fn table(proto: &Path) -> String {
+    let mut compiler = protox::Compiler::new([proto]).expect("proto/ is an include path");
+    compiler.include_source_info(true);
+    compiler.open_file(proto.join("hive/v1/reason.proto")).expect("the file compiles");
+    let pool = compiler.descriptor_pool();
+    let reasons = pool.get_enum_by_name("hive.v1.Reason").expect("the enum of reasons");
+    let about = pool.get_extension_by_name("hive.v1.about").expect("the option");
+    let mut table = String::from(
+        "//! The reasons of `proto/hive/v1/reason.proto`, written by `make gen`.\n\n\
+         use super::Retry;\n\nreasons! {\n",
+    );
+    for (place, value) in reasons.values().enumerate().skip(1) {
+        let name = value.name().strip_prefix("REASON_").expect("the prefix of the enum");
+        let options = value.options();
+        assert!(options.has_extension(&about), "{name}: the option `about` is missing");
+        let options = options.get_extension(&about);
+        let options = options.as_message().expect("a message");
+        for line in wrapped(&comment(&reasons, place)) {
+            writeln!(table, "    /// {line}").expect("writing to a string succeeds");
+        }
+        writeln!(
+            table,
+            "    {} = {name:?}, {}, {}, {:?}, {:?};",
+            camel(name),
+            code(name, options),
+            retry(name, options),
+            texts(options, "metadata"),
+            texts(options, "optional_metadata"),
+        )
+        .expect("writing to a string succeeds");
+    }
+    table.push_str("}\n");
+    table
+}
+
+/// Returns the comment of a value.
+fn comment(reasons: &EnumDescriptor, place: usize) -> String {
+    let file = reasons.parent_file();
+    let file = file.file_descriptor_proto();
+    let at = |index: usize| i32::try_from(index).expect("few items");
+    let of_enum = file.enum_type.iter().position(|list| list.name() == reasons.name());
+    let path = [5, at(of_enum.expect("it is in its file")), 2, at(place)];
+    let info = file.source_code_info.as_ref().expect("compiled with comments");
+    let location = info.location.iter().find(|location| location.path == path);
+    location.expect("a comment").leading_comments().trim().to_owned()
+}
+
+fn wrapped(comment: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in comment.split_whitespace() {
+        let line = lines.last_mut().expect("never empty");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.len() + 1 + word.len() <= COMMENT_COLUMNS {
+            write!(line, " {word}").expect("writing to a string succeeds");
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+fn camel(name: &str) -> String {
+    let words = name.split('_').map(|word| {
+        let (first, rest) = word.split_at(1);
+        format!("{first}{}", rest.to_lowercase())
+    });
+    words.collect()
+}
+
+/// Returns the number of the gRPC code.
+fn code(name: &str, options: &DynamicMessage) -> i32 {
+    let code = options.get_field_by_name("code");
+    let code = code.as_deref().and_then(Value::as_str).unwrap_or_default();
+    let known = (1..=16).find(|number| {
+        let known = format!("{:?}", tonic::Code::from_i32(*number));
+        known.to_uppercase() == code.replace('_', "")
+    });
+    known.unwrap_or_else(|| panic!("{name}: {code:?} is no gRPC code"))
+}
+
+fn retry(name: &str, options: &DynamicMessage) -> String {
+    let value = options.get_field_by_name("retry");
+    let number = value.as_deref().and_then(Value::as_enum_number).unwrap_or_default();
+    assert!(number != 0, "{name}: whether a retry helps is missing");
+    let retry = options.descriptor().parent_file().enums().find(|list| list.name() == "Retry");
+    let value = retry.and_then(|retry| retry.get_value(number)).expect("a value of the enum");
+    format!("Retry::{}", camel(value.name().trim_start_matches("RETRY_")))
+}
+
+fn texts(options: &DynamicMessage, field: &str) -> Vec<String> {
+    let value = options.get_field_by_name(field);
+    let list = value.as_deref().and_then(Value::as_list).unwrap_or_default();
+    list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
