@@ -8,7 +8,7 @@ use crate::cli::PublishArgs;
 use crate::exit::Failure;
 use crate::stdin::{self, Refusal};
 use crate::token;
-use crate::wire::beside;
+use crate::wire::{self, beside};
 
 /// Maximum bytes read from stdin; the broker's own limits are far below it.
 const STDIN_BYTES_MAX: u64 = 1024 * 1024;
@@ -18,7 +18,7 @@ pub async fn run(args: PublishArgs) -> Result<(), Failure> {
     let PublishArgs { socket, from } = args;
     let loose_ends = read(&mut std::io::stdin().lock())
         .map_err(|refusal| refusal.failure("stdin cannot be published"))?;
-    let channel = hive_proto::connect::connect(&socket)
+    let channel = hive_proto::connect::connect_as(wire::PROGRAM, &socket)
         .await
         .map_err(|error| Failure::unreachable(&error))?;
     beside::replace_loose_ends(channel, token::random(), &from, loose_ends)

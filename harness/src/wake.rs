@@ -6,7 +6,7 @@ use std::io::{Read, Write as _};
 
 use crate::cli::WakeArgs;
 use crate::exit::{self, Failure};
-use crate::wire::beside;
+use crate::wire::{self, beside};
 use crate::{stdin, token};
 
 /// Maximum bytes read from stdin; the broker's own limit is far below it.
@@ -24,7 +24,7 @@ pub async fn run(args: WakeArgs) -> Result<(), Failure> {
             "say something with --body TEXT",
         ));
     }
-    let channel = hive_proto::connect::connect(&socket)
+    let channel = hive_proto::connect::connect_as(wire::PROGRAM, &socket)
         .await
         .map_err(|error| Failure::unreachable(&error))?;
     let (request_id, key) = (token::random(), key.unwrap_or_default());

@@ -7,7 +7,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hive_proto::connect::connect;
+use hive_proto::connect::connect_as;
+use hive_proto::handshake::Channel;
+use hive_proto::handshake::Program;
 use hive_proto::v1::admin_service_client::AdminServiceClient;
 use hive_proto::v1::command::Command as Order;
 use hive_proto::v1::event_service_client::EventServiceClient;
@@ -22,10 +24,12 @@ use hive_proto::v1::{
     Command, DeliveryKey, DropDeliveryRequest, RedriveDeliveryRequest, ReleaseDeliveryRequest,
     SendCommandRequest,
 };
-use tonic::transport::Channel;
 use tonic::{Code, Response, Status};
 
 use crate::error::Failure;
+
+/// This program, for the handshake.
+pub(crate) const PROGRAM: Program = Program { name: "hivectl", version: env!("CARGO_PKG_VERSION") };
 
 /// The operator sockets of a hive in the current directory, and of the host's hive.
 const LOCAL_SOCKET: &str = ".hive/run/hived.sock";
@@ -62,7 +66,7 @@ pub(crate) struct Broker {
 
 impl Broker {
     pub(crate) async fn connect(path: &Path, timeout: Duration) -> Result<Self, Failure> {
-        Ok(Self { channel: within(timeout, connect(path)).await??, timeout })
+        Ok(Self { channel: within(timeout, connect_as(PROGRAM, path)).await??, timeout })
     }
 
     pub(crate) fn admin(&self) -> Admin {

@@ -10,13 +10,16 @@ use std::time::Duration;
 
 use hive_proto::PROCESS_TOKEN_KEY;
 use hive_proto::connect::{self, ConnectError};
+use hive_proto::handshake::{ADDITIONS, Channel, Handshake, Program};
 use hive_proto::status::{is_transient, retry_after};
 use tokio::time::{Instant, timeout};
 use tonic::metadata::{Ascii, MetadataValue};
-use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
 
 use crate::call::Call;
+
+/// This program, for the handshake.
+const PROGRAM: Program = Program { name: "hive-mcp", version: env!("CARGO_PKG_VERSION") };
 
 /// The kind of program that answers the calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,18 +98,23 @@ impl Peer {
     /// Returns a peer for the broker; connects at the first call.
     #[must_use]
     pub fn broker(socket: &Path, process_token: Option<MetadataValue<Ascii>>) -> Self {
-        Self::new(PeerKind::Broker, socket, process_token)
+        let channel = connect::connect_lazy_as(Handshake::new(PROGRAM, ADDITIONS), socket);
+        Self::new(PeerKind::Broker, channel, process_token)
     }
 
     /// Returns a peer for the harness; connects at the first call.
     #[must_use]
     pub fn harness(socket: &Path) -> Self {
-        Self::new(PeerKind::Harness, socket, None)
+        let channel = connect::connect_lazy(socket).map(Channel::from);
+        Self::new(PeerKind::Harness, channel, None)
     }
 
-    fn new(kind: PeerKind, socket: &Path, process_token: Option<MetadataValue<Ascii>>) -> Self {
-        let channel =
-            connect::connect_lazy(socket).map_err(|error| std::sync::Mutex::new(Some(error)));
+    fn new(
+        kind: PeerKind,
+        channel: Result<Channel, ConnectError>,
+        process_token: Option<MetadataValue<Ascii>>,
+    ) -> Self {
+        let channel = channel.map_err(|error| std::sync::Mutex::new(Some(error)));
         Self { kind, channel, process_token }
     }
 

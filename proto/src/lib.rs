@@ -1,11 +1,12 @@
 //! The contract of Hive on the wire: package `hive.v1`, conversions to and from `hive-core`,
-//! connecting, and errors.
+//! connecting with a handshake, and errors.
 //!
 //! Invariant: everything that crosses a socket is defined in `proto/hive/v1`; the Rust in `gen/` is
 //! generated and proven fresh by a test.
 
 pub mod connect;
 pub mod convert;
+pub mod handshake;
 pub mod status;
 pub mod supervisor;
 

@@ -79,7 +79,7 @@ async fn hived_start(dir: &Path) -> anyhow::Result<(f64, f64)> {
     let mut hived = hived.env("HIVE_LOG", "warn").spawn()?;
     drop(connect(&socket, start + Duration::from_secs(10))?);
     let channel = hive_proto::connect::connect(&socket).await?;
-    ServerInfoServiceClient::new(channel).get_server_info(GetServerInfoRequest {}).await?;
+    ServerInfoServiceClient::new(channel).get_server_info(GetServerInfoRequest::default()).await?;
     let span = start.elapsed();
     let pid = rustix::process::Pid::from_child(&hived);
     let memory = servers::pss_mib(pid);

@@ -3,9 +3,9 @@
 //! Invariant: a repeatable call is repeated with the same content until the broker answers it, and
 //! never without a session.
 
+use hive_proto::handshake::Channel;
 use tokio::sync::watch;
 use tonic::Status;
-use tonic::transport::Channel;
 
 use crate::driver::backoff::Backoff;
 

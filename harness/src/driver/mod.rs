@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hive_core::time::{BootTime, Now, WallTime};
+use hive_proto::handshake::{ADDITIONS, Handshake};
 use tokio::signal::unix::{Signal as UnixSignal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -37,6 +38,7 @@ use crate::settings::Source;
 use crate::turn::input::Input;
 use crate::turn::machine::{Defaults, Machine};
 use crate::turn::output::{Leaving, Output};
+use crate::wire;
 
 /// Maximum results that wait for the loop. Tasks wait when it is full, the loop never does.
 const INBOX_MAX: usize = 1024;
@@ -62,8 +64,11 @@ pub async fn run(config: Config, source: Source) -> Result<Leaving, Failure> {
         Signals::new().map_err(|error| host_failure("signals cannot be received", &error))?;
     let family = Family::found()
         .map_err(|error| host_failure("processes cannot be watched over", &error))?;
-    let channel = hive_proto::connect::connect_lazy(&config.socket)
-        .map_err(|error| Failure::unreachable(&error))?;
+    let channel = hive_proto::connect::connect_lazy_as(
+        Handshake::new(wire::PROGRAM, ADDITIONS),
+        &config.socket,
+    )
+    .map_err(|error| Failure::unreachable(&error))?;
     let (sender, mut inbox) = mpsc::channel(INBOX_MAX);
     let clock = Clock::start();
     // It must run until the last claude has ended, which is before this returns.

@@ -7,10 +7,10 @@ mod turn;
 
 use std::sync::Arc;
 
+use hive_proto::handshake::Channel;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Duration, timeout};
-use tonic::transport::Channel;
 
 use crate::config::Config;
 use crate::driver::launch::{self, Runner};

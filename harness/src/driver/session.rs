@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use hive_core::reason::Reason;
+use hive_proto::handshake::Channel;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tonic::Status;
-use tonic::transport::Channel;
 
 use crate::driver::LoopEvent;
 use crate::driver::backoff::Backoff;

@@ -1,12 +1,12 @@
 //! The calls of co-processes: mail to the agent, and loose ends.
 
 use hive_core::name::Label;
+use hive_proto::handshake::Channel;
 use hive_proto::in_session;
 use hive_proto::v1;
 use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
 use hive_proto::v1::wake_service_client::WakeServiceClient;
 use tonic::Status;
-use tonic::transport::Channel;
 
 /// The receipt of a message.
 #[derive(Clone, Copy, Debug)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hive_proto::handshake::Channel;
 use hive_proto::in_session;
 use hive_proto::v1;
 use hive_proto::v1::serve_login_request::Step;
@@ -9,7 +10,6 @@ use hive_proto::v1::serve_login_response::Step as ResponseStep;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
 use super::session::terminal;

@@ -19,8 +19,12 @@ use hive_core::agent::HarnessState;
 use hive_core::time::WallTime;
 use hive_proto::convert::Invalid;
 use hive_proto::convert::time::timestamp;
+use hive_proto::handshake::Program;
 use hive_proto::v1;
 use tonic::Status;
+
+/// This program, for the handshake.
+pub const PROGRAM: Program = Program { name: "hive", version: env!("CARGO_PKG_VERSION") };
 
 /// Returns a time in RFC 3339, with as many digits as it needs.
 pub fn rfc3339(time: WallTime) -> String {

@@ -2,6 +2,7 @@
 
 use hive_core::time::WallTime;
 use hive_proto::convert::time::timestamp;
+use hive_proto::handshake::Channel;
 use hive_proto::in_session;
 use hive_proto::v1;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
@@ -9,7 +10,6 @@ use tokio::sync::mpsc;
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
-use tonic::transport::Channel;
 
 /// Source of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

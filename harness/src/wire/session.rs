@@ -4,11 +4,11 @@ use hive_core::agent::Agent;
 use hive_core::command::Command;
 use hive_core::tree::Kin;
 use hive_proto::convert::{Invalid, required};
+use hive_proto::handshake::Channel;
 use hive_proto::in_session;
 use hive_proto::v1;
 use hive_proto::v1::attach_response::Step;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
-use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
 use super::{read, unreadable};

@@ -5,11 +5,11 @@ use hive_core::time::WallTime;
 use hive_core::turn::{Kind, MAIN_CONVERSATION};
 use hive_proto::convert::number;
 use hive_proto::convert::time::timestamp;
+use hive_proto::handshake::Channel;
 use hive_proto::in_session;
 use hive_proto::v1;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
 use tonic::Status;
-use tonic::transport::Channel;
 
 use super::{read, unreadable};
 use crate::turn::input::{Begun, EndTurnAnswer};

@@ -20,9 +20,12 @@ async fn host() {
     let Some(dir) = std::env::var_os(HOST_DIR_ENV).map(PathBuf::from) else { return };
     let channel = hive_proto::connect::connect_lazy(&dir.join("no.sock")).expect("a short path");
     let (_attached, session) = tokio::sync::watch::channel(Some("session".to_owned()));
-    let _supervisor =
-        stage::supervisor(&dir, &[], Arc::new(BrokerWaker { link: Link::new(channel, session) }))
-            .await;
+    let _supervisor = stage::supervisor(
+        &dir,
+        &[],
+        Arc::new(BrokerWaker { link: Link::new(channel.into(), session) }),
+    )
+    .await;
     std::fs::write(dir.join("ready"), "").expect("written");
     std::future::pending::<()>().await;
 }

@@ -36,6 +36,11 @@ pub fn coalescing_key(text: String, path: &str) -> Result<Option<String>, Invali
     }
 }
 
+/// Checks the name or the version of a client; may be empty.
+pub fn client_text(text: String, path: &str) -> Result<String, Invalid> {
+    printable(text, 0, REQUEST_ID_CHARS_MAX, path)
+}
+
 fn printable(text: String, min: usize, max: usize, path: &str) -> Result<String, Invalid> {
     let length = text.chars().count();
     if length < min || length > max {

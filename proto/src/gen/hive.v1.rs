@@ -7877,13 +7877,45 @@ pub mod reminder_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
-/// A request without fields.
+/// The client, for the broker's log; a client may leave all of it out.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetServerInfoRequest {
+    /// Name of the client's program; at most 128 printable characters.
+    #[prost(string, tag = "1")]
+    pub client_name: ::prost::alloc::string::String,
+    /// Version of the client; at most 128 printable characters.
+    #[prost(string, tag = "2")]
+    pub client_version: ::prost::alloc::string::String,
+    /// Revision of the contract that the client was written for; 0 if it does not know.
+    #[prost(uint32, tag = "3")]
+    pub contract_revision: u32,
+}
+/// What the broker can do. A client checks a capability before it uses it; one that the broker does not know is false.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GetServerInfoRequest {}
-/// The limits of the hive.
+pub struct Capabilities {
+    /// QuestionService.
+    #[prost(bool, tag = "1")]
+    pub questions: bool,
+    /// ReminderService.
+    #[prost(bool, tag = "2")]
+    pub reminders: bool,
+    /// LooseEndService.
+    #[prost(bool, tag = "3")]
+    pub loose_ends: bool,
+    /// MessageService.SearchMessages.
+    #[prost(bool, tag = "4")]
+    pub search: bool,
+    /// AdminService.Login.
+    #[prost(bool, tag = "5")]
+    pub login_dialogues: bool,
+    /// AdminService.Backup.
+    #[prost(bool, tag = "6")]
+    pub backups: bool,
+}
+/// The limits of the hive. A host sets the first ones; the others are those of this broker's version.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Limits {
-    /// Maximum body, in bytes.
+    /// Maximum body of a message, in bytes.
     #[prost(uint32, tag = "1")]
     pub body_bytes_max: u32,
     /// Maximum unsettled deliveries of one inbox.
@@ -7907,8 +7939,188 @@ pub struct Limits {
     /// Maximum pending reminders of one agent.
     #[prost(uint32, tag = "8")]
     pub reminders_pending_max: u32,
+    /// Time for which the answer to a request id is kept.
+    #[prost(message, optional, tag = "9")]
+    pub request_id_retention: ::core::option::Option<::prost_types::Duration>,
+    /// Longest request id, in characters.
+    #[prost(uint32, tag = "10")]
+    pub request_id_chars_max: u32,
+    /// Longest coalescing key, in characters.
+    #[prost(uint32, tag = "11")]
+    pub coalescing_key_chars_max: u32,
+    /// Shortest process token, in characters.
+    #[prost(uint32, tag = "12")]
+    pub process_token_chars_min: u32,
+    /// Longest process, session or lease token, in characters.
+    #[prost(uint32, tag = "13")]
+    pub token_chars_max: u32,
+    /// Maximum deliveries that one receive leases.
+    #[prost(uint32, tag = "14")]
+    pub receive_deliveries_max: u32,
+    /// Longest wait of one receive.
+    #[prost(message, optional, tag = "15")]
+    pub receive_wait_max: ::core::option::Option<::prost_types::Duration>,
+    /// Length of a consumer's lease if it requests no other.
+    #[prost(message, optional, tag = "16")]
+    pub lease_default: ::core::option::Option<::prost_types::Duration>,
+    /// Longest lease of a consumer.
+    #[prost(message, optional, tag = "17")]
+    pub lease_max: ::core::option::Option<::prost_types::Duration>,
+    /// Rows of a page if the caller requests no other number.
+    #[prost(uint32, tag = "18")]
+    pub page_rows_default: u32,
+    /// Maximum rows of a page; a larger number means this one.
+    #[prost(uint32, tag = "19")]
+    pub page_rows_max: u32,
+    /// Maximum bytes of texts of a page; at least one row is on a page.
+    #[prost(uint32, tag = "20")]
+    pub page_bytes_max: u32,
+    /// Rows of a page of a search if the caller requests no other number.
+    #[prost(uint32, tag = "21")]
+    pub search_rows_default: u32,
+    /// Maximum rows of a page of a search; a larger number means this one.
+    #[prost(uint32, tag = "22")]
+    pub search_rows_max: u32,
+    /// Longest search, in characters.
+    #[prost(uint32, tag = "23")]
+    pub search_chars_max: u32,
+    /// Maximum words of one search.
+    #[prost(uint32, tag = "24")]
+    pub search_words_max: u32,
+    /// Shortest prefix of a word in a search, in characters.
+    #[prost(uint32, tag = "25")]
+    pub search_beginning_chars_min: u32,
+    /// Longest name of an agent, in characters.
+    #[prost(uint32, tag = "26")]
+    pub name_chars_max: u32,
+    /// Longest role of an agent, in characters.
+    #[prost(uint32, tag = "27")]
+    pub role_chars_max: u32,
+    /// Longest name of a model, in characters.
+    #[prost(uint32, tag = "28")]
+    pub model_chars_max: u32,
+    /// Longest status of an agent, in characters.
+    #[prost(uint32, tag = "29")]
+    pub status_chars_max: u32,
+    /// Longest text of FindAgents, in characters.
+    #[prost(uint32, tag = "30")]
+    pub find_text_chars_max: u32,
+    /// Maximum characters of a role in FoundAgent and in the kin of an agent; longer ones are cut.
+    #[prost(uint32, tag = "31")]
+    pub shown_role_chars_max: u32,
+    /// Maximum children that the kin of an agent names.
+    #[prost(uint32, tag = "32")]
+    pub kin_children_max: u32,
+    /// Longest text of a question, in bytes.
+    #[prost(uint32, tag = "33")]
+    pub question_bytes_max: u32,
+    /// Maximum options of a question.
+    #[prost(uint32, tag = "34")]
+    pub question_options_max: u32,
+    /// Longest option of a question, in characters.
+    #[prost(uint32, tag = "35")]
+    pub option_chars_max: u32,
+    /// Longest text of an answer, in bytes.
+    #[prost(uint32, tag = "36")]
+    pub answer_bytes_max: u32,
+    /// Shortest time to live of a question, and shortest delay of a reminder.
+    #[prost(message, optional, tag = "37")]
+    pub due_span_min: ::core::option::Option<::prost_types::Duration>,
+    /// Longest time to live of a question.
+    #[prost(message, optional, tag = "38")]
+    pub question_ttl_max: ::core::option::Option<::prost_types::Duration>,
+    /// Longest delay of a reminder.
+    #[prost(message, optional, tag = "39")]
+    pub reminder_delay_max: ::core::option::Option<::prost_types::Duration>,
+    /// Maximum body of a reminder in its message, in bytes; a longer one becomes a file.
+    #[prost(uint32, tag = "40")]
+    pub reminder_inline_bytes_max: u32,
+    /// Maximum entries that one co-process publishes.
+    #[prost(uint32, tag = "41")]
+    pub published_loose_ends_max: u32,
+    /// Maximum co-processes that publish for one agent.
+    #[prost(uint32, tag = "42")]
+    pub loose_end_labels_max: u32,
+    /// Longest key of a published entry, in characters.
+    #[prost(uint32, tag = "43")]
+    pub loose_end_key_chars_max: u32,
+    /// Longest text of a published entry, in characters; texts of other loose ends are cut to it.
+    #[prost(uint32, tag = "44")]
+    pub loose_end_text_chars_max: u32,
+    /// First attempt at which a delivery is served alone.
+    #[prost(uint32, tag = "45")]
+    pub alone_from_attempt: u32,
+    /// Maximum bytes of an error that is kept; a longer one is cut.
+    #[prost(uint32, tag = "46")]
+    pub error_bytes_max: u32,
+    /// Maximum bytes of the end of a turn's output that are kept.
+    #[prost(uint32, tag = "47")]
+    pub output_tail_bytes_max: u32,
+    /// Maximum bytes of a line of a turn that are kept.
+    #[prost(uint32, tag = "48")]
+    pub turn_event_line_bytes_max: u32,
+    /// Maximum tools that are counted in one turn.
+    #[prost(uint32, tag = "49")]
+    pub turn_tools_max: u32,
+    /// Longest name of a tool, in characters.
+    #[prost(uint32, tag = "50")]
+    pub tool_name_chars_max: u32,
+    /// Time over which turns are summed up if the caller requests no other.
+    #[prost(message, optional, tag = "51")]
+    pub stats_window_default: ::core::option::Option<::prost_types::Duration>,
+    /// Shortest time over which turns are summed up.
+    #[prost(message, optional, tag = "52")]
+    pub stats_window_min: ::core::option::Option<::prost_types::Duration>,
+    /// Longest time over which turns are summed up.
+    #[prost(message, optional, tag = "53")]
+    pub stats_window_max: ::core::option::Option<::prost_types::Duration>,
+    /// Longest subject of a problem, in characters.
+    #[prost(uint32, tag = "54")]
+    pub problem_subject_chars_max: u32,
+    /// Maximum bytes of the text of a problem; a longer one is cut.
+    #[prost(uint32, tag = "55")]
+    pub problem_text_bytes_max: u32,
+    /// Maximum time in which a harness answers the request for a login dialogue.
+    #[prost(message, optional, tag = "56")]
+    pub login_answer_max: ::core::option::Option<::prost_types::Duration>,
+    /// Maximum bytes of one step of a login dialogue.
+    #[prost(uint32, tag = "57")]
+    pub login_step_bytes_max: u32,
+    /// Longest name of a kind of terminal, in characters.
+    #[prost(uint32, tag = "58")]
+    pub terminal_kind_chars_max: u32,
+    /// Maximum connections to the socket of one agent.
+    #[prost(uint32, tag = "59")]
+    pub agent_connections_max: u32,
+    /// Maximum calls under way on the socket of one agent.
+    #[prost(uint32, tag = "60")]
+    pub agent_calls_max: u32,
+    /// Maximum calls of one agent that are worked on at the same time; others wait.
+    #[prost(uint32, tag = "61")]
+    pub agent_calls_at_work_max: u32,
+    /// Maximum connections to the operator's socket.
+    #[prost(uint32, tag = "62")]
+    pub operator_connections_max: u32,
+    /// Maximum calls under way on the operator's socket.
+    #[prost(uint32, tag = "63")]
+    pub operator_calls_max: u32,
+    /// Maximum calls of the operator that are worked on at the same time; others wait.
+    #[prost(uint32, tag = "64")]
+    pub operator_calls_at_work_max: u32,
+    /// Longest request of an agent without a body or a list, in bytes.
+    #[prost(uint32, tag = "65")]
+    pub request_bytes_max: u32,
+    /// Maximum bytes of a request besides the body of a message.
+    #[prost(uint32, tag = "66")]
+    pub request_fields_bytes_max: u32,
+    /// Longest request of an agent that is a list, in bytes.
+    #[prost(uint32, tag = "67")]
+    pub request_list_bytes_max: u32,
+    /// Longest request of the operator, in bytes.
+    #[prost(uint32, tag = "68")]
+    pub operator_request_bytes_max: u32,
 }
-/// Versions, features and limits of the broker.
+/// Versions, capabilities and limits of the broker.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetServerInfoResponse {
     /// Version of the broker.
@@ -7917,15 +8129,19 @@ pub struct GetServerInfoResponse {
     /// Version of the database schema.
     #[prost(uint32, tag = "2")]
     pub schema_version: u32,
-    /// Names of the optional features of the broker.
-    #[prost(string, repeated, tag = "3")]
-    pub features: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What the broker can do.
+    #[prost(message, optional, tag = "3")]
+    pub capabilities: ::core::option::Option<Capabilities>,
     /// The limits of the hive.
     #[prost(message, optional, tag = "4")]
     pub limits: ::core::option::Option<Limits>,
     /// The hive's name; empty if it has none.
     #[prost(string, tag = "5")]
     pub hive_name: ::prost::alloc::string::String,
+    /// Revision of the contract that the broker has. A broker drops fields of later revisions and does not know their RPCs, so a client does
+    /// not send them.
+    #[prost(uint32, tag = "6")]
+    pub contract_revision: u32,
 }
 /// Generated client implementations.
 pub mod server_info_service_client {
@@ -8008,8 +8224,8 @@ pub mod server_info_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Reads versions, features and limits.
-        /// Reasons: none.
+        /// Reads versions, capabilities and limits. A client calls it once for each connection and states its own version.
+        /// Reasons: FIELD_INVALID.
         pub async fn get_server_info(
             &mut self,
             request: impl tonic::IntoRequest<super::GetServerInfoRequest>,
@@ -8049,8 +8265,8 @@ pub mod server_info_service_server {
     /// Generated trait containing gRPC methods that should be implemented for use with ServerInfoServiceServer.
     #[async_trait]
     pub trait ServerInfoService: std::marker::Send + std::marker::Sync + 'static {
-        /// Reads versions, features and limits.
-        /// Reasons: none.
+        /// Reads versions, capabilities and limits. A client calls it once for each connection and states its own version.
+        /// Reasons: FIELD_INVALID.
         async fn get_server_info(
             &self,
             request: tonic::Request<super::GetServerInfoRequest>,

@@ -305,7 +305,7 @@ async fn the_variable_for_pending_reminders_limits_every_agent() {
     command.env("HIVE_REMIND_MAX_PENDING_PER_AGENT", "2");
     rig.start_broker_by(command).await;
     let ada = rig.agent("ada").await.channel();
-    let told: GetServerInfoResponse = done(&ada, &GetServerInfoRequest {}).await;
+    let told: GetServerInfoResponse = done(&ada, &GetServerInfoRequest::default()).await;
     assert_eq!(told.limits.expect("bounds").reminders_pending_max, 2);
     reminded(&ada, "one").await;
     reminded(&ada, "two").await;

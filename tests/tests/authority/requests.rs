@@ -115,7 +115,7 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
             WatchEventsRequest { after_sequence: Some(0), agent }.encode_to_vec()
         }
         ("AdminService", method) => admin(method, agent.clone(), held, dead, key),
-        ("ServerInfoService", "GetServerInfo") => GetServerInfoRequest {}.encode_to_vec(),
+        ("ServerInfoService", "GetServerInfo") => GetServerInfoRequest::default().encode_to_vec(),
         (service, method) => panic!("{service}.{method} is new: say here how it is called"),
     }
 }

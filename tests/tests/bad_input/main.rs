@@ -12,6 +12,7 @@ mod config;
 mod database;
 mod disk;
 mod garbage;
+mod older_broker;
 mod open_things;
 mod pages;
 mod policies;

@@ -387,7 +387,7 @@ async fn rest(voice: &Voice, facts: &Facts, rpc: &str) -> Result<(), Status> {
         }
         "GetServerInfo" => {
             let info = ServerInfoServiceClient::new(voice.channel())
-                .get_server_info(v1::GetServerInfoRequest {})
+                .get_server_info(v1::GetServerInfoRequest::default())
                 .await?;
             let name = info.into_inner().hive_name;
             facts.hold(name == "torture", || format!("the hive is called {name}"));

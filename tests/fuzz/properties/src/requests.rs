@@ -368,7 +368,10 @@ table! {
     "hive.v1.AdminService/Backup": v1::BackupRequest |_| Ok(());
     "hive.v1.AdminService/CheckIntegrity": v1::CheckIntegrityRequest |_| Ok(());
     "hive.v1.AdminService/Drain": v1::DrainRequest |_| Ok(());
-    "hive.v1.ServerInfoService/GetServerInfo": v1::GetServerInfoRequest |_| Ok(());
+    "hive.v1.ServerInfoService/GetServerInfo": v1::GetServerInfoRequest |m| {
+        fields::client_text(m.client_name, "client_name")?;
+        fields::client_text(m.client_version, "client_version").map(drop)
+    };
     "hive.harness.v1.TaskService/RunTask": harness_v1::RunTaskRequest |m| { span(m.timeout, "timeout")?; span(m.wait, "wait") };
     "hive.harness.v1.TaskService/GetTask": harness_v1::GetTaskRequest |m| span(m.wait, "wait");
 }
