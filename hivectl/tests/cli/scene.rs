@@ -308,7 +308,6 @@ async fn wake(agent: &Client, body: &str) {
         label: "matrix.room".to_owned(),
         body: body.to_owned(),
         coalescing_key: "k".to_owned(),
-        ..WakeRequest::default()
     };
     WakeServiceClient::new(agent.channel()).wake(wake).await.expect("it is taken");
 }
