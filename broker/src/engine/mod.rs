@@ -44,6 +44,7 @@ pub use actor::Actor;
 use background::Background;
 use directories::Directories;
 pub use error::Refusal;
+use mail::handover::Handovers;
 use mail::search::Searching;
 use memory::Memory;
 use operator::backup::Checking;
@@ -107,6 +108,7 @@ pub struct Engine {
     background: Background,
     searching: Searching,
     checking: Checking,
+    handovers: Arc<Handovers>,
     draining: CancellationToken,
     lines: tokio::sync::watch::Sender<u64>,
     /// The cursor at which the next step of retention begins.
@@ -130,6 +132,7 @@ impl Engine {
             background: Background::default(),
             searching: Searching::new(Index::beside(store.path())),
             checking: Checking::default(),
+            handovers: Arc::new(Handovers::new(Arc::clone(&memory.hints))),
             limits: Arc::new(limits),
             draining: CancellationToken::new(),
             lines: tokio::sync::watch::Sender::new(0),

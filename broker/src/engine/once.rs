@@ -20,12 +20,25 @@ pub(crate) fn replay<T: DeserializeOwned>(
     if answered.fingerprint != key.fingerprint && !hive_fault::planted!(RequestContentUnchecked) {
         return Err(Refusal::RequestIdReused { id: key.id.clone() });
     }
-    // If an answer of an older version no longer parses, the request fails. Without the error the
-    // work would be repeated.
-    let answer = serde_json::from_str(&answered.answer).map_err(|error| {
+    parsed(&answered.answer).map(Some)
+}
+
+/// Returns the answer to the request with this id, whatever its content was.
+pub(crate) fn kept<T: DeserializeOwned>(
+    tx: &Tx<'_>,
+    caller: AgentKey,
+    key: &RequestKey,
+) -> Result<Option<T>, Refusal> {
+    request::find(tx, caller, key)?.map(|answered| parsed(&answered.answer)).transpose()
+}
+
+/// If an answer of an older version no longer parses, the request fails. Without the error the work
+/// would be repeated.
+fn parsed<T: DeserializeOwned>(answer: &str) -> Result<T, Refusal> {
+    let parsed = serde_json::from_str(answer).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(1, rusqlite::types::Type::Text, Box::new(error))
-    })?;
-    Ok(Some(answer))
+    });
+    Ok(parsed?)
 }
 
 /// Stores the answer to this request.

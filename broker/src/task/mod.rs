@@ -67,7 +67,7 @@ pub async fn keep_running<F, R>(
     }
 }
 
-/// Ends expired leases and sessions.
+/// Ends expired leases and sessions, and requeues leases that no client got.
 pub async fn due(engine: Arc<Engine>, stop: CancellationToken) {
     loop {
         let signal = engine.hints().due.notified();
@@ -98,6 +98,7 @@ pub async fn due(engine: Arc<Engine>, stop: CancellationToken) {
 }
 
 async fn sweep(engine: &Engine) -> Result<Option<BootTime>, Refusal> {
+    engine.sweep_handovers().await?;
     let (leases, sessions) = (engine.sweep_leases().await?, engine.sweep_sessions().await?);
     Ok(leases.into_iter().chain(sessions).min())
 }

@@ -974,7 +974,7 @@ pub enum RedeliveryCause {
     Released = 7,
     /// The operator redrove a dead letter.
     Redriven = 8,
-    /// The tool result with it never reached the model.
+    /// The answer with it never left the broker, or the tool result with it never reached the model.
     NotReceived = 9,
     /// A consumer nacked it. Uses an attempt.
     Nacked = 10,
@@ -3814,7 +3814,8 @@ pub mod event_service_server {
 /// The amount of mail to receive, and the time to wait for it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReceiveMessagesRequest {
-    /// Client-made idempotency key, 1 to 128 characters. A repeat returns the same leases while they live.
+    /// Client-made idempotency key, 1 to 128 characters. A repeat returns those of its leases that still live; if none does, it is a new receive.
+    /// `wait` and `lease_duration` may differ in a repeat.
     #[prost(string, tag = "1")]
     pub request_id: ::prost::alloc::string::String,
     /// At most this many deliveries; 0 means 1, at most 32.

@@ -64,11 +64,14 @@ pub enum Bug {
     PurgeKeepsMail,
     /// A harness is fenced by an attach of an aborted batch: only what is on disk fences.
     AttachInAbortedBatch,
+    /// The late end of a call requeues leases that a repeat has taken over: only the end of the
+    /// newest call does.
+    LateReset,
 }
 
 impl Bug {
     /// All planted bugs.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::ReplyBeforeCommit,
         Self::LostWake,
         Self::SessionUnchecked,
@@ -94,6 +97,7 @@ impl Bug {
         Self::StoppedRuns,
         Self::PurgeKeepsMail,
         Self::AttachInAbortedBatch,
+        Self::LateReset,
     ];
 }
 

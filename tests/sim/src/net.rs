@@ -7,6 +7,7 @@
 use std::rc::Rc;
 
 use hive_broker::engine::Refusal;
+use hive_broker::engine::mail::handover::Handover;
 use hive_core::reason::Reason;
 use hive_history::{Answer, CallNo, Mark, Reply};
 use tokio::sync::oneshot;
@@ -124,6 +125,12 @@ impl World {
                     world.mark(Mark::Detached { agent: caller.name.clone() });
                 }
                 say!(world, "the answer to {number} is lost");
+                // The transport may have taken it before.
+                if let Ok(Given { handover: Some(handover), .. }) = given
+                    && world.dice.chance(300)
+                {
+                    handover.taken();
+                }
                 return;
             }
             if world.fails(Fault::Delay, 60) {
@@ -151,7 +158,10 @@ impl World {
             answered.await.ok()
         };
         match heard {
-            Some(Ok(given)) => Heard::Done(Given { broker: Some(broker), ..given }),
+            Some(Ok(mut given)) => {
+                given.handover.take().into_iter().for_each(Handover::taken);
+                Heard::Done(Given { broker: Some(broker), ..given })
+            }
             Some(Err(refusal)) => self.refused(number, &refusal),
             None => {
                 self.sleep(self.dice.span(500)).await;

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use hive_broker::engine::mail::handover::Handover;
 use hive_broker::engine::mail::question::Ask;
 use hive_broker::engine::mail::receive::Receive;
 use hive_broker::engine::mail::reminder::Due as EngineDue;
@@ -36,12 +37,14 @@ use crate::seen;
 pub(crate) struct Given {
     pub(crate) reply: Reply,
     pub(crate) attached: Option<Attached>,
+    /// The leases that are requeued unless the client gets this answer.
+    pub(crate) handover: Option<Handover>,
     /// The broker that served it, which owns the stream of an attachment.
     pub(crate) broker: Option<Rc<Broker>>,
 }
 
 fn given(reply: Reply) -> Given {
-    Given { reply, attached: None, broker: None }
+    Given { reply, attached: None, handover: None, broker: None }
 }
 
 fn done(text: impl Into<String>) -> Given {
@@ -75,7 +78,11 @@ pub(crate) fn caller(who: &str) -> Caller {
 
 /// Returns the request key as its RPC makes it: the id, and a digest of everything else.
 fn key(call: &Call, who: &Who, request_id: &str) -> RequestKey {
-    let digest = Sha256::digest(format!("{call:?} {:?}", who.process).as_bytes());
+    let mut content = call.clone();
+    if let Call::Receive { wait_ms, lease_ms, .. } = &mut content {
+        (*wait_ms, *lease_ms) = (0, 0);
+    }
+    let digest = Sha256::digest(format!("{content:?} {:?}", who.process).as_bytes());
     let mut fingerprint = [0; 16];
     fingerprint.copy_from_slice(&digest[..16]);
     RequestKey { rpc: call.rpc(), id: request_id.to_owned(), fingerprint }
@@ -124,12 +131,13 @@ pub(crate) async fn serve(
                 lease: ms(lease_ms),
                 tool_use,
             };
-            let received = engine.receive(actor, request, receive).await?;
+            let (received, handover) = engine.receive(actor, request, receive).await?;
             let handed = received
                 .deliveries
                 .iter()
                 .map(|leased| seen::handed(&leased.delivery, leased.token.as_deref()));
-            Ok(given(Reply::Leased(handed.collect())))
+            let reply = Reply::Leased(handed.collect());
+            Ok(Given { handover: Some(handover), ..given(reply) })
         }
         Call::Ack { token } => {
             engine.ack(actor, request, token).await.map(|()| given(Reply::Acked))

@@ -22,6 +22,7 @@ mod handed_over;
 mod killed;
 mod login;
 mod mailbox;
+mod missed;
 mod next_turn;
 mod orders;
 mod parked;

@@ -4,12 +4,14 @@
 //!   or [`wake`].
 //! - [`notice`]: mail of the broker itself; [`outbox`]: the items on which the operator has to act;
 //!   [`text`]: their parts.
-//! - [`receive`]: the leases; [`settle`]: the end of a lease.
+//! - [`receive`]: the leases; [`handover`]: their way to the client; [`settle`]: the end of a
+//!   lease.
 //! - [`messages`], [`search`] and [`loose_end`]: reading.
 //!
 //! Nothing here knows how a turn begins or ends, or what the operator orders.
 
 pub mod admission;
+pub mod handover;
 pub mod loose_end;
 pub mod messages;
 pub mod notice;

@@ -15,6 +15,7 @@ use hive_core::time::WallTime;
 use serde::{Deserialize, Serialize};
 
 use super::admission::Admission;
+use super::handover::Handover;
 use super::settle;
 use crate::engine::actor::check_started;
 use crate::engine::actor::{Actor, check_group};
@@ -66,8 +67,8 @@ pub struct Received {
 
 /// The stored answer for a replay.
 #[derive(Debug, Serialize, Deserialize)]
-struct LeaseAnswer {
-    leases: Vec<(MessageId, String)>,
+pub(super) struct LeaseAnswer {
+    pub(super) leases: Vec<(MessageId, String)>,
 }
 
 /// Claims the next due delivery, in lane order. `failures_below` leaves out deliveries that are
@@ -110,24 +111,45 @@ pub(crate) fn claim(
 }
 
 impl Engine {
-    /// Leases mail, and waits for it if the request says so.
+    /// Leases mail, and waits for it if the request says so. The leases are requeued unless the
+    /// handover is notified that the transport took the answer.
     pub async fn receive(
         &self,
         actor: Actor,
         request: RequestKey,
         receive: Receive,
-    ) -> Result<Received, Refusal> {
+    ) -> Result<(Received, Handover), Refusal> {
         actor.check_agent()?;
         let key = self.key_of(&actor.caller).await?;
         self.check_open()?;
         let deadline = Some(tokio::time::Instant::now() + receive.wait);
         let waits = !receive.wait.is_zero();
         let caller = actor.caller.clone();
-        let waiter =
-            self.store.wait(key, move |tx| poll_receive(tx, &actor, &request, &receive)).await;
+        let handover = self.handovers.begin(key, request.clone());
+        let (gate, is_repeat) = (handover.gate(), handover.is_repeat());
+        let poll = move |tx: &Tx<'_>| {
+            if !gate.enter() {
+                return Err(Refusal::Draining);
+            }
+            let polled = poll_receive(tx, &actor, &request, &receive);
+            // Leases of an earlier call whose answer was taken stay with their client.
+            if !matches!(&polled, Ok((Poll::Ready(_), is_replay)) if is_repeat || !is_replay) {
+                gate.leave();
+            }
+            polled.map(|(polled, _)| polled)
+        };
+        let waiter = self.store.wait(key, poll).await;
         let received =
             self.wait_for(waiter, deadline, |so_far: &Received| waits && !so_far.alone).await;
-        self.noting(&caller, "receive", received).await
+        match self.noting(&caller, "receive", received).await {
+            Ok(received) => Ok((received, handover)),
+            // The commit may have happened.
+            Err(refusal @ Refusal::Store(_)) => Err(refusal),
+            Err(refusal) => {
+                handover.close();
+                Err(refusal)
+            }
+        }
     }
 
     /// Settles a consumer's delivery as done.
@@ -231,12 +253,13 @@ fn consumers(tx: &Tx<'_>, me: &AgentRow, lease_token: &str) -> Result<DeliveryRo
     row.ok_or(Refusal::LeaseLost)
 }
 
+/// Polls a receive; returns with the result whether it repeats an earlier answer.
 fn poll_receive(
     tx: &Tx<'_>,
     actor: &Actor,
     request: &RequestKey,
     receive: &Receive,
-) -> Result<Poll<Received>, Refusal> {
+) -> Result<(Poll<Received>, bool), Refusal> {
     let me = actor.row(tx)?;
     check_group(&actor.caller, &me, "messaging")?;
     let turn = match (&actor.process_token, &me.session_token) {
@@ -247,29 +270,24 @@ fn poll_receive(
     if let Some(answer) = replay::<LeaseAnswer>(tx, me.key, request)?
         && let Some(received) = leased_before(tx, &me, &answer)?
     {
-        return Ok(Poll::Ready(received));
+        return Ok((Poll::Ready(received), true));
     }
-    if turn.as_ref().is_some_and(|turn| turn.alone) {
+    let nothing = |alone, next_due| {
         let pending = delivery::count(tx, me.key, State::Ready)?;
-        return Ok(Poll::Pending {
-            so_far: Received { deliveries: Vec::new(), pending, alone: true },
-            next_due: None,
-        });
+        let so_far = Received { deliveries: Vec::new(), pending, alone };
+        Ok((Poll::Pending { so_far, next_due }, false))
+    };
+    if turn.as_ref().is_some_and(|turn| turn.alone) {
+        return nothing(true, None);
     }
     // Mail of a stopped agent waits, for a consumer as for a harness. A running turn may still
     // finish its work.
     if turn.is_none() && check_started(&me).is_err() {
-        let pending = delivery::count(tx, me.key, State::Ready)?;
-        return Ok(Poll::Pending {
-            so_far: Received { deliveries: Vec::new(), pending, alone: false },
-            next_due: None,
-        });
+        return nothing(false, None);
     }
     let rows = lease_due(tx, &me, turn.map(|turn| turn.id), receive)?;
-    let pending = delivery::count(tx, me.key, State::Ready)?;
     if rows.is_empty() {
-        let so_far = Received { deliveries: Vec::new(), pending, alone: false };
-        return Ok(Poll::Pending { so_far, next_due: delivery::next_due(tx, me.key, tx.now)? });
+        return nothing(false, delivery::next_due(tx, me.key, tx.now)?);
     }
     let leases = rows
         .iter()
@@ -277,7 +295,8 @@ fn poll_receive(
         .collect();
     keep(tx, me.key, request, &LeaseAnswer { leases })?;
     let deliveries = rows.iter().map(|row| leased(tx, row)).collect::<Result<_, _>>()?;
-    Ok(Poll::Ready(Received { deliveries, pending, alone: false }))
+    let pending = delivery::count(tx, me.key, State::Ready)?;
+    Ok((Poll::Ready(Received { deliveries, pending, alone: false }), false))
 }
 
 fn lease_due(
@@ -342,7 +361,7 @@ fn peek(tx: &Tx<'_>, agent: AgentKey, failures_below: u32) -> Result<Option<Deli
     Ok(None)
 }
 
-/// Returns the same leases again, if all are still live.
+/// Returns those leases again that still live; `None` if there are none.
 fn leased_before(
     tx: &Tx<'_>,
     me: &AgentRow,
@@ -355,16 +374,15 @@ fn leased_before(
             row.progress.state == State::Leased
                 && row.lease.as_ref().is_some_and(|lease| lease.token == *token)
         });
-        match alive {
-            Some(row) => deliveries.push(leased(tx, &row)?),
-            None => return Ok(None),
+        if let Some(row) = alive {
+            deliveries.push(leased(tx, &row)?);
         }
     }
-    Ok(Some(Received {
-        deliveries,
-        pending: delivery::count(tx, me.key, State::Ready)?,
-        alone: false,
-    }))
+    if deliveries.is_empty() {
+        return Ok(None);
+    }
+    let pending = delivery::count(tx, me.key, State::Ready)?;
+    Ok(Some(Received { deliveries, pending, alone: false }))
 }
 
 fn leased(tx: &Tx<'_>, row: &DeliveryRow) -> Result<Leased, Refusal> {

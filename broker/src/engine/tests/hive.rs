@@ -252,6 +252,18 @@ pub(super) async fn done<T>(task: JoinHandle<T>) -> T {
     tokio::time::timeout(GUARD, task).await.expect("it ends").expect("it does not panic")
 }
 
+/// Receives mail, and takes the answer as the transport does.
+pub(super) async fn receive(
+    engine: &Engine,
+    actor: Actor,
+    request: RequestKey,
+    receive: Receive,
+) -> Result<Received, Refusal> {
+    let (received, handover) = engine.receive(actor, request, receive).await?;
+    handover.taken();
+    Ok(received)
+}
+
 /// Ends a task that waits.
 pub(super) async fn stop<T>(task: JoinHandle<T>) {
     task.abort();
@@ -437,6 +449,7 @@ impl Hive {
 
     /// Sweeps everything that is due.
     pub(super) async fn sweep(&self) -> Option<BootTime> {
+        self.engine().sweep_handovers().await.expect("handovers are swept");
         let leases = self.engine().sweep_leases().await.expect("leases are swept");
         let sessions = self.engine().sweep_sessions().await.expect("sessions are swept");
         leases.into_iter().chain(sessions).min()
@@ -712,8 +725,7 @@ impl Hive {
     /// Takes mail inside a turn, by this tool call.
     pub(super) async fn recv(&self, run: &Run, tool_use: &str, max_deliveries: u32) -> Received {
         let receive = Receive { tool_use: Some(tool_use.to_owned()), ..up_to(max_deliveries) };
-        self.engine()
-            .receive(run.actor(), self.request("ReceiveMessages"), receive)
+        super::receive(self.engine(), run.actor(), self.request("ReceiveMessages"), receive)
             .await
             .expect("mail is taken")
     }
@@ -738,7 +750,7 @@ impl Hive {
         agent: &str,
         receive: Receive,
     ) -> Result<Received, Refusal> {
-        self.engine().receive(actor(agent), self.request("ReceiveMessages"), receive).await
+        super::receive(self.engine(), actor(agent), self.request("ReceiveMessages"), receive).await
     }
 
     /// A consumer has done its work.

@@ -16,6 +16,7 @@ mod consumers;
 mod declare;
 mod events;
 mod faults;
+mod handovers;
 mod kicks;
 mod lanes;
 mod limits;

@@ -49,8 +49,7 @@ async fn mail_taken_without_a_tool_call_is_never_taken_as_seen() {
     let other = hive.send("alice", "bob", "taken").await;
     let harness = hive.attach("bob").await;
     let run = hive.begin(&harness).await;
-    hive.engine()
-        .receive(run.actor(), hive.request("ReceiveMessages"), up_to(1))
+    receive(hive.engine(), run.actor(), hive.request("ReceiveMessages"), up_to(1))
         .await
         .expect("taken");
     let end = Ended {

@@ -130,9 +130,7 @@ async fn a_turn_that_waits_for_mail_does_not_spin_over_a_delivery_that_is_served
     let commits = hive.commits();
     let ask =
         Receive { wait: Duration::from_secs(180), tool_use: Some("tool-1".to_owned()), ..up_to(1) };
-    let received = hive
-        .engine()
-        .receive(run.actor(), hive.request("ReceiveMessages"), ask)
+    let received = receive(hive.engine(), run.actor(), hive.request("ReceiveMessages"), ask)
         .await
         .expect("answered");
     assert!(received.deliveries.is_empty());

@@ -11,7 +11,7 @@ async fn attempts(hive: &Hive, actor: &Actor) -> Vec<Option<Reason>> {
         .await
         .map(|_| ());
     let receive =
-        engine.receive(actor.clone(), hive.request("ReceiveMessages"), up_to(1)).await.map(|_| ());
+        receive(engine, actor.clone(), hive.request("ReceiveMessages"), up_to(1)).await.map(|_| ());
     let status = engine
         .set_status_text(actor.clone(), hive.request("SetStatusText"), "busy".to_owned())
         .await;
@@ -98,12 +98,13 @@ async fn a_recv_repeated_in_its_turn_gives_the_same_mail_and_after_it_none() {
     hive.send("alice", "bob", "two").await;
     let key = request("ReceiveMessages", "turn-3:tool-1", 1);
     let ask = Receive { tool_use: Some("tool-1".to_owned()), ..up_to(1) };
-    let first = hive.engine().receive(run.actor(), key.clone(), ask.clone()).await.expect("taken");
-    let again =
-        hive.engine().receive(run.actor(), key.clone(), ask.clone()).await.expect("answered again");
+    let first = receive(hive.engine(), run.actor(), key.clone(), ask.clone()).await.expect("taken");
+    let again = receive(hive.engine(), run.actor(), key.clone(), ask.clone())
+        .await
+        .expect("answered again");
     assert_eq!(ids(&first.deliveries), ids(&again.deliveries));
     hive.end(&run, Outcome::Drained).await;
-    assert_eq!(reason(hive.engine().receive(run.actor(), key, ask).await), Reason::TurnEnded);
+    assert_eq!(reason(receive(hive.engine(), run.actor(), key, ask).await), Reason::TurnEnded);
     hive.begin(&harness).await;
 }
 

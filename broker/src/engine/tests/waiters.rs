@@ -22,7 +22,7 @@ async fn one_message_goes_to_one_waiter_and_the_others_stay_pending() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let wait = || {
         let (engine, request) = (Arc::clone(hive.engine()), hive.request("ReceiveMessages"));
-        hive.waits(async move { engine.receive(actor("bob"), request, patient()).await })
+        hive.waits(async move { receive(&engine, actor("bob"), request, patient()).await })
     };
     let (first, second) = (wait().await, wait().await);
     hive.send("alice", "bob", "one").await;
@@ -37,7 +37,7 @@ async fn mail_is_not_leased_to_a_cancelled_waiter() {
     let hive = Hive::new(&["alice", "bob"]).await;
     let (engine, request) = (Arc::clone(hive.engine()), hive.request("ReceiveMessages"));
     let gone =
-        hive.waits(async move { engine.receive(actor("bob"), request, patient()).await }).await;
+        hive.waits(async move { receive(&engine, actor("bob"), request, patient()).await }).await;
     stop(gone).await;
     hive.send("alice", "bob", "hello").await;
     assert_eq!(bodies(&hive.receive("bob", 1).await), ["hello"]);

@@ -14,6 +14,7 @@ use hive_proto::convert::{Invalid, request as fields};
 use hive_proto::status::bad_field;
 use hive_proto::{PROCESS_TOKEN_KEY, SESSION_TOKEN_KEY};
 
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tonic::body::Body;
 use tonic::metadata::{MetadataMap, MetadataValue};
@@ -21,7 +22,7 @@ use tonic::{Extensions, Request, Status};
 use tower::{Layer, Service};
 
 use super::conn::{ConnInfo, Owner, Trust};
-use super::deadline::Deadline;
+use super::deadline::{At, Deadline};
 use super::fair::fairly;
 use super::method;
 use super::size::SizeLimit;
@@ -117,6 +118,9 @@ where
                     return Box::pin(fairly(self.tasks.clone(), slots, slot, class, refused));
                 }
                 let deadline = Deadline::of(request.headers());
+                if let Some(deadline) = &deadline {
+                    request.extensions_mut().insert(deadline.at());
+                }
                 // The service that was polled ready takes the call.
                 let next = self.inner.clone();
                 let mut inner = std::mem::replace(&mut self.inner, next);
@@ -281,6 +285,11 @@ pub(in crate::rpc) fn session<T>(request: &Request<T>) -> Result<(Caller, String
         )
     })?;
     Ok((identify(request)?, token))
+}
+
+/// Returns the moment at which the deadline of a call passes; `None` if it has none.
+pub(in crate::rpc) fn deadline<T>(request: &Request<T>) -> Option<Instant> {
+    request.extensions().get::<At>().map(|At(at)| *at)
 }
 
 /// Returns the isolation of the calling harness: `Uid` if it has a user id of its own. Its

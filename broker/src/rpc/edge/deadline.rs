@@ -20,6 +20,10 @@ const EARLIER: Duration = Duration::from_millis(1);
 /// Most digits of a deadline, by the specification of gRPC.
 const DIGITS_MAX: usize = 8;
 
+/// The moment at which the deadline of a call passes, in the extensions of its request.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::rpc) struct At(pub(in crate::rpc) Instant);
+
 /// The deadline of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::rpc) struct Deadline {
@@ -53,6 +57,11 @@ impl Deadline {
     pub(in crate::rpc) fn on<C>(self, call: C) -> Timed<C> {
         let at = Instant::now() + self.span.saturating_sub(EARLIER.min(self.span / 4));
         Timed { call, at, timer: Box::pin(sleep_until(at)), deadline: self }
+    }
+
+    /// Returns the moment at which the deadline passes, if the call begins now.
+    pub(in crate::rpc) fn at(&self) -> At {
+        At(Instant::now() + self.span)
     }
 
     fn exceeded(&self) -> Status {

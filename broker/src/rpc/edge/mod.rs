@@ -14,10 +14,10 @@ pub mod listen;
 pub mod method;
 pub mod peer;
 
+pub(in crate::rpc) mod answer;
 pub(in crate::rpc) mod page;
 pub(in crate::rpc) mod request;
 
-mod answer;
 mod deadline;
 mod fair;
 mod handed;

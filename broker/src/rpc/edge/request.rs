@@ -16,16 +16,21 @@ use hive_core::caller::Caller;
 ///
 /// Its name is stored with the id: under another name a repeated request would be carried out
 /// again.
-pub(in crate::rpc) trait Identified: Message {
+pub(in crate::rpc) trait Identified: Message + Sized {
     /// The name of its RPC.
     const RPC: &'static str;
 
     /// Removes the id, so that the digest covers the rest.
     fn take_id(&mut self) -> String;
+
+    /// Returns the content that a repeat has to have, too.
+    fn content(&self) -> Vec<u8> {
+        self.encode_to_vec()
+    }
 }
 
 macro_rules! identified {
-    ($($message:ident),+ $(,)?) => {$(
+    ($($message:ident $(($content:item))?),+ $(,)?) => {$(
         impl Identified for v1::$message {
             const RPC: &'static str =
                 stringify!($message).split_at(stringify!($message).len() - "Request".len()).0;
@@ -33,6 +38,8 @@ macro_rules! identified {
             fn take_id(&mut self) -> String {
                 std::mem::take(&mut self.request_id)
             }
+
+            $($content)?
         }
     )+
 
@@ -44,7 +51,14 @@ macro_rules! identified {
 identified! {
     AckDeliveryRequest, AnswerQuestionRequest, AskQuestionRequest, BeginTurnRequest, CancelLooseEndRequest,
     CancelQuestionRequest, CancelReminderRequest, CreateAgentRequest, CreateReminderRequest, DropDeliveryRequest,
-    EndTurnRequest, FinishPurgeRequest, NackDeliveryRequest, ReceiveMessagesRequest,
+    EndTurnRequest, FinishPurgeRequest, NackDeliveryRequest,
+    ReceiveMessagesRequest (
+        // How long a client waits, and for how long it leases, says nothing about what it takes. A
+        // repeat has less time left.
+        fn content(&self) -> Vec<u8> {
+            Self { wait: None, lease_duration: None, ..self.clone() }.encode_to_vec()
+        }
+    ),
     RedriveDeliveryRequest, ReleaseDeliveryRequest, ReplaceLooseEndsRequest, ReportProblemRequest, RetireAgentRequest,
     SendCommandRequest, SendMessageRequest, SetParentRequest, SetPolicyRequest, SetStatusTextRequest, StartAgentRequest,
     StopAgentRequest, WakeRequest,
@@ -81,7 +95,7 @@ pub(in crate::rpc) fn action<M: Identified>(
 /// Returns the key of a request, and removes its id.
 pub(in crate::rpc) fn key<M: Identified>(message: &mut M) -> Result<RequestKey, Status> {
     let id = request::request_id(message.take_id())?;
-    let digest = Sha256::digest(message.encode_to_vec());
+    let digest = Sha256::digest(message.content());
     let mut fingerprint = [0u8; 16];
     fingerprint.copy_from_slice(&digest[..16]);
     Ok(RequestKey { rpc: M::RPC, id, fingerprint })

@@ -8,13 +8,40 @@ use hive_proto::convert::{delivery, request as fields, time};
 use hive_proto::status::bad_field;
 use hive_proto::v1;
 use hive_proto::v1::ack_delivery_request::Target;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 
+use crate::engine::mail::handover::Handover;
 use crate::engine::mail::receive::{Leased, Receive, Received};
 use crate::rpc::Rpc;
+use crate::rpc::edge::answer::Taken;
 use crate::rpc::edge::caller;
 use crate::rpc::edge::page;
 use crate::rpc::edge::request;
+use crate::spawn::spawn;
+
+impl Rpc {
+    /// Returns what notes that the connection has taken an answer with leases. A client whose
+    /// deadline is over does not read the answer any more.
+    fn until_taken(&self, handover: Handover, deadline: Option<Instant>) -> Taken {
+        let Some(deadline) = deadline else {
+            let mut handover = Some(handover);
+            return Taken::new(move || handover.take().into_iter().for_each(Handover::taken));
+        };
+        let (taken, is_taken) = oneshot::channel();
+        spawn(&self.streams, async move {
+            if let Ok(Ok(())) = tokio::time::timeout_at(deadline, is_taken).await {
+                handover.taken();
+            }
+        });
+        let mut taken = Some(taken);
+        Taken::new(move || {
+            // If the deadline is over, the leases are requeued already.
+            taken.take().map(|taken| taken.send(()));
+        })
+    }
+}
 
 #[tonic::async_trait]
 impl v1::inbox_service_server::InboxService for Rpc {
@@ -22,6 +49,7 @@ impl v1::inbox_service_server::InboxService for Rpc {
         &self,
         request: Request<v1::ReceiveMessagesRequest>,
     ) -> Result<Response<v1::ReceiveMessagesResponse>, Status> {
+        let deadline = caller::deadline(&request);
         let (actor, key, message) = request::action(request)?;
         let v1::ReceiveMessagesRequest {
             request_id: _,
@@ -53,8 +81,8 @@ impl v1::inbox_service_server::InboxService for Rpc {
                 Some(fields::token(tool_use_id, "tool_use_id")?)
             },
         };
-        let Received { deliveries, pending, alone } =
-            self.engine.receive(actor, key, receive).await?;
+        let (received, handover) = self.engine.receive(actor, key, receive).await?;
+        let Received { deliveries, pending, alone } = received;
         let deliveries = deliveries.into_iter().map(|leased| {
             let Leased { delivery, token, expire_time } = leased;
             v1::LeasedDelivery {
@@ -63,11 +91,13 @@ impl v1::inbox_service_server::InboxService for Rpc {
                 lease_expire_time: expire_time.map(time::timestamp),
             }
         });
-        Ok(Response::new(v1::ReceiveMessagesResponse {
+        let mut response = Response::new(v1::ReceiveMessagesResponse {
             deliveries: deliveries.collect(),
             pending_count: pending,
             served_alone: alone,
-        }))
+        });
+        response.extensions_mut().insert(self.until_taken(handover, deadline));
+        Ok(response)
     }
 
     async fn ack_delivery(

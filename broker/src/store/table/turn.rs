@@ -97,6 +97,12 @@ pub fn carry(
     run(tx, sql, (integer(turn.get()), integer(message.get()), agent.0, tool_use))
 }
 
+/// Notes that a turn did not receive a delivery after all.
+pub fn uncarry(tx: &Tx<'_>, turn: TurnId, message: MessageId) -> Result<()> {
+    let sql = "DELETE FROM turn_delivery WHERE turn_id = ?1 AND message_id = ?2";
+    run(tx, sql, (integer(turn.get()), integer(message.get())))
+}
+
 /// Returns the tool call by which a turn received a delivery; `None` for the one that triggered it.
 pub fn tool_use_of(conn: &Connection, turn: TurnId, message: MessageId) -> Result<Option<String>> {
     let sql = "SELECT tool_use_id FROM turn_delivery WHERE turn_id = ?1 AND message_id = ?2";

@@ -292,7 +292,10 @@ impl Run {
         let taken = match self
             .drive(|engine| async move { engine.receive(actor(agent), number, take).await })?
         {
-            Ok(taken) if !self.disk.is_off() => taken.deliveries,
+            Ok((taken, handover)) if !self.disk.is_off() => {
+                handover.taken();
+                taken.deliveries
+            }
             Ok(_) => return Ok(()),
             Err(refusal) => return is_unavailable(&refusal).map(drop),
         };

@@ -179,7 +179,6 @@ impl Traffic {
             label,
             body: token.to_owned(),
             coalescing_key,
-            ..WakeRequest::default()
         };
         WakeServiceClient::new(self.clients[place].channel()).wake(request).await?;
         self.owed.push((place, Owed::Words(token.to_owned())));

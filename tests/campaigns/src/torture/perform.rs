@@ -111,7 +111,6 @@ async fn call(
                 label,
                 body,
                 coalescing_key: key,
-                ..v1::WakeRequest::default()
             };
             let woken = WakeServiceClient::new(channel.clone()).wake(request).await?.into_inner();
             Ok(Reply::Woken { message: woken.message_id, superseded: woken.superseded_message_id })

@@ -69,7 +69,15 @@ fn occasion(index: &Index<'_>, found: &mut Found, hand: &Hand<'_>) {
         Cause::RateLimited => opaque || ended(Outcome::RateLimited),
         Cause::AuthFailed => opaque || ended(Outcome::AuthFailed),
         Cause::Unavailable => opaque || ended(Outcome::Unavailable),
-        Cause::NotReceived => opaque || ended(Outcome::Ok),
+        // A receive without an answer may have leased it.
+        Cause::NotReceived => {
+            opaque
+                || ended(Outcome::Ok)
+                || calls().any(|call| {
+                    matches!(call.op, Op::Receive { .. })
+                        && call.ok().is_none_or(|(answered, _)| answered > hand.till)
+                })
+        }
         Cause::Drained | Cause::HarnessVanished => {
             let retired = |seen: &Observation| matches!(&seen.event, Event::Mark(Mark::Retiring { agent: who }) if who == agent);
             opaque
