@@ -205,8 +205,8 @@ pub struct Agent {
     pub isolation: Option<Isolation>,
     /// Gaps of its isolation, a sentence each.
     pub isolation_notes: Vec<String>,
-    /// Its open turn.
-    pub open_turn: Option<TurnId>,
+    /// Its open turns, oldest first.
+    pub open_turns: Vec<TurnId>,
     /// When the size of its context was measured; `None` if never.
     pub context_time: Option<WallTime>,
     /// Models it may be switched to; empty: any.

@@ -1,11 +1,15 @@
 //! Ids: short decimal numbers from one sequence for all kinds, never reused, because claude and
 //! operators repeat them.
 //!
-//! Invariant: an id is at least 1; on the wire 0 stands for "none".
+//! Invariant: an id is at least 1 and at most [`NUMBER_MAX`]; on the wire 0 stands for "none".
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+/// The greatest id, and the greatest number of an event: 2^53 - 1. JavaScript and many readers of
+/// JSON hold greater whole numbers only approximately.
+pub const NUMBER_MAX: u64 = (1 << 53) - 1;
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
@@ -15,13 +19,14 @@ macro_rules! ids {
         pub struct $name(u64);
 
         impl $name {
-            /// Creates an id; `None` for 0, which means "none" on the wire.
+            /// Creates an id; `None` for 0, which means "none" on the wire, and for a number that
+            /// no id has.
             #[must_use]
             pub const fn new(number: u64) -> Option<Self> {
-                if number == 0 { None } else { Some(Self(number)) }
+                if number == 0 || number > NUMBER_MAX { None } else { Some(Self(number)) }
             }
 
-            /// Returns the number, at least 1.
+            /// Returns the number, from 1 to [`NUMBER_MAX`].
             #[must_use]
             pub const fn get(self) -> u64 {
                 self.0
@@ -53,4 +58,17 @@ ids! {
 #[must_use]
 pub fn number<T>(id: Option<T>, get: impl FnOnce(T) -> u64) -> u64 {
     id.map_or(0, get)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_a_number_that_javascript_holds_exactly() {
+        assert_eq!(NUMBER_MAX, 9_007_199_254_740_991);
+        let read = [0, 1, NUMBER_MAX, NUMBER_MAX + 1, u64::MAX].map(MessageId::new);
+        let numbers = read.map(|id| id.map(MessageId::get));
+        assert_eq!(numbers, [None, Some(1), Some(NUMBER_MAX), None, None]);
+    }
 }

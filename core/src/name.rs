@@ -32,6 +32,9 @@ pub enum InvalidName {
         "`{0}` is no name: use lower-case letters, digits, `-` and `_`, and begin with a letter"
     )]
     BadCharacter(String),
+    /// The text has an `@`, which names of other hives will have.
+    #[error("`{0}` is no name of this hive: no name here has an `@`")]
+    OfAnotherHive(String),
     /// The word is reserved.
     #[error("`{0}` is a reserved word")]
     Reserved(String),
@@ -43,6 +46,9 @@ fn check(text: &str, extra: &[char]) -> Result<(), InvalidName> {
     }
     if text.len() > NAME_CHARS_MAX {
         return Err(InvalidName::TooLong(text.chars().take(NAME_CHARS_MAX).collect()));
+    }
+    if text.contains('@') {
+        return Err(InvalidName::OfAnotherHive(text.to_owned()));
     }
     let begins_well = text.starts_with(|c: char| c.is_ascii_lowercase());
     let goes_on_well = text.chars().all(|c| {
@@ -174,6 +180,16 @@ pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_name_of_this_hive_has_an_at_sign() {
+        for text in ["ada@hive", "@ada", "ada@", "@"] {
+            let fault = AgentName::parse(text).expect_err(text);
+            assert_eq!(fault, InvalidName::OfAnotherHive(text.to_owned()));
+            assert!(fault.to_string().contains("no name here has an `@`"), "{fault}");
+            assert!(Label::parse(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn names_are_plain_words() {

@@ -77,9 +77,9 @@ pub async fn report(
     link.persist(report).await.map_err(|status| refusal(&status))
 }
 
-/// Returns which turn the session has open. The call is not repeated: the next sign of life follows
-/// soon.
-pub async fn heartbeat(link: &mut Link) -> Result<Option<u64>, Status> {
+/// Returns which turns the session has open. The call is not repeated: the next sign of life
+/// follows soon.
+pub async fn heartbeat(link: &mut Link) -> Result<Vec<u64>, Status> {
     let session_token = link.token().await;
     turn::heartbeat(link.channel.clone(), session_token).await
 }

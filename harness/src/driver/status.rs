@@ -72,7 +72,7 @@ pub async fn beat(
         beats.tick().await;
         let expected = *running.borrow();
         let input = match calls::heartbeat(&mut link).await {
-            Ok(open) => expected.filter(|turn_id| open != Some(*turn_id)).map(Input::TurnGone),
+            Ok(open) => expected.filter(|turn_id| !open.contains(turn_id)).map(Input::TurnGone),
             // The session's stream also reports a lost session, and knows which session it was.
             Err(status) => {
                 tracing::debug!(%status, "no answer to a sign of life");

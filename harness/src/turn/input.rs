@@ -64,7 +64,7 @@ pub enum Input {
     /// The harness must shut down. The second time: at once.
     Drain,
     /// No turn will begin any more; the turn that was open, if any.
-    Left(Option<u64>),
+    Left(Vec<u64>),
     /// A deadline passed.
     Tick,
 }
@@ -97,8 +97,8 @@ pub struct Attachment {
     pub agent: Option<Agent>,
     /// Its parent and children.
     pub kin: Kin,
-    /// The turn that the session has open.
-    pub open_turn: Option<u64>,
+    /// The turns that the session has open, oldest first.
+    pub open_turns: Vec<u64>,
     /// The operator's pronouns; empty if the broker knows none.
     pub operator_pronouns: String,
     /// The hive's domain; empty if it has none.

@@ -125,7 +125,7 @@ impl Machine {
             Input::LoginWanted(wanted) => self.login_wanted(wanted),
             Input::LoginEnded(went_well) => self.login_ended(went_well),
             Input::Drain => self.drain(now),
-            Input::Left(open_turn) => self.left(open_turn, now),
+            Input::Left(open_turns) => self.left(&open_turns, now),
             Input::Tick => {}
         }
         self.tick(now);

@@ -328,8 +328,9 @@ fn found(logged_in: bool) -> Input {
     Input::Probed(Ok(Found { logged_in, problems: Vec::new() }))
 }
 
-fn resumed(open_turn: Option<u64>) -> Input {
-    Input::Attached(Box::new(Attachment { resumed: true, open_turn, ..facts() }))
+fn resumed(open_turns: &[u64]) -> Input {
+    let open_turns = open_turns.to_vec();
+    Input::Attached(Box::new(Attachment { resumed: true, open_turns, ..facts() }))
 }
 
 fn begun(turn_id: u64) -> Input {

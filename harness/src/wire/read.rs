@@ -23,7 +23,7 @@ const UNKNOWN: &str = "unknown";
 pub fn agent(mut wire: v1::Agent) -> Result<Agent, Invalid> {
     replace_unknown(&mut wire.source, v1::AgentSource::Runtime);
     replace_unknown(&mut wire.state, v1::HarnessState::Offline);
-    replace_unknown(&mut wire.isolation, v1::Isolation::Unspecified);
+    forget_unknown::<v1::Isolation>(&mut wire.isolation);
     replace_unknown(&mut wire.kick_on_start, v1::KickOnStart::Never);
     wire.state_time.get_or_insert_default();
     // An agent without a policy may use no tool.
@@ -115,8 +115,13 @@ fn replace_unknown<W: TryFrom<i32> + Into<i32>>(number: &mut i32, otherwise: W) 
     }
 }
 
+/// Removes an enum value that is not known.
+fn forget_unknown<W: TryFrom<i32>>(number: &mut Option<i32>) {
+    *number = number.filter(|number| *number != 0 && W::try_from(*number).is_ok());
+}
+
 fn amend_message(wire: &mut v1::Message) {
-    replace_unknown(&mut wire.system_kind, v1::SystemKind::Unspecified);
+    forget_unknown::<v1::SystemKind>(&mut wire.system_kind);
     wire.accept_time.get_or_insert_default();
     if wire.origin.clone().is_none_or(|origin| Origin::try_from(origin).is_err()) {
         // Of all origins this one is trusted least.
@@ -128,7 +133,7 @@ fn amend_message(wire: &mut v1::Message) {
 fn amend_delivery(wire: &mut v1::Delivery) {
     replace_unknown(&mut wire.lane, v1::Lane::Normal);
     replace_unknown(&mut wire.state, v1::DeliveryState::Leased);
-    replace_unknown(&mut wire.redelivery_cause, v1::RedeliveryCause::Unspecified);
+    forget_unknown::<v1::RedeliveryCause>(&mut wire.redelivery_cause);
     wire.state_time.get_or_insert_default();
     if let Some(message) = &mut wire.message {
         amend_message(message);
@@ -155,7 +160,7 @@ mod tests {
     const NEWER: i32 = 9_999;
 
     fn message(id: u64, origin: v1::Origin) -> v1::Message {
-        let system_kind = NEWER;
+        let system_kind = Some(NEWER);
         v1::Message { id, origin: Some(origin), system_kind, ..v1::Message::default() }
     }
 
@@ -166,7 +171,7 @@ mod tests {
             name: "bob".into(),
             source: NEWER,
             state: NEWER,
-            isolation: NEWER,
+            isolation: Some(NEWER),
             kick_on_start: NEWER,
             park: Some(v1::Park { cause: NEWER, remaining: broken, ..v1::Park::default() }),
             stopped: true,
@@ -187,7 +192,7 @@ mod tests {
             message: Some(message(17, newer.clone())),
             lane: NEWER,
             state: NEWER,
-            redelivery_cause: NEWER,
+            redelivery_cause: Some(NEWER),
             ..v1::Delivery::default()
         };
         let question = v1::Question { id: 5, state: NEWER, ..v1::Question::default() };

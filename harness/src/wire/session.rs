@@ -98,7 +98,7 @@ fn attached(wire: v1::Attached) -> Result<Attached, Invalid> {
         session_epoch,
         resumed,
         agent,
-        open_turn,
+        open_turns,
         operator_pronouns,
         hive_domain,
         kin,
@@ -109,7 +109,7 @@ fn attached(wire: v1::Attached) -> Result<Attached, Invalid> {
         resumed,
         agent: Some(agent),
         kin: read::kin(kin),
-        open_turn: open_turn.map(|turn| turn.id),
+        open_turns: open_turns.into_iter().map(|turn| turn.id).collect(),
         operator_pronouns,
         hive_domain,
         // Brokers before this field have no other than the default.

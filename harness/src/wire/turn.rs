@@ -3,7 +3,6 @@
 use hive_core::agent::HarnessState;
 use hive_core::time::WallTime;
 use hive_core::turn::{Kind, MAIN_CONVERSATION};
-use hive_proto::convert::number;
 use hive_proto::convert::time::timestamp;
 use hive_proto::handshake::Channel;
 use hive_proto::in_session;
@@ -100,7 +99,7 @@ fn end_request(request_id: &str, ending: Ending) -> v1::EndTurnRequest {
     v1::EndTurnRequest {
         request_id: request_id.to_owned(),
         turn_id,
-        outcome: number::<v1::TurnOutcome, _>(outcome),
+        outcome: outcome.map_or_else(i32::default, |outcome| v1::TurnOutcome::from(outcome).into()),
         error,
         output_tail,
         returned_tool_use_ids,
@@ -158,9 +157,9 @@ pub async fn report_status(
     TurnServiceClient::new(channel).report_harness_status(request).await.map(drop)
 }
 
-/// Shows that the harness lives, and returns the turn that the session has open.
-pub async fn heartbeat(channel: Channel, session_token: String) -> Result<Option<u64>, Status> {
+/// Shows that the harness lives, and returns the turns that the session has open.
+pub async fn heartbeat(channel: Channel, session_token: String) -> Result<Vec<u64>, Status> {
     let request = in_session(v1::HeartbeatRequest {}, &session_token);
     let answer = TurnServiceClient::new(channel).heartbeat(request).await?.into_inner();
-    Ok(Some(answer.open_turn_id).filter(|id| *id != 0))
+    Ok(answer.open_turn_ids)
 }

@@ -157,7 +157,7 @@ async fn a_cancel_ends_the_turn_and_is_closed() {
     let _hive = stage.serve(ENDLESS, &[]);
     stage.mail("x").await;
     stage.appears("home/running").await;
-    let turn_id = stage.broker.operator().await.get_agent("bob").await.open_turn_id;
+    let turn_id = stage.broker.operator().await.get_agent("bob").await.open_turn_ids[0];
     let command_id = stage.order(Order::CancelTurn(v1::CancelTurn { turn_id })).await;
     assert_eq!(stage.end().await.outcome(), Outcome::Cancelled);
     let ack: v1::AckCommandRequest = stage.next("AckCommand").await;

@@ -226,7 +226,7 @@ impl Composer<'_> {
             Piece::Field("unread", agent.ready_count.to_string()),
             Piece::Field("dead letters", agent.dead_count.to_string()),
         ];
-        pieces.extend(number("turn", agent.open_turn_id));
+        pieces.extend(agent.open_turn_ids.iter().flat_map(|turn| number("turn", *turn)));
         if let Some(words) = isolation::label(agent.isolation()) {
             pieces.push(Piece::Field("isolation", words.to_owned()));
         }

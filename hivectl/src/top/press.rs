@@ -193,9 +193,9 @@ fn effect(letter: char, item: Item<'_>) -> Result<Effect, String> {
         ('a', Item::Question(question)) => return Ok(Effect::Answer(Form::new(question))),
         ('c', Item::Question(question)) => Change::CancelQuestion { question: question.id },
         ('c', Item::Agent(agent) | Item::Parked(agent) | Item::Login(agent)) => {
-            match agent.open_turn_id {
-                0 => return Err(format!("{} has no open turn", agent.name)),
-                turn => Change::CancelTurn { agent: agent.name.clone(), turn },
+            match agent.open_turn_ids.first() {
+                None => return Err(format!("{} has no open turn", agent.name)),
+                Some(&turn) => Change::CancelTurn { agent: agent.name.clone(), turn },
             }
         }
         ('C', Item::Agent(agent) | Item::Parked(agent) | Item::Login(agent)) => {

@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::wire::{from_wire, optional, present, same};
-use super::{Iso, Word, cell, fields, id, isolation, line_cell, prefixed, text, word};
+use super::{
+    Iso, Word, cell, fields, id, isolation, line_cell, optional_word, prefixed, text, word,
+};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
 use crate::output::{Row, Text, time};
@@ -64,8 +66,8 @@ pub(crate) struct Agent {
     isolation: Option<String>,
     /// The gaps in its isolation, one sentence each.
     isolation_notes: Vec<String>,
-    /// The turn that runs.
-    open_turn_id: Option<u64>,
+    /// The turns that run, oldest first.
+    open_turn_ids: Vec<u64>,
     /// When the size of its context was measured.
     #[serde(with = "Iso")]
     context_time: Option<WallTime>,
@@ -115,15 +117,15 @@ pub(crate) struct Park {
 from_wire! {
     Agent => Agent {
         same => name, running, retired, ready_count, dead_count, isolation_notes, available_models,
-            stopped;
+            stopped, open_turn_ids;
         text => role, parent, status_text, model, hive_name, swarm_name, revision, model_in_use;
-        id => context_tokens, context_window_tokens, open_turn_id;
+        id => context_tokens, context_window_tokens;
         time::from_wire => state_time, status_time, context_time;
         optional => park;
         present => policy;
         word::<v1::AgentSource> => source;
         word::<v1::HarnessState> => state;
-        word::<v1::Isolation> => isolation;
+        optional_word::<v1::Isolation> => isolation;
         word::<v1::KickOnStart> => kick_on_start;
     }
 }
@@ -200,6 +202,11 @@ impl Agent {
         }
     }
 
+    fn turns_cell(&self) -> String {
+        let turns: Vec<_> = self.open_turn_ids.iter().map(u64::to_string).collect();
+        if turns.is_empty() { "-".to_owned() } else { turns.join(", ") }
+    }
+
     /// Returns its isolation in coloured words; an incomplete one is marked.
     fn isolation_cell(&self, style: &Style) -> String {
         let Some(word) = self.isolation.as_deref() else { return "-".to_owned() };
@@ -268,7 +275,7 @@ impl Row for Agent {
             line_cell(if self.model_in_use.is_some() { &self.model_in_use } else { &self.model }),
             self.ready_count.to_string(),
             self.dead_count.to_string(),
-            cell(self.open_turn_id.as_ref()),
+            self.turns_cell(),
             self.status_text.as_deref().map_or_else(String::new, visible_line),
         ]
     }
@@ -305,7 +312,7 @@ impl Text for Agent {
             ("state", format!("{} since {}", self.state_cell(style), style.time(self.state_time))),
             ("harness", harness),
             ("parked", self.park.as_ref().map_or_else(|| "no".to_owned(), |park| park.line(style))),
-            ("turn", cell(self.open_turn_id.as_ref())),
+            ("turn", self.turns_cell()),
             ("status", status),
             ("model", model),
             ("model in use", line_cell(&self.model_in_use)),

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::message::Message;
 use super::wire::{from_wire, present, same};
-use super::{Iso, Word, fields, id, line_cell, text, word};
+use super::{Iso, Word, fields, id, line_cell, optional_word, text, word};
 use crate::output::style::Style;
 use crate::output::text::{indented, visible_line};
 use crate::output::{Row, Text, time};
@@ -55,7 +55,7 @@ from_wire! {
         present => message;
         word::<v1::DeliveryState> => state;
         word::<v1::Lane> => lane;
-        word::<v1::RedeliveryCause> => redelivery_cause;
+        optional_word::<v1::RedeliveryCause> => redelivery_cause;
     }
 }
 

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::wire::{from_wire, same};
-use super::{Iso, Word, cell, id, text, word};
+use super::{Iso, Word, cell, id, optional_word, text, word};
 use crate::output::style::Style;
 use crate::output::text::{indented, visible_line};
 use crate::output::{Text, time};
@@ -56,7 +56,7 @@ from_wire! {
         text => coalescing_key;
         id => in_reply_to, turn_id, question_id, reminder_id;
         time::from_wire => accept_time;
-        word::<v1::SystemKind> => system_kind;
+        optional_word::<v1::SystemKind> => system_kind;
     }
     without origin
     with

@@ -40,7 +40,7 @@ use hive_core::time::WallTime;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serializer;
 
-use self::word::{Word, word};
+use self::word::{Word, optional_word, word};
 use crate::output::text::visible_line;
 use crate::output::{View, time};
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::usage::{SELF_REPORTED, Usage, dollars};
 use super::wire::{from_wire, present, same};
-use super::{Iso, Word, cell, counted, fields, id, line_cell, prefixed, text, word};
+use super::{Iso, Word, cell, counted, fields, id, line_cell, optional_word, prefixed, text, word};
 use crate::output::style::Style;
 use crate::output::text::{indented, visible_line};
 use crate::output::{Row, Text, time};
@@ -74,7 +74,7 @@ from_wire! {
         time::from_wire => start_time, end_time;
         present => usage;
         word::<v1::TurnKind> => kind;
-        word::<v1::TurnOutcome> => outcome;
+        optional_word::<v1::TurnOutcome> => outcome;
     }
     with
         run_state = run_state,
@@ -82,7 +82,7 @@ from_wire! {
 }
 
 fn run_state(turn: &v1::Turn) -> Option<String> {
-    let state = match word::<v1::TurnOutcome>(turn.outcome).as_deref() {
+    let state = match optional_word::<v1::TurnOutcome>(turn.outcome).as_deref() {
         None => v1::RunState::Partial,
         Some("ok") => v1::RunState::Final,
         Some(_) => v1::RunState::Error,

@@ -59,6 +59,11 @@ pub(crate) fn word<E: Words>(value: i32) -> Option<String> {
     (word != "unspecified").then_some(word)
 }
 
+/// Returns the word for a value that may be unset.
+pub(crate) fn optional_word<E: Words>(value: Option<i32>) -> Option<String> {
+    value.and_then(word::<E>)
+}
+
 /// The JSON schema of such a word. It names the words there are and allows others, because there
 /// will be more.
 #[derive(Debug)]

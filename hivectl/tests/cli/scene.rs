@@ -127,7 +127,7 @@ impl Hive {
             if agent.name == "ada" {
                 agent.status_text = format!("sorting{escape} the mail");
             } else if agent.name == "bob" {
-                agent.isolation = Isolation::Partly.into();
+                agent.set_isolation(Isolation::Partly);
                 let note = format!("the socket @/tmp/.X11-unix/X0 can be reached{escape}");
                 agent.isolation_notes = vec![note];
             }

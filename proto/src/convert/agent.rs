@@ -1,11 +1,11 @@
 //! Agents and their policies.
 
 use hive_core::agent::{Agent, HarnessState, Isolation, KickOnStart, Policy, Source};
-use hive_core::id::{TurnId, number};
+use hive_core::id::TurnId;
 
 use super::message::{agent_name, optional_agent_name};
 use super::time::{optional_wall_time, required_wall_time, timestamp};
-use super::{Invalid, optional_as, optional_value, required, same_values, value};
+use super::{Invalid, ids, optional_as, optional_value, required, same_values, value};
 use crate::v1;
 
 same_values!(v1::AgentSource, Source { File, Runtime });
@@ -100,7 +100,7 @@ impl From<Agent> for v1::Agent {
             dead_count,
             isolation,
             isolation_notes,
-            open_turn,
+            open_turns,
             context_time,
             available_models,
             stopped,
@@ -128,9 +128,9 @@ impl From<Agent> for v1::Agent {
             retired,
             ready_count,
             dead_count,
-            isolation: super::number::<v1::Isolation, _>(isolation),
+            isolation: super::optional_number::<v1::Isolation, _>(isolation),
             isolation_notes,
-            open_turn_id: number(open_turn, TurnId::get),
+            open_turn_ids: open_turns.into_iter().map(TurnId::get).collect(),
             context_time: context_time.map(timestamp),
             available_models,
             stopped,
@@ -166,7 +166,7 @@ impl TryFrom<v1::Agent> for Agent {
             dead_count,
             isolation,
             isolation_notes,
-            open_turn_id,
+            open_turn_ids,
             context_time,
             available_models,
             stopped,
@@ -196,7 +196,7 @@ impl TryFrom<v1::Agent> for Agent {
             dead_count,
             isolation: optional_value::<v1::Isolation, _>(isolation, "isolation")?,
             isolation_notes,
-            open_turn: TurnId::new(open_turn_id),
+            open_turns: ids(open_turn_ids, TurnId::new, "open_turn_ids")?,
             context_time: optional_wall_time(context_time, "context_time")?,
             available_models,
             stopped,

@@ -6,7 +6,7 @@ use hive_core::message::OPERATOR;
 
 use super::message::agent_name;
 use super::time::{optional_wall_time, required_wall_time, timestamp};
-use super::{Invalid, id, optional_value, required, required_as, same_values, value};
+use super::{Invalid, id, optional_id, optional_value, required, required_as, same_values, value};
 use crate::v1;
 
 same_values!(v1::DeliveryState, State { Ready, Leased, Held, Dead, Acked, Dropped, Superseded });
@@ -52,7 +52,7 @@ impl From<Delivery> for v1::Delivery {
             state: v1::DeliveryState::from(state).into(),
             lane: v1::Lane::from(lane).into(),
             attempt,
-            redelivery_cause: super::number::<v1::RedeliveryCause, _>(cause),
+            redelivery_cause: super::optional_number::<v1::RedeliveryCause, _>(cause),
             last_error,
             output_tail,
             turn_id: number(turn_id, TurnId::get),
@@ -89,7 +89,7 @@ impl TryFrom<v1::Delivery> for Delivery {
             cause: optional_value::<v1::RedeliveryCause, _>(redelivery_cause, "redelivery_cause")?,
             last_error,
             output_tail,
-            turn_id: TurnId::new(turn_id),
+            turn_id: optional_id(turn_id, TurnId::new, "turn_id")?,
             not_before: optional_wall_time(not_before_time, "not_before_time")?,
             state_time: required_wall_time(state_time, "state_time")?,
             settled_by,

@@ -4,7 +4,7 @@ use hive_core::event::{Event, Kind};
 use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId, number};
 
 use super::time::{required_wall_time, timestamp};
-use super::{Invalid, same_values, value};
+use super::{Invalid, optional_id, same_values, value};
 use crate::v1;
 
 same_values!(
@@ -93,11 +93,11 @@ impl TryFrom<v1::Event> for Event {
             kind: value::<v1::EventKind, _>(kind, "kind")?,
             time: required_wall_time(time, "time")?,
             agent,
-            message_id: MessageId::new(message_id),
-            turn_id: TurnId::new(turn_id),
+            message_id: optional_id(message_id, MessageId::new, "message_id")?,
+            turn_id: optional_id(turn_id, TurnId::new, "turn_id")?,
             detail,
-            question_id: QuestionId::new(question_id),
-            reminder_id: ReminderId::new(reminder_id),
+            question_id: optional_id(question_id, QuestionId::new, "question_id")?,
+            reminder_id: optional_id(reminder_id, ReminderId::new, "reminder_id")?,
         })
     }
 }

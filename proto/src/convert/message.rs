@@ -5,7 +5,7 @@ use hive_core::message::{Message, Origin, Recipient, SystemKind};
 use hive_core::name::{AgentName, Label};
 
 use super::time::{required_wall_time, timestamp};
-use super::{Invalid, id, optional_value, required_as, same_values, value};
+use super::{Invalid, id, optional_id, optional_value, required_as, same_values, value};
 use crate::v1;
 
 same_values!(
@@ -135,7 +135,7 @@ impl From<Message> for v1::Message {
             body,
             in_reply_to: number(in_reply_to, MessageId::get),
             accept_time: Some(timestamp(accept_time)),
-            system_kind: super::number::<v1::SystemKind, _>(system_kind),
+            system_kind: super::optional_number::<v1::SystemKind, _>(system_kind),
             broadcast,
             turn_id: number(turn_id, TurnId::get),
             coalescing_key: coalescing_key.unwrap_or_default(),
@@ -169,14 +169,14 @@ impl TryFrom<v1::Message> for Message {
             recipients,
             recipient_count,
             body,
-            in_reply_to: MessageId::new(in_reply_to),
+            in_reply_to: optional_id(in_reply_to, MessageId::new, "in_reply_to")?,
             accept_time: required_wall_time(accept_time, "accept_time")?,
             system_kind: optional_value::<v1::SystemKind, _>(system_kind, "system_kind")?,
             broadcast,
-            turn_id: TurnId::new(turn_id),
+            turn_id: optional_id(turn_id, TurnId::new, "turn_id")?,
             coalescing_key: optional_text(coalescing_key),
-            question_id: QuestionId::new(question_id),
-            reminder_id: ReminderId::new(reminder_id),
+            question_id: optional_id(question_id, QuestionId::new, "question_id")?,
+            reminder_id: optional_id(reminder_id, ReminderId::new, "reminder_id")?,
         })
     }
 }

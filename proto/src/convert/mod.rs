@@ -5,6 +5,8 @@
 //! destructured by name, so that a new field on either side breaks only this build. An invalid
 //! field is [`Invalid`] with its path.
 
+use hive_core::id::NUMBER_MAX;
+
 pub mod agent;
 pub mod command;
 pub mod delivery;
@@ -89,22 +91,40 @@ pub fn value<W: TryFrom<i32>, C: TryFrom<W, Error = Invalid>>(
     C::try_from(wire).map_err(|fault| fault.within(path))
 }
 
-/// Converts an enum field in which UNSPECIFIED means none; unknown numbers are refused.
+/// Converts an enum field that may be unset; UNSPECIFIED and unknown numbers are refused.
 pub fn optional_value<W: TryFrom<i32>, C: TryFrom<W, Error = Invalid>>(
-    number: i32,
+    number: Option<i32>,
     path: &str,
 ) -> Result<Option<C>, Invalid> {
-    if number == 0 { Ok(None) } else { value::<W, C>(number, path).map(Some) }
+    number.map(|number| value::<W, C>(number, path)).transpose()
 }
 
-/// Returns the number of an optional enum value: 0, which is UNSPECIFIED, for none.
-pub fn number<W: From<C> + Into<i32>, C>(value: Option<C>) -> i32 {
-    value.map_or(0, |value| W::from(value).into())
+/// Returns the number of an enum value that may be unset.
+pub fn optional_number<W: From<C> + Into<i32>, C>(value: Option<C>) -> Option<i32> {
+    value.map(|value| W::from(value).into())
 }
 
 /// Converts an id in a field that must name something: `id(turn_id, TurnId::new, "turn_id")`.
 pub fn id<T>(number: u64, new: impl FnOnce(u64) -> Option<T>, path: &str) -> Result<T, Invalid> {
-    new(number).ok_or_else(|| Invalid::new(path, "must be an id, not 0"))
+    new(number).ok_or_else(|| not_an_id(path, number))
+}
+
+/// Converts an id in a field in which 0 means none.
+pub fn optional_id<T>(
+    number: u64,
+    new: impl FnOnce(u64) -> Option<T>,
+    path: &str,
+) -> Result<Option<T>, Invalid> {
+    if number == 0 { Ok(None) } else { id(number, new, path).map(Some) }
+}
+
+/// Checks a number of an event or a line, or an id that is only compared: at most [`NUMBER_MAX`].
+pub fn bounded(number: u64, path: &str) -> Result<u64, Invalid> {
+    if number > NUMBER_MAX { Err(not_an_id(path, number)) } else { Ok(number) }
+}
+
+fn not_an_id(path: &str, number: u64) -> Invalid {
+    Invalid::new(path, format!("must be a number from 1 to {NUMBER_MAX}, not {number}"))
 }
 
 /// Converts the ids in a repeated field.

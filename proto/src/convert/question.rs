@@ -4,7 +4,7 @@ use hive_core::id::{MessageId, QuestionId, TurnId, number};
 use hive_core::question::{Answer, Question, State, Wording};
 
 use super::time::{optional_wall_time, required_wall_time, timestamp};
-use super::{Invalid, id, same_values, value};
+use super::{Invalid, id, optional_id, same_values, value};
 use crate::v1;
 
 same_values!(v1::QuestionState, State { Open, Answered, Expired, Cancelled });
@@ -97,8 +97,8 @@ impl TryFrom<v1::Question> for Question {
             closed_by,
             operator_override,
             close_time: optional_wall_time(close_time, "close_time")?,
-            turn_id: TurnId::new(turn_id),
-            message_id: MessageId::new(message_id),
+            turn_id: optional_id(turn_id, TurnId::new, "turn_id")?,
+            message_id: optional_id(message_id, MessageId::new, "message_id")?,
         })
     }
 }

@@ -5,7 +5,7 @@ use hive_core::reminder::{Reminder, State};
 
 use super::message::agent_name;
 use super::time::{optional_wall_time, required_wall_time, timestamp};
-use super::{Invalid, id, same_values, value};
+use super::{Invalid, id, optional_id, same_values, value};
 use crate::v1;
 
 same_values!(v1::ReminderState, State { Pending, Fired, Cancelled });
@@ -64,8 +64,8 @@ impl TryFrom<v1::Reminder> for Reminder {
             create_time: required_wall_time(create_time, "create_time")?,
             due_time: required_wall_time(due_time, "due_time")?,
             close_time: optional_wall_time(close_time, "close_time")?,
-            message_id: MessageId::new(message_id),
-            turn_id: TurnId::new(turn_id),
+            message_id: optional_id(message_id, MessageId::new, "message_id")?,
+            turn_id: optional_id(turn_id, TurnId::new, "turn_id")?,
         })
     }
 }

@@ -7,7 +7,7 @@ mod turn;
 use hive_core::agent::{Agent, HarnessState, Isolation, KickOnStart, Policy, Source};
 use hive_core::command::{Command, Order};
 use hive_core::delivery::{Delivery, Lane, RedeliveryCause, State};
-use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
+use hive_core::id::{CommandId, MessageId, NUMBER_MAX, QuestionId, ReminderId, TurnId};
 use hive_core::message::{Message, Origin, Recipient, SystemKind};
 use hive_core::name::{AgentName, Label, RESERVED};
 use hive_core::time::WallTime;
@@ -48,23 +48,23 @@ pub(super) fn wall_time() -> impl Strategy<Value = WallTime> {
 }
 
 fn message_id() -> impl Strategy<Value = MessageId> {
-    (1..=u64::MAX).prop_map(|number| MessageId::new(number).expect("not 0"))
+    (1..=NUMBER_MAX).prop_map(|number| MessageId::new(number).expect("not 0"))
 }
 
 fn turn_id() -> impl Strategy<Value = TurnId> {
-    (1..=u64::MAX).prop_map(|number| TurnId::new(number).expect("not 0"))
+    (1..=NUMBER_MAX).prop_map(|number| TurnId::new(number).expect("not 0"))
 }
 
 fn question_id() -> impl Strategy<Value = QuestionId> {
-    (1..=u64::MAX).prop_map(|number| QuestionId::new(number).expect("not 0"))
+    (1..=NUMBER_MAX).prop_map(|number| QuestionId::new(number).expect("not 0"))
 }
 
 fn reminder_id() -> impl Strategy<Value = ReminderId> {
-    (1..=u64::MAX).prop_map(|number| ReminderId::new(number).expect("not 0"))
+    (1..=NUMBER_MAX).prop_map(|number| ReminderId::new(number).expect("not 0"))
 }
 
 fn command_id() -> impl Strategy<Value = CommandId> {
-    (1..=u64::MAX).prop_map(|number| CommandId::new(number).expect("not 0"))
+    (1..=NUMBER_MAX).prop_map(|number| CommandId::new(number).expect("not 0"))
 }
 
 fn origin() -> impl Strategy<Value = Origin> {
@@ -345,7 +345,7 @@ pub(super) fn agent() -> impl Strategy<Value = Agent> {
                 dead_count,
                 isolation,
                 isolation_notes,
-                open_turn,
+                open_turns: open_turn.into_iter().collect(),
                 context_time,
                 available_models,
                 stopped,

@@ -184,8 +184,11 @@ fn every_enum_value_converts_and_unspecified_is_refused() {
     for number in [0, -1, 99, i32::MAX] {
         assert!(value::<v1::DeliveryState, State>(number, "state").is_err(), "{number}");
     }
-    assert_eq!(optional_value::<v1::Isolation, Isolation>(0, "isolation"), Ok(None));
-    assert!(optional_value::<v1::Isolation, Isolation>(99, "isolation").is_err());
+    assert_eq!(optional_value::<v1::Isolation, Isolation>(None, "isolation"), Ok(None));
+    for number in [0, 99] {
+        let read = optional_value::<v1::Isolation, Isolation>(Some(number), "isolation");
+        assert!(read.is_err(), "{number}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use hive_core::turn::{Kind, Outcome, ToolUse, Turn, Usage};
 
 use super::message::agent_name;
 use super::time::{duration, optional_span, optional_wall_time, required_wall_time, timestamp};
-use super::{Invalid, id, ids, optional_value, same_values, value};
+use super::{Invalid, id, ids, optional_id, optional_value, same_values, value};
 use crate::v1;
 
 same_values!(v1::TurnKind, Kind { Mail, Continue, Checkpoint, Compact });
@@ -117,7 +117,7 @@ impl From<Turn> for v1::Turn {
             session_epoch,
             message_id: number(message_id, MessageId::get),
             attempt,
-            outcome: super::number::<v1::TurnOutcome, _>(outcome),
+            outcome: super::optional_number::<v1::TurnOutcome, _>(outcome),
             start_time: Some(timestamp(start_time)),
             end_time: end_time.map(timestamp),
             error,
@@ -163,7 +163,7 @@ impl TryFrom<v1::Turn> for Turn {
             kind: value::<v1::TurnKind, _>(kind, "kind")?,
             conversation,
             session_epoch,
-            message_id: MessageId::new(message_id),
+            message_id: optional_id(message_id, MessageId::new, "message_id")?,
             attempt,
             outcome: optional_value::<v1::TurnOutcome, _>(outcome, "outcome")?,
             start_time: required_wall_time(start_time, "start_time")?,

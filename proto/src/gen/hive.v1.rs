@@ -58,9 +58,9 @@ pub struct Turn {
     /// The attempt at that delivery, from 1; 0 for none.
     #[prost(uint32, tag = "7")]
     pub attempt: u32,
-    /// How the turn ended; UNSPECIFIED while it is open.
-    #[prost(enumeration = "TurnOutcome", tag = "8")]
-    pub outcome: i32,
+    /// How the turn ended; unset while it is open.
+    #[prost(enumeration = "TurnOutcome", optional, tag = "8")]
+    pub outcome: ::core::option::Option<i32>,
     /// Time when it was opened.
     #[prost(message, optional, tag = "9")]
     pub start_time: ::core::option::Option<::prost_types::Timestamp>,
@@ -172,7 +172,7 @@ impl TurnKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum TurnOutcome {
-    /// The turn is still open; rejected in requests.
+    /// Never sent; rejected in requests.
     Unspecified = 0,
     /// The model ended its turn: the delivery that started it is acked, and every received one whose tool result reached the model.
     Ok = 1,
@@ -233,7 +233,7 @@ impl TurnOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum TurnEventStream {
-    /// Never sent.
+    /// Never sent; rejected in requests.
     Unspecified = 0,
     /// A JSON line of claude's stdout.
     Stdout = 1,
@@ -354,12 +354,13 @@ pub struct Agent {
     /// Number of dead letters in the inbox.
     #[prost(uint32, tag = "20")]
     pub dead_count: u32,
-    /// How the agent's programs are isolated from the operator, the broker and the other agents.
-    #[prost(enumeration = "Isolation", tag = "21")]
-    pub isolation: i32,
-    /// Id of the open turn; 0 for none.
-    #[prost(uint64, tag = "22")]
-    pub open_turn_id: u64,
+    /// How the agent's programs are isolated from the operator, the broker and the other agents; unset before a harness has attached or a
+    /// supervisor has reported.
+    #[prost(enumeration = "Isolation", optional, tag = "21")]
+    pub isolation: ::core::option::Option<i32>,
+    /// Ids of the open turns, oldest first; empty for none. At most one as long as an agent has one conversation.
+    #[prost(uint64, repeated, tag = "22")]
+    pub open_turn_ids: ::prost::alloc::vec::Vec<u64>,
     /// Time when `context_tokens` was measured; unset if never.
     #[prost(message, optional, tag = "23")]
     pub context_time: ::core::option::Option<::prost_types::Timestamp>,
@@ -477,7 +478,7 @@ impl HarnessState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum Isolation {
-    /// No harness has attached, and no supervisor has reported.
+    /// Never sent.
     Unspecified = 0,
     /// Not isolated: a program of the agent can act as another agent or as the operator.
     None = 1,
@@ -518,7 +519,7 @@ impl Isolation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum KickOnStart {
-    /// Not configured.
+    /// Never sent.
     Unspecified = 0,
     /// If its last turn was interrupted, and no redelivery reports that.
     Interrupted = 1,
@@ -628,7 +629,7 @@ pub struct ParentRecipient {}
 /// Every active agent but the caller, as a recipient.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EveryoneRecipient {}
-/// A recipient of a message. Exactly one must be set.
+/// A recipient of a message. Exactly one must be set. Several recipients in one message will be a further case of `to`.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Recipient {
     /// One recipient, or a group.
@@ -640,7 +641,7 @@ pub mod recipient {
     /// One recipient, or a group.
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum To {
-        /// An agent by name.
+        /// An agent by name. Pass names on as they are: those of other hives will have an `@`, which no local name has.
         #[prost(string, tag = "1")]
         Agent(::prost::alloc::string::String),
         /// The operator.
@@ -657,7 +658,7 @@ pub mod recipient {
 /// An accepted message.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Message {
-    /// Short decimal number from the hive's one sequence; never reused.
+    /// Short decimal number from the hive's one sequence; never reused. Every id and every sequence number of the contract is below 2^53.
     #[prost(uint64, tag = "1")]
     pub id: u64,
     /// The origin of the message.
@@ -675,9 +676,9 @@ pub struct Message {
     /// Time when it was accepted (wall clock; order is by id).
     #[prost(message, optional, tag = "6")]
     pub accept_time: ::core::option::Option<::prost_types::Timestamp>,
-    /// Kind of the message, for messages of the broker.
-    #[prost(enumeration = "SystemKind", tag = "7")]
-    pub system_kind: i32,
+    /// Kind of a message of the broker; unset for other messages.
+    #[prost(enumeration = "SystemKind", optional, tag = "7")]
+    pub system_kind: ::core::option::Option<i32>,
     /// Whether it was sent to everyone.
     #[prost(bool, tag = "8")]
     pub broadcast: bool,
@@ -742,7 +743,7 @@ impl OriginKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum SystemKind {
-    /// The message was not made by the broker.
+    /// Never sent.
     Unspecified = 0,
     /// A turn of a child failed; the body has the end of its output.
     TurnFailed = 1,
@@ -821,9 +822,9 @@ pub struct Delivery {
     /// Number of its current or last try, from 1; 0 before the first. A try that used no attempt is repeated under its number.
     #[prost(uint32, tag = "5")]
     pub attempt: u32,
-    /// Cause of the last requeue; UNSPECIFIED if there was none.
-    #[prost(enumeration = "RedeliveryCause", tag = "6")]
-    pub redelivery_cause: i32,
+    /// Cause of the last requeue; unset if there was none.
+    #[prost(enumeration = "RedeliveryCause", optional, tag = "6")]
+    pub redelivery_cause: ::core::option::Option<i32>,
     /// Error of the last failed run; for dead letters and redeliveries.
     #[prost(string, tag = "7")]
     pub last_error: ::prost::alloc::string::String,
@@ -956,7 +957,7 @@ impl Lane {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum RedeliveryCause {
-    /// The delivery was never requeued.
+    /// Never sent.
     Unspecified = 0,
     /// The turn failed. Uses an attempt.
     TurnFailed = 1,
@@ -7021,7 +7022,7 @@ pub struct ReasonOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum Retry {
-    /// No statement.
+    /// Never sent.
     Unspecified = 0,
     /// It does not become right by waiting: another request is needed, or none.
     Never = 1,
@@ -7060,7 +7061,7 @@ impl Retry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum Reason {
-    /// Never on the wire.
+    /// Never sent.
     Unspecified = 0,
     /// A field of the request is not valid. `google.rpc.BadRequest` has the field and its fault.
     FieldInvalid = 1,
@@ -9647,9 +9648,9 @@ pub struct TurnOutcomeCount {
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TurnWakeCount {
     /// Origin of the message that started them; unset for turns without a message.
-    #[prost(enumeration = "OriginKind", tag = "1")]
-    pub origin_kind: i32,
-    /// The label of a co-process, or the subject of a notice of the broker in one word; otherwise empty.
+    #[prost(enumeration = "OriginKind", optional, tag = "1")]
+    pub origin_kind: ::core::option::Option<i32>,
+    /// The label of a co-process, the subject of a notice of the broker in one word, or the kind of turns without a message; otherwise empty.
     #[prost(string, tag = "2")]
     pub detail: ::prost::alloc::string::String,
     /// Number of turns.
@@ -10273,9 +10274,9 @@ pub struct Attached {
     /// The agent, with its policy and model.
     #[prost(message, optional, tag = "4")]
     pub agent: ::core::option::Option<Agent>,
-    /// The open turn of this session; unset for none.
-    #[prost(message, optional, tag = "5")]
-    pub open_turn: ::core::option::Option<Turn>,
+    /// The open turns of this session, oldest first; empty for none. At most one as long as an agent has one conversation.
+    #[prost(message, repeated, tag = "5")]
+    pub open_turns: ::prost::alloc::vec::Vec<Turn>,
     /// Pronouns of the operator, for prompts.
     #[prost(string, tag = "6")]
     pub operator_pronouns: ::prost::alloc::string::String,
@@ -10417,11 +10418,11 @@ pub struct RequestNextTurnResponse {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HeartbeatRequest {}
 /// The answer to a sign of life.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HeartbeatResponse {
-    /// The open turn of this session, as the broker knows it; 0 for none.
-    #[prost(uint64, tag = "1")]
-    pub open_turn_id: u64,
+    /// The open turns of this session, as the broker knows them, oldest first; empty for none.
+    #[prost(uint64, repeated, tag = "1")]
+    pub open_turn_ids: ::prost::alloc::vec::Vec<u64>,
 }
 /// Some lines of a turn; at most 512 KiB in one request.
 #[derive(Clone, PartialEq, ::prost::Message)]

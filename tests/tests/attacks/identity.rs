@@ -116,7 +116,7 @@ async fn a_secret_that_is_nearly_right_is_wrong() {
     }
     let heartbeat = in_session(HeartbeatRequest {}, &scene.harness.session);
     let alive: HeartbeatResponse = done(&scene.ada, &heartbeat).await;
-    assert_eq!(alive.open_turn_id, scene.turn, "the right one is right still");
+    assert_eq!(alive.open_turn_ids, [scene.turn], "the right one is right still");
 }
 
 #[tokio::test]
@@ -188,7 +188,7 @@ async fn a_session_of_an_older_epoch_stays_lost_over_a_kill_of_the_broker() {
     scene.rig.unchanged(&before, "a session of before");
     let new = in_session(HeartbeatRequest {}, &newer.session);
     let alive: HeartbeatResponse = done(&ada, &new).await;
-    assert!(alive.open_turn_id > scene.turn, "the newer one goes on with its turn");
+    assert!(alive.open_turn_ids[0] > scene.turn, "the newer one goes on with its turn");
     let mut shown = MetadataMap::new();
     shown.insert(PROCESS_TOKEN_KEY, process.parse().expect("plain text"));
     call_with(&ada, shown, &RequestNextTurnRequest {}).await.expect("its process too");

@@ -248,7 +248,8 @@ async fn numbers_out_of_any_range_are_refused_or_find_nothing() {
     }
     let receive = ReceiveMessagesRequest { max_deliveries: 33, ..request::receive() };
     bad_field(&ada, &receive, "max_deliveries").await;
-    for id in [u64::MAX, i64::MAX as u64, i64::MAX as u64 + 1, 1 << 62] {
+    // The greatest number that an id can have, and the first that none has.
+    for id in [(1 << 53) - 1, (1 << 53) - 2] {
         for channel in [&ada, &operator] {
             let get = GetMessageRequest { message_id: id };
             refused(channel, &get, Reason::MessageNotFound, &[]).await;
@@ -274,8 +275,29 @@ async fn numbers_out_of_any_range_are_refused_or_find_nothing() {
         let cancel = request::order("ada", Order::CancelTurn(CancelTurn { turn_id: id }));
         refused(&operator, &cancel, Reason::TurnNotFound, &[]).await;
     }
-    refused(&ada, &GetMessageRequest { message_id: 0 }, Reason::FieldInvalid, &[]).await;
-    refused(&ada, &GetTurnRequest { turn_id: 0 }, Reason::FieldInvalid, &[]).await;
+    for id in [0, 1 << 53, u64::MAX >> 1, u64::MAX] {
+        bad_field(&ada, &GetMessageRequest { message_id: id }, "message_id").await;
+        bad_field(&ada, &GetTurnRequest { turn_id: id }, "turn_id").await;
+        let key = Some(DeliveryKey { agent: "ada".to_owned(), message_id: id });
+        let redrive = RedriveDeliveryRequest { request_id: fresh_id(), key };
+        bad_field(&operator, &redrive, "key.message_id").await;
+        let close = CancelLooseEndRequest { request_id: fresh_id(), kind: 1, id };
+        bad_field(&ada, &close, "id").await;
+    }
+    for id in [1 << 53, u64::MAX] {
+        let reply = SendMessageRequest { in_reply_to: id, ..send("bob", "x") };
+        bad_field(&ada, &reply, "in_reply_to").await;
+        let list = ListMessagesRequest { thread_of: id, ..ListMessagesRequest::default() };
+        bad_field(&ada, &list, "thread_of").await;
+        let order = request::order("ada", Order::CancelTurn(CancelTurn { turn_id: id }));
+        bad_field(&operator, &order, "command.cancel_turn.turn_id").await;
+        let watch = WatchQuestionsRequest { question_id: id, ..WatchQuestionsRequest::default() };
+        bad_field(&ada, &watch, "question_id").await;
+        let finish = FinishPurgeRequest { request_id: fresh_id(), purge_id: id };
+        bad_field(&operator, &finish, "purge_id").await;
+        let lines = WatchTurnRequest { turn_id: 1, after_sequence: id, follow: false };
+        bad_field(&ada, &lines, "after_sequence").await;
+    }
     rig.unchanged(&before, "a number out of range");
 }
 
@@ -316,10 +338,16 @@ async fn a_harness_with_impossible_counts_harms_no_agent() {
     let begin = in_session(begin, &session_token);
     let turn = call(&ada, &begin).await.expect("begun").decode::<BeginTurnResponse>().turn;
     let turn_id = turn.expect("a turn").id;
-    for event in [TurnEvent::default(), TurnEvent { sequence: u64::MAX, ..TurnEvent::default() }] {
+    let line = |sequence, stream| TurnEvent { sequence, stream, ..TurnEvent::default() };
+    for (event, field) in [
+        (line(0, 1), "events.sequence"),
+        (line(1 << 53, 1), "events.sequence"),
+        (line(u64::MAX, 1), "events.sequence"),
+        (line(1, 0), "events.stream"),
+        (line(1, 99), "events.stream"),
+    ] {
         let report = ReportTurnEventsRequest { turn_id, events: vec![event] };
-        let report = in_session(report, &session_token);
-        refused(&ada, &report, Reason::FieldInvalid, &["events.sequence"]).await;
+        bad_field(&ada, &in_session(report, &session_token), field).await;
     }
     let usage = TurnUsage {
         input_tokens: u64::MAX,

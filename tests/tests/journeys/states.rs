@@ -31,7 +31,7 @@ fn stop(rig: &Rig, name: &str) -> Vec<Step> {
 async fn shown(rig: &Rig, operator: &Client, name: &str, state: HarnessState) {
     rig.appeared(&format!("{name} reached")).await;
     let agent = operator.does("bob", state).await;
-    assert_ne!(agent.open_turn_id, 0, "{name}");
+    assert_eq!(agent.open_turn_ids.len(), 1, "{name}");
     assert!(agent.park.is_none(), "{name}: {agent:?}");
     rig.touch(&format!("{name} go"));
 }
@@ -76,7 +76,7 @@ async fn a_full_conversation_is_compacted_after_the_turn(mode: Mode) {
     }
     let agent = operator.does("bob", Idle).await;
     assert_eq!(
-        (agent.context_tokens, agent.context_window_tokens, agent.open_turn_id),
+        (agent.context_tokens, agent.context_window_tokens, agent.open_turn_ids.len()),
         (500, 1_000_000, 0)
     );
     let second = operator.send("bob", "Letter 2.").await;
@@ -221,7 +221,7 @@ async fn a_rate_limit_and_a_missing_login(mode: Mode) {
     assert_eq!(park.cause(), TurnOutcome::RateLimited);
     let until = park.until_time.expect("it is known when").seconds;
     assert!((YEAR_2100..YEAR_2100 + 11).contains(&until), "{until}");
-    assert_eq!(agent.open_turn_id, 0);
+    assert_eq!(agent.open_turn_ids, [0; 0]);
     assert!(operator.all_deliveries("operator").await.is_empty(), "there is nothing to do");
 
     // Nothing is tried until then, not even by another harness.

@@ -57,7 +57,7 @@ async fn race(mode: Mode, before_the_end: &[Step]) -> (Rig, Client, Vec<u64>) {
     for round in 0..ROUNDS {
         sent.push(operator.send("bob", &format!("Hold {round}.")).await);
         rig.appeared(&format!("reached {round}")).await;
-        let turn = operator.get_agent("bob").await.open_turn_id;
+        let turn = operator.get_agent("bob").await.open_turn_ids[0];
         let ends = watch.until("the turn ends", |event| {
             event.kind() == EventKind::TurnEnded && event.turn_id == turn
         });

@@ -31,7 +31,7 @@ async fn waits_in_a_tool(stage: &Stage) {
         .await;
     let called = |lines: &str| lines.contains("mcp__hive__recv");
     let agent = stage.operator.get_agent("ada").await;
-    let turn = stage.operator.turn(agent.open_turn_id).await;
+    let turn = stage.operator.turn(agent.open_turn_ids[0]).await;
     soon("the tool is called", async {
         while !called(&serde_json::to_string(&stage.lines(&turn).await).unwrap_or_default()) {
             tokio::task::yield_now().await;

@@ -270,6 +270,29 @@ fn sockets(comment: &str) -> (bool, bool) {
 }
 
 #[test]
+fn the_zero_of_an_enum_means_nothing() {
+    let mut findings = Vec::new();
+    for file in &compiled() {
+        for (e, list) in file.enum_type.iter().enumerate() {
+            let zero = list.value.iter().position(|value| value.number() == 0);
+            let said = zero.map(|value| comment(file, &[5, at(e), 2, at(value)]));
+            if !said.is_some_and(|said| said.starts_with("Never sent")) {
+                findings.push(format!("{}: its zero has a meaning", list.name()));
+            }
+        }
+        for (m, message) in file.message_type.iter().enumerate() {
+            for (f, field) in message.field.iter().enumerate() {
+                if comment(file, &[4, at(m), 2, at(f)]).contains("UNSPECIFIED") {
+                    let (message, field) = (message.name(), field.name());
+                    findings.push(format!("{message}.{field}: UNSPECIFIED has a meaning in it"));
+                }
+            }
+        }
+    }
+    none("a value that may be missing is in an optional field", &findings);
+}
+
+#[test]
 fn every_rpc_lists_its_reasons() {
     let files = compiled();
     let messages = messages(&files);

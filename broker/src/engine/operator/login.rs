@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use hive_core::caller::Caller;
 use hive_core::event::Kind;
+use hive_core::id::NUMBER_MAX;
 use hive_core::name::AgentName;
 use tokio::sync::{mpsc, oneshot};
 
@@ -169,7 +170,7 @@ impl Logins {
 fn fresh_id() -> u64 {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).expect("Linux has random numbers once it has booted");
-    u64::from_ne_bytes(bytes).max(1)
+    (u64::from_ne_bytes(bytes) & NUMBER_MAX).max(1)
 }
 
 impl Login {

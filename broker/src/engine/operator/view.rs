@@ -36,8 +36,8 @@ fn view(
         Some(parent) => Some(parse(&agents::name_of(conn, parent)?)?),
     };
     let park = row.parked(now).map(|park| park.view(now));
-    let open_turn = turn::open_all(conn, row.key)?.first().map(|open| open.id);
-    let state = state_of(&row, attached.live, open_turn.is_some(), now);
+    let open_turns: Vec<_> = turn::open_all(conn, row.key)?.iter().map(|open| open.id).collect();
+    let state = state_of(&row, attached.live, !open_turns.is_empty(), now);
     let kick_on_start = kick_on_start(&row);
     Ok(Agent {
         name: parse(&row.name)?,
@@ -62,7 +62,7 @@ fn view(
         dead_count: delivery::count(conn, row.key, State::Dead)?,
         isolation: attached.isolation.isolation,
         isolation_notes: attached.isolation.notes,
-        open_turn,
+        open_turns,
         context_time: row.context_time,
         kick_on_start,
         available_models: row.available_models,

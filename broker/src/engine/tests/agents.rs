@@ -10,8 +10,8 @@ async fn an_agent_is_shown_with_the_state_of_its_harness() {
     let show = async || hive.agent("bob").await;
     let bob = show().await;
     assert_eq!(
-        (bob.running, bob.state, bob.isolation, bob.open_turn),
-        (false, HarnessState::Offline, None, None)
+        (bob.running, bob.state, bob.isolation, bob.open_turns),
+        (false, HarnessState::Offline, None, Vec::new())
     );
     let harness = hive.attach("bob").await;
     assert_eq!((show().await.running, show().await.state), (true, HarnessState::Starting));
@@ -20,8 +20,8 @@ async fn an_agent_is_shown_with_the_state_of_its_harness() {
     let run = hive.begin(&harness).await;
     let bob = show().await;
     assert_eq!(
-        (bob.state, bob.open_turn, bob.ready_count),
-        (HarnessState::Thinking, Some(run.id), 1)
+        (bob.state, bob.open_turns, bob.ready_count),
+        (HarnessState::Thinking, vec![run.id], 1)
     );
     hive.end(&run, Outcome::Unavailable).await;
     assert_eq!(show().await.state, HarnessState::Unavailable);

@@ -206,8 +206,8 @@ async fn a_turn_keeps_the_report_of_the_harness() {
     let agent = hive.agent("bob").await;
     assert_eq!(agent.model_in_use, "large", "a turn in which no model ran changes nothing");
     assert_eq!(
-        (agent.context_tokens, agent.context_window_tokens, agent.open_turn),
-        (1000, 200_000, None)
+        (agent.context_tokens, agent.context_window_tokens, agent.open_turns),
+        (1000, 200_000, Vec::new())
     );
 }
 

@@ -149,7 +149,8 @@ impl v1::admin_service_server::AdminService for Rpc {
         request: Request<v1::FinishPurgeRequest>,
     ) -> Result<Response<v1::FinishPurgeResponse>, Status> {
         let (caller, key, finish) = request::command(request)?;
-        self.engine.finish_purge(caller, key, finish.purge_id).await?;
+        let id = hive_proto::convert::bounded(finish.purge_id, "purge_id")?;
+        self.engine.finish_purge(caller, key, id).await?;
         Ok(Response::new(v1::FinishPurgeResponse {}))
     }
 

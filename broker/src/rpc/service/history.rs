@@ -110,6 +110,7 @@ impl v1::turn_history_service_server::TurnHistoryService for Rpc {
     ) -> Result<Response<Self::WatchTurnStream>, Status> {
         let caller = caller::identify(&request)?;
         let v1::WatchTurnRequest { turn_id, after_sequence, follow } = request.into_inner();
+        let after_sequence = convert::bounded(after_sequence, "after_sequence")?;
         let id = convert::id(turn_id, TurnId::new, "turn_id")?;
         self.engine.get_turn(caller.clone(), id).await?;
         let (out, stream) = mpsc::channel(8);

@@ -8,7 +8,7 @@ use hive_core::caller::Caller;
 use hive_core::limits::{
     ERROR_BYTES_MAX, LOGIN_ANSWER_MAX, LOGIN_STEP_BYTES_MAX, TERMINAL_KIND_CHARS_MAX,
 };
-use hive_proto::convert::message;
+use hive_proto::convert::{self, message};
 use hive_proto::status::bad_field;
 use hive_proto::v1;
 use hive_proto::v1::{login_request, login_response, serve_login_request, serve_login_response};
@@ -278,7 +278,7 @@ impl Rpc {
         else {
             return Err(not_a_start("start"));
         };
-        let v1::ServeLoginStart { login_id } = start;
+        let login_id = convert::bounded(start.login_id, "start.login_id")?;
         let serving = self.engine.serve_login(caller.clone(), token.clone(), login_id).await?;
         let (out, answers) = mpsc::channel(STREAM_STEPS);
         spawn(&self.streams, self.clone().serve(caller, token, serving, stream, out));

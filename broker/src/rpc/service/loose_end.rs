@@ -1,8 +1,8 @@
 //! `LooseEndService`.
 
+use hive_core::id::MessageId;
 use hive_core::loose_end::Kind;
 use hive_proto::convert::{self, message};
-use hive_proto::status::bad_field;
 use hive_proto::v1;
 use tonic::{Request, Response, Status};
 
@@ -37,9 +37,7 @@ impl v1::loose_end_service_server::LooseEndService for Rpc {
         let (actor, key, cancel) = request::action(request)?;
         let v1::CancelLooseEndRequest { request_id: _, kind, id } = cancel;
         let kind = convert::value::<v1::LooseEndKind, Kind>(kind, "kind")?;
-        if id == 0 {
-            return Err(bad_field("id", "must be an id, not 0"));
-        }
+        let id = convert::id(id, |id| MessageId::new(id).map(MessageId::get), "id")?;
         self.engine.cancel_loose_end(actor, key, kind, id).await?;
         Ok(Response::new(v1::CancelLooseEndResponse {}))
     }

@@ -30,7 +30,7 @@ impl v1::message_service_server::MessageService for Rpc {
         let send = Send {
             to: convert::required_as(to, "to")?,
             body,
-            in_reply_to: MessageId::new(in_reply_to),
+            in_reply_to: convert::optional_id(in_reply_to, MessageId::new, "in_reply_to")?,
         };
         let Receipt { message, already_sent, skipped, recipients, accept_time, ahead } =
             self.engine.send(actor, key, send).await?;
@@ -61,7 +61,7 @@ impl v1::message_service_server::MessageService for Rpc {
         let caller = caller::identify(&request)?;
         let mut list = request.into_inner();
         let page = page::take(&mut list)?;
-        let thread = MessageId::new(list.thread_of);
+        let thread = convert::optional_id(list.thread_of, MessageId::new, "thread_of")?;
         let (messages, more) =
             self.engine.list_messages(caller, list.agent, thread, page.after, page.rows).await?;
         let next = messages.last().filter(|_| more).map(|message| message.id);

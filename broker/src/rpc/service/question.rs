@@ -196,7 +196,7 @@ impl v1::question_service_server::QuestionService for Rpc {
         let watch = Watch {
             caller,
             which: Which { states: Vec::new(), asker, target },
-            only: QuestionId::new(question_id),
+            only: convert::optional_id(question_id, QuestionId::new, "question_id")?,
         };
         // Read once before the stream begins, so that a bad filter is an answer and not a broken
         // stream.

@@ -12,13 +12,13 @@ use crate::rpc::edge::caller;
 fn wake((waker, count): (Waker, u64)) -> v1::TurnWakeCount {
     use v1::OriginKind as Origin;
     let (origin, detail) = match waker {
-        Waker::Agent => (Origin::Agent, String::new()),
-        Waker::Operator => (Origin::Operator, String::new()),
-        Waker::System(kind) => (Origin::System, kind.to_string().replace(' ', "_")),
-        Waker::External(label) => (Origin::External, label),
-        Waker::Turn(kind) => (Origin::Unspecified, kind.to_string()),
+        Waker::Agent => (Some(Origin::Agent), String::new()),
+        Waker::Operator => (Some(Origin::Operator), String::new()),
+        Waker::System(kind) => (Some(Origin::System), kind.to_string().replace(' ', "_")),
+        Waker::External(label) => (Some(Origin::External), label),
+        Waker::Turn(kind) => (None, kind.to_string()),
     };
-    v1::TurnWakeCount { origin_kind: origin.into(), detail, count }
+    v1::TurnWakeCount { origin_kind: origin.map(Into::into), detail, count }
 }
 
 fn slice(slice: Slice) -> v1::TurnStatsSlice {

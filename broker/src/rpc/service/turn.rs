@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hive_core::agent::{Agent, HarnessState};
-use hive_core::id::{CommandId, TurnId};
+use hive_core::id::{CommandId, NUMBER_MAX, TurnId};
 use hive_core::limits::TURN_EVENT_LINE_BYTES_MAX;
 use hive_core::tree::Kin;
 use hive_core::turn::{Ended, Kind, MAIN_CONVERSATION};
@@ -67,7 +67,7 @@ impl Feed {
             session_epoch: attachment.epoch(),
             resumed,
             agent: Some(v1::Agent::from(agent.clone())),
-            open_turn: open_turn.map(Into::into),
+            open_turns: open_turn.into_iter().map(Into::into).collect(),
             operator_pronouns: identity.operator_pronouns.clone(),
             hive_domain: identity.hive_domain.clone(),
             kin: Some(kin.clone().into()),
@@ -213,7 +213,8 @@ impl v1::turn_service_server::TurnService for Rpc {
     ) -> Result<Response<v1::HeartbeatResponse>, Status> {
         let (caller, session_token) = caller::session(&request)?;
         let open = self.engine.heartbeat(caller, session_token).await?;
-        Ok(Response::new(v1::HeartbeatResponse { open_turn_id: open.map_or(0, TurnId::get) }))
+        let open_turn_ids = open.into_iter().map(TurnId::get).collect();
+        Ok(Response::new(v1::HeartbeatResponse { open_turn_ids }))
     }
 
     async fn report_turn_events(
@@ -244,8 +245,15 @@ impl v1::turn_service_server::TurnService for Rpc {
                 let v1::TurnEvent { sequence, stream, line, time } = event;
                 let time = time::optional_wall_time(time, "events.time")?
                     .unwrap_or(self.engine.clock().now().wall);
-                if sequence == 0 || i64::try_from(sequence).is_err() {
-                    return Err(bad_field("events.sequence", "lines are numbered from 1"));
+                if sequence == 0 || sequence > NUMBER_MAX {
+                    let problem = format!("lines are numbered from 1 to {NUMBER_MAX}");
+                    return Err(bad_field("events.sequence", problem));
+                }
+                let is_known = v1::TurnEventStream::try_from(stream)
+                    .is_ok_and(|stream| stream != v1::TurnEventStream::Unspecified);
+                if !is_known {
+                    let problem = format!("{stream} is no source of a line");
+                    return Err(bad_field("events.stream", problem));
                 }
                 Ok(Line { sequence, stream, text: cut(line), time })
             });

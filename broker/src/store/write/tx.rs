@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::ops::Deref;
 
+use hive_core::id::NUMBER_MAX;
 use hive_core::time::Now;
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -60,9 +61,25 @@ impl Counters {
     }
 }
 
+/// Returns a counter of the database. One with a number that no client could hold is refused: at a
+/// million numbers a second, the last one is given out after 285 years.
 fn read(conn: &Connection, sql: &str) -> rusqlite::Result<u64> {
     let value: Option<Option<i64>> = conn.query_row(sql, [], |row| row.get(0)).optional()?;
-    Ok(value.flatten().and_then(|value| u64::try_from(value).ok()).unwrap_or(0))
+    let value = value.flatten().unwrap_or(0);
+    match u64::try_from(value) {
+        Ok(number) if number > NUMBER_MAX => {
+            Err(rusqlite::Error::IntegralValueOutOfRange(0, value))
+        }
+        number => Ok(number.unwrap_or(0)),
+    }
+}
+
+/// Returns the next number of a counter.
+fn next(counter: &Cell<u64>) -> u64 {
+    let number = counter.get() + 1;
+    assert!(number <= NUMBER_MAX, "the database has given out all its numbers");
+    counter.set(number);
+    number
 }
 
 /// A running transaction.
@@ -91,17 +108,13 @@ impl<'c> Tx<'c> {
     /// Returns the next number of the hive's one sequence.
     #[must_use]
     pub fn next_id(&self) -> u64 {
-        let id = self.counters.last_id.get() + 1;
-        self.counters.last_id.set(id);
-        id
+        next(&self.counters.last_id)
     }
 
     /// Returns the number of the next event.
     #[must_use]
     pub fn next_event(&self) -> u64 {
-        let sequence = self.counters.last_event.get() + 1;
-        self.counters.last_event.set(sequence);
-        sequence
+        next(&self.counters.last_event)
     }
 
     /// Adds an effect, applied once the transaction is on disk.

@@ -20,16 +20,17 @@ const RECOVERY_BASE: Duration = Duration::from_secs(1);
 
 impl Machine {
     pub(super) fn attached(&mut self, facts: Attachment, now: Now) {
-        let (resumed, open_turn) = (facts.resumed, facts.open_turn);
+        // Only the turn that runs here counts: another one of the session is another harness's
+        // conversation, which this version does not have.
+        let resumed = facts.resumed;
+        let is_open = self.running_turn_id().is_some_and(|id| facts.open_turns.contains(&id));
         self.facts = facts;
         // The broker shows open commands again.
         self.orders.forget_cancels();
         match &self.phase {
             Phase::Detached | Phase::Recovering(_) | Phase::Stopped => self.begin_session(now),
             Phase::Starting | Phase::Discarding(_) | Phase::Gone => {}
-            Phase::Running(_) | Phase::Probing(_)
-                if !resumed || open_turn != self.running_turn_id() =>
-            {
+            Phase::Running(_) | Phase::Probing(_) if !resumed || !is_open => {
                 self.lose_turn(now);
             }
             // Calls of the old session will not be answered any more.
@@ -258,11 +259,18 @@ impl Machine {
         self.phase = Phase::Recovering(now.boot.after(rest));
     }
 
-    pub(super) fn left(&mut self, open_turn: Option<u64>, now: Now) {
+    /// Ends the turn that is open without running here, or the program. The harness begins one
+    /// turn at a time, so a second one is not its own: the broker ends it with the session.
+    pub(super) fn left(&mut self, open_turns: &[u64], now: Now) {
         if !matches!(self.phase, Phase::Leaving) {
             return;
         }
-        let Some(turn_id) = open_turn else { return self.end_program() };
+        let Some((&turn_id, others)) = open_turns.split_first() else {
+            return self.end_program();
+        };
+        if !others.is_empty() {
+            self.note(format!("turns {others:?} are open too, and were not begun here"));
+        }
         let Verdict { outcome, error, .. } = stopped(&StopCause::Drained);
         self.end(Ending { turn_id, error, ..Ending::default() }, Kind::Mail, outcome, now);
     }

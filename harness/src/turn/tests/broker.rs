@@ -8,13 +8,13 @@ use super::*;
 #[test]
 fn a_broker_that_is_away_in_mid_turn_changes_nothing() {
     let mut rig = Rig::running();
-    rig.feed(resumed(Some(7)));
+    rig.feed(resumed(&[7]));
     assert_eq!(rig.drain(), []);
     rig.finish();
     assert_eq!(rig.ending().outcome, Some(Outcome::Ok));
     // The broker answers again while the end is on its way: the driver repeats the same call.
-    rig.feed(resumed(Some(7)));
-    rig.feed(resumed(None));
+    rig.feed(resumed(&[7]));
+    rig.feed(resumed(&[]));
     assert_eq!(rig.drain(), []);
     rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert_eq!(rig.drain(), [IDLE, Output::Begin]);
@@ -41,8 +41,19 @@ fn a_lost_session_ends_its_turn() {
 }
 
 #[test]
+fn a_turn_that_was_not_begun_here_is_left_alone() {
+    for open in [[7, 9], [9, 7]] {
+        let mut rig = Rig::running();
+        rig.feed(resumed(&open));
+        assert_eq!(rig.drain(), [], "the turn that runs is open");
+        rig.feed(Input::TurnGone(9));
+        assert_eq!(rig.drain(), []);
+    }
+}
+
+#[test]
 fn a_turn_that_the_broker_does_not_know_is_discarded() {
-    for gone in [Input::TurnGone(7), resumed(None), resumed(Some(9))] {
+    for gone in [Input::TurnGone(7), resumed(&[]), resumed(&[9])] {
         let mut rig = Rig::running();
         rig.feed(Input::TurnGone(6));
         assert_eq!(rig.drain(), []);
@@ -56,7 +67,7 @@ fn a_turn_that_the_broker_does_not_know_is_discarded() {
 #[test]
 fn calls_of_a_session_that_ended_are_repeated() {
     let mut rig = Rig::waiting();
-    rig.feed(resumed(None));
+    rig.feed(resumed(&[]));
     assert_eq!(rig.drain(), []);
     rig.feed(attached(|_| {}));
     assert_eq!(rig.drain(), [Output::Begin]);

@@ -84,7 +84,7 @@ fn a_restart_of_an_idle_harness_leaves_first() {
     let mut rig = Rig::waiting();
     rig.feed(command(30, Order::RestartHarness));
     assert_eq!(rig.drain(), [Output::Leave]);
-    rig.feed(Input::Left(None));
+    rig.feed(Input::Left(Vec::new()));
     assert_eq!(rig.drain(), [Output::Ack(30, String::new()), Output::Exit(Leaving::Restart)]);
 }
 
@@ -127,7 +127,7 @@ fn an_idle_harness_leaves_without_a_turn_behind_it() {
     let mut rig = Rig::waiting();
     rig.feed(Input::Drain);
     assert_eq!(rig.drain(), [Output::Leave]);
-    rig.feed(Input::Left(Some(9)));
+    rig.feed(Input::Left(vec![9]));
     rig.assert_ended(9, Outcome::Drained);
     rig.feed(Input::Ended(EndTurnAnswer::default()));
     assert_eq!(rig.drain(), [Output::Exit(Leaving::Drained)]);
@@ -219,7 +219,7 @@ fn stopping_an_idle_agent_restarts_its_harness_at_once() {
     let mut rig = Rig::waiting();
     rig.feed(stopped(true));
     assert_eq!(rig.drain(), [Output::Leave]);
-    rig.feed(Input::Left(None));
+    rig.feed(Input::Left(Vec::new()));
     assert_eq!(rig.drain(), [Output::Exit(Leaving::Restart)]);
 }
 

@@ -336,7 +336,7 @@ fn a_shutdown_drains_the_turn_that_came_before_the_compaction() {
     rig.feed(Input::Drain);
     rig.feed(Input::NotOpened);
     assert_eq!(rig.drain(), [Output::Leave]);
-    rig.feed(Input::Left(Some(7)));
+    rig.feed(Input::Left(vec![7]));
     rig.assert_ended(7, Outcome::Drained);
 }
 

@@ -47,11 +47,13 @@ impl Stop {
         };
         let request = StopAgentRequest { request_id: request_id(), name: self.name.clone() };
         let response = broker.change(broker.admin(), request, Admin::stop_agent).await?;
-        let turn = require::<_, Agent>(response.agent, "agent")?.open_turn_id;
+        let turn = require::<_, Agent>(response.agent, "agent")?.open_turn_ids.first().copied();
         let sentence = match (turn, feed) {
-            (0, _) => format!("{} is stopped", self.name),
-            (turn, None) => format!("{} is stopped; turn {turn} is being handed back", self.name),
-            (turn, Some(feed)) => {
+            (None, _) => format!("{} is stopped", self.name),
+            (Some(turn), None) => {
+                format!("{} is stopped; turn {turn} is being handed back", self.name)
+            }
+            (Some(turn), Some(feed)) => {
                 note(&visible_line(&format!(
                     "{} is stopped; waiting for the end of turn {turn}",
                     self.name
@@ -82,7 +84,7 @@ async fn handed_back(
                 Step::Gap => {
                     let broker = context.broker().await?;
                     let agent: Agent = fetch::agent(&broker, name.to_owned()).await?;
-                    if agent.open_turn_id != turn {
+                    if !agent.open_turn_ids.contains(&turn) {
                         return Ok(());
                     }
                 }

@@ -101,7 +101,7 @@ fn agents() -> Vec<Agent> {
             context_tokens: 12_000,
             context_window_tokens: 200_000,
             ready_count: 2,
-            open_turn_id: 21,
+            open_turn_ids: vec![21],
             ..agent("ada", "", HarnessState::Thinking)
         },
         Agent {
@@ -152,7 +152,7 @@ fn ask(id: u64, question_id: u64) -> Delivery {
     let mut ask = mail(id, "", "ada asks you: Which colour?");
     if let Some(message) = &mut ask.message {
         message.origin = Some(Origin { kind: OriginKind::System.into(), name: String::new() });
-        message.system_kind = SystemKind::QuestionAsked.into();
+        message.set_system_kind(SystemKind::QuestionAsked);
         message.question_id = question_id;
     }
     ask

@@ -45,7 +45,7 @@ fn hive_in_a_line(state: &State) -> String {
         .map(|agent| agent.hive_name.as_str())
         .filter(|name| !name.is_empty());
     let name = name.map(|name| format!("{name}: ")).unwrap_or_default();
-    let turns = state.hive.agents.iter().filter(|agent| agent.open_turn_id != 0).count();
+    let turns = state.hive.agents.iter().filter(|agent| !agent.open_turn_ids.is_empty()).count();
     let agents = if status.agent_count == 1 { "agent" } else { "agents" };
     format!(
         "{name}{} {agents}, {} with a harness, {turns} in a turn, {} ready",
@@ -90,7 +90,7 @@ fn key_help(state: &State) -> String {
         .as_ref()
         .and_then(|key| state.hive.find(key))
         .and_then(|item| item.agent())
-        .is_some_and(|agent| agent.open_turn_id != 0);
+        .is_some_and(|agent| !agent.open_turn_ids.is_empty());
     let actions = subject.as_ref().map_or("", |key: &Key| letters(key, turn_open));
     if state.details.is_some() {
         return format!("{actions}up/down scroll  Esc back  ? help");

@@ -93,10 +93,10 @@ impl Drawing<'_> {
                 counted(u64::try_from(ends).unwrap_or(u64::MAX), 'l'),
                 theme.plain(),
             ));
-            let turn = if agent.open_turn_id == 0 {
-                "-".to_owned()
-            } else {
-                format!("t{}", agent.open_turn_id)
+            let turn = match &agent.open_turn_ids[..] {
+                [] => "-".to_owned(),
+                [turn] => format!("t{turn}"),
+                [turn, others @ ..] => format!("t{turn}+{}", others.len()),
             };
             cells.push(Cell::new(TURN, turn, theme.plain()));
         }

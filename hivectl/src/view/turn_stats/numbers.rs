@@ -9,7 +9,7 @@ use crate::output::text::visible_line;
 use crate::output::time;
 use crate::view::usage::Usage;
 use crate::view::wire::{all, from_wire, present, same};
-use crate::view::{Iso, Word, text, word};
+use crate::view::{Iso, Word, optional_word, text, word};
 
 /// Some turns in numbers.
 #[derive(Clone, Debug, JsonSchema, Serialize)]
@@ -126,7 +126,7 @@ from_wire! {
     TurnWakeCount => Wake {
         same => count;
         text => detail;
-        word::<v1::OriginKind> => origin_kind;
+        optional_word::<v1::OriginKind> => origin_kind;
     }
 }
 

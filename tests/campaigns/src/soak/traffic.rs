@@ -174,12 +174,8 @@ impl Traffic {
 
     async fn wake(&mut self, place: usize, token: &str) -> Result<(), Status> {
         let (label, coalescing_key) = ("clock".to_owned(), String::new());
-        let request = WakeRequest {
-            request_id: fresh_id(),
-            label,
-            body: token.to_owned(),
-            coalescing_key,
-        };
+        let request =
+            WakeRequest { request_id: fresh_id(), label, body: token.to_owned(), coalescing_key };
         WakeServiceClient::new(self.clients[place].channel()).wake(request).await?;
         self.owed.push((place, Owed::Words(token.to_owned())));
         self.count("wakes");

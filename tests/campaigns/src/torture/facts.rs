@@ -23,7 +23,7 @@ struct Known {
     bodies: BTreeMap<u64, String>,
     events: BTreeMap<u64, v1::Event>,
     /// Turns that have ended, with their outcome.
-    ended: BTreeMap<u64, i32>,
+    ended: BTreeMap<u64, v1::TurnOutcome>,
     /// Reminders that were withdrawn as loose ends.
     withdrawn: BTreeSet<u64>,
     /// Accepted commands to the harness made of calls.
@@ -113,10 +113,10 @@ impl Facts {
         let mut known = self.lock();
         let before = known.ended.get(&turn.id).copied();
         if turn.end_time.is_some() {
-            known.ended.insert(turn.id, turn.outcome);
+            known.ended.insert(turn.id, turn.outcome());
         }
         drop(known);
-        self.hold(before.is_none_or(|outcome| turn.outcome == outcome), || {
+        self.hold(before.is_none_or(|outcome| turn.outcome() == outcome), || {
             format!("turn {} had ended with outcome {before:?}, and was read as {turn:?}", turn.id)
         });
     }

@@ -118,7 +118,8 @@ pub(crate) async fn call(
         }
         "Heartbeat" => {
             let request = in_session(v1::HeartbeatRequest {}, &content);
-            turns().heartbeat(request).await?.into_inner().open_turn_id.to_string()
+            let open = turns().heartbeat(request).await?.into_inner().open_turn_ids;
+            open.first().copied().unwrap_or_default().to_string()
         }
         "RequestNextTurn" => {
             let request = carried.request(v1::RequestNextTurnRequest {});

@@ -106,12 +106,7 @@ async fn call(
             })
         }
         Op::Wake { label, body, key } => {
-            let request = v1::WakeRequest {
-                request_id,
-                label,
-                body,
-                coalescing_key: key,
-            };
+            let request = v1::WakeRequest { request_id, label, body, coalescing_key: key };
             let woken = WakeServiceClient::new(channel.clone()).wake(request).await?.into_inner();
             Ok(Reply::Woken { message: woken.message_id, superseded: woken.superseded_message_id })
         }
@@ -162,7 +157,7 @@ async fn call(
                 session: attached.session_token,
                 epoch: attached.session_epoch,
                 resumed: attached.resumed,
-                open_turn: attached.open_turn.map_or(0, |turn| turn.id),
+                open_turn: attached.open_turns.first().map_or(0, |turn| turn.id),
             })
         }
         Op::BeginTurn { session, mail } => {

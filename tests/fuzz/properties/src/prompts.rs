@@ -72,13 +72,13 @@ fn begun(text: &str, first: u8) -> v1::BeginTurnResponse {
         ..v1::Message::default()
     };
     if message.origin.as_ref().is_some_and(|origin| origin.kind() == v1::OriginKind::System) {
-        message.system_kind = i32::from(first >> 5) + 4;
+        message.system_kind = Some(i32::from(first >> 5) + 4);
     }
     let delivery = v1::Delivery {
         message: Some(message.clone()),
         agent: text.to_owned(),
         attempt: 3,
-        redelivery_cause: v1::RedeliveryCause::TurnFailed.into(),
+        redelivery_cause: Some(v1::RedeliveryCause::TurnFailed.into()),
         last_error: text.to_owned(),
         output_tail: text.to_owned(),
         settled_by: text.to_owned(),

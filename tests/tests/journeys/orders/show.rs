@@ -82,7 +82,7 @@ async fn a_turn_is_followed_to_its_end(mode: Mode) {
     let operator = rig.operator().await;
     operator.send("bob", "What is it?").await;
     rig.appeared("reached").await;
-    let turn = operator.get_agent("bob").await.open_turn_id;
+    let turn = operator.get_agent("bob").await.open_turn_ids[0];
     let mut follower = Follower::of(&rig, &turn.to_string());
     // While it runs.
     follower.says("First I look.").await;
