@@ -2,15 +2,19 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
 /// The broker of a hive: owns all mail, turns and topology, and serves them on one unix socket per
 /// agent.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "hived", version, about)]
 pub struct Cli {
+    /// What to do in place of running the broker.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
     /// The configuration file (hive.toml).
-    #[arg(long, value_name = "FILE", env = "HIVE_CONFIG")]
+    #[arg(long, value_name = "FILE", env = "HIVE_CONFIG", global = true)]
     pub config: Option<PathBuf>,
 
     /// Read a configuration file, say what is wrong with it, and exit: 0 when nothing is, 8 when
@@ -19,7 +23,7 @@ pub struct Cli {
     pub check_config: Option<PathBuf>,
 
     /// The directory of the database; overrides `broker.state_dir`. Default: /var/lib/hive.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", global = true)]
     pub state_dir: Option<PathBuf>,
 
     /// The directory of the sockets; overrides `broker.runtime_dir`. Default: /run/hive.
@@ -42,6 +46,20 @@ pub struct Cli {
     /// The format of the log.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,
+}
+
+/// A command of the daemon that does not run the broker.
+#[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
+pub enum Command {
+    /// Put a backup in place of the database of a stopped broker.
+    ///
+    /// The database that it replaces is kept in the state directory, as hive.replaced-N.db. When
+    /// hived is started again, a new log begins, ids go on above those of the replaced database,
+    /// and all sessions, open turns and leases of the backup have ended.
+    Restore {
+        /// The backup: a file that `hivectl backup` made, or a copy of a database.
+        backup: PathBuf,
+    },
 }
 
 /// Parses the limit. The error names the variable too, because the command line may not have the

@@ -1,10 +1,13 @@
 //! `hived`: parse, log, and either check a configuration or run the broker until it shuts down.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use hive_broker::cli::{Cli, LogFormat};
+use hive_broker::cli::{Cli, Command, LogFormat};
+use hive_broker::clock::{Clock as _, SystemClock};
+use hive_broker::store::restore::{self, Restored};
 use hive_broker::{app, config};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -27,6 +30,15 @@ fn main() -> ExitCode {
         complain(&error);
         return ExitCode::from(2);
     }
+    if let Some(Command::Restore { backup }) = &cli.command {
+        return match restore(&cli, backup) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                complain(&error);
+                ExitCode::FAILURE
+            }
+        };
+    }
     // Calls are short and the writer has its own thread: two workers can load one disk fully.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -42,6 +54,28 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Puts a backup in place of the database, and prints what was done.
+fn restore(cli: &Cli, backup: &Path) -> anyhow::Result<()> {
+    let now = SystemClock::new()?.now().wall;
+    let dir = config::load(cli)?.state_dir;
+    let Restored { database, replaced, numbers_known } = restore::restore(&dir, backup, now)?;
+    let replaced = match replaced {
+        Some(kept) => format!("the database that it replaces is kept as {}", kept.display()),
+        None => "there was no database before".to_owned(),
+    };
+    let numbers = if numbers_known {
+        "ids go on above those of the replaced database"
+    } else {
+        "ids of the replaced database are not known, so ids go on one to two million further on"
+    };
+    let (backup, database) = (backup.display(), database.display());
+    writeln!(
+        std::io::stdout(),
+        "{backup} is restored as {database}; {replaced}; {numbers}. Start hived."
+    )?;
+    Ok(())
 }
 
 fn log(cli: &Cli) -> anyhow::Result<()> {

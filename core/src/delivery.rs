@@ -94,6 +94,8 @@ pub enum RedeliveryCause {
     Nacked,
     /// A consumer's lease expired.
     LeaseExpired,
+    /// It was leased in a backup that has replaced the database.
+    Restored,
 }
 
 impl RedeliveryCause {
@@ -112,7 +114,8 @@ impl RedeliveryCause {
             | Self::Unavailable
             | Self::Drained
             | Self::Released
-            | Self::NotReceived => true,
+            | Self::NotReceived
+            | Self::Restored => true,
         }
     }
 }

@@ -32,7 +32,7 @@ display! {
     RedeliveryCause {
         TurnFailed = "turn failed", HarnessVanished = "harness vanished", RateLimited = "rate limited", AuthFailed = "auth failed",
         Unavailable = "unavailable", Drained = "drained", Released = "released", Redriven = "redriven", NotReceived = "not received",
-        Nacked = "nacked", LeaseExpired = "lease expired",
+        Nacked = "nacked", LeaseExpired = "lease expired", Restored = "restored",
     }
     question::State { Open = "open", Answered = "answered", Expired = "expired", Cancelled = "cancelled" }
     reminder::State { Pending = "pending", Fired = "fired", Cancelled = "cancelled" }

@@ -74,6 +74,8 @@ pub enum Kind {
     PurgeFinished,
     /// A harness reported another state.
     HarnessStateChanged,
+    /// A backup has replaced the database.
+    LogBegun,
 }
 
 /// A committed fact.

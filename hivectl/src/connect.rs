@@ -18,11 +18,12 @@ use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
 use hive_proto::v1::message_service_client::MessageServiceClient;
 use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::reminder_service_client::ReminderServiceClient;
+use hive_proto::v1::server_info_service_client::ServerInfoServiceClient;
 use hive_proto::v1::topology_service_client::TopologyServiceClient;
 use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
 use hive_proto::v1::{
-    Command, DeliveryKey, DropDeliveryRequest, RedriveDeliveryRequest, ReleaseDeliveryRequest,
-    SendCommandRequest,
+    Command, DeliveryKey, DropDeliveryRequest, GetServerInfoRequest, RedriveDeliveryRequest,
+    ReleaseDeliveryRequest, SendCommandRequest,
 };
 use tonic::{Code, Response, Status};
 
@@ -95,6 +96,12 @@ impl Broker {
 
     pub(crate) fn reminders(&self) -> Reminders {
         Reminders::new(self.channel.clone())
+    }
+
+    /// Returns the id of the present event log.
+    pub(crate) async fn log_id(&self) -> Result<String, Failure> {
+        let mut info = ServerInfoServiceClient::new(self.channel.clone());
+        Ok(self.read(info.get_server_info(GetServerInfoRequest::default())).await?.log_id)
     }
 
     pub(crate) fn topology(&self) -> TopologyServiceClient<Channel> {

@@ -136,10 +136,12 @@ lists! {
     turns(agent: &str) -> Turn {
         turns.list_turns(ListTurnsRequest { agent: agent.to_owned() }).turns
     }
-    /// Reads the events after a number of an agent, or for an empty name of all, the oldest first.
-    events(after_sequence: u64, agent: &str) -> Event {
+    /// Reads the events after a number of a log, of an agent, or for an empty name of all, the
+    /// oldest first.
+    events(after_sequence: u64, log_id: &str, agent: &str) -> Event {
         events.list_events(ListEventsRequest {
             after_sequence: after_sequence,
+            log_id: log_id.to_owned(),
             agent: agent.to_owned()
         }).events
     }

@@ -102,6 +102,7 @@ pub fn cause(cause: RedeliveryCause) -> Option<&'static str> {
         RedeliveryCause::NotReceived => Some("the result that carried it did not reach you"),
         RedeliveryCause::Nacked => Some("a consumer gave it back"),
         RedeliveryCause::LeaseExpired => Some("a consumer's lease ran out"),
+        RedeliveryCause::Restored => Some("the hive was restored from a backup"),
     }
 }
 

@@ -23,6 +23,7 @@ mod actor;
 mod keys;
 mod once;
 mod refused;
+mod restored;
 mod token;
 
 #[cfg(test)]
@@ -115,6 +116,8 @@ pub struct Engine {
     retention: std::sync::Mutex<Option<crate::store::retention::Cursor>>,
     keys: Arc<keys::Keys>,
     start_time: WallTime,
+    /// The identity of the event log.
+    log_id: Arc<str>,
 }
 
 impl Engine {
@@ -122,7 +125,8 @@ impl Engine {
     /// on, and get the whole grace time to come back.
     pub async fn start(parts: Parts) -> Result<Self, Refusal> {
         let Parts { store, turn_events, memory, clock, limits, identity, directories } = parts;
-        let engine = Self {
+        let mut engine = Self {
+            log_id: Arc::default(),
             presences: Arc::clone(&memory.presences),
             turn_events: Arc::new(turn_events),
             sandboxes: Arc::default(),
@@ -148,10 +152,12 @@ impl Engine {
         };
         let boot_id = engine.clock.boot_id().to_owned();
         let limits = Arc::clone(&engine.limits);
-        let last_event = engine
+        engine.forget_replaced().await?;
+        let (log_id, last_event) = engine
             .store
             .write(move |tx| {
                 agent::ensure_operator(tx)?;
+                let log_id = restored::log_id(tx, &limits)?;
                 if hive_fault::planted!(RequestForgotten) {
                     crate::store::request::forget(tx)?;
                 }
@@ -170,9 +176,10 @@ impl Engine {
                         tx.after_commit(Effect::Presence(row.key, awaited));
                     }
                 }
-                Ok::<_, Refusal>(crate::store::event::span(tx)?.1)
+                Ok::<_, Refusal>((log_id, crate::store::event::span(tx)?.1))
             })
             .await?;
+        engine.log_id = log_id.into();
         engine.hints.set_last_event(last_event);
         Ok(engine)
     }
@@ -231,6 +238,12 @@ impl Engine {
     #[must_use]
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
+    }
+
+    /// Returns the identity of the event log.
+    #[must_use]
+    pub fn log_id(&self) -> &str {
+        &self.log_id
     }
 
     /// Returns the store.

@@ -60,7 +60,7 @@ codes! {
     Lane { System = 1, Normal = 2 }
     RedeliveryCause {
         TurnFailed = 1, HarnessVanished = 2, RateLimited = 3, AuthFailed = 4, Unavailable = 5, Drained = 6, Released = 7,
-        Redriven = 8, NotReceived = 9, Nacked = 10, LeaseExpired = 11,
+        Redriven = 8, NotReceived = 9, Nacked = 10, LeaseExpired = 11, Restored = 12,
     }
     SystemKind {
         TurnFailed = 1, DeadLetter = 2, Restarted = 3, Unavailable = 4, QuestionAsked = 5, QuestionAnswered = 6, QuestionExpired = 7,
@@ -79,7 +79,7 @@ codes! {
         HarnessAttached = 13, HarnessLost = 14, AgentCreated = 15, AgentChanged = 16, AgentRetired = 17, StatusChanged = 18,
         AgentParked = 19, CommandGiven = 20, CommandClosed = 21, Refused = 22, QuestionAsked = 23,
         QuestionAnswered = 24, QuestionExpired = 25, QuestionCancelled = 26, ReminderSet = 27, ReminderFired = 28, ReminderCancelled = 29,
-        HarnessStateChanged = 30, AgentStopped = 31, AgentStarted = 32, AgentPurged = 33, PurgeFinished = 34,
+        HarnessStateChanged = 30, AgentStopped = 31, AgentStarted = 32, AgentPurged = 33, PurgeFinished = 34, LogBegun = 35,
     }
 }
 

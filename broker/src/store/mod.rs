@@ -35,10 +35,10 @@ pub(crate) use error::is_fatal;
 pub use error::{CommandError, Health, StoreError};
 pub use file::migrate::{MigrateError, SCHEMA_VERSION};
 pub use file::open::OpenError;
-pub use file::{backup, check, turn_events};
+pub use file::{backup, check, restore, turn_events};
 pub use key::AgentKey;
 pub use table::{
-    agent, attention, command, delivery, event, inbox, loose_end, message, purge, question,
+    agent, attention, command, delivery, event, inbox, log, loose_end, message, purge, question,
     reminder, request, retention, tree, turn, turn_stats, turn_tool,
 };
 pub use write::stepped::{Step, SteppedStore};
@@ -184,8 +184,8 @@ impl Store {
     pub async fn copy(&self, stop: CancellationToken) -> Result<Copied, CopyError> {
         self.health.borrow().check()?;
         let slot = Arc::clone(&self.copying).try_lock_owned().map_err(|_| CopyError::UnderWay)?;
-        let path = self.path.clone();
-        let copied = self.blocking(move || backup::copy(&path, stop, slot)).await;
+        let (path, now) = (self.path.clone(), self.clock.now().wall);
+        let copied = self.blocking(move || backup::copy(&path, now, stop, slot)).await;
         // Checked again: after a fault the rows may be worthless.
         self.health.borrow().check()?;
         copied.unwrap_or_else(|error| Err(CopyError::Store(error)))

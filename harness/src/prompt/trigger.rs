@@ -210,6 +210,7 @@ fn cause_text(cause: RedeliveryCause) -> &'static str {
         Cause::NotReceived => "its last delivery did not reach you",
         Cause::Nacked => "it was given back",
         Cause::LeaseExpired => "it was taken and not finished in time",
+        Cause::Restored => "the hive was restored from a backup",
     }
 }
 

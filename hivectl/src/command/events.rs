@@ -37,7 +37,10 @@ impl Events {
     pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let broker = context.broker().await?;
         let events = match self.after {
-            Some(after) => fetch::events(&broker, after, &self.agent, fetch::ALL).await?,
+            Some(after) => {
+                let log_id = broker.log_id().await?;
+                fetch::events(&broker, after, &log_id, &self.agent, fetch::ALL).await?
+            }
             None => newest(&broker, &self.agent, self.last).await?,
         };
         if !self.follow {
@@ -76,11 +79,13 @@ async fn follow(
 async fn newest(broker: &Broker, agent: &str, count: u32) -> Result<Vec<Event>, Failure> {
     let request =
         ListEventsRequest { page_size: 1, agent: agent.to_owned(), ..ListEventsRequest::default() };
-    let newest = broker.read(broker.events().list_events(request)).await?.last_sequence;
+    let listed = broker.read(broker.events().list_events(request)).await?;
+    let (newest, log_id) = (listed.last_sequence, listed.log_id);
     let mut back = u64::from(count);
     loop {
         let after = newest.saturating_sub(back);
-        let mut events: Vec<Event> = fetch::events(broker, after, agent, fetch::ALL).await?;
+        let mut events: Vec<Event> =
+            fetch::events(broker, after, &log_id, agent, fetch::ALL).await?;
         let wanted = usize::try_from(count).unwrap_or(usize::MAX);
         if events.len() >= wanted || after == 0 {
             events.drain(..events.len().saturating_sub(wanted));

@@ -42,7 +42,7 @@ impl Trace {
         let broker = context.broker().await?;
         // A wrong id is refused here, in the broker's words.
         let message = fetch::message::<Message>(&broker, self.id).await?;
-        let log: Vec<Event> = fetch::events(&broker, 0, "", fetch::ALL).await?;
+        let log: Vec<Event> = fetch::events(&broker, 0, "", "", fetch::ALL).await?;
         let mut journey = Journey {
             messages: thread::below(&broker, self.id).await?.into_keys().collect(),
             turns: BTreeSet::new(),

@@ -1,7 +1,7 @@
 //! Following the event log: a watch that survives a restart of the broker.
 //!
 //! Invariant: events come in the order of their sequence numbers, none twice; [`Step::Gap`] reports
-//! events that the broker no longer has.
+//! events that the broker no longer has, also because a backup was restored.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,6 +28,8 @@ pub(crate) struct Feed {
     timeout: Duration,
     agent: String,
     after: u64,
+    /// The log of `after`.
+    log_id: String,
     stream: Option<Streaming<WatchEventsResponse>>,
     /// Whether events were missed before the watch began.
     gap: bool,
@@ -42,12 +44,20 @@ impl Feed {
         after: Option<u64>,
     ) -> Result<Self, Failure> {
         let timeout = context.timeout;
-        let (stream, snapshot) = watch(broker.clone(), timeout, agent.to_owned(), after).await?;
+        let (stream, snapshot) = match after {
+            // The caller's number is of the present log.
+            Some(after) => {
+                let log_id = broker.log_id().await?;
+                watch(broker.clone(), timeout, agent.to_owned(), Some((after, log_id))).await?
+            }
+            None => watch(broker.clone(), timeout, agent.to_owned(), None).await?,
+        };
         Ok(Self {
             socket: context.socket.clone(),
             timeout,
             agent: agent.to_owned(),
             after: after.unwrap_or(snapshot.last_sequence),
+            log_id: snapshot.log_id,
             stream: Some(stream),
             // Without a sequence to resume from there is no gap.
             gap: after.is_some() && snapshot.gap,
@@ -61,10 +71,16 @@ impl Feed {
                 return Ok(Step::Gap);
             }
             let Some(stream) = &mut self.stream else {
-                let (timeout, after) = (self.timeout, Some(self.after));
-                let watch = |broker| watch(broker, timeout, self.agent.clone(), after);
-                let watched = reconnect(&self.socket, timeout, watch).await?;
-                (self.stream, self.gap) = (Some(watched.0), watched.1.gap);
+                let timeout = self.timeout;
+                let place = || Some((self.after, self.log_id.clone()));
+                let watch = |broker| watch(broker, timeout, self.agent.clone(), place());
+                let (stream, snapshot) = reconnect(&self.socket, timeout, watch).await?;
+                self.stream = Some(stream);
+                self.gap = snapshot.gap || snapshot.log_changed;
+                if snapshot.log_changed {
+                    self.after = snapshot.last_sequence;
+                }
+                self.log_id = snapshot.log_id;
                 continue;
             };
             match stream.message().await {
@@ -90,16 +106,18 @@ impl Feed {
     }
 }
 
-/// Begins to watch the events of `agent` (empty: all) from a number on, or from now on.
+/// Begins to watch the events of `agent` (empty: all) after a number of a log, or from now on.
 ///
 /// The first step of the stream is the snapshot. From then on no event is missed.
 pub(crate) async fn watch(
     broker: Broker,
     timeout: Duration,
     agent: String,
-    after_sequence: Option<u64>,
+    after: Option<(u64, String)>,
 ) -> Result<(Streaming<WatchEventsResponse>, EventSnapshot), Failure> {
-    let request = WatchEventsRequest { after_sequence, agent };
+    let (after_sequence, log_id) = after.unzip();
+    let log_id = log_id.unwrap_or_default();
+    let request = WatchEventsRequest { after_sequence, agent, log_id };
     let mut stream = broker.read(broker.events().watch_events(request)).await?;
     match within(timeout, stream.message()).await?? {
         Some(WatchEventsResponse { step: Some(WireStep::Snapshot(snapshot)) }) => {

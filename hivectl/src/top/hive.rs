@@ -83,8 +83,8 @@ impl Part {
             | EventKind::PurgeFinished
             | EventKind::HarnessStateChanged
             | EventKind::AgentParked => {}
-            // An event of a newer broker may mean anything.
-            EventKind::Unspecified => parts = Self::ALL.to_vec(),
+            // A restored backup, or an event of a newer broker, may mean anything.
+            EventKind::LogBegun | EventKind::Unspecified => parts = Self::ALL.to_vec(),
         }
         // The operator's inbox is shown; those of agents are only counted.
         if agent == OPERATOR && !parts.is_empty() {

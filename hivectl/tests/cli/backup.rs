@@ -73,7 +73,7 @@ async fn a_backup_is_a_private_file_and_nothing_else() {
     --- stdout
     DIR/hive.db: SIZE KiB, in 0.0 s
     --- stderr
-    to restore: stop hived, put the file as hive.db into an empty state directory, and start hived on that directory
+    to restore: stop hived, run `hived restore FILE` with the same --config or --state-dir, and start hived
     ");
     assert_eq!(std::fs::read(&target.path).expect("a file"), *database.lock().expect("no panic"));
     assert_eq!(

@@ -27,6 +27,7 @@ same_values!(
         NotReceived,
         Nacked,
         LeaseExpired,
+        Restored,
     }
 );
 

@@ -44,6 +44,7 @@ same_values!(
         AgentPurged,
         PurgeFinished,
         HarnessStateChanged,
+        LogBegun,
     }
 );
 

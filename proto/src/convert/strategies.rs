@@ -162,6 +162,7 @@ fn redelivery_cause() -> impl Strategy<Value = RedeliveryCause> {
         Cause::NotReceived,
         Cause::Nacked,
         Cause::LeaseExpired,
+        Cause::Restored,
     ])
 }
 

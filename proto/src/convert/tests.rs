@@ -172,10 +172,10 @@ fn every_enum_value_converts_and_unspecified_is_refused() {
         assert_eq!(i32::from(v1::TurnKind::from(core)), number);
     }
     assert_eq!(values::<v1::DeliveryState, State>().len(), 7);
-    assert_eq!(values::<v1::RedeliveryCause, RedeliveryCause>().len(), 11);
+    assert_eq!(values::<v1::RedeliveryCause, RedeliveryCause>().len(), 12);
     assert_eq!(values::<v1::TurnKind, Kind>().len(), 4);
     assert_eq!(values::<v1::TurnOutcome, Outcome>().len(), 9);
-    assert_eq!(values::<v1::EventKind, event::Kind>().len(), 34);
+    assert_eq!(values::<v1::EventKind, event::Kind>().len(), 35);
     assert_eq!(values::<v1::SystemKind, SystemKind>().len(), 10);
     assert_eq!(values::<v1::Isolation, Isolation>().len(), 4);
     assert_eq!(values::<v1::QuestionState, question::State>().len(), 4);

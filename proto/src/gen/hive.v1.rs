@@ -981,6 +981,8 @@ pub enum RedeliveryCause {
     Nacked = 10,
     /// A consumer's lease expired. Uses an attempt.
     LeaseExpired = 11,
+    /// It was leased when a backup was made, and that backup has replaced the database.
+    Restored = 12,
 }
 impl RedeliveryCause {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1001,6 +1003,7 @@ impl RedeliveryCause {
             Self::NotReceived => "REDELIVERY_CAUSE_NOT_RECEIVED",
             Self::Nacked => "REDELIVERY_CAUSE_NACKED",
             Self::LeaseExpired => "REDELIVERY_CAUSE_LEASE_EXPIRED",
+            Self::Restored => "REDELIVERY_CAUSE_RESTORED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1018,6 +1021,7 @@ impl RedeliveryCause {
             "REDELIVERY_CAUSE_NOT_RECEIVED" => Some(Self::NotReceived),
             "REDELIVERY_CAUSE_NACKED" => Some(Self::Nacked),
             "REDELIVERY_CAUSE_LEASE_EXPIRED" => Some(Self::LeaseExpired),
+            "REDELIVERY_CAUSE_RESTORED" => Some(Self::Restored),
             _ => None,
         }
     }
@@ -3170,7 +3174,7 @@ pub mod admin_service_server {
 /// A committed fact.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Event {
-    /// Number of the event. Counts up by commit; the only gaps are those of retention.
+    /// Number of the event. Counts up by commit; the only gaps are those of retention and of restored backups. Compare it only within one log.
     #[prost(uint64, tag = "1")]
     pub sequence: u64,
     /// Kind of the event.
@@ -3272,6 +3276,8 @@ pub enum EventKind {
     AgentPurged = 33,
     /// The directories of a purged agent were deleted.
     PurgeFinished = 34,
+    /// A backup has replaced the database: the first event of a new log. Sessions, open turns and leases of the backup have ended.
+    LogBegun = 35,
 }
 impl EventKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -3315,6 +3321,7 @@ impl EventKind {
             Self::AgentStarted => "EVENT_KIND_AGENT_STARTED",
             Self::AgentPurged => "EVENT_KIND_AGENT_PURGED",
             Self::PurgeFinished => "EVENT_KIND_PURGE_FINISHED",
+            Self::LogBegun => "EVENT_KIND_LOG_BEGUN",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -3355,6 +3362,7 @@ impl EventKind {
             "EVENT_KIND_AGENT_STARTED" => Some(Self::AgentStarted),
             "EVENT_KIND_AGENT_PURGED" => Some(Self::AgentPurged),
             "EVENT_KIND_PURGE_FINISHED" => Some(Self::PurgeFinished),
+            "EVENT_KIND_LOG_BEGUN" => Some(Self::LogBegun),
             _ => None,
         }
     }
@@ -3374,6 +3382,9 @@ pub struct ListEventsRequest {
     /// `next_page_token` of the page before; empty for the first.
     #[prost(string, tag = "4")]
     pub page_token: ::prost::alloc::string::String,
+    /// The log of `after_sequence`; required with it. That of another log is FIELD_INVALID, because its numbers mean nothing here.
+    #[prost(string, tag = "5")]
+    pub log_id: ::prost::alloc::string::String,
 }
 /// A page of events, oldest first.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3387,6 +3398,9 @@ pub struct ListEventsResponse {
     /// Pass it on for the next page; empty at the end.
     #[prost(string, tag = "3")]
     pub next_page_token: ::prost::alloc::string::String,
+    /// The log of the sequence numbers; a restored backup begins another one.
+    #[prost(string, tag = "4")]
+    pub log_id: ::prost::alloc::string::String,
 }
 /// The start of a watch.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3397,9 +3411,12 @@ pub struct WatchEventsRequest {
     /// Only events of this agent; empty for all that the caller may see.
     #[prost(string, tag = "2")]
     pub agent: ::prost::alloc::string::String,
+    /// The log of `after_sequence`; required with it.
+    #[prost(string, tag = "3")]
+    pub log_id: ::prost::alloc::string::String,
 }
 /// Position of the log at the begin of a watch.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EventSnapshot {
     /// Oldest sequence number that is kept; 0 for an empty log.
     #[prost(uint64, tag = "1")]
@@ -3410,6 +3427,13 @@ pub struct EventSnapshot {
     /// True if events after the requested number were already pruned: the watcher missed some and must read the state again.
     #[prost(bool, tag = "3")]
     pub gap: bool,
+    /// The log of these numbers; keep it with the last sequence number. A restored backup begins another one.
+    #[prost(string, tag = "4")]
+    pub log_id: ::prost::alloc::string::String,
+    /// True if the requested log is another one: a backup was restored since. The watch goes on after `last_sequence`, and the watcher must read the
+    /// state again.
+    #[prost(bool, tag = "5")]
+    pub log_changed: bool,
 }
 /// One step of a watch.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -8144,6 +8168,9 @@ pub struct GetServerInfoResponse {
     /// not send them.
     #[prost(uint32, tag = "6")]
     pub contract_revision: u32,
+    /// The present log: sequence numbers of events are compared only within one log. A restored backup begins another one.
+    #[prost(string, tag = "7")]
+    pub log_id: ::prost::alloc::string::String,
 }
 /// Generated client implementations.
 pub mod server_info_service_client {

@@ -106,6 +106,21 @@ pub enum Mark {
     BrokerDown,
     /// The broker reports that it is ready again.
     BrokerReady,
+    /// A backup is about to be requested.
+    BackupBegun {
+        /// The number of the backup, unique in its history.
+        backup: u64,
+    },
+    /// The backup is complete.
+    BackedUp {
+        /// The number of the backup.
+        backup: u64,
+    },
+    /// The backup has replaced the database of a broker that is down.
+    Restored {
+        /// The number of the backup.
+        backup: u64,
+    },
     /// The host's boot id is about to change. Recorded before it is done.
     Reboot,
     /// A harness lost its connection or was killed. Recorded before it is done. A broker that goes

@@ -83,6 +83,8 @@ pub(crate) type RequestKey<'a> = (&'a str, &'a str, &'a str);
 pub(crate) struct Index<'a> {
     pub(crate) history: &'a History,
     pub(crate) last: &'a Final,
+    /// Ids that went with what restores took back, with the answers that brought them.
+    pub(crate) lost: &'a HashMap<u64, usize>,
     pub(crate) calls: Vec<Call<'a>>,
     pub(crate) requests: BTreeMap<RequestKey<'a>, Vec<usize>>,
     pub(crate) hands: Vec<Hand<'a>>,
@@ -107,10 +109,15 @@ pub(crate) struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    pub(crate) fn new(history: &'a History, last: &'a Final) -> Self {
+    pub(crate) fn new(
+        history: &'a History,
+        last: &'a Final,
+        lost: &'a HashMap<u64, usize>,
+    ) -> Self {
         let mut index = Self {
             history,
             last,
+            lost,
             calls: Vec::new(),
             requests: BTreeMap::new(),
             hands: Vec::new(),

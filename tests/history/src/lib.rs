@@ -6,6 +6,7 @@
 //! keeps the contract has no violation, in whatever order concurrent calls took effect. If the
 //! observer cannot know, a rule is silent.
 
+mod branch;
 mod call;
 mod event;
 mod index;
@@ -22,9 +23,16 @@ pub use noun::{
 };
 pub use violation::{Rule, Violation};
 
+/// Returns the part of a history that the database still knows after its restores: what they took
+/// back is replaced by notes.
+pub fn known(history: &History) -> History {
+    branch::Branch::of(history).history
+}
+
 /// Returns every broken promise that the history and the final state show.
 pub fn check(history: &History, last: &Final) -> Vec<Violation> {
-    let index = index::Index::new(history, last);
+    let branch::Branch { history, lost } = branch::Branch::of(history);
+    let index = index::Index::new(&history, last, &lost);
     let mut found = rule::Found::default();
     for rule in rule::ALL {
         rule(&index, &mut found);

@@ -84,6 +84,8 @@ pub enum Cause {
     Nacked,
     /// A consumer's lease ran out.
     LeaseExpired,
+    /// Leased in a backup that was restored.
+    Restored,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -47,6 +47,8 @@ pub enum Rule {
     Settled,
     /// A stopped agent gets no mail, and a purged one leaves none.
     Gone,
+    /// Nothing from before a restore goes on, and no id is used again.
+    Restored,
 }
 
 impl fmt::Display for Violation {

@@ -64,7 +64,7 @@ fn fences(history: &History, last: &Final, problems: &mut Vec<String>) {
     let mut rebooted = false;
     for observation in &history.observations {
         match &observation.event {
-            Event::Mark(Mark::Reboot) => rebooted = true,
+            Event::Mark(Mark::Reboot | Mark::Restored { .. }) => rebooted = true,
             Event::Mark(Mark::Retiring { agent }) => drop(marks.insert(agent.as_str())),
             Event::Invoked { caller, op: Op::Attach { take_over: true, .. }, .. } => {
                 marks.insert(caller.as_str());
@@ -72,6 +72,8 @@ fn fences(history: &History, last: &Final, problems: &mut Vec<String>) {
             Event::Mark(
                 Mark::BrokerDown
                 | Mark::BrokerReady
+                | Mark::BackupBegun { .. }
+                | Mark::BackedUp { .. }
                 | Mark::Detached { .. }
                 | Mark::Stopped { .. }
                 | Mark::Starting { .. }

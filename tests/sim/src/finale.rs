@@ -87,7 +87,8 @@ impl World {
                         }
                     }
                 }
-                for problem in crate::books::check(&self.history.borrow(), &last) {
+                let known = history::known(&self.history.borrow());
+                for problem in crate::books::check(&known, &last) {
                     self.wrong(problem);
                 }
                 for violation in history::check(&self.history.borrow(), &last) {

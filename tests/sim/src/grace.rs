@@ -47,7 +47,7 @@ pub(crate) fn check(history: &History) -> Vec<String> {
             Event::Mark(Mark::BrokerReady) => {
                 known.values_mut().for_each(|harness| harness.ready = Some(at));
             }
-            Event::Mark(Mark::Reboot) => {
+            Event::Mark(Mark::Reboot | Mark::Restored { .. }) => {
                 known.values_mut().for_each(|harness| harness.spoiled = true);
             }
             Event::Mark(Mark::Detached { agent }) => {
@@ -57,7 +57,9 @@ pub(crate) fn check(history: &History) -> Vec<String> {
             }
             Event::Mark(Mark::Retiring { agent }) => drop(known.remove(agent.as_str())),
             Event::Mark(
-                Mark::Stopped { .. }
+                Mark::BackupBegun { .. }
+                | Mark::BackedUp { .. }
+                | Mark::Stopped { .. }
                 | Mark::Starting { .. }
                 | Mark::Purging { .. }
                 | Mark::Purged { .. }

@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hive_broker::hints::Hints;
 use hive_broker::store::Store;
+use hive_broker::store::restore::restore;
 use hive_broker::store::turn_events::TurnEvents;
+use hive_core::time::WallTime;
 use hive_disk::{Action, Disk, Error, Kind, Op, Verdict};
 use tempfile::TempDir;
 
@@ -208,6 +210,38 @@ impl Host {
     /// Removes the files of the dead process, which have no reader any more.
     pub(crate) fn bury(&self, old: &Path) {
         std::fs::remove_dir_all(old).expect("a directory that nobody uses");
+    }
+
+    /// Puts a backup in place of the database of a broker that is down, on a disk that has all of
+    /// it. `gone`: of the old database nothing is left.
+    pub(crate) fn restore(&self, copy: &[u8], wall: i64, gone: bool) -> Result<(), String> {
+        let text = |error: io::Error| error.to_string();
+        let old = self.die(None);
+        self.bury(&old);
+        let dir = self.dir();
+        let backup = self.root.path().join("backup.db");
+        std::fs::write(&backup, copy).map_err(text)?;
+        if gone {
+            for file in ["hive.db", "hive.db-wal", "hive.db-shm"] {
+                drop(std::fs::remove_file(dir.join(file)));
+            }
+        }
+        restore(&dir, &backup, WallTime(wall)).map_err(|error| error.to_string())?;
+        // The disk has not seen the renames, so its place is taken by one that begins with the
+        // restored files.
+        self.lives.set(self.lives.get() + 1);
+        let new = self.root.path().join(self.lives.get().to_string());
+        std::fs::create_dir(&new).map_err(text)?;
+        for entry in std::fs::read_dir(&dir).map_err(text)? {
+            let path = entry.map_err(text)?.path();
+            let name = path.file_name().unwrap_or_default();
+            std::fs::copy(&path, new.join(name)).map_err(text)?;
+        }
+        self.disk.replace(Disk::over(&new));
+        self.dir.replace(new);
+        self.rule();
+        self.bury(&dir);
+        Ok(())
     }
 
     /// Makes the broker die during a commit.

@@ -43,11 +43,13 @@ pub enum Fault {
     Topology,
     /// Old rows are pruned.
     Retention,
+    /// Backups are made, and put in place of the database.
+    Restore,
 }
 
 impl Fault {
     /// All classes.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::LostRequest,
         Self::LostReply,
         Self::Repeat,
@@ -66,6 +68,7 @@ impl Fault {
         Self::Zombie,
         Self::Topology,
         Self::Retention,
+        Self::Restore,
     ];
 
     /// Returns the name on the command line.
@@ -89,6 +92,7 @@ impl Fault {
             Self::Zombie => "zombie",
             Self::Topology => "topology",
             Self::Retention => "retention",
+            Self::Restore => "restore",
         }
     }
 }

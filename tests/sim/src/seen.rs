@@ -54,6 +54,7 @@ pub(crate) fn cause(cause: RedeliveryCause) -> history::Cause {
         RedeliveryCause::NotReceived => Cause::NotReceived,
         RedeliveryCause::Nacked => Cause::Nacked,
         RedeliveryCause::LeaseExpired => Cause::LeaseExpired,
+        RedeliveryCause::Restored => Cause::Restored,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The watch: while the run lasts, no waiter may wait while its mail is ready.
 //!
-//! Silent: while the broker is down or its disk is bad, and about agents that were parked a moment
-//! ago. Invariant: it reads, and sends no hints.
+//! Silent: while the broker is down or its disk is bad, and about agents that were parked or
+//! stopped a moment ago. Invariant: it reads, and sends no hints.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,7 +59,7 @@ impl World {
         }
     }
 
-    /// Returns the waiters with due mail, and the parked agents.
+    /// Returns the waiters with due mail, and the parked and stopped agents.
     async fn unserved(&self) -> (BTreeSet<(u64, String, u64)>, BTreeSet<String>) {
         let (mut found, mut parked) = (BTreeSet::new(), BTreeSet::new());
         let waiting = self.waiters.borrow().waiting.clone();
@@ -69,7 +69,7 @@ impl World {
         }
         for (call, agent) in waiting {
             let Ok(seen) = engine.get_agent(name(&agent)).await else { continue };
-            if seen.park.is_some() {
+            if seen.park.is_some() || seen.stopped {
                 parked.insert(agent);
                 continue;
             }

@@ -12,6 +12,7 @@ use hive_history::{Event, History, Mark, Setting};
 use tokio::sync::{Notify, watch};
 
 use crate::broker::{Broker, End};
+use crate::client::restorer::Kept;
 use crate::clock::Time;
 use crate::dice::Dice;
 use crate::exec::{CLIENTS, Exec, Group, TaskId};
@@ -108,6 +109,9 @@ pub(crate) struct World {
     pub(crate) lives: RefCell<BTreeMap<String, i32>>,
     /// Agents that were retired, and not created again since.
     pub(crate) retired: RefCell<BTreeSet<String>>,
+    /// The last backup, and the number of backups so far.
+    pub(crate) backup: RefCell<Option<Kept>>,
+    pub(crate) backups: Cell<u64>,
     pub(crate) figures: Cell<Figures>,
     pub(crate) waiters: RefCell<Waiters>,
     /// Number of times that no task was ready.
@@ -167,6 +171,8 @@ impl World {
             known: RefCell::default(),
             lives: RefCell::default(),
             retired: RefCell::default(),
+            backup: RefCell::default(),
+            backups: Cell::default(),
             figures: Cell::default(),
             waiters: RefCell::default(),
             idles: Cell::default(),

@@ -13,12 +13,13 @@ use super::soon;
 pub struct Watch {
     socket: PathBuf,
     after: u64,
+    log_id: String,
     stream: Option<tonic::Streaming<hive_proto::v1::WatchEventsResponse>>,
 }
 
 impl Watch {
     pub(super) fn new(socket: PathBuf) -> Self {
-        Self { socket, after: 0, stream: None }
+        Self { socket, after: 0, log_id: String::new(), stream: None }
     }
 
     pub(super) async fn from_now(socket: PathBuf) -> Self {
@@ -27,8 +28,8 @@ impl Watch {
         let listed = events
             .list_events(ListEventsRequest { page_size: 1, ..ListEventsRequest::default() })
             .await;
-        let after = listed.expect("events are listed").into_inner().last_sequence;
-        Self { after, ..Self::new(socket) }
+        let listed = listed.expect("events are listed").into_inner();
+        Self { after: listed.last_sequence, log_id: listed.log_id, ..Self::new(socket) }
     }
 
     async fn next(&mut self) -> Event {
@@ -42,8 +43,11 @@ impl Watch {
                         continue;
                     }
                 };
-                let request =
-                    WatchEventsRequest { after_sequence: Some(self.after), agent: String::new() };
+                let request = WatchEventsRequest {
+                    after_sequence: Some(self.after),
+                    agent: String::new(),
+                    log_id: self.log_id.clone(),
+                };
                 self.stream = EventServiceClient::new(channel)
                     .watch_events(request)
                     .await
@@ -52,13 +56,20 @@ impl Watch {
                 continue;
             };
             match stream.message().await {
-                Ok(Some(response)) => {
-                    if let Some(Step::Event(event)) = response.step {
+                Ok(Some(response)) => match response.step {
+                    Some(Step::Event(event)) => {
                         assert!(event.sequence > self.after, "events come in order");
                         self.after = event.sequence;
                         return event;
                     }
-                }
+                    Some(Step::Snapshot(snapshot)) => {
+                        if snapshot.log_changed {
+                            self.after = snapshot.last_sequence;
+                        }
+                        self.log_id = snapshot.log_id;
+                    }
+                    None => {}
+                },
                 Ok(None) | Err(_) => self.stream = None,
             }
         }

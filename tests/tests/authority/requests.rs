@@ -112,7 +112,8 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
             ListEventsRequest { agent, ..ListEventsRequest::default() }.encode_to_vec()
         }
         ("EventService", "WatchEvents") => {
-            WatchEventsRequest { after_sequence: Some(0), agent }.encode_to_vec()
+            WatchEventsRequest { after_sequence: Some(0), agent, log_id: String::new() }
+                .encode_to_vec()
         }
         ("AdminService", method) => admin(method, agent.clone(), held, dead, key),
         ("ServerInfoService", "GetServerInfo") => GetServerInfoRequest::default().encode_to_vec(),

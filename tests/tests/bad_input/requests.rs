@@ -248,6 +248,19 @@ async fn numbers_out_of_any_range_are_refused_or_find_nothing() {
     }
     let receive = ReceiveMessagesRequest { max_deliveries: 33, ..request::receive() };
     bad_field(&ada, &receive, "max_deliveries").await;
+    // A number of the log without its log, and one of another log.
+    let (without, other) =
+        (ListEventsRequest { after_sequence: 1, ..Default::default() }, "another log");
+    bad_field(&ada, &without, "log_id").await;
+    bad_field(
+        &ada,
+        &WatchEventsRequest { after_sequence: Some(1), ..Default::default() },
+        "log_id",
+    )
+    .await;
+    let other = ListEventsRequest { log_id: other.to_owned(), ..without };
+    bad_field(&ada, &other, "log_id").await;
+    let info: GetServerInfoResponse = done(&operator, &GetServerInfoRequest::default()).await;
     // The greatest number that an id can have, and the first that none has.
     for id in [(1 << 53) - 1, (1 << 53) - 2] {
         for channel in [&ada, &operator] {
@@ -261,6 +274,7 @@ async fn numbers_out_of_any_range_are_refused_or_find_nothing() {
                 let events = ListEventsRequest {
                     after_sequence: id,
                     page_size,
+                    log_id: info.log_id.clone(),
                     ..ListEventsRequest::default()
                 };
                 let listed: ListEventsResponse = done(channel, &events).await;

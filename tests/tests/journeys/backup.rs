@@ -6,8 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use hive_core::reason::Reason;
 use hive_proto::status;
+use hive_proto::v1::event_service_client::EventServiceClient;
 use hive_proto::v1::message_service_client::MessageServiceClient;
-use hive_proto::v1::{BackupRequest, GetMessageRequest, QuestionState, ReminderState};
+use hive_proto::v1::watch_events_response::Step;
+use hive_proto::v1::{
+    BackupRequest, EventSnapshot, GetMessageRequest, QuestionState, ReminderState,
+    WatchEventsRequest,
+};
 use hive_tests::rig::small_disk::SmallDisk;
 use hive_tests::rig::{Client, DUO, Rig, clock, soon};
 use tokio::sync::watch;
@@ -199,4 +204,60 @@ async fn without_room_for_a_copy_there_is_no_backup_and_the_mail_goes_on() {
     ada.send("bob", "after").await;
     let said = rig.hivectl(&["status"]).await;
     assert!(!said.stdout.contains("cannot be written"), "{said:?}");
+}
+
+/// Resumes a watch of events after a number of a log; returns its snapshot.
+async fn resumed(rig: &Rig, after: u64, log_id: &str) -> EventSnapshot {
+    let request = WatchEventsRequest {
+        after_sequence: Some(after),
+        log_id: log_id.to_owned(),
+        ..WatchEventsRequest::default()
+    };
+    let operator = rig.operator().await;
+    let watched = EventServiceClient::new(operator.channel()).watch_events(request).await;
+    let mut stream = watched.expect("it begins").into_inner();
+    let first = soon("the snapshot comes", stream.message()).await.expect("a step");
+    match first.and_then(|response| response.step) {
+        Some(Step::Snapshot(snapshot)) => snapshot,
+        other => panic!("the first step is {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_follower_of_a_hive_that_is_restored_is_told_so() {
+    let mut rig = hive();
+    rig.start_broker().await;
+    rig.agent("ada").await.send("bob", "kept").await;
+    let backup = rig.path("backup.db");
+    let said = rig.hivectl(&["backup", backup.to_str().expect("text")]).await;
+    assert_eq!(said.code, 0, "{said:?}");
+    let lost = rig.agent("ada").await.send("bob", "lost").await;
+    let before = resumed(&rig, 0, "").await;
+    assert!(!before.log_changed);
+    let restore = |rig: &Rig| {
+        let mut command = rig.broker_command();
+        command.arg("restore").arg(&backup);
+        command
+    };
+    let refused = restore(&rig).output().await.expect("it runs");
+    assert!(!refused.status.success(), "{refused:?}");
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(stderr.contains("stop it, then restore again"), "{stderr}");
+
+    rig.kill_broker().await;
+    let done = restore(&rig).output().await.expect("it runs");
+    assert!(done.status.success(), "{done:?}");
+    let stdout = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(stdout.contains("is kept as") && stdout.contains("hive.replaced-1.db"), "{stdout}");
+    rig.start_broker().await;
+
+    let after = resumed(&rig, before.last_sequence, &before.log_id).await;
+    assert!(after.log_changed, "{after:?}");
+    assert!(after.last_sequence > before.last_sequence, "{after:?}");
+    assert_ne!(after.log_id, before.log_id);
+    let again = resumed(&rig, after.last_sequence, &after.log_id).await;
+    assert_eq!((again.log_changed, again.gap), (false, false));
+    let next = rig.agent("ada").await.send("bob", "after").await;
+    assert!(next > lost, "{next} is not larger than {lost}, which is lost");
+    rig.end().await;
 }

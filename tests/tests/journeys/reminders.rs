@@ -53,12 +53,17 @@ async fn fired(rig: &Rig, reminder: u64) -> u64 {
 async fn firings(client: &Client) -> BTreeMap<u64, usize> {
     let mut counts = BTreeMap::new();
     let mut events = EventServiceClient::new(client.channel());
-    let mut after_sequence = 0;
+    let (mut after_sequence, mut log_id) = (0, String::new());
     loop {
-        let request =
-            ListEventsRequest { page_size: 500, after_sequence, ..ListEventsRequest::default() };
-        let page =
-            events.list_events(request).await.expect("events are listed").into_inner().events;
+        let request = ListEventsRequest {
+            page_size: 500,
+            after_sequence,
+            log_id,
+            ..ListEventsRequest::default()
+        };
+        let page = events.list_events(request).await.expect("events are listed").into_inner();
+        log_id = page.log_id;
+        let page = page.events;
         for event in page.iter().filter(|event| event.kind() == EventKind::ReminderFired) {
             *counts.entry(event.reminder_id).or_default() += 1;
         }

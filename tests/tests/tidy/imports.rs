@@ -101,7 +101,7 @@ const SUPERVISE_ORDER: [&str; 11] = [
 ];
 
 /// The rooms and the shared files of the broker's engine, in the same way.
-const ENGINE_ORDER: [&str; 20] = [
+const ENGINE_ORDER: [&str; 21] = [
     "error",
     "background",
     "declared",
@@ -121,6 +121,7 @@ const ENGINE_ORDER: [&str; 20] = [
     "turn",
     "operator",
     "sweep",
+    "restored",
     "mod",
 ];
 

@@ -61,6 +61,11 @@ impl Searching {
             pruned: Mutex::default(),
         }
     }
+
+    /// Deletes the index; it is made again from the mail.
+    pub(crate) fn forget(&self) {
+        self.index.forget();
+    }
 }
 
 impl From<Fault> for Refusal {

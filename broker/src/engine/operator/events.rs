@@ -28,6 +28,18 @@ impl Engine {
             .await
     }
 
+    /// Refuses the position of a follower that does not name its log; returns whether it is a
+    /// position in this log.
+    pub fn is_of_log(&self, after: u64, log_id: &str) -> Result<bool, Refusal> {
+        if after > 0 && log_id.is_empty() {
+            let problem =
+                "is required with `after_sequence`: the `log_id` that came with that number"
+                    .to_owned();
+            return Err(Refusal::Field { field: "log_id", problem });
+        }
+        Ok(log_id.is_empty() || log_id == self.log_id())
+    }
+
     /// Returns events after a number, oldest first, and the span of the log.
     pub async fn events_after(
         &self,

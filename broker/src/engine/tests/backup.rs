@@ -11,7 +11,7 @@ use super::*;
 use crate::engine::operator::backup::Backup;
 use crate::store::check::check;
 
-async fn bytes(mut backup: Backup) -> Vec<u8> {
+pub(super) async fn bytes(mut backup: Backup) -> Vec<u8> {
     let mut bytes = Vec::new();
     backup.file.read_to_end(&mut bytes).await.expect("it can be read");
     assert_eq!(bytes.len() as u64, backup.bytes);
@@ -19,7 +19,7 @@ async fn bytes(mut backup: Backup) -> Vec<u8> {
 }
 
 /// Puts a copy into a state directory in place of everything in it.
-fn restore(dir: &Path, copy: &[u8]) {
+pub(super) fn restore(dir: &Path, copy: &[u8]) {
     for entry in std::fs::read_dir(dir).expect("a directory") {
         let path = entry.expect("an entry").path();
         if path.is_file() {

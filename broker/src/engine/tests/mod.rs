@@ -36,6 +36,7 @@ mod races;
 mod refusals;
 mod reminders;
 mod rerun;
+mod restored;
 mod retention;
 mod search;
 mod send;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use hive_core::agent::HarnessState;
 use hive_core::caller::Caller;
-use hive_core::delivery::{Settlement, State};
+use hive_core::delivery::{RedeliveryCause, Settlement, State};
 use hive_core::event::Kind;
 use hive_core::id::TurnId;
 use hive_core::limits::{ERROR_BYTES_MAX, Limits, MODEL_CHARS_MAX, OUTPUT_TAIL_BYTES_MAX};
@@ -140,6 +140,21 @@ pub(crate) fn end_turn(
     open: &TurnRow,
     ended: &Ended,
 ) -> Result<Settled, Refusal> {
+    end_turn_with(tx, limits, me, open, ended, |reached_model| {
+        ended.outcome.settlement(reached_model)
+    })
+}
+
+/// Ends a turn, and settles each delivery as `settlement` decides from whether it reached the
+/// model.
+fn end_turn_with(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    open: &TurnRow,
+    ended: &Ended,
+    settlement: impl Fn(bool) -> Settlement,
+) -> Result<Settled, Refusal> {
     let mut settled = Settled::default();
     for mut row in delivery::leased_by(tx, open.id)? {
         let tool_use = turns::tool_use_of(tx, open.id, row.message)?;
@@ -149,7 +164,7 @@ pub(crate) fn end_turn(
         if hive_fault::planted!(ReceivedKept) && !reached_model {
             continue;
         }
-        let settlement = ended.outcome.settlement(reached_model);
+        let settlement = settlement(reached_model);
         if !matches!(settlement, Settlement::Ack) {
             ended.error.clone_into(&mut row.last_error);
             ended.output_tail.clone_into(&mut row.output_tail);
@@ -236,6 +251,21 @@ pub(crate) fn end_open_turns(
         end_turn(tx, limits, me, &open, &by_broker(outcome, error))?;
     }
     agent::set_harness_state(tx, me.key, HarnessState::Offline)?;
+    Ok(())
+}
+
+/// Ends the turns that were open when a backup was made that has replaced the database.
+pub(crate) fn end_restored_turns(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    error: &str,
+) -> Result<(), Refusal> {
+    for open in turns::open_all(tx, me.key)? {
+        let ended = by_broker(Outcome::Fenced, error);
+        let restored = |_| Settlement::GiveBack(RedeliveryCause::Restored);
+        end_turn_with(tx, limits, me, &open, &ended, restored)?;
+    }
     Ok(())
 }
 

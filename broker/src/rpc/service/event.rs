@@ -1,5 +1,6 @@
 //! `EventService`.
 
+use hive_proto::status::bad_field;
 use hive_proto::v1;
 use hive_proto::v1::watch_events_response::Step;
 use tokio::sync::mpsc;
@@ -22,14 +23,19 @@ impl Rpc {
         &self,
         scope: Option<AgentKey>,
         after: Option<u64>,
+        log_changed: bool,
         out: &mpsc::Sender<Result<v1::WatchEventsResponse, Status>>,
     ) -> Result<(), Refusal> {
         let mut newest = self.engine.hints().last_event();
         let (_, span) = self.engine.events_after(u64::MAX >> 1, scope, 1).await?;
-        let mut after = after.unwrap_or(span.last);
-        let gap = after + 1 < span.first;
-        let snapshot =
-            v1::EventSnapshot { first_sequence: span.first, last_sequence: span.last, gap };
+        let mut after = after.filter(|_| !log_changed).unwrap_or(span.last);
+        let snapshot = v1::EventSnapshot {
+            first_sequence: span.first,
+            last_sequence: span.last,
+            gap: after + 1 < span.first,
+            log_id: self.engine.log_id().to_owned(),
+            log_changed,
+        };
         if out
             .send(Ok(v1::WatchEventsResponse { step: Some(Step::Snapshot(snapshot)) }))
             .await
@@ -75,6 +81,12 @@ impl v1::event_service_server::EventService for Rpc {
     ) -> Result<Response<v1::ListEventsResponse>, Status> {
         let caller = caller::identify(&request)?;
         let mut list = request.into_inner();
+        if !self.engine.is_of_log(list.after_sequence, &list.log_id)? {
+            let problem = "is another log: a backup was restored since; read the state again, and begin without `after_sequence`";
+            return Err(bad_field("log_id", problem));
+        }
+        // The token of a page belongs to its filter, and so to its log.
+        self.engine.log_id().clone_into(&mut list.log_id);
         let page = page::take(&mut list)?;
         let scope = self.engine.event_scope(caller, list.agent).await?;
         let after = page.after.unwrap_or(list.after_sequence).min(u64::MAX >> 1);
@@ -86,6 +98,7 @@ impl v1::event_service_server::EventService for Rpc {
             events: events.into_iter().map(Into::into).collect(),
             last_sequence: span.last,
             next_page_token: page.next(next),
+            log_id: self.engine.log_id().to_owned(),
         }))
     }
 
@@ -96,13 +109,14 @@ impl v1::event_service_server::EventService for Rpc {
         request: Request<v1::WatchEventsRequest>,
     ) -> Result<Response<Self::WatchEventsStream>, Status> {
         let caller = caller::identify(&request)?;
-        let v1::WatchEventsRequest { after_sequence, agent } = request.into_inner();
+        let v1::WatchEventsRequest { after_sequence, agent, log_id } = request.into_inner();
+        let log_changed = !self.engine.is_of_log(after_sequence.unwrap_or_default(), &log_id)?;
         let scope = self.engine.event_scope(caller, agent).await?;
         let after = after_sequence.map(|after| after.min(u64::MAX >> 1));
         let (out, stream) = mpsc::channel(WATCH_ROWS as usize);
         let rpc = self.clone();
         spawn(&self.streams, async move {
-            if let Err(refusal) = rpc.watch(scope, after, &out).await {
+            if let Err(refusal) = rpc.watch(scope, after, log_changed, &out).await {
                 drop(out.send(Err(refusal.into())).await);
             }
         });

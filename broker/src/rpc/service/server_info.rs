@@ -41,6 +41,7 @@ impl v1::server_info_service_server::ServerInfoService for Rpc {
             limits: Some(self.engine.limits().into()),
             hive_name: self.engine.identity().hive_name.clone(),
             contract_revision: REVISION,
+            log_id: self.engine.log_id().to_owned(),
         }))
     }
 }

@@ -4,7 +4,8 @@
 //! folded past that snapshot and grows. The copy is complete and needs no log beside it. The search
 //! index, which is rebuilt, and live turn lines, which are temporary, are not copied. Invariant:
 //! the temporary file is private, has no name once it is handed out, and one that a killed broker
-//! left is removed at the next start.
+//! left is removed at the next start. A copy is marked, so that the broker that opens it begins a
+//! new log; the source is not marked.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -12,12 +13,13 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hive_core::time::WallTime;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use crate::store::error::{StoreError, is_fatal};
-use crate::store::file::private;
+use crate::store::file::{mark, private};
 
 /// The name of the copy while it is made. There is one at a time.
 const FILE: &str = "backup.tmp";
@@ -108,21 +110,22 @@ pub(in crate::store) fn long_reader(
     Ok(conn)
 }
 
-/// Removes the files that a broker left that was killed during a backup.
+/// Removes the file of this name that a program left which was killed while it wrote it.
 pub(in crate::store) fn remove_leftovers(dir: &Path) {
     if private::remove(&dir.join(FILE)) {
         tracing::info!("the unfinished backup of an earlier broker was removed");
     }
 }
 
-/// The copy while it has a name. Dropping it removes the name, however the work on it ended.
-struct Named(PathBuf);
+/// A file while it has a temporary name. Dropping it removes the name, however the work ended.
+#[derive(Debug)]
+pub(in crate::store) struct Named(pub(in crate::store) PathBuf);
 
 impl Named {
-    fn create(dir: &Path) -> io::Result<Self> {
-        remove_leftovers(dir);
-        let named = Self(dir.join(FILE));
-        // SQLite fills an empty file and leaves its mode as it is.
+    /// Creates an empty file. SQLite fills it and leaves its mode as it is.
+    fn create(path: PathBuf) -> io::Result<Self> {
+        private::remove(&path);
+        let named = Self(path);
         OpenOptions::new().create_new(true).write(true).mode(0o600).open(&named.0)?;
         Ok(named)
     }
@@ -134,23 +137,42 @@ impl Drop for Named {
     }
 }
 
-/// Copies a database file; the copy keeps `slot`, because there is one file name.
+/// Copies a database file; the copy is marked with `now`, and keeps `slot`, because there is one
+/// file name.
 pub(in crate::store) fn copy(
     database: &Path,
+    now: WallTime,
     stop: CancellationToken,
     slot: OwnedMutexGuard<()>,
 ) -> Result<Copied, CopyError> {
     let dir = database.parent().unwrap_or(Path::new("."));
     let conn = long_reader(database, stop)?;
-    check_room(&conn, dir)?;
-    let unwritable = |problem: Arc<str>| CopyError::Unwritable { path: dir.join(FILE), problem };
-    let failed = |error: io::Error| unwritable(error.to_string().into());
-    let named = Named::create(dir).map_err(failed)?;
+    let named = copy_to(&conn, dir.join(FILE), |copy| mark::set(copy, now))?;
+    hive_fault::point("broker.backup.copied");
+    let failed = |error: io::Error| CopyError::Unwritable {
+        path: named.0.clone(),
+        problem: error.to_string().into(),
+    };
+    let file = File::open(&named.0).map_err(failed)?;
+    let bytes = file.metadata().map_err(failed)?.len();
+    Ok(Copied { file, bytes, slot })
+}
+
+/// Writes a copy of an open database to a file, and changes the copy with `edit`.
+pub(in crate::store) fn copy_to(
+    conn: &Connection,
+    path: PathBuf,
+    edit: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+) -> Result<Named, CopyError> {
+    check_room(conn, path.parent().unwrap_or(Path::new(".")))?;
+    let unwritable = |problem: Arc<str>| CopyError::Unwritable { path: path.clone(), problem };
+    let named =
+        Named::create(path.clone()).map_err(|error| unwritable(error.to_string().into()))?;
     let target = named
         .0
         .to_str()
         .ok_or_else(|| unwritable("the path of the state directory is not UTF-8".into()))?;
-    conn.execute("VACUUM INTO ?1", [target]).map_err(|error| match error.sqlite_error_code() {
+    let failed = |error: rusqlite::Error| match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => {
             unwritable("the disk is full; make room there, then try again".into())
         }
@@ -161,11 +183,17 @@ pub(in crate::store) fn copy(
             unwritable(format!("its directory does not allow it ({error})").into())
         }
         _ => error.into(),
-    })?;
-    hive_fault::point("broker.backup.copied");
-    let file = File::open(&named.0).map_err(failed)?;
-    let bytes = file.metadata().map_err(failed)?.len();
-    Ok(Copied { file, bytes, slot })
+    };
+    conn.execute("VACUUM INTO ?1", [target]).map_err(failed)?;
+    let edited = Connection::open_with_flags(target, OpenFlags::SQLITE_OPEN_READ_WRITE);
+    let edited = edited.and_then(|copy| {
+        // A copy that a crash leaves is removed, and never opened.
+        copy.pragma_update(None, "journal_mode", "off")?;
+        copy.pragma_update(None, "synchronous", "off")?;
+        edit(&copy)
+    });
+    edited.map_err(failed)?;
+    Ok(named)
 }
 
 /// Refuses a copy that would fill the disk and so stop the mail.

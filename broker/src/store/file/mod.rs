@@ -2,14 +2,19 @@
 //! lines.
 //!
 //! `open` locks the state directory (`lock`), migrates (`migrate`, `sql/`) and syncs. `reader` has
-//! the connections that cannot write. `backup` copies a database file, `check` reads all of it.
+//! the connections that cannot write. `backup` copies a database file, `restore` puts a copy in
+//! place of the database, `check` reads all of it, `numbers` its highest ids,
+//! `mark` the mark of a backup.
 
 pub mod backup;
 pub mod check;
+pub mod restore;
 pub mod turn_events;
 
 pub(in crate::store) mod lock;
+pub(in crate::store) mod mark;
 pub(in crate::store) mod migrate;
+pub(in crate::store) mod numbers;
 pub(in crate::store) mod open;
 pub(in crate::store) mod private;
 pub(in crate::store) mod reader;

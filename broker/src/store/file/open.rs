@@ -129,7 +129,7 @@ pub(in crate::store) fn rewrite_log(database: &Path) -> io::Result<()> {
     }
 }
 
-fn plain(path: &Path) -> rusqlite::Result<Connection> {
+pub(in crate::store) fn plain(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(
         path,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,

@@ -22,3 +22,11 @@ pub(in crate::store) fn remove(database: &Path) -> bool {
     }
     found
 }
+
+/// Removes one file, if it exists.
+pub(in crate::store) fn remove_file(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}

@@ -98,6 +98,12 @@ impl TurnEvents {
         Ok(lines)
     }
 
+    /// Deletes the lines of all turns after this one.
+    pub fn forget_after(&self, turn: Option<TurnId>) -> Result<usize> {
+        let last = turn.map_or(0, |turn| integer(turn.get()));
+        self.lock().execute("DELETE FROM line WHERE turn_id > ?1", [last])
+    }
+
     /// Deletes lines from before a time, and the oldest beyond the limit in bytes; at most `rows`
     /// at once. Returns the number of deleted lines.
     pub fn prune(&self, before: WallTime, bytes_max: u64, rows: u32) -> Result<usize> {

@@ -31,9 +31,15 @@ impl<'a> Fact<'a> {
     /// Returns a fact of this kind about an agent.
     #[must_use]
     pub fn about(kind: Kind, agent: AgentKey) -> Self {
+        Self { agent: Some(agent), ..Self::of_hive(kind) }
+    }
+
+    /// Returns a fact of this kind about the hive as a whole.
+    #[must_use]
+    pub fn of_hive(kind: Kind) -> Self {
         Self {
             kind,
-            agent: Some(agent),
+            agent: None,
             message: None,
             turn: None,
             detail: "",

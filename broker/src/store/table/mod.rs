@@ -6,7 +6,8 @@
 //! | `message`, `delivery`, `inbox`, `request` | mail, and the answers to repeated requests |
 //! | `question`, `reminder`, `loose_end` | open items of agents |
 //! | `turn`, `turn_tool`, `turn_stats` | turns |
-//! | `attention`, `event`, `retention` | the operator outbox, the event log, and pruning |
+//! | `event`, `log` | the event log, and its identity |
+//! | `attention`, `retention` | the operator outbox, and pruning |
 
 pub mod agent;
 pub mod attention;
@@ -14,6 +15,7 @@ pub mod command;
 pub mod delivery;
 pub mod event;
 pub mod inbox;
+pub mod log;
 pub mod loose_end;
 pub mod message;
 pub mod purge;

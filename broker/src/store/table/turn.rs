@@ -245,6 +245,11 @@ pub fn view(conn: &Connection, turn: TurnId, agent: Option<AgentKey>) -> Result<
     Ok(found)
 }
 
+/// Returns the newest turn of all agents.
+pub fn newest(conn: &Connection) -> Result<Option<TurnId>> {
+    first(conn, "SELECT id FROM turn ORDER BY id DESC LIMIT 1", [])
+}
+
 /// Reads the model of the newest turn that has reported one; empty if none has. Only a few turns
 /// are read. If all turns of an agent fail before the model answers, this must not read its whole
 /// history.

@@ -8,6 +8,7 @@ mod long_history;
 mod migrations;
 mod open;
 mod plans;
+mod restore;
 mod turn_lines;
 
 use std::path::{Path, PathBuf};

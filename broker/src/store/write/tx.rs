@@ -10,11 +10,12 @@ use std::ops::Deref;
 
 use hive_core::id::NUMBER_MAX;
 use hive_core::time::Now;
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::Connection;
 
-use crate::store::codec::integer;
 use crate::store::effect::Effect;
 use crate::store::effect::PresenceChange;
+use crate::store::file::mark;
+use crate::store::file::numbers::Numbers;
 use crate::store::key::AgentKey;
 
 /// The counters of ids and event numbers, kept by the writer between commands.
@@ -33,44 +34,21 @@ pub(in crate::store) struct Mark {
 }
 
 impl Counters {
-    /// Reads the counters, but never goes back below a number that this process has assigned. Each
-    /// number is the key of the row that it was assigned to, so the highest keys of the tables give
-    /// the counters, and a commit does not have to write these separately. Pruning stores the
-    /// numbers that it may delete in `meta`.
+    /// Reads the counters, but never goes back below a number that this process has assigned. If a
+    /// backup replaced a database whose numbers are not known, the counters go on so far ahead that
+    /// none of those is used again.
     pub(in crate::store) fn load(&self, conn: &Connection) -> rusqlite::Result<()> {
-        let ids = [
-            read(conn, "SELECT value FROM meta WHERE key = 'last_id'")?,
-            read(conn, "SELECT max(id) FROM message")?,
-            read(conn, "SELECT max(id) FROM turn")?,
-            read(conn, "SELECT max(id) FROM command")?,
-            read(conn, "SELECT max(id) FROM question")?,
-            read(conn, "SELECT max(id) FROM reminder")?,
-            read(conn, "SELECT max(id) FROM published_loose_end")?,
-        ];
-        let events = [
-            read(conn, "SELECT value FROM meta WHERE key = 'last_event'")?,
-            read(conn, "SELECT max(sequence) FROM event")?,
-        ];
-        self.last_id.set(ids.into_iter().fold(self.last_id.get(), u64::max));
-        self.last_event.set(events.into_iter().fold(self.last_event.get(), u64::max));
+        let mut numbers = Numbers::read(conn)?;
+        if mark::numbers_are_behind(conn)? {
+            numbers = numbers.far_ahead();
+        }
+        self.last_id.set(self.last_id.get().max(numbers.last_id));
+        self.last_event.set(self.last_event.get().max(numbers.last_event));
         Ok(())
     }
 
     pub(in crate::store) fn last_event(&self) -> u64 {
         self.last_event.get()
-    }
-}
-
-/// Returns a counter of the database. One with a number that no client could hold is refused: at a
-/// million numbers a second, the last one is given out after 285 years.
-fn read(conn: &Connection, sql: &str) -> rusqlite::Result<u64> {
-    let value: Option<Option<i64>> = conn.query_row(sql, [], |row| row.get(0)).optional()?;
-    let value = value.flatten().unwrap_or(0);
-    match u64::try_from(value) {
-        Ok(number) if number > NUMBER_MAX => {
-            Err(rusqlite::Error::IntegralValueOutOfRange(0, value))
-        }
-        number => Ok(number.unwrap_or(0)),
     }
 }
 
@@ -171,15 +149,8 @@ impl<'c> Tx<'c> {
     /// Stores the counters apart from the rows; to be called before rows that carry the newest
     /// numbers may be deleted.
     pub(in crate::store) fn keep_counters(&self) -> rusqlite::Result<()> {
-        for (key, counter) in
-            [("last_id", &self.counters.last_id), ("last_event", &self.counters.last_event)]
-        {
-            let mut put = self
-                .conn
-                .prepare_cached("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")?;
-            put.execute((key, integer(counter.get())))?;
-        }
-        Ok(())
+        let Counters { last_id, last_event } = self.counters;
+        Numbers { last_id: last_id.get(), last_event: last_event.get() }.store(self.conn)
     }
 
     pub(in crate::store) fn into_effects(self) -> Vec<Effect> {

@@ -91,7 +91,7 @@ impl Backup {
     }
 }
 
-const HOW_TO_RESTORE: &str = "to restore: stop hived, put the file as hive.db into an empty state directory, and start hived on that directory";
+const HOW_TO_RESTORE: &str = "to restore: stop hived, run `hived restore FILE` with the same --config or --state-dir, and start hived";
 
 struct Pieces {
     stream: Streaming<BackupResponse>,

@@ -54,8 +54,12 @@ pub(super) async fn all(reached: &Reached, style: &Style, list: &mut List) {
 /// Returns the time of the newest event. If it cannot be read, another check reports why.
 async fn newest_event(reached: &Reached) -> Option<WallTime> {
     let after_sequence = reached.status.last_event_sequence.saturating_sub(1);
-    let request =
-        ListEventsRequest { after_sequence, page_size: 1, ..ListEventsRequest::default() };
+    let request = ListEventsRequest {
+        after_sequence,
+        page_size: 1,
+        log_id: reached.broker.log_id().await.ok()?,
+        ..ListEventsRequest::default()
+    };
     let page = reached.broker.read(reached.broker.events().list_events(request)).await.ok()?;
     time::from_wire(page.events.last()?.time)
 }

@@ -44,6 +44,7 @@ fn event_kind() -> impl Strategy<Value = event::Kind> {
         Kind::AgentPurged,
         Kind::PurgeFinished,
         Kind::HarnessStateChanged,
+        Kind::LogBegun,
     ])
 }
 

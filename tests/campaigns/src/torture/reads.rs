@@ -221,6 +221,9 @@ async fn questions(voice: &Voice, rpc: &str) -> Result<(), Status> {
 
 async fn events(voice: &Voice, facts: &Facts, rpc: &str) -> Result<(), Status> {
     let mut client = EventServiceClient::new(voice.channel());
+    let mut info = ServerInfoServiceClient::new(voice.channel());
+    let info = info.get_server_info(v1::GetServerInfoRequest::default()).await?.into_inner();
+    let log_id = info.log_id;
     let after = facts.last_event().saturating_sub(u64::from(ROWS));
     let mut last = after;
     let mut next = |event: &v1::Event| {
@@ -232,6 +235,7 @@ async fn events(voice: &Voice, facts: &Facts, rpc: &str) -> Result<(), Status> {
         let mut request = v1::ListEventsRequest {
             after_sequence: after,
             page_size: ROWS / 4,
+            log_id,
             ..v1::ListEventsRequest::default()
         };
         for _ in 0..4 {
@@ -244,7 +248,8 @@ async fn events(voice: &Voice, facts: &Facts, rpc: &str) -> Result<(), Status> {
         }
         return Ok(());
     }
-    let request = v1::WatchEventsRequest { after_sequence: Some(after), agent: String::new() };
+    let request =
+        v1::WatchEventsRequest { after_sequence: Some(after), log_id, ..Default::default() };
     let mut stream = client.watch_events(request).await?.into_inner();
     for _ in 0..WATCH_STEPS {
         let Ok(step) = tokio::time::timeout(WATCH_WAIT, stream.message()).await else { break };

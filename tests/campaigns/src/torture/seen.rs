@@ -46,6 +46,7 @@ fn cause(cause: v1::RedeliveryCause) -> Option<Cause> {
         v1::RedeliveryCause::NotReceived => Some(Cause::NotReceived),
         v1::RedeliveryCause::Nacked => Some(Cause::Nacked),
         v1::RedeliveryCause::LeaseExpired => Some(Cause::LeaseExpired),
+        v1::RedeliveryCause::Restored => Some(Cause::Restored),
     }
 }
 

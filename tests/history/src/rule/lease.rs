@@ -41,9 +41,11 @@ fn lives(index: &Index<'_>, hand: &Hand<'_>, until: usize) -> bool {
     let marked = index.marks.iter().any(|(at, mark)| {
         ended(*at)
             && match mark {
-                Mark::Reboot => true,
+                Mark::Reboot | Mark::Restored { .. } => true,
                 Mark::Retiring { agent: gone } | Mark::Purging { agent: gone } => gone == agent,
                 Mark::BrokerDown
+                | Mark::BackupBegun { .. }
+                | Mark::BackedUp { .. }
                 | Mark::BrokerReady
                 | Mark::Detached { .. }
                 | Mark::Stopped { .. }

@@ -15,14 +15,17 @@ mod receipt;
 mod redelivery;
 mod refusal;
 mod reminder;
+mod restored;
 mod settled;
 mod told;
 mod turn;
 
+pub(crate) use receipt::made;
+
 use crate::index::Index;
 use crate::violation::{Rule, Violation};
 
-pub(crate) const ALL: [fn(&Index<'_>, &mut Found); 16] = [
+pub(crate) const ALL: [fn(&Index<'_>, &mut Found); 17] = [
     lost::check,
     phantom::check,
     fifo::check,
@@ -39,6 +42,7 @@ pub(crate) const ALL: [fn(&Index<'_>, &mut Found); 16] = [
     turn::check,
     settled::check,
     gone::check,
+    restored::check,
 ];
 
 #[derive(Debug, Default)]

@@ -54,7 +54,7 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
 }
 
 /// Returns the id that a reply created. A message reused from an earlier run is not created.
-pub(super) fn made(reply: &Reply) -> Option<u64> {
+pub(crate) fn made(reply: &Reply) -> Option<u64> {
     match reply {
         Reply::Sent { message, already: false, .. }
         | Reply::Woken { message, .. }

@@ -78,6 +78,10 @@ fn occasion(index: &Index<'_>, found: &mut Found, hand: &Hand<'_>) {
                         && call.ok().is_none_or(|(answered, _)| answered > hand.till)
                 })
         }
+        Cause::Restored => index
+            .marks
+            .iter()
+            .any(|(at, mark)| *at < hand.till && matches!(mark, Mark::Restored { .. })),
         Cause::Drained | Cause::HarnessVanished => {
             let retired = |seen: &Observation| matches!(&seen.event, Event::Mark(Mark::Retiring { agent: who }) if who == agent);
             opaque

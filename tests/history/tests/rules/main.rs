@@ -5,4 +5,5 @@ mod bad_mail;
 mod bad_rest;
 mod gone;
 mod good;
+mod restored;
 mod world;

@@ -24,6 +24,7 @@ impl World {
                 (2, Fault::BadDisk),
                 (1, Fault::FullDisk),
                 (2, Fault::ClockSet),
+                (3, Fault::Restore),
             ]);
             if self.plan.has(what) {
                 self.befall_with(what).await;
@@ -43,6 +44,7 @@ impl World {
             }
             Fault::Reboot => self.reboot().await,
             Fault::Restart => self.restart().await,
+            Fault::Restore => self.back_up_or_restore().await,
             Fault::BadDisk => {
                 let every = self.dice.weighted(&[(1, 1), (1, 3), (2, 40)]);
                 let trouble = match self.dice.below(5) {

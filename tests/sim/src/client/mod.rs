@@ -10,5 +10,6 @@ pub(crate) mod consumer;
 mod duty;
 pub(crate) mod harness;
 pub(crate) mod operator;
+pub(crate) mod restorer;
 pub(crate) mod script;
 pub(crate) mod waker;

@@ -115,7 +115,7 @@ pub(crate) async fn call(kind: Kind, channel: &Channel) -> Result<(), Status> {
             TurnHistoryServiceClient::new(channel).get_turn_stats(request).await.map(drop)
         }
         Kind::WatchEvents => {
-            let request = WatchEventsRequest { after_sequence: Some(0), agent: String::new() };
+            let request = WatchEventsRequest { after_sequence: Some(0), ..Default::default() };
             EventServiceClient::new(channel)
                 .watch_events(request)
                 .await?

@@ -1,0 +1,74 @@
+//! The highest id and the highest event number of a database.
+//!
+//! Each number is the key of the row that it was assigned to, so the highest keys of the tables
+//! give the counters, and a commit does not have to write these separately. Pruning stores the
+//! numbers that it may delete in `meta`. Invariant: no number of a database is above these.
+
+use hive_core::id::NUMBER_MAX;
+use rusqlite::{Connection, OptionalExtension as _, Result};
+
+use crate::store::codec::integer;
+
+/// The numbers that were assigned last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::store) struct Numbers {
+    pub(in crate::store) last_id: u64,
+    pub(in crate::store) last_event: u64,
+}
+
+impl Numbers {
+    /// Reads them.
+    pub(in crate::store) fn read(conn: &Connection) -> Result<Self> {
+        let ids = [
+            number(conn, "SELECT value FROM meta WHERE key = 'last_id'")?,
+            number(conn, "SELECT max(id) FROM message")?,
+            number(conn, "SELECT max(id) FROM turn")?,
+            number(conn, "SELECT max(id) FROM command")?,
+            number(conn, "SELECT max(id) FROM question")?,
+            number(conn, "SELECT max(id) FROM reminder")?,
+            number(conn, "SELECT max(id) FROM published_loose_end")?,
+        ];
+        let events = [
+            number(conn, "SELECT value FROM meta WHERE key = 'last_event'")?,
+            number(conn, "SELECT max(sequence) FROM event")?,
+        ];
+        Ok(Self {
+            last_id: ids.into_iter().fold(0, u64::max),
+            last_event: events.into_iter().fold(0, u64::max),
+        })
+    }
+
+    /// Writes them into `meta`, but no smaller numbers than it holds.
+    pub(in crate::store) fn store(self, conn: &Connection) -> Result<()> {
+        let mut put = conn.prepare_cached(
+            "INSERT INTO meta (key, value) VALUES (?1, ?2) \
+             ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)",
+        )?;
+        put.execute(("last_id", integer(self.last_id)))?;
+        put.execute(("last_event", integer(self.last_event)))?;
+        Ok(())
+    }
+
+    /// Returns numbers that are above those of any database that this one may have replaced.
+    pub(in crate::store) fn far_ahead(self) -> Self {
+        Self { last_id: next_million(self.last_id), last_event: next_million(self.last_event) }
+    }
+}
+
+/// Returns the first full million that is at least a million ahead.
+fn next_million(number: u64) -> u64 {
+    (number / 1_000_000 + 2) * 1_000_000
+}
+
+/// Returns a counter of the database. One with a number that no client could hold is refused: at a
+/// million numbers a second, the last one is given out after 285 years.
+fn number(conn: &Connection, sql: &str) -> Result<u64> {
+    let value: Option<Option<i64>> = conn.query_row(sql, [], |row| row.get(0)).optional()?;
+    let value = value.flatten().unwrap_or(0);
+    match u64::try_from(value) {
+        Ok(number) if number > NUMBER_MAX => {
+            Err(rusqlite::Error::IntegralValueOutOfRange(0, value))
+        }
+        number => Ok(number.unwrap_or(0)),
+    }
+}

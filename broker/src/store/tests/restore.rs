@@ -1,0 +1,123 @@
+//! Restoring: nothing that is no backup takes the place of the database, and a program that is
+//! killed leaves the old database or the new one.
+
+use std::path::{Path, PathBuf};
+
+use hive_core::time::WallTime;
+use rusqlite::Connection;
+
+use super::super::MigrateError;
+use super::super::restore::{RestoreError, Restored, restore};
+use super::{Rig, directory, open, send};
+
+fn put_back(dir: &Path, backup: &Path) -> Result<Restored, RestoreError> {
+    restore(dir, backup, WallTime(1))
+}
+
+/// Writes a closed database with these messages.
+async fn database(path: &Path, bodies: &[&str]) {
+    let dir = directory();
+    let (store, _) = open(dir.path());
+    for body in bodies {
+        send(&store, body).await.expect("written");
+    }
+    drop(store);
+    std::fs::copy(dir.path().join("hive.db"), path).expect("copied");
+}
+
+/// A state directory with a database, and another database to restore.
+async fn two() -> (tempfile::TempDir, PathBuf) {
+    let dir = directory();
+    database(&dir.path().join("hive.db"), &["old", "older"]).await;
+    let backup = dir.path().join("copy.db");
+    database(&backup, &["new"]).await;
+    (dir, backup)
+}
+
+#[tokio::test]
+async fn a_restored_database_replaces_the_old_one_which_is_kept() {
+    let (dir, backup) = two().await;
+    let done = put_back(dir.path(), &backup).expect("restored");
+    let kept = dir.path().join("hive.replaced-1.db");
+    let database = dir.path().join("hive.db");
+    assert_eq!(done, Restored { database, replaced: Some(kept.clone()), numbers_known: true });
+    let old = Connection::open(kept).expect("opened");
+    let count: u32 =
+        old.query_row("SELECT count(*) FROM message", [], |row| row.get(0)).expect("counted");
+    assert_eq!(count, 2);
+    let rig = Rig::open(dir);
+    rig.holds(&["new"]).await;
+    assert_eq!(rig.send("after").await, 3, "above those of the replaced database");
+}
+
+#[tokio::test]
+async fn a_log_beside_the_old_database_is_not_applied_to_the_new_one() {
+    let (dir, backup) = two().await;
+    let rig = Rig::open(dir);
+    rig.send("in the log").await;
+    let copy = directory();
+    for file in ["hive.db", "hive.db-wal"] {
+        std::fs::copy(rig.dir.path().join(file), copy.path().join(file)).expect("copied");
+    }
+    put_back(copy.path(), &backup).expect("restored");
+    let other = Rig::open(copy);
+    other.holds(&["new"]).await;
+    assert_eq!(other.send("after").await, 4, "the log of the old database counts");
+}
+
+#[tokio::test]
+async fn nothing_is_replaced_while_a_broker_runs() {
+    let (dir, backup) = two().await;
+    let rig = Rig::open(dir);
+    let error = put_back(rig.dir.path(), &backup).expect_err("it runs");
+    assert!(matches!(error, RestoreError::InUse { .. }), "{error}");
+    rig.reopen().holds(&["old", "older"]).await;
+}
+
+#[tokio::test]
+async fn what_is_no_backup_is_refused_and_the_database_stays() {
+    let (dir, backup) = two().await;
+    let (text, empty) = (dir.path().join("text"), dir.path().join("empty"));
+    std::fs::write(&text, "my shopping list, which is long enough\n".repeat(100)).expect("written");
+    std::fs::write(&empty, "").expect("written");
+    let newer = dir.path().join("newer");
+    std::fs::copy(&backup, &newer).expect("copied");
+    Connection::open(&newer)
+        .expect("opened")
+        .pragma_update(None, "user_version", 99)
+        .expect("written");
+    let damaged = dir.path().join("damaged");
+    let mut bytes = std::fs::read(&backup).expect("read");
+    let (middle, end) = (bytes.len() / 4, bytes.len());
+    bytes[middle..end].fill(7);
+    std::fs::write(&damaged, bytes).expect("written");
+    let not = |path: &Path| {
+        let error = put_back(dir.path(), path).expect_err("refused");
+        let RestoreError::NotABackup { problem, .. } = error else { panic!("{error:?}") };
+        problem
+    };
+    assert!(not(&text).contains("decompress"), "{}", not(&text));
+    assert!(not(&empty).contains("`hivectl backup`"));
+    assert!(not(&dir.path().join("nothing")).contains("does not exist"));
+    assert!(not(&damaged).contains("use another backup"), "{}", not(&damaged));
+    let error = put_back(dir.path(), &newer).expect_err("too new");
+    assert!(
+        matches!(error, RestoreError::Version(MigrateError::FromTheFuture { found: 99 })),
+        "{error}"
+    );
+    assert!(!dir.path().join("hive.replaced-1.db").exists());
+    assert!(!dir.path().join("restore.tmp").exists());
+    Rig::open(dir).holds(&["old", "older"]).await;
+}
+
+#[tokio::test]
+async fn a_directory_without_a_database_gets_one() {
+    let (dir, backup) = two().await;
+    let new = directory();
+    let done = put_back(new.path(), &backup).expect("restored");
+    assert_eq!((done.replaced, done.numbers_known), (None, false));
+    let rig = Rig::open(new);
+    rig.holds(&["new"]).await;
+    assert_eq!(rig.send("after").await, 2_000_001, "nobody knows which numbers were used");
+    drop(dir);
+}
