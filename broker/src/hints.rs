@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::changes::Changes;
 use crate::store::{AgentKey, Committed, Effect};
 use crate::sync::{Mutex, Notify, PoisonError, watch};
 
@@ -27,6 +28,8 @@ pub struct Hints {
     agents: Mutex<HashMap<AgentKey, Arc<AgentHints>>>,
     last_event: watch::Sender<u64>,
     agents_changed: watch::Sender<u64>,
+    /// Which agents changed, for watches of agents.
+    pub changes: Changes,
     /// A reconciler's next due time may have come nearer.
     pub due: Notify,
     /// A deadline or a reminder may have come nearer.
@@ -41,6 +44,7 @@ impl Default for Hints {
             agents: Mutex::default(),
             last_event: watch::channel(0).0,
             agents_changed: watch::channel(0).0,
+            changes: Changes::default(),
             due: Notify::new(),
             wall_due: Notify::new(),
             outbox: Notify::new(),
@@ -93,8 +97,9 @@ impl Committed for Hints {
                 Effect::Due => self.due.notify_one(),
                 Effect::WallDue => self.wall_due.notify_one(),
                 Effect::Outbox => self.outbox.notify_one(),
-                // No waiter depends on these.
-                Effect::Presence(..) | Effect::NameFreed(_) => {}
+                Effect::Shown(agent) | Effect::Presence(agent, _) => self.changes.note(*agent),
+                // No waiter depends on it.
+                Effect::NameFreed(_) => {}
             }
         }
         self.last_event.send_if_modified(|last| std::mem::replace(last, last_event) != last_event);

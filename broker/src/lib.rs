@@ -16,6 +16,7 @@
 pub mod app;
 #[cfg(any(test, feature = "faults"))]
 pub mod audit;
+pub mod changes;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -44,6 +44,7 @@ impl Committed for Memory {
                 Effect::Hint(_)
                 | Effect::Session(_)
                 | Effect::Changed(_)
+                | Effect::Shown(_)
                 | Effect::Due
                 | Effect::WallDue
                 | Effect::Outbox => {}
@@ -56,6 +57,7 @@ impl Committed for Memory {
     fn recovered(&self) {
         self.keys.clear();
         self.doubt();
+        self.hints.changes.doubt();
         self.hints.due.notify_one();
     }
 }

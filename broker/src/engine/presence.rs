@@ -268,6 +268,7 @@ impl Drop for Attachment {
             }
         }
         drop(agents);
+        self.hints.changes.note(self.agent);
         self.hints.due.notify_one();
     }
 }

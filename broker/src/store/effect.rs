@@ -20,6 +20,8 @@ pub enum Effect {
     Session(AgentKey),
     /// The operator gave the agent's harness a new order, or the agent was changed.
     Changed(AgentKey),
+    /// What others see of the agent changed.
+    Shown(AgentKey),
     /// A lease or a grace time became due earlier than it was.
     Due,
     /// A deadline or a reminder became due earlier than it was, by the wall clock.

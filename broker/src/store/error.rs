@@ -15,6 +15,9 @@ pub enum StoreError {
         /// The fault of the database.
         problem: Arc<str>,
     },
+    /// The database can be used again, and memory may lack changes of the batch that failed.
+    #[error("the database has failed and recovered; begin the watch again")]
+    Recovered,
     /// SQLite refused a statement.
     #[error("a statement failed")]
     Sql(#[from] rusqlite::Error),

@@ -3,6 +3,7 @@
 //! Invariant: events come in the order of their sequence numbers, none twice; [`Step::Gap`] reports
 //! events that the broker no longer has, also because a backup was restored.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub(crate) struct Feed {
     /// The log of `after`.
     log_id: String,
     stream: Option<Streaming<WatchEventsResponse>>,
+    /// Events of the last batch that were not returned yet.
+    ready: VecDeque<Event>,
     /// Whether events were missed before the watch began.
     gap: bool,
 }
@@ -59,6 +62,7 @@ impl Feed {
             after: after.unwrap_or(snapshot.last_sequence),
             log_id: snapshot.log_id,
             stream: Some(stream),
+            ready: VecDeque::new(),
             // Without a sequence to resume from there is no gap.
             gap: after.is_some() && snapshot.gap,
         })
@@ -69,6 +73,10 @@ impl Feed {
         loop {
             if std::mem::take(&mut self.gap) {
                 return Ok(Step::Gap);
+            }
+            if let Some(event) = self.ready.pop_front() {
+                self.after = event.sequence;
+                return Ok(Step::Event(event));
             }
             let Some(stream) = &mut self.stream else {
                 let timeout = self.timeout;
@@ -84,11 +92,12 @@ impl Feed {
                 continue;
             };
             match stream.message().await {
-                Ok(Some(WatchEventsResponse { step: Some(WireStep::Event(event)) })) => {
-                    if event.sequence > self.after {
-                        self.after = event.sequence;
-                        return Ok(Step::Event(event));
-                    }
+                Ok(Some(WatchEventsResponse { step: Some(WireStep::Batch(batch)) })) => {
+                    self.ready = batch.events.into();
+                    self.ready.retain(|event| event.sequence > self.after);
+                }
+                Ok(Some(WatchEventsResponse { step: Some(WireStep::Progress(progress)) })) => {
+                    self.after = self.after.max(progress.sequence);
                 }
                 Ok(Some(WatchEventsResponse { step: Some(WireStep::Snapshot(snapshot)) })) => {
                     if snapshot.gap {

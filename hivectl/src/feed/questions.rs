@@ -3,9 +3,11 @@
 //! Invariant: each watch begins with a snapshot and reports its end. After an outage a new snapshot
 //! begins, so a caller that compares the two misses no outcome.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hive_proto::v1::watch_questions_response::Step as WireStep;
 use hive_proto::v1::{Question, WatchQuestionsRequest, WatchQuestionsResponse};
 use tonic::Streaming;
 
@@ -29,6 +31,8 @@ pub(crate) struct QuestionFeed {
     timeout: Duration,
     request: WatchQuestionsRequest,
     stream: Option<Streaming<WatchQuestionsResponse>>,
+    /// Steps that were not returned yet.
+    ready: VecDeque<Step>,
 }
 
 impl QuestionFeed {
@@ -43,35 +47,46 @@ impl QuestionFeed {
             Err(Failure::Refused(status)) if is_outage(&status) => None,
             Err(failure) => return Err(failure),
         };
-        Ok(Self { socket: context.socket.clone(), timeout: context.timeout, request, stream })
+        Ok(Self {
+            socket: context.socket.clone(),
+            timeout: context.timeout,
+            request,
+            stream,
+            ready: VecDeque::new(),
+        })
     }
 
     /// Returns the next step, however long it takes.
     pub(crate) async fn next(&mut self) -> Result<Step, Failure> {
         loop {
+            if let Some(step) = self.ready.pop_front() {
+                return Ok(step);
+            }
             let Some(stream) = &mut self.stream else {
                 let watch = |broker| watch(broker, self.request.clone());
                 self.stream = Some(reconnect(&self.socket, self.timeout, watch).await?);
                 return Ok(Step::Again);
             };
             match stream.message().await {
-                Ok(Some(WatchQuestionsResponse {
-                    question: Some(question),
-                    snapshot_complete: _,
-                })) => {
-                    return Ok(Step::Question(Box::new(question)));
-                }
-                Ok(Some(WatchQuestionsResponse { question: None, snapshot_complete: true })) => {
-                    return Ok(Step::SnapshotComplete);
-                }
-                // A step that this version does not know.
-                Ok(Some(WatchQuestionsResponse { question: None, snapshot_complete: false })) => {}
+                Ok(Some(WatchQuestionsResponse { step })) => self.ready.extend(steps(step)),
                 Ok(None) => self.stream = None,
                 Err(status) if is_outage(&status) => self.stream = None,
                 Err(status) => return Err(status.into()),
             }
         }
     }
+}
+
+/// Returns a step of the wire, a question each.
+fn steps(step: Option<WireStep>) -> Vec<Step> {
+    let (questions, complete) = match step {
+        Some(WireStep::Snapshot(part)) => (part.questions, part.complete),
+        Some(WireStep::Batch(batch)) => (batch.questions, false),
+        // A position, or a step that this version does not know.
+        Some(WireStep::Progress(_)) | None => (Vec::new(), false),
+    };
+    let questions = questions.into_iter().map(|question| Step::Question(Box::new(question)));
+    questions.chain(complete.then_some(Step::SnapshotComplete)).collect()
 }
 
 async fn watch(

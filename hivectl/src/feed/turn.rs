@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hive_proto::v1::watch_turn_response::Step;
 use hive_proto::v1::{TurnEvent as WireEvent, WatchTurnRequest, WatchTurnResponse};
 use tonic::Streaming;
 
@@ -55,7 +56,13 @@ impl TurnFeed {
                 continue;
             };
             match stream.message().await {
-                Ok(Some(WatchTurnResponse { mut events, .. })) => {
+                Ok(Some(WatchTurnResponse { step })) => {
+                    let mut events = match step {
+                        Some(Step::Snapshot(part)) => part.events,
+                        Some(Step::Batch(batch)) => batch.events,
+                        // A step that this version does not know.
+                        None => Vec::new(),
+                    };
                     events.retain(|event| event.sequence > self.request.after_sequence);
                     if let Some(last) = events.last() {
                         self.request.after_sequence = last.sequence;

@@ -66,22 +66,26 @@ impl Listener {
     async fn listen(self, mut stream: Streaming<WatchEventsResponse>) {
         loop {
             let heard = match stream.message().await {
-                Ok(Some(WatchEventsResponse { step: Some(Step::Event(event)) })) => {
-                    Heard::Happened(event.kind(), event.agent)
+                Ok(Some(WatchEventsResponse { step: Some(Step::Batch(batch)) })) => {
+                    let happened =
+                        batch.events.into_iter().map(|event| (event.kind(), event.agent));
+                    happened.map(|(kind, agent)| Heard::Happened(kind, agent)).collect()
                 }
                 Ok(Some(WatchEventsResponse { step: Some(Step::Snapshot(snapshot)) }))
                     if snapshot.gap =>
                 {
-                    Heard::Missed
+                    vec![Heard::Missed]
                 }
-                // A step that this version does not know.
+                // A position, or a step that this version does not know.
                 Ok(Some(_)) => continue,
-                Ok(None) => Heard::Lost("it shut down".to_owned()),
-                Err(status) => Heard::Lost(Failure::from(status).to_string()),
+                Ok(None) => vec![Heard::Lost("it shut down".to_owned())],
+                Err(status) => vec![Heard::Lost(Failure::from(status).to_string())],
             };
-            let lost = matches!(heard, Heard::Lost(_));
-            if self.sender.send(heard).await.is_err() {
-                return;
+            let lost = matches!(heard[..], [Heard::Lost(_)]);
+            for heard in heard {
+                if self.sender.send(heard).await.is_err() {
+                    return;
+                }
             }
             if lost {
                 let Some(again) = self.reconnect().await else { return };

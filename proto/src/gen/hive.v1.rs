@@ -3367,6 +3367,16 @@ impl EventKind {
         }
     }
 }
+/// A step of a watch without anything for the watcher: sent once a minute if the log moved and nothing in it matched the filter.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchProgress {
+    /// The log of the sequence number.
+    #[prost(string, tag = "1")]
+    pub log_id: ::prost::alloc::string::String,
+    /// Everything up to this sequence number that matches the filter was sent.
+    #[prost(uint64, tag = "2")]
+    pub sequence: u64,
+}
 /// A filter and a page of events.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListEventsRequest {
@@ -3434,25 +3444,41 @@ pub struct EventSnapshot {
     /// state again.
     #[prost(bool, tag = "5")]
     pub log_changed: bool,
+    /// True in the last part of a snapshot; this one always has one part.
+    #[prost(bool, tag = "6")]
+    pub complete: bool,
+}
+/// Events that were committed, oldest first.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct EventBatch {
+    /// At least one event.
+    #[prost(message, repeated, tag = "1")]
+    pub events: ::prost::alloc::vec::Vec<Event>,
+    /// Everything up to this sequence number that matches the filter was sent. The watcher may resume after it.
+    #[prost(uint64, tag = "2")]
+    pub sequence: u64,
 }
 /// One step of a watch.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WatchEventsResponse {
     /// Exactly one is set.
-    #[prost(oneof = "watch_events_response::Step", tags = "1, 2")]
+    #[prost(oneof = "watch_events_response::Step", tags = "1, 2, 3")]
     pub step: ::core::option::Option<watch_events_response::Step>,
 }
 /// Nested message and enum types in `WatchEventsResponse`.
 pub mod watch_events_response {
     /// Exactly one is set.
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Step {
         /// The first step.
         #[prost(message, tag = "1")]
         Snapshot(super::EventSnapshot),
-        /// An event.
+        /// Events, in the order of their sequence numbers.
         #[prost(message, tag = "2")]
-        Event(super::Event),
+        Batch(super::EventBatch),
+        /// The log moved, and nothing matched.
+        #[prost(message, tag = "3")]
+        Progress(super::WatchProgress),
     }
 }
 /// Generated client implementations.
@@ -6301,15 +6327,54 @@ pub struct WatchQuestionsRequest {
     #[prost(uint64, tag = "3")]
     pub question_id: u64,
 }
-/// One step of a watch.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct WatchQuestionsResponse {
-    /// A question in its current state; unset in the one step that ends the snapshot.
-    #[prost(message, optional, tag = "1")]
-    pub question: ::core::option::Option<Question>,
-    /// True in the step that ends the snapshot; all later steps are changes.
+/// A part of the questions at the begin of a watch: the open ones, or the one that the request names in any state.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct QuestionSnapshot {
+    /// The questions of this part; may be empty in the last one.
+    #[prost(message, repeated, tag = "1")]
+    pub questions: ::prost::alloc::vec::Vec<Question>,
+    /// True in the last part; all later steps are changes.
     #[prost(bool, tag = "2")]
-    pub snapshot_complete: bool,
+    pub complete: bool,
+    /// The log of `sequence`.
+    #[prost(string, tag = "3")]
+    pub log_id: ::prost::alloc::string::String,
+    /// The position in the log after which the changes begin.
+    #[prost(uint64, tag = "4")]
+    pub sequence: u64,
+}
+/// Questions that were asked or closed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct QuestionBatch {
+    /// Each question once, in its current state.
+    #[prost(message, repeated, tag = "1")]
+    pub questions: ::prost::alloc::vec::Vec<Question>,
+    /// Every change up to this sequence number was sent, in this step or before.
+    #[prost(uint64, tag = "2")]
+    pub sequence: u64,
+}
+/// One step of a watch.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WatchQuestionsResponse {
+    /// Exactly one is set.
+    #[prost(oneof = "watch_questions_response::Step", tags = "1, 2, 3")]
+    pub step: ::core::option::Option<watch_questions_response::Step>,
+}
+/// Nested message and enum types in `WatchQuestionsResponse`.
+pub mod watch_questions_response {
+    /// Exactly one is set.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Step {
+        /// The first steps.
+        #[prost(message, tag = "1")]
+        Snapshot(super::QuestionSnapshot),
+        /// Changes.
+        #[prost(message, tag = "2")]
+        Batch(super::QuestionBatch),
+        /// The log moved, and nothing matched.
+        #[prost(message, tag = "3")]
+        Progress(super::WatchProgress),
+    }
 }
 /// Generated client implementations.
 pub mod question_service_client {
@@ -8891,6 +8956,65 @@ pub struct FoundAgent {
     #[prost(bool, tag = "6")]
     pub may_write: bool,
 }
+/// A filter for a watch of agents.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchAgentsRequest {
+    /// Only this agent and its children; empty for all that the caller may watch. An agent may name only itself.
+    #[prost(string, tag = "1")]
+    pub agent: ::prost::alloc::string::String,
+}
+/// A part of the agents at the begin of a watch.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct AgentSnapshot {
+    /// Active agents, by name; may be empty in the last part.
+    #[prost(message, repeated, tag = "1")]
+    pub agents: ::prost::alloc::vec::Vec<Agent>,
+    /// True in the last part; all later steps are changes.
+    #[prost(bool, tag = "2")]
+    pub complete: bool,
+    /// The log of `sequence`.
+    #[prost(string, tag = "3")]
+    pub log_id: ::prost::alloc::string::String,
+    /// A position in the log that all parts include.
+    #[prost(uint64, tag = "4")]
+    pub sequence: u64,
+}
+/// Agents that changed.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct AgentBatch {
+    /// Each agent once, in its current state; one that was retired has `retired`.
+    #[prost(message, repeated, tag = "1")]
+    pub agents: ::prost::alloc::vec::Vec<Agent>,
+    /// Names of agents that left the watch: purged, or moved to a parent outside of it.
+    #[prost(string, repeated, tag = "2")]
+    pub gone: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Every change up to this sequence number was sent, in this step or before.
+    #[prost(uint64, tag = "3")]
+    pub sequence: u64,
+}
+/// One step of a watch.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WatchAgentsResponse {
+    /// Exactly one is set.
+    #[prost(oneof = "watch_agents_response::Step", tags = "1, 2, 3")]
+    pub step: ::core::option::Option<watch_agents_response::Step>,
+}
+/// Nested message and enum types in `WatchAgentsResponse`.
+pub mod watch_agents_response {
+    /// Exactly one is set.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Step {
+        /// The first steps.
+        #[prost(message, tag = "1")]
+        Snapshot(super::AgentSnapshot),
+        /// Changes.
+        #[prost(message, tag = "2")]
+        Batch(super::AgentBatch),
+        /// The log moved, and no agent of the watch changed.
+        #[prost(message, tag = "3")]
+        Progress(super::WatchProgress),
+    }
+}
 /// Generated client implementations.
 pub mod topology_service_client {
     #![allow(
@@ -9102,6 +9226,34 @@ pub mod topology_service_client {
                 .insert(GrpcMethod::new("hive.v1.TopologyService", "FindAgents"));
             self.inner.unary(req, path, codec).await
         }
+        /// Follows agents: first their current state, then every change of their state, park, status, context, settings and place in the tree. On an
+        /// agent's socket: the agent itself and its children. On the operator socket: all, or an agent and its children. Quick changes of one agent may
+        /// be one change. Counts of deliveries are those of the moment; a change of a count alone is not sent.
+        /// Reasons: AGENT_NOT_FOUND, NOT_YOURS, CAPABILITY_MISSING, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn watch_agents(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WatchAgentsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WatchAgentsResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.TopologyService/WatchAgents",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.TopologyService", "WatchAgents"));
+            self.inner.server_streaming(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -9157,6 +9309,23 @@ pub mod topology_service_server {
             request: tonic::Request<super::FindAgentsRequest>,
         ) -> std::result::Result<
             tonic::Response<super::FindAgentsResponse>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the WatchAgents method.
+        type WatchAgentsStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::WatchAgentsResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Follows agents: first their current state, then every change of their state, park, status, context, settings and place in the tree. On an
+        /// agent's socket: the agent itself and its children. On the operator socket: all, or an agent and its children. Quick changes of one agent may
+        /// be one change. Counts of deliveries are those of the moment; a change of a count alone is not sent.
+        /// Reasons: AGENT_NOT_FOUND, NOT_YOURS, CAPABILITY_MISSING, DRAINING, STORAGE_UNAVAILABLE.
+        async fn watch_agents(
+            &self,
+            request: tonic::Request<super::WatchAgentsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<Self::WatchAgentsStream>,
             tonic::Status,
         >;
     }
@@ -9462,6 +9631,52 @@ pub mod topology_service_server {
                     };
                     Box::pin(fut)
                 }
+                "/hive.v1.TopologyService/WatchAgents" => {
+                    #[allow(non_camel_case_types)]
+                    struct WatchAgentsSvc<T: TopologyService>(pub Arc<T>);
+                    impl<
+                        T: TopologyService,
+                    > tonic::server::ServerStreamingService<super::WatchAgentsRequest>
+                    for WatchAgentsSvc<T> {
+                        type Response = super::WatchAgentsResponse;
+                        type ResponseStream = T::WatchAgentsStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::WatchAgentsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as TopologyService>::watch_agents(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = WatchAgentsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 _ => {
                     Box::pin(async move {
                         let mut response = http::Response::new(
@@ -9552,18 +9767,54 @@ pub struct WatchTurnRequest {
     #[prost(bool, tag = "3")]
     pub follow: bool,
 }
-/// Some lines of the turn.
+/// A part of the lines that are stored when the watch begins.
 #[derive(Clone, PartialEq, ::prost::Message)]
-pub struct WatchTurnResponse {
-    /// The lines, in order.
+pub struct TurnSnapshot {
+    /// The lines, in order; none in the last part.
     #[prost(message, repeated, tag = "1")]
     pub events: ::prost::alloc::vec::Vec<TurnEvent>,
-    /// State of the run: PARTIAL with lines; FINAL or ERROR in the last response of an ended turn, which has no lines.
+    /// True in the last part; all later steps are new.
+    #[prost(bool, tag = "2")]
+    pub complete: bool,
+    /// State of the run: PARTIAL until the turn has ended, FINAL or ERROR in the last part if it has.
+    #[prost(enumeration = "RunState", tag = "3")]
+    pub state: i32,
+    /// Time of the last of these lines, or of the turn's end.
+    #[prost(message, optional, tag = "4")]
+    pub state_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// New lines of the turn, or its end.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TurnBatch {
+    /// The lines, in order; none at the end of the turn.
+    #[prost(message, repeated, tag = "1")]
+    pub events: ::prost::alloc::vec::Vec<TurnEvent>,
+    /// State of the run: PARTIAL with lines; FINAL or ERROR at the end of the turn, which is the last step.
     #[prost(enumeration = "RunState", tag = "2")]
     pub state: i32,
     /// Time of the last of these lines, or of the turn's end.
     #[prost(message, optional, tag = "3")]
     pub state_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// One step of a watch. The watch of a turn leaves nothing out, so it needs no progress.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WatchTurnResponse {
+    /// Exactly one is set.
+    #[prost(oneof = "watch_turn_response::Step", tags = "1, 2")]
+    pub step: ::core::option::Option<watch_turn_response::Step>,
+}
+/// Nested message and enum types in `WatchTurnResponse`.
+pub mod watch_turn_response {
+    /// Exactly one is set.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Step {
+        /// The first steps.
+        #[prost(message, tag = "1")]
+        Snapshot(super::TurnSnapshot),
+        /// New lines, or the end.
+        #[prost(message, tag = "2")]
+        Batch(super::TurnBatch),
+    }
 }
 /// The turns to sum up.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

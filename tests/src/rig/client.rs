@@ -7,6 +7,7 @@ use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::message_service_client::MessageServiceClient;
 use hive_proto::v1::topology_service_client::TopologyServiceClient;
 use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
+use hive_proto::v1::watch_turn_response::Step;
 use hive_proto::v1::{
     Agent, Delivery, DeliveryState, GetAgentRequest, GetTurnRequest, HarnessState,
     ListDeliveriesRequest, ListMessagesRequest, ListTurnsRequest, Message, OperatorRecipient,
@@ -116,7 +117,9 @@ impl Client {
         let mut stream = watched.expect("the turn is there").into_inner();
         let mut lines = Vec::new();
         while let Some(step) = stream.message().await.expect("the stream goes on") {
-            lines.extend(step.events.into_iter().map(|event| event.line));
+            if let Some(Step::Snapshot(part)) = step.step {
+                lines.extend(part.events.into_iter().map(|event| event.line));
+            }
         }
         lines
     }

@@ -5,6 +5,7 @@ use hive_proto::v1::create_reminder_request::Due;
 use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
 use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::reminder_service_client::ReminderServiceClient;
+use hive_proto::v1::watch_questions_response::Step;
 use hive_proto::v1::{
     AnswerQuestionRequest, AskQuestionRequest, Delivery, DeliveryState, GetQuestionRequest,
     ListLooseEndsRequest, ListQuestionsRequest, ListRemindersRequest, LooseEnd, PublishedLooseEnd,
@@ -98,7 +99,13 @@ impl Client {
             loop {
                 let step =
                     stream.message().await.expect("the watch goes on").expect("the watch goes on");
-                if let Some(question) = step.question.filter(|question| question.state() == state) {
+                let questions = match step.step {
+                    Some(Step::Snapshot(part)) => part.questions,
+                    Some(Step::Batch(batch)) => batch.questions,
+                    Some(Step::Progress(_)) | None => Vec::new(),
+                };
+                let mut questions = questions.into_iter();
+                if let Some(question) = questions.find(|question| question.state() == state) {
                     return question;
                 }
             }

@@ -1,5 +1,6 @@
 //! Following the log of committed facts: how journeys wait for what has to happen.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use hive_proto::v1::event_service_client::EventServiceClient;
@@ -14,12 +15,14 @@ pub struct Watch {
     socket: PathBuf,
     after: u64,
     log_id: String,
+    /// Events of the last step that were not returned yet.
+    ready: VecDeque<Event>,
     stream: Option<tonic::Streaming<hive_proto::v1::WatchEventsResponse>>,
 }
 
 impl Watch {
     pub(super) fn new(socket: PathBuf) -> Self {
-        Self { socket, after: 0, log_id: String::new(), stream: None }
+        Self { socket, after: 0, log_id: String::new(), ready: VecDeque::new(), stream: None }
     }
 
     pub(super) async fn from_now(socket: PathBuf) -> Self {
@@ -34,6 +37,11 @@ impl Watch {
 
     async fn next(&mut self) -> Event {
         loop {
+            if let Some(event) = self.ready.pop_front() {
+                assert!(event.sequence > self.after, "events come in order");
+                self.after = event.sequence;
+                return event;
+            }
             let Some(stream) = &mut self.stream else {
                 let channel = match hive_proto::connect::connect(&self.socket).await {
                     Ok(channel) => channel,
@@ -57,18 +65,14 @@ impl Watch {
             };
             match stream.message().await {
                 Ok(Some(response)) => match response.step {
-                    Some(Step::Event(event)) => {
-                        assert!(event.sequence > self.after, "events come in order");
-                        self.after = event.sequence;
-                        return event;
-                    }
+                    Some(Step::Batch(batch)) => self.ready.extend(batch.events),
                     Some(Step::Snapshot(snapshot)) => {
                         if snapshot.log_changed {
                             self.after = snapshot.last_sequence;
                         }
                         self.log_id = snapshot.log_id;
                     }
-                    None => {}
+                    Some(Step::Progress(_)) | None => {}
                 },
                 Ok(None) | Err(_) => self.stream = None,
             }

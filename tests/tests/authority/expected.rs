@@ -48,6 +48,7 @@ pub(crate) fn of_stranger(row: &Row) -> Stranger {
         | ("ReminderService", "ListReminders", _)
         | ("InboxService", "GetInboxStatus" | "ListDeliveries", _)
         | ("TurnHistoryService", "ListTurns" | "GetTurnStats", _)
+        | ("TopologyService", "WatchAgents", _)
         | ("EventService", "ListEvents" | "WatchEvents", _) => Refused(Reason::NotYours),
         // A stranger sees only the questions shared with another agent, and here there are none.
         ("TopologyService" | "ServerInfoService", _, _)
@@ -97,9 +98,10 @@ pub(crate) fn group_of(row: &Row) -> Option<&'static str> {
         | ("ReminderService", "CreateReminder" | "CancelReminder")
         | ("TurnService", "RequestNextTurn") => Some("inbox"),
         ("StatusService", "SetStatusText")
-        | ("TopologyService", "GetAgent" | "ListAgents" | "ListChildren" | "FindAgents") => {
-            Some("meta")
-        }
+        | (
+            "TopologyService",
+            "GetAgent" | "ListAgents" | "ListChildren" | "FindAgents" | "WatchAgents",
+        ) => Some("meta"),
         // Reads of an agent's own objects, and the calls of a harness and of a co-process.
         ("MessageService", "GetMessage" | "ListMessages" | "ListRecipients" | "SearchMessages")
         | ("QuestionService", "GetQuestion" | "ListQuestions" | "WatchQuestions")

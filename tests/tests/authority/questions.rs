@@ -1,8 +1,11 @@
 //! Questions between two agents: a third can neither answer, withdraw nor see them, nor find out by
 //! a filter or a watch that any exist.
 
+use std::collections::VecDeque;
+
 use hive_core::reason::Reason;
 use hive_proto::v1::question_service_client::QuestionServiceClient;
+use hive_proto::v1::watch_questions_response::Step;
 use hive_proto::v1::*;
 use hive_tests::rig::{Rig, fresh_id, soon};
 use prost::Message;
@@ -28,24 +31,34 @@ async fn list(channel: &Channel, asker: &str, target: &str) -> Vec<u64> {
     listed.questions.into_iter().map(|question| question.id).collect()
 }
 
-async fn watch(
-    channel: &Channel,
-    which: WatchQuestionsRequest,
-) -> Streaming<WatchQuestionsResponse> {
-    QuestionServiceClient::new(channel.clone())
-        .watch_questions(which)
-        .await
-        .expect("it may watch")
-        .into_inner()
+/// A watch of questions, read one by one.
+struct Watch {
+    stream: Streaming<WatchQuestionsResponse>,
+    ready: VecDeque<(u64, Option<QuestionState>)>,
+}
+
+async fn watch(channel: &Channel, which: WatchQuestionsRequest) -> Watch {
+    let watched = QuestionServiceClient::new(channel.clone()).watch_questions(which).await;
+    Watch { stream: watched.expect("it may watch").into_inner(), ready: VecDeque::new() }
 }
 
 /// Returns the next question of a watch; 0 for the end of the snapshot.
-async fn next(watch: &mut Streaming<WatchQuestionsResponse>) -> (u64, Option<QuestionState>) {
-    let step = soon("the watch has an event", watch.message())
-        .await
-        .expect("it goes on")
-        .expect("it goes on");
-    step.question.map_or((0, None), |question| (question.id, Some(question.state())))
+async fn next(watch: &mut Watch) -> (u64, Option<QuestionState>) {
+    loop {
+        if let Some(question) = watch.ready.pop_front() {
+            return question;
+        }
+        let step = soon("the watch has a step", watch.stream.message()).await;
+        let step = step.expect("it goes on").expect("it goes on");
+        let (questions, complete) = match step.step {
+            Some(Step::Snapshot(part)) => (part.questions, part.complete),
+            Some(Step::Batch(batch)) => (batch.questions, false),
+            Some(Step::Progress(_)) | None => (Vec::new(), false),
+        };
+        let read = |question: &Question| (question.id, Some(question.state()));
+        watch.ready.extend(questions.iter().map(read));
+        watch.ready.extend(complete.then_some((0, None)));
+    }
 }
 
 fn close(kind: LooseEndKind, id: u64) -> CancelLooseEndRequest {

@@ -101,6 +101,7 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
             ListChildrenRequest { name: agent, ..Default::default() }.encode_to_vec()
         }
         ("TopologyService", "FindAgents") => FindAgentsRequest::default().encode_to_vec(),
+        ("TopologyService", "WatchAgents") => WatchAgentsRequest { agent }.encode_to_vec(),
         ("StatusService", "SetStatusText") => {
             SetStatusTextRequest { request_id, text: "busy".to_owned() }.encode_to_vec()
         }

@@ -45,4 +45,5 @@ mod top;
 mod up;
 mod wake;
 mod watchdog;
+mod watched;
 mod zombie;

@@ -2,13 +2,14 @@
 //! error.
 
 use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
-use hive_proto::v1::{EventKind, RunState, TurnOutcome, WatchTurnRequest, WatchTurnResponse};
+use hive_proto::v1::watch_turn_response::Step;
+use hive_proto::v1::{EventKind, RunState, TurnOutcome, WatchTurnRequest};
 use hive_tests::rig::{Client, Rig};
 
 use crate::steps::{ended, rule, text, touch, wait_for};
 
-/// Follows a turn to its end; every response.
-async fn watched(client: &Client, turn_id: u64) -> Vec<WatchTurnResponse> {
+/// Follows a turn to its end; every step.
+async fn watched(client: &Client, turn_id: u64) -> Vec<Step> {
     let request = WatchTurnRequest { turn_id, after_sequence: 0, follow: true };
     let mut stream = TurnHistoryServiceClient::new(client.channel())
         .watch_turn(request)
@@ -17,7 +18,7 @@ async fn watched(client: &Client, turn_id: u64) -> Vec<WatchTurnResponse> {
         .into_inner();
     let mut all = Vec::new();
     while let Some(response) = stream.message().await.expect("a good end") {
-        all.push(response);
+        all.push(response.step.expect("a step"));
     }
     all
 }
@@ -44,16 +45,25 @@ async fn a_watch_says_where_the_run_stands_and_since_when() {
             Some(order) => assert_eq!(rig.hivectl(&["turn", order, "bob"]).await.code, 0),
         }
         assert_eq!(ended(&rig, &mut watch, "bob", outcome).await, begun);
-        let mut responses = watching.await.expect("it is watched");
-        let last = responses.pop().expect("a last response");
+        let mut steps: Vec<Step> = watching.await.expect("it is watched");
+        let Some(Step::Batch(last)) = steps.pop() else { panic!("the end is a change: {steps:?}") };
         assert_eq!((last.state(), last.events.len()), (wanted, 0));
         assert_eq!(last.state_time, operator.turn(begun).await.end_time);
-        assert!(
-            !responses.is_empty()
-                && responses
-                    .iter()
-                    .all(|one| one.state() == RunState::Partial && !one.events.is_empty())
-        );
+        let complete = |step: &Step| matches!(step, Step::Snapshot(part) if part.complete);
+        assert_eq!(steps.iter().filter(|step| complete(step)).count(), 1);
+        let (mut lines, mut changes) = (0, false);
+        for step in &steps {
+            let (state, events) = match step {
+                Step::Snapshot(part) => (part.state(), &part.events),
+                Step::Batch(batch) => (batch.state(), &batch.events),
+            };
+            assert_eq!(state, RunState::Partial);
+            assert_eq!(changes, matches!(step, Step::Batch(_)), "changes follow the snapshot");
+            assert_eq!(events.is_empty(), complete(step));
+            lines += events.len();
+            changes |= complete(step);
+        }
+        assert!(lines > 0, "it printed something");
         // The next turn stops in the same place.
         std::fs::remove_file(rig.path("reached")).expect("it was reached");
         drop(std::fs::remove_file(rig.path("go")));

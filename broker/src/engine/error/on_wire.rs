@@ -213,9 +213,9 @@ impl Refusal {
             )
             | Self::BackupUnread(_) => of(Reason::StorageUnavailable),
             Self::Search(SearchError::Filling | SearchError::File { .. })
-            | Self::Store(StoreError::Unavailable { .. } | StoreError::Closed) => {
-                of(Reason::StorageUnavailable).after(seconds(1))
-            }
+            | Self::Store(
+                StoreError::Unavailable { .. } | StoreError::Recovered | StoreError::Closed,
+            ) => of(Reason::StorageUnavailable).after(seconds(1)),
             // A read that failed because of the disk. For a command with such an error the batch is
             // aborted, and the store reports that.
             Self::Store(StoreError::Sql(error)) if crate::store::is_fatal(error) => {

@@ -2,7 +2,7 @@
 //!
 //! - [`agents`] and [`declare`]: creating, moving and retiring agents, at run time and from the
 //!   configuration file; [`policy`]: their rights; [`purge`]: the end of their mail.
-//! - [`view`] and [`tree`]: agents as callers see them.
+//! - [`view`], [`tree`] and [`watched`]: agents as callers see them.
 //! - [`commands`], [`stop`] and [`login`]: orders to a harness.
 //! - [`operate`]: decisions about mail; [`events`] and [`backup`]: the log and the database.
 
@@ -18,3 +18,4 @@ pub mod purge;
 pub mod stop;
 pub mod tree;
 pub mod view;
+pub mod watched;

@@ -86,7 +86,7 @@ pub(super) fn state_of(row: &AgentRow, live: bool, turn_open: bool, now: Now) ->
 
 /// Returns the approximate size of an agent on the wire, in bytes: its texts, and room for the
 /// rest.
-fn bytes_of(agent: &Agent) -> usize {
+pub(crate) fn bytes_of(agent: &Agent) -> usize {
     let Policy { tool_groups, allowed_recipients, capabilities, .. } = &agent.policy;
     let lists = [
         tool_groups,
@@ -132,16 +132,31 @@ impl Engine {
     where
         F: FnOnce(&Connection) -> Result<Vec<AgentRow>, Refusal> + Send + 'static,
     {
+        let shown = self.shown_rows(move |conn| Ok((query(conn)?, ()))).await?.0;
+        Ok(shown.into_iter().map(|(_, agent)| agent).collect())
+    }
+
+    /// Reads agents with `query`, with their keys and their present state, and what else it
+    /// returns.
+    pub(super) async fn shown_rows<F, T>(
+        &self,
+        query: F,
+    ) -> Result<(Vec<(AgentKey, Agent)>, T), Refusal>
+    where
+        F: FnOnce(&Connection) -> Result<(Vec<AgentRow>, T), Refusal> + Send + 'static,
+        T: Send + 'static,
+    {
         let (presences, sandboxes) = (Arc::clone(&self.presences), Arc::clone(&self.sandboxes));
         let identity = self.identity.clone();
         self.store
             .read(move |conn, now| {
-                let rows = query(conn)?.into_iter().map(|row| {
+                let (rows, rest) = query(conn)?;
+                let shown = rows.into_iter().map(|row| {
                     let isolation = sandboxes.shown(&row.name, presences.isolation(row.key));
                     let attached = Attached { live: presences.is_live(row.key), isolation };
-                    view(conn, row, attached, &identity, now)
+                    Ok((row.key, view(conn, row, attached, &identity, now)?))
                 });
-                rows.collect()
+                Ok((shown.collect::<Result<_, Refusal>>()?, rest))
             })
             .await
     }

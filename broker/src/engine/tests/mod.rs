@@ -51,6 +51,7 @@ mod turns;
 mod upkeep;
 mod waiters;
 mod wakes;
+mod watched;
 
 // Shared imports of most chapters, which use `use super::*`.
 use std::sync::Arc;

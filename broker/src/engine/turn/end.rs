@@ -198,6 +198,7 @@ fn end_turn_with(
         agent::set_context(tx, me.key, ended.context_tokens, ended.context_window_tokens)?;
     }
     tx.after_commit(Effect::Hint(me.key));
+    tx.after_commit(Effect::Shown(me.key));
     Ok(settled)
 }
 

@@ -232,6 +232,7 @@ pub const METHODS: &[Method] = &[
     both("/hive.v1.TopologyService/ListAgents", Page),
     both("/hive.v1.TopologyService/ListChildren", Page),
     both("/hive.v1.TopologyService/FindAgents", Page),
+    both("/hive.v1.TopologyService/WatchAgents", Watch),
     agent("/hive.v1.StatusService/SetStatusText", Short).mutating(),
     both("/hive.v1.EventService/ListEvents", Page),
     both("/hive.v1.EventService/WatchEvents", Watch),

@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
+use super::watching::{self, Out, Told, Woken};
 use crate::engine::Refusal;
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
@@ -14,7 +15,7 @@ use crate::rpc::edge::page;
 use crate::spawn::spawn;
 use crate::store::AgentKey;
 
-/// Rows that a watcher is sent before the next are read: no more than its channel holds.
+/// Most events of one step.
 const WATCH_ROWS: u32 = 64;
 
 impl Rpc {
@@ -24,8 +25,10 @@ impl Rpc {
         scope: Option<AgentKey>,
         after: Option<u64>,
         log_changed: bool,
-        out: &mpsc::Sender<Result<v1::WatchEventsResponse, Status>>,
+        out: &Out<v1::WatchEventsResponse>,
     ) -> Result<(), Refusal> {
+        let send =
+            async |step| out.send(Ok(v1::WatchEventsResponse { step: Some(step) })).await.is_ok();
         let mut newest = self.engine.hints().last_event();
         let (_, span) = self.engine.events_after(u64::MAX >> 1, scope, 1).await?;
         let mut after = after.filter(|_| !log_changed).unwrap_or(span.last);
@@ -35,39 +38,41 @@ impl Rpc {
             gap: after + 1 < span.first,
             log_id: self.engine.log_id().to_owned(),
             log_changed,
+            complete: true,
         };
-        if out
-            .send(Ok(v1::WatchEventsResponse { step: Some(Step::Snapshot(snapshot)) }))
-            .await
-            .is_err()
-        {
+        let mut told = Told::new(after);
+        if !send(Step::Snapshot(snapshot)).await {
             return Ok(());
         }
         loop {
             newest.borrow_and_update();
             let (events, span) = self.engine.events_after(after, scope, WATCH_ROWS).await?;
             let full = events.len() == WATCH_ROWS as usize;
-            if let Some(last) = events.last() {
-                after = last.sequence;
-            }
-            for event in events {
-                if out
-                    .send(Ok(v1::WatchEventsResponse { step: Some(Step::Event(event.into())) }))
-                    .await
-                    .is_err()
-                {
+            after = match events.last() {
+                Some(last) if full => last.sequence,
+                // The rows that were read have no further match, so the next read begins after
+                // them.
+                Some(_) | None => after.max(span.last),
+            };
+            if !events.is_empty() {
+                let events = events.into_iter().map(Into::into).collect();
+                if !send(Step::Batch(v1::EventBatch { events, sequence: after })).await {
                     return Ok(());
                 }
+                told = Told::new(after);
             }
             if full {
                 continue;
             }
-            // The rows that were read have no further match, so the next read may begin after them.
-            after = after.max(span.last);
-            tokio::select! {
-                changed = newest.changed() => if changed.is_err() { return Ok(()) },
-                () = out.closed() => return Ok(()),
-                () = self.engine.draining().cancelled() => return Err(Refusal::Draining),
+            match watching::wait(&self.engine, &mut newest, out, told, after).await? {
+                Woken::Changed => {}
+                Woken::Progress => {
+                    if !send(Step::Progress(watching::progress(&self.engine, after))).await {
+                        return Ok(());
+                    }
+                    told = Told::new(after);
+                }
+                Woken::Gone => return Ok(()),
             }
         }
     }
@@ -113,7 +118,7 @@ impl v1::event_service_server::EventService for Rpc {
         let log_changed = !self.engine.is_of_log(after_sequence.unwrap_or_default(), &log_id)?;
         let scope = self.engine.event_scope(caller, agent).await?;
         let after = after_sequence.map(|after| after.min(u64::MAX >> 1));
-        let (out, stream) = mpsc::channel(WATCH_ROWS as usize);
+        let (out, stream) = mpsc::channel(watching::STEPS);
         let rpc = self.clone();
         spawn(&self.streams, async move {
             if let Err(refusal) = rpc.watch(scope, after, log_changed, &out).await {

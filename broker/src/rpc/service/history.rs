@@ -1,18 +1,64 @@
 //! `TurnHistoryService`.
 
 use hive_core::id::TurnId;
-use hive_core::turn::Outcome;
+use hive_core::turn::{Outcome, Turn};
 use hive_proto::convert::{self, time};
 use hive_proto::v1;
+use hive_proto::v1::watch_turn_response::Step;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
+use super::watching::Out;
 use crate::engine::Refusal;
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
 use crate::rpc::edge::page;
 use crate::spawn::spawn;
+use crate::store::turn_events::Line;
+
+/// The state of a run: its lines, or its end.
+struct Run {
+    events: Vec<v1::TurnEvent>,
+    state: v1::RunState,
+    state_time: Option<prost_types::Timestamp>,
+}
+
+impl Run {
+    /// Returns a step of the stored lines.
+    fn snapshot(self, complete: bool) -> Step {
+        let Self { events, state, state_time } = self;
+        Step::Snapshot(v1::TurnSnapshot { events, complete, state: state.into(), state_time })
+    }
+
+    /// Returns a step of new lines, or of the end.
+    fn batch(self) -> Step {
+        let Self { events, state, state_time } = self;
+        Step::Batch(v1::TurnBatch { events, state: state.into(), state_time })
+    }
+}
+
+/// Returns the state of a run that has new lines.
+fn with_lines(lines: Vec<Line>) -> Run {
+    let state_time = lines.last().map(|last| time::timestamp(last.time));
+    let events = lines.into_iter().map(|line| v1::TurnEvent {
+        sequence: line.sequence,
+        stream: line.stream,
+        line: line.text,
+        time: Some(time::timestamp(line.time)),
+    });
+    Run { events: events.collect(), state: v1::RunState::Partial, state_time }
+}
+
+/// Returns the state of a run of which all lines were sent.
+fn without_lines(turn: &Turn) -> Run {
+    let state = match turn.outcome {
+        None => v1::RunState::Partial,
+        Some(Outcome::Ok) => v1::RunState::Final,
+        Some(_) => v1::RunState::Error,
+    };
+    Run { events: Vec::new(), state, state_time: turn.end_time.map(time::timestamp) }
+}
 
 impl Rpc {
     /// Sends lines of a turn until it has ended and all are sent.
@@ -22,10 +68,13 @@ impl Rpc {
         id: TurnId,
         mut after: u64,
         follow: bool,
-        out: &mpsc::Sender<Result<v1::WatchTurnResponse, Status>>,
+        out: &Out<v1::WatchTurnResponse>,
     ) -> Result<(), Refusal> {
+        let send =
+            async |step| out.send(Ok(v1::WatchTurnResponse { step: Some(step) })).await.is_ok();
         let mut changed = self.engine.lines_changed();
         let hints = self.engine.hints().agent(self.engine.owner_of_turn(id).await?);
+        let mut complete = false;
         loop {
             // Registered before the lines are read: so the last lines of a turn that ends now are
             // not missed.
@@ -37,31 +86,21 @@ impl Rpc {
             let lines = self.engine.lines_after(id, after).await?;
             if let Some(last) = lines.last() {
                 after = last.sequence;
-                let state_time = Some(time::timestamp(last.time));
-                let events = lines.into_iter().map(|line| v1::TurnEvent {
-                    sequence: line.sequence,
-                    stream: line.stream,
-                    line: line.text,
-                    time: Some(time::timestamp(line.time)),
-                });
-                let (events, state) = (events.collect(), v1::RunState::Partial.into());
-                if out.send(Ok(v1::WatchTurnResponse { events, state, state_time })).await.is_err()
-                {
+                let run = with_lines(lines);
+                if !send(if complete { run.batch() } else { run.snapshot(false) }).await {
                     return Ok(());
                 }
                 continue;
             }
-            if let Some(outcome) = turn.outcome {
-                let state =
-                    if outcome == Outcome::Ok { v1::RunState::Final } else { v1::RunState::Error };
-                let state_time = turn.end_time.map(time::timestamp);
-                let last =
-                    v1::WatchTurnResponse { events: Vec::new(), state: state.into(), state_time };
+            let has_ended = turn.outcome.is_some();
+            if !complete {
+                complete = true;
+                if !send(without_lines(&turn).snapshot(true)).await || has_ended || !follow {
+                    return Ok(());
+                }
+            } else if has_ended {
                 // If the client has disconnected, it needs no answer.
-                drop(out.send(Ok(last)).await);
-                return Ok(());
-            }
-            if !follow {
+                send(without_lines(&turn).batch()).await;
                 return Ok(());
             }
             tokio::select! {

@@ -1,8 +1,10 @@
 //! The services: one file for each. A method decodes, calls the engine once, and encodes.
 //!
-//! `backup` and `login` are the streams of `admin` and `turn`, `stats` a part of `history`.
+//! `backup` and `login` are the streams of `admin` and `turn`, `stats` a part of `history`, and
+//! `agents` one of `topology`. All watches share `watching`.
 
 mod admin;
+mod agents;
 mod backup;
 mod event;
 mod history;
@@ -18,3 +20,4 @@ mod status;
 mod topology;
 mod turn;
 mod wake;
+mod watching;

@@ -7,12 +7,14 @@ use hive_core::id::QuestionId;
 use hive_core::question::{Answer, Question, Wording};
 use hive_proto::convert::{self, question as questions, time};
 use hive_proto::v1;
+use hive_proto::v1::watch_questions_response::Step;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
+use super::watching::{self, Out, Told, Woken};
 use crate::engine::Refusal;
-use crate::engine::mail::question::{Ask, Which};
+use crate::engine::mail::question::{Ask, Which, bytes_of};
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
 use crate::rpc::edge::page;
@@ -21,8 +23,6 @@ use crate::spawn::spawn;
 
 /// Questions that a watch reads at once.
 const WATCH_ROWS: u32 = 200;
-
-type Out = mpsc::Sender<Result<v1::WatchQuestionsResponse, Status>>;
 
 /// The filter of a watch.
 #[derive(Clone, Debug)]
@@ -36,58 +36,67 @@ struct Watch {
 /// The watcher has disconnected.
 struct Gone;
 
-async fn send_step(out: &Out, question: Question) -> Result<(), Gone> {
-    let step =
-        v1::WatchQuestionsResponse { question: Some(question.into()), snapshot_complete: false };
-    out.send(Ok(step)).await.map_err(|_| Gone)
+async fn send(out: &Out<v1::WatchQuestionsResponse>, step: Step) -> Result<(), Gone> {
+    out.send(Ok(v1::WatchQuestionsResponse { step: Some(step) })).await.map_err(|_| Gone)
+}
+
+fn wire(questions: Vec<Question>) -> Vec<v1::Question> {
+    questions.into_iter().map(Into::into).collect()
 }
 
 impl Rpc {
     /// Sends the snapshot: the open questions, or the one question in whatever state it is. Returns
     /// the event after which the changes begin.
-    async fn snapshot(&self, watch: &Watch, out: &Out) -> Result<Result<u64, Gone>, Refusal> {
+    async fn snapshot(
+        &self,
+        watch: &Watch,
+        out: &Out<v1::WatchQuestionsResponse>,
+    ) -> Result<Result<u64, Gone>, Refusal> {
         let open = Which { states: vec![hive_core::question::State::Open], ..watch.which.clone() };
-        let mut before = None;
-        let mut begin = None;
-        // A question that is asked while the pages are read is sent as a change, because changes
-        // begin after the first page.
+        let part = |questions: Vec<Question>, complete: bool, sequence: u64| {
+            Step::Snapshot(v1::QuestionSnapshot {
+                questions: wire(questions),
+                complete,
+                log_id: self.engine.log_id().to_owned(),
+                sequence,
+            })
+        };
         if let Some(id) = watch.only {
             let (_, _, last) =
                 self.engine.questions_now(watch.caller.clone(), Which::default(), None, 1).await?;
             let question = self.engine.get_question(watch.caller.clone(), id).await?;
-            if send_step(out, question).await.is_err() {
-                return Ok(Err(Gone));
-            }
-            begin = Some(last);
+            let sent = send(out, part(vec![question], true, last)).await;
+            return Ok(sent.map(|()| last));
         }
-        while watch.only.is_none() {
+        let (mut before, mut begin) = (None, None);
+        loop {
             let (page, more, last) = self
                 .engine
                 .questions_now(watch.caller.clone(), open.clone(), before, WATCH_ROWS)
                 .await?;
-            begin.get_or_insert(last);
+            // A question that is asked while the pages are read is sent as a change, because
+            // changes begin after the first page.
+            let begin = *begin.get_or_insert(last);
             before = page.last().map(|question| question.id);
-            for question in page {
-                if send_step(out, question).await.is_err() {
-                    return Ok(Err(Gone));
-                }
+            if send(out, part(page, !more, begin)).await.is_err() {
+                return Ok(Err(Gone));
             }
             if !more {
-                break;
+                return Ok(Ok(begin));
             }
         }
-        let complete = v1::WatchQuestionsResponse { question: None, snapshot_complete: true };
-        Ok(match out.send(Ok(complete)).await {
-            Ok(()) => Ok(begin.unwrap_or_default()),
-            Err(_) => Err(Gone),
-        })
     }
 
     /// Sends a snapshot, then asked and closed questions, until the watcher disconnects or the
     /// broker ends.
-    async fn watch_questions_until(&self, watch: &Watch, out: &Out) -> Result<(), Refusal> {
+    async fn watch_questions_until(
+        &self,
+        watch: &Watch,
+        out: &Out<v1::WatchQuestionsResponse>,
+    ) -> Result<(), Refusal> {
         let mut newest = self.engine.hints().last_event();
         let Ok(mut after) = self.snapshot(watch, out).await? else { return Ok(()) };
+        let mut told = Told::new(after);
         loop {
             newest.borrow_and_update();
             let changed = self
@@ -95,21 +104,34 @@ impl Rpc {
                 .questions_changed(watch.caller.clone(), watch.which.clone(), after, WATCH_ROWS)
                 .await?;
             let behind = *newest.borrow() > changed.last_event;
-            after = changed.last_event;
-            for question in changed.questions {
-                if watch.only.is_none_or(|only| only == question.id)
-                    && send_step(out, question).await.is_err()
-                {
-                    return Ok(());
+            let mut questions = changed.questions;
+            questions.retain(|question| watch.only.is_none_or(|only| only == question.id));
+            if !questions.is_empty() {
+                let mut parts = watching::parts(questions, bytes_of).into_iter().peekable();
+                while let Some(part) = parts.next() {
+                    // Only the last part has everything up to the new position.
+                    let sequence = if parts.peek().is_some() { after } else { changed.last_event };
+                    let batch = v1::QuestionBatch { questions: wire(part), sequence };
+                    if send(out, Step::Batch(batch)).await.is_err() {
+                        return Ok(());
+                    }
                 }
+                told = Told::new(changed.last_event);
             }
+            after = changed.last_event;
             if behind {
                 continue;
             }
-            tokio::select! {
-                changed = newest.changed() => if changed.is_err() { return Ok(()) },
-                () = out.closed() => return Ok(()),
-                () = self.engine.draining().cancelled() => return Err(Refusal::Draining),
+            match watching::wait(&self.engine, &mut newest, out, told, after).await? {
+                Woken::Changed => {}
+                Woken::Progress => {
+                    let progress = watching::progress(&self.engine, after);
+                    if send(out, Step::Progress(progress)).await.is_err() {
+                        return Ok(());
+                    }
+                    told = Told::new(after);
+                }
+                Woken::Gone => return Ok(()),
             }
         }
     }
@@ -208,7 +230,7 @@ impl v1::question_service_server::QuestionService for Rpc {
                     .await?,
             ),
         }
-        let (out, stream) = mpsc::channel(64);
+        let (out, stream) = mpsc::channel(watching::STEPS);
         let rpc = self.clone();
         spawn(&self.streams, async move {
             if let Err(refusal) = rpc.watch_questions_until(&watch, &out).await {

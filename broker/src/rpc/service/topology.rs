@@ -1,12 +1,18 @@
 //! `TopologyService`.
 
+use std::sync::Arc;
+
 use hive_proto::convert::message;
 use hive_proto::v1;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
+use super::{agents, watching};
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
 use crate::rpc::edge::page;
+use crate::spawn::spawn;
 
 #[tonic::async_trait]
 impl v1::topology_service_server::TopologyService for Rpc {
@@ -79,5 +85,23 @@ impl v1::topology_service_server::TopologyService for Rpc {
             agents: agents.into_iter().map(Into::into).collect(),
             next_page_token: page.next(next),
         }))
+    }
+
+    type WatchAgentsStream = ReceiverStream<Result<v1::WatchAgentsResponse, Status>>;
+
+    async fn watch_agents(
+        &self,
+        request: Request<v1::WatchAgentsRequest>,
+    ) -> Result<Response<Self::WatchAgentsStream>, Status> {
+        let caller = caller::identify(&request)?;
+        let scope = self.engine.agent_scope(caller, request.into_inner().agent).await?;
+        let (out, stream) = mpsc::channel(watching::STEPS);
+        let engine = Arc::clone(&self.engine);
+        spawn(&self.streams, async move {
+            if let Err(refusal) = agents::watch(&engine, scope, &out).await {
+                drop(out.send(Err(refusal.into())).await);
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(stream)))
     }
 }

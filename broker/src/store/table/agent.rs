@@ -189,6 +189,7 @@ pub fn insert(tx: &Tx<'_>, new: &NewAgent<'_>) -> Result<AgentKey> {
     let key = AgentKey(tx.last_insert_rowid());
     insert!(tx, into inbox { agent_id: key.0 })?;
     tx.after_commit(Effect::Changed(new.parent.unwrap_or(AgentKey::OPERATOR)));
+    tx.after_commit(Effect::Shown(key));
     Ok(key)
 }
 
@@ -207,6 +208,7 @@ pub fn update(tx: &Tx<'_>, agent: &AgentRow) -> Result<()> {
         stopped: agent.stopped,
     } where { id: agent.key.0 })?;
     tx.after_commit(Effect::Changed(agent.key));
+    tx.after_commit(Effect::Shown(agent.key));
     notify_neighbours(tx, &before, agent)
 }
 
@@ -244,6 +246,7 @@ pub fn set_session(
         revision: revision,
     } where { id: key.0 })?;
     tx.after_commit(Effect::Session(key));
+    tx.after_commit(Effect::Shown(key));
     Ok(())
 }
 
@@ -253,11 +256,13 @@ pub fn set_stopped(tx: &Tx<'_>, key: AgentKey, stopped: bool) -> Result<()> {
     update!(tx, agent { stopped: stopped } where { id: key.0 })?;
     tx.after_commit(Effect::Changed(key));
     tx.after_commit(Effect::Hint(key));
+    tx.after_commit(Effect::Shown(key));
     Ok(())
 }
 
 /// Frees the name of a retired agent. Its messages and events still show that name.
 pub fn free_name(tx: &Tx<'_>, key: AgentKey) -> Result<()> {
+    tx.after_commit(Effect::Shown(key));
     // `#` is in no name that an agent can have.
     let sql =
         "UPDATE agent SET purged_name = name, name = '#' || id, declared = NULL WHERE id = ?1";
@@ -268,17 +273,20 @@ pub fn free_name(tx: &Tx<'_>, key: AgentKey) -> Result<()> {
 pub fn clear_session(tx: &Tx<'_>, key: AgentKey) -> Result<()> {
     run(tx, "UPDATE agent SET session_token = NULL WHERE id = ?1", [key.0])?;
     tx.after_commit(Effect::Session(key));
+    tx.after_commit(Effect::Shown(key));
     Ok(())
 }
 
 /// Sets the agent's own status.
 pub fn set_status_text(tx: &Tx<'_>, key: AgentKey, text: &str) -> Result<()> {
     let time = (!text.is_empty()).then_some(tx.now.wall.0);
+    tx.after_commit(Effect::Shown(key));
     update!(tx, agent { status_text: text, status_time: time } where { id: key.0 })
 }
 
 /// Stores the state of the harness; the time changes only with the state.
 pub fn set_harness_state(tx: &Tx<'_>, key: AgentKey, state: HarnessState) -> Result<()> {
+    tx.after_commit(Effect::Shown(key));
     let sql = "UPDATE agent SET harness_state = ?2, harness_state_time = ?3 WHERE id = ?1 AND harness_state <> ?2";
     run(tx, sql, (key.0, state.code(), tx.now.wall.0))
 }
@@ -287,6 +295,7 @@ pub fn set_harness_state(tx: &Tx<'_>, key: AgentKey, state: HarnessState) -> Res
 /// unchanged.
 pub fn set_context(tx: &Tx<'_>, key: AgentKey, tokens: u64, window: u64) -> Result<()> {
     let time = (tokens > 0).then_some(tx.now.wall.0);
+    tx.after_commit(Effect::Shown(key));
     let sql = "UPDATE agent SET context_tokens = ?2, context_window_tokens = iif(?3 = 0, context_window_tokens, ?3), context_time = ?4 \
          WHERE id = ?1";
     run(tx, sql, (key.0, integer(tokens), integer(window), time))
@@ -310,5 +319,6 @@ pub fn set_park(
         operator_told: operator_notified,
     } where { id: key.0 })?;
     tx.after_commit(Effect::Hint(key));
+    tx.after_commit(Effect::Shown(key));
     Ok(())
 }

@@ -12,6 +12,7 @@ use rusqlite::{Connection, Result, Row};
 
 use crate::store::codec::{Coded as _, integer};
 use crate::store::columns::{Columns as _, columns, name_of};
+use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
 use crate::store::statement::{all, first, insert, page as read_page, run};
 use crate::store::table::message;
@@ -69,6 +70,7 @@ pub struct NewTurn<'a> {
 
 /// Opens a turn.
 pub fn insert(tx: &Tx<'_>, new: &NewTurn<'_>) -> Result<()> {
+    tx.after_commit(Effect::Shown(new.agent));
     insert!(tx, into turn {
         id: integer(new.id.get()),
         agent_id: new.agent.0,

@@ -111,6 +111,7 @@ impl<'c> Tx<'c> {
         let hinted = |effect: &Effect| match *effect {
             Effect::Hint(agent) | Effect::Session(agent) => Some(agent),
             Effect::Changed(_)
+            | Effect::Shown(_)
             | Effect::Due
             | Effect::WallDue
             | Effect::Outbox

@@ -11,7 +11,7 @@ use hive_proto::v1::message_service_client::MessageServiceClient;
 use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::reminder_service_client::ReminderServiceClient;
 use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
-use hive_proto::v1::{self, DeliveryState, EventKind, watch_events_response};
+use hive_proto::v1::{self, DeliveryState, EventKind, watch_events_response, watch_turn_response};
 use tonic::{Status, Streaming};
 
 use super::cast::HARNESSED;
@@ -230,7 +230,8 @@ pub(crate) async fn cut_calls(voice: &Voice, lives: &[(String, i64, i64)]) -> Re
                 .await?
                 .into_inner();
             while let Some(some) = lines.message().await? {
-                let cut = some.events.iter().filter(|event| event.line.contains(CUT_CALL)).count();
+                let Some(watch_turn_response::Step::Snapshot(part)) = some.step else { continue };
+                let cut = part.events.iter().filter(|event| event.line.contains(CUT_CALL)).count();
                 count += u64::try_from(cut).unwrap_or(0);
             }
         }
@@ -269,8 +270,8 @@ impl Settling {
         let waited = async {
             let Some(mut stream) = self.0 else { return };
             while let Ok(Some(response)) = stream.message().await {
-                if let Some(watch_events_response::Step::Event(event)) = response.step
-                    && settles(&event)
+                if let Some(watch_events_response::Step::Batch(batch)) = response.step
+                    && batch.events.iter().any(settles)
                 {
                     return;
                 }

@@ -23,6 +23,7 @@ mod sound;
 mod tape;
 mod turns;
 mod voice;
+mod watches;
 
 use std::path::{Path, PathBuf};
 

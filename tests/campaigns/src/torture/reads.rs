@@ -14,7 +14,9 @@ use hive_proto::v1::reminder_service_client::ReminderServiceClient;
 use hive_proto::v1::server_info_service_client::ServerInfoServiceClient;
 use hive_proto::v1::topology_service_client::TopologyServiceClient;
 use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
-use hive_proto::v1::{self, search_hit, watch_events_response};
+use hive_proto::v1::{
+    self, search_hit, watch_events_response, watch_questions_response, watch_turn_response,
+};
 use tonic::{Code, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
@@ -25,7 +27,7 @@ use super::players::Table;
 use super::voice::Voice;
 
 /// Reads that agents and the operator have.
-const EVERYBODYS: [&str; 21] = [
+const EVERYBODYS: [&str; 22] = [
     "GetMessage",
     "ListRecipients",
     "ListMessages",
@@ -36,6 +38,7 @@ const EVERYBODYS: [&str; 21] = [
     "ListAgents",
     "ListChildren",
     "FindAgents",
+    "WatchAgents",
     "ListTurns",
     "GetTurn",
     "WatchTurn",
@@ -58,9 +61,9 @@ const OPERATORS: [&str; 6] = [
     "GetTurnStats",
 ];
 /// Maximum number of steps read from a watch.
-const WATCH_STEPS: usize = 20;
+pub(super) const WATCH_STEPS: usize = 20;
 /// Maximum wait for the next step of a watch.
-const WATCH_WAIT: Duration = Duration::from_millis(20);
+pub(super) const WATCH_WAIT: Duration = Duration::from_millis(20);
 /// Maximum duration of a read.
 const READ_MAX: Duration = Duration::from_secs(20);
 /// Maximum number of tries if the broker goes away.
@@ -128,7 +131,7 @@ async fn read(voice: &Voice, table: &Table, rpc: &str, number: u64) -> Result<()
         "GetMessage" | "ListMessages" | "ListRecipients" | "SearchMessages" => {
             messages(voice, &table.facts, rpc, number).await
         }
-        "GetAgent" | "ListAgents" | "ListChildren" | "FindAgents" | "GetSelf" => {
+        "GetAgent" | "ListAgents" | "ListChildren" | "FindAgents" | "GetSelf" | "WatchAgents" => {
             agents(voice, &table.facts, rpc).await
         }
         _ => rest(voice, &table.facts, rpc).await,
@@ -212,9 +215,12 @@ async fn questions(voice: &Voice, rpc: &str) -> Result<(), Status> {
     for _ in 0..WATCH_STEPS {
         let Ok(step) = tokio::time::timeout(WATCH_WAIT, stream.message()).await else { break };
         let Some(step) = step? else { break };
-        if let Some(question) = &step.question {
-            voice.saw(question);
-        }
+        let questions = match step.step {
+            Some(watch_questions_response::Step::Snapshot(part)) => part.questions,
+            Some(watch_questions_response::Step::Batch(batch)) => batch.questions,
+            Some(watch_questions_response::Step::Progress(_)) | None => Vec::new(),
+        };
+        questions.iter().for_each(|question| voice.saw(question));
     }
     Ok(())
 }
@@ -254,7 +260,10 @@ async fn events(voice: &Voice, facts: &Facts, rpc: &str) -> Result<(), Status> {
     for _ in 0..WATCH_STEPS {
         let Ok(step) = tokio::time::timeout(WATCH_WAIT, stream.message()).await else { break };
         match step?.and_then(|step| step.step) {
-            Some(watch_events_response::Step::Event(event)) => next(&event),
+            Some(watch_events_response::Step::Batch(batch)) => {
+                batch.events.iter().for_each(&mut next);
+            }
+            Some(watch_events_response::Step::Progress(_)) => {}
             Some(watch_events_response::Step::Snapshot(snapshot)) => {
                 facts
                     .hold(!snapshot.gap, || format!("events after {after} are gone: {snapshot:?}"));
@@ -293,7 +302,12 @@ async fn turns(voice: &Voice, facts: &Facts, rpc: &str) -> Result<(), Status> {
     for _ in 0..WATCH_STEPS {
         let Ok(step) = tokio::time::timeout(WATCH_WAIT, stream.message()).await else { break };
         let Some(step) = step? else { break };
-        for event in step.events {
+        let events = match step.step {
+            Some(watch_turn_response::Step::Snapshot(part)) => part.events,
+            Some(watch_turn_response::Step::Batch(batch)) => batch.events,
+            None => Vec::new(),
+        };
+        for event in events {
             facts.hold(event.sequence > last, || {
                 format!("line {} of turn {turn_id} came after {last}", event.sequence)
             });
@@ -331,6 +345,7 @@ async fn agents(voice: &Voice, facts: &Facts, rpc: &str) -> Result<(), Status> {
                 format!("t1 is no child of c1: {children:?}")
             });
         }
+        "WatchAgents" => super::watches::agents(voice, facts, &mut client).await?,
         "FindAgents" => {
             let request =
                 v1::FindAgentsRequest { text: "t1".to_owned(), ..v1::FindAgentsRequest::default() };

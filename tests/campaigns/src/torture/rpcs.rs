@@ -4,7 +4,7 @@
 //! compares.
 
 /// RPCs called in every run, each by players whose answers are counted as `rpc NAME`.
-pub const DRIVEN: [&str; 65] = [
+pub const DRIVEN: [&str; 66] = [
     "SendMessage",
     "GetMessage",
     "ListMessages",
@@ -36,6 +36,7 @@ pub const DRIVEN: [&str; 65] = [
     "ListAgents",
     "ListChildren",
     "FindAgents",
+    "WatchAgents",
     "Attach",
     "AckCommand",
     "BeginTurn",

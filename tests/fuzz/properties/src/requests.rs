@@ -325,6 +325,7 @@ table! {
         page(&m.page_token)
     };
     "hive.v1.TopologyService/FindAgents": v1::FindAgentsRequest |m| page(&m.page_token);
+    "hive.v1.TopologyService/WatchAgents": v1::WatchAgentsRequest |_| Ok(());
     "hive.v1.StatusService/SetStatusText": v1::SetStatusTextRequest |m| request_id(&m.request_id);
     "hive.v1.EventService/ListEvents": v1::ListEventsRequest |m| page(&m.page_token);
     "hive.v1.EventService/WatchEvents": v1::WatchEventsRequest |_| Ok(());

@@ -27,6 +27,7 @@ use crate::engine::actor::{self, Actor};
 use crate::engine::{Engine, Refusal};
 use crate::store::agent::AgentRow;
 use crate::store::event::{Fact, log};
+pub use crate::store::question::bytes_of;
 use crate::store::question::{self as questions, Filter, NewQuestion, QuestionRow};
 use crate::store::request::RequestKey;
 use crate::store::{AgentKey, Tx, message};
