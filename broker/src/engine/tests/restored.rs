@@ -136,7 +136,7 @@ async fn turns_and_sessions_of_the_backup_end_without_an_attempt() {
         assert_eq!(delivery.cause, Some(RedeliveryCause::Restored));
         assert_eq!(delivery.attempt, 1, "no attempt was used");
     }
-    assert_eq!(reason(hive.try_end(&run, ended(Outcome::Ok)).await), Reason::LeaseLost);
+    assert_eq!(reason(hive.try_end(&run, ended(Outcome::Ok)).await), Reason::SessionLost);
     let again = hive.try_attach("bob", &harness.token, false).await.expect("a new session");
     assert!(!again.resumed, "the session of the backup is over");
     assert_ne!(again.token, harness.token);
