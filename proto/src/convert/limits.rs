@@ -166,6 +166,7 @@ mod tests {
 
     /// Constants that no client meets, each with the reason.
     const INTERNAL: &[(&str, &str)] = &[
+        ("NUMBER_MAX", "it is part of the contract, the same in every hive"),
         ("SYSTEM_RUN_MAX", "it orders an inbox and limits nothing"),
         ("STATS_TOOLS_MAX", "it shapes an answer"),
         ("STATS_LABELS_MAX", "it shapes an answer"),
