@@ -124,7 +124,7 @@ pub(super) async fn watch(
     }
     let mut told = Told::new(begin);
     loop {
-        changed.mark_unchanged();
+        drop(changed.borrow_and_update());
         // Read before the journal, which has every change up to it.
         let position = *log.borrow_and_update();
         let (mut keys, next) = engine.changes_after(place, WATCH_ROWS as usize)?;

@@ -7,11 +7,12 @@
 use std::time::Duration;
 
 use hive_proto::v1;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tonic::Status;
 
 use crate::engine::{Engine, Refusal};
+use crate::sync::watch;
 
 /// Steps that wait for a slow watcher; further ones are not read.
 pub(super) const STEPS: usize = 4;
