@@ -1,8 +1,8 @@
 //! Primitives between tasks and the writer's thread: channels, hints, locks, and the thread itself.
 //!
-//! Only the store and the hints use them, so that their real code can run under Shuttle, which
-//! chooses the order of the steps of threads and tasks. Invariant: without the feature
-//! `interleavings` these are tokio's and the standard library's own.
+//! Only the store, the hints and the waiters of hints use them, so that their real code can run
+//! under Shuttle, which chooses the order of the steps of threads and tasks. Invariant: without the
+//! feature `interleavings` these are tokio's and the standard library's own.
 
 #[cfg(not(feature = "interleavings"))]
 mod real {
