@@ -135,6 +135,33 @@ pub enum Settlement {
     Hold,
 }
 
+/// How the holder of a lease ended it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LeaseEnd {
+    /// Acked.
+    Acked,
+    /// Nacked and requeued.
+    Nacked,
+    /// Nacked, and no attempt was left.
+    Dead,
+    /// Nacked as permanent.
+    GivenUp,
+    /// Released: not begun.
+    Released,
+}
+
+impl LeaseEnd {
+    /// Returns the state that the end gave to the delivery.
+    #[must_use]
+    pub fn state(self) -> State {
+        match self {
+            Self::Acked => State::Acked,
+            Self::Nacked | Self::Released => State::Ready,
+            Self::Dead | Self::GivenUp => State::Dead,
+        }
+    }
+}
+
 /// The mutable part of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
@@ -178,6 +205,12 @@ impl Progress {
         self.failures.saturating_add(1) >= crate::limits::ALONE_FROM_ATTEMPT
     }
 
+    /// Returns whether a failure now is the last one: the delivery becomes a dead letter.
+    #[must_use]
+    pub fn is_last_attempt(&self, limits: &Limits) -> bool {
+        self.failures.saturating_add(1) >= limits.attempts_max
+    }
+
     /// Returns whether it may be leased now.
     #[must_use]
     pub fn is_due(&self, now: Now) -> bool {
@@ -208,7 +241,7 @@ impl Progress {
             },
             Settlement::Fail(cause) => {
                 let failures = self.failures.saturating_add(1);
-                let dead = failures >= limits.attempts_max;
+                let dead = self.is_last_attempt(limits);
                 Self {
                     state: if dead { State::Dead } else { State::Ready },
                     failures,

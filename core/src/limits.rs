@@ -21,6 +21,20 @@ pub const RECEIVE_WAIT_MAX: Duration = Duration::from_secs(180);
 pub const LEASE_DEFAULT: Duration = Duration::from_secs(60);
 /// Longest lease of a consumer.
 pub const LEASE_MAX: Duration = Duration::from_secs(3600);
+/// Maximum settlements of one request.
+pub const SETTLEMENTS_MAX: usize = 256;
+/// Maximum deliveries that a stream holds.
+pub const STREAM_DELIVERIES_MAX: u32 = 256;
+/// Maximum bytes of bodies that a stream holds; one delivery always fits.
+pub const STREAM_BYTES_MAX: u32 = 3 * 1024 * 1024;
+/// How long the leases of a broken stream live on, if the stream requests no other time.
+pub const ORPHAN_GRACE_DEFAULT: Duration = Duration::from_secs(30);
+/// Longest time that the leases of a broken stream live on.
+pub const ORPHAN_GRACE_MAX: Duration = Duration::from_secs(3600);
+/// Time in which the caller of a stream answers a ping.
+pub const STREAM_PONG_MAX: Duration = Duration::from_secs(20);
+/// Maximum messages of a stream of messages without an answer.
+pub const STREAM_UNANSWERED_MAX: usize = 64;
 /// Maximum rows of one page.
 pub const PAGE_ROWS_MAX: u32 = 500;
 /// Rows of a page, if the caller requests no other number.

@@ -291,9 +291,12 @@ fn hint_of_reason(reason: Reason, status: &Status) -> String {
         Reason::PeerNotTrusted => {
             "run it on the host, outside each sandbox, as a user that the configuration trusts"
         }
-        Reason::LeaseLost | Reason::SessionLost | Reason::TurnEnded | Reason::TurnOpen => {
-            "`hivectl turn list AGENT` shows its turns"
-        }
+        Reason::LeaseLost
+        | Reason::StreamReplaced
+        | Reason::StreamSilent
+        | Reason::SessionLost
+        | Reason::TurnEnded
+        | Reason::TurnOpen => "`hivectl turn list AGENT` shows its turns",
         Reason::AlreadyAttached | Reason::HarnessAttached | Reason::AgentParked => {
             "`hivectl agent show NAME` shows what its harness does"
         }

@@ -159,7 +159,7 @@ fn advice(reason: Reason) -> &'static str {
         Reason::PeerNotTrusted => {
             "this program may not use the socket: tell the operator that the agent is set up wrongly"
         }
-        Reason::LeaseLost | Reason::SessionLost => {
+        Reason::LeaseLost | Reason::StreamReplaced | Reason::StreamSilent | Reason::SessionLost => {
             "another session of this agent has taken over: stop here, unsettled mail comes back to it"
         }
         Reason::TurnEnded => {

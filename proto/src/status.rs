@@ -12,7 +12,8 @@ use hive_core::refused::{FIELD, Refused};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
-use crate::ERROR_DOMAIN;
+use crate::convert::time::{duration, span};
+use crate::{ERROR_DOMAIN, v1};
 
 /// Returns the gRPC code of a reason.
 #[must_use]
@@ -61,6 +62,32 @@ pub fn bad_field(path: &str, sentence: impl Into<String>) -> Status {
     details.set_error_info(Reason::FieldInvalid.as_str(), ERROR_DOMAIN, metadata);
     details.add_bad_request_violation(path, sentence.as_str());
     Status::with_error_details(code(Reason::FieldInvalid), format!("{path}: {sentence}"), details)
+}
+
+/// Returns a refusal of one part of a call, with the facts of a status.
+#[must_use]
+pub fn in_part(status: &Status) -> v1::Refusal {
+    let reason = reason(status).unwrap_or(Reason::Internal);
+    let wire = v1::Reason::from_str_name(&format!("REASON_{}", reason.as_str()));
+    v1::Refusal {
+        reason: wire.unwrap_or_default().into(),
+        message: status.message().to_owned(),
+        metadata: metadata(status),
+        retry_delay: retry_after(status).map(duration),
+    }
+}
+
+/// Returns the status of a refusal of one part of a call.
+#[must_use]
+pub fn of_part(part: &v1::Refusal) -> Status {
+    let name = part.reason().as_str_name();
+    let reason = name.strip_prefix("REASON_").and_then(Reason::parse).unwrap_or(Reason::Internal);
+    let mut details = ErrorDetails::new();
+    details.set_error_info(reason.as_str(), ERROR_DOMAIN, part.metadata.clone());
+    if let Some(delay) = part.retry_delay.and_then(|delay| span(delay, "retry_delay").ok()) {
+        details.set_retry_info(Some(delay));
+    }
+    Status::with_error_details(code(reason), part.message.as_str(), details)
 }
 
 /// Returns the reason in a status, if it has one of Hive's.

@@ -29,10 +29,8 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
             let Ok(received) = consumer.receive_messages(request).await else { return };
             let at = Instant::now();
             for leased in received.into_inner().deliveries {
-                let request = AckDeliveryRequest {
-                    request_id: format!("ack-{number}"),
-                    target: Some(Target::LeaseToken(leased.lease_token)),
-                };
+                let request =
+                    AckDeliveryRequest { target: Some(Target::LeaseToken(leased.lease_token)) };
                 if consumer.ack_delivery(request).await.is_err() || took.send(at).await.is_err() {
                     return;
                 }

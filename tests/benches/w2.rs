@@ -83,11 +83,9 @@ pub(crate) async fn consume(client: Client, count: Arc<AtomicU64>) {
             ..request::receive_waiting()
         };
         let Ok(received) = inbox.receive_messages(request).await else { return };
-        for (place, leased) in received.into_inner().deliveries.into_iter().enumerate() {
-            let request = AckDeliveryRequest {
-                request_id: format!("ack-{number}-{place}"),
-                target: Some(Target::LeaseToken(leased.lease_token)),
-            };
+        for leased in received.into_inner().deliveries {
+            let request =
+                AckDeliveryRequest { target: Some(Target::LeaseToken(leased.lease_token)) };
             if inbox.ack_delivery(request).await.is_err() {
                 return;
             }

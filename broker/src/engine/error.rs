@@ -98,6 +98,16 @@ pub enum MailError {
     RecipientNotAllowed { recipient: String, allowed: Vec<String> },
     #[error("the delivery of message {message} to `{agent}` is {state}, which does not allow that")]
     WrongState { agent: String, message: MessageId, state: State },
+    #[error(
+        "the lease on message {message} to `{agent}` belongs to a stream, and lasts as long as the stream"
+    )]
+    LeaseOfStream { agent: String, message: MessageId },
+    #[error("a newer stream `{stream}` took the leases of this one over")]
+    StreamReplaced { stream: String },
+    #[error(
+        "the stream `{stream}` got no answer to a ping in time; open it again: its leases live on for the grace"
+    )]
+    StreamSilent { stream: String },
     #[error("the inbox of `{agent}` is full: {depth} unsettled deliveries, {max} are allowed")]
     InboxFull { agent: String, depth: u32, max: u32 },
     #[error(

@@ -47,6 +47,7 @@ use directories::Directories;
 pub use error::Refusal;
 use mail::handover::Handovers;
 use mail::search::Searching;
+use mail::stream::Streams;
 use memory::Memory;
 use operator::backup::Checking;
 use operator::login::Logins;
@@ -110,6 +111,7 @@ pub struct Engine {
     searching: Searching,
     checking: Checking,
     handovers: Arc<Handovers>,
+    delivery_streams: Arc<Streams>,
     draining: CancellationToken,
     lines: tokio::sync::watch::Sender<u64>,
     /// The cursor at which the next step of retention begins.
@@ -137,6 +139,7 @@ impl Engine {
             searching: Searching::new(Index::beside(store.path())),
             checking: Checking::default(),
             handovers: Arc::new(Handovers::new(Arc::clone(&memory.hints))),
+            delivery_streams: Arc::new(Streams::new(Arc::clone(&memory.hints))),
             limits: Arc::new(limits),
             draining: CancellationToken::new(),
             lines: tokio::sync::watch::Sender::new(0),
@@ -195,7 +198,7 @@ impl Engine {
             .is_some()
         {
             self.store
-                .write(|tx| Ok::<_, Refusal>(crate::store::delivery::renew_consumer_leases(tx)?))
+                .write(|tx| Ok::<_, Refusal>(crate::store::lease::renew_consumer_leases(tx)?))
                 .await?;
         }
         if !hive_fault::planted!(NoGrace) {

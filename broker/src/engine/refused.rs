@@ -58,6 +58,8 @@ fn ground(reason: Reason) -> Option<Ground> {
         | Reason::NotAnAgent
         | Reason::PeerNotTrusted
         | Reason::LeaseLost
+        | Reason::StreamReplaced
+        | Reason::StreamSilent
         | Reason::SessionLost
         | Reason::TurnEnded
         | Reason::HarnessAttached
@@ -91,27 +93,34 @@ impl Engine {
         call: &'static str,
         given: Result<T, Refusal>,
     ) -> Result<T, Refusal> {
-        let Err(refusal) = &given else { return given };
+        if let Err(refusal) = &given {
+            self.note(caller, call, refusal).await;
+        }
+        given
+    }
+
+    /// Logs a refusal, if it is one by policy.
+    pub(crate) async fn note(&self, caller: &Caller, call: &'static str, refusal: &Refusal) {
         let (buckets, per_minute) = match ground(refusal.reason()) {
             Some(Ground::Right) => (&self.refusals.rights, RIGHTS_PER_MINUTE),
             Some(Ground::Quota) => (&self.refusals.quotas, QUOTAS_PER_MINUTE),
-            None => return given,
+            None => return,
         };
         if caller.agent().is_none() {
-            return given;
+            return;
         }
-        let (key, now) = (self.key_of(caller).await?, self.clock.now().boot);
+        let now = self.clock.now().boot;
+        // The refusal holds, even if it could not be logged.
+        let Ok(key) = self.key_of(caller).await else { return };
         if buckets.take(key, per_minute, now).is_ok() {
             let (caller, detail) = (caller.clone(), format!("{call}: {refusal}"));
             let logged = self.store.write(move |tx| {
                 let me = actor::row(tx, &caller)?;
                 Ok::<_, Refusal>(log(tx, Fact::about(Kind::Refused, me.key).detail(&detail))?)
             });
-            // The refusal holds, even if it could not be logged.
             if let Err(error) = logged.await {
                 tracing::warn!(%error, "a refusal could not be logged");
             }
         }
-        given
     }
 }

@@ -51,7 +51,7 @@ impl Engine {
     }
 
     /// Waits until the boot clock shows `due`; forever without one.
-    async fn until(&self, due: Option<BootTime>) {
+    pub(crate) async fn until(&self, due: Option<BootTime>) {
         match due {
             Some(due) => tokio::time::sleep(due.since(self.clock().now().boot)).await,
             None => std::future::pending().await,

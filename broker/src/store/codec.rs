@@ -5,7 +5,7 @@
 
 use hive_core::agent::{HarnessState, Source};
 use hive_core::command::Order;
-use hive_core::delivery::{Lane, RedeliveryCause, State};
+use hive_core::delivery::{Lane, LeaseEnd, RedeliveryCause, State};
 use hive_core::event::Kind as EventKind;
 use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::message::SystemKind;
@@ -62,6 +62,7 @@ codes! {
         TurnFailed = 1, HarnessVanished = 2, RateLimited = 3, AuthFailed = 4, Unavailable = 5, Drained = 6, Released = 7,
         Redriven = 8, NotReceived = 9, Nacked = 10, LeaseExpired = 11, Restored = 12,
     }
+    LeaseEnd { Acked = 1, Nacked = 2, Dead = 3, GivenUp = 4, Released = 5 }
     SystemKind {
         TurnFailed = 1, DeadLetter = 2, Restarted = 3, Unavailable = 4, QuestionAsked = 5, QuestionAnswered = 6, QuestionExpired = 7,
         QuestionCancelled = 8, Reminder = 9, Problem = 10,

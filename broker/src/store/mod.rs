@@ -38,8 +38,8 @@ pub use file::open::OpenError;
 pub use file::{backup, check, restore, turn_events};
 pub use key::AgentKey;
 pub use table::{
-    agent, attention, command, delivery, event, inbox, log, loose_end, message, purge, question,
-    reminder, request, retention, tree, turn, turn_stats, turn_tool,
+    agent, attention, command, delivery, event, inbox, lease, log, loose_end, message, purge,
+    question, reminder, request, retention, stream, tree, turn, turn_stats, turn_tool,
 };
 pub use write::stepped::{Step, SteppedStore};
 pub use write::tx::Tx;

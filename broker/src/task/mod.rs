@@ -99,6 +99,7 @@ pub async fn due(engine: Arc<Engine>, stop: CancellationToken) {
 
 async fn sweep(engine: &Engine) -> Result<Option<BootTime>, Refusal> {
     engine.sweep_handovers().await?;
+    engine.sweep_streams().await?;
     let (leases, sessions) = (engine.sweep_leases().await?, engine.sweep_sessions().await?);
     Ok(leases.into_iter().chain(sessions).min())
 }

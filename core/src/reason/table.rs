@@ -98,4 +98,9 @@ reasons! {
     MethodNotServed = "METHOD_NOT_SERVED", 12, Retry::Never, ["method"], ["socket", "nearest"];
     /// The request is compressed.
     RequestCompressed = "REQUEST_COMPRESSED", 12, Retry::Never, ["encoding"], [];
+    /// A newer stream with the same id took the leases over.
+    StreamReplaced = "STREAM_REPLACED", 10, Retry::Never, ["stream_id"], [];
+    /// The caller did not answer a ping of the stream in time. Open the stream again: its leases
+    /// live on for the grace.
+    StreamSilent = "STREAM_SILENT", 10, Retry::Later, ["stream_id"], [];
 }

@@ -54,7 +54,7 @@ async fn call(broker: &Broker, asked: &Asked) -> Result<(), Failure> {
         Change::Ack { message: message_id } => {
             let key = DeliveryKey { agent: OPERATOR.to_owned(), message_id };
             let target = Some(Target::Key(key));
-            let request = AckDeliveryRequest { request_id, target };
+            let request = AckDeliveryRequest { target };
             let call = Inbox::ack_delivery;
             broker.change(broker.inbox(), request, call).await.map(drop)
         }

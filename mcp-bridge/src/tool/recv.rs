@@ -76,6 +76,7 @@ impl Tool for Recv {
             wait: prost_types::Duration::try_from(wait).ok().filter(|_| !wait.is_zero()),
             lease_duration: None,
             tool_use_id: call.tool_use_id.clone(),
+            settlements: Vec::new(),
         };
         call.wait_for("waiting for mail");
         let received = broker
@@ -92,7 +93,8 @@ impl Tool for Recv {
 }
 
 fn render(wait: Duration, received: &ReceiveMessagesResponse) -> String {
-    let ReceiveMessagesResponse { deliveries, pending_count, served_alone } = received;
+    let ReceiveMessagesResponse { deliveries, pending_count, served_alone, settlement_results: _ } =
+        received;
     let deliveries: Vec<&Delivery> =
         deliveries.iter().filter_map(|leased| leased.delivery.as_ref()).collect();
     let pending = *pending_count;
@@ -141,7 +143,12 @@ mod tests {
         pending_count: u32,
         served_alone: bool,
     ) -> ReceiveMessagesResponse {
-        ReceiveMessagesResponse { deliveries, pending_count, served_alone }
+        ReceiveMessagesResponse {
+            deliveries,
+            pending_count,
+            served_alone,
+            ..ReceiveMessagesResponse::default()
+        }
     }
 
     #[test]

@@ -82,6 +82,13 @@ constants! {
     span receive_wait_max = limits::RECEIVE_WAIT_MAX;
     span lease_default = limits::LEASE_DEFAULT;
     span lease_max = limits::LEASE_MAX;
+    count settlements_max = limits::SETTLEMENTS_MAX;
+    count stream_deliveries_max = limits::STREAM_DELIVERIES_MAX;
+    count stream_bytes_max = limits::STREAM_BYTES_MAX;
+    span orphan_grace_default = limits::ORPHAN_GRACE_DEFAULT;
+    span orphan_grace_max = limits::ORPHAN_GRACE_MAX;
+    span stream_pong_max = limits::STREAM_PONG_MAX;
+    count stream_unanswered_max = limits::STREAM_UNANSWERED_MAX;
     count page_rows_default = limits::PAGE_ROWS_DEFAULT;
     count page_rows_max = limits::PAGE_ROWS_MAX;
     count page_bytes_max = limits::PAGE_BYTES_MAX;

@@ -18,6 +18,7 @@ pub mod page;
 pub mod question;
 pub mod reminder;
 pub mod request;
+pub mod settlement;
 pub mod time;
 pub mod tree;
 pub mod turn;

@@ -853,9 +853,9 @@ pub struct LeasedDelivery {
     /// Proof of the lease; settle with it. Empty if the turn settles the delivery.
     #[prost(string, tag = "2")]
     pub lease_token: ::prost::alloc::string::String,
-    /// Time when the lease expires; unset for a lease of a turn.
+    /// Time until the lease expires, counted from the answer; unset for a lease of a turn or of a stream.
     #[prost(message, optional, tag = "3")]
-    pub lease_expire_time: ::core::option::Option<::prost_types::Timestamp>,
+    pub lease_remaining: ::core::option::Option<::prost_types::Duration>,
 }
 /// The name of a delivery without a lease; for the operator.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -975,7 +975,7 @@ pub enum RedeliveryCause {
     Released = 7,
     /// The operator redrove a dead letter.
     Redriven = 8,
-    /// The answer with it never left the broker, or the tool result with it never reached the model.
+    /// The answer with it never left the broker, the tool result with it never reached the model, or its consumer released it.
     NotReceived = 9,
     /// A consumer nacked it. Uses an attempt.
     Nacked = 10,
@@ -3862,14 +3862,394 @@ pub mod event_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
-/// The amount of mail to receive, and the time to wait for it.
+/// What programs may know about a reason besides its name.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReasonOptions {
+    /// Name of the gRPC code of each refusal with this reason, as in `NOT_FOUND`.
+    #[prost(string, tag = "1")]
+    pub code: ::prost::alloc::string::String,
+    /// Whether a retry helps.
+    #[prost(enumeration = "Retry", tag = "2")]
+    pub retry: i32,
+    /// Keys that `google.rpc.ErrorInfo.metadata` always has. docs/errors/README.md has their meaning.
+    #[prost(string, repeated, tag = "3")]
+    pub metadata: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Keys that it has in some of the cases. It has no others.
+    #[prost(string, repeated, tag = "4")]
+    pub optional_metadata: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Whether the identical request, with the same bytes, may succeed later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Retry {
+    /// Never sent.
+    Unspecified = 0,
+    /// It does not become right by waiting: another request is needed, or none.
+    Never = 1,
+    /// It may succeed when something else has changed: time has passed, or another call was made. Whether it is worth waiting is up to the
+    /// program.
+    Later = 2,
+    /// The broker cannot take it for a moment. A client repeats it by itself, with the same request id, after the delay in
+    /// `google.rpc.RetryInfo`.
+    Soon = 3,
+}
+impl Retry {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RETRY_UNSPECIFIED",
+            Self::Never => "RETRY_NEVER",
+            Self::Later => "RETRY_LATER",
+            Self::Soon => "RETRY_SOON",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RETRY_UNSPECIFIED" => Some(Self::Unspecified),
+            "RETRY_NEVER" => Some(Self::Never),
+            "RETRY_LATER" => Some(Self::Later),
+            "RETRY_SOON" => Some(Self::Soon),
+            _ => None,
+        }
+    }
+}
+/// Why a call was refused. `google.rpc.ErrorInfo.reason` is the name of the value without `REASON_`; its domain is `hive`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Reason {
+    /// Never sent.
+    Unspecified = 0,
+    /// A field of the request is not valid. `google.rpc.BadRequest` has the field and its fault.
+    FieldInvalid = 1,
+    /// There is no agent of that name.
+    AgentNotFound = 2,
+    /// The agent was retired.
+    AgentRetired = 3,
+    /// There is no such message, or the caller may not see it.
+    MessageNotFound = 4,
+    /// There is no such delivery.
+    DeliveryNotFound = 5,
+    /// There is no such question, or the caller may not see it.
+    QuestionNotFound = 6,
+    /// There is no such reminder, or the caller may not see it.
+    ReminderNotFound = 7,
+    /// There is no such turn, or the caller may not see it; or the agent has no open turn.
+    TurnNotFound = 8,
+    /// There is no such command.
+    CommandNotFound = 9,
+    /// There is no such login dialogue, or it is over.
+    LoginNotFound = 10,
+    /// The request id was used for another request.
+    RequestIdReused = 11,
+    /// There is an agent of that name already.
+    AgentExists = 12,
+    /// The sender's policy does not allow that recipient.
+    RecipientNotAllowed = 13,
+    /// The item belongs to another caller.
+    NotYours = 14,
+    /// The question was put to another target.
+    NotTheTarget = 15,
+    /// The agent is not the caller's direct child.
+    NotYourChild = 16,
+    /// The call is for agents, and came from the operator's socket.
+    NotAnAgent = 17,
+    /// The agent's policy lacks the right.
+    CapabilityMissing = 18,
+    /// The peer may not use this socket, or not for this call.
+    PeerNotTrusted = 19,
+    /// The lease is no longer the caller's.
+    LeaseLost = 20,
+    /// The session, or the session epoch of the turn, is no longer the agent's.
+    SessionLost = 21,
+    /// The calling process has no open turn.
+    TurnEnded = 22,
+    /// The session has an open turn.
+    TurnOpen = 23,
+    /// A harness serves the agent, and the call has no process token.
+    HarnessAttached = 24,
+    /// Another harness is attached.
+    AlreadyAttached = 25,
+    /// No harness is attached, or it does not answer.
+    HarnessOffline = 26,
+    /// A login dialogue with the agent is open already.
+    LoginOpen = 27,
+    /// The agent starts no turns for now.
+    AgentParked = 28,
+    /// The operator stopped the agent.
+    AgentStopped = 29,
+    /// The directories of a purged agent of that name are not deleted yet.
+    AgentPurging = 30,
+    /// The state of the delivery or of the reminder does not allow it.
+    WrongState = 31,
+    /// The question has its outcome already.
+    QuestionClosed = 32,
+    /// The move would make an agent its own ancestor.
+    TopologyCycle = 33,
+    /// The status text is too long. `google.rpc.BadRequest` has the field.
+    StatusTooLong = 34,
+    /// The body, or the whole request, is too large. `google.rpc.BadRequest` has the field, if it is one.
+    BodyTooLarge = 35,
+    /// The recipient's inbox is full.
+    InboxFull = 36,
+    /// The sender sends too fast.
+    RateLimited = 37,
+    /// The sender has too many bytes waiting.
+    StorageFull = 38,
+    /// The asker has too many open questions.
+    QuestionLimit = 39,
+    /// The agent has too many pending reminders.
+    ReminderLimit = 40,
+    /// The socket has too many calls under way.
+    CallLimit = 41,
+    /// The broker does not know yet which sandbox belongs to the agent.
+    Starting = 42,
+    /// The broker shuts down.
+    Draining = 43,
+    /// The database cannot be written now.
+    StorageUnavailable = 44,
+    /// A fault of the broker.
+    Internal = 45,
+    /// The socket does not serve this method.
+    MethodNotServed = 46,
+    /// The request is compressed.
+    RequestCompressed = 47,
+    /// A newer stream with the same id took the leases over.
+    StreamReplaced = 48,
+    /// The caller did not answer a ping of the stream in time. Open the stream again: its leases live on for the grace.
+    StreamSilent = 49,
+}
+impl Reason {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "REASON_UNSPECIFIED",
+            Self::FieldInvalid => "REASON_FIELD_INVALID",
+            Self::AgentNotFound => "REASON_AGENT_NOT_FOUND",
+            Self::AgentRetired => "REASON_AGENT_RETIRED",
+            Self::MessageNotFound => "REASON_MESSAGE_NOT_FOUND",
+            Self::DeliveryNotFound => "REASON_DELIVERY_NOT_FOUND",
+            Self::QuestionNotFound => "REASON_QUESTION_NOT_FOUND",
+            Self::ReminderNotFound => "REASON_REMINDER_NOT_FOUND",
+            Self::TurnNotFound => "REASON_TURN_NOT_FOUND",
+            Self::CommandNotFound => "REASON_COMMAND_NOT_FOUND",
+            Self::LoginNotFound => "REASON_LOGIN_NOT_FOUND",
+            Self::RequestIdReused => "REASON_REQUEST_ID_REUSED",
+            Self::AgentExists => "REASON_AGENT_EXISTS",
+            Self::RecipientNotAllowed => "REASON_RECIPIENT_NOT_ALLOWED",
+            Self::NotYours => "REASON_NOT_YOURS",
+            Self::NotTheTarget => "REASON_NOT_THE_TARGET",
+            Self::NotYourChild => "REASON_NOT_YOUR_CHILD",
+            Self::NotAnAgent => "REASON_NOT_AN_AGENT",
+            Self::CapabilityMissing => "REASON_CAPABILITY_MISSING",
+            Self::PeerNotTrusted => "REASON_PEER_NOT_TRUSTED",
+            Self::LeaseLost => "REASON_LEASE_LOST",
+            Self::SessionLost => "REASON_SESSION_LOST",
+            Self::TurnEnded => "REASON_TURN_ENDED",
+            Self::TurnOpen => "REASON_TURN_OPEN",
+            Self::HarnessAttached => "REASON_HARNESS_ATTACHED",
+            Self::AlreadyAttached => "REASON_ALREADY_ATTACHED",
+            Self::HarnessOffline => "REASON_HARNESS_OFFLINE",
+            Self::LoginOpen => "REASON_LOGIN_OPEN",
+            Self::AgentParked => "REASON_AGENT_PARKED",
+            Self::AgentStopped => "REASON_AGENT_STOPPED",
+            Self::AgentPurging => "REASON_AGENT_PURGING",
+            Self::WrongState => "REASON_WRONG_STATE",
+            Self::QuestionClosed => "REASON_QUESTION_CLOSED",
+            Self::TopologyCycle => "REASON_TOPOLOGY_CYCLE",
+            Self::StatusTooLong => "REASON_STATUS_TOO_LONG",
+            Self::BodyTooLarge => "REASON_BODY_TOO_LARGE",
+            Self::InboxFull => "REASON_INBOX_FULL",
+            Self::RateLimited => "REASON_RATE_LIMITED",
+            Self::StorageFull => "REASON_STORAGE_FULL",
+            Self::QuestionLimit => "REASON_QUESTION_LIMIT",
+            Self::ReminderLimit => "REASON_REMINDER_LIMIT",
+            Self::CallLimit => "REASON_CALL_LIMIT",
+            Self::Starting => "REASON_STARTING",
+            Self::Draining => "REASON_DRAINING",
+            Self::StorageUnavailable => "REASON_STORAGE_UNAVAILABLE",
+            Self::Internal => "REASON_INTERNAL",
+            Self::MethodNotServed => "REASON_METHOD_NOT_SERVED",
+            Self::RequestCompressed => "REASON_REQUEST_COMPRESSED",
+            Self::StreamReplaced => "REASON_STREAM_REPLACED",
+            Self::StreamSilent => "REASON_STREAM_SILENT",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "REASON_UNSPECIFIED" => Some(Self::Unspecified),
+            "REASON_FIELD_INVALID" => Some(Self::FieldInvalid),
+            "REASON_AGENT_NOT_FOUND" => Some(Self::AgentNotFound),
+            "REASON_AGENT_RETIRED" => Some(Self::AgentRetired),
+            "REASON_MESSAGE_NOT_FOUND" => Some(Self::MessageNotFound),
+            "REASON_DELIVERY_NOT_FOUND" => Some(Self::DeliveryNotFound),
+            "REASON_QUESTION_NOT_FOUND" => Some(Self::QuestionNotFound),
+            "REASON_REMINDER_NOT_FOUND" => Some(Self::ReminderNotFound),
+            "REASON_TURN_NOT_FOUND" => Some(Self::TurnNotFound),
+            "REASON_COMMAND_NOT_FOUND" => Some(Self::CommandNotFound),
+            "REASON_LOGIN_NOT_FOUND" => Some(Self::LoginNotFound),
+            "REASON_REQUEST_ID_REUSED" => Some(Self::RequestIdReused),
+            "REASON_AGENT_EXISTS" => Some(Self::AgentExists),
+            "REASON_RECIPIENT_NOT_ALLOWED" => Some(Self::RecipientNotAllowed),
+            "REASON_NOT_YOURS" => Some(Self::NotYours),
+            "REASON_NOT_THE_TARGET" => Some(Self::NotTheTarget),
+            "REASON_NOT_YOUR_CHILD" => Some(Self::NotYourChild),
+            "REASON_NOT_AN_AGENT" => Some(Self::NotAnAgent),
+            "REASON_CAPABILITY_MISSING" => Some(Self::CapabilityMissing),
+            "REASON_PEER_NOT_TRUSTED" => Some(Self::PeerNotTrusted),
+            "REASON_LEASE_LOST" => Some(Self::LeaseLost),
+            "REASON_SESSION_LOST" => Some(Self::SessionLost),
+            "REASON_TURN_ENDED" => Some(Self::TurnEnded),
+            "REASON_TURN_OPEN" => Some(Self::TurnOpen),
+            "REASON_HARNESS_ATTACHED" => Some(Self::HarnessAttached),
+            "REASON_ALREADY_ATTACHED" => Some(Self::AlreadyAttached),
+            "REASON_HARNESS_OFFLINE" => Some(Self::HarnessOffline),
+            "REASON_LOGIN_OPEN" => Some(Self::LoginOpen),
+            "REASON_AGENT_PARKED" => Some(Self::AgentParked),
+            "REASON_AGENT_STOPPED" => Some(Self::AgentStopped),
+            "REASON_AGENT_PURGING" => Some(Self::AgentPurging),
+            "REASON_WRONG_STATE" => Some(Self::WrongState),
+            "REASON_QUESTION_CLOSED" => Some(Self::QuestionClosed),
+            "REASON_TOPOLOGY_CYCLE" => Some(Self::TopologyCycle),
+            "REASON_STATUS_TOO_LONG" => Some(Self::StatusTooLong),
+            "REASON_BODY_TOO_LARGE" => Some(Self::BodyTooLarge),
+            "REASON_INBOX_FULL" => Some(Self::InboxFull),
+            "REASON_RATE_LIMITED" => Some(Self::RateLimited),
+            "REASON_STORAGE_FULL" => Some(Self::StorageFull),
+            "REASON_QUESTION_LIMIT" => Some(Self::QuestionLimit),
+            "REASON_REMINDER_LIMIT" => Some(Self::ReminderLimit),
+            "REASON_CALL_LIMIT" => Some(Self::CallLimit),
+            "REASON_STARTING" => Some(Self::Starting),
+            "REASON_DRAINING" => Some(Self::Draining),
+            "REASON_STORAGE_UNAVAILABLE" => Some(Self::StorageUnavailable),
+            "REASON_INTERNAL" => Some(Self::Internal),
+            "REASON_METHOD_NOT_SERVED" => Some(Self::MethodNotServed),
+            "REASON_REQUEST_COMPRESSED" => Some(Self::RequestCompressed),
+            "REASON_STREAM_REPLACED" => Some(Self::StreamReplaced),
+            "REASON_STREAM_SILENT" => Some(Self::StreamSilent),
+            _ => None,
+        }
+    }
+}
+/// Why a part of a call was refused; the same facts as in the status of a refused call.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Refusal {
+    /// The reason.
+    #[prost(enumeration = "Reason", tag = "1")]
+    pub reason: i32,
+    /// The sentence for people: what is wrong, and what to do next.
+    #[prost(string, tag = "2")]
+    pub message: ::prost::alloc::string::String,
+    /// Facts for programs, by the keys that the reason declares.
+    #[prost(map = "string, string", tag = "3")]
+    pub metadata: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// Wait this long before a retry; unset if it is not known, or if no retry helps.
+    #[prost(message, optional, tag = "4")]
+    pub retry_delay: ::core::option::Option<::prost_types::Duration>,
+}
+/// The change of one delivery.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Settlement {
+    /// The delivery. Exactly one must be set.
+    #[prost(oneof = "settlement::Target", tags = "1, 2")]
+    pub target: ::core::option::Option<settlement::Target>,
+    /// What happens to it. Exactly one must be set.
+    #[prost(oneof = "settlement::Action", tags = "3, 4, 5, 6")]
+    pub action: ::core::option::Option<settlement::Action>,
+}
+/// Nested message and enum types in `Settlement`.
+pub mod settlement {
+    /// The delivery. Exactly one must be set.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Target {
+        /// Token of the lease.
+        #[prost(string, tag = "1")]
+        LeaseToken(::prost::alloc::string::String),
+        /// The delivery by name, only with `ack`; on the operator socket only.
+        #[prost(message, tag = "2")]
+        Key(super::DeliveryKey),
+    }
+    /// What happens to it. Exactly one must be set.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Action {
+        /// It is done.
+        #[prost(message, tag = "3")]
+        Ack(super::Ack),
+        /// It failed.
+        #[prost(message, tag = "4")]
+        Nack(super::Nack),
+        /// It takes longer. Not for a lease of a stream, which lasts as long as the stream.
+        #[prost(message, tag = "5")]
+        Extend(super::Extend),
+        /// It was not begun.
+        #[prost(message, tag = "6")]
+        Release(super::Release),
+    }
+}
+/// The delivery is done.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Ack {}
+/// Requeue with backoff, or make it a dead letter. Uses an attempt.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Nack {
+    /// Error, for later readers; at most 4 KiB.
+    #[prost(string, tag = "1")]
+    pub error: ::prost::alloc::string::String,
+    /// True: no retry can succeed; make it a dead letter now.
+    #[prost(bool, tag = "2")]
+    pub permanent: bool,
+}
+/// Extend the lease, counted from now.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Extend {
+    /// The new length; at most 1 h. Unset: 60 s.
+    #[prost(message, optional, tag = "1")]
+    pub lease_duration: ::core::option::Option<::prost_types::Duration>,
+}
+/// Requeue at once, without an attempt: its cause is NOT_RECEIVED.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Release {}
+/// The result of one settlement.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SettlementResult {
+    /// The result.
+    #[prost(oneof = "settlement_result::Result", tags = "1, 2, 3")]
+    pub result: ::core::option::Option<settlement_result::Result>,
+}
+/// Nested message and enum types in `SettlementResult`.
+pub mod settlement_result {
+    /// The result.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Result {
+        /// The state that the settlement gave to the delivery: ACKED, READY or DEAD.
+        #[prost(enumeration = "super::DeliveryState", tag = "1")]
+        State(i32),
+        /// Time until the extended lease expires.
+        #[prost(message, tag = "2")]
+        LeaseRemaining(::prost_types::Duration),
+        /// The settlement changed nothing.
+        #[prost(message, tag = "3")]
+        Refusal(super::Refusal),
+    }
+}
+/// The amount of mail to receive, and the time to wait for it.
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ReceiveMessagesRequest {
     /// Client-made idempotency key, 1 to 128 characters. A repeat returns those of its leases that still live; if none does, it is a new receive.
-    /// `wait` and `lease_duration` may differ in a repeat.
+    /// `wait`, `lease_duration` and `settlements` may differ in a repeat.
     #[prost(string, tag = "1")]
     pub request_id: ::prost::alloc::string::String,
-    /// At most this many deliveries; 0 means 1, at most 32.
+    /// At most this many deliveries; 0 means 1, a number above 32 means 32.
     #[prost(uint32, tag = "2")]
     pub max_deliveries: u32,
     /// At most this many bytes of bodies, applied before leasing; the first delivery always fits. 0 means no limit.
@@ -3884,6 +4264,10 @@ pub struct ReceiveMessagesRequest {
     /// The tool call that receives, so that the end of the turn knows which results reached the model. Only with a process token.
     #[prost(string, tag = "6")]
     pub tool_use_id: ::prost::alloc::string::String,
+    /// Settled first, at most 256. An invalid request changes nothing. Otherwise they are committed at once, together with the leases on what is
+    /// ready then. Only after that the call may wait; they stand, however it ends.
+    #[prost(message, repeated, tag = "7")]
+    pub settlements: ::prost::alloc::vec::Vec<Settlement>,
 }
 /// The leased deliveries.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3897,15 +4281,132 @@ pub struct ReceiveMessagesResponse {
     /// True if this turn has a delivery that is served alone (third attempt or later), so that it receives no others.
     #[prost(bool, tag = "3")]
     pub served_alone: bool,
+    /// The results of the settlements, in order.
+    #[prost(message, repeated, tag = "4")]
+    pub settlement_results: ::prost::alloc::vec::Vec<SettlementResult>,
+}
+/// A message to the broker on a stream of deliveries.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StreamDeliveriesRequest {
+    /// The step. Exactly one must be set; the first message has `open`, and no other has.
+    #[prost(oneof = "stream_deliveries_request::Step", tags = "1, 2, 3, 4")]
+    pub step: ::core::option::Option<stream_deliveries_request::Step>,
+}
+/// Nested message and enum types in `StreamDeliveriesRequest`.
+pub mod stream_deliveries_request {
+    /// The step. Exactly one must be set; the first message has `open`, and no other has.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Step {
+        /// Opens the stream.
+        #[prost(message, tag = "1")]
+        Open(super::OpenDeliveries),
+        /// Settlements, in one commit.
+        #[prost(message, tag = "2")]
+        Settle(super::SettleDeliveriesRequest),
+        /// A new window.
+        #[prost(message, tag = "3")]
+        Window(super::DeliveryWindow),
+        /// The answer to a ping.
+        #[prost(message, tag = "4")]
+        Pong(super::Pong),
+    }
+}
+/// The first message of a stream of deliveries.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OpenDeliveries {
+    /// Client-made name of the stream, 1 to 128 characters. A newer stream of the same agent and id ends this one, and takes its leases over.
+    #[prost(string, tag = "1")]
+    pub stream_id: ::prost::alloc::string::String,
+    /// How much may be out at once.
+    #[prost(message, optional, tag = "2")]
+    pub window: ::core::option::Option<DeliveryWindow>,
+    /// How long leases live on after the stream has ended otherwise than by half-closing it, counted from the later of the break and the broker being
+    /// ready; at most 1 h. Unset: 30 s. Then they go back with LEASE_EXPIRED, which uses an attempt.
+    #[prost(message, optional, tag = "3")]
+    pub orphan_grace: ::core::option::Option<::prost_types::Duration>,
+}
+/// How much a stream may hold: leased and not settled.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeliveryWindow {
+    /// At most this many deliveries; a number above 256 means 256. 0: take no more for now.
+    #[prost(uint32, tag = "1")]
+    pub deliveries: u32,
+    /// At most this many bytes of bodies; one delivery always fits. 0 or more than 3 MiB: 3 MiB.
+    #[prost(uint32, tag = "2")]
+    pub bytes: u32,
+}
+/// The answer to a ping.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Pong {}
+/// A message of the broker on a stream of deliveries.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StreamDeliveriesResponse {
+    /// The step.
+    #[prost(oneof = "stream_deliveries_response::Step", tags = "1, 2, 3, 4")]
+    pub step: ::core::option::Option<stream_deliveries_response::Step>,
+}
+/// Nested message and enum types in `StreamDeliveriesResponse`.
+pub mod stream_deliveries_response {
+    /// The step.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Step {
+        /// The first message: the leases that a stream of this id held before.
+        #[prost(message, tag = "1")]
+        Opened(super::DeliveriesOpened),
+        /// New leases, after their commit. They last as long as the stream.
+        #[prost(message, tag = "2")]
+        Leased(super::LeasedDeliveries),
+        /// The results of the oldest settlements without results, after their commit.
+        #[prost(message, tag = "3")]
+        Settled(super::SettleDeliveriesResponse),
+        /// The broker asks whether the caller is there. Any message within 20 s is an answer. It asks only while a lease is out.
+        #[prost(message, tag = "4")]
+        Ping(super::Ping),
+    }
+}
+/// The beginning of a stream of deliveries.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DeliveriesOpened {
+    /// All live leases of the stream id, with the tokens that they had, in serving order. What the caller holds and is not listed here is lost. A long
+    /// list comes in several parts.
+    #[prost(message, repeated, tag = "1")]
+    pub deliveries: ::prost::alloc::vec::Vec<LeasedDelivery>,
+    /// True in the last part.
+    #[prost(bool, tag = "2")]
+    pub complete: bool,
+}
+/// New leases of a stream.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct LeasedDeliveries {
+    /// The deliveries, in serving order. The lease tokens are set, `lease_remaining` is not.
+    #[prost(message, repeated, tag = "1")]
+    pub deliveries: ::prost::alloc::vec::Vec<LeasedDelivery>,
+    /// Number of further ready deliveries.
+    #[prost(uint32, tag = "2")]
+    pub pending_count: u32,
+}
+/// The broker asks whether the caller is there.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Ping {}
+/// Settlements in one commit.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SettleDeliveriesRequest {
+    /// The settlements, 1 to 256.
+    #[prost(message, repeated, tag = "1")]
+    pub settlements: ::prost::alloc::vec::Vec<Settlement>,
+}
+/// The results of settlements.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SettleDeliveriesResponse {
+    /// One for each settlement, in order.
+    #[prost(message, repeated, tag = "1")]
+    pub results: ::prost::alloc::vec::Vec<SettlementResult>,
 }
 /// A delivery to ack.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AckDeliveryRequest {
-    /// Client-made idempotency key, 1 to 128 characters.
-    #[prost(string, tag = "1")]
-    pub request_id: ::prost::alloc::string::String,
     /// The delivery. Exactly one must be set.
-    #[prost(oneof = "ack_delivery_request::Target", tags = "2, 3")]
+    #[prost(oneof = "ack_delivery_request::Target", tags = "1, 2")]
     pub target: ::core::option::Option<ack_delivery_request::Target>,
 }
 /// Nested message and enum types in `AckDeliveryRequest`.
@@ -3913,11 +4414,11 @@ pub mod ack_delivery_request {
     /// The delivery. Exactly one must be set.
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum Target {
-        /// Token of the lease from ReceiveMessages.
-        #[prost(string, tag = "2")]
+        /// Token of the lease.
+        #[prost(string, tag = "1")]
         LeaseToken(::prost::alloc::string::String),
         /// The delivery by name; on the operator socket only.
-        #[prost(message, tag = "3")]
+        #[prost(message, tag = "2")]
         Key(super::DeliveryKey),
     }
 }
@@ -3927,17 +4428,14 @@ pub struct AckDeliveryResponse {}
 /// A delivery to nack.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NackDeliveryRequest {
-    /// Client-made idempotency key, 1 to 128 characters.
+    /// Token of the lease.
     #[prost(string, tag = "1")]
-    pub request_id: ::prost::alloc::string::String,
-    /// Token of the lease from ReceiveMessages.
-    #[prost(string, tag = "2")]
     pub lease_token: ::prost::alloc::string::String,
     /// Error, for later readers; at most 4 KiB.
-    #[prost(string, tag = "3")]
+    #[prost(string, tag = "2")]
     pub error: ::prost::alloc::string::String,
     /// True: no retry can succeed; make it a dead letter now.
-    #[prost(bool, tag = "4")]
+    #[prost(bool, tag = "3")]
     pub permanent: bool,
 }
 /// The result of a nack.
@@ -3950,7 +4448,7 @@ pub struct NackDeliveryResponse {
 /// A lease to extend.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ExtendLeaseRequest {
-    /// Token of the lease from ReceiveMessages.
+    /// Token of the lease.
     #[prost(string, tag = "1")]
     pub lease_token: ::prost::alloc::string::String,
     /// The new length, from now; at most 1 h. Unset: 60 s.
@@ -3960,9 +4458,9 @@ pub struct ExtendLeaseRequest {
 /// The extended lease.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ExtendLeaseResponse {
-    /// New time when the lease expires.
+    /// Time until the lease expires.
     #[prost(message, optional, tag = "1")]
-    pub lease_expire_time: ::core::option::Option<::prost_types::Timestamp>,
+    pub lease_remaining: ::core::option::Option<::prost_types::Duration>,
 }
 /// An inbox to count.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4126,8 +4624,68 @@ pub mod inbox_service_client {
                 .insert(GrpcMethod::new("hive.v1.InboxService", "ReceiveMessages"));
             self.inner.unary(req, path, codec).await
         }
-        /// Settles a delivery as done. Idempotent by lease token. The operator names the delivery by key.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, DELIVERY_NOT_FOUND, NOT_YOURS, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Leases deliveries for as long as the stream lasts, and settles them. Only without a harness. The first message opens the stream; the
+        /// others settle, or change the window. Each message of the caller counts as one of its calls at work.
+        /// HARNESS_ATTACHED and AGENT_RETIRED end it: its leases go back without an attempt. CAPABILITY_MISSING and DRAINING end it, and so does
+        /// STREAM_REPLACED, when a newer stream of the same id takes its leases over: they can be settled for as long as they live.
+        /// Reasons: FIELD_INVALID, HARNESS_ATTACHED, AGENT_RETIRED, NOT_AN_AGENT, CAPABILITY_MISSING, STREAM_REPLACED, STREAM_SILENT, DRAINING,
+        /// STORAGE_UNAVAILABLE.
+        pub async fn stream_deliveries(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<
+                Message = super::StreamDeliveriesRequest,
+            >,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::StreamDeliveriesResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.InboxService/StreamDeliveries",
+            );
+            let mut req = request.into_streaming_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.InboxService", "StreamDeliveries"));
+            self.inner.streaming(req, path, codec).await
+        }
+        /// Settles up to 256 deliveries in one commit, in order. Each entry has its own result: a lease that was lost fails only its own entry. Needs
+        /// no request id: a repeated settlement has the same result until the delivery is leased again, then LEASE_LOST.
+        /// Reasons: FIELD_INVALID, DRAINING, STORAGE_UNAVAILABLE. Of an entry: LEASE_LOST, AGENT_NOT_FOUND, DELIVERY_NOT_FOUND, WRONG_STATE, NOT_YOURS.
+        pub async fn settle_deliveries(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SettleDeliveriesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SettleDeliveriesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.InboxService/SettleDeliveries",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.InboxService", "SettleDeliveries"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Settles a delivery as done. A repeat by the same lease token has the same result until the delivery is leased again. The operator names the
+        /// delivery by key; a repeat finds it done.
+        /// Reasons: FIELD_INVALID, LEASE_LOST, AGENT_NOT_FOUND, DELIVERY_NOT_FOUND, WRONG_STATE, NOT_YOURS, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn ack_delivery(
             &mut self,
             request: impl tonic::IntoRequest<super::AckDeliveryRequest>,
@@ -4152,8 +4710,8 @@ pub mod inbox_service_client {
                 .insert(GrpcMethod::new("hive.v1.InboxService", "AckDelivery"));
             self.inner.unary(req, path, codec).await
         }
-        /// Requeues a leased delivery, or makes it a dead letter. Uses an attempt. Idempotent by lease token.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Requeues a leased delivery, or makes it a dead letter. Uses an attempt. A repeat has the same result until the delivery is leased again.
+        /// Reasons: FIELD_INVALID, LEASE_LOST, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn nack_delivery(
             &mut self,
             request: impl tonic::IntoRequest<super::NackDeliveryRequest>,
@@ -4178,7 +4736,7 @@ pub mod inbox_service_client {
                 .insert(GrpcMethod::new("hive.v1.InboxService", "NackDelivery"));
             self.inner.unary(req, path, codec).await
         }
-        /// Extends a consumer's lease, counted from now.
+        /// Extends a consumer's lease, counted from now. A lease of a stream is not extended: it lasts as long as the stream.
         /// Reasons: FIELD_INVALID, LEASE_LOST, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn extend_lease(
             &mut self,
@@ -4283,8 +4841,41 @@ pub mod inbox_service_server {
             tonic::Response<super::ReceiveMessagesResponse>,
             tonic::Status,
         >;
-        /// Settles a delivery as done. Idempotent by lease token. The operator names the delivery by key.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, DELIVERY_NOT_FOUND, NOT_YOURS, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Server streaming response type for the StreamDeliveries method.
+        type StreamDeliveriesStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<
+                    super::StreamDeliveriesResponse,
+                    tonic::Status,
+                >,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Leases deliveries for as long as the stream lasts, and settles them. Only without a harness. The first message opens the stream; the
+        /// others settle, or change the window. Each message of the caller counts as one of its calls at work.
+        /// HARNESS_ATTACHED and AGENT_RETIRED end it: its leases go back without an attempt. CAPABILITY_MISSING and DRAINING end it, and so does
+        /// STREAM_REPLACED, when a newer stream of the same id takes its leases over: they can be settled for as long as they live.
+        /// Reasons: FIELD_INVALID, HARNESS_ATTACHED, AGENT_RETIRED, NOT_AN_AGENT, CAPABILITY_MISSING, STREAM_REPLACED, STREAM_SILENT, DRAINING,
+        /// STORAGE_UNAVAILABLE.
+        async fn stream_deliveries(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::StreamDeliveriesRequest>>,
+        ) -> std::result::Result<
+            tonic::Response<Self::StreamDeliveriesStream>,
+            tonic::Status,
+        >;
+        /// Settles up to 256 deliveries in one commit, in order. Each entry has its own result: a lease that was lost fails only its own entry. Needs
+        /// no request id: a repeated settlement has the same result until the delivery is leased again, then LEASE_LOST.
+        /// Reasons: FIELD_INVALID, DRAINING, STORAGE_UNAVAILABLE. Of an entry: LEASE_LOST, AGENT_NOT_FOUND, DELIVERY_NOT_FOUND, WRONG_STATE, NOT_YOURS.
+        async fn settle_deliveries(
+            &self,
+            request: tonic::Request<super::SettleDeliveriesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SettleDeliveriesResponse>,
+            tonic::Status,
+        >;
+        /// Settles a delivery as done. A repeat by the same lease token has the same result until the delivery is leased again. The operator names the
+        /// delivery by key; a repeat finds it done.
+        /// Reasons: FIELD_INVALID, LEASE_LOST, AGENT_NOT_FOUND, DELIVERY_NOT_FOUND, WRONG_STATE, NOT_YOURS, DRAINING, STORAGE_UNAVAILABLE.
         async fn ack_delivery(
             &self,
             request: tonic::Request<super::AckDeliveryRequest>,
@@ -4292,8 +4883,8 @@ pub mod inbox_service_server {
             tonic::Response<super::AckDeliveryResponse>,
             tonic::Status,
         >;
-        /// Requeues a leased delivery, or makes it a dead letter. Uses an attempt. Idempotent by lease token.
-        /// Reasons: FIELD_INVALID, LEASE_LOST, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Requeues a leased delivery, or makes it a dead letter. Uses an attempt. A repeat has the same result until the delivery is leased again.
+        /// Reasons: FIELD_INVALID, LEASE_LOST, DRAINING, STORAGE_UNAVAILABLE.
         async fn nack_delivery(
             &self,
             request: tonic::Request<super::NackDeliveryRequest>,
@@ -4301,7 +4892,7 @@ pub mod inbox_service_server {
             tonic::Response<super::NackDeliveryResponse>,
             tonic::Status,
         >;
-        /// Extends a consumer's lease, counted from now.
+        /// Extends a consumer's lease, counted from now. A lease of a stream is not extended: it lasts as long as the stream.
         /// Reasons: FIELD_INVALID, LEASE_LOST, DRAINING, STORAGE_UNAVAILABLE.
         async fn extend_lease(
             &self,
@@ -4436,6 +5027,101 @@ pub mod inbox_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ReceiveMessagesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.InboxService/StreamDeliveries" => {
+                    #[allow(non_camel_case_types)]
+                    struct StreamDeliveriesSvc<T: InboxService>(pub Arc<T>);
+                    impl<
+                        T: InboxService,
+                    > tonic::server::StreamingService<super::StreamDeliveriesRequest>
+                    for StreamDeliveriesSvc<T> {
+                        type Response = super::StreamDeliveriesResponse;
+                        type ResponseStream = T::StreamDeliveriesStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                tonic::Streaming<super::StreamDeliveriesRequest>,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as InboxService>::stream_deliveries(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = StreamDeliveriesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.InboxService/SettleDeliveries" => {
+                    #[allow(non_camel_case_types)]
+                    struct SettleDeliveriesSvc<T: InboxService>(pub Arc<T>);
+                    impl<
+                        T: InboxService,
+                    > tonic::server::UnaryService<super::SettleDeliveriesRequest>
+                    for SettleDeliveriesSvc<T> {
+                        type Response = super::SettleDeliveriesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SettleDeliveriesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as InboxService>::settle_deliveries(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SettleDeliveriesSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -5457,6 +6143,36 @@ pub struct SendMessageResponse {
     #[prost(uint32, optional, tag = "6")]
     pub ahead_count: ::core::option::Option<u32>,
 }
+/// A message on a stream of messages.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StreamMessagesRequest {
+    /// The message.
+    #[prost(message, optional, tag = "1")]
+    pub send: ::core::option::Option<SendMessageRequest>,
+}
+/// The answer to the oldest unanswered message of a stream.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct StreamMessagesResponse {
+    /// The request id of the message.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// The answer.
+    #[prost(oneof = "stream_messages_response::Answer", tags = "2, 3")]
+    pub answer: ::core::option::Option<stream_messages_response::Answer>,
+}
+/// Nested message and enum types in `StreamMessagesResponse`.
+pub mod stream_messages_response {
+    /// The answer.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Answer {
+        /// It was accepted.
+        #[prost(message, tag = "2")]
+        Receipt(super::SendMessageResponse),
+        /// It was refused for good. Messages behind it may have been accepted.
+        #[prost(message, tag = "3")]
+        Refusal(super::Refusal),
+    }
+}
 /// A message to read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetMessageRequest {
@@ -5684,6 +6400,38 @@ pub mod message_service_client {
                 .insert(GrpcMethod::new("hive.v1.MessageService", "SendMessage"));
             self.inner.unary(req, path, codec).await
         }
+        /// Accepts messages as SendMessage does, one after the other, with one answer for each, in order. Each has a request id, which is shared with
+        /// SendMessage. At most 64 are unanswered; the broker reads no further ones. Policy, quotas and turn are checked for each.
+        /// A refusal that no retry helps is the answer to its message, and the stream goes on; its reasons are those of SendMessage. The stream ends with
+        /// the first refusal that is worth a retry, with TURN_ENDED, with HARNESS_ATTACHED, and if the outcome of a message is not known. Then no
+        /// message behind it is accepted: to keep the order, repeat all unanswered messages with their request ids.
+        /// Reasons: FIELD_INVALID, TURN_ENDED, HARNESS_ATTACHED, INBOX_FULL, RATE_LIMITED, STORAGE_FULL, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn stream_messages(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<
+                Message = super::StreamMessagesRequest,
+            >,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::StreamMessagesResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.MessageService/StreamMessages",
+            );
+            let mut req = request.into_streaming_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.MessageService", "StreamMessages"));
+            self.inner.streaming(req, path, codec).await
+        }
         /// Reads one message that the caller sent or received; the operator reads any.
         /// Reasons: MESSAGE_NOT_FOUND.
         pub async fn get_message(
@@ -5814,6 +6562,25 @@ pub mod message_service_server {
             request: tonic::Request<super::SendMessageRequest>,
         ) -> std::result::Result<
             tonic::Response<super::SendMessageResponse>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the StreamMessages method.
+        type StreamMessagesStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::StreamMessagesResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Accepts messages as SendMessage does, one after the other, with one answer for each, in order. Each has a request id, which is shared with
+        /// SendMessage. At most 64 are unanswered; the broker reads no further ones. Policy, quotas and turn are checked for each.
+        /// A refusal that no retry helps is the answer to its message, and the stream goes on; its reasons are those of SendMessage. The stream ends with
+        /// the first refusal that is worth a retry, with TURN_ENDED, with HARNESS_ATTACHED, and if the outcome of a message is not known. Then no
+        /// message behind it is accepted: to keep the order, repeat all unanswered messages with their request ids.
+        /// Reasons: FIELD_INVALID, TURN_ENDED, HARNESS_ATTACHED, INBOX_FULL, RATE_LIMITED, STORAGE_FULL, DRAINING, STORAGE_UNAVAILABLE.
+        async fn stream_messages(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::StreamMessagesRequest>>,
+        ) -> std::result::Result<
+            tonic::Response<Self::StreamMessagesStream>,
             tonic::Status,
         >;
         /// Reads one message that the caller sent or received; the operator reads any.
@@ -5973,6 +6740,55 @@ pub mod message_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.MessageService/StreamMessages" => {
+                    #[allow(non_camel_case_types)]
+                    struct StreamMessagesSvc<T: MessageService>(pub Arc<T>);
+                    impl<
+                        T: MessageService,
+                    > tonic::server::StreamingService<super::StreamMessagesRequest>
+                    for StreamMessagesSvc<T> {
+                        type Response = super::StreamMessagesResponse;
+                        type ResponseStream = T::StreamMessagesStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                tonic::Streaming<super::StreamMessagesRequest>,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as MessageService>::stream_messages(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = StreamMessagesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)
@@ -7091,274 +7907,6 @@ pub mod question_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
-/// What programs may know about a reason besides its name.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ReasonOptions {
-    /// Name of the gRPC code of each refusal with this reason, as in `NOT_FOUND`.
-    #[prost(string, tag = "1")]
-    pub code: ::prost::alloc::string::String,
-    /// Whether a retry helps.
-    #[prost(enumeration = "Retry", tag = "2")]
-    pub retry: i32,
-    /// Keys that `google.rpc.ErrorInfo.metadata` always has. docs/errors/README.md has their meaning.
-    #[prost(string, repeated, tag = "3")]
-    pub metadata: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Keys that it has in some of the cases. It has no others.
-    #[prost(string, repeated, tag = "4")]
-    pub optional_metadata: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-/// Whether the identical request, with the same bytes, may succeed later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum Retry {
-    /// Never sent.
-    Unspecified = 0,
-    /// It does not become right by waiting: another request is needed, or none.
-    Never = 1,
-    /// It may succeed when something else has changed: time has passed, or another call was made. Whether it is worth waiting is up to the
-    /// program.
-    Later = 2,
-    /// The broker cannot take it for a moment. A client repeats it by itself, with the same request id, after the delay in
-    /// `google.rpc.RetryInfo`.
-    Soon = 3,
-}
-impl Retry {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "RETRY_UNSPECIFIED",
-            Self::Never => "RETRY_NEVER",
-            Self::Later => "RETRY_LATER",
-            Self::Soon => "RETRY_SOON",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "RETRY_UNSPECIFIED" => Some(Self::Unspecified),
-            "RETRY_NEVER" => Some(Self::Never),
-            "RETRY_LATER" => Some(Self::Later),
-            "RETRY_SOON" => Some(Self::Soon),
-            _ => None,
-        }
-    }
-}
-/// Why a call was refused. `google.rpc.ErrorInfo.reason` is the name of the value without `REASON_`; its domain is `hive`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum Reason {
-    /// Never sent.
-    Unspecified = 0,
-    /// A field of the request is not valid. `google.rpc.BadRequest` has the field and its fault.
-    FieldInvalid = 1,
-    /// There is no agent of that name.
-    AgentNotFound = 2,
-    /// The agent was retired.
-    AgentRetired = 3,
-    /// There is no such message, or the caller may not see it.
-    MessageNotFound = 4,
-    /// There is no such delivery.
-    DeliveryNotFound = 5,
-    /// There is no such question, or the caller may not see it.
-    QuestionNotFound = 6,
-    /// There is no such reminder, or the caller may not see it.
-    ReminderNotFound = 7,
-    /// There is no such turn, or the caller may not see it; or the agent has no open turn.
-    TurnNotFound = 8,
-    /// There is no such command.
-    CommandNotFound = 9,
-    /// There is no such login dialogue, or it is over.
-    LoginNotFound = 10,
-    /// The request id was used for another request.
-    RequestIdReused = 11,
-    /// There is an agent of that name already.
-    AgentExists = 12,
-    /// The sender's policy does not allow that recipient.
-    RecipientNotAllowed = 13,
-    /// The item belongs to another caller.
-    NotYours = 14,
-    /// The question was put to another target.
-    NotTheTarget = 15,
-    /// The agent is not the caller's direct child.
-    NotYourChild = 16,
-    /// The call is for agents, and came from the operator's socket.
-    NotAnAgent = 17,
-    /// The agent's policy lacks the right.
-    CapabilityMissing = 18,
-    /// The peer may not use this socket, or not for this call.
-    PeerNotTrusted = 19,
-    /// The lease is no longer the caller's.
-    LeaseLost = 20,
-    /// The session, or the session epoch of the turn, is no longer the agent's.
-    SessionLost = 21,
-    /// The calling process has no open turn.
-    TurnEnded = 22,
-    /// The session has an open turn.
-    TurnOpen = 23,
-    /// A harness serves the agent, and the call has no process token.
-    HarnessAttached = 24,
-    /// Another harness is attached.
-    AlreadyAttached = 25,
-    /// No harness is attached, or it does not answer.
-    HarnessOffline = 26,
-    /// A login dialogue with the agent is open already.
-    LoginOpen = 27,
-    /// The agent starts no turns for now.
-    AgentParked = 28,
-    /// The operator stopped the agent.
-    AgentStopped = 29,
-    /// The directories of a purged agent of that name are not deleted yet.
-    AgentPurging = 30,
-    /// The state of the delivery or of the reminder does not allow it.
-    WrongState = 31,
-    /// The question has its outcome already.
-    QuestionClosed = 32,
-    /// The move would make an agent its own ancestor.
-    TopologyCycle = 33,
-    /// The status text is too long. `google.rpc.BadRequest` has the field.
-    StatusTooLong = 34,
-    /// The body, or the whole request, is too large. `google.rpc.BadRequest` has the field, if it is one.
-    BodyTooLarge = 35,
-    /// The recipient's inbox is full.
-    InboxFull = 36,
-    /// The sender sends too fast.
-    RateLimited = 37,
-    /// The sender has too many bytes waiting.
-    StorageFull = 38,
-    /// The asker has too many open questions.
-    QuestionLimit = 39,
-    /// The agent has too many pending reminders.
-    ReminderLimit = 40,
-    /// The socket has too many calls under way.
-    CallLimit = 41,
-    /// The broker does not know yet which sandbox belongs to the agent.
-    Starting = 42,
-    /// The broker shuts down.
-    Draining = 43,
-    /// The database cannot be written now.
-    StorageUnavailable = 44,
-    /// A fault of the broker.
-    Internal = 45,
-    /// The socket does not serve this method.
-    MethodNotServed = 46,
-    /// The request is compressed.
-    RequestCompressed = 47,
-}
-impl Reason {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "REASON_UNSPECIFIED",
-            Self::FieldInvalid => "REASON_FIELD_INVALID",
-            Self::AgentNotFound => "REASON_AGENT_NOT_FOUND",
-            Self::AgentRetired => "REASON_AGENT_RETIRED",
-            Self::MessageNotFound => "REASON_MESSAGE_NOT_FOUND",
-            Self::DeliveryNotFound => "REASON_DELIVERY_NOT_FOUND",
-            Self::QuestionNotFound => "REASON_QUESTION_NOT_FOUND",
-            Self::ReminderNotFound => "REASON_REMINDER_NOT_FOUND",
-            Self::TurnNotFound => "REASON_TURN_NOT_FOUND",
-            Self::CommandNotFound => "REASON_COMMAND_NOT_FOUND",
-            Self::LoginNotFound => "REASON_LOGIN_NOT_FOUND",
-            Self::RequestIdReused => "REASON_REQUEST_ID_REUSED",
-            Self::AgentExists => "REASON_AGENT_EXISTS",
-            Self::RecipientNotAllowed => "REASON_RECIPIENT_NOT_ALLOWED",
-            Self::NotYours => "REASON_NOT_YOURS",
-            Self::NotTheTarget => "REASON_NOT_THE_TARGET",
-            Self::NotYourChild => "REASON_NOT_YOUR_CHILD",
-            Self::NotAnAgent => "REASON_NOT_AN_AGENT",
-            Self::CapabilityMissing => "REASON_CAPABILITY_MISSING",
-            Self::PeerNotTrusted => "REASON_PEER_NOT_TRUSTED",
-            Self::LeaseLost => "REASON_LEASE_LOST",
-            Self::SessionLost => "REASON_SESSION_LOST",
-            Self::TurnEnded => "REASON_TURN_ENDED",
-            Self::TurnOpen => "REASON_TURN_OPEN",
-            Self::HarnessAttached => "REASON_HARNESS_ATTACHED",
-            Self::AlreadyAttached => "REASON_ALREADY_ATTACHED",
-            Self::HarnessOffline => "REASON_HARNESS_OFFLINE",
-            Self::LoginOpen => "REASON_LOGIN_OPEN",
-            Self::AgentParked => "REASON_AGENT_PARKED",
-            Self::AgentStopped => "REASON_AGENT_STOPPED",
-            Self::AgentPurging => "REASON_AGENT_PURGING",
-            Self::WrongState => "REASON_WRONG_STATE",
-            Self::QuestionClosed => "REASON_QUESTION_CLOSED",
-            Self::TopologyCycle => "REASON_TOPOLOGY_CYCLE",
-            Self::StatusTooLong => "REASON_STATUS_TOO_LONG",
-            Self::BodyTooLarge => "REASON_BODY_TOO_LARGE",
-            Self::InboxFull => "REASON_INBOX_FULL",
-            Self::RateLimited => "REASON_RATE_LIMITED",
-            Self::StorageFull => "REASON_STORAGE_FULL",
-            Self::QuestionLimit => "REASON_QUESTION_LIMIT",
-            Self::ReminderLimit => "REASON_REMINDER_LIMIT",
-            Self::CallLimit => "REASON_CALL_LIMIT",
-            Self::Starting => "REASON_STARTING",
-            Self::Draining => "REASON_DRAINING",
-            Self::StorageUnavailable => "REASON_STORAGE_UNAVAILABLE",
-            Self::Internal => "REASON_INTERNAL",
-            Self::MethodNotServed => "REASON_METHOD_NOT_SERVED",
-            Self::RequestCompressed => "REASON_REQUEST_COMPRESSED",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "REASON_UNSPECIFIED" => Some(Self::Unspecified),
-            "REASON_FIELD_INVALID" => Some(Self::FieldInvalid),
-            "REASON_AGENT_NOT_FOUND" => Some(Self::AgentNotFound),
-            "REASON_AGENT_RETIRED" => Some(Self::AgentRetired),
-            "REASON_MESSAGE_NOT_FOUND" => Some(Self::MessageNotFound),
-            "REASON_DELIVERY_NOT_FOUND" => Some(Self::DeliveryNotFound),
-            "REASON_QUESTION_NOT_FOUND" => Some(Self::QuestionNotFound),
-            "REASON_REMINDER_NOT_FOUND" => Some(Self::ReminderNotFound),
-            "REASON_TURN_NOT_FOUND" => Some(Self::TurnNotFound),
-            "REASON_COMMAND_NOT_FOUND" => Some(Self::CommandNotFound),
-            "REASON_LOGIN_NOT_FOUND" => Some(Self::LoginNotFound),
-            "REASON_REQUEST_ID_REUSED" => Some(Self::RequestIdReused),
-            "REASON_AGENT_EXISTS" => Some(Self::AgentExists),
-            "REASON_RECIPIENT_NOT_ALLOWED" => Some(Self::RecipientNotAllowed),
-            "REASON_NOT_YOURS" => Some(Self::NotYours),
-            "REASON_NOT_THE_TARGET" => Some(Self::NotTheTarget),
-            "REASON_NOT_YOUR_CHILD" => Some(Self::NotYourChild),
-            "REASON_NOT_AN_AGENT" => Some(Self::NotAnAgent),
-            "REASON_CAPABILITY_MISSING" => Some(Self::CapabilityMissing),
-            "REASON_PEER_NOT_TRUSTED" => Some(Self::PeerNotTrusted),
-            "REASON_LEASE_LOST" => Some(Self::LeaseLost),
-            "REASON_SESSION_LOST" => Some(Self::SessionLost),
-            "REASON_TURN_ENDED" => Some(Self::TurnEnded),
-            "REASON_TURN_OPEN" => Some(Self::TurnOpen),
-            "REASON_HARNESS_ATTACHED" => Some(Self::HarnessAttached),
-            "REASON_ALREADY_ATTACHED" => Some(Self::AlreadyAttached),
-            "REASON_HARNESS_OFFLINE" => Some(Self::HarnessOffline),
-            "REASON_LOGIN_OPEN" => Some(Self::LoginOpen),
-            "REASON_AGENT_PARKED" => Some(Self::AgentParked),
-            "REASON_AGENT_STOPPED" => Some(Self::AgentStopped),
-            "REASON_AGENT_PURGING" => Some(Self::AgentPurging),
-            "REASON_WRONG_STATE" => Some(Self::WrongState),
-            "REASON_QUESTION_CLOSED" => Some(Self::QuestionClosed),
-            "REASON_TOPOLOGY_CYCLE" => Some(Self::TopologyCycle),
-            "REASON_STATUS_TOO_LONG" => Some(Self::StatusTooLong),
-            "REASON_BODY_TOO_LARGE" => Some(Self::BodyTooLarge),
-            "REASON_INBOX_FULL" => Some(Self::InboxFull),
-            "REASON_RATE_LIMITED" => Some(Self::RateLimited),
-            "REASON_STORAGE_FULL" => Some(Self::StorageFull),
-            "REASON_QUESTION_LIMIT" => Some(Self::QuestionLimit),
-            "REASON_REMINDER_LIMIT" => Some(Self::ReminderLimit),
-            "REASON_CALL_LIMIT" => Some(Self::CallLimit),
-            "REASON_STARTING" => Some(Self::Starting),
-            "REASON_DRAINING" => Some(Self::Draining),
-            "REASON_STORAGE_UNAVAILABLE" => Some(Self::StorageUnavailable),
-            "REASON_INTERNAL" => Some(Self::Internal),
-            "REASON_METHOD_NOT_SERVED" => Some(Self::MethodNotServed),
-            "REASON_REQUEST_COMPRESSED" => Some(Self::RequestCompressed),
-            _ => None,
-        }
-    }
-}
 /// A reminder.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Reminder {
@@ -8210,6 +8758,27 @@ pub struct Limits {
     /// Longest request of the operator, in bytes.
     #[prost(uint32, tag = "68")]
     pub operator_request_bytes_max: u32,
+    /// Maximum settlements of one request.
+    #[prost(uint32, tag = "69")]
+    pub settlements_max: u32,
+    /// Maximum deliveries that a stream holds; a larger number means this one.
+    #[prost(uint32, tag = "70")]
+    pub stream_deliveries_max: u32,
+    /// Maximum bytes of bodies that a stream holds; one delivery always fits.
+    #[prost(uint32, tag = "71")]
+    pub stream_bytes_max: u32,
+    /// How long the leases of a broken stream live on if it requests no other time.
+    #[prost(message, optional, tag = "72")]
+    pub orphan_grace_default: ::core::option::Option<::prost_types::Duration>,
+    /// Longest time that the leases of a broken stream live on.
+    #[prost(message, optional, tag = "73")]
+    pub orphan_grace_max: ::core::option::Option<::prost_types::Duration>,
+    /// Time in which the caller of a stream answers a ping.
+    #[prost(message, optional, tag = "74")]
+    pub stream_pong_max: ::core::option::Option<::prost_types::Duration>,
+    /// Maximum messages of a stream of messages without an answer.
+    #[prost(uint32, tag = "75")]
+    pub stream_unanswered_max: u32,
 }
 /// Versions, capabilities and limits of the broker.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -54,8 +54,14 @@ pub enum Bug {
     SupersededServed,
     /// A consumer's lease does not run out: it lasts as long as was asked for.
     LeaseNeverEnds,
+    /// The leases of a broken stream live on: they end with its grace.
+    GraceNeverEnds,
+    /// A stream of messages goes on after an unknown outcome: nothing behind it is accepted.
+    SentBehindUnknown,
     /// A dead letter sends no notice: the parent gets one.
     DeadLetterUntold,
+    /// A settlement that is repeated is carried out again: it has the result of the first.
+    SettledTwice,
     /// A delivery in backoff holds up the inbox: it does not block those behind it.
     BackoffBlocks,
     /// A stopped agent runs turns: none begins until it is started.

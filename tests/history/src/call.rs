@@ -5,6 +5,9 @@
 
 use crate::noun::{Cause, Decision, Handed, Outcome, QuestionSeen, State};
 
+/// The length of a lease that lasts as long as its stream, in ms.
+pub const LASTING_MS: u64 = 1 << 42;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// A message. `to` holds the recipients' names, resolved by the observer (`operator`, the
@@ -35,7 +38,7 @@ pub enum Op {
     Receive {
         /// Maximum number of deliveries.
         max: u32,
-        /// The requested duration of a consumer's lease, in ms.
+        /// The requested duration of a consumer's lease, in ms; [`LASTING_MS`] on a stream.
         lease_ms: u64,
         /// The turn whose process token the call carries; 0 for none: a consumer.
         turn: u64,
@@ -54,7 +57,13 @@ pub enum Op {
         /// Whether the failure is permanent.
         permanent: bool,
     },
-    /// A request to extend a lease.
+    /// A lease ends because its holder did not begin.
+    Release {
+        /// The lease's token.
+        token: String,
+    },
+    /// A request to extend a lease. The beginning and the end of a stream are recorded as
+    /// extensions of its leases: to [`LASTING_MS`], and to the orphan grace.
     Extend {
         /// The lease's token.
         token: String,
@@ -187,6 +196,8 @@ pub enum Reply {
     Acked,
     /// A delivery was nacked; its state afterwards.
     Nacked(State),
+    /// A delivery was released.
+    Released,
     /// A lease lasts longer.
     Extended,
     /// A harness is attached.
@@ -266,6 +277,7 @@ impl Op {
             Self::Receive { .. } => "ReceiveMessages",
             Self::Ack { .. } | Self::Decide { decision: Decision::Ack, .. } => "AckDelivery",
             Self::Nack { .. } => "NackDelivery",
+            Self::Release { .. } => "SettleDeliveries",
             Self::Extend { .. } => "ExtendLease",
             Self::Attach { .. } => "Attach",
             Self::BeginTurn { .. } => "BeginTurn",
@@ -289,6 +301,7 @@ impl Op {
     pub fn cause(&self) -> Option<Cause> {
         match self {
             Self::Nack { .. } => Some(Cause::Nacked),
+            Self::Release { .. } => Some(Cause::NotReceived),
             Self::EndTurn { outcome, .. } => outcome.cause(),
             Self::Decide { decision: Decision::Release, .. } => Some(Cause::Released),
             Self::Decide { decision: Decision::Redrive, .. } => Some(Cause::Redriven),

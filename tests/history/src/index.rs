@@ -186,7 +186,10 @@ impl<'a> Index<'a> {
                 self.calls[place].request_from = self.calls[first].from;
             }
             match call.op {
-                Op::Ack { token } | Op::Nack { token, .. } | Op::Extend { token, .. } => {
+                Op::Ack { token }
+                | Op::Nack { token, .. }
+                | Op::Release { token }
+                | Op::Extend { token, .. } => {
                     self.token_calls.entry(token).or_default().push(place);
                 }
                 Op::EndTurn { turn, .. }

@@ -15,7 +15,7 @@ mod noun;
 mod rule;
 mod violation;
 
-pub use call::{Counts, Due, Op, Reply};
+pub use call::{Counts, Due, LASTING_MS, Op, Reply};
 pub use event::{Answer, CallNo, Event, History, Mark, Observation, Setting};
 pub use last::{Delivery, Final, Message, Reminder, ReminderState, Turn};
 pub use noun::{

@@ -23,6 +23,7 @@ use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::message::Recipient;
 use hive_core::name::{AgentName, Label};
 use hive_core::question::{Answer, Wording};
+use hive_core::settlement::{Action, Entry, Settled};
 use hive_core::time::WallTime;
 use hive_core::turn::{Ended, MAIN_CONVERSATION};
 use hive_history::{Counts, Reply};
@@ -140,14 +141,19 @@ pub(crate) async fn serve(
             Ok(Given { handover: Some(handover), ..given(reply) })
         }
         Call::Ack { token } => {
-            engine.ack(actor, request, token).await.map(|()| given(Reply::Acked))
+            let acked = engine.settle_one(actor, Entry::of_lease(token, Action::Ack)).await;
+            acked.map(|_| given(Reply::Acked))
         }
         Call::Nack { token, permanent } => {
-            let state = engine.nack(actor, request, token, "cannot".to_owned(), permanent).await?;
-            Ok(given(Reply::Nacked(seen::state(state))))
+            let nack = Action::Nack { error: "cannot".to_owned(), permanent };
+            match engine.settle_one(actor, Entry::of_lease(token, nack)).await? {
+                Settled::State(state) => Ok(given(Reply::Nacked(seen::state(state)))),
+                Settled::Extended(_) => Err(Refusal::Fault("a nack extended a lease")),
+            }
         }
         Call::Extend { token, lease_ms } => {
-            engine.extend(actor, token, ms(lease_ms)).await.map(|_| given(Reply::Extended))
+            let extend = Entry::of_lease(token, Action::Extend(ms(lease_ms)));
+            engine.settle_one(actor, extend).await.map(|_| given(Reply::Extended))
         }
         Call::Attach { session, take_over } => {
             let attach = Attach {

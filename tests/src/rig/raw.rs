@@ -25,6 +25,11 @@ impl Answer {
         M::decode(self.first.as_deref().expect("an answer")).expect("the answer is of this type")
     }
 
+    /// Reads the next message; none where the stream ended.
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Status> {
+        self.rest.message().await
+    }
+
     /// Reads to the end of the stream.
     pub async fn end(mut self) -> Result<(), Status> {
         while self.rest.message().await?.is_some() {}
@@ -40,11 +45,21 @@ pub async fn call(
     metadata: MetadataMap,
     message: Vec<u8>,
 ) -> Result<Answer, Status> {
+    call_with_all(channel, path, metadata, vec![message]).await
+}
+
+/// The same, with several messages.
+pub async fn call_with_all(
+    channel: &Channel,
+    path: &str,
+    metadata: MetadataMap,
+    messages: Vec<Vec<u8>>,
+) -> Result<Answer, Status> {
     let mut grpc = Grpc::new(channel.clone());
     grpc.ready().await.map_err(|error| Status::from_error(error.into()))?;
     let path = PathAndQuery::try_from(path).expect("a path");
-    let request =
-        Request::from_parts(metadata, tonic::Extensions::default(), tokio_stream::once(message));
+    let messages = tokio_stream::iter(messages);
+    let request = Request::from_parts(metadata, tonic::Extensions::default(), messages);
     let mut rest = grpc.streaming(request, path, Bytes).await?.into_inner();
     let first = rest.message().await?;
     Ok(Answer { first, rest })

@@ -61,7 +61,7 @@ impl Scene {
         let extend = ExtendLeaseRequest { lease_token: text.to_owned(), lease_duration: None };
         refused(&what, call(&self.bob, &extend).await, &lost);
         let target = Some(ack_delivery_request::Target::LeaseToken(text.to_owned()));
-        let ack = AckDeliveryRequest { request_id: fresh_id(), target };
+        let ack = AckDeliveryRequest { target };
         refused(&what, call(&self.bob, &ack).await, &lost);
         if let Ok(value) = MetadataValue::try_from(text.as_bytes()) {
             let mut shown = MetadataMap::new();

@@ -18,6 +18,13 @@ pub(crate) enum Stranger {
     Absent,
 }
 
+/// Returns whether this method of the inbox settles the delivery of a lease.
+pub(crate) fn settles(method: &str) -> bool {
+    let all =
+        ["StreamDeliveries", "SettleDeliveries", "AckDelivery", "NackDelivery", "ExtendLease"];
+    all.contains(&method)
+}
+
 /// Returns the answer to a stranger.
 pub(crate) fn of_stranger(row: &Row) -> Stranger {
     use Stranger::{Absent, Logged, OnOwn, Public, Refused};
@@ -37,9 +44,7 @@ pub(crate) fn of_stranger(row: &Row) -> Stranger {
         (_, _, Proof::Process | Proof::ProcessWhileAttached) => Refused(Reason::TurnEnded),
         (_, _, Proof::Session) => Refused(Reason::SessionLost),
         ("MessageService", "GetMessage" | "ListRecipients", _) => Refused(Reason::MessageNotFound),
-        ("InboxService", "AckDelivery" | "NackDelivery" | "ExtendLease", _) => {
-            Refused(Reason::LeaseLost)
-        }
+        ("InboxService", method, _) if settles(method) => Refused(Reason::LeaseLost),
         ("TurnHistoryService", "GetTurn" | "WatchTurn", _) => Refused(Reason::TurnNotFound),
         ("QuestionService", "GetQuestion" | "WatchQuestions", _) => {
             Refused(Reason::QuestionNotFound)
@@ -71,10 +76,9 @@ pub(crate) fn of_owner(row: &Row) -> Option<Reason> {
 pub(crate) fn of_operator(row: &Row) -> Option<Reason> {
     match (row.service, row.method) {
         // The operator's mail is never leased, and no other lease is the operator's.
-        ("InboxService", "ReceiveMessages") | ("TopologyService", "GetSelf") => {
-            Some(Reason::NotAnAgent)
-        }
-        ("InboxService", "AckDelivery" | "NackDelivery" | "ExtendLease") => Some(Reason::LeaseLost),
+        ("InboxService", "ReceiveMessages" | "StreamDeliveries")
+        | ("TopologyService", "GetSelf") => Some(Reason::NotAnAgent),
+        ("InboxService", method) if settles(method) => Some(Reason::LeaseLost),
         // Reminders are only for their own agent, and only an agent has co-processes.
         ("ReminderService", "CreateReminder") | ("LooseEndService", "ReplaceLooseEnds") => {
             Some(Reason::NotAnAgent)
@@ -90,8 +94,8 @@ pub(crate) fn of_operator(row: &Row) -> Option<Reason> {
 /// Returns the tool group that an agent needs for a call, or `None` if every agent may call it.
 pub(crate) fn group_of(row: &Row) -> Option<&'static str> {
     match (row.service, row.method) {
-        ("MessageService", "SendMessage")
-        | ("InboxService", "ReceiveMessages")
+        ("MessageService", "SendMessage" | "StreamMessages")
+        | ("InboxService", "ReceiveMessages" | "StreamDeliveries")
         | ("QuestionService", "AskQuestion" | "AnswerQuestion") => Some("messaging"),
         ("LooseEndService", "ListLooseEnds" | "CancelLooseEnd")
         | ("QuestionService", "CancelQuestion")

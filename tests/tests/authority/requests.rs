@@ -21,6 +21,9 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
     let key = |message_id| Some(DeliveryKey { agent: agent.clone(), message_id });
     match (row.service, row.method) {
         ("MessageService", "SendMessage") => request::send("dan", "hello").encode_to_vec(),
+        ("MessageService", "StreamMessages") => {
+            StreamMessagesRequest { send: Some(request::send("dan", "hello")) }.encode_to_vec()
+        }
         ("MessageService", "GetMessage") => {
             GetMessageRequest { message_id: message }.encode_to_vec()
         }
@@ -40,17 +43,18 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
             open_things(method, things)
         }
         ("InboxService", "ReceiveMessages") => request::receive().encode_to_vec(),
+        ("InboxService", "SettleDeliveries") => ack(&lease).encode_to_vec(),
+        ("InboxService", "StreamDeliveries") => {
+            let step = stream_deliveries_request::Step::Settle(ack(&lease));
+            StreamDeliveriesRequest { step: Some(step) }.encode_to_vec()
+        }
         ("InboxService", "AckDelivery") => {
-            AckDeliveryRequest { request_id, target: Some(Target::LeaseToken(lease)) }
+            AckDeliveryRequest { target: Some(Target::LeaseToken(lease)) }.encode_to_vec()
+        }
+        ("InboxService", "NackDelivery") => {
+            NackDeliveryRequest { lease_token: lease, error: "no".to_owned(), permanent: false }
                 .encode_to_vec()
         }
-        ("InboxService", "NackDelivery") => NackDeliveryRequest {
-            request_id,
-            lease_token: lease,
-            error: "no".to_owned(),
-            permanent: false,
-        }
-        .encode_to_vec(),
         ("InboxService", "ExtendLease") => {
             ExtendLeaseRequest { lease_token: lease, lease_duration: None }.encode_to_vec()
         }
@@ -120,6 +124,25 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
         ("ServerInfoService", "GetServerInfo") => GetServerInfoRequest::default().encode_to_vec(),
         (service, method) => panic!("{service}.{method} is new: say here how it is called"),
     }
+}
+
+/// Returns the message that opens a stream of deliveries, which takes none.
+pub(crate) fn stream() -> Vec<u8> {
+    let open = OpenDeliveries {
+        stream_id: fresh_id(),
+        window: Some(DeliveryWindow::default()),
+        orphan_grace: None,
+    };
+    let step = Some(stream_deliveries_request::Step::Open(open));
+    StreamDeliveriesRequest { step }.encode_to_vec()
+}
+
+fn ack(lease: &str) -> SettleDeliveriesRequest {
+    let settlement = Settlement {
+        target: Some(settlement::Target::LeaseToken(lease.to_owned())),
+        action: Some(settlement::Action::Ack(Ack {})),
+    };
+    SettleDeliveriesRequest { settlements: vec![settlement] }
 }
 
 fn open_things(method: &str, things: &Things) -> Vec<u8> {

@@ -5,19 +5,21 @@
 
 use std::collections::BTreeMap;
 
-use hive_proto::PROCESS_TOKEN_KEY;
 use hive_proto::v1::attach_response::Step;
 use hive_proto::v1::command::Command as Order;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
 use hive_proto::v1::{
     AskQuestionResponse, AttachRequest, AttachResponse, BeginTurnRequest, BeginTurnResponse,
-    CreateReminderResponse, EventKind, NackDeliveryRequest, ReceiveMessagesResponse,
-    SendCommandResponse, StartNewSession, TurnOutcome,
+    CreateReminderResponse, EventKind, NackDeliveryRequest, ReceiveMessagesResponse, Refusal,
+    SendCommandResponse, SettleDeliveriesResponse, StartNewSession, StreamDeliveriesResponse,
+    StreamMessagesResponse, TurnOutcome, settlement_result, stream_deliveries_response,
+    stream_messages_response,
 };
+use hive_proto::{PROCESS_TOKEN_KEY, status};
 use hive_tests::rig::call::session as in_metadata;
 use hive_tests::rig::on_disk::{Tables, changes};
 use hive_tests::rig::raw::{self, Answer};
-use hive_tests::rig::{Client, Rig, fresh_id, process_token, request, soon};
+use hive_tests::rig::{Client, Rig, process_token, request, soon};
 use prost::Message as _;
 use tonic::metadata::MetadataMap;
 use tonic::transport::Channel;
@@ -25,6 +27,7 @@ use tonic::{Status, Streaming};
 
 use crate::authority_table::{Proof, Row, TABLE};
 use crate::calls::{asked, did, done, in_session, remind};
+use crate::expected::settles;
 use crate::{requests, search};
 
 /// The objects of one agent. A missing number is 0 and a missing text empty.
@@ -118,12 +121,8 @@ impl Scene {
     async fn set_cyd(&mut self, operator: &Client) -> Things {
         let dead = operator.send("cyd", SECRET).await;
         let (_, lease_token) = self.lease("cyd").await;
-        let nack = NackDeliveryRequest {
-            request_id: fresh_id(),
-            lease_token,
-            permanent: true,
-            ..NackDeliveryRequest::default()
-        };
+        let nack =
+            NackDeliveryRequest { lease_token, permanent: true, ..NackDeliveryRequest::default() };
         did(&self.channel("cyd"), &nack).await;
         operator.send("cyd", SECRET).await;
         let (message, lease) = self.lease("cyd").await;
@@ -216,9 +215,8 @@ impl Scene {
     /// Returns the agent whose objects a call of this RPC needs.
     pub(crate) fn owner(&self, row: &Row) -> &Things {
         match (row.service, row.method) {
-            (_, "AckDelivery" | "NackDelivery" | "ExtendLease" | "RedriveDelivery" | "Login") => {
-                &self.cyd
-            }
+            (_, "RedriveDelivery" | "Login") => &self.cyd,
+            (_, method) if settles(method) => &self.cyd,
             (_, "BeginTurn") => &self.dan,
             _ => &self.bob,
         }
@@ -290,8 +288,41 @@ async fn send(
     if requests::shows_process(row) && !process.is_empty() {
         metadata.insert(PROCESS_TOKEN_KEY, process.parse().expect("a token is plain text"));
     }
-    soon(&format!("{} answers", row.method), raw::call(&channel, &path(row), metadata, request))
-        .await
+    let (path, mut requests) = (path(row), vec![request]);
+    if row.method == "StreamDeliveries" {
+        requests.insert(0, requests::stream());
+    }
+    let answer = raw::call_with_all(&channel, &path, metadata, requests);
+    let answer = soon(&format!("{} answers", row.method), answer).await?;
+    in_part(row, answer).await
+}
+
+/// Turns the refusal of a part of a call into the refusal of the call.
+async fn in_part(row: &Row, mut answer: Answer) -> Result<Answer, Status> {
+    let refusal = match row.method {
+        "StreamMessages" => match answer.decode::<StreamMessagesResponse>().answer {
+            Some(stream_messages_response::Answer::Refusal(refusal)) => Some(refusal),
+            _ => None,
+        },
+        "SettleDeliveries" => of_settlement(&answer.decode()),
+        "StreamDeliveries" => {
+            // The first message opens the stream.
+            let settled = answer.next().await?.expect("the results");
+            match StreamDeliveriesResponse::decode(&*settled).expect("an answer").step {
+                Some(stream_deliveries_response::Step::Settled(settled)) => of_settlement(&settled),
+                step => panic!("{step:?}"),
+            }
+        }
+        _ => None,
+    };
+    refusal.map_or(Ok(answer), |refusal| Err(status::of_part(&refusal)))
+}
+
+fn of_settlement(settled: &SettleDeliveriesResponse) -> Option<Refusal> {
+    match settled.results.first().expect("a result").result.clone() {
+        Some(settlement_result::Result::Refusal(refusal)) => Some(refusal),
+        _ => None,
+    }
 }
 
 pub(crate) fn path(row: &Row) -> String {

@@ -7,7 +7,7 @@ use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::{AckDeliveryRequest, AttachRequest, EventKind, ReceiveMessagesRequest};
 use hive_proto::{PROCESS_TOKEN_KEY, in_session};
 use hive_tests::rig::on_disk::changes;
-use hive_tests::rig::{fresh_id, raw, request, soon};
+use hive_tests::rig::{raw, request, soon};
 use tonic::Code;
 use tonic::metadata::{MetadataMap, MetadataValue};
 
@@ -213,11 +213,10 @@ async fn a_lease_is_its_holders_while_it_lasts() {
     // The operator settles by name; an agent may not, not even its own lease.
     let key =
         hive_proto::v1::DeliveryKey { agent: "cyd".to_owned(), message_id: scene.cyd.message };
-    let by_name =
-        |request_id| AckDeliveryRequest { request_id, target: Some(Target::Key(key.clone())) };
+    let by_name = AckDeliveryRequest { target: Some(Target::Key(key)) };
     for name in ["ada", "cyd"] {
         let refusal = InboxServiceClient::new(scene.channel(name))
-            .ack_delivery(by_name(fresh_id()))
+            .ack_delivery(by_name.clone())
             .await
             .expect_err("refused");
         assert_eq!(hive_proto::status::reason(&refusal), Some(Reason::NotYours), "{name}");

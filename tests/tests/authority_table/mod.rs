@@ -45,6 +45,7 @@ pub(crate) const AGENT_ONLY: &[&str] = &["TurnService", "WakeService", "StatusSe
 /// Credentials that calls must show besides the socket; the other RPCs need nothing else.
 const PROOFS: &[(&str, Proof)] = &[
     ("/hive.v1.MessageService/SendMessage", Proof::ProcessWhileAttached),
+    ("/hive.v1.MessageService/StreamMessages", Proof::ProcessWhileAttached),
     ("/hive.v1.InboxService/ReceiveMessages", Proof::ProcessWhileAttached),
     ("/hive.v1.QuestionService/AskQuestion", Proof::ProcessWhileAttached),
     ("/hive.v1.QuestionService/AnswerQuestion", Proof::ProcessWhileAttached),

@@ -10,7 +10,7 @@ use hive_proto::convert::page::{List, Place, Token};
 use hive_proto::v1::create_reminder_request::Due;
 use hive_proto::v1::*;
 use hive_proto::{FILE_DESCRIPTOR_SET, status};
-use hive_tests::rig::{Client, Harness, Rig, fresh_id, raw, request, soon};
+use hive_tests::rig::{Client, Harness, Rig, raw, request, soon};
 use prost::Message as _;
 use protox::prost_reflect::{
     DescriptorPool, DynamicMessage, FieldDescriptor, MethodDescriptor, ReflectMessage as _, Value,
@@ -240,7 +240,6 @@ impl Scene {
         let received: ReceiveMessagesResponse =
             crate::ask::done(&channel, &request::receive()).await;
         let nack = NackDeliveryRequest {
-            request_id: fresh_id(),
             lease_token: received.deliveries[0].lease_token.clone(),
             permanent: true,
             ..NackDeliveryRequest::default()

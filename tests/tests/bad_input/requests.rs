@@ -197,7 +197,7 @@ async fn choices_are_made_and_values_are_known() {
     let unsaid = Recipient { to: None };
     bad_field(&ada, &SendMessageRequest { to: None, ..send("bob", "x") }, "to").await;
     bad_field(&ada, &SendMessageRequest { to: Some(unsaid), ..send("bob", "x") }, "to").await;
-    bad_field(&ada, &AckDeliveryRequest { request_id: fresh_id(), target: None }, "target").await;
+    bad_field(&ada, &AckDeliveryRequest { target: None }, "target").await;
     let tell =
         |command| SendCommandRequest { request_id: fresh_id(), agent: "ada".to_owned(), command };
     bad_field(&operator, &tell(None), "command").await;
@@ -246,8 +246,6 @@ async fn numbers_out_of_any_range_are_refused_or_find_nothing() {
         let receive = ReceiveMessagesRequest { lease_duration: wrong, ..request::receive() };
         bad_field(&ada, &receive, "lease_duration").await;
     }
-    let receive = ReceiveMessagesRequest { max_deliveries: 33, ..request::receive() };
-    bad_field(&ada, &receive, "max_deliveries").await;
     // A number of the log without its log, and one of another log.
     let (without, other) =
         (ListEventsRequest { after_sequence: 1, ..Default::default() }, "another log");

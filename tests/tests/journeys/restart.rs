@@ -177,10 +177,7 @@ async fn a_consumers_lease_starts_again_when_a_broker_serves_again() {
     elsewhere.watch().await.kind("bob", EventKind::ReminderFired).await;
 
     rig.start_broker().await;
-    let ack = AckDeliveryRequest {
-        request_id: fresh_id(),
-        target: Some(Target::LeaseToken(lease_token)),
-    };
+    let ack = AckDeliveryRequest { target: Some(Target::LeaseToken(lease_token)) };
     InboxServiceClient::new(rig.agent("bob").await.channel())
         .ack_delivery(ack)
         .await

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use hive_core::limits::AGENT_CALLS_AT_WORK_MAX;
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::{AckDeliveryRequest, ReceiveMessagesRequest, ack_delivery_request::Target};
-use hive_tests::rig::{Client, Rig, fresh_id, request, soon};
+use hive_tests::rig::{Client, Rig, request, soon};
 
 use flood::{ALL_AT_ONCE, Flood, NICE};
 use kinds::{Kind, READS, WRITES};
@@ -72,10 +72,7 @@ async fn wake(carol: &Client, dave: &Client) -> Duration {
         tokio::join!(waiting, carol.send("dave", "a word"))
     })
     .await;
-    let ack = AckDeliveryRequest {
-        request_id: fresh_id(),
-        target: Some(Target::LeaseToken(delivery.lease_token)),
-    };
+    let ack = AckDeliveryRequest { target: Some(Target::LeaseToken(delivery.lease_token)) };
     soon("it is acked", InboxServiceClient::new(dave.channel()).ack_delivery(ack))
         .await
         .expect("the neighbour is served");

@@ -392,7 +392,11 @@ fn message_items(
     {
         items.push((below(8, o), format!("{name}.{}", choice.name())));
     }
-    for (n, nested) in message.nested_type.iter().enumerate() {
+    // The entry of a map is written by the compiler.
+    let is_written = |nested: &&DescriptorProto| {
+        !nested.options.as_ref().is_some_and(prost_types::MessageOptions::map_entry)
+    };
+    for (n, nested) in message.nested_type.iter().enumerate().filter(|(_, it)| is_written(it)) {
         message_items(below(3, n), &format!("{name}.{}", nested.name()), nested, items);
     }
     items.push((path, name.to_owned()));

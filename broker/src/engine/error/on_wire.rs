@@ -95,6 +95,12 @@ impl MailError {
                 .with("agent", agent)
                 .with("message_id", message)
                 .with("state", word(state)),
+            Self::StreamReplaced { stream } => of(Reason::StreamReplaced).with("stream_id", stream),
+            Self::StreamSilent { stream } => of(Reason::StreamSilent).with("stream_id", stream),
+            Self::LeaseOfStream { agent, message } => of(Reason::WrongState)
+                .with("agent", agent)
+                .with("message_id", message)
+                .with("state", word(hive_core::delivery::State::Leased)),
             Self::RecipientNotAllowed { recipient, allowed } => of(Reason::RecipientNotAllowed)
                 .with("recipient", recipient)
                 .with("allowed", allowed.join(",")),

@@ -4,29 +4,29 @@
 //! apply to every receiver.
 
 use crate::engine::error::HarnessError;
+use std::sync::Arc;
 use std::time::Duration;
 
-use hive_core::delivery::RedeliveryCause;
-use hive_core::delivery::{Delivery, Lane, Settlement, State, next_lane, system_run_after};
+use hive_core::delivery::{Delivery, Lane, State, next_lane, system_run_after};
 use hive_core::event::Kind;
 use hive_core::id::{MessageId, TurnId};
-use hive_core::limits::{ALONE_FROM_ATTEMPT, ERROR_BYTES_MAX};
-use hive_core::time::WallTime;
+use hive_core::limits::ALONE_FROM_ATTEMPT;
+use hive_core::settlement::Entry;
 use serde::{Deserialize, Serialize};
 
-use super::admission::Admission;
 use super::handover::Handover;
-use super::settle;
+use super::settlements::{self, Results, settle_all};
 use crate::engine::actor::check_started;
 use crate::engine::actor::{Actor, check_group};
 use crate::engine::once::{keep, replay};
 use crate::engine::{Engine, Refusal, token};
 use crate::store::agent::AgentRow;
-use crate::store::delivery::{DeliveryRow, Lease};
+use crate::store::delivery::DeliveryRow;
 use crate::store::event::{Fact, log};
+use crate::store::lease::Lease;
 use crate::store::request::RequestKey;
 use crate::store::waiter::Poll;
-use crate::store::{AgentKey, Effect, Tx, delivery, inbox, turn};
+use crate::store::{AgentKey, Tx, delivery, inbox, turn};
 
 /// The limits of a receive.
 #[derive(Clone, Debug)]
@@ -50,8 +50,8 @@ pub struct Leased {
     pub delivery: Delivery,
     /// The token of a consumer's lease; `None` if the turn settles it.
     pub token: Option<String>,
-    /// When a consumer's lease ends.
-    pub expire_time: Option<WallTime>,
+    /// The time until a consumer's lease ends; `None` if it lasts as long as its stream.
+    pub remaining: Option<Duration>,
 }
 
 /// The deliveries of one receive.
@@ -119,7 +119,22 @@ impl Engine {
         request: RequestKey,
         receive: Receive,
     ) -> Result<(Received, Handover), Refusal> {
+        let (received, _, handover) =
+            self.settle_and_receive(actor, request, Vec::new(), receive).await?;
+        Ok((received, handover))
+    }
+
+    /// Settles deliveries and leases what is ready, in one commit; only then it waits, if nothing
+    /// was. The settlements stand, however the wait ends.
+    pub async fn settle_and_receive(
+        &self,
+        actor: Actor,
+        request: RequestKey,
+        entries: Vec<Entry>,
+        receive: Receive,
+    ) -> Result<(Received, Results, Handover), Refusal> {
         actor.check_agent()?;
+        settlements::check(&actor, &entries)?;
         let key = self.key_of(&actor.caller).await?;
         self.check_open()?;
         let deadline = Some(tokio::time::Instant::now() + receive.wait);
@@ -127,22 +142,42 @@ impl Engine {
         let caller = actor.caller.clone();
         let handover = self.handovers.begin(key, request.clone());
         let (gate, is_repeat) = (handover.gate(), handover.is_repeat());
-        let poll = move |tx: &Tx<'_>| {
+        let polled = Arc::new((actor, request, receive));
+        let limits = Arc::clone(&self.limits);
+        let poll = move |tx: &Tx<'_>, (actor, request, receive): &(Actor, RequestKey, Receive)| {
             if !gate.enter() {
                 return Err(Refusal::Draining);
             }
-            let polled = poll_receive(tx, &actor, &request, &receive);
+            let polled = poll_receive(tx, actor, request, receive);
             // Leases of an earlier call whose answer was taken stay with their client.
             if !matches!(&polled, Ok((Poll::Ready(_), is_replay)) if is_repeat || !is_replay) {
                 gate.leave();
             }
             polled.map(|(polled, _)| polled)
         };
-        let waiter = self.store.wait(key, poll).await;
-        let received =
-            self.wait_for(waiter, deadline, |so_far: &Received| waits && !so_far.alone).await;
-        match self.noting(&caller, "receive", received).await {
-            Ok(received) => Ok((received, handover)),
+        let received = async {
+            let mut results = Vec::new();
+            if !entries.is_empty() {
+                let (poll, polled) = (poll.clone(), Arc::clone(&polled));
+                let first = self.store.write(move |tx| {
+                    let me = polled.0.row(tx)?;
+                    let results = settle_all(tx, &limits, &polled.0, &me, &entries)?;
+                    Ok::<_, Refusal>((results, poll(tx, &polled)?))
+                });
+                match first.await? {
+                    (first, Poll::Pending { so_far, .. }) if !waits || so_far.alone => {
+                        return Ok((so_far, first));
+                    }
+                    (first, Poll::Pending { .. }) => results = first,
+                    (first, Poll::Ready(received)) => return Ok((received, first)),
+                }
+            }
+            let waiter = self.store.wait(key, move |tx| poll(tx, &polled)).await;
+            let worth_waiting = |so_far: &Received| waits && !so_far.alone;
+            Ok((self.wait_for(waiter, deadline, worth_waiting).await?, results))
+        };
+        match self.noting(&caller, "receive", received.await).await {
+            Ok((received, results)) => Ok((received, results, handover)),
             // The commit may have happened.
             Err(refusal @ Refusal::Store(_)) => Err(refusal),
             Err(refusal) => {
@@ -151,106 +186,6 @@ impl Engine {
             }
         }
     }
-
-    /// Settles a consumer's delivery as done.
-    pub async fn ack(
-        &self,
-        actor: Actor,
-        request: RequestKey,
-        lease_token: String,
-    ) -> Result<(), Refusal> {
-        self.settle_lease(actor, request, lease_token, Settlement::Ack, String::new())
-            .await
-            .map(|_| ())
-    }
-
-    /// Requeues a consumer's delivery, or makes it a dead letter.
-    pub async fn nack(
-        &self,
-        actor: Actor,
-        request: RequestKey,
-        lease_token: String,
-        error: String,
-        permanent: bool,
-    ) -> Result<State, Refusal> {
-        if error.len() > ERROR_BYTES_MAX {
-            let problem =
-                format!("it has {} bytes; at most {ERROR_BYTES_MAX} are allowed", error.len());
-            return Err(Refusal::Field { field: "error", problem });
-        }
-        let cause = RedeliveryCause::Nacked;
-        let settlement =
-            if permanent { Settlement::FailForGood(cause) } else { Settlement::Fail(cause) };
-        self.settle_lease(actor, request, lease_token, settlement, error).await
-    }
-
-    async fn settle_lease(
-        &self,
-        actor: Actor,
-        request: RequestKey,
-        lease_token: String,
-        settlement: Settlement,
-        error: String,
-    ) -> Result<State, Refusal> {
-        self.check_open()?;
-        self.act("settle", actor, request, move |Admission { tx, limits, me, .. }| {
-            let mut row = consumers(tx, me, &lease_token)?;
-            let repeated = if settlement == Settlement::Ack {
-                row.progress.state == State::Acked
-            } else {
-                // The cause may be that of an earlier lease; a delivery that was acked since was
-                // not requeued by this one.
-                row.progress.cause == Some(RedeliveryCause::Nacked)
-                    && !matches!(row.progress.state, State::Leased | State::Acked)
-            };
-            // If the operator settled it, this lease did not.
-            if repeated && row.settled_by.is_empty() {
-                // The token stays in the row, so a repeated settlement is recognised as done.
-                return Ok(row.progress.state);
-            }
-            if row.progress.state != State::Leased {
-                return Err(Refusal::LeaseLost);
-            }
-            row.last_error.clone_from(&error);
-            settle::settle(tx, limits, me, row, settlement)
-        })
-        .await
-    }
-
-    /// Extends a consumer's lease to `lease` from now.
-    pub async fn extend(
-        &self,
-        actor: Actor,
-        lease_token: String,
-        lease: Duration,
-    ) -> Result<WallTime, Refusal> {
-        self.check_open()?;
-        self.store
-            .write(move |tx| {
-                let me = actor.row(tx)?;
-                let mut row = consumers(tx, &me, &lease_token)?;
-                if row.progress.state != State::Leased {
-                    return Err(Refusal::LeaseLost);
-                }
-                let until = tx.now.boot.after(lease);
-                if let Some(lease_row) = &mut row.lease {
-                    lease_row.until = Some(until);
-                    lease_row.length_ms =
-                        Some(u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
-                }
-                delivery::save(tx, &mut row, State::Leased)?;
-                tx.after_commit(Effect::Due);
-                Ok(tx.now.wall_at(until))
-            })
-            .await
-    }
-}
-
-/// Returns a consumer's delivery by its token.
-fn consumers(tx: &Tx<'_>, me: &AgentRow, lease_token: &str) -> Result<DeliveryRow, Refusal> {
-    let row = delivery::by_lease_token(tx, lease_token)?.filter(|row| row.agent == me.key);
-    let row = row.filter(|row| row.lease.as_ref().is_some_and(|lease| lease.turn.is_none()));
-    row.ok_or(Refusal::LeaseLost)
 }
 
 /// Polls a receive; returns with the result whether it repeats an earlier answer.
@@ -325,11 +260,12 @@ fn lease_due(
         } else {
             receive.lease
         };
-        let until = turn.is_none().then(|| tx.now.boot.after(lease));
-        let length_ms =
-            turn.is_none().then(|| u64::try_from(receive.lease.as_millis()).unwrap_or(u64::MAX));
         let token = delivery::lease_token(me.key, row.message, &token::new());
-        claim(tx, me, &mut row, Lease { token, turn, until, length_ms })?;
+        let lease = match turn {
+            Some(turn) => Lease::of_turn(token, turn),
+            None => Lease::of_consumer(token, tx.now.boot.after(lease), receive.lease),
+        };
+        claim(tx, me, &mut row, lease)?;
         if let Some(turn) = turn {
             turn::carry(
                 tx,
@@ -350,7 +286,11 @@ fn lease_due(
 }
 
 /// Returns the delivery that `pick` would claim.
-fn peek(tx: &Tx<'_>, agent: AgentKey, failures_below: u32) -> Result<Option<DeliveryRow>, Refusal> {
+pub(super) fn peek(
+    tx: &Tx<'_>,
+    agent: AgentKey,
+    failures_below: u32,
+) -> Result<Option<DeliveryRow>, Refusal> {
     let first = next_lane(inbox::get(tx, agent)?.system_run);
     let second = if first == Lane::System { Lane::Normal } else { Lane::System };
     for lane in [first, second] {
@@ -385,11 +325,14 @@ fn leased_before(
     Ok(Some(Received { deliveries, pending, alone: false }))
 }
 
-fn leased(tx: &Tx<'_>, row: &DeliveryRow) -> Result<Leased, Refusal> {
+pub(super) fn leased(tx: &Tx<'_>, row: &DeliveryRow) -> Result<Leased, Refusal> {
     let lease = row.lease.as_ref().filter(|lease| lease.turn.is_none());
     Ok(Leased {
         delivery: delivery::view(tx, row, tx.now)?,
         token: lease.map(|lease| lease.token.clone()),
-        expire_time: lease.and_then(|lease| lease.until).map(|until| tx.now.wall_at(until)),
+        remaining: lease
+            .filter(|lease| lease.stream.is_none())
+            .and_then(|lease| lease.until)
+            .map(|until| until.since(tx.now.boot)),
     })
 }

@@ -73,7 +73,7 @@ impl Engine {
     }
 }
 
-fn accept(admission: &Admission<'_, '_>, send: &Send) -> Result<Receipt, Refusal> {
+pub(super) fn accept(admission: &Admission<'_, '_>, send: &Send) -> Result<Receipt, Refusal> {
     let &Admission { tx, actor, me, .. } = admission;
     let is_agent = admission.is_agent();
     let turn = admission.turn("messaging")?;

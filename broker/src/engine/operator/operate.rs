@@ -1,19 +1,17 @@
 //! Operating: the operator's decisions about mail without a lease, and the totals of the broker.
 
-use crate::engine::error::MailError;
 use hive_core::agent::Isolation;
 use hive_core::caller::Caller;
 use hive_core::delivery::{Decision, Delivery, State};
-use hive_core::event::Kind;
 use hive_core::id::MessageId;
 
+use crate::engine::mail::decision::{by_key, decide_row};
 use crate::engine::sandboxes::Shown;
 use crate::engine::{Engine, Refusal, actor};
 use crate::store::agent::{self, AgentRow};
-use crate::store::delivery::{self, DeliveryRow, Filter};
-use crate::store::event::{Fact, log};
+use crate::store::delivery::{self, Filter};
 use crate::store::request::RequestKey;
-use crate::store::{AgentKey, Health, Tx};
+use crate::store::{AgentKey, Health};
 
 /// The totals of the broker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,11 +92,7 @@ impl Engine {
         };
         let who = who.as_str().to_owned();
         self.command(caller, request, move |tx| {
-            let owner = actor::owner(tx, &agent)?;
-            let not_found = || {
-                Refusal::from(MailError::DeliveryNotFound { agent: owner.name.clone(), message })
-            };
-            let row = delivery::get(tx, owner.key, message)?.ok_or_else(not_found)?;
+            let (owner, row) = by_key(tx, &agent, message)?;
             decide_row(tx, &who, &owner, row, decision)
         })
         .await
@@ -213,40 +207,6 @@ impl Engine {
     pub fn storage(&self) -> Health {
         self.store.health().borrow().clone()
     }
-}
-
-/// Applies the decision of the operator `who` about a delivery of `owner`.
-pub(crate) fn decide_row(
-    tx: &Tx<'_>,
-    who: &str,
-    owner: &AgentRow,
-    mut row: DeliveryRow,
-    decision: Decision,
-) -> Result<(), Refusal> {
-    let before = row.progress.state;
-    if decision == Decision::Ack && before == State::Acked {
-        return Ok(());
-    }
-    let wrong = || {
-        Refusal::from(MailError::WrongState {
-            agent: owner.name.clone(),
-            message: row.message,
-            state: before,
-        })
-    };
-    row.progress = row.progress.decide(decision).ok_or_else(wrong)?;
-    row.settled_by = if row.progress.state.is_settled() { who.to_owned() } else { String::new() };
-    delivery::save(tx, &mut row, before)?;
-    let kind = match decision {
-        Decision::Ack => Kind::DeliveryAcked,
-        Decision::Drop => Kind::DeliveryDropped,
-        Decision::Release => Kind::DeliveryReleased,
-        Decision::Redrive => Kind::DeliveryRedriven,
-        Decision::Supersede => Kind::DeliverySuperseded,
-    };
-    let detail = format!("by {who}");
-    log(tx, Fact::about(kind, owner.key).message(row.message).detail(&detail))?;
-    Ok(())
 }
 
 fn paged(

@@ -15,7 +15,7 @@ use hive_core::name::AgentName;
 use serde::{Deserialize, Serialize};
 
 use super::agents::retire;
-use super::operate::decide_row;
+use crate::engine::mail::decision::decide_row;
 use crate::engine::once::{keep, replay};
 use crate::engine::{Engine, Refusal, actor};
 use crate::store::agent::AgentRow;

@@ -2,14 +2,16 @@
 
 use hive_core::delivery::RedeliveryCause;
 
+use hive_core::settlement::{Action, Settled};
+
 use super::*;
 
 /// Longer than any test waits; nothing here waits for its end.
 const WAIT: Duration = Duration::from_secs(180);
 
-async fn extend(hive: &Hive, leased: &Leased, seconds: u64) -> Result<WallTime, Refusal> {
+async fn extend(hive: &Hive, leased: &Leased, seconds: u64) -> Result<Settled, Refusal> {
     let token = leased.token.clone().expect("a consumer's lease");
-    hive.engine().extend(actor("bob"), token, Duration::from_secs(seconds)).await
+    hive.settle("bob", token, Action::Extend(Duration::from_secs(seconds))).await
 }
 
 /// bob has this much mail.
@@ -26,9 +28,8 @@ async fn a_consumer_takes_mail_for_a_time_and_acks_it() {
     let hive = hive_with(3).await;
     let received = hive.try_receive("bob", up_to(2)).await.expect("taken");
     assert_eq!((bodies(&received.deliveries), received.pending), (vec!["0", "1"], 1));
-    let now = hive.now().wall;
     let first = &received.deliveries[0];
-    assert_eq!(first.expire_time.expect("a time").since(now), Duration::from_secs(60));
+    assert_eq!(first.remaining, Some(Duration::from_secs(60)));
     assert_ne!(first.token, received.deliveries[1].token);
     hive.ack("bob", first).await.expect("acked");
     assert_eq!(hive.state("bob", message(1)).await, (State::Acked, 1));
@@ -132,7 +133,7 @@ async fn a_lease_is_extended_as_often_as_its_holder_likes() {
         hive.pass_and_sweep(50).await;
         let until = extend(&hive, &taken[0], 60).await.expect("extended");
         assert_eq!(until, extend(&hive, &taken[0], 60).await.expect("said twice"));
-        assert_eq!(until.since(hive.now().wall), Duration::from_secs(60));
+        assert_eq!(until, Settled::Extended(Duration::from_secs(60)));
     }
     hive.ack("bob", &taken[0]).await.expect("acked");
     assert_eq!(hive.state("bob", message(1)).await, (State::Acked, 1));
@@ -145,8 +146,7 @@ async fn tokens_are_not_guessed_and_not_anothers() {
     let taken = hive.receive("bob", 1).await;
     assert_eq!(reason(hive.ack("alice", &taken[0]).await), Reason::LeaseLost);
     for token in ["", "0", "ffffffffffffffffffffffffffffffff"] {
-        let guess =
-            hive.engine().ack(actor("bob"), hive.request("AckDelivery"), token.to_owned()).await;
+        let guess = hive.settle("bob", token, Action::Ack).await;
         assert_eq!(reason(guess), Reason::LeaseLost);
     }
     assert_eq!(hive.state("bob", message(1)).await, (State::Leased, 1));
@@ -175,7 +175,7 @@ async fn a_repeated_receive_gives_the_same_leases_while_they_live() {
         receive(hive.engine(), actor("bob"), key.clone(), up_to(2)).await.expect("answered again");
     assert_eq!(ids(&first.deliveries), ids(&again.deliveries));
     assert_eq!(first.deliveries[0].token, again.deliveries[0].token);
-    assert_eq!(first.deliveries[0].expire_time, again.deliveries[0].expire_time);
+    assert_eq!(first.deliveries[0].remaining, again.deliveries[0].remaining);
     hive.crash().await;
     let again = receive(hive.engine(), actor("bob"), key.clone(), up_to(2))
         .await
@@ -329,10 +329,8 @@ async fn an_error_that_is_too_long_is_refused_before_anything_changes() {
     let hive = hive_with(1).await;
     let taken = hive.receive("bob", 1).await;
     let token = taken[0].token.clone().expect("a token");
-    let nack = hive
-        .engine()
-        .nack(actor("bob"), hive.request("NackDelivery"), token, "e".repeat(4097), false)
-        .await;
+    let nack = Action::Nack { error: "e".repeat(4097), permanent: false };
+    let nack = hive.settle("bob", token, nack).await;
     assert_eq!(reason(nack), Reason::FieldInvalid);
     assert_eq!(hive.state("bob", message(1)).await, (State::Leased, 1));
 }

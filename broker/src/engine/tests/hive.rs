@@ -18,6 +18,7 @@ use hive_core::limits::Limits;
 use hive_core::message::{Origin, Recipient};
 use hive_core::name::AgentName;
 use hive_core::reason::Reason;
+use hive_core::settlement::{Action, Entry, Settled};
 use hive_core::time::{BootTime, Now};
 use hive_core::turn::{Ended, Kind, MAIN_CONVERSATION, Outcome, Turn};
 use tokio::sync::watch;
@@ -450,6 +451,7 @@ impl Hive {
     /// Sweeps everything that is due.
     pub(super) async fn sweep(&self) -> Option<BootTime> {
         self.engine().sweep_handovers().await.expect("handovers are swept");
+        self.engine().sweep_streams().await.expect("streams are swept");
         let leases = self.engine().sweep_leases().await.expect("leases are swept");
         let sessions = self.engine().sweep_sessions().await.expect("sessions are swept");
         leases.into_iter().chain(sessions).min()
@@ -756,7 +758,7 @@ impl Hive {
     /// A consumer has done its work.
     pub(super) async fn ack(&self, agent: &str, leased: &Leased) -> Result<(), Refusal> {
         let token = leased.token.clone().expect("a consumer's lease");
-        self.engine().ack(actor(agent), self.request("AckDelivery"), token).await
+        self.settle(agent, token, Action::Ack).await.map(drop)
     }
 
     /// A consumer could not do it.
@@ -767,9 +769,21 @@ impl Hive {
         permanent: bool,
     ) -> Result<State, Refusal> {
         let token = leased.token.clone().expect("a consumer's lease");
-        self.engine()
-            .nack(actor(agent), self.request("NackDelivery"), token, "cannot".to_owned(), permanent)
-            .await
+        let nack = Action::Nack { error: "cannot".to_owned(), permanent };
+        match self.settle(agent, token, nack).await? {
+            Settled::State(state) => Ok(state),
+            extended @ Settled::Extended(_) => panic!("{extended:?}"),
+        }
+    }
+
+    /// A consumer settles a delivery.
+    pub(super) async fn settle(
+        &self,
+        agent: &str,
+        token: impl Into<String>,
+        action: Action,
+    ) -> Result<Settled, Refusal> {
+        self.engine().settle_one(actor(agent), Entry::of_lease(token, action)).await
     }
 
     // Waiting.

@@ -1,6 +1,8 @@
 //! The operator: decides about mail without holding it, reads their own inbox without changing it,
 //! and is recorded with what they do.
 
+use hive_core::settlement::Action;
+
 use super::*;
 use crate::engine::error::MailError;
 
@@ -100,7 +102,7 @@ async fn a_delivery_that_the_operator_settles_loses_its_lease() {
         let token = taken[0].token.clone().expect("a token");
         let minute = Duration::from_secs(60);
         assert_eq!(
-            reason(hive.engine().extend(actor("bob"), token, minute).await),
+            reason(hive.settle("bob", token, Action::Extend(minute)).await),
             Reason::LeaseLost
         );
         hive.pass_and_sweep(3600).await;

@@ -13,7 +13,7 @@ fn groups(groups: &[&str]) -> Policy {
 }
 
 impl Hive {
-    async fn set_policy(
+    pub(super) async fn set_policy(
         &self,
         agent: &str,
         policy: Policy,

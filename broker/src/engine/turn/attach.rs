@@ -15,6 +15,7 @@ use hive_core::turn::{MAIN_CONVERSATION, Outcome, Turn};
 
 use super::end::{by_broker, end_open_turns, end_turn};
 use crate::engine::actor::{self, session};
+use crate::engine::mail::stream;
 use crate::engine::presence::{Attachment, Begun};
 use crate::engine::{Engine, Refusal, token};
 use crate::store::PresenceChange;
@@ -85,6 +86,7 @@ impl Engine {
                         };
                         end_turn(tx, &limits, &me, &open, &by_broker(outcome, error))?;
                     }
+                    stream::requeue_all(tx, &limits, &me)?;
                     if live {
                         log(tx, Fact::about(Kind::HarnessLost, me.key).detail("taken over"))?;
                     }

@@ -22,8 +22,8 @@ use crate::engine::once::{keep, replay};
 use crate::engine::{Engine, Refusal, token};
 use crate::store::PresenceChange;
 use crate::store::agent::{self, AgentRow};
-use crate::store::delivery::Lease;
 use crate::store::event::{Fact, log};
+use crate::store::lease::Lease;
 use crate::store::request::RequestKey;
 use crate::store::turn::{self, NewTurn, TurnRow};
 use crate::store::waiter::Poll;
@@ -203,12 +203,7 @@ fn poll_begin(
     };
     let delivery = Some((row.message, row.progress.attempt(false)));
     let id = open(tx, me, begin, boot_id, delivery)?;
-    claim(
-        tx,
-        me,
-        &mut row,
-        Lease { token: token::new(), turn: Some(id), until: None, length_ms: None },
-    )?;
+    claim(tx, me, &mut row, Lease::of_turn(token::new(), id))?;
     turn::carry(tx, id, me.key, row.message, None)?;
     keep(tx, me.key, request, &id)?;
     let row = turn::get(tx, id)?.ok_or(TurnError::NotFound { id })?;

@@ -21,7 +21,7 @@ use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Extensions, Request, Status};
 use tower::{Layer, Service};
 
-use super::conn::{ConnInfo, Owner, Trust};
+use super::conn::{ConnInfo, Owner, Slots, Trust};
 use super::deadline::{At, Deadline};
 use super::fair::fairly;
 use super::method;
@@ -290,6 +290,12 @@ pub(in crate::rpc) fn session<T>(request: &Request<T>) -> Result<(Caller, String
 /// Returns the moment at which the deadline of a call passes; `None` if it has none.
 pub(in crate::rpc) fn deadline<T>(request: &Request<T>) -> Option<Instant> {
     request.extensions().get::<At>().map(|At(at)| *at)
+}
+
+/// Returns the limits of the socket of a call.
+pub(in crate::rpc) fn slots<T>(request: &Request<T>) -> Result<Slots, Status> {
+    let info = request.extensions().get::<ConnInfo>();
+    info.map(|info| info.slots.clone()).ok_or_else(|| Status::internal("the call has no socket"))
 }
 
 /// Returns the isolation of the calling harness: `Uid` if it has a user id of its own. Its

@@ -27,7 +27,7 @@ use crate::spawn::spawn;
 pub(in crate::rpc) const WORK_MAX: Duration = Duration::from_millis(20);
 /// A refused call keeps its permit for this time, and so does a call whose caller disconnected. It
 /// slows down a program that retries refused calls in a loop; other sockets do not wait.
-const PAUSE: Duration = Duration::from_millis(10);
+pub(in crate::rpc) const PAUSE: Duration = Duration::from_millis(10);
 
 type Answered<E> = Result<http::Response<Body>, E>;
 
@@ -61,6 +61,26 @@ pub(in crate::rpc) async fn fairly<E: Send + 'static>(
         drop(pages);
     });
     Ok(answer.map(|body| answer::holding((slot, gone), body)))
+}
+
+/// Takes a permit and works on one message of a stream with it, as on a call of its own.
+pub(in crate::rpc) async fn message<T>(slots: &Slots, work: impl Future<Output = T>) -> T {
+    // The semaphore is never closed.
+    let permit = Arc::clone(&slots.at_work).acquire_owned().await;
+    messages(permit.into_iter().collect(), work).await
+}
+
+/// Works on several messages of a stream, with a permit for each.
+pub(in crate::rpc) async fn messages<T>(
+    permits: Vec<OwnedSemaphorePermit>,
+    work: impl Future<Output = T>,
+) -> T {
+    let mut work = std::pin::pin!(work);
+    if let Ok(done) = tokio::time::timeout(WORK_MAX, &mut work).await {
+        return done;
+    }
+    drop(permits);
+    work.await
 }
 
 /// Works on a call with a permit; the beginning of its answer is encoded under that permit, too.

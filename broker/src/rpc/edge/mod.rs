@@ -19,7 +19,7 @@ pub(in crate::rpc) mod page;
 pub(in crate::rpc) mod request;
 
 mod deadline;
-mod fair;
+pub(in crate::rpc) mod fair;
 mod handed;
 mod size;
 mod socket_file;

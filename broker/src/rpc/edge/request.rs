@@ -49,14 +49,22 @@ macro_rules! identified {
 }
 
 identified! {
-    AckDeliveryRequest, AnswerQuestionRequest, AskQuestionRequest, BeginTurnRequest, CancelLooseEndRequest,
+    AnswerQuestionRequest, AskQuestionRequest, BeginTurnRequest, CancelLooseEndRequest,
     CancelQuestionRequest, CancelReminderRequest, CreateAgentRequest, CreateReminderRequest, DropDeliveryRequest,
-    EndTurnRequest, FinishPurgeRequest, NackDeliveryRequest,
+    EndTurnRequest, FinishPurgeRequest,
     ReceiveMessagesRequest (
-        // How long a client waits, and for how long it leases, says nothing about what it takes. A
-        // repeat has less time left.
+        // How long a client waits, for how long it leases, and what it settles says nothing about
+        // what it takes. A repeat has less time left, and may have settled the rest apart.
         fn content(&self) -> Vec<u8> {
-            Self { wait: None, lease_duration: None, ..self.clone() }.encode_to_vec()
+            let Self { request_id, max_deliveries, max_bytes, tool_use_id, .. } = self;
+            let content = Self {
+                request_id: request_id.clone(),
+                max_deliveries: *max_deliveries,
+                max_bytes: *max_bytes,
+                tool_use_id: tool_use_id.clone(),
+                ..Self::default()
+            };
+            content.encode_to_vec()
         }
     ),
     RedriveDeliveryRequest, ReleaseDeliveryRequest, ReplaceLooseEndsRequest, ReportProblemRequest, RetireAgentRequest,
@@ -108,7 +116,7 @@ mod tests {
     /// Rows of requests have these names: under a new name a repeat would be carried out again.
     #[test]
     fn the_stored_names_of_rpcs_stay() {
-        let names = "AckDelivery AnswerQuestion AskQuestion BeginTurn CancelLooseEnd CancelQuestion CancelReminder CreateAgent CreateReminder DropDelivery EndTurn FinishPurge NackDelivery \
+        let names = "AnswerQuestion AskQuestion BeginTurn CancelLooseEnd CancelQuestion CancelReminder CreateAgent CreateReminder DropDelivery EndTurn FinishPurge \
             ReceiveMessages RedriveDelivery ReleaseDelivery ReplaceLooseEnds ReportProblem RetireAgent SendCommand SendMessage SetParent SetPolicy SetStatusText StartAgent StopAgent Wake";
         assert_eq!(NAMES.join(" "), names);
     }

@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
-use hive_core::delivery::{Decision, State};
-use hive_core::limits::{LEASE_DEFAULT, LEASE_MAX, RECEIVE_DELIVERIES_MAX, RECEIVE_WAIT_MAX};
-use hive_proto::convert::{delivery, request as fields, time};
+use hive_core::delivery::State;
+use hive_core::limits::{RECEIVE_DELIVERIES_MAX, RECEIVE_WAIT_MAX};
+use hive_core::settlement::{Action, Entry, Settled, Target as Named};
+use hive_proto::convert::{delivery, request as fields, settlement as settlements, time};
 use hive_proto::status::bad_field;
 use hive_proto::v1;
 use hive_proto::v1::ack_delivery_request::Target;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
+use super::{deliveries, settlement};
+use crate::engine::Refusal;
 use crate::engine::mail::handover::Handover;
 use crate::engine::mail::receive::{Leased, Receive, Received};
 use crate::rpc::Rpc;
@@ -43,6 +46,16 @@ impl Rpc {
     }
 }
 
+/// Returns a lease on the wire.
+pub(super) fn leased(leased: Leased) -> v1::LeasedDelivery {
+    let Leased { delivery, token, remaining } = leased;
+    v1::LeasedDelivery {
+        delivery: Some(delivery.into()),
+        lease_token: token.unwrap_or_default(),
+        lease_remaining: remaining.map(time::duration),
+    }
+}
+
 #[tonic::async_trait]
 impl v1::inbox_service_server::InboxService for Rpc {
     async fn receive_messages(
@@ -58,65 +71,68 @@ impl v1::inbox_service_server::InboxService for Rpc {
             wait,
             lease_duration,
             tool_use_id,
+            settlements,
         } = message;
-        if max_deliveries > RECEIVE_DELIVERIES_MAX {
-            return Err(bad_field(
-                "max_deliveries",
-                format!("at most {RECEIVE_DELIVERIES_MAX} are given at once"),
-            ));
-        }
         let receive = Receive {
-            max_deliveries: max_deliveries.max(1),
+            max_deliveries: max_deliveries.clamp(1, RECEIVE_DELIVERIES_MAX),
             max_bytes: (max_bytes > 0).then_some(u64::from(max_bytes)),
             wait: fields::bounded_span(wait, Duration::ZERO, RECEIVE_WAIT_MAX, "wait")?,
-            lease: fields::bounded_span(
-                lease_duration,
-                LEASE_DEFAULT,
-                LEASE_MAX,
-                "lease_duration",
-            )?,
+            lease: settlements::lease_length(lease_duration, "lease_duration")?,
             tool_use: if tool_use_id.is_empty() {
                 None
             } else {
                 Some(fields::token(tool_use_id, "tool_use_id")?)
             },
         };
-        let (received, handover) = self.engine.receive(actor, key, receive).await?;
+        let entries = settlements::entries(settlements, "settlements")?;
+        let (received, results, handover) =
+            self.engine.settle_and_receive(actor, key, entries, receive).await?;
         let Received { deliveries, pending, alone } = received;
-        let deliveries = deliveries.into_iter().map(|leased| {
-            let Leased { delivery, token, expire_time } = leased;
-            v1::LeasedDelivery {
-                delivery: Some(delivery.into()),
-                lease_token: token.unwrap_or_default(),
-                lease_expire_time: expire_time.map(time::timestamp),
-            }
-        });
         let mut response = Response::new(v1::ReceiveMessagesResponse {
-            deliveries: deliveries.collect(),
+            deliveries: deliveries.into_iter().map(leased).collect(),
             pending_count: pending,
             served_alone: alone,
+            settlement_results: settlement::results(results),
         });
         response.extensions_mut().insert(self.until_taken(handover, deadline));
         Ok(response)
+    }
+
+    type StreamDeliveriesStream = deliveries::Steps;
+
+    async fn stream_deliveries(
+        &self,
+        request: Request<Streaming<v1::StreamDeliveriesRequest>>,
+    ) -> Result<Response<Self::StreamDeliveriesStream>, Status> {
+        deliveries::open(self, request).await
+    }
+
+    async fn settle_deliveries(
+        &self,
+        request: Request<v1::SettleDeliveriesRequest>,
+    ) -> Result<Response<v1::SettleDeliveriesResponse>, Status> {
+        let actor = caller::actor(&request)?;
+        let entries = settlements::entries(request.into_inner().settlements, "settlements")?;
+        let results = settlement::results(self.engine.settle(actor, entries).await?);
+        Ok(Response::new(v1::SettleDeliveriesResponse { results }))
     }
 
     async fn ack_delivery(
         &self,
         request: Request<v1::AckDeliveryRequest>,
     ) -> Result<Response<v1::AckDeliveryResponse>, Status> {
-        let (actor, key, message) = request::action(request)?;
-        match message.target {
-            Some(Target::LeaseToken(token)) => {
-                self.engine.ack(actor, key, fields::token(token, "lease_token")?).await?;
-            }
+        let actor = caller::actor(&request)?;
+        let target = match request.into_inner().target {
+            Some(Target::LeaseToken(token)) => Named::Lease(fields::token(token, "lease_token")?),
             Some(Target::Key(named)) => {
                 let (agent, message) = delivery::key(Some(named), "key")?;
-                self.engine.decide(actor.caller, key, agent, message, Decision::Ack).await?;
+                Named::Key(agent, message)
             }
             None => {
                 return Err(bad_field("target", "name the delivery by its lease token or its key"));
             }
-        }
+        };
+        self.engine.settle_one(actor, Entry { target, action: Action::Ack }).await?;
         Ok(Response::new(v1::AckDeliveryResponse {}))
     }
 
@@ -124,13 +140,17 @@ impl v1::inbox_service_server::InboxService for Rpc {
         &self,
         request: Request<v1::NackDeliveryRequest>,
     ) -> Result<Response<v1::NackDeliveryResponse>, Status> {
-        let (actor, key, message) = request::action(request)?;
-        let v1::NackDeliveryRequest { request_id: _, lease_token, error, permanent } = message;
-        let state = self
-            .engine
-            .nack(actor, key, fields::token(lease_token, "lease_token")?, error, permanent)
-            .await?;
-        Ok(Response::new(v1::NackDeliveryResponse { state: v1::DeliveryState::from(state).into() }))
+        let actor = caller::actor(&request)?;
+        let v1::NackDeliveryRequest { lease_token, error, permanent } = request.into_inner();
+        let token = fields::token(lease_token, "lease_token")?;
+        let entry = Entry::of_lease(token, Action::Nack { error, permanent });
+        match self.engine.settle_one(actor, entry).await? {
+            Settled::State(state) => {
+                let state = v1::DeliveryState::from(state).into();
+                Ok(Response::new(v1::NackDeliveryResponse { state }))
+            }
+            Settled::Extended(_) => Err(Refusal::Fault("a nack extended a lease").into()),
+        }
     }
 
     async fn extend_lease(
@@ -139,13 +159,11 @@ impl v1::inbox_service_server::InboxService for Rpc {
     ) -> Result<Response<v1::ExtendLeaseResponse>, Status> {
         let actor = caller::actor(&request)?;
         let v1::ExtendLeaseRequest { lease_token, lease_duration } = request.into_inner();
-        let lease =
-            fields::bounded_span(lease_duration, LEASE_DEFAULT, LEASE_MAX, "lease_duration")?;
-        let until =
-            self.engine.extend(actor, fields::token(lease_token, "lease_token")?, lease).await?;
-        Ok(Response::new(v1::ExtendLeaseResponse {
-            lease_expire_time: Some(time::timestamp(until)),
-        }))
+        let length = settlements::lease_length(lease_duration, "lease_duration")?;
+        let token = fields::token(lease_token, "lease_token")?;
+        self.engine.settle_one(actor, Entry::of_lease(token, Action::Extend(length))).await?;
+        let lease_remaining = Some(time::duration(length));
+        Ok(Response::new(v1::ExtendLeaseResponse { lease_remaining }))
     }
 
     async fn get_inbox_status(

@@ -1,10 +1,11 @@
 //! `MessageService`.
 
 use hive_core::id::MessageId;
-use hive_proto::convert::{self, time};
+use hive_proto::convert::{self, Invalid, time};
 use hive_proto::v1;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
+use super::sends;
 use crate::engine::mail::search::{Hit, Search};
 use crate::engine::mail::send::{Receipt, Send};
 use crate::rpc::Rpc;
@@ -19,6 +20,29 @@ fn wire_hit(hit: Hit) -> v1::search_hit::Hit {
     }
 }
 
+/// Parses a message to send.
+pub(super) fn send(wire: v1::SendMessageRequest) -> Result<Send, Invalid> {
+    let v1::SendMessageRequest { request_id: _, to, body, in_reply_to } = wire;
+    Ok(Send {
+        to: convert::required_as(to, "to")?,
+        body,
+        in_reply_to: convert::optional_id(in_reply_to, MessageId::new, "in_reply_to")?,
+    })
+}
+
+/// Returns a receipt on the wire.
+pub(super) fn receipt(receipt: Receipt) -> v1::SendMessageResponse {
+    let Receipt { message, already_sent, skipped, recipients, accept_time, ahead } = receipt;
+    v1::SendMessageResponse {
+        message_id: message.get(),
+        already_sent,
+        skipped_agents: skipped,
+        recipient_count: recipients,
+        accept_time: Some(time::timestamp(accept_time)),
+        ahead_count: ahead,
+    }
+}
+
 #[tonic::async_trait]
 impl v1::message_service_server::MessageService for Rpc {
     async fn send_message(
@@ -26,22 +50,16 @@ impl v1::message_service_server::MessageService for Rpc {
         request: Request<v1::SendMessageRequest>,
     ) -> Result<Response<v1::SendMessageResponse>, Status> {
         let (actor, key, message) = request::action(request)?;
-        let v1::SendMessageRequest { request_id: _, to, body, in_reply_to } = message;
-        let send = Send {
-            to: convert::required_as(to, "to")?,
-            body,
-            in_reply_to: convert::optional_id(in_reply_to, MessageId::new, "in_reply_to")?,
-        };
-        let Receipt { message, already_sent, skipped, recipients, accept_time, ahead } =
-            self.engine.send(actor, key, send).await?;
-        Ok(Response::new(v1::SendMessageResponse {
-            message_id: message.get(),
-            already_sent,
-            skipped_agents: skipped,
-            recipient_count: recipients,
-            accept_time: Some(time::timestamp(accept_time)),
-            ahead_count: ahead,
-        }))
+        Ok(Response::new(receipt(self.engine.send(actor, key, send(message)?).await?)))
+    }
+
+    type StreamMessagesStream = sends::Answers;
+
+    async fn stream_messages(
+        &self,
+        request: Request<Streaming<v1::StreamMessagesRequest>>,
+    ) -> Result<Response<Self::StreamMessagesStream>, Status> {
+        sends::open(self, request)
     }
 
     async fn get_message(

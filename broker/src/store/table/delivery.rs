@@ -14,23 +14,9 @@ use crate::store::columns::{columns, name_of};
 use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
 use crate::store::statement::{all, first, insert, one, page as read_page, update};
+use crate::store::table::lease::{LEASE, Lease};
 use crate::store::table::{inbox, message};
 use crate::store::write::tx::Tx;
-
-columns! {
-    /// The claim on a delivery.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Lease, const LEASE {
-        /// The secret that proves the claim.
-        pub token: String = "d.lease_token",
-        /// The turn that holds it; `None` for a consumer.
-        pub turn: Option<TurnId> = "d.lease_turn_id",
-        /// When a consumer's lease expires.
-        pub until: Option<BootTime> = "d.lease_until_boot",
-        /// The length of a consumer's lease, in milliseconds.
-        pub length_ms: Option<u64> = "d.lease_ms",
-    }
-}
 
 columns! {
     const PROGRESS: Progress {
@@ -44,7 +30,7 @@ columns! {
 columns! {
     /// The row of a delivery, without the message's text.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct DeliveryRow, const COLUMNS {
+    pub struct DeliveryRow, pub(super) const COLUMNS {
         /// The recipient.
         pub agent: AgentKey = "d.agent_id",
         pub message: MessageId = "d.message_id",
@@ -200,16 +186,6 @@ pub fn next_expiry(conn: &Connection) -> Result<Option<BootTime>> {
     one(conn, sql, [])
 }
 
-/// Extends every consumer's lease to at least its own length from now, because consumers could not
-/// reach the broker while it was down.
-pub fn renew_consumer_leases(tx: &Tx<'_>) -> Result<usize> {
-    tx.execute(
-        "UPDATE delivery SET lease_until_boot = max(lease_until_boot, ?1 + coalesce(lease_ms, 0)) \
-         WHERE state = 2 AND lease_until_boot IS NOT NULL AND lease_until_boot > 0",
-        [tx.now.boot.0],
-    )
-}
-
 /// Writes a changed delivery. `before` is the state in which it was read.
 pub fn save(tx: &Tx<'_>, row: &mut DeliveryRow, before: State) -> Result<()> {
     if row.progress.state != before {
@@ -225,6 +201,8 @@ pub fn save(tx: &Tx<'_>, row: &mut DeliveryRow, before: State) -> Result<()> {
         lease_turn_id: lease.and_then(|lease| lease.turn).map(|turn| integer(turn.get())),
         lease_until_boot: lease.and_then(|lease| lease.until).map(|until| until.0),
         lease_ms: lease.and_then(|lease| lease.length_ms).map(integer),
+        lease_stream: lease.and_then(|lease| lease.stream.as_deref()),
+        lease_end: lease.and_then(|lease| lease.end).map(Coded::code),
         turn_id: row.turn.map(|turn| integer(turn.get())),
         last_error: row.last_error,
         output_tail: row.output_tail,
@@ -238,7 +216,10 @@ pub fn save(tx: &Tx<'_>, row: &mut DeliveryRow, before: State) -> Result<()> {
     if after.is_settled() && !before.is_settled() {
         inbox::settled(tx, row.agent, row.sender, row.body_bytes)?;
     }
-    if after == State::Ready {
+    let frees_window = before == State::Leased
+        && after != State::Leased
+        && lease.is_some_and(|lease| lease.stream.is_some());
+    if after == State::Ready || frees_window {
         tx.after_commit(Effect::Hint(row.agent));
     }
     if after == State::Leased && lease.is_some_and(|lease| lease.until.is_some()) {

@@ -3,7 +3,7 @@
 //! | files | rows |
 //! | --- | --- |
 //! | `agent`, `tree`, `command`, `purge` | agents, the tree that they make, orders to them |
-//! | `message`, `delivery`, `inbox`, `request` | mail, and the answers to repeated requests |
+//! | `message`, `delivery`, `lease`, `stream`, `inbox`, `request` | mail, leases, first answers |
 //! | `question`, `reminder`, `loose_end` | open items of agents |
 //! | `turn`, `turn_tool`, `turn_stats` | turns |
 //! | `event`, `log` | the event log, and its identity |
@@ -15,6 +15,7 @@ pub mod command;
 pub mod delivery;
 pub mod event;
 pub mod inbox;
+pub mod lease;
 pub mod log;
 pub mod loose_end;
 pub mod message;
@@ -23,6 +24,7 @@ pub mod question;
 pub mod reminder;
 pub mod request;
 pub mod retention;
+pub mod stream;
 pub mod tree;
 pub mod turn;
 pub mod turn_stats;

@@ -109,9 +109,8 @@ impl<'c> Tx<'c> {
     /// Returns the agents for which this transaction has hints so far.
     pub(in crate::store) fn hinted(&self) -> BTreeSet<AgentKey> {
         let hinted = |effect: &Effect| match *effect {
-            Effect::Hint(agent) | Effect::Session(agent) => Some(agent),
-            Effect::Changed(_)
-            | Effect::Shown(_)
+            Effect::Hint(agent) | Effect::Session(agent) | Effect::Changed(agent) => Some(agent),
+            Effect::Shown(_)
             | Effect::Due
             | Effect::WallDue
             | Effect::Outbox

@@ -8,7 +8,7 @@ use hive_proto::v1::{AckDeliveryRequest, DeliveryKey, DeliveryState};
 
 use crate::command::each::change_each;
 use crate::complete;
-use crate::connect::{Inbox, request_id};
+use crate::connect::Inbox;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -57,8 +57,7 @@ impl Ack {
         let (all, agent) = (self.all, &self.agent);
         change_each(context, self.ids, async |message_id| {
             let key = DeliveryKey { agent: agent.clone(), message_id };
-            let request =
-                AckDeliveryRequest { request_id: request_id(), target: Some(Target::Key(key)) };
+            let request = AckDeliveryRequest { target: Some(Target::Key(key)) };
             match broker.change(broker.inbox(), request, Inbox::ack_delivery).await {
                 Ok(_) => {}
                 // The delivery was answered or acked after the list was read.

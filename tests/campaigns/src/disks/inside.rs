@@ -21,6 +21,7 @@ use hive_core::agent::Policy;
 use hive_core::limits::Limits;
 use hive_core::message::Recipient;
 use hive_core::reason::Reason;
+use hive_core::settlement::{Action, Entry};
 use hive_disk::{Disk, Op, Verdict};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_xorshift::XorShiftRng;
@@ -308,13 +309,10 @@ impl Run {
             let Some(token) = leased.token.filter(|_| self.rng.random_range(0..4) > 0) else {
                 continue;
             };
-            self.last += 1;
-            let number = key("Ack", self.last);
-            match self
-                .drive(|engine| async move { engine.ack(actor(agent), number, token).await })?
-            {
-                Ok(()) if !self.disk.is_off() => drop(self.books.acked.insert(id)),
-                Ok(()) => {}
+            let ack = Entry::of_lease(token, Action::Ack);
+            match self.drive(|engine| async move { engine.settle_one(actor(agent), ack).await })? {
+                Ok(_) if !self.disk.is_off() => drop(self.books.acked.insert(id)),
+                Ok(_) => {}
                 Err(refusal) if refusal.reason() == Reason::LeaseLost => {}
                 Err(refusal) => drop(is_unavailable(&refusal)?),
             }

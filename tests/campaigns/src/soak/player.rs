@@ -71,10 +71,7 @@ async fn take(channel: &Channel, had: &Mutex<Had>) -> Result<(), Status> {
     for leased in inbox.receive_messages(request).await?.into_inner().deliveries {
         let Some(message) = leased.delivery.and_then(|delivery| delivery.message) else { continue };
         let now = Instant::now();
-        let ack = AckDeliveryRequest {
-            request_id: fresh_id(),
-            target: Some(Target::LeaseToken(leased.lease_token)),
-        };
+        let ack = AckDeliveryRequest { target: Some(Target::LeaseToken(leased.lease_token)) };
         inbox.ack_delivery(ack).await?;
         let mut had = had.lock().unwrap_or_else(PoisonError::into_inner);
         had.at.insert(message.id, now);

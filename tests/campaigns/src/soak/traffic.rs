@@ -189,7 +189,7 @@ impl Traffic {
                 agent: "operator".to_owned(),
                 message_id: delivery.message.map_or(0, |message| message.id),
             };
-            let ack = AckDeliveryRequest { request_id: fresh_id(), target: Some(Target::Key(key)) };
+            let ack = AckDeliveryRequest { target: Some(Target::Key(key)) };
             InboxServiceClient::new(self.operator.channel()).ack_delivery(ack).await?;
             self.count("messages read by the operator");
         }

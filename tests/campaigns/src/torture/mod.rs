@@ -19,6 +19,7 @@ mod reads;
 mod round;
 pub mod rpcs;
 mod seen;
+mod settle;
 mod sound;
 mod tape;
 mod turns;

@@ -21,7 +21,7 @@ use hive_proto::{PROCESS_TOKEN_KEY, in_session};
 use tonic::transport::Channel;
 use tonic::{Request, Status, Streaming};
 
-use super::{other, seen};
+use super::{other, seen, settle};
 
 /// The parts of a call that do not belong to its request.
 #[derive(Debug, Default)]
@@ -72,7 +72,7 @@ pub(crate) async fn perform(channel: &Channel, id: &str, op: &Op, carried: &Carr
     }
 }
 
-fn span(ms: u64) -> prost_types::Duration {
+pub(super) fn span(ms: u64) -> prost_types::Duration {
     prost_types::Duration {
         seconds: (ms / 1000).cast_signed(),
         nanos: i32::try_from(ms % 1000).unwrap_or(0) * 1_000_000,
@@ -119,18 +119,17 @@ async fn call(
                 wait: Some(span(wait_ms)),
                 lease_duration: (turn == 0).then(|| span(lease_ms)),
                 tool_use_id: tool_use,
+                settlements: Vec::new(),
             };
             let received = inbox().receive_messages(carried.request(request)).await?.into_inner();
             Ok(Reply::Leased(received.deliveries.iter().map(seen::leased).collect()))
         }
         Op::Ack { token } => {
-            let request =
-                v1::AckDeliveryRequest { request_id, target: Some(Target::LeaseToken(token)) };
+            let request = v1::AckDeliveryRequest { target: Some(Target::LeaseToken(token)) };
             inbox().ack_delivery(request).await.map(|_| Reply::Acked)
         }
         Op::Nack { token, permanent } => {
             let request = v1::NackDeliveryRequest {
-                request_id,
                 lease_token: token,
                 error: "torture".to_owned(),
                 permanent,
@@ -139,6 +138,7 @@ async fn call(
                 inbox().nack_delivery(request).await?.into_inner().state(),
             )))
         }
+        Op::Release { .. } => settle::one(channel, op).await,
         Op::Extend { token, lease_ms } => {
             let request =
                 v1::ExtendLeaseRequest { lease_token: token, lease_duration: Some(span(lease_ms)) };
@@ -271,7 +271,7 @@ async fn decide(
     let mut admin = AdminServiceClient::new(channel.clone());
     match decision {
         Decision::Ack => {
-            let request = v1::AckDeliveryRequest { request_id, target: key.map(Target::Key) };
+            let request = v1::AckDeliveryRequest { target: key.map(Target::Key) };
             InboxServiceClient::new(channel.clone()).ack_delivery(request).await.map(drop)
         }
         Decision::Drop => {

@@ -14,14 +14,16 @@ use std::time::Duration;
 use hive_core::agent::HarnessState;
 use hive_core::command::Order;
 use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
-use hive_core::limits::{LEASE_DEFAULT, LEASE_MAX, RECEIVE_WAIT_MAX};
+use hive_core::limits::{
+    LEASE_DEFAULT, LEASE_MAX, ORPHAN_GRACE_DEFAULT, ORPHAN_GRACE_MAX, RECEIVE_WAIT_MAX,
+};
 use hive_core::loose_end;
 use hive_core::message::Recipient;
 use hive_core::reason::Reason;
 use hive_core::turn::{Kind, Outcome};
 use hive_proto::convert::page::Token;
 use hive_proto::convert::{
-    self, Invalid, delivery, message, question, reminder, request as fields, time,
+    self, Invalid, delivery, message, question, reminder, request as fields, settlement, time,
 };
 use hive_proto::{FILE_DESCRIPTOR_SET, harness_v1, status, v1};
 use prost::Message;
@@ -181,6 +183,12 @@ fn token(text: String, path: &str) -> Result<(), Invalid> {
     fields::token(text, path).map(drop)
 }
 
+fn settlements(wire: Vec<v1::Settlement>) -> Result<(), Invalid> {
+    let count = wire.len();
+    assert_eq!(settlement::entries(wire, "settlements")?.len(), count);
+    Ok(())
+}
+
 fn key(wire: Option<v1::DeliveryKey>) -> Result<(), Invalid> {
     let (agent, message) = delivery::key(wire.clone(), "key")?;
     assert_eq!(Some(v1::DeliveryKey { agent, message_id: message.get() }), wire);
@@ -202,6 +210,14 @@ macro_rules! table {
 
 table! {
     "hive.v1.MessageService/SendMessage": v1::SendMessageRequest |m| { request_id(&m.request_id)?; recipient(m.to) };
+    "hive.v1.MessageService/StreamMessages": v1::StreamMessagesRequest |m| match m.send {
+        // The broker's refusal is that of `SendMessage`.
+        Some(send) => {
+            let read = || { request_id(&send.request_id)?; recipient(send.to) };
+            read().map_err(|fault| fault.within("send"))
+        }
+        None => Ok(()),
+    };
     "hive.v1.MessageService/GetMessage": v1::GetMessageRequest |m| convert::id(m.message_id, MessageId::new, "message_id").map(drop);
     "hive.v1.MessageService/ListMessages": v1::ListMessagesRequest |m| page(&m.page_token);
     "hive.v1.MessageService/ListRecipients": v1::ListRecipientsRequest |m| {
@@ -212,16 +228,25 @@ table! {
     "hive.v1.InboxService/ReceiveMessages": v1::ReceiveMessagesRequest |m| {
         request_id(&m.request_id)?;
         bounded(m.wait, Duration::ZERO, RECEIVE_WAIT_MAX, "wait")?;
-        bounded(m.lease_duration, LEASE_DEFAULT, LEASE_MAX, "lease_duration")
+        bounded(m.lease_duration, LEASE_DEFAULT, LEASE_MAX, "lease_duration")?;
+        settlements(m.settlements)
     };
+    "hive.v1.InboxService/StreamDeliveries": v1::StreamDeliveriesRequest |m| match m.step {
+        Some(v1::stream_deliveries_request::Step::Open(open)) => {
+            token(open.stream_id, "stream_id")?;
+            bounded(open.orphan_grace, ORPHAN_GRACE_DEFAULT, ORPHAN_GRACE_MAX, "orphan_grace")
+        }
+        Some(v1::stream_deliveries_request::Step::Settle(settle)) => settlements(settle.settlements),
+        Some(_) | None => Ok(()),
+    };
+    "hive.v1.InboxService/SettleDeliveries": v1::SettleDeliveriesRequest |m| settlements(m.settlements);
     "hive.v1.InboxService/AckDelivery": v1::AckDeliveryRequest |m| {
-        request_id(&m.request_id)?;
         match convert::required(m.target, "target")? {
             v1::ack_delivery_request::Target::LeaseToken(lease) => token(lease, "lease_token"),
             v1::ack_delivery_request::Target::Key(wire) => key(Some(wire)),
         }
     };
-    "hive.v1.InboxService/NackDelivery": v1::NackDeliveryRequest |m| { request_id(&m.request_id)?; token(m.lease_token, "lease_token") };
+    "hive.v1.InboxService/NackDelivery": v1::NackDeliveryRequest |m| token(m.lease_token, "lease_token");
     "hive.v1.InboxService/ExtendLease": v1::ExtendLeaseRequest |m| {
         bounded(m.lease_duration, LEASE_DEFAULT, LEASE_MAX, "lease_duration")?;
         token(m.lease_token, "lease_token")

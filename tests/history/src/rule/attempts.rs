@@ -149,7 +149,7 @@ fn may_have_run_out(index: &Index<'_>, hand: &Hand<'_>, till: usize) -> bool {
         if calls().any(|call| matches!(call.op, Op::Ack { .. }) && call.ok().is_some()) {
             return false;
         }
-        // An extension may also shorten the lease.
+        // An extension may also shorten the lease, as the end of its stream does.
         if calls().any(|call| matches!(call.op, Op::Extend { .. })) {
             return true;
         }

@@ -2,8 +2,8 @@
 //!
 //! A token is stale once its delivery was leased under another one, the operator settled it, or it
 //! was settled with the other outcome. A session is stale once a new one was answered. Silent:
-//! about settlements first requested before that; they may have been done then, and the answer
-//! repeated.
+//! about settlements first requested before the operator's or the other one; they may have been done
+//! then, and the answer is repeated until the delivery is leased again.
 
 use super::Found;
 use crate::call::{Op, Reply};
@@ -22,7 +22,7 @@ fn tokens<'a>(index: &Index<'a>, found: &mut Found, token: &&'a str) {
     let Some(hand) = index.by_token.get(*token).map(|place| &index.hands[*place]) else { return };
     let key = (hand.handed.agent.as_str(), hand.handed.message);
     let calls: Vec<&Call<'_>> = index.of(&index.token_calls, token).collect();
-    let is_settlement = |call: &Call<'_>| matches!(call.op, Op::Ack { .. } | Op::Nack { .. });
+    let is_settlement = |call: &Call<'_>| !matches!(call.op, Op::Extend { .. });
     let first_of_kind = |call: &Call<'_>| {
         let same = |other: &&&Call<'_>| {
             std::mem::discriminant(other.op) == std::mem::discriminant(call.op)
@@ -42,7 +42,7 @@ fn tokens<'a>(index: &Index<'a>, found: &mut Found, token: &&'a str) {
             )
         };
         if let Some(other) = index.leases(key).find(|other| {
-            other.holder != hand.holder && hand.till < other.from && other.till < since
+            other.holder != hand.holder && hand.till < other.from && other.till < call.from
         }) {
             found.add(
                 Fenced,

@@ -8,7 +8,7 @@
 //! leases were requested concurrently, and about turns of opaque agents.
 
 use super::Found;
-use crate::call::{Op, Reply};
+use crate::call::{LASTING_MS, Op, Reply};
 use crate::event::Mark;
 use crate::index::{Hand, Holder, Index};
 use crate::violation::Rule::OneLease;
@@ -69,9 +69,16 @@ fn lives(index: &Index<'_>, hand: &Hand<'_>, until: usize) -> bool {
     match &hand.holder {
         Holder::Consumer(token) => {
             let settled = index.of(&index.token_calls, token);
-            let mut settled =
-                settled.filter(|call| matches!(call.op, Op::Ack { .. } | Op::Nack { .. }));
-            !settled.any(|call| call.from < until)
+            let mut settled = settled.filter(|call| !matches!(call.op, Op::Extend { .. }));
+            // A broker that goes down begins the grace of a stream's leases before its client
+            // knows of it.
+            let is_lasting =
+                matches!(index.calls[hand.call].op, Op::Receive { lease_ms: LASTING_MS, .. });
+            let is_down = |at: usize, mark: &Mark| ended(at) && matches!(mark, Mark::BrokerDown);
+            let may_be_orphan =
+                is_lasting && index.marks.iter().any(|(at, mark)| is_down(*at, mark));
+            !may_be_orphan
+                && !settled.any(|call| call.from < until)
                 && !index.calls_of(caller_of(index, hand)).any(&attaches)
                 && index.at(until) < expiry(index, hand, token, until)
         }

@@ -77,6 +77,7 @@ fn receipts(index: &Index<'_>, found: &mut Found) {
             Reply::Leased(_)
             | Reply::Acked
             | Reply::Nacked(_)
+            | Reply::Released
             | Reply::Extended
             | Reply::Attached { .. }
             | Reply::TurnEnded(_)

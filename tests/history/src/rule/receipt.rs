@@ -68,6 +68,7 @@ pub(crate) fn made(reply: &Reply) -> Option<u64> {
         | Reply::Leased(_)
         | Reply::Acked
         | Reply::Nacked(_)
+        | Reply::Released
         | Reply::Extended
         | Reply::Attached { .. }
         | Reply::TurnEnded(_)

@@ -74,8 +74,9 @@ fn occasion(index: &Index<'_>, found: &mut Found, hand: &Hand<'_>) {
             opaque
                 || ended(Outcome::Ok)
                 || calls().any(|call| {
-                    matches!(call.op, Op::Receive { .. })
-                        && call.ok().is_none_or(|(answered, _)| answered > hand.till)
+                    matches!(call.op, Op::Release { .. })
+                        || (matches!(call.op, Op::Receive { .. })
+                            && call.ok().is_none_or(|(answered, _)| answered > hand.till))
                 })
         }
         Cause::Restored => index

@@ -72,8 +72,9 @@ fn a_nack_without_an_answer_requeues_at_once() {
     let request = world.request();
     let nack = || Op::Nack { token: "a".to_owned(), permanent: false };
     world.call_as("bob", &request, nack(), unknown());
-    world.receive(message, "b", 2, Some(Cause::Nacked));
     world.call_as("bob", &request, nack(), Answer::Ok(Reply::Nacked(State::Ready)));
+    world.receive(message, "b", 2, Some(Cause::Nacked));
+    world.call("bob", nack(), refused("LEASE_LOST"));
     world.ack(message, "b");
     world.fine();
 }

@@ -6,4 +6,5 @@ mod bad_rest;
 mod gone;
 mod good;
 mod restored;
+mod streams;
 mod world;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::{AckDeliveryRequest, ReceiveMessagesRequest, ack_delivery_request::Target};
-use hive_tests::rig::{Client, Rig, fresh_id, request, soon};
+use hive_tests::rig::{Client, Rig, request, soon};
 use tokio::task::JoinHandle;
 
 /// Maximum median of a neighbour's round as a multiple of its quiet value, while an attack shares
@@ -164,10 +164,7 @@ pub(crate) async fn round(from: &Client, to: &Client) -> Duration {
     let taken = start.elapsed();
     let delivery =
         received.into_inner().deliveries.into_iter().next().expect("the message is there");
-    let ack = AckDeliveryRequest {
-        request_id: fresh_id(),
-        target: Some(Target::LeaseToken(delivery.lease_token)),
-    };
+    let ack = AckDeliveryRequest { target: Some(Target::LeaseToken(delivery.lease_token)) };
     soon("the message is acked", inbox.ack_delivery(ack)).await.expect("the receiver is served");
     taken
 }

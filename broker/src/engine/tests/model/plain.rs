@@ -23,6 +23,13 @@ pub(super) enum Holder {
     Consumer { until: i64 },
 }
 
+/// What a consumer settled with its token: a repeat has the same result.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum End {
+    Acked,
+    Nacked { permanent: bool, state: State },
+}
+
 /// A delivery.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
@@ -34,10 +41,9 @@ pub(super) struct Item {
     pub(super) tried: u32,
     pub(super) not_before: Option<i64>,
     pub(super) holder: Option<Holder>,
-    /// A consumer's last token, and whether that consumer nacked it.
+    /// A consumer's last token, and how that consumer settled it.
     pub(super) token: Option<String>,
-    pub(super) nacked: bool,
-    pub(super) by_operator: bool,
+    pub(super) end: Option<End>,
     pub(super) key: Option<u8>,
     /// Whether it notifies the agent that its harness was restarted.
     pub(super) is_kick: bool,
@@ -159,8 +165,7 @@ impl Agent {
             not_before: None,
             holder: None,
             token: None,
-            nacked: false,
-            by_operator: false,
+            end: None,
             key,
             is_kick: false,
         });
@@ -275,7 +280,7 @@ impl Agent {
         let (mut deaths, mut returned_count) = (0, 0);
         for item in &mut self.items {
             let Some(Holder::Turn { tool_use }) = item.holder.clone() else { continue };
-            item.nacked = false;
+            item.end = None;
             match outcome {
                 Outcome::Ok if tool_use.is_none_or(|id| returned.contains(&id)) => {
                     (item.state, item.holder) = (State::Acked, None);
@@ -422,7 +427,7 @@ impl Agent {
         for item in &mut self.items {
             let Some(Holder::Consumer { until }) = item.holder else { continue };
             if until <= at.boot {
-                item.nacked = false;
+                item.end = None;
                 // A time of 0 is from before a reboot: it ends without blame.
                 if until == 0 {
                     item.back();
@@ -485,10 +490,10 @@ impl Agent {
     pub(super) fn ack(&mut self, message: u64, token: &str) -> bool {
         let Some(item) = self.by_token(message, token) else { return false };
         if item.state == State::Leased {
-            (item.state, item.holder, item.nacked) = (State::Acked, None, false);
+            (item.state, item.holder, item.end) = (State::Acked, None, Some(End::Acked));
             return true;
         }
-        item.state == State::Acked && !item.by_operator
+        matches!(item.end, Some(End::Acked))
     }
 
     /// Nacks a consumer's delivery; returns its new state, if the nack is accepted.
@@ -501,13 +506,16 @@ impl Agent {
     ) -> Option<State> {
         let item = self.by_token(message, token)?;
         if item.state == State::Leased {
-            item.nacked = true;
             item.fail(permanent, at);
             let state = item.state;
+            item.end = Some(End::Nacked { permanent, state });
             self.to_parent += u32::from(state == State::Dead);
             return Some(state);
         }
-        (item.nacked && !item.by_operator).then_some(item.state)
+        match item.end {
+            Some(End::Nacked { permanent: before, state }) if before == permanent => Some(state),
+            _ => None,
+        }
     }
 
     /// A consumer wants more time; whether it gets it.
@@ -533,9 +541,7 @@ impl Agent {
         if decision == Decision::Redrive {
             (item.failures, item.tried) = (0, 0);
         }
-        item.nacked &= matches!(decision, Decision::Ack | Decision::Drop);
-        (item.state, item.not_before, item.holder, item.by_operator) =
-            (after, None, None, after != State::Ready);
+        (item.state, item.not_before, item.holder) = (after, None, None);
         true
     }
 }

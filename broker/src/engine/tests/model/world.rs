@@ -10,6 +10,7 @@ use hive_core::id::MessageId;
 use hive_core::message::SystemKind;
 use hive_core::name::Label;
 use hive_core::reason::Reason;
+use hive_core::settlement::Action;
 use hive_core::turn::{Ended, Kind, Outcome};
 
 use super::super::super::Refusal;
@@ -159,11 +160,8 @@ impl World {
                         at,
                     );
                     let minute = Duration::from_secs(60);
-                    let answer = self
-                        .hive
-                        .engine()
-                        .extend(actor(NAMES[who]), token(&leased).to_owned(), minute)
-                        .await;
+                    let answer =
+                        self.hive.settle(NAMES[who], token(&leased), Action::Extend(minute)).await;
                     assert_eq!(answer.is_ok(), accepted, "{answer:?}");
                 }
             }

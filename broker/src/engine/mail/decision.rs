@@ -1,0 +1,61 @@
+//! Decisions of the operator about a delivery, which need no lease.
+//!
+//! Invariant: a decision that the state of the delivery does not allow changes nothing.
+
+use hive_core::delivery::{Decision, State};
+use hive_core::event::Kind;
+use hive_core::id::MessageId;
+
+use crate::engine::error::MailError;
+use crate::engine::{Refusal, actor};
+use crate::store::Tx;
+use crate::store::agent::AgentRow;
+use crate::store::delivery::{self, DeliveryRow};
+use crate::store::event::{Fact, log};
+
+/// Returns a delivery and its recipient, an agent or the operator.
+pub(crate) fn by_key(
+    tx: &Tx<'_>,
+    agent: &str,
+    message: MessageId,
+) -> Result<(AgentRow, DeliveryRow), Refusal> {
+    let owner = actor::owner(tx, agent)?;
+    let row = delivery::get(tx, owner.key, message)?;
+    let row =
+        row.ok_or_else(|| MailError::DeliveryNotFound { agent: owner.name.clone(), message })?;
+    Ok((owner, row))
+}
+
+/// Applies the decision of the operator `who` about a delivery of `owner`.
+pub(crate) fn decide_row(
+    tx: &Tx<'_>,
+    who: &str,
+    owner: &AgentRow,
+    mut row: DeliveryRow,
+    decision: Decision,
+) -> Result<(), Refusal> {
+    let before = row.progress.state;
+    if decision == Decision::Ack && before == State::Acked {
+        return Ok(());
+    }
+    let wrong = || {
+        Refusal::from(MailError::WrongState {
+            agent: owner.name.clone(),
+            message: row.message,
+            state: before,
+        })
+    };
+    row.progress = row.progress.decide(decision).ok_or_else(wrong)?;
+    row.settled_by = if row.progress.state.is_settled() { who.to_owned() } else { String::new() };
+    delivery::save(tx, &mut row, before)?;
+    let kind = match decision {
+        Decision::Ack => Kind::DeliveryAcked,
+        Decision::Drop => Kind::DeliveryDropped,
+        Decision::Release => Kind::DeliveryReleased,
+        Decision::Redrive => Kind::DeliveryRedriven,
+        Decision::Supersede => Kind::DeliverySuperseded,
+    };
+    let detail = format!("by {who}");
+    log(tx, Fact::about(kind, owner.key).message(row.message).detail(&detail))?;
+    Ok(())
+}

@@ -1,0 +1,380 @@
+//! Streams of deliveries: leases that last as long as a connection of a consumer.
+//!
+//! ```text
+//!   open ──► leased, as far as the window has room ──► settled, which makes room
+//!     │                                        │
+//!     │ a newer stream with the same id        ├── half-closed ──► the rest is requeued
+//!     └──► takes all live leases over          └── broken ──► what was not taken is requeued,
+//!                                                             the rest has its grace
+//! ```
+//!
+//! The room in the window is counted from the rows, in the command that leases. Invariant: only the
+//! newest stream of an agent and an id leases, and only its end starts the grace. What the
+//! transport has taken is known by the token, so a lease that was never sent is requeued too.
+
+mod registry;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hive_core::delivery::{LeaseEnd, RedeliveryCause, Settlement, State};
+use hive_core::limits::{Limits, STREAM_BYTES_MAX, STREAM_DELIVERIES_MAX};
+use hive_core::time::BootTime;
+use tokio_util::sync::CancellationToken;
+
+use super::receive::{Leased, claim, leased, peek, pick};
+use super::settle;
+use crate::engine::actor::{Actor, check_group, check_started};
+use crate::engine::error::{HarnessError, MailError};
+use crate::engine::{Engine, Refusal, token};
+use crate::store::agent::{self, AgentRow};
+use crate::store::delivery::DeliveryRow;
+use crate::store::lease::Lease;
+use crate::store::stream::{self, LASTING};
+use crate::store::waiter::{Poll, Progress, Waiter};
+use crate::store::{Tx, delivery};
+pub(crate) use registry::Streams;
+pub use registry::Taken;
+use registry::{Broken, Key};
+
+/// How much a stream may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// At most this many deliveries.
+    pub deliveries: u32,
+    /// At most this many bytes of bodies; one delivery always fits.
+    pub bytes: u64,
+}
+
+impl Window {
+    /// Returns a window within the limits; 0 bytes is the limit.
+    #[must_use]
+    pub fn new(deliveries: u32, bytes: u32) -> Self {
+        let bytes = if bytes == 0 { STREAM_BYTES_MAX } else { bytes.min(STREAM_BYTES_MAX) };
+        Self { deliveries: deliveries.min(STREAM_DELIVERIES_MAX), bytes: u64::from(bytes) }
+    }
+}
+
+/// A stream to open.
+#[derive(Clone, Debug)]
+pub struct Open {
+    /// The client's name for it.
+    pub id: String,
+    /// How much it may hold.
+    pub window: Window,
+    /// How long its leases live on after a break.
+    pub grace: Duration,
+}
+
+/// New leases of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leases {
+    /// The deliveries, in serving order.
+    pub deliveries: Vec<Leased>,
+    /// The number of further ready deliveries.
+    pub pending: u32,
+    /// The number of deliveries that the stream holds now.
+    held: u32,
+}
+
+/// An open stream of deliveries. If it is dropped, its leases have their grace.
+#[derive(Debug)]
+#[must_use = "its leases end with it"]
+pub struct DeliveryStream {
+    streams: Arc<Streams>,
+    engine: Arc<Engine>,
+    actor: Actor,
+    key: Key,
+    number: u64,
+    grace: Duration,
+    replaced: CancellationToken,
+    taken: Taken,
+    window: Arc<Mutex<Window>>,
+    waiter: Option<Waiter<Leases, Refusal>>,
+    due: Option<BootTime>,
+    held: u32,
+    is_over: bool,
+}
+
+impl DeliveryStream {
+    /// Returns the note of what the transport has taken.
+    #[must_use]
+    pub fn taken(&self) -> Taken {
+        self.taken.clone()
+    }
+
+    /// Returns how many deliveries it held when they were counted last.
+    #[must_use]
+    pub fn held(&self) -> u32 {
+        self.held
+    }
+
+    /// Changes the window.
+    pub async fn set_window(&self, window: Window) {
+        *self.window.lock().unwrap_or_else(PoisonError::into_inner) = window;
+        if let Some(waiter) = &self.waiter {
+            waiter.retry().await;
+        }
+    }
+
+    /// Waits for new leases. May be dropped at any time: no lease is lost by that.
+    pub async fn next(&mut self) -> Result<Leases, Refusal> {
+        let engine = Arc::clone(&self.engine);
+        loop {
+            let waiter = match &mut self.waiter {
+                Some(waiter) => waiter,
+                None => self.waiter.insert(engine.store.wait(self.key.0, self.poll()).await),
+            };
+            tokio::select! {
+                biased;
+                () = self.replaced.cancelled() => return Err(self.replaced_refusal()),
+                progress = waiter.next() => match progress {
+                    Progress::Done(leases) => {
+                        self.waiter = None;
+                        let leases = leases?;
+                        self.held = leases.held;
+                        return Ok(leases);
+                    }
+                    Progress::Waiting { so_far, next_due } => {
+                        self.held = so_far.held;
+                        self.due = next_due;
+                    }
+                },
+                () = engine.draining.cancelled() => return Err(Refusal::Draining),
+                () = engine.until(self.due) => {
+                    waiter.retry().await;
+                    self.due = None;
+                }
+            }
+        }
+    }
+
+    fn replaced_refusal(&self) -> Refusal {
+        MailError::StreamReplaced { stream: self.key.1.clone() }.into()
+    }
+
+    /// Returns the poll that leases what there is room for.
+    fn poll(&self) -> impl FnMut(&Tx<'_>) -> Result<Poll<Leases>, Refusal> + Send + 'static {
+        let (streams, actor) = (Arc::clone(&self.streams), self.actor.clone());
+        let (key, number, grace) = (self.key.clone(), self.number, self.grace);
+        let (window, taken) = (Arc::clone(&self.window), self.taken.clone());
+        move |tx| {
+            if !streams.is_newest(&key, number) {
+                return Err(MailError::StreamReplaced { stream: key.1.clone() }.into());
+            }
+            let me = may_stream(tx, &actor)?;
+            let held = stream::held(tx, me.key, &key.1)?;
+            if taken.count() > 2 * STREAM_DELIVERIES_MAX as usize {
+                taken.keep(&stream::leased(tx, me.key, Some(&key.1))?);
+            }
+            let room = *window.lock().unwrap_or_else(PoisonError::into_inner);
+            let rows = if check_started(&me).is_ok() {
+                lease_due(tx, &me, room, held, |token| Lease::of_stream(token, &key.1, grace))?
+            } else {
+                Vec::new()
+            };
+            let pending = delivery::count(tx, me.key, State::Ready)?;
+            let deliveries =
+                rows.iter().map(|row| leased(tx, row)).collect::<Result<Vec<_>, _>>()?;
+            let held = held.deliveries + u32::try_from(deliveries.len()).unwrap_or(u32::MAX);
+            let leases = Leases { deliveries, pending, held };
+            if leases.deliveries.is_empty() {
+                let next_due = delivery::next_due(tx, me.key, tx.now)?;
+                return Ok(Poll::Pending { so_far: leases, next_due });
+            }
+            Ok(Poll::Ready(leases))
+        }
+    }
+
+    /// Ends it for its client, which takes no more: the rest of its leases is requeued.
+    pub async fn close(mut self) -> Result<(), Refusal> {
+        let (streams, limits) = (Arc::clone(&self.streams), Arc::clone(&self.engine.limits));
+        let (key, number) = (self.key.clone(), self.number);
+        let closed = self.engine.store.write(move |tx| {
+            if !streams.is_newest(&key, number) {
+                return Ok(());
+            }
+            let me = agent::by_key(tx, key.0)?;
+            for row in stream::leased(tx, key.0, Some(&key.1))? {
+                release(tx, &limits, &me, row)?;
+            }
+            Ok::<_, Refusal>(())
+        });
+        closed.await?;
+        self.is_over = true;
+        self.streams.forget(&self.key, self.number);
+        Ok(())
+    }
+}
+
+impl Drop for DeliveryStream {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let broken = Broken {
+            key: self.key.clone(),
+            number: self.number,
+            since: self.engine.clock.now().boot,
+            grace: self.grace,
+            taken: self.taken.clone(),
+        };
+        self.streams.broke(broken);
+    }
+}
+
+impl Engine {
+    /// Opens a stream; returns it with the live leases that a stream of this id held before, in
+    /// order.
+    pub async fn open_stream(
+        self: &Arc<Self>,
+        actor: Actor,
+        open: Open,
+    ) -> Result<(DeliveryStream, Vec<Leased>), Refusal> {
+        actor.check_agent()?;
+        self.check_open()?;
+        let agent = self.key_of(&actor.caller).await?;
+        let Open { id, window, grace } = open;
+        let key = (agent, id);
+        let (number, replaced, taken, is_successor) = self.delivery_streams.begin(&key);
+        let stream = DeliveryStream {
+            streams: Arc::clone(&self.delivery_streams),
+            engine: Arc::clone(self),
+            actor: actor.clone(),
+            key: key.clone(),
+            number,
+            grace,
+            replaced,
+            taken,
+            window: Arc::new(Mutex::new(window)),
+            waiter: None,
+            due: None,
+            held: 0,
+            is_over: false,
+        };
+        let caller = actor.caller.clone();
+        let opened = self.store.write(move |tx| {
+            let me = may_stream(tx, &actor)?;
+            stream::set_end(tx, me.key, &key.1, LASTING, millis(grace))?;
+            let rows = stream::leased(tx, me.key, Some(&key.1))?;
+            rows.iter().map(|row| leased(tx, row)).collect::<Result<Vec<_>, Refusal>>()
+        });
+        let held = self.noting(&caller, "stream", opened.await).await?;
+        if !is_successor {
+            // Those of a stream that ended have their grace because its client took them.
+            stream.taken.add(held.iter().filter_map(|leased| leased.token.clone()));
+        }
+        Ok((stream, held))
+    }
+
+    /// Requeues what broken streams leased and no connection took, and begins the grace of the
+    /// rest.
+    pub async fn sweep_streams(&self) -> Result<(), Refusal> {
+        let broken = self.delivery_streams.take_broken();
+        if broken.is_empty() {
+            return Ok(());
+        }
+        let (streams, limits) = (Arc::clone(&self.delivery_streams), Arc::clone(&self.limits));
+        let ended = broken.clone();
+        let written = self
+            .store
+            .write(move |tx| {
+                for broken in &ended {
+                    if streams.is_newest(&broken.key, broken.number) {
+                        orphan(tx, &limits, broken)?;
+                    }
+                }
+                Ok::<_, Refusal>(())
+            })
+            .await;
+        match &written {
+            Ok(()) => {
+                for Broken { key, number, .. } in &broken {
+                    self.delivery_streams.forget(key, *number);
+                }
+            }
+            Err(_) => self.delivery_streams.put_back(broken),
+        }
+        written
+    }
+}
+
+/// Requeues all leases of streams of an agent, without an attempt.
+pub(crate) fn requeue_all(tx: &Tx<'_>, limits: &Limits, me: &AgentRow) -> Result<(), Refusal> {
+    for row in stream::leased(tx, me.key, None)? {
+        settle::settle(tx, limits, me, row, Settlement::GiveBack(RedeliveryCause::Drained))?;
+    }
+    Ok(())
+}
+
+fn orphan(tx: &Tx<'_>, limits: &Limits, broken: &Broken) -> Result<(), Refusal> {
+    let (agent, id) = &broken.key;
+    let me = agent::by_key(tx, *agent)?;
+    let (taken, untaken): (Vec<_>, Vec<_>) =
+        stream::leased(tx, *agent, Some(id))?.into_iter().partition(|row| broken.taken.has(row));
+    for row in untaken {
+        let cause = RedeliveryCause::NotReceived;
+        settle::settle(tx, limits, &me, row, Settlement::GiveBack(cause))?;
+    }
+    if !taken.is_empty() && !hive_fault::planted!(GraceNeverEnds) {
+        let until = broken.since.after(broken.grace);
+        stream::set_end(tx, *agent, id, until, millis(broken.grace))?;
+    }
+    Ok(())
+}
+
+/// Requeues a delivery that its holder did not begin.
+fn release(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    mut row: DeliveryRow,
+) -> Result<State, Refusal> {
+    if let Some(lease) = &mut row.lease {
+        lease.end = Some(LeaseEnd::Released);
+    }
+    settle::settle(tx, limits, me, row, Settlement::GiveBack(RedeliveryCause::NotReceived))
+}
+
+/// Returns the row of an agent that may take mail without a harness.
+fn may_stream(tx: &Tx<'_>, actor: &Actor) -> Result<AgentRow, Refusal> {
+    let me = actor.row(tx)?;
+    check_group(&actor.caller, &me, "messaging")?;
+    if me.session_token.is_some() {
+        return Err(HarnessError::Serving { agent: me.name }.into());
+    }
+    Ok(me)
+}
+
+/// Leases what there is room for. A delivery that is served alone waits until the stream holds
+/// nothing, and none behind it is taken before.
+fn lease_due(
+    tx: &Tx<'_>,
+    me: &AgentRow,
+    room: Window,
+    held: stream::Held,
+    lease: impl Fn(String) -> Lease,
+) -> Result<Vec<DeliveryRow>, Refusal> {
+    let mut rows: Vec<DeliveryRow> = Vec::new();
+    let (mut count, mut bytes) = (held.deliveries, held.bytes);
+    let mut is_alone = held.is_alone();
+    while count < room.deliveries && !is_alone {
+        let Some(next) = peek(tx, me.key, u32::MAX)? else { break };
+        let is_full = next.progress.is_alone() || bytes + next.body_bytes > room.bytes;
+        if count > 0 && is_full {
+            break;
+        }
+        let Some(mut row) = pick(tx, me.key, u32::MAX)? else { break };
+        let token = delivery::lease_token(me.key, row.message, &token::new());
+        claim(tx, me, &mut row, lease(token))?;
+        count += 1;
+        bytes += row.body_bytes;
+        is_alone = row.progress.is_alone();
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

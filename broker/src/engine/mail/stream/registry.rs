@@ -1,0 +1,135 @@
+//! The streams that are open, and those that broke.
+//!
+//! Invariant: an agent and an id have one newest stream; what a connection has taken is handed over
+//! to the stream that replaces its own.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hive_core::time::BootTime;
+use tokio_util::sync::CancellationToken;
+
+use crate::hints::Hints;
+use crate::store::AgentKey;
+use crate::store::delivery::DeliveryRow;
+
+/// The name of a stream: the agent and the client's id.
+pub(super) type Key = (AgentKey, String);
+
+/// The tokens of the leases that the transport has taken.
+#[derive(Clone, Debug, Default)]
+pub struct Taken(Arc<Mutex<HashSet<String>>>);
+
+impl Taken {
+    fn lock(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that the transport has taken these leases.
+    pub fn add(&self, tokens: impl IntoIterator<Item = String>) {
+        self.lock().extend(tokens);
+    }
+
+    pub(super) fn has(&self, row: &DeliveryRow) -> bool {
+        row.lease.as_ref().is_some_and(|lease| self.lock().contains(&lease.token))
+    }
+
+    /// Returns how many leases it knows.
+    pub(super) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Forgets all leases but these.
+    pub(super) fn keep(&self, rows: &[DeliveryRow]) {
+        let live: HashSet<&str> =
+            rows.iter().filter_map(|row| Some(row.lease.as_ref()?.token.as_str())).collect();
+        self.lock().retain(|token| live.contains(token.as_str()));
+    }
+}
+
+/// The newest stream of an id.
+#[derive(Debug)]
+struct Newest {
+    number: u64,
+    replaced: CancellationToken,
+    taken: Taken,
+}
+
+/// A stream that ended otherwise than by its client.
+#[derive(Clone, Debug)]
+pub(super) struct Broken {
+    pub(super) key: Key,
+    pub(super) number: u64,
+    pub(super) since: BootTime,
+    pub(super) grace: Duration,
+    pub(super) taken: Taken,
+}
+
+#[derive(Debug, Default)]
+struct Registry {
+    last: u64,
+    newest: HashMap<Key, Newest>,
+    broken: Vec<Broken>,
+}
+
+/// The open streams of deliveries.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    open: Mutex<Registry>,
+    hints: Arc<Hints>,
+}
+
+impl Streams {
+    pub(crate) fn new(hints: Arc<Hints>) -> Self {
+        Self { open: Mutex::default(), hints }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Registry> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Registers a stream. An older one with its id is replaced, and hands over what it knows. The
+    /// last value says whether there is one.
+    pub(super) fn begin(&self, key: &Key) -> (u64, CancellationToken, Taken, bool) {
+        let mut open = self.lock();
+        open.last += 1;
+        let (number, replaced) = (open.last, CancellationToken::new());
+        let older = open.newest.remove(key);
+        let taken = older.as_ref().map(|older| older.taken.clone()).unwrap_or_default();
+        let newest = Newest { number, replaced: replaced.clone(), taken: taken.clone() };
+        open.newest.insert(key.clone(), newest);
+        drop(open);
+        if let Some(older) = &older {
+            older.replaced.cancel();
+        }
+        (number, replaced, taken, older.is_some())
+    }
+
+    pub(super) fn is_newest(&self, key: &Key, number: u64) -> bool {
+        self.lock().newest.get(key).is_some_and(|newest| newest.number == number)
+    }
+
+    /// Forgets a stream, unless a newer one has its id.
+    pub(super) fn forget(&self, key: &Key, number: u64) {
+        let mut open = self.lock();
+        if open.newest.get(key).is_some_and(|newest| newest.number == number) {
+            open.newest.remove(key);
+        }
+    }
+
+    /// Notes a stream that broke; the sweep of leases is notified.
+    pub(super) fn broke(&self, broken: Broken) {
+        self.put_back(vec![broken]);
+        self.hints.due.notify_one();
+    }
+
+    /// Notes streams whose end could not be written. The sweep retries in its own time.
+    pub(super) fn put_back(&self, broken: Vec<Broken>) {
+        self.lock().broken.extend(broken);
+    }
+
+    pub(super) fn take_broken(&self) -> Vec<Broken> {
+        std::mem::take(&mut self.lock().broken)
+    }
+}
