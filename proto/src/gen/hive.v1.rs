@@ -1608,7 +1608,7 @@ pub mod admin_service_client {
         /// Retires an agent: its mail is kept, its leased mail is requeued, its connections are closed. Its children move to its parent. With
         /// `purge`, which also works for a retired agent, its unsettled deliveries become DROPPED and its name is free: a later agent of that name
         /// inherits nothing. Mail that it sent stays.
-        /// Reasons: AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn retire_agent(
             &mut self,
             request: impl tonic::IntoRequest<super::RetireAgentRequest>,
@@ -1714,7 +1714,7 @@ pub mod admin_service_client {
         }
         /// Reports that the directories of a purged agent are deleted. Until then no harness attaches as an agent of that name. No effect if it
         /// was reported before.
-        /// Reasons: REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn finish_purge(
             &mut self,
             request: impl tonic::IntoRequest<super::FinishPurgeRequest>,
@@ -1740,7 +1740,7 @@ pub mod admin_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Moves an agent in the tree.
-        /// Reasons: AGENT_NOT_FOUND, AGENT_RETIRED, TOPOLOGY_CYCLE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, TOPOLOGY_CYCLE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn set_parent(
             &mut self,
             request: impl tonic::IntoRequest<super::SetParentRequest>,
@@ -1818,7 +1818,7 @@ pub mod admin_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Requeues a dead letter with all its attempts.
-        /// Reasons: DELIVERY_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, DELIVERY_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn redrive_delivery(
             &mut self,
             request: impl tonic::IntoRequest<super::RedriveDeliveryRequest>,
@@ -1844,7 +1844,7 @@ pub mod admin_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Settles a waiting, held or dead delivery as dropped.
-        /// Reasons: DELIVERY_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, DELIVERY_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn drop_delivery(
             &mut self,
             request: impl tonic::IntoRequest<super::DropDeliveryRequest>,
@@ -1870,7 +1870,7 @@ pub mod admin_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Requeues a held delivery.
-        /// Reasons: DELIVERY_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, DELIVERY_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn release_delivery(
             &mut self,
             request: impl tonic::IntoRequest<super::ReleaseDeliveryRequest>,
@@ -2078,7 +2078,7 @@ pub mod admin_service_server {
         /// Retires an agent: its mail is kept, its leased mail is requeued, its connections are closed. Its children move to its parent. With
         /// `purge`, which also works for a retired agent, its unsettled deliveries become DROPPED and its name is free: a later agent of that name
         /// inherits nothing. Mail that it sent stays.
-        /// Reasons: AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         async fn retire_agent(
             &self,
             request: tonic::Request<super::RetireAgentRequest>,
@@ -2116,7 +2116,7 @@ pub mod admin_service_server {
         >;
         /// Reports that the directories of a purged agent are deleted. Until then no harness attaches as an agent of that name. No effect if it
         /// was reported before.
-        /// Reasons: REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         async fn finish_purge(
             &self,
             request: tonic::Request<super::FinishPurgeRequest>,
@@ -2125,7 +2125,7 @@ pub mod admin_service_server {
             tonic::Status,
         >;
         /// Moves an agent in the tree.
-        /// Reasons: AGENT_NOT_FOUND, AGENT_RETIRED, TOPOLOGY_CYCLE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, TOPOLOGY_CYCLE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         async fn set_parent(
             &self,
             request: tonic::Request<super::SetParentRequest>,
@@ -2152,7 +2152,7 @@ pub mod admin_service_server {
             tonic::Status,
         >;
         /// Requeues a dead letter with all its attempts.
-        /// Reasons: DELIVERY_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, DELIVERY_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         async fn redrive_delivery(
             &self,
             request: tonic::Request<super::RedriveDeliveryRequest>,
@@ -2161,7 +2161,7 @@ pub mod admin_service_server {
             tonic::Status,
         >;
         /// Settles a waiting, held or dead delivery as dropped.
-        /// Reasons: DELIVERY_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, DELIVERY_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         async fn drop_delivery(
             &self,
             request: tonic::Request<super::DropDeliveryRequest>,
@@ -2170,7 +2170,7 @@ pub mod admin_service_server {
             tonic::Status,
         >;
         /// Requeues a held delivery.
-        /// Reasons: DELIVERY_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, DELIVERY_NOT_FOUND, WRONG_STATE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         async fn release_delivery(
             &self,
             request: tonic::Request<super::ReleaseDeliveryRequest>,
@@ -6433,7 +6433,7 @@ pub mod message_service_client {
             self.inner.streaming(req, path, codec).await
         }
         /// Reads one message that the caller sent or received; the operator reads any.
-        /// Reasons: MESSAGE_NOT_FOUND.
+        /// Reasons: FIELD_INVALID, MESSAGE_NOT_FOUND.
         pub async fn get_message(
             &mut self,
             request: impl tonic::IntoRequest<super::GetMessageRequest>,
@@ -6459,7 +6459,7 @@ pub mod message_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Lists messages that the caller sent or received, newest first; the operator lists any.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND.
+        /// Reasons: FIELD_INVALID, NOT_YOURS, AGENT_NOT_FOUND.
         pub async fn list_messages(
             &mut self,
             request: impl tonic::IntoRequest<super::ListMessagesRequest>,
@@ -6584,7 +6584,7 @@ pub mod message_service_server {
             tonic::Status,
         >;
         /// Reads one message that the caller sent or received; the operator reads any.
-        /// Reasons: MESSAGE_NOT_FOUND.
+        /// Reasons: FIELD_INVALID, MESSAGE_NOT_FOUND.
         async fn get_message(
             &self,
             request: tonic::Request<super::GetMessageRequest>,
@@ -6593,7 +6593,7 @@ pub mod message_service_server {
             tonic::Status,
         >;
         /// Lists messages that the caller sent or received, newest first; the operator lists any.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND.
+        /// Reasons: FIELD_INVALID, NOT_YOURS, AGENT_NOT_FOUND.
         async fn list_messages(
             &self,
             request: tonic::Request<super::ListMessagesRequest>,
@@ -10668,7 +10668,7 @@ pub mod turn_history_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Reads one turn.
-        /// Reasons: TURN_NOT_FOUND.
+        /// Reasons: FIELD_INVALID, TURN_NOT_FOUND.
         pub async fn get_turn(
             &mut self,
             request: impl tonic::IntoRequest<super::GetTurnRequest>,
@@ -10694,7 +10694,7 @@ pub mod turn_history_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Streams a turn's output from the beginning, and ends with it.
-        /// Reasons: TURN_NOT_FOUND, DRAINING.
+        /// Reasons: FIELD_INVALID, TURN_NOT_FOUND, DRAINING.
         pub async fn watch_turn(
             &mut self,
             request: impl tonic::IntoRequest<super::WatchTurnRequest>,
@@ -10770,7 +10770,7 @@ pub mod turn_history_service_server {
             tonic::Status,
         >;
         /// Reads one turn.
-        /// Reasons: TURN_NOT_FOUND.
+        /// Reasons: FIELD_INVALID, TURN_NOT_FOUND.
         async fn get_turn(
             &self,
             request: tonic::Request<super::GetTurnRequest>,
@@ -10782,7 +10782,7 @@ pub mod turn_history_service_server {
             + std::marker::Send
             + 'static;
         /// Streams a turn's output from the beginning, and ends with it.
-        /// Reasons: TURN_NOT_FOUND, DRAINING.
+        /// Reasons: FIELD_INVALID, TURN_NOT_FOUND, DRAINING.
         async fn watch_turn(
             &self,
             request: tonic::Request<super::WatchTurnRequest>,
@@ -11643,7 +11643,7 @@ pub mod turn_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Reports that the harness is alive. Never written to the disk.
-        /// Reasons: SESSION_LOST, DRAINING.
+        /// Reasons: FIELD_INVALID, SESSION_LOST, DRAINING.
         pub async fn heartbeat(
             &mut self,
             request: impl tonic::IntoRequest<super::HeartbeatRequest>,
@@ -11862,7 +11862,7 @@ pub mod turn_service_server {
             tonic::Status,
         >;
         /// Reports that the harness is alive. Never written to the disk.
-        /// Reasons: SESSION_LOST, DRAINING.
+        /// Reasons: FIELD_INVALID, SESSION_LOST, DRAINING.
         async fn heartbeat(
             &self,
             request: tonic::Request<super::HeartbeatRequest>,

@@ -13,6 +13,8 @@
 mod authority_table;
 mod calls;
 mod expected;
+#[path = "../listed/mod.rs"]
+mod listed;
 mod login;
 mod peers;
 mod policy;
@@ -23,3 +25,4 @@ mod rows;
 mod scene;
 mod search;
 mod tokens;
+mod wrong_inputs;

@@ -273,7 +273,7 @@ pub(crate) fn of_others(tables: &Tables, agent: &str) -> Vec<String> {
     tables.values().flatten().filter(about).chain(agents).cloned().collect()
 }
 
-async fn send(
+pub(crate) async fn send(
     channel: Channel,
     row: &Row,
     request: Vec<u8>,

@@ -8,7 +8,8 @@ use hive_proto::SESSION_TOKEN_KEY;
 use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto};
 
 use crate::authority_table::{AGENT_ONLY, OPERATOR_ONLY, Proof, Row, TABLE};
-use crate::tree::{self, none};
+use crate::listed::{ANY_CALL, at, comment, compiled, words};
+use crate::tree::none;
 
 /// Fields in which a caller could say who it is. The socket says it.
 const SENDERS: [&str; 22] = [
@@ -54,36 +55,6 @@ const SYNONYMS: [(&str, &str); 14] = [
     ("visibility_timeout", "lease"),
 ];
 
-/// Reasons with which any call may end. The comment of an RPC need not list them.
-const ANY_CALL: [Reason; 7] = [
-    Reason::MethodNotServed,
-    Reason::RequestCompressed,
-    Reason::Starting,
-    Reason::PeerNotTrusted,
-    Reason::CapabilityMissing,
-    Reason::CallLimit,
-    Reason::Internal,
-];
-
-fn compiled() -> Vec<FileDescriptorProto> {
-    let proto = tree::root().join("proto");
-    let mut files: Vec<_> = std::fs::read_dir(proto.join("hive/v1"))
-        .expect("the contract is readable")
-        .map(|entry| entry.expect("a directory entry").path())
-        .filter(|path| path.extension().is_some_and(|end| end == "proto"))
-        .collect();
-    files.sort();
-    let mut compiler = protox::Compiler::new([&proto]).expect("proto/ is an include path");
-    compiler.include_source_info(true).include_imports(false);
-    compiler.open_files(&files).expect("the contract compiles");
-    compiler
-        .file_descriptor_set()
-        .file
-        .into_iter()
-        .filter(|file| file.package() == "hive.v1")
-        .collect()
-}
-
 struct Rpc {
     service: String,
     service_comment: String,
@@ -101,16 +72,6 @@ impl Rpc {
     fn row(&self) -> Option<&'static Row> {
         TABLE.iter().find(|row| row.service == self.service && row.method == self.method)
     }
-}
-
-fn comment(file: &FileDescriptorProto, path: &[i32]) -> String {
-    let info = file.source_code_info.as_ref().expect("compiled with comments");
-    let location = info.location.iter().find(|location| location.path == path);
-    location.map(|location| location.leading_comments().trim().to_owned()).unwrap_or_default()
-}
-
-fn at(index: usize) -> i32 {
-    i32::try_from(index).expect("few items")
 }
 
 fn rpcs(files: &[FileDescriptorProto]) -> Vec<Rpc> {
@@ -179,19 +140,9 @@ fn fields_of<'a>(
     found
 }
 
-/// Returns the reasons in the line `Reasons: …` of an RPC's comment; an empty list for `none`. An
-/// error: there is no such line, or it names nothing.
+/// Returns the reasons that an RPC lists.
 fn reasons(rpc: &Rpc) -> Result<Vec<&str>, String> {
-    let (_, list) = rpc
-        .comment
-        .split_once("Reasons:")
-        .ok_or(format!("{}: no line `Reasons: ...`", rpc.name()))?;
-    let words = list.split(|c: char| !c.is_ascii_uppercase() && c != '_');
-    let words: Vec<&str> = words.filter(|word| word.len() > 2).collect();
-    if words.is_empty() && list.trim().trim_end_matches('.') != "none" {
-        return Err(format!("{}: `Reasons:` names nothing; write `Reasons: none.`", rpc.name()));
-    }
-    Ok(words)
+    words(&rpc.comment).map_err(|fault| format!("{}: {fault}", rpc.name()))
 }
 
 #[test]

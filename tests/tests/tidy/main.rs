@@ -10,6 +10,8 @@ mod authority_table;
 mod contract;
 mod english;
 mod imports;
+#[path = "../listed/mod.rs"]
+mod listed;
 mod memory;
 mod pages;
 mod sources;
