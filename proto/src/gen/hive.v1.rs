@@ -4391,7 +4391,7 @@ pub struct Ping {}
 /// Settlements in one commit.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SettleDeliveriesRequest {
-    /// The settlements, 1 to 256.
+    /// The settlements, at most 256.
     #[prost(message, repeated, tag = "1")]
     pub settlements: ::prost::alloc::vec::Vec<Settlement>,
 }
@@ -6402,10 +6402,12 @@ pub mod message_service_client {
         }
         /// Accepts messages as SendMessage does, one after the other, with one answer for each, in order. Each has a request id, which is shared with
         /// SendMessage. At most 64 are unanswered; the broker reads no further ones. Policy, quotas and turn are checked for each.
-        /// A refusal that no retry helps is the answer to its message, and the stream goes on; its reasons are those of SendMessage. The stream ends with
+        /// A refusal that no retry helps is the answer to its message, and the stream goes on; its reasons are those of SendMessage that are listed for a message. The stream ends with
         /// the first refusal that is worth a retry, with TURN_ENDED, with HARNESS_ATTACHED, and if the outcome of a message is not known. Then no
         /// message behind it is accepted: to keep the order, repeat all unanswered messages with their request ids.
-        /// Reasons: FIELD_INVALID, TURN_ENDED, HARNESS_ATTACHED, INBOX_FULL, RATE_LIMITED, STORAGE_FULL, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, TURN_ENDED, HARNESS_ATTACHED, INBOX_FULL, RATE_LIMITED, STORAGE_FULL, DRAINING, STORAGE_UNAVAILABLE. Of a message:
+        /// FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, MESSAGE_NOT_FOUND, REQUEST_ID_REUSED, RECIPIENT_NOT_ALLOWED, CAPABILITY_MISSING,
+        /// BODY_TOO_LARGE.
         pub async fn stream_messages(
             &mut self,
             request: impl tonic::IntoStreamingRequest<
@@ -6572,10 +6574,12 @@ pub mod message_service_server {
             + 'static;
         /// Accepts messages as SendMessage does, one after the other, with one answer for each, in order. Each has a request id, which is shared with
         /// SendMessage. At most 64 are unanswered; the broker reads no further ones. Policy, quotas and turn are checked for each.
-        /// A refusal that no retry helps is the answer to its message, and the stream goes on; its reasons are those of SendMessage. The stream ends with
+        /// A refusal that no retry helps is the answer to its message, and the stream goes on; its reasons are those of SendMessage that are listed for a message. The stream ends with
         /// the first refusal that is worth a retry, with TURN_ENDED, with HARNESS_ATTACHED, and if the outcome of a message is not known. Then no
         /// message behind it is accepted: to keep the order, repeat all unanswered messages with their request ids.
-        /// Reasons: FIELD_INVALID, TURN_ENDED, HARNESS_ATTACHED, INBOX_FULL, RATE_LIMITED, STORAGE_FULL, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, TURN_ENDED, HARNESS_ATTACHED, INBOX_FULL, RATE_LIMITED, STORAGE_FULL, DRAINING, STORAGE_UNAVAILABLE. Of a message:
+        /// FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, MESSAGE_NOT_FOUND, REQUEST_ID_REUSED, RECIPIENT_NOT_ALLOWED, CAPABILITY_MISSING,
+        /// BODY_TOO_LARGE.
         async fn stream_messages(
             &self,
             request: tonic::Request<tonic::Streaming<super::StreamMessagesRequest>>,

@@ -307,10 +307,13 @@ async fn in_part(row: &Row, mut answer: Answer) -> Result<Answer, Status> {
         "SettleDeliveries" => of_settlement(&answer.decode()),
         "StreamDeliveries" => {
             // The first message opens the stream.
-            let settled = answer.next().await?.expect("the results");
-            match StreamDeliveriesResponse::decode(&*settled).expect("an answer").step {
+            let next = answer.next().await?;
+            let next = next.map(|next| StreamDeliveriesResponse::decode(&*next));
+            match next.and_then(|next| next.expect("an answer").step) {
                 Some(stream_deliveries_response::Step::Settled(settled)) => of_settlement(&settled),
-                step => panic!("{step:?}"),
+                Some(step) => panic!("{step:?}"),
+                // Not each step has an answer.
+                None => None,
             }
         }
         _ => None,
@@ -319,7 +322,8 @@ async fn in_part(row: &Row, mut answer: Answer) -> Result<Answer, Status> {
 }
 
 fn of_settlement(settled: &SettleDeliveriesResponse) -> Option<Refusal> {
-    match settled.results.first().expect("a result").result.clone() {
+    // A list without entries has no results.
+    match settled.results.first().and_then(|first| first.result.clone()) {
         Some(settlement_result::Result::Refusal(refusal)) => Some(refusal),
         _ => None,
     }

@@ -2,8 +2,8 @@
 //!
 //! A token is stale once its delivery was leased under another one, the operator settled it, or it
 //! was settled with the other outcome. A session is stale once a new one was answered. Silent:
-//! about settlements first requested before the operator's or the other one; they may have been done
-//! then, and the answer is repeated until the delivery is leased again.
+//! about settlements first requested before the operator's or the other one; they may have been
+//! done then, and the answer is repeated until the delivery is leased again.
 
 use super::Found;
 use crate::call::{Op, Reply};
