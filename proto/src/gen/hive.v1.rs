@@ -4629,7 +4629,7 @@ pub mod inbox_service_client {
         /// HARNESS_ATTACHED and AGENT_RETIRED end it: its leases go back without an attempt. CAPABILITY_MISSING and DRAINING end it, and so does
         /// STREAM_REPLACED, when a newer stream of the same id takes its leases over: they can be settled for as long as they live.
         /// Reasons: FIELD_INVALID, HARNESS_ATTACHED, AGENT_RETIRED, NOT_AN_AGENT, CAPABILITY_MISSING, STREAM_REPLACED, STREAM_SILENT, DRAINING,
-        /// STORAGE_UNAVAILABLE.
+        /// STORAGE_UNAVAILABLE. Of a settlement: LEASE_LOST, NOT_YOURS, WRONG_STATE.
         pub async fn stream_deliveries(
             &mut self,
             request: impl tonic::IntoStreamingRequest<
@@ -4855,7 +4855,7 @@ pub mod inbox_service_server {
         /// HARNESS_ATTACHED and AGENT_RETIRED end it: its leases go back without an attempt. CAPABILITY_MISSING and DRAINING end it, and so does
         /// STREAM_REPLACED, when a newer stream of the same id takes its leases over: they can be settled for as long as they live.
         /// Reasons: FIELD_INVALID, HARNESS_ATTACHED, AGENT_RETIRED, NOT_AN_AGENT, CAPABILITY_MISSING, STREAM_REPLACED, STREAM_SILENT, DRAINING,
-        /// STORAGE_UNAVAILABLE.
+        /// STORAGE_UNAVAILABLE. Of a settlement: LEASE_LOST, NOT_YOURS, WRONG_STATE.
         async fn stream_deliveries(
             &self,
             request: tonic::Request<tonic::Streaming<super::StreamDeliveriesRequest>>,
