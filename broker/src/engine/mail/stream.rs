@@ -14,6 +14,7 @@
 
 mod registry;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -93,7 +94,9 @@ pub struct DeliveryStream {
     waiter: Option<Waiter<Leases, Refusal>>,
     due: Option<BootTime>,
     held: u32,
-    is_over: bool,
+    /// Set before its leases end, so that a poll on its way leases no more.
+    over: Arc<AtomicBool>,
+    is_closed: bool,
 }
 
 impl DeliveryStream {
@@ -158,8 +161,9 @@ impl DeliveryStream {
         let (streams, actor) = (Arc::clone(&self.streams), self.actor.clone());
         let (key, number, grace) = (self.key.clone(), self.number, self.grace);
         let (window, taken) = (Arc::clone(&self.window), self.taken.clone());
+        let over = Arc::clone(&self.over);
         move |tx| {
-            if !streams.is_newest(&key, number) {
+            if over.load(Ordering::SeqCst) || !streams.is_newest(&key, number) {
                 return Err(MailError::StreamReplaced { stream: key.1.clone() }.into());
             }
             let me = may_stream(tx, &actor)?;
@@ -188,6 +192,7 @@ impl DeliveryStream {
 
     /// Ends it for its client, which takes no more: the rest of its leases is requeued.
     pub async fn close(mut self) -> Result<(), Refusal> {
+        self.over.store(true, Ordering::SeqCst);
         let (streams, limits) = (Arc::clone(&self.streams), Arc::clone(&self.engine.limits));
         let (key, number) = (self.key.clone(), self.number);
         let closed = self.engine.store.write(move |tx| {
@@ -201,7 +206,7 @@ impl DeliveryStream {
             Ok::<_, Refusal>(())
         });
         closed.await?;
-        self.is_over = true;
+        self.is_closed = true;
         self.streams.forget(&self.key, self.number);
         Ok(())
     }
@@ -209,9 +214,10 @@ impl DeliveryStream {
 
 impl Drop for DeliveryStream {
     fn drop(&mut self) {
-        if self.is_over {
+        if self.is_closed {
             return;
         }
+        self.over.store(true, Ordering::SeqCst);
         let broken = Broken {
             key: self.key.clone(),
             number: self.number,
@@ -250,7 +256,8 @@ impl Engine {
             waiter: None,
             due: None,
             held: 0,
-            is_over: false,
+            over: Arc::default(),
+            is_closed: false,
         };
         let caller = actor.caller.clone();
         let opened = self.store.write(move |tx| {

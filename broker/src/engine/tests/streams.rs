@@ -313,6 +313,17 @@ async fn a_client_that_closes_its_side_releases_the_rest() {
 }
 
 #[tokio::test]
+async fn what_is_released_at_the_end_is_not_leased_to_the_same_stream_again() {
+    let hive = hive_with(1).await;
+    let (mut stream, _) = open_and_take(&hive, 2).await;
+    // It waits for more when it is closed, and what is released is more.
+    nothing_more(&hive, &mut stream).await;
+    stream.close().await.expect("closed");
+    hive.idle().await;
+    assert_eq!(hive.state("bob", message(1)).await, (State::Ready, 1));
+}
+
+#[tokio::test]
 async fn a_harness_that_attaches_ends_it_and_the_leases_go_back_without_an_attempt() {
     let hive = hive_with(2).await;
     let (mut stream, _) = open_and_take(&hive, 1).await;
