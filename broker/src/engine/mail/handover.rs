@@ -8,9 +8,10 @@
 //! ```
 //!
 //! A call may end by its deadline, by a cancel or with its client between the commit of its leases
-//! and the moment at which the transport takes the last piece of the answer. Invariant: only the
-//! newest call with a request id requeues the leases of that id, and only if no answer of the id
-//! was taken. What the transport has taken counts as received, because no unary call can know more.
+//! and the moment at which the transport takes the last piece of the answer. Calls with the same
+//! request id share their leases. Invariant: these are requeued only once no call with the id is
+//! open, and only if no answer of the id was taken. What the transport has taken counts as received,
+//! because no unary call can know more.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -29,20 +30,30 @@ use crate::store::{AgentKey, Tx, agent, delivery, turn};
 /// The name of a receive: the caller and the request id.
 type Key = (AgentKey, String);
 
-/// The newest open call with a request id.
-#[derive(Clone, Copy, Debug)]
-struct Newest {
-    number: u64,
-    /// Whether the transport took an answer of an earlier call with the id.
+/// The calls with a request id.
+#[derive(Debug, Default)]
+struct Shared {
+    /// The number of open calls.
+    open: usize,
+    /// Whether the transport took an answer of one.
     is_taken: bool,
+    /// Whether one that may have leased ended before its answer was taken.
+    is_missed: bool,
 }
 
 #[derive(Debug, Default)]
 struct Calls {
-    last: u64,
-    newest: HashMap<Key, Newest>,
-    /// Calls that ended before their answer was taken.
-    missed: Vec<(RequestKey, AgentKey, u64)>,
+    shared: HashMap<Key, Shared>,
+    /// Ids whose last call has ended and that may have leases which no client got.
+    missed: Vec<(RequestKey, AgentKey)>,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Taken,
+    Missed,
+    WithoutLeases,
 }
 
 /// The receives whose answers are on their way.
@@ -61,42 +72,60 @@ impl Handovers {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a call begins. It takes over the leases of an earlier call with the same id.
+    /// Notes that a call begins. It shares the leases of earlier calls with the same id.
     pub(crate) fn begin(self: &Arc<Self>, agent: AgentKey, request: RequestKey) -> Handover {
         let mut calls = self.lock();
-        calls.last += 1;
-        let number = calls.last;
-        let newest = calls.newest.entry((agent, request.id.clone()));
-        let is_repeat = matches!(newest, std::collections::hash_map::Entry::Occupied(_));
-        newest.or_insert(Newest { number, is_taken: false }).number = number;
+        let shared = calls.shared.entry((agent, request.id.clone()));
+        let is_repeat = matches!(shared, std::collections::hash_map::Entry::Occupied(_));
+        shared.or_default().open += 1;
         drop(calls);
         Handover {
             handovers: Arc::clone(self),
             request,
             agent,
-            number,
             is_repeat,
             phase: Arc::default(),
             is_over: false,
         }
     }
 
-    /// Returns whether the leases of this call go back: no newer call has taken them over, and no
-    /// answer with them was taken.
-    fn is_missed(&self, agent: AgentKey, id: &str, number: u64) -> bool {
+    /// Notes that a call has ended.
+    fn end(&self, agent: AgentKey, request: &RequestKey, ended: Ended) {
+        let key = (agent, request.id.clone());
+        let mut calls = self.lock();
+        let Some(shared) = calls.shared.get_mut(&key) else { return };
+        shared.open = shared.open.saturating_sub(1);
+        shared.is_taken |= ended == Ended::Taken;
+        shared.is_missed |= ended == Ended::Missed;
+        if shared.open > 0 && !hive_fault::planted!(LateReset) {
+            return;
+        }
+        if shared.is_missed && !shared.is_taken {
+            calls.missed.push((request.clone(), agent));
+            drop(calls);
+            self.hints.due.notify_one();
+        } else {
+            calls.shared.remove(&key);
+        }
+    }
+
+    /// Returns whether the leases of an id go back: no call with it is open any more, and no answer
+    /// was taken.
+    fn is_missed(&self, agent: AgentKey, id: &str) -> bool {
         if hive_fault::planted!(LateReset) {
             return true;
         }
-        let newest = self.lock().newest.get(&(agent, id.to_owned())).copied();
-        newest.is_some_and(|newest| newest.number == number && !newest.is_taken)
+        let calls = self.lock();
+        let shared = calls.shared.get(&(agent, id.to_owned()));
+        shared.is_some_and(|shared| shared.open == 0 && !shared.is_taken)
     }
 
-    /// Forgets a call, unless a newer one has its id.
-    fn forget(&self, agent: AgentKey, id: &str, number: u64) {
+    /// Forgets an id, unless a call with it is open again.
+    fn forget(&self, agent: AgentKey, id: &str) {
         let mut calls = self.lock();
         let key = (agent, id.to_owned());
-        if calls.newest.get(&key).is_some_and(|newest| newest.number == number) {
-            calls.newest.remove(&key);
+        if calls.shared.get(&key).is_some_and(|shared| shared.open == 0) {
+            calls.shared.remove(&key);
         }
     }
 }
@@ -136,8 +165,7 @@ pub struct Handover {
     handovers: Arc<Handovers>,
     request: RequestKey,
     agent: AgentKey,
-    number: u64,
-    /// Whether an earlier call with the id had not ended when this one began.
+    /// Whether an earlier call with the id may still have to requeue its leases.
     is_repeat: bool,
     phase: Arc<AtomicU8>,
     is_over: bool,
@@ -150,18 +178,17 @@ impl Handover {
 
     /// Notes that the transport took the last piece of the answer: the client has the leases.
     pub fn taken(mut self) {
-        self.is_over = true;
-        let key = (self.agent, self.request.id.clone());
-        if let Some(newest) = self.handovers.lock().newest.get_mut(&key) {
-            newest.is_taken = true;
-        }
-        self.handovers.forget(self.agent, &self.request.id, self.number);
+        self.end(Ended::Taken);
     }
 
     /// Ends the call of an answer without leases.
     pub(crate) fn close(mut self) {
+        self.end(Ended::WithoutLeases);
+    }
+
+    fn end(&mut self, ended: Ended) {
         self.is_over = true;
-        self.handovers.forget(self.agent, &self.request.id, self.number);
+        self.handovers.end(self.agent, &self.request, ended);
     }
 
     /// Returns whether an earlier call may still have to requeue the leases of this id.
@@ -173,15 +200,9 @@ impl Handover {
 impl Drop for Handover {
     fn drop(&mut self) {
         let phase = self.phase.swap(ENDED, Ordering::AcqRel);
-        if self.is_over {
-            return;
+        if !self.is_over {
+            self.end(if phase == WAITING { Ended::WithoutLeases } else { Ended::Missed });
         }
-        // An earlier call whose leases this one took over may have leased before.
-        if phase == WAITING && !self.is_repeat {
-            return self.handovers.forget(self.agent, &self.request.id, self.number);
-        }
-        self.handovers.lock().missed.push((self.request.clone(), self.agent, self.number));
-        self.handovers.hints.due.notify_one();
     }
 }
 
@@ -197,8 +218,8 @@ impl Engine {
         let written = self
             .store
             .write(move |tx| {
-                for (request, agent, number) in &calls {
-                    if handovers.is_missed(*agent, &request.id, *number) {
+                for (request, agent) in &calls {
+                    if handovers.is_missed(*agent, &request.id) {
                         requeue(tx, &limits, request, *agent)?;
                     }
                 }
@@ -207,8 +228,8 @@ impl Engine {
             .await;
         match &written {
             Ok(()) => {
-                for (request, agent, number) in &missed {
-                    self.handovers.forget(*agent, &request.id, *number);
+                for (request, agent) in &missed {
+                    self.handovers.forget(*agent, &request.id);
                 }
             }
             Err(_) => self.handovers.lock().missed.extend(missed),

@@ -56,7 +56,7 @@ async fn the_sweep_is_notified_of_a_missed_answer() {
 }
 
 #[tokio::test]
-async fn a_repeat_takes_the_leases_over_and_only_its_end_counts() {
+async fn calls_with_one_id_share_their_leases_until_the_last_of_them_ends() {
     let hive = hive_with(1).await;
     let key = request("ReceiveMessages", "r1", 1);
     let (first, lost) = on_its_way(&hive, &key).await;
@@ -67,6 +67,27 @@ async fn a_repeat_takes_the_leases_over_and_only_its_end_counts() {
     assert_eq!(hive.state("bob", message(1)).await, (State::Leased, 1));
     drop(repeat);
     assert_requeued(&hive, message(1)).await;
+}
+
+#[tokio::test]
+async fn a_repeat_that_is_lost_takes_nothing_from_the_first_call_while_that_is_open() {
+    let hive = hive_with(1).await;
+    for is_taken in [false, true] {
+        let key = hive.request("ReceiveMessages");
+        let (first, open) = on_its_way(&hive, &key).await;
+        let (_, repeat) = on_its_way(&hive, &key).await;
+        drop(repeat);
+        hive.sweep().await;
+        assert_eq!(hive.state("bob", message(1)).await, (State::Leased, 1));
+        if is_taken {
+            open.taken();
+            hive.sweep().await;
+            hive.ack("bob", &first.deliveries[0]).await.expect("its client has it");
+        } else {
+            drop(open);
+            assert_requeued(&hive, message(1)).await;
+        }
+    }
 }
 
 #[tokio::test]
