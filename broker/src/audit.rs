@@ -104,6 +104,11 @@ const RULES: &[(&str, &str)] = &[
         "SELECT (SELECT count(*) FROM question q JOIN agent a ON a.id IN (q.asker_id, q.target_id) WHERE q.state = 1 AND a.retired = 1) \
          + (SELECT count(*) FROM reminder r JOIN agent a ON a.id = r.agent_id WHERE r.state = 1 AND a.retired = 1)",
     ),
+    (
+        "a purged agent has no unsettled mail",
+        "SELECT count(*) FROM delivery d JOIN agent a ON a.id = d.agent_id \
+         WHERE a.name LIKE '#%' AND d.state NOT IN (5, 6, 7)",
+    ),
 ];
 
 /// Returns a sentence for each rule that this database breaks.
