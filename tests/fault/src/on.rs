@@ -77,7 +77,7 @@ pub enum Bug {
 
 impl Bug {
     /// All planted bugs.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 29] = [
         Self::ReplyBeforeCommit,
         Self::LostWake,
         Self::SessionUnchecked,
@@ -104,6 +104,9 @@ impl Bug {
         Self::PurgeKeepsMail,
         Self::AttachInAbortedBatch,
         Self::LateReset,
+        Self::SettledTwice,
+        Self::GraceNeverEnds,
+        Self::SentBehindUnknown,
     ];
 }
 

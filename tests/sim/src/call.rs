@@ -39,6 +39,15 @@ pub(crate) enum Call {
         wait_ms: u64,
         lease_ms: u64,
         tool_use: String,
+        /// What is settled first.
+        settle: Vec<Call>,
+    },
+    /// Settlements in one commit.
+    Settle {
+        entries: Vec<Call>,
+    },
+    Release {
+        token: String,
     },
     Ack {
         token: String,
@@ -168,6 +177,7 @@ impl Call {
             Self::Send { .. } => "SendMessage",
             Self::Wake { .. } => "Wake",
             Self::Receive { .. } => "ReceiveMessages",
+            Self::Settle { .. } | Self::Release { .. } => "SettleDeliveries",
             Self::Ack { .. } => "AckDelivery",
             Self::Nack { .. } => "NackDelivery",
             Self::Extend { .. } => "ExtendLease",
@@ -199,11 +209,22 @@ impl Call {
         }
     }
 
+    /// Returns the settlements in it.
+    pub(crate) fn entries(&self) -> &[Self] {
+        match self {
+            Self::Settle { entries } => entries,
+            Self::Receive { settle, .. } => settle,
+            _ => &[],
+        }
+    }
+
     /// Returns whether it has a request id.
     pub(crate) fn is_repeatable(&self) -> bool {
         !matches!(
             self,
-            Self::Extend { .. }
+            Self::Settle { .. }
+                | Self::Release { .. }
+                | Self::Extend { .. }
                 | Self::Attach { .. }
                 | Self::NextTurn
                 | Self::Heartbeat { .. }
@@ -238,9 +259,12 @@ impl Call {
                 Op::Send { to, everyone, body, reply_to, turn }
             }
             Self::Wake { label, body, key } => Op::Wake { label, body, key },
-            Self::Receive { max, wait_ms: _, lease_ms, tool_use } => {
+            Self::Receive { max, wait_ms: _, lease_ms, tool_use, settle: _ } => {
                 Op::Receive { max, lease_ms, turn, tool_use }
             }
+            // Each of its entries is observed by itself.
+            Self::Settle { .. } => return None,
+            Self::Release { token } => Op::Release { token },
             Self::Ack { token } => Op::Ack { token },
             Self::Nack { token, permanent } => Op::Nack { token, permanent },
             Self::Extend { token, lease_ms } => Op::Extend { token, lease_ms },

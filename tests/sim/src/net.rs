@@ -45,17 +45,41 @@ impl Heard {
     }
 }
 
+/// The numbers of an observed call.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    /// Of its settlements.
+    settled: Vec<CallNo>,
+    /// Its own; `None` if no rule uses it.
+    pub(crate) own: Option<CallNo>,
+}
+
 impl World {
-    /// Records that a call leaves.
-    fn invoke(&self, who: &Who, request_id: &str, call: &Call) -> Option<CallNo> {
-        let op = call.observed(who, &self.parent_of(&who.name))?;
-        let id = if call.is_repeatable() { request_id } else { "" };
-        Some(self.history.borrow_mut().invoke(self.at(), self.time.wall(), &who.name, id, op))
+    /// Records that a call leaves; returns the numbers of its settlements and its own.
+    pub(crate) fn invoke(&self, who: &Who, request_id: &str, call: &Call) -> Observed {
+        let settled = call.entries().iter().filter_map(|entry| self.invoke(who, "", entry).own);
+        let settled = settled.collect();
+        let own = call.observed(who, &self.parent_of(&who.name)).map(|op| {
+            let id = if call.is_repeatable() { request_id } else { "" };
+            self.history.borrow_mut().invoke(self.at(), self.time.wall(), &who.name, id, op)
+        });
+        Observed { settled, own }
     }
 
-    fn answered(&self, call: Option<CallNo>, answer: Answer) {
-        if let Some(call) = call {
-            self.history.borrow_mut().answer(self.at(), self.time.wall(), call, answer);
+    /// Records the end of a call.
+    pub(crate) fn answered(&self, call: CallNo, answer: Answer) {
+        self.history.borrow_mut().answer(self.at(), self.time.wall(), call, answer);
+    }
+
+    /// Records the end of a call and of its settlements; those without an answer of their own have
+    /// an unknown end, because they stand however the call ends.
+    fn all_answered(&self, observed: Observed, settled: Vec<Answer>, answer: Answer) {
+        let unknown = std::iter::repeat(Answer::Unknown(String::new()));
+        for (call, answer) in observed.settled.into_iter().zip(settled.into_iter().chain(unknown)) {
+            self.answered(call, answer);
+        }
+        if let Some(call) = observed.own {
+            self.answered(call, answer);
         }
     }
 
@@ -70,15 +94,16 @@ impl World {
             Heard::Done(given) => {
                 say!(self, "call {number} -> {:?}", given.reply);
                 self.count(|figures| figures.done += 1);
-                self.answered(observed, Answer::Ok(given.reply.clone()));
+                let settled = given.settled.clone();
+                self.all_answered(observed, settled, Answer::Ok(given.reply.clone()));
             }
             Heard::Refused(reason) => {
                 say!(self, "call {number} -> {reason}");
-                self.answered(observed, Answer::Refused(reason.to_string()));
+                self.all_answered(observed, Vec::new(), Answer::Refused(reason.to_string()));
             }
             Heard::Nothing => {
                 say!(self, "call {number} -> nothing");
-                self.answered(observed, Answer::Unknown(String::new()));
+                self.all_answered(observed, Vec::new(), Answer::Unknown(String::new()));
             }
         }
         heard
@@ -190,7 +215,7 @@ impl World {
             let Some((broker, engine)) = world.serving() else { return };
             say!(world, "again {request_id} {call:?}");
             // No client gets its answer.
-            world.invoke(&who, &request_id, &call);
+            drop(world.invoke(&who, &request_id, &call));
             world.exec.spawn(broker.group, format!("repeated {request_id}"), async move {
                 drop(serve(&engine, &who, &request_id, call).await);
             });

@@ -188,6 +188,7 @@ async fn direct(world: Rc<World>) {
         }
     }
     world.client("operator".to_owned(), Rc::clone(&world).operate());
+    world.client("streams of the operator".to_owned(), Rc::clone(&world).operate_on_streams());
     world.client("chaos".to_owned(), Rc::clone(&world).befall());
     world.client("watch".to_owned(), Rc::clone(&world).watch());
     tokio::select! {

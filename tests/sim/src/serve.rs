@@ -23,20 +23,22 @@ use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::message::Recipient;
 use hive_core::name::{AgentName, Label};
 use hive_core::question::{Answer, Wording};
-use hive_core::settlement::{Action, Entry, Settled};
 use hive_core::time::WallTime;
 use hive_core::turn::{Ended, MAIN_CONVERSATION};
+use hive_history as history;
 use hive_history::{Counts, Reply};
 use sha2::{Digest as _, Sha256};
 
 use crate::broker::Broker;
 use crate::call::{Call, Due, To, Who};
-use crate::seen;
+use crate::{seen, settle};
 
 /// The result of a call: what the observer records, and what only its client needs.
 #[derive(Debug)]
 pub(crate) struct Given {
     pub(crate) reply: Reply,
+    /// The answers to its settlements, in order.
+    pub(crate) settled: Vec<history::Answer>,
     pub(crate) attached: Option<Attached>,
     /// The leases that are requeued unless the client gets this answer.
     pub(crate) handover: Option<Handover>,
@@ -45,7 +47,7 @@ pub(crate) struct Given {
 }
 
 fn given(reply: Reply) -> Given {
-    Given { reply, attached: None, handover: None, broker: None }
+    Given { reply, settled: Vec::new(), attached: None, handover: None, broker: None }
 }
 
 fn done(text: impl Into<String>) -> Given {
@@ -80,13 +82,24 @@ pub(crate) fn caller(who: &str) -> Caller {
 /// Returns the request key as its RPC makes it: the id, and a digest of everything else.
 fn key(call: &Call, who: &Who, request_id: &str) -> RequestKey {
     let mut content = call.clone();
-    if let Call::Receive { wait_ms, lease_ms, .. } = &mut content {
+    if let Call::Receive { wait_ms, lease_ms, settle, .. } = &mut content {
         (*wait_ms, *lease_ms) = (0, 0);
+        settle.clear();
     }
     let digest = Sha256::digest(format!("{content:?} {:?}", who.process).as_bytes());
     let mut fingerprint = [0; 16];
     fingerprint.copy_from_slice(&digest[..16]);
     RequestKey { rpc: call.rpc(), id: request_id.to_owned(), fingerprint }
+}
+
+fn send(to: &To, body: String, reply_to: u64) -> Send {
+    Send { in_reply_to: MessageId::new(reply_to), ..Send::new(recipient(to), body) }
+}
+
+/// Returns a send as a stream of messages has it; `None` for another call.
+pub(crate) fn prepared(call: &Call, who: &Who, request_id: &str) -> Option<(RequestKey, Send)> {
+    let Call::Send { to, body, reply_to } = call else { return None };
+    Some((key(call, who, request_id), send(to, body.clone(), *reply_to)))
 }
 
 pub(crate) async fn serve(
@@ -104,9 +117,7 @@ pub(crate) async fn serve(
     let ms = Duration::from_millis;
     match call {
         Call::Send { to, body, reply_to } => {
-            let in_reply_to = MessageId::new(reply_to);
-            let send = Send { in_reply_to, ..Send::new(recipient(&to), body) };
-            let receipt = engine.send(actor, request, send).await?;
+            let receipt = engine.send(actor, request, send(&to, body, reply_to)).await?;
             let skipped = receipt.skipped;
             Ok(given(Reply::Sent {
                 message: receipt.message.get(),
@@ -123,7 +134,11 @@ pub(crate) async fn serve(
             let superseded = woken.superseded.map_or(0, MessageId::get);
             Ok(given(Reply::Woken { message: woken.message.get(), superseded }))
         }
-        Call::Receive { max, wait_ms, lease_ms, tool_use } => {
+        Call::Settle { entries } => {
+            let results = engine.settle(actor, settle::entries(&entries)).await?;
+            Ok(Given { settled: settle::answers(&entries, results), ..done("") })
+        }
+        Call::Receive { max, wait_ms, lease_ms, tool_use, settle } => {
             let tool_use = (!tool_use.is_empty()).then_some(tool_use);
             let receive = Receive {
                 max_deliveries: max,
@@ -132,28 +147,21 @@ pub(crate) async fn serve(
                 lease: ms(lease_ms),
                 tool_use,
             };
-            let (received, handover) = engine.receive(actor, request, receive).await?;
+            let entries = settle::entries(&settle);
+            let (received, results, handover) =
+                engine.settle_and_receive(actor, request, entries, receive).await?;
             let handed = received
                 .deliveries
                 .iter()
                 .map(|leased| seen::handed(&leased.delivery, leased.token.as_deref()));
             let reply = Reply::Leased(handed.collect());
-            Ok(Given { handover: Some(handover), ..given(reply) })
+            let settled = settle::answers(&settle, results);
+            Ok(Given { settled, handover: Some(handover), ..given(reply) })
         }
-        Call::Ack { token } => {
-            let acked = engine.settle_one(actor, Entry::of_lease(token, Action::Ack)).await;
-            acked.map(|_| given(Reply::Acked))
-        }
-        Call::Nack { token, permanent } => {
-            let nack = Action::Nack { error: "cannot".to_owned(), permanent };
-            match engine.settle_one(actor, Entry::of_lease(token, nack)).await? {
-                Settled::State(state) => Ok(given(Reply::Nacked(seen::state(state)))),
-                Settled::Extended(_) => Err(Refusal::Fault("a nack extended a lease")),
-            }
-        }
-        Call::Extend { token, lease_ms } => {
-            let extend = Entry::of_lease(token, Action::Extend(ms(lease_ms)));
-            engine.settle_one(actor, extend).await.map(|_| given(Reply::Extended))
+        Call::Ack { .. } | Call::Nack { .. } | Call::Release { .. } | Call::Extend { .. } => {
+            let entry = settle::entry(&call).ok_or(Refusal::Fault("it is no settlement"))?;
+            let settled = engine.settle_one(actor, entry).await?;
+            Ok(given(settle::reply(&call, settled)))
         }
         Call::Attach { session, take_over } => {
             let attach = Attach {

@@ -122,6 +122,8 @@ pub(crate) struct World {
     pub(crate) healing: Cell<bool>,
     pub(crate) healed: Notify,
     pub(crate) wall_set: Notify,
+    /// Notified when the disk goes bad.
+    pub(crate) disk_bad: Notify,
     /// Notified when the steps of the plan are used up.
     pub(crate) early: Notify,
     /// The kind of end of a doomed broker.
@@ -180,6 +182,7 @@ impl World {
             healing: Cell::new(false),
             healed: Notify::new(),
             wall_set: Notify::new(),
+            disk_bad: Notify::new(),
             early: Notify::new(),
             struck_end: Cell::new(End::Killed),
             finished: Cell::new(false),

@@ -42,7 +42,7 @@ struct Cli {
     /// Search for the planted bugs.
     #[arg(long)]
     bugs: bool,
-    /// Plant this bug.
+    /// Plant this bug in the seed, or search for it alone.
     #[arg(long)]
     bug: Option<String>,
     /// Print the totals of all campaigns.
@@ -80,24 +80,26 @@ fn main() -> io::Result<ExitCode> {
         tell(&Ledger::here().total()?.0.line())?;
         return Ok(ExitCode::SUCCESS);
     }
-    if cli.bugs {
-        return look_for_bugs(&cli);
+    let bug = cli.bug.as_deref().map(bug_named).transpose()?;
+    match (cli.seed, bug) {
+        _ if cli.bugs => look_for_bugs(&cli, &Bug::ALL),
+        (Some(seed), bug) => one(&cli, seed, bug),
+        (None, Some(bug)) => look_for_bugs(&cli, &[bug]),
+        (None, None) => campaign(&cli),
     }
-    match cli.seed {
-        Some(seed) => one(&cli, seed),
-        None => campaign(&cli),
-    }
+}
+
+fn bug_named(name: &str) -> io::Result<Bug> {
+    let bug = Bug::ALL.into_iter().find(|bug| format!("{bug:?}") == name);
+    bug.ok_or_else(|| io::Error::other(format!("there is no bug {name}; --bugs lists them")))
 }
 
 fn code(good: bool) -> ExitCode {
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn one(cli: &Cli, seed: u64) -> io::Result<ExitCode> {
-    if let Some(wanted) = &cli.bug {
-        let bug = Bug::ALL.into_iter().find(|bug| format!("{bug:?}") == *wanted);
-        hive_fault::plant(Some(bug.ok_or_else(|| io::Error::other("there is no such bug"))?));
-    }
+fn one(cli: &Cli, seed: u64, bug: Option<Bug>) -> io::Result<ExitCode> {
+    hive_fault::plant(bug);
     let began = Instant::now();
     let report = run(&cli.plan(seed), if cli.log { Echo::Print } else { Echo::Hash });
     let took = began.elapsed();
@@ -161,7 +163,7 @@ fn campaign(cli: &Cli) -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn look_for_bugs(cli: &Cli) -> io::Result<ExitCode> {
+fn look_for_bugs(cli: &Cli, bugs: &[Bug]) -> io::Result<ExitCode> {
     let next = std::sync::atomic::AtomicUsize::new(0);
     let (hunts, hunted) = std::sync::mpsc::channel();
     let mut missed = 0;
@@ -170,7 +172,7 @@ fn look_for_bugs(cli: &Cli) -> io::Result<ExitCode> {
             let (next, hunts) = (&next, hunts.clone());
             scope.spawn(move || {
                 while let Some(bug) =
-                    Bug::ALL.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+                    bugs.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
                 {
                     // The main thread reads until the last hunt, so the send succeeds.
                     drop(hunts.send(bugs::hunt(*bug, cli.start.unwrap_or(1), SEEDS_MAX)));

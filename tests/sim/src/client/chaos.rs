@@ -56,6 +56,7 @@ impl World {
                 };
                 say!(self, "the disk is bad: {trouble:?}");
                 self.host.trouble(Some(trouble));
+                self.disk_bad.notify_waiters();
                 self.rest(self.dice.span(60_000)).await;
                 self.host.trouble(None);
                 say!(self, "the disk is well");
@@ -63,6 +64,7 @@ impl World {
             Fault::FullDisk => {
                 say!(self, "the disk is full");
                 self.host.fill(true);
+                self.disk_bad.notify_waiters();
                 self.rest(self.dice.span(120_000)).await;
                 self.host.fill(false);
                 say!(self, "the disk has room");

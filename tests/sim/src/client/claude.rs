@@ -198,7 +198,13 @@ impl World {
     async fn receive_in_turn(self: &Rc<Self>, who: &Who, turn: &Turn) -> bool {
         let tool_use = self.fresh("tool");
         let max = u32::try_from(self.dice.between(1, 5)).unwrap_or(1);
-        let call = Call::Receive { max, wait_ms: 0, lease_ms: 60_000, tool_use: tool_use.clone() };
+        let call = Call::Receive {
+            max,
+            wait_ms: 0,
+            lease_ms: 60_000,
+            tool_use: tool_use.clone(),
+            settle: Vec::new(),
+        };
         match self.insist(who, call, 3).await {
             Heard::Done(given) => {
                 let Reply::Leased(handed) = given.reply else { return true };

@@ -27,8 +27,16 @@ impl World {
     }
 
     async fn consume_for_a_while(self: &Rc<Self>, who: &Who) {
+        // Settlements that wait for the next receive.
+        let mut settle: Vec<Call> = Vec::new();
         loop {
+            if settle.is_empty() && self.dice.chance(250) {
+                self.consume_on_a_stream(who).await;
+            }
             let healing = self.healing.get();
+            if !healing && self.dice.chance(120) {
+                self.send_on_a_stream(who).await;
+            }
             let max = u32::try_from(self.dice.between(1, 6)).unwrap_or(1);
             let lease_ms = if healing {
                 3_600_000
@@ -41,7 +49,13 @@ impl World {
             } else {
                 self.dice.weighted(&[(4, 180_000), (1, 0), (1, 20_000)])
             };
-            let receive = Call::Receive { max, wait_ms, lease_ms, tool_use: String::new() };
+            let receive = Call::Receive {
+                max,
+                wait_ms,
+                lease_ms,
+                tool_use: String::new(),
+                settle: std::mem::take(&mut settle),
+            };
             let request = self.request();
             let heard = loop {
                 let heard = self.call(who, &request, receive.clone()).await;
@@ -56,8 +70,19 @@ impl World {
                     if handed.is_empty() && wait_ms == 0 {
                         self.rest(self.dice.span(120_000)).await;
                     }
-                    for handed in handed {
+                    for handed in &handed {
                         self.learn_delivery(&who.name, handed.message);
+                    }
+                    if !healing && self.dice.chance(250) {
+                        self.pause(30_000).await;
+                        settle = handed.iter().map(|handed| self.settlement(handed)).collect();
+                        if self.dice.chance(300) {
+                            let entries = std::mem::take(&mut settle);
+                            drop(self.insist(who, Call::Settle { entries }, 4).await);
+                        }
+                        continue;
+                    }
+                    for handed in handed {
                         self.work_on(who, &handed).await;
                     }
                 }

@@ -12,4 +12,6 @@ pub(crate) mod harness;
 pub(crate) mod operator;
 pub(crate) mod restorer;
 pub(crate) mod script;
+pub(crate) mod sender;
+pub(crate) mod stream;
 pub(crate) mod waker;

@@ -189,8 +189,13 @@ impl World {
             let create = Call::Create { agent: GHOST.to_owned(), parent: None, adopt: true };
             drop(self.insist(who, create, 20).await);
             if round == 1 {
-                let receive =
-                    Call::Receive { max: 4, wait_ms: 0, lease_ms: 1_000, tool_use: String::new() };
+                let receive = Call::Receive {
+                    max: 4,
+                    wait_ms: 0,
+                    lease_ms: 1_000,
+                    tool_use: String::new(),
+                    settle: Vec::new(),
+                };
                 drop(self.insist(&ghost, receive, 5).await);
             } else {
                 for _ in 0..1 + self.dice.below(3) {
