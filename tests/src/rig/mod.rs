@@ -9,6 +9,7 @@ pub mod call;
 mod cases;
 mod client;
 pub mod clock;
+mod cut;
 pub mod failing_disk;
 mod harness;
 pub mod host;
@@ -37,6 +38,7 @@ use tokio::process::Command;
 use tonic::transport::Channel;
 
 pub use client::{Client, fresh_id, process_token, to};
+pub use cut::Line;
 pub use harness::Harness;
 pub use look::{Said, gone};
 pub use mode::Mode;

@@ -34,6 +34,10 @@ pub(crate) struct Carried {
     pub(crate) stream: std::sync::Mutex<Option<Streaming<v1::AttachResponse>>>,
     /// Receives the commands that a beginning turn finds open.
     pub(crate) commands: std::sync::Mutex<Vec<u64>>,
+    /// Settlements that ride on a receive.
+    pub(crate) settlements: Vec<Op>,
+    /// Receives their answers.
+    pub(crate) results: std::sync::Mutex<Vec<Answer>>,
 }
 
 impl Carried {
@@ -59,16 +63,18 @@ impl Carried {
 pub(crate) async fn perform(channel: &Channel, id: &str, op: &Op, carried: &Carried) -> Answer {
     match call(channel, id.to_owned(), op, carried).await {
         Ok(reply) => Answer::Ok(reply),
-        Err(status) => match hive_proto::status::reason(&status) {
-            Some(
-                Reason::StorageUnavailable
-                | Reason::Draining
-                | Reason::CallLimit
-                | Reason::Internal,
-            )
-            | None => Answer::Unknown(format!("{:?}: {}", status.code(), status.message())),
-            Some(reason) => Answer::Refused(reason.as_str().to_owned()),
-        },
+        Err(status) => refusal(&status),
+    }
+}
+
+/// Returns what the error of a call says about its outcome.
+pub(super) fn refusal(status: &Status) -> Answer {
+    match hive_proto::status::reason(status) {
+        Some(
+            Reason::StorageUnavailable | Reason::Draining | Reason::CallLimit | Reason::Internal,
+        )
+        | None => Answer::Unknown(format!("{:?}: {}", status.code(), status.message())),
+        Some(reason) => Answer::Refused(reason.as_str().to_owned()),
     }
 }
 
@@ -119,9 +125,11 @@ async fn call(
                 wait: Some(span(wait_ms)),
                 lease_duration: (turn == 0).then(|| span(lease_ms)),
                 tool_use_id: tool_use,
-                settlements: Vec::new(),
+                settlements: carried.settlements.iter().filter_map(settle::entry).collect(),
             };
             let received = inbox().receive_messages(carried.request(request)).await?.into_inner();
+            *carried.results.lock().expect("nobody panics with it") =
+                settle::answers(&carried.settlements, received.settlement_results);
             Ok(Reply::Leased(received.deliveries.iter().map(seen::leased).collect()))
         }
         Op::Ack { token } => {

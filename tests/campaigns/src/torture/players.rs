@@ -14,7 +14,7 @@ use super::dice::Dice;
 use super::facts::Facts;
 use super::perform::Carried;
 use super::voice::Voice;
-use super::{commands, last, reads};
+use super::{commands, last, reads, sender, settle, stream};
 
 /// The state shared by the players of a round.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Table {
     }
 
     /// Returns another recipient. Agents whose turns cost real programs are chosen more rarely.
-    fn other(&self, name: &str, dice: &mut Dice) -> String {
+    pub(crate) fn other(&self, name: &str, dice: &mut Dice) -> String {
         // This agent may be missing just then.
         if dice.chance(4) {
             return GUEST.to_owned();
@@ -218,7 +218,15 @@ async fn said(voice: &Voice, table: &Table, op: &Op, turn: u64) {
 
 /// Receives and settles until the table closes, and then until nothing is left.
 pub(crate) async fn consume(voice: Voice, table: Arc<Table>, mut dice: Dice) {
+    // Settlements that ride on the next receive.
+    let mut settlements = Vec::new();
     while !table.is_closing() {
+        if settlements.is_empty() && dice.chance(15) {
+            stream::consume(&voice, &table, &mut dice).await;
+        }
+        if dice.chance(10) {
+            sender::send(&voice, &table, &mut dice).await;
+        }
         let lease_ms = if dice.chance(15) { 200 + dice.below(300) } else { 20_000 };
         let op = Op::Receive {
             max: 1 + u32::try_from(dice.below(4)).unwrap_or(0),
@@ -226,15 +234,38 @@ pub(crate) async fn consume(voice: Voice, table: Arc<Table>, mut dice: Dice) {
             turn: 0,
             tool_use: String::new(),
         };
-        let carried = Carried::waiting(Duration::from_millis(50 + dice.below(150)));
+        let wait = Duration::from_millis(50 + dice.below(150));
+        let settled = std::mem::take(&mut settlements);
+        let carried = Carried { settlements: settled, ..Carried::waiting(wait) };
         let Answer::Ok(Reply::Leased(all)) = voice.insist(&op, &carried).await else { continue };
-        for handed in &all {
-            settle(&voice, &table, &mut dice, handed, lease_ms).await;
+        if dice.chance(25) {
+            settlements = all.iter().map(|handed| settlement(handed, &mut dice)).collect();
+            if dice.chance(30) && !settlements.is_empty() {
+                settle::all(&voice, &std::mem::take(&mut settlements)).await;
+            }
+            continue;
         }
+        for handed in &all {
+            finish(&voice, &table, &mut dice, handed, lease_ms).await;
+        }
+    }
+    if !settlements.is_empty() {
+        settle::all(&voice, &settlements).await;
     }
 }
 
-async fn settle(voice: &Voice, table: &Table, dice: &mut Dice, handed: &Handed, lease_ms: u64) {
+/// Chooses what becomes of a delivery in a list.
+pub(super) fn settlement(handed: &Handed, dice: &mut Dice) -> Op {
+    let token = handed.token.clone();
+    match dice.below(100) {
+        0..15 => Op::Nack { token, permanent: false },
+        15..17 => Op::Nack { token, permanent: true },
+        17..32 => Op::Release { token },
+        _ => Op::Ack { token },
+    }
+}
+
+async fn finish(voice: &Voice, table: &Table, dice: &mut Dice, handed: &Handed, lease_ms: u64) {
     let token = handed.token.clone();
     if handed.origin == Origin::System(Kind::QuestionAsked) {
         table.note_question(handed.question);

@@ -4,13 +4,16 @@
 //! compares.
 
 /// RPCs called in every run, each by players whose answers are counted as `rpc NAME`.
-pub const DRIVEN: [&str; 66] = [
+pub const DRIVEN: [&str; 69] = [
     "SendMessage",
+    "StreamMessages",
     "GetMessage",
     "ListMessages",
     "ListRecipients",
     "SearchMessages",
     "ReceiveMessages",
+    "StreamDeliveries",
+    "SettleDeliveries",
     "AckDelivery",
     "NackDelivery",
     "ExtendLease",

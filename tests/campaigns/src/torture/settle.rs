@@ -8,7 +8,9 @@ use hive_proto::{status, v1};
 use tonic::Status;
 use tonic::transport::Channel;
 
+use super::perform::refusal;
 use super::seen;
+use super::voice::Voice;
 
 /// Returns the entry of a settlement; `None` for another op.
 pub(super) fn entry(op: &Op) -> Option<v1::Settlement> {
@@ -42,8 +44,39 @@ pub(super) fn entry(op: &Op) -> Option<v1::Settlement> {
     Some(v1::Settlement { target: Some(Target::LeaseToken(token)), action: Some(action) })
 }
 
+/// Returns what the results say about their ops.
+pub(super) fn answers(ops: &[Op], results: Vec<v1::SettlementResult>) -> Vec<Answer> {
+    ops.iter().zip(results).map(|(op, result)| answer(op, result)).collect()
+}
+
+/// Settles all of these in one commit, and repeats that until the results are known.
+pub(super) async fn all(voice: &Voice, ops: &[Op]) {
+    loop {
+        let seen = voice.seen();
+        let calls: Vec<u64> = ops.iter().map(|op| voice.note("", op)).collect();
+        let settlements = ops.iter().filter_map(entry).collect();
+        let request = v1::SettleDeliveriesRequest { settlements };
+        let settled = InboxServiceClient::new(voice.channel()).settle_deliveries(request).await;
+        let end = match settled {
+            Ok(settled) => Ok(answers(ops, settled.into_inner().results)),
+            Err(status) => Err(refusal(&status)),
+        };
+        for (place, call) in calls.into_iter().enumerate() {
+            let answer = match &end {
+                Ok(answers) => answers.get(place).cloned(),
+                Err(answer) => Some(answer.clone()),
+            };
+            voice.answered(call, answer.unwrap_or_else(|| Answer::Unknown(String::new())));
+        }
+        if !matches!(end, Err(Answer::Unknown(_))) {
+            return;
+        }
+        voice.another_broker(seen).await;
+    }
+}
+
 /// Returns what a result says about its op.
-pub(super) fn answer(op: &Op, result: v1::SettlementResult) -> Answer {
+fn answer(op: &Op, result: v1::SettlementResult) -> Answer {
     match (result.result, op) {
         (Some(Wire::State(_)), Op::Ack { .. }) => Answer::Ok(Reply::Acked),
         (Some(Wire::State(_)), Op::Release { .. }) => Answer::Ok(Reply::Released),

@@ -3,12 +3,14 @@
 //! Invariant: one request keeps its request id through all repetitions, and every try is on the
 //! tape.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use hive_history::{Answer, Mark, Op};
 use hive_proto::v1;
+use hive_tests::rig::Line;
 use tokio::sync::watch;
 use tonic::transport::Channel;
 
@@ -30,6 +32,7 @@ pub(crate) type Up = watch::Receiver<u64>;
 pub(crate) struct Voice {
     pub(crate) name: String,
     channel: Channel,
+    socket: PathBuf,
     tape: Arc<Tape>,
     up: Up,
 }
@@ -39,7 +42,12 @@ impl Voice {
         let channel =
             hive_proto::connect::connect_lazy(socket).expect("the path of a socket is short");
         let (tape, up) = (Arc::clone(tape), up.clone());
-        Self { name: name.to_owned(), channel, tape, up }
+        Self { name: name.to_owned(), channel, socket: socket.to_path_buf(), tape, up }
+    }
+
+    /// Makes a connection of its own.
+    pub(crate) async fn connect(&self) -> io::Result<Line> {
+        Line::connect(&self.socket).await
     }
 
     pub(crate) fn channel(&self) -> Channel {
@@ -66,16 +74,33 @@ impl Voice {
         *self.up.borrow()
     }
 
-    /// Makes one try.
+    /// Records a call that is about to leave; returns its number.
+    pub(crate) fn note(&self, request_id: &str, op: &Op) -> u64 {
+        self.tape.invoke(&self.name, request_id, op)
+    }
+
+    /// Records the end of a call.
+    pub(crate) fn answered(&self, call: u64, answer: Answer) {
+        self.tape.answer(call, answer);
+    }
+
+    /// Makes one try. Settlements that ride on it stand however it ends, so without a result of
+    /// their own their end is unknown.
     pub(crate) async fn once(&self, request_id: &str, op: &Op, carried: &Carried) -> Answer {
-        let call = self.tape.invoke(&self.name, request_id, op);
+        let riding: Vec<u64> = carried.settlements.iter().map(|op| self.note("", op)).collect();
+        let call = self.note(request_id, op);
         let performed = tokio::time::timeout(
             CALL_MAX,
             perform::perform(&self.channel, request_id, op, carried),
         );
         let answer =
             performed.await.unwrap_or_else(|_| Answer::Unknown("no answer in time".to_owned()));
-        self.tape.answer(call, answer.clone());
+        let results = std::mem::take(&mut *carried.results.lock().expect("nobody panics with it"));
+        let unknown = std::iter::repeat(Answer::Unknown(String::new()));
+        for (riding, answer) in riding.into_iter().zip(results.into_iter().chain(unknown)) {
+            self.answered(riding, answer);
+        }
+        self.answered(call, answer.clone());
         answer
     }
 
