@@ -16,6 +16,7 @@ pub mod loose_end;
 pub mod message;
 pub mod page;
 pub mod question;
+pub mod reason;
 pub mod reminder;
 pub mod request;
 pub mod settlement;
