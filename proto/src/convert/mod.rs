@@ -93,6 +93,11 @@ pub fn value<W: TryFrom<i32>, C: TryFrom<W, Error = Invalid>>(
     C::try_from(wire).map_err(|fault| fault.within(path))
 }
 
+/// Returns the number of an enum value.
+fn code<W: From<C> + Into<i32>, C>(value: C) -> i32 {
+    W::from(value).into()
+}
+
 /// Converts an enum field that may be unset; UNSPECIFIED and unknown numbers are refused.
 pub fn optional_value<W: TryFrom<i32>, C: TryFrom<W, Error = Invalid>>(
     number: Option<i32>,
