@@ -21,6 +21,37 @@ pub enum Order {
     CompactSession,
 }
 
+/// What the operator asks of a harness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// [`Order::CancelTurn`].
+    CancelTurn,
+    /// [`Order::StartNewSession`].
+    StartNewSession,
+    /// [`Order::SetModel`].
+    SetModel,
+    /// [`Order::RestartHarness`].
+    RestartHarness,
+    /// [`Order::CompactSession`].
+    CompactSession,
+    /// A login dialogue, which is no command.
+    Login,
+}
+
+impl Order {
+    /// Returns what it asks.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::CancelTurn(_) => Kind::CancelTurn,
+            Self::StartNewSession => Kind::StartNewSession,
+            Self::SetModel(_) => Kind::SetModel,
+            Self::RestartHarness => Kind::RestartHarness,
+            Self::CompactSession => Kind::CompactSession,
+        }
+    }
+}
+
 /// An order until a harness acknowledges it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {

@@ -18,7 +18,7 @@ pub enum Retry {
 }
 
 macro_rules! reasons {
-    ($($(#[$doc:meta])* $variant:ident = $text:literal, $code:literal, $retry:expr, $keys:expr, $optional:expr;)+) => {
+    ($($(#[$doc:meta])* $variant:ident = $number:literal, $text:literal, $code:literal, $retry:expr, $keys:expr, $optional:expr;)+) => {
         /// Why a call was refused.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Reason {
@@ -28,6 +28,18 @@ macro_rules! reasons {
         impl Reason {
             /// All reasons.
             pub const ALL: &'static [Reason] = &[$(Self::$variant,)+];
+
+            /// Returns the number of its value in the contract.
+            #[must_use]
+            pub const fn number(self) -> i32 {
+                match self { $(Self::$variant => $number,)+ }
+            }
+
+            /// Returns the reason with this number.
+            #[must_use]
+            pub const fn numbered(number: i32) -> Option<Self> {
+                match number { $($number => Some(Self::$variant),)+ _ => None }
+            }
 
             /// Returns the word on the wire.
             #[must_use]

@@ -68,9 +68,8 @@ pub fn bad_field(path: &str, sentence: impl Into<String>) -> Status {
 #[must_use]
 pub fn in_part(status: &Status) -> v1::Refusal {
     let reason = reason(status).unwrap_or(Reason::Internal);
-    let wire = v1::Reason::from_str_name(&format!("REASON_{}", reason.as_str()));
     v1::Refusal {
-        reason: wire.unwrap_or_default().into(),
+        reason: v1::Reason::from(reason).into(),
         message: status.message().to_owned(),
         metadata: metadata(status),
         retry_delay: retry_after(status).map(duration),
@@ -80,8 +79,7 @@ pub fn in_part(status: &Status) -> v1::Refusal {
 /// Returns the status of a refusal of one part of a call.
 #[must_use]
 pub fn of_part(part: &v1::Refusal) -> Status {
-    let name = part.reason().as_str_name();
-    let reason = name.strip_prefix("REASON_").and_then(Reason::parse).unwrap_or(Reason::Internal);
+    let reason = Reason::try_from(part.reason()).unwrap_or(Reason::Internal);
     let mut details = ErrorDetails::new();
     details.set_error_info(reason.as_str(), ERROR_DOMAIN, part.metadata.clone());
     if let Some(delay) = part.retry_delay.and_then(|delay| span(delay, "retry_delay").ok()) {

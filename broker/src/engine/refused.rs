@@ -4,7 +4,7 @@
 //! limited number of refused rights, and one refusal by a quota.
 
 use hive_core::caller::Caller;
-use hive_core::event::Kind;
+use hive_core::event::CallRefused;
 use hive_core::reason::Reason;
 
 use super::rate::Buckets;
@@ -114,9 +114,10 @@ impl Engine {
         let Ok(key) = self.key_of(caller).await else { return };
         if buckets.take(key, per_minute, now).is_ok() {
             let (caller, detail) = (caller.clone(), format!("{call}: {refusal}"));
+            let refused = CallRefused { reason: refusal.reason() };
             let logged = self.store.write(move |tx| {
                 let me = actor::row(tx, &caller)?;
-                Ok::<_, Refusal>(log(tx, Fact::about(Kind::Refused, me.key).detail(&detail))?)
+                Ok::<_, Refusal>(log(tx, Fact::about(refused, me.key).detail(&detail))?)
             });
             if let Err(error) = logged.await {
                 tracing::warn!(%error, "a refusal could not be logged");

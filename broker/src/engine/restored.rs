@@ -7,7 +7,7 @@
 
 use hive_core::agent::HarnessState;
 use hive_core::delivery::{RedeliveryCause, Settlement};
-use hive_core::event::Kind;
+use hive_core::event::{Facts, HarnessLoss, HarnessLost};
 use hive_core::limits::Limits;
 
 use crate::engine::mail::settle::settle;
@@ -43,7 +43,7 @@ pub(super) fn log_id(tx: &Tx<'_>, limits: &Limits) -> Result<String, Refusal> {
     }
     let id = token::new();
     if restored {
-        log_event(tx, Fact::of_hive(Kind::LogBegun).detail(ERROR))?;
+        log_event(tx, Fact::of_hive(Facts::LogBegun).detail(ERROR))?;
         for me in agent::active(tx)? {
             end_restored_turns(tx, limits, &me, ERROR)?;
             for mut row in delivery::leased_of(tx, me.key)? {
@@ -53,7 +53,9 @@ pub(super) fn log_id(tx: &Tx<'_>, limits: &Limits) -> Result<String, Refusal> {
             if me.session_token.is_some() {
                 agent::clear_session(tx, me.key)?;
                 agent::set_harness_state(tx, me.key, HarnessState::Offline)?;
-                log_event(tx, Fact::about(Kind::HarnessLost, me.key).detail(ERROR))?;
+                let lost =
+                    HarnessLost { session_epoch: me.session_epoch, loss: HarnessLoss::Restored };
+                log_event(tx, Fact::about(lost, me.key).detail(ERROR))?;
             }
         }
         tracing::warn!("a backup has replaced the database; a new log begins");

@@ -4,12 +4,13 @@
 //! Invariant: an unknown code in a row is corruption and an error, never a default.
 
 use hive_core::agent::{HarnessState, Source};
-use hive_core::command::Order;
+use hive_core::command::{Kind as CommandKind, Order};
 use hive_core::delivery::{Lane, LeaseEnd, RedeliveryCause, State};
-use hive_core::event::Kind as EventKind;
+use hive_core::event::{AgentChange, HarnessLoss, Kind as EventKind, Settler};
 use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::message::SystemKind;
 use hive_core::name::AgentName;
+use hive_core::reason::Reason;
 use hive_core::time::{BootTime, WallTime};
 use hive_core::turn::{Kind as TurnKind, Outcome};
 use hive_core::{loose_end, question, reminder};
@@ -82,6 +83,10 @@ codes! {
         QuestionAnswered = 24, QuestionExpired = 25, QuestionCancelled = 26, ReminderSet = 27, ReminderFired = 28, ReminderCancelled = 29,
         HarnessStateChanged = 30, AgentStopped = 31, AgentStarted = 32, AgentPurged = 33, PurgeFinished = 34, LogBegun = 35,
     }
+    Settler { Holder = 1, Operator = 2 }
+    HarnessLoss { TakenOver = 1, StayedAway = 2, Restored = 3 }
+    AgentChange { Model = 1, Parent = 2, Policy = 3, File = 4 }
+    CommandKind { CancelTurn = 1, StartNewSession = 2, SetModel = 3, RestartHarness = 4, CompactSession = 5, Login = 6 }
 }
 
 /// An invalid value in a row.
@@ -145,6 +150,11 @@ readers! {
         let number = u64::read(row, at)?;
         Self::new(number).ok_or_else(|| corrupt(row, at, number, "id"))
     } => MessageId, TurnId, CommandId, QuestionId, ReminderId;
+    (row, at) {
+        let number: i64 = row.get(at)?;
+        let reason = i32::try_from(number).ok().and_then(Self::numbered);
+        reason.ok_or_else(|| corrupt(row, at, number, "reason"))
+    } => Reason;
     (row, at) parsed(row, at, Self::parse) => AgentName;
     (row, at) json(row, at) => Vec<String>, question::Answer, Order;
 }
@@ -178,6 +188,10 @@ mod tests {
         distinct::<TurnKind>();
         distinct::<Outcome>();
         distinct::<EventKind>();
+        distinct::<Settler>();
+        distinct::<HarnessLoss>();
+        distinct::<AgentChange>();
+        distinct::<CommandKind>();
         distinct::<crate::store::table::attention::Kind>();
         distinct::<question::State>();
         distinct::<loose_end::Kind>();

@@ -4,103 +4,103 @@ use super::Retry;
 
 reasons! {
     /// A field of the request is not valid. `google.rpc.BadRequest` has the field and its fault.
-    FieldInvalid = "FIELD_INVALID", 3, Retry::Never, ["field"], [];
+    FieldInvalid = 1, "FIELD_INVALID", 3, Retry::Never, ["field"], [];
     /// There is no agent of that name.
-    AgentNotFound = "AGENT_NOT_FOUND", 5, Retry::Never, ["agent"], ["nearest"];
+    AgentNotFound = 2, "AGENT_NOT_FOUND", 5, Retry::Never, ["agent"], ["nearest"];
     /// The agent was retired.
-    AgentRetired = "AGENT_RETIRED", 5, Retry::Never, ["agent"], [];
+    AgentRetired = 3, "AGENT_RETIRED", 5, Retry::Never, ["agent"], [];
     /// There is no such message, or the caller may not see it.
-    MessageNotFound = "MESSAGE_NOT_FOUND", 5, Retry::Never, ["message_id"], [];
+    MessageNotFound = 4, "MESSAGE_NOT_FOUND", 5, Retry::Never, ["message_id"], [];
     /// There is no such delivery.
-    DeliveryNotFound = "DELIVERY_NOT_FOUND", 5, Retry::Never, ["agent", "message_id"], [];
+    DeliveryNotFound = 5, "DELIVERY_NOT_FOUND", 5, Retry::Never, ["agent", "message_id"], [];
     /// There is no such question, or the caller may not see it.
-    QuestionNotFound = "QUESTION_NOT_FOUND", 5, Retry::Never, ["question_id"], [];
+    QuestionNotFound = 6, "QUESTION_NOT_FOUND", 5, Retry::Never, ["question_id"], [];
     /// There is no such reminder, or the caller may not see it.
-    ReminderNotFound = "REMINDER_NOT_FOUND", 5, Retry::Never, ["reminder_id"], [];
+    ReminderNotFound = 7, "REMINDER_NOT_FOUND", 5, Retry::Never, ["reminder_id"], [];
     /// There is no such turn, or the caller may not see it; or the agent has no open turn.
-    TurnNotFound = "TURN_NOT_FOUND", 5, Retry::Never, [], ["turn_id", "agent"];
+    TurnNotFound = 8, "TURN_NOT_FOUND", 5, Retry::Never, [], ["turn_id", "agent"];
     /// There is no such command.
-    CommandNotFound = "COMMAND_NOT_FOUND", 5, Retry::Never, ["command_id"], [];
+    CommandNotFound = 9, "COMMAND_NOT_FOUND", 5, Retry::Never, ["command_id"], [];
     /// There is no such login dialogue, or it is over.
-    LoginNotFound = "LOGIN_NOT_FOUND", 5, Retry::Never, ["login_id"], [];
+    LoginNotFound = 10, "LOGIN_NOT_FOUND", 5, Retry::Never, ["login_id"], [];
     /// The request id was used for another request.
-    RequestIdReused = "REQUEST_ID_REUSED", 6, Retry::Never, ["request_id"], [];
+    RequestIdReused = 11, "REQUEST_ID_REUSED", 6, Retry::Never, ["request_id"], [];
     /// There is an agent of that name already.
-    AgentExists = "AGENT_EXISTS", 6, Retry::Never, ["agent"], [];
+    AgentExists = 12, "AGENT_EXISTS", 6, Retry::Never, ["agent"], [];
     /// The sender's policy does not allow that recipient.
-    RecipientNotAllowed = "RECIPIENT_NOT_ALLOWED", 7, Retry::Never, ["recipient", "allowed"], [];
+    RecipientNotAllowed = 13, "RECIPIENT_NOT_ALLOWED", 7, Retry::Never, ["recipient", "allowed"], [];
     /// The item belongs to another caller.
-    NotYours = "NOT_YOURS", 7, Retry::Never, [], ["question_id", "asker"];
+    NotYours = 14, "NOT_YOURS", 7, Retry::Never, [], ["question_id", "asker"];
     /// The question was put to another target.
-    NotTheTarget = "NOT_THE_TARGET", 7, Retry::Never, ["question_id", "target"], [];
+    NotTheTarget = 15, "NOT_THE_TARGET", 7, Retry::Never, ["question_id", "target"], [];
     /// The agent is not the caller's direct child.
-    NotYourChild = "NOT_YOUR_CHILD", 7, Retry::Never, ["agent", "capability"], [];
+    NotYourChild = 16, "NOT_YOUR_CHILD", 7, Retry::Never, ["agent", "capability"], [];
     /// The call is for agents, and came from the operator's socket.
-    NotAnAgent = "NOT_AN_AGENT", 7, Retry::Never, [], [];
+    NotAnAgent = 17, "NOT_AN_AGENT", 7, Retry::Never, [], [];
     /// The agent's policy lacks the right.
-    CapabilityMissing = "CAPABILITY_MISSING", 7, Retry::Never, ["tool_group"], [];
+    CapabilityMissing = 18, "CAPABILITY_MISSING", 7, Retry::Never, ["tool_group"], [];
     /// The peer may not use this socket, or not for this call.
-    PeerNotTrusted = "PEER_NOT_TRUSTED", 7, Retry::Never, [], [];
+    PeerNotTrusted = 19, "PEER_NOT_TRUSTED", 7, Retry::Never, [], [];
     /// The lease is no longer the caller's.
-    LeaseLost = "LEASE_LOST", 9, Retry::Never, [], [];
+    LeaseLost = 20, "LEASE_LOST", 9, Retry::Never, [], [];
     /// The session, or the session epoch of the turn, is no longer the agent's.
-    SessionLost = "SESSION_LOST", 9, Retry::Never, ["agent"], [];
+    SessionLost = 21, "SESSION_LOST", 9, Retry::Never, ["agent"], [];
     /// The calling process has no open turn.
-    TurnEnded = "TURN_ENDED", 9, Retry::Never, [], [];
+    TurnEnded = 22, "TURN_ENDED", 9, Retry::Never, [], [];
     /// The session has an open turn.
-    TurnOpen = "TURN_OPEN", 9, Retry::Later, ["turn_id"], [];
+    TurnOpen = 23, "TURN_OPEN", 9, Retry::Later, ["turn_id"], [];
     /// A harness serves the agent, and the call has no process token.
-    HarnessAttached = "HARNESS_ATTACHED", 9, Retry::Later, ["agent"], [];
+    HarnessAttached = 24, "HARNESS_ATTACHED", 9, Retry::Later, ["agent"], [];
     /// Another harness is attached.
-    AlreadyAttached = "ALREADY_ATTACHED", 9, Retry::Later, ["agent"], [];
+    AlreadyAttached = 25, "ALREADY_ATTACHED", 9, Retry::Later, ["agent"], [];
     /// No harness is attached, or it does not answer.
-    HarnessOffline = "HARNESS_OFFLINE", 9, Retry::Later, ["agent"], [];
+    HarnessOffline = 26, "HARNESS_OFFLINE", 9, Retry::Later, ["agent"], [];
     /// A login dialogue with the agent is open already.
-    LoginOpen = "LOGIN_OPEN", 9, Retry::Later, ["agent"], [];
+    LoginOpen = 27, "LOGIN_OPEN", 9, Retry::Later, ["agent"], [];
     /// The agent starts no turns for now.
-    AgentParked = "AGENT_PARKED", 9, Retry::Later, ["agent"], [];
+    AgentParked = 28, "AGENT_PARKED", 9, Retry::Later, ["agent"], [];
     /// The operator stopped the agent.
-    AgentStopped = "AGENT_STOPPED", 9, Retry::Later, ["agent"], [];
+    AgentStopped = 29, "AGENT_STOPPED", 9, Retry::Later, ["agent"], [];
     /// The directories of a purged agent of that name are not deleted yet.
-    AgentPurging = "AGENT_PURGING", 9, Retry::Later, ["agent"], [];
+    AgentPurging = 30, "AGENT_PURGING", 9, Retry::Later, ["agent"], [];
     /// The state of the delivery or of the reminder does not allow it.
-    WrongState = "WRONG_STATE", 9, Retry::Never, ["state"], ["agent", "message_id", "reminder_id"];
+    WrongState = 31, "WRONG_STATE", 9, Retry::Never, ["state"], ["agent", "message_id", "reminder_id"];
     /// The question has its outcome already.
-    QuestionClosed = "QUESTION_CLOSED", 9, Retry::Never, ["question_id", "state"], ["closed_by"];
+    QuestionClosed = 32, "QUESTION_CLOSED", 9, Retry::Never, ["question_id", "state"], ["closed_by"];
     /// The move would make an agent its own ancestor.
-    TopologyCycle = "TOPOLOGY_CYCLE", 9, Retry::Never, ["agent", "parent"], [];
+    TopologyCycle = 33, "TOPOLOGY_CYCLE", 9, Retry::Never, ["agent", "parent"], [];
     /// The status text is too long. `google.rpc.BadRequest` has the field.
-    StatusTooLong = "STATUS_TOO_LONG", 3, Retry::Never, ["field", "limit", "count"], [];
+    StatusTooLong = 34, "STATUS_TOO_LONG", 3, Retry::Never, ["field", "limit", "count"], [];
     /// The body, or the whole request, is too large. `google.rpc.BadRequest` has the field, if it
     /// is one.
-    BodyTooLarge = "BODY_TOO_LARGE", 3, Retry::Never, ["limit", "count"], ["field"];
+    BodyTooLarge = 35, "BODY_TOO_LARGE", 3, Retry::Never, ["limit", "count"], ["field"];
     /// The recipient's inbox is full.
-    InboxFull = "INBOX_FULL", 8, Retry::Later, ["agent", "limit", "count"], [];
+    InboxFull = 36, "INBOX_FULL", 8, Retry::Later, ["agent", "limit", "count"], [];
     /// The sender sends too fast.
-    RateLimited = "RATE_LIMITED", 8, Retry::Later, ["limit"], [];
+    RateLimited = 37, "RATE_LIMITED", 8, Retry::Later, ["limit"], [];
     /// The sender has too many bytes waiting.
-    StorageFull = "STORAGE_FULL", 8, Retry::Later, ["limit", "count"], [];
+    StorageFull = 38, "STORAGE_FULL", 8, Retry::Later, ["limit", "count"], [];
     /// The asker has too many open questions.
-    QuestionLimit = "QUESTION_LIMIT", 8, Retry::Later, ["limit", "count"], [];
+    QuestionLimit = 39, "QUESTION_LIMIT", 8, Retry::Later, ["limit", "count"], [];
     /// The agent has too many pending reminders.
-    ReminderLimit = "REMINDER_LIMIT", 8, Retry::Later, ["limit", "count"], [];
+    ReminderLimit = 40, "REMINDER_LIMIT", 8, Retry::Later, ["limit", "count"], [];
     /// The socket has too many calls under way.
-    CallLimit = "CALL_LIMIT", 8, Retry::Soon, ["limit"], [];
+    CallLimit = 41, "CALL_LIMIT", 8, Retry::Soon, ["limit"], [];
     /// The broker does not know yet which sandbox belongs to the agent.
-    Starting = "STARTING", 14, Retry::Soon, [], [];
+    Starting = 42, "STARTING", 14, Retry::Soon, [], [];
     /// The broker shuts down.
-    Draining = "DRAINING", 14, Retry::Soon, [], [];
+    Draining = 43, "DRAINING", 14, Retry::Soon, [], [];
     /// The database cannot be written now.
-    StorageUnavailable = "STORAGE_UNAVAILABLE", 14, Retry::Soon, [], [];
+    StorageUnavailable = 44, "STORAGE_UNAVAILABLE", 14, Retry::Soon, [], [];
     /// A fault of the broker.
-    Internal = "INTERNAL", 13, Retry::Later, ["error_id"], [];
+    Internal = 45, "INTERNAL", 13, Retry::Later, ["error_id"], [];
     /// The socket does not serve this method.
-    MethodNotServed = "METHOD_NOT_SERVED", 12, Retry::Never, ["method"], ["socket", "nearest"];
+    MethodNotServed = 46, "METHOD_NOT_SERVED", 12, Retry::Never, ["method"], ["socket", "nearest"];
     /// The request is compressed.
-    RequestCompressed = "REQUEST_COMPRESSED", 12, Retry::Never, ["encoding"], [];
+    RequestCompressed = 47, "REQUEST_COMPRESSED", 12, Retry::Never, ["encoding"], [];
     /// A newer stream with the same id took the leases over.
-    StreamReplaced = "STREAM_REPLACED", 10, Retry::Never, ["stream_id"], [];
+    StreamReplaced = 48, "STREAM_REPLACED", 10, Retry::Never, ["stream_id"], [];
     /// The caller did not answer a ping of the stream in time. Open the stream again: its leases
     /// live on for the grace.
-    StreamSilent = "STREAM_SILENT", 10, Retry::Later, ["stream_id"], [];
+    StreamSilent = 49, "STREAM_SILENT", 10, Retry::Later, ["stream_id"], [];
 }

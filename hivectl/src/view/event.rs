@@ -1,11 +1,14 @@
 //! An event: a committed fact.
 
+mod facts;
+
 use hive_core::time::WallTime;
 use hive_proto::v1;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::wire::{from_wire, same};
+use self::facts::Facts;
+use super::wire::{from_wire, optional, same};
 use super::{Iso, Word, cell, id, line_cell, prefixed, text, word};
 use crate::output::style::Style;
 use crate::output::text::visible_line;
@@ -34,6 +37,9 @@ pub(crate) struct Event {
     pub(crate) question_id: Option<u64>,
     /// The reminder concerned.
     pub(crate) reminder_id: Option<u64>,
+    /// What programs may know besides the ids, by its kind; none for the other kinds, and if the
+    /// broker that wrote the event did not store facts.
+    pub(crate) facts: Option<Facts>,
 }
 
 from_wire! {
@@ -43,6 +49,7 @@ from_wire! {
         id => message_id, turn_id, question_id, reminder_id;
         time::from_wire => time;
         word::<v1::EventKind> => kind;
+        optional => facts;
     }
 }
 

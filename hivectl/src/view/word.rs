@@ -32,9 +32,12 @@ macro_rules! words {
 }
 
 words! {
+    AgentChange "AGENT_CHANGE_",
     AgentSource "AGENT_SOURCE_",
+    CommandKind "COMMAND_KIND_",
     DeliveryState "DELIVERY_STATE_",
     EventKind "EVENT_KIND_",
+    HarnessLoss "HARNESS_LOSS_",
     HarnessState "HARNESS_STATE_",
     Isolation "ISOLATION_",
     KickOnStart "KICK_ON_START_",
@@ -42,9 +45,11 @@ words! {
     LooseEndKind "LOOSE_END_KIND_",
     OriginKind "ORIGIN_KIND_",
     QuestionState "QUESTION_STATE_",
+    Reason "REASON_",
     RedeliveryCause "REDELIVERY_CAUSE_",
     ReminderState "REMINDER_STATE_",
     RunState "RUN_STATE_",
+    Settler "SETTLER_",
     SystemKind "SYSTEM_KIND_",
     TurnEventStream "TURN_EVENT_STREAM_",
     TurnKind "TURN_KIND_",
@@ -111,11 +116,16 @@ mod tests {
             );
         };
         let mut generator = SchemaGenerator::default();
+        none_is_left(Word::<v1::AgentChange>::json_schema(&mut generator));
         none_is_left(Word::<v1::AgentSource>::json_schema(&mut generator));
+        none_is_left(Word::<v1::CommandKind>::json_schema(&mut generator));
         none_is_left(Word::<v1::DeliveryState>::json_schema(&mut generator));
         none_is_left(Word::<v1::EventKind>::json_schema(&mut generator));
+        none_is_left(Word::<v1::HarnessLoss>::json_schema(&mut generator));
         none_is_left(Word::<v1::HarnessState>::json_schema(&mut generator));
         none_is_left(Word::<v1::Isolation>::json_schema(&mut generator));
+        none_is_left(Word::<v1::Reason>::json_schema(&mut generator));
+        none_is_left(Word::<v1::Settler>::json_schema(&mut generator));
         none_is_left(Word::<v1::SystemKind>::json_schema(&mut generator));
         none_is_left(Word::<v1::TurnOutcome>::json_schema(&mut generator));
     }

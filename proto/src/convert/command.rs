@@ -1,13 +1,18 @@
 //! Commands of the operator to a harness.
 
-use hive_core::command::{Command, Order};
+use hive_core::command::{Command, Kind, Order};
 use hive_core::id::{CommandId, TurnId};
 use hive_core::limits::MODEL_CHARS_MAX;
 
 use super::time::{required_wall_time, timestamp};
-use super::{Invalid, id, required};
+use super::{Invalid, id, required, same_values};
 use crate::v1;
 use crate::v1::command::Command as WireOrder;
+
+same_values!(
+    v1::CommandKind,
+    Kind { CancelTurn, StartNewSession, SetModel, RestartHarness, CompactSession, Login }
+);
 
 impl From<Order> for WireOrder {
     fn from(order: Order) -> Self {

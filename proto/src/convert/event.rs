@@ -1,5 +1,7 @@
 //! Events of the log.
 
+mod facts;
+
 use hive_core::event::{Event, Kind};
 use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId, number};
 
@@ -52,7 +54,7 @@ impl From<Event> for v1::Event {
     fn from(event: Event) -> Self {
         let Event {
             sequence,
-            kind,
+            facts,
             time,
             agent,
             message_id,
@@ -63,7 +65,7 @@ impl From<Event> for v1::Event {
         } = event;
         Self {
             sequence,
-            kind: v1::EventKind::from(kind).into(),
+            kind: v1::EventKind::from(facts.kind()).into(),
             time: Some(timestamp(time)),
             agent,
             message_id: number(message_id, MessageId::get),
@@ -71,6 +73,7 @@ impl From<Event> for v1::Event {
             detail,
             question_id: number(question_id, QuestionId::get),
             reminder_id: number(reminder_id, ReminderId::get),
+            facts: facts::to_wire(facts),
         }
     }
 }
@@ -88,10 +91,11 @@ impl TryFrom<v1::Event> for Event {
             detail,
             question_id,
             reminder_id,
+            facts,
         } = wire;
         Ok(Self {
             sequence,
-            kind: value::<v1::EventKind, _>(kind, "kind")?,
+            facts: facts::from_wire(value::<v1::EventKind, _>(kind, "kind")?, facts)?,
             time: required_wall_time(time, "time")?,
             agent,
             message_id: optional_id(message_id, MessageId::new, "message_id")?,

@@ -16,6 +16,7 @@ pub mod loose_end;
 pub mod message;
 pub mod page;
 pub mod question;
+pub mod reason;
 pub mod reminder;
 pub mod request;
 pub mod settlement;
@@ -90,6 +91,11 @@ pub fn value<W: TryFrom<i32>, C: TryFrom<W, Error = Invalid>>(
     let wire = W::try_from(number)
         .map_err(|_| Invalid::new(path, format!("{number} is no known value")))?;
     C::try_from(wire).map_err(|fault| fault.within(path))
+}
+
+/// Returns the number of an enum value.
+fn code<W: From<C> + Into<i32>, C>(value: C) -> i32 {
+    W::from(value).into()
 }
 
 /// Converts an enum field that may be unset; UNSPECIFIED and unknown numbers are refused.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use hive_core::agent::{Agent, Isolation, Policy};
-use hive_core::command::{Command, Order};
+use hive_core::command::{self, Command, Order};
 use hive_core::delivery::{Delivery, RedeliveryCause, State};
 use hive_core::event::{self, Event};
 use hive_core::limits::{Backoff, Limits};
@@ -175,7 +175,12 @@ fn every_enum_value_converts_and_unspecified_is_refused() {
     assert_eq!(values::<v1::RedeliveryCause, RedeliveryCause>().len(), 12);
     assert_eq!(values::<v1::TurnKind, Kind>().len(), 4);
     assert_eq!(values::<v1::TurnOutcome, Outcome>().len(), 9);
-    assert_eq!(values::<v1::EventKind, event::Kind>().len(), 35);
+    assert_eq!(values::<v1::EventKind, event::Kind>().len(), event::Kind::ALL.len());
+    assert_eq!(values::<v1::Settler, event::Settler>().len(), 2);
+    assert_eq!(values::<v1::HarnessLoss, event::HarnessLoss>().len(), 3);
+    assert_eq!(values::<v1::AgentChange, event::AgentChange>().len(), 4);
+    assert_eq!(values::<v1::CommandKind, command::Kind>().len(), 6);
+    assert_eq!(values::<v1::Reason, Reason>().len(), Reason::ALL.len());
     assert_eq!(values::<v1::SystemKind, SystemKind>().len(), 10);
     assert_eq!(values::<v1::Isolation, Isolation>().len(), 4);
     assert_eq!(values::<v1::QuestionState, question::State>().len(), 4);
@@ -216,6 +221,28 @@ fn faults_name_the_field_from_the_outside_in() {
     let status = tonic::Status::from(missing);
     assert_eq!(status.code(), tonic::Code::InvalidArgument);
     assert_eq!(crate::status::reason(&status), Some(Reason::FieldInvalid));
+}
+
+#[test]
+fn an_event_has_the_facts_of_its_own_kind() {
+    let facts = v1::DeliveryReturned { attempt: 2, cause: v1::RedeliveryCause::Nacked.into() };
+    let wire = v1::Event {
+        kind: v1::EventKind::DeliveryReturned.into(),
+        time: Some(time::timestamp(WallTime(0))),
+        facts: Some(v1::event::Facts::DeliveryReturned(facts)),
+        ..v1::Event::default()
+    };
+    let core = Event::try_from(wire.clone()).expect("both are of one kind");
+    let returned = event::DeliveryReturned { attempt: 2, cause: RedeliveryCause::Nacked };
+    assert_eq!(core.facts, event::Facts::DeliveryReturned(Some(returned)));
+    let old = Event::try_from(v1::Event { facts: None, ..wire.clone() }).expect("no facts");
+    assert_eq!(old.facts, event::Facts::DeliveryReturned(None));
+    let other = v1::Event { kind: v1::EventKind::DeliveryDead.into(), ..wire.clone() };
+    assert_eq!(Event::try_from(other).expect_err("another kind").path, "facts");
+    let no_cause = v1::DeliveryReturned { attempt: 2, cause: 0 };
+    let facts = Some(v1::event::Facts::DeliveryReturned(no_cause));
+    let fault = Event::try_from(v1::Event { facts, ..wire }).expect_err("the cause is not set");
+    assert_eq!(fault.path, "delivery_returned.cause");
 }
 
 #[test]

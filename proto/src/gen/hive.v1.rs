@@ -610,6 +610,55 @@ pub mod command {
         CompactSession(super::CompactSession),
     }
 }
+/// What the operator asks of a harness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum CommandKind {
+    /// Never sent.
+    Unspecified = 0,
+    /// End a running turn.
+    CancelTurn = 1,
+    /// Start with a new conversation.
+    StartNewSession = 2,
+    /// Change the model.
+    SetModel = 3,
+    /// Restart the harness.
+    RestartHarness = 4,
+    /// Compact the conversation.
+    CompactSession = 5,
+    /// Open a login dialogue, which is no command with an id.
+    Login = 6,
+}
+impl CommandKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "COMMAND_KIND_UNSPECIFIED",
+            Self::CancelTurn => "COMMAND_KIND_CANCEL_TURN",
+            Self::StartNewSession => "COMMAND_KIND_START_NEW_SESSION",
+            Self::SetModel => "COMMAND_KIND_SET_MODEL",
+            Self::RestartHarness => "COMMAND_KIND_RESTART_HARNESS",
+            Self::CompactSession => "COMMAND_KIND_COMPACT_SESSION",
+            Self::Login => "COMMAND_KIND_LOGIN",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "COMMAND_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "COMMAND_KIND_CANCEL_TURN" => Some(Self::CancelTurn),
+            "COMMAND_KIND_START_NEW_SESSION" => Some(Self::StartNewSession),
+            "COMMAND_KIND_SET_MODEL" => Some(Self::SetModel),
+            "COMMAND_KIND_RESTART_HARNESS" => Some(Self::RestartHarness),
+            "COMMAND_KIND_COMPACT_SESSION" => Some(Self::CompactSession),
+            "COMMAND_KIND_LOGIN" => Some(Self::Login),
+            _ => None,
+        }
+    }
+}
 /// The origin of a message, as the broker knows it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Origin {
@@ -3171,6 +3220,431 @@ pub mod admin_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
+/// What programs may know about a reason besides its name.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReasonOptions {
+    /// Name of the gRPC code of each refusal with this reason, as in `NOT_FOUND`.
+    #[prost(string, tag = "1")]
+    pub code: ::prost::alloc::string::String,
+    /// Whether a retry helps.
+    #[prost(enumeration = "Retry", tag = "2")]
+    pub retry: i32,
+    /// Keys that `google.rpc.ErrorInfo.metadata` always has. docs/errors/README.md has their meaning.
+    #[prost(string, repeated, tag = "3")]
+    pub metadata: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Keys that it has in some of the cases. It has no others.
+    #[prost(string, repeated, tag = "4")]
+    pub optional_metadata: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Whether the identical request, with the same bytes, may succeed later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Retry {
+    /// Never sent.
+    Unspecified = 0,
+    /// It does not become right by waiting: another request is needed, or none.
+    Never = 1,
+    /// It may succeed when something else has changed: time has passed, or another call was made. Whether it is worth waiting is up to the
+    /// program.
+    Later = 2,
+    /// The broker cannot take it for a moment. A client repeats it by itself, with the same request id, after the delay in
+    /// `google.rpc.RetryInfo`.
+    Soon = 3,
+}
+impl Retry {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RETRY_UNSPECIFIED",
+            Self::Never => "RETRY_NEVER",
+            Self::Later => "RETRY_LATER",
+            Self::Soon => "RETRY_SOON",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RETRY_UNSPECIFIED" => Some(Self::Unspecified),
+            "RETRY_NEVER" => Some(Self::Never),
+            "RETRY_LATER" => Some(Self::Later),
+            "RETRY_SOON" => Some(Self::Soon),
+            _ => None,
+        }
+    }
+}
+/// Why a call was refused. `google.rpc.ErrorInfo.reason` is the name of the value without `REASON_`; its domain is `hive`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Reason {
+    /// Never sent.
+    Unspecified = 0,
+    /// A field of the request is not valid. `google.rpc.BadRequest` has the field and its fault.
+    FieldInvalid = 1,
+    /// There is no agent of that name.
+    AgentNotFound = 2,
+    /// The agent was retired.
+    AgentRetired = 3,
+    /// There is no such message, or the caller may not see it.
+    MessageNotFound = 4,
+    /// There is no such delivery.
+    DeliveryNotFound = 5,
+    /// There is no such question, or the caller may not see it.
+    QuestionNotFound = 6,
+    /// There is no such reminder, or the caller may not see it.
+    ReminderNotFound = 7,
+    /// There is no such turn, or the caller may not see it; or the agent has no open turn.
+    TurnNotFound = 8,
+    /// There is no such command.
+    CommandNotFound = 9,
+    /// There is no such login dialogue, or it is over.
+    LoginNotFound = 10,
+    /// The request id was used for another request.
+    RequestIdReused = 11,
+    /// There is an agent of that name already.
+    AgentExists = 12,
+    /// The sender's policy does not allow that recipient.
+    RecipientNotAllowed = 13,
+    /// The item belongs to another caller.
+    NotYours = 14,
+    /// The question was put to another target.
+    NotTheTarget = 15,
+    /// The agent is not the caller's direct child.
+    NotYourChild = 16,
+    /// The call is for agents, and came from the operator's socket.
+    NotAnAgent = 17,
+    /// The agent's policy lacks the right.
+    CapabilityMissing = 18,
+    /// The peer may not use this socket, or not for this call.
+    PeerNotTrusted = 19,
+    /// The lease is no longer the caller's.
+    LeaseLost = 20,
+    /// The session, or the session epoch of the turn, is no longer the agent's.
+    SessionLost = 21,
+    /// The calling process has no open turn.
+    TurnEnded = 22,
+    /// The session has an open turn.
+    TurnOpen = 23,
+    /// A harness serves the agent, and the call has no process token.
+    HarnessAttached = 24,
+    /// Another harness is attached.
+    AlreadyAttached = 25,
+    /// No harness is attached, or it does not answer.
+    HarnessOffline = 26,
+    /// A login dialogue with the agent is open already.
+    LoginOpen = 27,
+    /// The agent starts no turns for now.
+    AgentParked = 28,
+    /// The operator stopped the agent.
+    AgentStopped = 29,
+    /// The directories of a purged agent of that name are not deleted yet.
+    AgentPurging = 30,
+    /// The state of the delivery or of the reminder does not allow it.
+    WrongState = 31,
+    /// The question has its outcome already.
+    QuestionClosed = 32,
+    /// The move would make an agent its own ancestor.
+    TopologyCycle = 33,
+    /// The status text is too long. `google.rpc.BadRequest` has the field.
+    StatusTooLong = 34,
+    /// The body, or the whole request, is too large. `google.rpc.BadRequest` has the field, if it is one.
+    BodyTooLarge = 35,
+    /// The recipient's inbox is full.
+    InboxFull = 36,
+    /// The sender sends too fast.
+    RateLimited = 37,
+    /// The sender has too many bytes waiting.
+    StorageFull = 38,
+    /// The asker has too many open questions.
+    QuestionLimit = 39,
+    /// The agent has too many pending reminders.
+    ReminderLimit = 40,
+    /// The socket has too many calls under way.
+    CallLimit = 41,
+    /// The broker does not know yet which sandbox belongs to the agent.
+    Starting = 42,
+    /// The broker shuts down.
+    Draining = 43,
+    /// The database cannot be written now.
+    StorageUnavailable = 44,
+    /// A fault of the broker.
+    Internal = 45,
+    /// The socket does not serve this method.
+    MethodNotServed = 46,
+    /// The request is compressed.
+    RequestCompressed = 47,
+    /// A newer stream with the same id took the leases over.
+    StreamReplaced = 48,
+    /// The caller did not answer a ping of the stream in time. Open the stream again: its leases live on for the grace.
+    StreamSilent = 49,
+}
+impl Reason {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "REASON_UNSPECIFIED",
+            Self::FieldInvalid => "REASON_FIELD_INVALID",
+            Self::AgentNotFound => "REASON_AGENT_NOT_FOUND",
+            Self::AgentRetired => "REASON_AGENT_RETIRED",
+            Self::MessageNotFound => "REASON_MESSAGE_NOT_FOUND",
+            Self::DeliveryNotFound => "REASON_DELIVERY_NOT_FOUND",
+            Self::QuestionNotFound => "REASON_QUESTION_NOT_FOUND",
+            Self::ReminderNotFound => "REASON_REMINDER_NOT_FOUND",
+            Self::TurnNotFound => "REASON_TURN_NOT_FOUND",
+            Self::CommandNotFound => "REASON_COMMAND_NOT_FOUND",
+            Self::LoginNotFound => "REASON_LOGIN_NOT_FOUND",
+            Self::RequestIdReused => "REASON_REQUEST_ID_REUSED",
+            Self::AgentExists => "REASON_AGENT_EXISTS",
+            Self::RecipientNotAllowed => "REASON_RECIPIENT_NOT_ALLOWED",
+            Self::NotYours => "REASON_NOT_YOURS",
+            Self::NotTheTarget => "REASON_NOT_THE_TARGET",
+            Self::NotYourChild => "REASON_NOT_YOUR_CHILD",
+            Self::NotAnAgent => "REASON_NOT_AN_AGENT",
+            Self::CapabilityMissing => "REASON_CAPABILITY_MISSING",
+            Self::PeerNotTrusted => "REASON_PEER_NOT_TRUSTED",
+            Self::LeaseLost => "REASON_LEASE_LOST",
+            Self::SessionLost => "REASON_SESSION_LOST",
+            Self::TurnEnded => "REASON_TURN_ENDED",
+            Self::TurnOpen => "REASON_TURN_OPEN",
+            Self::HarnessAttached => "REASON_HARNESS_ATTACHED",
+            Self::AlreadyAttached => "REASON_ALREADY_ATTACHED",
+            Self::HarnessOffline => "REASON_HARNESS_OFFLINE",
+            Self::LoginOpen => "REASON_LOGIN_OPEN",
+            Self::AgentParked => "REASON_AGENT_PARKED",
+            Self::AgentStopped => "REASON_AGENT_STOPPED",
+            Self::AgentPurging => "REASON_AGENT_PURGING",
+            Self::WrongState => "REASON_WRONG_STATE",
+            Self::QuestionClosed => "REASON_QUESTION_CLOSED",
+            Self::TopologyCycle => "REASON_TOPOLOGY_CYCLE",
+            Self::StatusTooLong => "REASON_STATUS_TOO_LONG",
+            Self::BodyTooLarge => "REASON_BODY_TOO_LARGE",
+            Self::InboxFull => "REASON_INBOX_FULL",
+            Self::RateLimited => "REASON_RATE_LIMITED",
+            Self::StorageFull => "REASON_STORAGE_FULL",
+            Self::QuestionLimit => "REASON_QUESTION_LIMIT",
+            Self::ReminderLimit => "REASON_REMINDER_LIMIT",
+            Self::CallLimit => "REASON_CALL_LIMIT",
+            Self::Starting => "REASON_STARTING",
+            Self::Draining => "REASON_DRAINING",
+            Self::StorageUnavailable => "REASON_STORAGE_UNAVAILABLE",
+            Self::Internal => "REASON_INTERNAL",
+            Self::MethodNotServed => "REASON_METHOD_NOT_SERVED",
+            Self::RequestCompressed => "REASON_REQUEST_COMPRESSED",
+            Self::StreamReplaced => "REASON_STREAM_REPLACED",
+            Self::StreamSilent => "REASON_STREAM_SILENT",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "REASON_UNSPECIFIED" => Some(Self::Unspecified),
+            "REASON_FIELD_INVALID" => Some(Self::FieldInvalid),
+            "REASON_AGENT_NOT_FOUND" => Some(Self::AgentNotFound),
+            "REASON_AGENT_RETIRED" => Some(Self::AgentRetired),
+            "REASON_MESSAGE_NOT_FOUND" => Some(Self::MessageNotFound),
+            "REASON_DELIVERY_NOT_FOUND" => Some(Self::DeliveryNotFound),
+            "REASON_QUESTION_NOT_FOUND" => Some(Self::QuestionNotFound),
+            "REASON_REMINDER_NOT_FOUND" => Some(Self::ReminderNotFound),
+            "REASON_TURN_NOT_FOUND" => Some(Self::TurnNotFound),
+            "REASON_COMMAND_NOT_FOUND" => Some(Self::CommandNotFound),
+            "REASON_LOGIN_NOT_FOUND" => Some(Self::LoginNotFound),
+            "REASON_REQUEST_ID_REUSED" => Some(Self::RequestIdReused),
+            "REASON_AGENT_EXISTS" => Some(Self::AgentExists),
+            "REASON_RECIPIENT_NOT_ALLOWED" => Some(Self::RecipientNotAllowed),
+            "REASON_NOT_YOURS" => Some(Self::NotYours),
+            "REASON_NOT_THE_TARGET" => Some(Self::NotTheTarget),
+            "REASON_NOT_YOUR_CHILD" => Some(Self::NotYourChild),
+            "REASON_NOT_AN_AGENT" => Some(Self::NotAnAgent),
+            "REASON_CAPABILITY_MISSING" => Some(Self::CapabilityMissing),
+            "REASON_PEER_NOT_TRUSTED" => Some(Self::PeerNotTrusted),
+            "REASON_LEASE_LOST" => Some(Self::LeaseLost),
+            "REASON_SESSION_LOST" => Some(Self::SessionLost),
+            "REASON_TURN_ENDED" => Some(Self::TurnEnded),
+            "REASON_TURN_OPEN" => Some(Self::TurnOpen),
+            "REASON_HARNESS_ATTACHED" => Some(Self::HarnessAttached),
+            "REASON_ALREADY_ATTACHED" => Some(Self::AlreadyAttached),
+            "REASON_HARNESS_OFFLINE" => Some(Self::HarnessOffline),
+            "REASON_LOGIN_OPEN" => Some(Self::LoginOpen),
+            "REASON_AGENT_PARKED" => Some(Self::AgentParked),
+            "REASON_AGENT_STOPPED" => Some(Self::AgentStopped),
+            "REASON_AGENT_PURGING" => Some(Self::AgentPurging),
+            "REASON_WRONG_STATE" => Some(Self::WrongState),
+            "REASON_QUESTION_CLOSED" => Some(Self::QuestionClosed),
+            "REASON_TOPOLOGY_CYCLE" => Some(Self::TopologyCycle),
+            "REASON_STATUS_TOO_LONG" => Some(Self::StatusTooLong),
+            "REASON_BODY_TOO_LARGE" => Some(Self::BodyTooLarge),
+            "REASON_INBOX_FULL" => Some(Self::InboxFull),
+            "REASON_RATE_LIMITED" => Some(Self::RateLimited),
+            "REASON_STORAGE_FULL" => Some(Self::StorageFull),
+            "REASON_QUESTION_LIMIT" => Some(Self::QuestionLimit),
+            "REASON_REMINDER_LIMIT" => Some(Self::ReminderLimit),
+            "REASON_CALL_LIMIT" => Some(Self::CallLimit),
+            "REASON_STARTING" => Some(Self::Starting),
+            "REASON_DRAINING" => Some(Self::Draining),
+            "REASON_STORAGE_UNAVAILABLE" => Some(Self::StorageUnavailable),
+            "REASON_INTERNAL" => Some(Self::Internal),
+            "REASON_METHOD_NOT_SERVED" => Some(Self::MethodNotServed),
+            "REASON_REQUEST_COMPRESSED" => Some(Self::RequestCompressed),
+            "REASON_STREAM_REPLACED" => Some(Self::StreamReplaced),
+            "REASON_STREAM_SILENT" => Some(Self::StreamSilent),
+            _ => None,
+        }
+    }
+}
+/// The facts of DELIVERY_LEASED.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeliveryLeased {
+    /// Number of the attempt that begins, from 1.
+    #[prost(uint32, tag = "1")]
+    pub attempt: u32,
+    /// Why the delivery was last requeued; unset if it never was.
+    #[prost(enumeration = "RedeliveryCause", optional, tag = "2")]
+    pub cause: ::core::option::Option<i32>,
+}
+/// The facts of DELIVERY_ACKED.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeliveryAcked {
+    /// Number of the attempt that held it last, as in `Delivery.attempt`; 0 before the first.
+    #[prost(uint32, tag = "1")]
+    pub attempt: u32,
+    /// Who acked it.
+    #[prost(enumeration = "Settler", tag = "2")]
+    pub settler: i32,
+}
+/// The facts of DELIVERY_RETURNED.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeliveryReturned {
+    /// Number of the attempt that ended.
+    #[prost(uint32, tag = "1")]
+    pub attempt: u32,
+    /// Why it was requeued.
+    #[prost(enumeration = "RedeliveryCause", tag = "2")]
+    pub cause: i32,
+}
+/// The facts of DELIVERY_DEAD.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeliveryDead {
+    /// Number of the attempt that ended.
+    #[prost(uint32, tag = "1")]
+    pub attempt: u32,
+    /// Why this attempt failed.
+    #[prost(enumeration = "RedeliveryCause", tag = "2")]
+    pub cause: i32,
+}
+/// The facts of DELIVERY_HELD.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeliveryHeld {
+    /// Number of the attempt whose turn was cancelled.
+    #[prost(uint32, tag = "1")]
+    pub attempt: u32,
+}
+/// The facts of TURN_BEGUN.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TurnBegun {
+    /// Kind of the turn.
+    #[prost(enumeration = "TurnKind", tag = "1")]
+    pub kind: i32,
+    /// Session epoch in which it began.
+    #[prost(uint64, tag = "2")]
+    pub session_epoch: u64,
+}
+/// The facts of TURN_ENDED. The ends of its deliveries are events of their own, before this one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TurnEnded {
+    /// How it ended.
+    #[prost(enumeration = "TurnOutcome", tag = "1")]
+    pub outcome: i32,
+    /// Session epoch in which it began.
+    #[prost(uint64, tag = "2")]
+    pub session_epoch: u64,
+}
+/// The facts of HARNESS_ATTACHED.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HarnessAttached {
+    /// The new session epoch.
+    #[prost(uint64, tag = "1")]
+    pub session_epoch: u64,
+}
+/// The facts of HARNESS_LOST.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HarnessLost {
+    /// Session epoch that ended.
+    #[prost(uint64, tag = "1")]
+    pub session_epoch: u64,
+    /// Why it ended.
+    #[prost(enumeration = "HarnessLoss", tag = "2")]
+    pub loss: i32,
+}
+/// The facts of AGENT_CREATED.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AgentCreated {
+    /// Who declared the agent.
+    #[prost(enumeration = "AgentSource", tag = "1")]
+    pub source: i32,
+}
+/// The facts of AGENT_CHANGED.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AgentChanged {
+    /// What changed.
+    #[prost(enumeration = "AgentChange", tag = "1")]
+    pub change: i32,
+}
+/// The facts of AGENT_PARKED.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AgentParked {
+    /// The outcome that caused the park.
+    #[prost(enumeration = "TurnOutcome", tag = "1")]
+    pub cause: i32,
+    /// Time when the park ends; unset if it waits for a login.
+    #[prost(message, optional, tag = "2")]
+    pub until_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// The facts of COMMAND_GIVEN.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CommandGiven {
+    /// What was asked of the harness.
+    #[prost(enumeration = "CommandKind", tag = "1")]
+    pub kind: i32,
+    /// Id of the command; 0 for a login dialogue.
+    #[prost(uint64, tag = "2")]
+    pub command_id: u64,
+}
+/// The facts of COMMAND_CLOSED.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CommandClosed {
+    /// True if the harness carried the command out, or the login succeeded. Otherwise `detail` says why not.
+    #[prost(bool, tag = "1")]
+    pub done: bool,
+    /// Id of the command; 0 for a login dialogue.
+    #[prost(uint64, tag = "2")]
+    pub command_id: u64,
+}
+/// The facts of REFUSED.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CallRefused {
+    /// Why the call was refused.
+    #[prost(enumeration = "Reason", tag = "1")]
+    pub reason: i32,
+}
+/// The facts of REMINDER_SET.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReminderSet {
+    /// Time when the reminder is due.
+    #[prost(message, optional, tag = "1")]
+    pub due_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// The facts of HARNESS_STATE_CHANGED.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HarnessStateChanged {
+    /// The new state.
+    #[prost(enumeration = "HarnessState", tag = "1")]
+    pub state: i32,
+}
 /// A committed fact.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Event {
@@ -3201,6 +3675,70 @@ pub struct Event {
     /// The reminder of the event; 0 for none.
     #[prost(uint64, tag = "9")]
     pub reminder_id: u64,
+    /// What programs may know besides the ids: the member for the kind. Unset for the other kinds, and for events of a broker that did not store facts.
+    #[prost(
+        oneof = "event::Facts",
+        tags = "10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26"
+    )]
+    pub facts: ::core::option::Option<event::Facts>,
+}
+/// Nested message and enum types in `Event`.
+pub mod event {
+    /// What programs may know besides the ids: the member for the kind. Unset for the other kinds, and for events of a broker that did not store facts.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Facts {
+        /// A delivery was leased.
+        #[prost(message, tag = "10")]
+        DeliveryLeased(super::DeliveryLeased),
+        /// A delivery was acked.
+        #[prost(message, tag = "11")]
+        DeliveryAcked(super::DeliveryAcked),
+        /// A delivery was requeued.
+        #[prost(message, tag = "12")]
+        DeliveryReturned(super::DeliveryReturned),
+        /// A delivery became a dead letter.
+        #[prost(message, tag = "13")]
+        DeliveryDead(super::DeliveryDead),
+        /// A delivery was held.
+        #[prost(message, tag = "14")]
+        DeliveryHeld(super::DeliveryHeld),
+        /// A turn began.
+        #[prost(message, tag = "15")]
+        TurnBegun(super::TurnBegun),
+        /// A turn ended.
+        #[prost(message, tag = "16")]
+        TurnEnded(super::TurnEnded),
+        /// A harness attached.
+        #[prost(message, tag = "17")]
+        HarnessAttached(super::HarnessAttached),
+        /// A harness was lost.
+        #[prost(message, tag = "18")]
+        HarnessLost(super::HarnessLost),
+        /// An agent was created.
+        #[prost(message, tag = "19")]
+        AgentCreated(super::AgentCreated),
+        /// An agent was changed.
+        #[prost(message, tag = "20")]
+        AgentChanged(super::AgentChanged),
+        /// An agent was parked.
+        #[prost(message, tag = "21")]
+        AgentParked(super::AgentParked),
+        /// The operator sent a harness a command.
+        #[prost(message, tag = "22")]
+        CommandGiven(super::CommandGiven),
+        /// A command or a login dialogue ended.
+        #[prost(message, tag = "23")]
+        CommandClosed(super::CommandClosed),
+        /// A call was refused by policy.
+        #[prost(message, tag = "24")]
+        Refused(super::CallRefused),
+        /// A reminder was set.
+        #[prost(message, tag = "25")]
+        ReminderSet(super::ReminderSet),
+        /// A harness reported another state.
+        #[prost(message, tag = "26")]
+        HarnessStateChanged(super::HarnessStateChanged),
+    }
 }
 /// Kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -3266,7 +3804,7 @@ pub enum EventKind {
     ReminderFired = 28,
     /// A reminder was withdrawn.
     ReminderCancelled = 29,
-    /// A harness reported another state; the detail names it.
+    /// A harness reported another state.
     HarnessStateChanged = 30,
     /// The operator stopped an agent.
     AgentStopped = 31,
@@ -3363,6 +3901,117 @@ impl EventKind {
             "EVENT_KIND_AGENT_PURGED" => Some(Self::AgentPurged),
             "EVENT_KIND_PURGE_FINISHED" => Some(Self::PurgeFinished),
             "EVENT_KIND_LOG_BEGUN" => Some(Self::LogBegun),
+            _ => None,
+        }
+    }
+}
+/// Who acked a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Settler {
+    /// Never sent.
+    Unspecified = 0,
+    /// The holder of its lease: the turn, at its end, or a consumer.
+    Holder = 1,
+    /// The operator, who needs no lease. `Delivery.settled_by` has the name.
+    Operator = 2,
+}
+impl Settler {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SETTLER_UNSPECIFIED",
+            Self::Holder => "SETTLER_HOLDER",
+            Self::Operator => "SETTLER_OPERATOR",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SETTLER_UNSPECIFIED" => Some(Self::Unspecified),
+            "SETTLER_HOLDER" => Some(Self::Holder),
+            "SETTLER_OPERATOR" => Some(Self::Operator),
+            _ => None,
+        }
+    }
+}
+/// Why the session of a harness ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum HarnessLoss {
+    /// Never sent.
+    Unspecified = 0,
+    /// Another harness took over.
+    TakenOver = 1,
+    /// It stayed away for longer than the grace time.
+    StayedAway = 2,
+    /// A backup has replaced the database.
+    Restored = 3,
+}
+impl HarnessLoss {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "HARNESS_LOSS_UNSPECIFIED",
+            Self::TakenOver => "HARNESS_LOSS_TAKEN_OVER",
+            Self::StayedAway => "HARNESS_LOSS_STAYED_AWAY",
+            Self::Restored => "HARNESS_LOSS_RESTORED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "HARNESS_LOSS_UNSPECIFIED" => Some(Self::Unspecified),
+            "HARNESS_LOSS_TAKEN_OVER" => Some(Self::TakenOver),
+            "HARNESS_LOSS_STAYED_AWAY" => Some(Self::StayedAway),
+            "HARNESS_LOSS_RESTORED" => Some(Self::Restored),
+            _ => None,
+        }
+    }
+}
+/// What changed in an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum AgentChange {
+    /// Never sent.
+    Unspecified = 0,
+    /// The operator chose another model.
+    Model = 1,
+    /// The operator moved it in the tree.
+    Parent = 2,
+    /// The operator changed parts of its policy.
+    Policy = 3,
+    /// Its part of the configuration file changed.
+    File = 4,
+}
+impl AgentChange {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "AGENT_CHANGE_UNSPECIFIED",
+            Self::Model => "AGENT_CHANGE_MODEL",
+            Self::Parent => "AGENT_CHANGE_PARENT",
+            Self::Policy => "AGENT_CHANGE_POLICY",
+            Self::File => "AGENT_CHANGE_FILE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "AGENT_CHANGE_UNSPECIFIED" => Some(Self::Unspecified),
+            "AGENT_CHANGE_MODEL" => Some(Self::Model),
+            "AGENT_CHANGE_PARENT" => Some(Self::Parent),
+            "AGENT_CHANGE_POLICY" => Some(Self::Policy),
+            "AGENT_CHANGE_FILE" => Some(Self::File),
             _ => None,
         }
     }
@@ -3860,282 +4509,6 @@ pub mod event_service_server {
     pub const SERVICE_NAME: &str = "hive.v1.EventService";
     impl<T> tonic::server::NamedService for EventServiceServer<T> {
         const NAME: &'static str = SERVICE_NAME;
-    }
-}
-/// What programs may know about a reason besides its name.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ReasonOptions {
-    /// Name of the gRPC code of each refusal with this reason, as in `NOT_FOUND`.
-    #[prost(string, tag = "1")]
-    pub code: ::prost::alloc::string::String,
-    /// Whether a retry helps.
-    #[prost(enumeration = "Retry", tag = "2")]
-    pub retry: i32,
-    /// Keys that `google.rpc.ErrorInfo.metadata` always has. docs/errors/README.md has their meaning.
-    #[prost(string, repeated, tag = "3")]
-    pub metadata: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Keys that it has in some of the cases. It has no others.
-    #[prost(string, repeated, tag = "4")]
-    pub optional_metadata: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-/// Whether the identical request, with the same bytes, may succeed later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum Retry {
-    /// Never sent.
-    Unspecified = 0,
-    /// It does not become right by waiting: another request is needed, or none.
-    Never = 1,
-    /// It may succeed when something else has changed: time has passed, or another call was made. Whether it is worth waiting is up to the
-    /// program.
-    Later = 2,
-    /// The broker cannot take it for a moment. A client repeats it by itself, with the same request id, after the delay in
-    /// `google.rpc.RetryInfo`.
-    Soon = 3,
-}
-impl Retry {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "RETRY_UNSPECIFIED",
-            Self::Never => "RETRY_NEVER",
-            Self::Later => "RETRY_LATER",
-            Self::Soon => "RETRY_SOON",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "RETRY_UNSPECIFIED" => Some(Self::Unspecified),
-            "RETRY_NEVER" => Some(Self::Never),
-            "RETRY_LATER" => Some(Self::Later),
-            "RETRY_SOON" => Some(Self::Soon),
-            _ => None,
-        }
-    }
-}
-/// Why a call was refused. `google.rpc.ErrorInfo.reason` is the name of the value without `REASON_`; its domain is `hive`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum Reason {
-    /// Never sent.
-    Unspecified = 0,
-    /// A field of the request is not valid. `google.rpc.BadRequest` has the field and its fault.
-    FieldInvalid = 1,
-    /// There is no agent of that name.
-    AgentNotFound = 2,
-    /// The agent was retired.
-    AgentRetired = 3,
-    /// There is no such message, or the caller may not see it.
-    MessageNotFound = 4,
-    /// There is no such delivery.
-    DeliveryNotFound = 5,
-    /// There is no such question, or the caller may not see it.
-    QuestionNotFound = 6,
-    /// There is no such reminder, or the caller may not see it.
-    ReminderNotFound = 7,
-    /// There is no such turn, or the caller may not see it; or the agent has no open turn.
-    TurnNotFound = 8,
-    /// There is no such command.
-    CommandNotFound = 9,
-    /// There is no such login dialogue, or it is over.
-    LoginNotFound = 10,
-    /// The request id was used for another request.
-    RequestIdReused = 11,
-    /// There is an agent of that name already.
-    AgentExists = 12,
-    /// The sender's policy does not allow that recipient.
-    RecipientNotAllowed = 13,
-    /// The item belongs to another caller.
-    NotYours = 14,
-    /// The question was put to another target.
-    NotTheTarget = 15,
-    /// The agent is not the caller's direct child.
-    NotYourChild = 16,
-    /// The call is for agents, and came from the operator's socket.
-    NotAnAgent = 17,
-    /// The agent's policy lacks the right.
-    CapabilityMissing = 18,
-    /// The peer may not use this socket, or not for this call.
-    PeerNotTrusted = 19,
-    /// The lease is no longer the caller's.
-    LeaseLost = 20,
-    /// The session, or the session epoch of the turn, is no longer the agent's.
-    SessionLost = 21,
-    /// The calling process has no open turn.
-    TurnEnded = 22,
-    /// The session has an open turn.
-    TurnOpen = 23,
-    /// A harness serves the agent, and the call has no process token.
-    HarnessAttached = 24,
-    /// Another harness is attached.
-    AlreadyAttached = 25,
-    /// No harness is attached, or it does not answer.
-    HarnessOffline = 26,
-    /// A login dialogue with the agent is open already.
-    LoginOpen = 27,
-    /// The agent starts no turns for now.
-    AgentParked = 28,
-    /// The operator stopped the agent.
-    AgentStopped = 29,
-    /// The directories of a purged agent of that name are not deleted yet.
-    AgentPurging = 30,
-    /// The state of the delivery or of the reminder does not allow it.
-    WrongState = 31,
-    /// The question has its outcome already.
-    QuestionClosed = 32,
-    /// The move would make an agent its own ancestor.
-    TopologyCycle = 33,
-    /// The status text is too long. `google.rpc.BadRequest` has the field.
-    StatusTooLong = 34,
-    /// The body, or the whole request, is too large. `google.rpc.BadRequest` has the field, if it is one.
-    BodyTooLarge = 35,
-    /// The recipient's inbox is full.
-    InboxFull = 36,
-    /// The sender sends too fast.
-    RateLimited = 37,
-    /// The sender has too many bytes waiting.
-    StorageFull = 38,
-    /// The asker has too many open questions.
-    QuestionLimit = 39,
-    /// The agent has too many pending reminders.
-    ReminderLimit = 40,
-    /// The socket has too many calls under way.
-    CallLimit = 41,
-    /// The broker does not know yet which sandbox belongs to the agent.
-    Starting = 42,
-    /// The broker shuts down.
-    Draining = 43,
-    /// The database cannot be written now.
-    StorageUnavailable = 44,
-    /// A fault of the broker.
-    Internal = 45,
-    /// The socket does not serve this method.
-    MethodNotServed = 46,
-    /// The request is compressed.
-    RequestCompressed = 47,
-    /// A newer stream with the same id took the leases over.
-    StreamReplaced = 48,
-    /// The caller did not answer a ping of the stream in time. Open the stream again: its leases live on for the grace.
-    StreamSilent = 49,
-}
-impl Reason {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "REASON_UNSPECIFIED",
-            Self::FieldInvalid => "REASON_FIELD_INVALID",
-            Self::AgentNotFound => "REASON_AGENT_NOT_FOUND",
-            Self::AgentRetired => "REASON_AGENT_RETIRED",
-            Self::MessageNotFound => "REASON_MESSAGE_NOT_FOUND",
-            Self::DeliveryNotFound => "REASON_DELIVERY_NOT_FOUND",
-            Self::QuestionNotFound => "REASON_QUESTION_NOT_FOUND",
-            Self::ReminderNotFound => "REASON_REMINDER_NOT_FOUND",
-            Self::TurnNotFound => "REASON_TURN_NOT_FOUND",
-            Self::CommandNotFound => "REASON_COMMAND_NOT_FOUND",
-            Self::LoginNotFound => "REASON_LOGIN_NOT_FOUND",
-            Self::RequestIdReused => "REASON_REQUEST_ID_REUSED",
-            Self::AgentExists => "REASON_AGENT_EXISTS",
-            Self::RecipientNotAllowed => "REASON_RECIPIENT_NOT_ALLOWED",
-            Self::NotYours => "REASON_NOT_YOURS",
-            Self::NotTheTarget => "REASON_NOT_THE_TARGET",
-            Self::NotYourChild => "REASON_NOT_YOUR_CHILD",
-            Self::NotAnAgent => "REASON_NOT_AN_AGENT",
-            Self::CapabilityMissing => "REASON_CAPABILITY_MISSING",
-            Self::PeerNotTrusted => "REASON_PEER_NOT_TRUSTED",
-            Self::LeaseLost => "REASON_LEASE_LOST",
-            Self::SessionLost => "REASON_SESSION_LOST",
-            Self::TurnEnded => "REASON_TURN_ENDED",
-            Self::TurnOpen => "REASON_TURN_OPEN",
-            Self::HarnessAttached => "REASON_HARNESS_ATTACHED",
-            Self::AlreadyAttached => "REASON_ALREADY_ATTACHED",
-            Self::HarnessOffline => "REASON_HARNESS_OFFLINE",
-            Self::LoginOpen => "REASON_LOGIN_OPEN",
-            Self::AgentParked => "REASON_AGENT_PARKED",
-            Self::AgentStopped => "REASON_AGENT_STOPPED",
-            Self::AgentPurging => "REASON_AGENT_PURGING",
-            Self::WrongState => "REASON_WRONG_STATE",
-            Self::QuestionClosed => "REASON_QUESTION_CLOSED",
-            Self::TopologyCycle => "REASON_TOPOLOGY_CYCLE",
-            Self::StatusTooLong => "REASON_STATUS_TOO_LONG",
-            Self::BodyTooLarge => "REASON_BODY_TOO_LARGE",
-            Self::InboxFull => "REASON_INBOX_FULL",
-            Self::RateLimited => "REASON_RATE_LIMITED",
-            Self::StorageFull => "REASON_STORAGE_FULL",
-            Self::QuestionLimit => "REASON_QUESTION_LIMIT",
-            Self::ReminderLimit => "REASON_REMINDER_LIMIT",
-            Self::CallLimit => "REASON_CALL_LIMIT",
-            Self::Starting => "REASON_STARTING",
-            Self::Draining => "REASON_DRAINING",
-            Self::StorageUnavailable => "REASON_STORAGE_UNAVAILABLE",
-            Self::Internal => "REASON_INTERNAL",
-            Self::MethodNotServed => "REASON_METHOD_NOT_SERVED",
-            Self::RequestCompressed => "REASON_REQUEST_COMPRESSED",
-            Self::StreamReplaced => "REASON_STREAM_REPLACED",
-            Self::StreamSilent => "REASON_STREAM_SILENT",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "REASON_UNSPECIFIED" => Some(Self::Unspecified),
-            "REASON_FIELD_INVALID" => Some(Self::FieldInvalid),
-            "REASON_AGENT_NOT_FOUND" => Some(Self::AgentNotFound),
-            "REASON_AGENT_RETIRED" => Some(Self::AgentRetired),
-            "REASON_MESSAGE_NOT_FOUND" => Some(Self::MessageNotFound),
-            "REASON_DELIVERY_NOT_FOUND" => Some(Self::DeliveryNotFound),
-            "REASON_QUESTION_NOT_FOUND" => Some(Self::QuestionNotFound),
-            "REASON_REMINDER_NOT_FOUND" => Some(Self::ReminderNotFound),
-            "REASON_TURN_NOT_FOUND" => Some(Self::TurnNotFound),
-            "REASON_COMMAND_NOT_FOUND" => Some(Self::CommandNotFound),
-            "REASON_LOGIN_NOT_FOUND" => Some(Self::LoginNotFound),
-            "REASON_REQUEST_ID_REUSED" => Some(Self::RequestIdReused),
-            "REASON_AGENT_EXISTS" => Some(Self::AgentExists),
-            "REASON_RECIPIENT_NOT_ALLOWED" => Some(Self::RecipientNotAllowed),
-            "REASON_NOT_YOURS" => Some(Self::NotYours),
-            "REASON_NOT_THE_TARGET" => Some(Self::NotTheTarget),
-            "REASON_NOT_YOUR_CHILD" => Some(Self::NotYourChild),
-            "REASON_NOT_AN_AGENT" => Some(Self::NotAnAgent),
-            "REASON_CAPABILITY_MISSING" => Some(Self::CapabilityMissing),
-            "REASON_PEER_NOT_TRUSTED" => Some(Self::PeerNotTrusted),
-            "REASON_LEASE_LOST" => Some(Self::LeaseLost),
-            "REASON_SESSION_LOST" => Some(Self::SessionLost),
-            "REASON_TURN_ENDED" => Some(Self::TurnEnded),
-            "REASON_TURN_OPEN" => Some(Self::TurnOpen),
-            "REASON_HARNESS_ATTACHED" => Some(Self::HarnessAttached),
-            "REASON_ALREADY_ATTACHED" => Some(Self::AlreadyAttached),
-            "REASON_HARNESS_OFFLINE" => Some(Self::HarnessOffline),
-            "REASON_LOGIN_OPEN" => Some(Self::LoginOpen),
-            "REASON_AGENT_PARKED" => Some(Self::AgentParked),
-            "REASON_AGENT_STOPPED" => Some(Self::AgentStopped),
-            "REASON_AGENT_PURGING" => Some(Self::AgentPurging),
-            "REASON_WRONG_STATE" => Some(Self::WrongState),
-            "REASON_QUESTION_CLOSED" => Some(Self::QuestionClosed),
-            "REASON_TOPOLOGY_CYCLE" => Some(Self::TopologyCycle),
-            "REASON_STATUS_TOO_LONG" => Some(Self::StatusTooLong),
-            "REASON_BODY_TOO_LARGE" => Some(Self::BodyTooLarge),
-            "REASON_INBOX_FULL" => Some(Self::InboxFull),
-            "REASON_RATE_LIMITED" => Some(Self::RateLimited),
-            "REASON_STORAGE_FULL" => Some(Self::StorageFull),
-            "REASON_QUESTION_LIMIT" => Some(Self::QuestionLimit),
-            "REASON_REMINDER_LIMIT" => Some(Self::ReminderLimit),
-            "REASON_CALL_LIMIT" => Some(Self::CallLimit),
-            "REASON_STARTING" => Some(Self::Starting),
-            "REASON_DRAINING" => Some(Self::Draining),
-            "REASON_STORAGE_UNAVAILABLE" => Some(Self::StorageUnavailable),
-            "REASON_INTERNAL" => Some(Self::Internal),
-            "REASON_METHOD_NOT_SERVED" => Some(Self::MethodNotServed),
-            "REASON_REQUEST_COMPRESSED" => Some(Self::RequestCompressed),
-            "REASON_STREAM_REPLACED" => Some(Self::StreamReplaced),
-            "REASON_STREAM_SILENT" => Some(Self::StreamSilent),
-            _ => None,
-        }
     }
 }
 /// Why a part of a call was refused; the same facts as in the status of a refused call.

@@ -36,7 +36,7 @@ pub(crate) async fn check(engine: &Engine, last: &Final) -> Result<Vec<String>, 
         after = newest.sequence;
         for event in &events {
             if let Some(message) = event.message_id {
-                if event.kind == Kind::DeliveryDead {
+                if event.kind() == Kind::DeliveryDead {
                     *deaths.entry(message.get()).or_default() += 1;
                 }
                 let inbox = inboxes.entry(event.agent.clone()).or_default();
@@ -66,14 +66,16 @@ fn follow(
 ) -> Option<String> {
     let agent = event.agent.as_str();
     // A broadcast without recipients has an event for its sender, but no delivery.
-    if event.kind == Kind::MessageAccepted && lanes.contains_key(&(agent, message)) {
+    if event.kind() == Kind::MessageAccepted && lanes.contains_key(&(agent, message)) {
         inbox.fresh.insert(message);
     }
-    if matches!(event.kind, Kind::DeliveryAcked | Kind::DeliveryDropped | Kind::DeliverySuperseded)
-    {
+    if matches!(
+        event.kind(),
+        Kind::DeliveryAcked | Kind::DeliveryDropped | Kind::DeliverySuperseded
+    ) {
         inbox.fresh.remove(&message);
     }
-    if event.kind != Kind::DeliveryLeased {
+    if event.kind() != Kind::DeliveryLeased {
         return None;
     }
     let lane = *lanes.get(&(agent, message))?;

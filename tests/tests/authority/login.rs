@@ -4,6 +4,7 @@
 use hive_core::reason::Reason;
 use hive_proto::v1::admin_service_client::AdminServiceClient;
 use hive_proto::v1::attach_response::Step as Attached;
+use hive_proto::v1::event::Facts;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
 use hive_proto::v1::*;
 use hive_proto::{in_session, status, v1};
@@ -173,6 +174,8 @@ async fn the_operator_logs_an_agents_claude_in() {
     let (typing, mut shown) = login.answered().await.expect("the harness answers");
     let begun = events.kind("bob", EventKind::CommandGiven).await;
     assert!(begun.detail.starts_with("login, by uid "), "{begun:?}");
+    let asked = CommandGiven { kind: CommandKind::Login.into(), command_id: 0 };
+    assert_eq!(begun.facts, Some(Facts::CommandGiven(asked)));
     served.output(b"Paste the code: ").await;
     assert_eq!(
         next(&mut shown).await.expect("said"),
@@ -200,7 +203,10 @@ async fn the_operator_logs_an_agents_claude_in() {
     assert_eq!(next(&mut shown).await.expect("said"), Some(login_response::Step::End(end)));
     assert_eq!(next(&mut shown).await.expect("its end"), None);
     assert_eq!(served.next().await.expect("its end"), None);
-    assert_eq!(events.kind("bob", EventKind::CommandClosed).await.detail, "login: logged in");
+    let closed = events.kind("bob", EventKind::CommandClosed).await;
+    assert_eq!(closed.detail, "login: logged in");
+    let done = CommandClosed { done: true, command_id: 0 };
+    assert_eq!(closed.facts, Some(Facts::CommandClosed(done)));
     assert!(!rig.read("hived.log").contains("c0de-of-the-login"), "what is typed is in no log");
     let on_disk = format!("{:?}", rig.on_disk());
     assert!(!on_disk.contains("c0de-of-the-login"), "nor on disk");
@@ -277,10 +283,10 @@ async fn when_the_harness_goes_the_operator_is_notified() {
     drop(served);
     assert_eq!(next(&mut shown).await.expect("said"), ended("the harness went away"));
     assert_eq!(next(&mut shown).await.expect("its end"), None);
-    assert_eq!(
-        events.kind("bob", EventKind::CommandClosed).await.detail,
-        "login: not logged in: the harness went away"
-    );
+    let closed = events.kind("bob", EventKind::CommandClosed).await;
+    assert_eq!(closed.detail, "login: not logged in: the harness went away");
+    let not_done = CommandClosed { done: false, command_id: 0 };
+    assert_eq!(closed.facts, Some(Facts::CommandClosed(not_done)));
     // Another harness takes over.
     let (_typing, mut shown, mut served) = dialogue(&rig, &mut harness).await;
     let mut newer = Harness::attach(&rig, "bob", true).await;

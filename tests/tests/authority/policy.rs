@@ -3,8 +3,9 @@
 
 use hive_core::agent::TOOL_GROUPS;
 use hive_core::reason::Reason;
-use hive_proto::status;
+use hive_proto::v1::event::Facts;
 use hive_proto::v1::*;
+use hive_proto::{status, v1};
 use hive_tests::rig::{Rig, Watch, fresh_id, request};
 use prost::Message;
 use rustix::process::Signal;
@@ -64,6 +65,8 @@ impl Stage {
             event.detail,
             refusal.message()
         );
+        let facts = CallRefused { reason: v1::Reason::from(reason).into() };
+        assert_eq!(event.facts, Some(Facts::Refused(facts)));
         let mut after = self.rig.on_disk();
         let logged = after.get_mut("event").expect("a table").pop();
         assert!(

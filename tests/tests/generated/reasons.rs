@@ -32,8 +32,9 @@ pub(crate) fn table(proto: &Path) -> String {
         }
         writeln!(
             table,
-            "    {} = {name:?}, {}, {}, {:?}, {:?};",
+            "    {} = {}, {name:?}, {}, {}, {:?}, {:?};",
             camel(name),
+            value.number(),
             code(name, options),
             retry(name, options),
             texts(options, "metadata"),

@@ -5,7 +5,8 @@ use hive_proto::v1::{Delivery, DeliveryState, EventKind, RedeliveryCause, TurnOu
 use hive_tests::rig::{Client, Rig, Watch};
 
 use crate::steps::{
-    acked, answer, ended, handled, hang, lives, recv, rule, standing, text, touch, unread,
+    acked, answer, carried_out, ended, handled, hang, lives, recv, rule, standing, text, touch,
+    unread,
 };
 
 /// Bob's turn over two messages is cancelled.
@@ -58,7 +59,7 @@ impl Scene {
 
 async fn closed_well(watch: &mut Watch) {
     let closed = watch.kind("bob", EventKind::CommandClosed).await;
-    assert!(closed.detail.ends_with(": done"), "{closed:?}");
+    assert!(carried_out(&closed), "{closed:?}");
 }
 
 #[tokio::test]

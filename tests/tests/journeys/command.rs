@@ -5,7 +5,8 @@ use hive_proto::v1::{DeliveryState, EventKind, RedeliveryCause, TurnOutcome};
 use hive_tests::rig::{Rig, Watch};
 
 use crate::steps::{
-    acked, answer, ended, handled, lives, rule, standing, text, touch, unread, wait_for,
+    acked, answer, carried_out, ended, handled, lives, rule, standing, text, touch, unread,
+    wait_for,
 };
 
 async fn ordered(rig: &Rig, args: &[&str]) {
@@ -15,7 +16,7 @@ async fn ordered(rig: &Rig, args: &[&str]) {
 
 async fn done(watch: &mut Watch) {
     let closed = watch.kind("bob", EventKind::CommandClosed).await;
-    assert!(closed.detail.ends_with(": done"), "{closed:?}");
+    assert!(carried_out(&closed), "{closed:?}");
 }
 
 #[tokio::test]

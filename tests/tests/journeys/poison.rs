@@ -1,6 +1,9 @@
 //! A message that breaks every turn ends as a dead letter, and harms no message beside it.
 
-use hive_proto::v1::{DeliveryState, EventKind, RedeliveryCause, SystemKind, TurnOutcome};
+use hive_proto::v1::event::Facts;
+use hive_proto::v1::{
+    DeliveryDead, DeliveryState, EventKind, RedeliveryCause, SystemKind, TurnOutcome,
+};
 use hive_tests::rig::Rig;
 use hive_tests::scripted::script::Step;
 
@@ -37,6 +40,8 @@ async fn reported(agent: &str, parent: &str) {
         assert_eq!((state, attempt, cause), DONE);
     }
     assert_eq!(dead.message_id, poison);
+    let facts = DeliveryDead { attempt: 5, cause: RedeliveryCause::TurnFailed.into() };
+    assert_eq!(dead.facts, Some(Facts::DeliveryDead(facts)));
     let turns = operator.turns(agent).await;
     let (bad, good): (Vec<_>, Vec<_>) =
         turns.into_iter().partition(|turn| turn.message_id == poison);
@@ -118,6 +123,8 @@ async fn neighbours_that_it_draws_in_survive_it() {
     );
     let dead = watch.kind("bob", EventKind::DeliveryDead).await;
     assert_eq!(dead.message_id, poison);
+    let facts = DeliveryDead { attempt: 5, cause: RedeliveryCause::TurnFailed.into() };
+    assert_eq!(dead.facts, Some(Facts::DeliveryDead(facts)));
     for neighbour in &neighbours {
         acked(&rig, "bob", *neighbour).await;
         let attempt = operator.delivery("bob", *neighbour).await.attempt;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use hive_proto::v1::{DeliveryState, EventKind, RedeliveryCause, Turn, TurnOutcome};
+use hive_proto::v1::event::Facts;
+use hive_proto::v1::{DeliveryState, Event, EventKind, RedeliveryCause, Turn, TurnOutcome};
 use hive_tests::rig::{Client, Rig, Watch};
 use hive_tests::scripted::script::{Rule, Step};
 use serde_json::{Value, json};
@@ -88,7 +89,7 @@ pub(crate) async fn unread(client: &Client, agent: &str) -> Vec<(String, u64)> {
 
 /// Waits until a delivery is acked, if it is not already; with it, what acked it is committed too.
 pub(crate) async fn acked(rig: &Rig, agent: &str, message: u64) {
-    let fits = |event: &hive_proto::v1::Event| {
+    let fits = |event: &Event| {
         event.agent == agent
             && event.kind() == EventKind::DeliveryAcked
             && event.message_id == message
@@ -139,4 +140,9 @@ pub(crate) fn large() -> Step {
 /// Sets the number of tokens before each further inference.
 pub(crate) fn usage(tokens: u64) -> Step {
     Step::Usage { usage: BTreeMap::from([("input_tokens".to_owned(), tokens)]) }
+}
+
+/// Returns whether the event says that a command was carried out.
+pub(crate) fn carried_out(event: &Event) -> bool {
+    matches!(event.facts, Some(Facts::CommandClosed(closed)) if closed.done)
 }

@@ -1,7 +1,8 @@
 //! Changes between turns apply to the next one, in the same conversation: model, prompt, tools,
 //! CLAUDE.md. A resident claude is replaced for them, and for nothing else.
 
-use hive_proto::v1::{EventKind, SetParentRequest};
+use hive_proto::v1::event::Facts;
+use hive_proto::v1::{AgentChange, SetParentRequest};
 use hive_tests::api::{Recorded, Script};
 use hive_tests::rig::{Mode, fresh_id, gone};
 use rustix::process::{Pid, Signal};
@@ -81,7 +82,7 @@ async fn changes_take_effect_at_the_next_turn_of_the_same_conversation(mode: Mod
     stage
         .watch
         .until("the file was applied", |event| {
-            event.kind() == EventKind::AgentChanged && event.detail.contains("file")
+            matches!(event.facts, Some(Facts::AgentChanged(facts)) if facts.change() == AgentChange::File)
         })
         .await;
 

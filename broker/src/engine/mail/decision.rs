@@ -2,8 +2,8 @@
 //!
 //! Invariant: a decision that the state of the delivery does not allow changes nothing.
 
-use hive_core::delivery::{Decision, State};
-use hive_core::event::Kind;
+use hive_core::delivery::{Decision, Progress, State};
+use hive_core::event::{DeliveryAcked, Facts, Settler};
 use hive_core::id::MessageId;
 
 use crate::engine::error::MailError;
@@ -48,14 +48,19 @@ pub(crate) fn decide_row(
     row.progress = row.progress.decide(decision).ok_or_else(wrong)?;
     row.settled_by = if row.progress.state.is_settled() { who.to_owned() } else { String::new() };
     delivery::save(tx, &mut row, before)?;
-    let kind = match decision {
-        Decision::Ack => Kind::DeliveryAcked,
-        Decision::Drop => Kind::DeliveryDropped,
-        Decision::Release => Kind::DeliveryReleased,
-        Decision::Redrive => Kind::DeliveryRedriven,
-        Decision::Supersede => Kind::DeliverySuperseded,
+    let facts = match decision {
+        Decision::Ack => acked_by_operator(row.progress),
+        Decision::Drop => Facts::DeliveryDropped,
+        Decision::Release => Facts::DeliveryReleased,
+        Decision::Redrive => Facts::DeliveryRedriven,
+        Decision::Supersede => Facts::DeliverySuperseded,
     };
     let detail = format!("by {who}");
-    log(tx, Fact::about(kind, owner.key).message(row.message).detail(&detail))?;
+    log(tx, Fact::about(facts, owner.key).message(row.message).detail(&detail))?;
     Ok(())
+}
+
+/// Returns the facts of a delivery that the operator has acked.
+pub(super) fn acked_by_operator(acked: Progress) -> Facts {
+    DeliveryAcked { attempt: acked.attempt(true), settler: Settler::Operator }.into()
 }

@@ -4,7 +4,7 @@
 //! a question ends before its target saw it, only the end is delivered.
 
 use hive_core::delivery::{Decision, Lane, State};
-use hive_core::event::Kind;
+use hive_core::event::Facts;
 use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::limits::Limits;
 use hive_core::message::{Origin, SystemKind};
@@ -104,7 +104,7 @@ pub(crate) fn put(tx: &Tx<'_>, limits: &Limits, notice: Notice<'_>) -> Result<Me
         },
     )?;
     deliveries::insert(tx, notice.to, id, Lane::System, None, notice.body.len() as u64)?;
-    let fact = Fact::about(Kind::MessageAccepted, notice.to)
+    let fact = Fact::about(Facts::MessageAccepted, notice.to)
         .message(id)
         .turn(notice.turn)
         .detail("from system")
@@ -133,6 +133,6 @@ pub(crate) fn supersede(tx: &Tx<'_>, agent: AgentKey, message: MessageId) -> Res
     let Some(progress) = row.progress.decide(Decision::Supersede) else { return Ok(()) };
     row.progress = progress;
     deliveries::save(tx, &mut row, State::Ready)?;
-    log(tx, Fact::about(Kind::DeliverySuperseded, agent).message(message))?;
+    log(tx, Fact::about(Facts::DeliverySuperseded, agent).message(message))?;
     Ok(())
 }

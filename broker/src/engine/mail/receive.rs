@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hive_core::delivery::{Delivery, Lane, State, next_lane, system_run_after};
-use hive_core::event::Kind;
+use hive_core::event::DeliveryLeased;
 use hive_core::id::{MessageId, TurnId};
 use hive_core::limits::ALONE_FROM_ATTEMPT;
 use hive_core::settlement::Entry;
@@ -102,12 +102,10 @@ pub(crate) fn claim(
     row.lease = Some(lease);
     delivery::save(tx, row, State::Ready)?;
     let turn = row.lease.as_ref().and_then(|lease| lease.turn);
-    let detail = format!("attempt {}", row.progress.attempt(false));
-    log(
-        tx,
-        Fact::about(Kind::DeliveryLeased, me.key).message(row.message).turn(turn).detail(&detail),
-    )?;
-    Ok(())
+    let attempt = row.progress.attempt(false);
+    let (leased, detail) =
+        (DeliveryLeased { attempt, cause: row.progress.cause }, format!("attempt {attempt}"));
+    Ok(log(tx, Fact::about(leased, me.key).message(row.message).turn(turn).detail(&detail))?)
 }
 
 impl Engine {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hive_core::caller::Caller;
-use hive_core::event::Kind;
+use hive_core::event::{Facts, ReminderSet};
 use hive_core::id::ReminderId;
 use hive_core::limits::{DUE_SPAN_MIN, Limits, REMINDER_DELAY_MAX, REMINDER_INLINE_BYTES_MAX};
 use hive_core::message::SystemKind;
@@ -200,7 +200,7 @@ fn put(admission: &Admission<'_, '_>, body: &str, due: Due) -> Result<Set, Refus
     admission.take_rate()?;
     reminders::insert(tx, &new)?;
     let detail = format!("due {}", format_time(due_time));
-    log(tx, Fact::about(Kind::ReminderSet, me.key).turn(turn).reminder(id).detail(&detail))?;
+    log(tx, Fact::about(ReminderSet { due_time }, me.key).turn(turn).reminder(id).detail(&detail))?;
     Ok(Set { id, already: false })
 }
 
@@ -231,7 +231,7 @@ fn close(tx: &Tx<'_>, row: &ReminderRow, who: &str) -> Result<(), Refusal> {
         return Err(Refusal::from(ReminderError::Closed { id, state: row.reminder.state }));
     }
     let detail = format!("by {who}");
-    Ok(log(tx, Fact::about(Kind::ReminderCancelled, row.agent).reminder(id).detail(&detail))?)
+    Ok(log(tx, Fact::about(Facts::ReminderCancelled, row.agent).reminder(id).detail(&detail))?)
 }
 
 /// Ends the reminders of a retired agent.
@@ -272,6 +272,6 @@ fn fire(
     if !(hive_fault::planted!(ReminderFiresTwice) && tx.now.wall.0 % 2 == 0) {
         reminders::close(tx, *id, State::Fired, Some(message))?;
     }
-    let fact = Fact::about(Kind::ReminderFired, row.agent).message(message).reminder(*id);
+    let fact = Fact::about(Facts::ReminderFired, row.agent).message(message).reminder(*id);
     Ok(log(tx, fact)?)
 }

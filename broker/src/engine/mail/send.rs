@@ -6,13 +6,14 @@
 use crate::engine::error::MailError;
 use hive_core::caller::Caller;
 use hive_core::delivery::{Decision, Lane, State};
-use hive_core::event::Kind;
+use hive_core::event::Facts;
 use hive_core::id::{MessageId, TurnId};
 use hive_core::message::{Origin, Recipient};
 use hive_core::time::WallTime;
 use serde::{Deserialize, Serialize};
 
 use super::admission::{Admission, check_body};
+use super::decision::acked_by_operator;
 use super::notice::new_id;
 use super::outbox;
 use crate::engine::actor::Actor;
@@ -162,11 +163,8 @@ pub(crate) fn settle_operators(tx: &Tx<'_>, message: MessageId, who: &str) -> Re
     row.progress = progress;
     who.clone_into(&mut row.settled_by);
     delivery::save(tx, &mut row, before)?;
-    let detail = format!("by {who}");
-    Ok(log(
-        tx,
-        Fact::about(Kind::DeliveryAcked, AgentKey::OPERATOR).message(message).detail(&detail),
-    )?)
+    let (acked, detail) = (acked_by_operator(progress), format!("by {who}"));
+    Ok(log(tx, Fact::about(acked, AgentKey::OPERATOR).message(message).detail(&detail))?)
 }
 
 fn origin(caller: &Caller) -> Origin {
@@ -200,7 +198,7 @@ fn write(
         delivery::insert(tx, recipient.key, id, Lane::Normal, counted, send.body.len() as u64)?;
         log(
             tx,
-            Fact::about(Kind::MessageAccepted, recipient.key)
+            Fact::about(Facts::MessageAccepted, recipient.key)
                 .message(id)
                 .turn(turn)
                 .detail(&detail),
@@ -212,7 +210,7 @@ fn write(
     if recipients.is_empty() {
         log(
             tx,
-            Fact::about(Kind::MessageAccepted, me.key).message(id).turn(turn).detail("to nobody"),
+            Fact::about(Facts::MessageAccepted, me.key).message(id).turn(turn).detail("to nobody"),
         )?;
     }
     Ok(id)

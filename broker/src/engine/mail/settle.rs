@@ -1,7 +1,9 @@
 //! Settling: the end of the lease on a delivery.
 
-use hive_core::delivery::{Settlement, State};
-use hive_core::event::Kind;
+use hive_core::delivery::{Progress, RedeliveryCause, Settlement, State};
+use hive_core::event::{
+    DeliveryAcked, DeliveryDead, DeliveryHeld, DeliveryReturned, Facts, Settler,
+};
 use hive_core::limits::Limits;
 use hive_core::message::SystemKind;
 
@@ -23,27 +25,32 @@ pub(crate) fn settle(
     settlement: Settlement,
 ) -> Result<State, Refusal> {
     let settlement = planted(settlement, row.progress.failures, limits);
+    let attempt = row.progress.attempt(false);
     let progress = row.progress.settle(settlement, tx.now, limits).ok_or(Refusal::LeaseLost)?;
     row.progress = progress;
     delivery::save(tx, &mut row, State::Leased)?;
-    let (kind, detail) = match progress.state {
-        State::Acked => (Kind::DeliveryAcked, String::new()),
+    let (facts, detail): (Facts, String) = match progress.state {
+        State::Acked => (DeliveryAcked { attempt, settler: Settler::Holder }.into(), String::new()),
         State::Dead => (
-            Kind::DeliveryDead,
+            DeliveryDead { attempt, cause: cause(progress) }.into(),
             format!("after {} failed attempts: {}", progress.failures, row.last_error),
         ),
-        State::Held => (Kind::DeliveryHeld, String::new()),
-        State::Ready | State::Leased | State::Dropped | State::Superseded => (
-            Kind::DeliveryReturned,
-            progress.cause.map(|cause| cause.to_string()).unwrap_or_default(),
-        ),
+        State::Held => (DeliveryHeld { attempt }.into(), String::new()),
+        State::Ready | State::Leased | State::Dropped | State::Superseded => {
+            let cause = cause(progress);
+            (DeliveryReturned { attempt, cause }.into(), cause.to_string())
+        }
     };
     let turn = row.lease.as_ref().and_then(|lease| lease.turn);
-    log(tx, Fact::about(kind, me.key).message(row.message).turn(turn).detail(&detail))?;
+    log(tx, Fact::about(facts, me.key).message(row.message).turn(turn).detail(&detail))?;
     if progress.state == State::Dead && !hive_fault::planted!(DeadLetterUntold) {
         notify_parent_of_dead_letter(tx, limits, me, &row)?;
     }
     Ok(progress.state)
+}
+
+fn cause(settled: Progress) -> RedeliveryCause {
+    settled.cause.expect("a settlement that does not ack or hold a delivery has a cause")
 }
 
 /// Returns the settlement that a planted bug makes of this one; without a bug, the same one.

@@ -4,7 +4,7 @@
 //! imitate them.
 
 use hive_core::delivery::Lane;
-use hive_core::event::Kind;
+use hive_core::event::Facts;
 use hive_core::id::MessageId;
 use hive_core::limits::COALESCING_KEY_CHARS_MAX;
 use hive_core::message::Origin;
@@ -116,6 +116,6 @@ fn put(admission: &Admission<'_, '_>, wake: &Wake) -> Result<Woken, Refusal> {
     let lane = if wake.session_token.is_some() { Lane::System } else { Lane::Normal };
     delivery::insert(tx, me.key, id, lane, Some(me.key), wake.body.len() as u64)?;
     let detail = format!("from {origin}");
-    log(tx, Fact::about(Kind::MessageAccepted, me.key).message(id).detail(&detail))?;
+    log(tx, Fact::about(Facts::MessageAccepted, me.key).message(id).detail(&detail))?;
     Ok(Woken { message: id, superseded })
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hive_core::agent::{Agent, Policy, Source, is_model_name};
 use hive_core::caller::Caller;
 use hive_core::delivery::{RedeliveryCause, Settlement};
-use hive_core::event::Kind;
+use hive_core::event::{AgentChange, AgentChanged, AgentCreated, Facts};
 use hive_core::limits::{MODEL_CHARS_MAX, ROLE_CHARS_MAX};
 use hive_core::name::AgentName;
 use hive_core::turn::Outcome;
@@ -91,7 +91,10 @@ impl Engine {
             };
             check_tree(tx, &row)?;
             agents::update(tx, &row)?;
-            Ok(log(tx, Fact::about(Kind::AgentChanged, row.key).detail("parent"))?)
+            Ok(log(
+                tx,
+                Fact::about(AgentChanged { change: AgentChange::Parent }, row.key).detail("parent"),
+            )?)
         })
         .await?;
         self.get_agent(wanted).await
@@ -157,7 +160,7 @@ fn insert(tx: &Tx<'_>, create: &Create) -> Result<(), Refusal> {
         Some(row) => return Err(Refusal::from(AgentError::Exists { name: row.name })),
     };
     tx.after_commit(Effect::Changed(key));
-    log(tx, Fact::about(Kind::AgentCreated, key).detail("by the operator"))?;
+    log(tx, Fact::about(AgentCreated { source: Source::Runtime }, key).detail("by the operator"))?;
     Ok(())
 }
 
@@ -182,7 +185,7 @@ pub(crate) fn retire(
     tx.after_commit(Effect::Presence(row.key, PresenceChange::Ended { epoch: row.session_epoch }));
     // An agent that gets the name later must run.
     agents::update(tx, &AgentRow { retired: true, stopped: false, ..row.clone() })?;
-    log(tx, Fact::about(Kind::AgentRetired, row.key))?;
+    log(tx, Fact::about(Facts::AgentRetired, row.key))?;
     Ok(())
 }
 

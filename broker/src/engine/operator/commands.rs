@@ -5,7 +5,7 @@ use crate::engine::error::{HarnessError, TurnError};
 use hive_core::agent::is_model_name;
 use hive_core::caller::Caller;
 use hive_core::command::{Command, Order};
-use hive_core::event::Kind;
+use hive_core::event::{AgentChange, AgentChanged, CommandClosed, CommandGiven};
 use hive_core::id::CommandId;
 use hive_core::limits::{ERROR_BYTES_MAX, MODEL_CHARS_MAX};
 use hive_core::name::AgentName;
@@ -66,12 +66,17 @@ impl Engine {
                 check_available(&row, model)?;
                 row.model.clone_from(model);
                 agent::update(tx, &row)?;
-                log(tx, Fact::about(Kind::AgentChanged, row.key).detail("model"))?;
+                log(
+                    tx,
+                    Fact::about(AgentChanged { change: AgentChange::Model }, row.key)
+                        .detail("model"),
+                )?;
             }
             let id = CommandId::new(tx.next_id()).expect("the sequence begins with 1");
             command::insert(tx, id, row.key, &order, &who)?;
             let detail = format!("command {id}: {order}, by {who}");
-            log(tx, Fact::about(Kind::CommandGiven, row.key).detail(&detail))?;
+            let given = CommandGiven { kind: order.kind(), command_id: Some(id) };
+            log(tx, Fact::about(given, row.key).detail(&detail))?;
             Ok(id)
         })
         .await
@@ -116,10 +121,10 @@ impl Engine {
                         } else {
                             format!("command {id}: refused: {error}")
                         };
-                        log(tx, Fact::about(Kind::CommandClosed, me.key).detail(&detail))?;
-                        if error.is_empty()
-                            && command::order(tx, me.key, id)? == Some(Order::RestartHarness)
-                        {
+                        let done = error.is_empty();
+                        let closed = CommandClosed { done, command_id: Some(id) };
+                        log(tx, Fact::about(closed, me.key).detail(&detail))?;
+                        if done && command::order(tx, me.key, id)? == Some(Order::RestartHarness) {
                             kick::on_order(tx, &limits, &me)?;
                         }
                         Ok(())

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use hive_core::agent::Source;
-use hive_core::event::Kind;
+use hive_core::event::{AgentChange, AgentChanged, AgentCreated};
 use hive_core::name::AgentName;
 
 use super::agents::{check_tree, retire};
@@ -62,7 +62,8 @@ fn create_or_return(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<
             };
             let key = agents::insert(tx, &new)?;
             tx.after_commit(Effect::Changed(key));
-            log(tx, Fact::about(Kind::AgentCreated, key).detail("by the configuration file"))?;
+            let created = AgentCreated { source: Source::File };
+            log(tx, Fact::about(created, key).detail("by the configuration file"))?;
         }
         // The file is the declared state of the agents that it names, so it restores a name that
         // it, or the operator, had retired.
@@ -72,7 +73,8 @@ fn create_or_return(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<
                 tx,
                 &AgentRow { retired: false, source: Some(Source::File), declared: None, ..row },
             )?;
-            log(tx, Fact::about(Kind::AgentCreated, key).detail("by the configuration file"))?;
+            let created = AgentCreated { source: Source::File };
+            log(tx, Fact::about(created, key).detail("by the configuration file"))?;
         }
         Some(_) => {}
     }
@@ -120,7 +122,8 @@ fn apply(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<(), Refusal
     row.declared = Some(serde_json::to_string(wanted).expect("a declaration is plain data"));
     agents::update(tx, &row)?;
     if visible && before.is_some() {
-        log(tx, Fact::about(Kind::AgentChanged, row.key).detail("by the configuration file"))?;
+        let changed = AgentChanged { change: AgentChange::File };
+        log(tx, Fact::about(changed, row.key).detail("by the configuration file"))?;
     }
     Ok(())
 }

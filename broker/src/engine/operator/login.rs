@@ -16,7 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hive_core::caller::Caller;
-use hive_core::event::Kind;
+use hive_core::command::Kind;
+use hive_core::event::{CommandClosed, CommandGiven, Facts};
 use hive_core::id::NUMBER_MAX;
 use hive_core::name::AgentName;
 use tokio::sync::{mpsc, oneshot};
@@ -216,7 +217,8 @@ impl Engine {
             .logins
             .open(key, agent.clone(), terminal)
             .ok_or(HarnessError::LoginOpen { agent })?;
-        self.log_login(key, Kind::CommandGiven, format!("login, by {}", who.as_str())).await;
+        let given = CommandGiven { kind: Kind::Login, command_id: None };
+        self.log_login(key, given.into(), format!("login, by {}", who.as_str())).await;
         self.hints.agent(key).changed.notify_waiters();
         Ok(login)
     }
@@ -280,18 +282,19 @@ impl Engine {
         }
     }
 
-    /// Ends a dialogue: its slot is free, and the log has its outcome.
-    pub async fn end_login(&self, login: Login, how: &str) {
+    /// Ends a dialogue: its slot is free, and the log has its outcome: `done` if it succeeded.
+    pub async fn end_login(&self, login: Login, done: bool, how: &str) {
         let key = login.key;
         drop(login);
-        self.log_login(key, Kind::CommandClosed, format!("login: {how}")).await;
+        let closed = CommandClosed { done, command_id: None };
+        self.log_login(key, closed.into(), format!("login: {how}")).await;
     }
 
     /// Logs an event of a login. A failure to log does not stop the login.
-    async fn log_login(&self, key: AgentKey, kind: Kind, detail: String) {
+    async fn log_login(&self, key: AgentKey, facts: Facts, detail: String) {
         let write = self
             .store
-            .write(move |tx| Ok::<_, Refusal>(log(tx, Fact::about(kind, key).detail(&detail))?));
+            .write(move |tx| Ok::<_, Refusal>(log(tx, Fact::about(facts, key).detail(&detail))?));
         if let Err(error) = write.await {
             tracing::warn!(%error, "a login could not be logged");
         }

@@ -5,7 +5,7 @@
 
 use hive_core::agent::{Agent, CAPABILITIES, Policy, TOOL_GROUPS};
 use hive_core::caller::Caller;
-use hive_core::event::Kind;
+use hive_core::event::{AgentChange, AgentChanged};
 use hive_core::message::OPERATOR;
 use hive_core::name::{AgentName, nearest};
 
@@ -162,7 +162,10 @@ impl Engine {
             tx.after_commit(Effect::Changed(row.key));
             let changed: Vec<&str> = parts.iter().map(|part| part.name()).collect();
             let detail = format!("policy: {}", changed.join(", "));
-            Ok(log(tx, Fact::about(Kind::AgentChanged, row.key).detail(&detail))?)
+            Ok(log(
+                tx,
+                Fact::about(AgentChanged { change: AgentChange::Policy }, row.key).detail(&detail),
+            )?)
         })
         .await?;
         self.get_agent(name).await

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use hive_core::caller::Caller;
 use hive_core::delivery::Decision;
-use hive_core::event::Kind;
+use hive_core::event::Facts;
 use hive_core::name::AgentName;
 use serde::{Deserialize, Serialize};
 
@@ -90,7 +90,7 @@ impl Engine {
                 let directories =
                     if managed { Some(purge::insert(tx, row.key, &row.name)?) } else { None };
                 let detail = format!("by {}", caller.name());
-                log(tx, Fact::about(Kind::AgentPurged, row.key).detail(&detail))?;
+                log(tx, Fact::about(Facts::AgentPurged, row.key).detail(&detail))?;
                 let purged = Purged { dropped: before, directories };
                 keep(tx, me.key, &request, &purged)?;
                 Ok(Step::Done(purged))
@@ -127,7 +127,7 @@ impl Engine {
                 let key = crate::store::AgentKey(i64::try_from(id).unwrap_or_default());
                 log(
                     tx,
-                    Fact::about(Kind::PurgeFinished, key).detail("its directories are deleted"),
+                    Fact::about(Facts::PurgeFinished, key).detail("its directories are deleted"),
                 )?;
             }
             Ok(())

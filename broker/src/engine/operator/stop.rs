@@ -5,7 +5,7 @@
 
 use hive_core::agent::Agent;
 use hive_core::caller::Caller;
-use hive_core::event::Kind;
+use hive_core::event::Facts;
 use hive_core::name::AgentName;
 
 use crate::engine::{Engine, Refusal, actor};
@@ -30,8 +30,8 @@ impl Engine {
                 return Ok(());
             }
             agent::set_stopped(tx, row.key, stopped)?;
-            let kind = if stopped { Kind::AgentStopped } else { Kind::AgentStarted };
-            log(tx, Fact::about(kind, row.key).detail(&detail))?;
+            let facts = if stopped { Facts::AgentStopped } else { Facts::AgentStarted };
+            log(tx, Fact::about(facts, row.key).detail(&detail))?;
             Ok(())
         })
         .await?;

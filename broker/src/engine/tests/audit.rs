@@ -5,9 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
+use hive_core::event::{Facts, Kind};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::audit::broken_rules;
+use crate::store::event;
 
 /// Counts questions of active askers that ended under no name and do not have exactly one outcome.
 const UNCLOSED: &str = "SELECT count(*) FROM question q JOIN agent a ON a.id = q.asker_id WHERE \
@@ -19,6 +21,15 @@ pub(super) fn audit(path: &Path) {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags).expect("the database can be read");
     check(&conn);
+    check_facts(&conn);
+}
+
+/// Checks that each event has the facts of its kind.
+fn check_facts(conn: &Connection) {
+    for event in event::after(conn, 0, None, u32::MAX).expect("events are read") {
+        let kind: Kind = event.kind();
+        assert!(!kind.has_facts() || event.facts != Facts::unknown(kind), "{event:?} has no facts");
+    }
 }
 
 fn check(conn: &Connection) {

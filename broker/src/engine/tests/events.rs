@@ -1,5 +1,7 @@
 //! Events and messages: committed facts without a gap, seen only by the agents that they concern.
 
+use hive_core::event::Event;
+
 use super::*;
 
 #[tokio::test]
@@ -39,7 +41,10 @@ async fn commands_committed_together_roll_back_only_failed_ones() {
     accepted.sort();
     assert_eq!(accepted, (1..=40).map(message).collect::<Vec<MessageId>>());
     let events = hive.events().await;
-    assert_eq!(events.iter().filter(|event| event.kind == EventKind::MessageAccepted).count(), 40);
+    assert_eq!(
+        events.iter().filter(|event| event.kind() == EventKind::MessageAccepted).count(),
+        40
+    );
     assert_eq!(events.last().expect("events").sequence, events.len() as u64);
 }
 
@@ -81,7 +86,7 @@ async fn agents_see_their_own_events_and_the_operator_everybodys() {
     let scope = engine.event_scope(caller("bob"), String::new()).await.expect("his own");
     assert_eq!(scope, Some(hive.row("bob").await.key));
     let own = engine.events_after(0, scope, 10).await.expect("read").0;
-    let kinds: Vec<EventKind> = own.iter().map(|event| event.kind).collect();
+    let kinds: Vec<EventKind> = own.iter().map(Event::kind).collect();
     assert_eq!(kinds, [EventKind::AgentCreated, EventKind::MessageAccepted]);
     assert_eq!(
         reason(engine.event_scope(caller("bob"), "alice".to_owned()).await),
@@ -106,7 +111,7 @@ async fn the_story_of_a_message_can_be_read_in_the_log() {
         .await
         .iter()
         .filter(|event| event.message_id == Some(sent))
-        .map(|event| event.kind)
+        .map(Event::kind)
         .collect();
     use EventKind::{
         DeliveryAcked, DeliveryLeased, DeliveryReturned, MessageAccepted, TurnBegun, TurnEnded,

@@ -613,7 +613,7 @@ impl Hive {
 
     /// Returns the number of events of this kind.
     pub(super) async fn count_events(&self, kind: EventKind) -> usize {
-        self.events().await.iter().filter(|event| event.kind == kind).count()
+        self.events().await.iter().filter(|event| event.kind() == kind).count()
     }
 
     // Harnesses and turns.

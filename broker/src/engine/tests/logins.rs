@@ -66,13 +66,13 @@ async fn the_words_are_in_no_log() {
     let bob = hive.attach("bob").await;
     let (login, _serving) = dialogue(&hive, &bob).await;
     login.typed.send(Typed::Input(b"secret".to_vec())).await.expect("heard");
-    hive.engine().end_login(login, "logged in").await;
+    hive.engine().end_login(login, true, "logged in").await;
     let events = hive.events().await;
     let told: Vec<_> = events
         .iter()
         .rev()
         .take(2)
-        .map(|event| (event.kind, event.agent.as_str(), event.detail.as_str()))
+        .map(|event| (event.kind(), event.agent.as_str(), event.detail.as_str()))
         .collect();
     let who = "login, by uid 1000 (ada)";
     assert_eq!(
@@ -127,7 +127,7 @@ async fn a_harness_that_does_not_answer_in_time_is_as_good_as_none() {
     let id = wanted(&hive, &bob).expect("it is asked for");
     let answered = hive.engine().login_answered(&mut login, Duration::ZERO);
     assert_eq!(reason(answered.await), Reason::HarnessOffline);
-    hive.engine().end_login(login, "no answer").await;
+    hive.engine().end_login(login, false, "no answer").await;
     assert_eq!(wanted(&hive, &bob), None);
     assert_eq!(reason(serve(&hive, &bob, id).await), Reason::LoginNotFound, "too late");
     // The next try finds the place free.

@@ -15,6 +15,7 @@ mod commands;
 mod consumers;
 mod declare;
 mod events;
+mod facts;
 mod faults;
 mod handovers;
 mod kicks;

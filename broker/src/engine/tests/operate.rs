@@ -75,7 +75,7 @@ async fn the_caller_of_a_change_is_stored() {
     let kinds = [EventKind::DeliveryRedriven, EventKind::DeliveryDropped];
     let details: Vec<&str> = events
         .iter()
-        .filter(|event| kinds.contains(&event.kind))
+        .filter(|event| kinds.contains(&event.kind()))
         .map(|event| event.detail.as_str())
         .collect();
     assert_eq!(details, ["by uid 1000 (ada)"; 2]);

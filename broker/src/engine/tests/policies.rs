@@ -66,7 +66,7 @@ async fn every_call_of_a_group_is_refused_without_it() {
         .events()
         .await
         .into_iter()
-        .filter(|event| event.kind == EventKind::Refused)
+        .filter(|event| event.kind() == EventKind::Refused)
         .map(|event| event.detail)
         .collect();
     assert!(

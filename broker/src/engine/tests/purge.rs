@@ -155,7 +155,7 @@ async fn a_retired_agent_is_purged_and_its_name_no_longer_listed() {
         hive.events()
             .await
             .iter()
-            .any(|event| event.kind == EventKind::AgentPurged && event.agent == "bob")
+            .any(|event| event.kind() == EventKind::AgentPurged && event.agent == "bob")
     );
 }
 

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use hive_core::delivery::RedeliveryCause;
+use hive_core::event::{HarnessLoss, HarnessLost};
 use hive_core::time::WallTime;
 
 use super::backup::bytes;
@@ -55,7 +56,7 @@ async fn a_follower_of_the_replaced_log_is_told_and_numbers_go_on_above_it() {
     assert!(engine.is_of_log(position, &log_of(&hive).await).expect("the present log"));
     assert!(!engine.is_of_log(position, &log).expect("another log"));
     assert_eq!(reason(engine.is_of_log(position, "")), Reason::FieldInvalid);
-    let begun = hive.events().await.into_iter().find(|event| event.kind == EventKind::LogBegun);
+    let begun = hive.events().await.into_iter().find(|event| event.kind() == EventKind::LogBegun);
     assert_eq!(begun.expect("it is in the log").sequence, position + 1);
     assert_eq!(hive.inbox("bob").await.len(), 1, "what was accepted after the backup is gone");
     let next = hive.send("alice", "bob", "after").await;
@@ -97,7 +98,7 @@ async fn without_the_replaced_database_numbers_go_on_at_a_full_million() {
     let copy = bytes(hive.engine().backup().await.expect("a backup")).await;
     hive.send("alice", "bob", "lost").await;
     hive.restart_after(|dir| backup::restore(dir, &copy)).await;
-    let begun = hive.events().await.into_iter().find(|event| event.kind == EventKind::LogBegun);
+    let begun = hive.events().await.into_iter().find(|event| event.kind() == EventKind::LogBegun);
     assert_eq!(begun.expect("it is in the log").sequence, 2_000_001);
     assert_eq!(hive.send("alice", "bob", "after").await, message(2_000_001));
     hive.restart().await;
@@ -136,6 +137,8 @@ async fn turns_and_sessions_of_the_backup_end_without_an_attempt() {
         assert_eq!(delivery.cause, Some(RedeliveryCause::Restored));
         assert_eq!(delivery.attempt, 1, "no attempt was used");
     }
+    let lost = HarnessLost { session_epoch: harness.epoch, loss: HarnessLoss::Restored };
+    assert!(hive.events().await.iter().any(|event| event.facts == lost.into()));
     assert_eq!(reason(hive.try_end(&run, ended(Outcome::Ok)).await), Reason::SessionLost);
     let again = hive.try_attach("bob", &harness.token, false).await.expect("a new session");
     assert!(!again.resumed, "the session of the backup is over");

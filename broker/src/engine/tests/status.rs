@@ -1,5 +1,7 @@
 //! Status: one short line that an agent says of itself.
 
+use hive_core::event::HarnessStateChanged;
+
 use super::*;
 use crate::engine::error::AgentError;
 
@@ -54,11 +56,10 @@ async fn an_attached_harness_is_not_offline() {
         report(state).await.expect("noted");
     }
     let mut changes = hive.events().await;
-    changes.retain(|event| event.kind == EventKind::HarnessStateChanged);
-    assert_eq!(
-        changes.iter().map(|event| event.detail.as_str()).collect::<Vec<_>>(),
-        ["compacting", "idle"]
-    );
+    changes.retain(|event| event.kind() == EventKind::HarnessStateChanged);
+    let states = [HarnessState::Compacting, HarnessState::Idle];
+    let changed = states.map(|state| HarnessStateChanged { state }.into());
+    assert_eq!(changes.iter().map(|event| event.facts).collect::<Vec<_>>(), changed);
     let stale =
         hive.engine().report_harness(caller("bob"), "old".to_owned(), HarnessState::Idle).await;
     assert_eq!(reason(stale), Reason::SessionLost);

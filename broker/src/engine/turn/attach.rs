@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hive_core::agent::{Agent, HarnessState, Isolation};
 use hive_core::caller::Caller;
-use hive_core::event::Kind;
+use hive_core::event::{HarnessAttached, HarnessLoss, HarnessLost};
 use hive_core::id::TurnId;
 use hive_core::tree::Kin;
 use hive_core::turn::{MAIN_CONVERSATION, Outcome, Turn};
@@ -88,12 +88,17 @@ impl Engine {
                     }
                     stream::requeue_all(tx, &limits, &me)?;
                     if live {
-                        log(tx, Fact::about(Kind::HarnessLost, me.key).detail("taken over"))?;
+                        let lost = HarnessLost {
+                            session_epoch: me.session_epoch,
+                            loss: HarnessLoss::TakenOver,
+                        };
+                        log(tx, Fact::about(lost, me.key).detail("taken over"))?;
                     }
                     let (epoch, token) = (me.session_epoch + 1, token::new());
                     agent::set_session(tx, me.key, epoch, &token, &attach.revision)?;
                     let detail = format!("session epoch {epoch}, {}", attach.revision);
-                    log(tx, Fact::about(Kind::HarnessAttached, me.key).detail(&detail))?;
+                    let attached = HarnessAttached { session_epoch: epoch };
+                    log(tx, Fact::about(attached, me.key).detail(&detail))?;
                     agent::set_harness_state(tx, me.key, HarnessState::Starting)?;
                     super::kick::at_new_session(tx, &limits, &me)?;
                     (epoch, token)
@@ -167,7 +172,8 @@ impl Engine {
                 let outcome = if other_boot { Outcome::Fenced } else { Outcome::Vanished };
                 end_open_turns(tx, &limits, &me, outcome, "the harness vanished in mid-turn")?;
                 agent::clear_session(tx, key)?;
-                log(tx, Fact::about(Kind::HarnessLost, key).detail("stayed away"))?;
+                let lost = HarnessLost { session_epoch: epoch, loss: HarnessLoss::StayedAway };
+                log(tx, Fact::about(lost, key).detail("stayed away"))?;
                 tx.after_commit(Effect::Presence(key, PresenceChange::Ended { epoch }));
                 Ok(())
             })

@@ -8,7 +8,7 @@ use hive_core::agent::HarnessState;
 use hive_core::caller::Caller;
 use hive_core::command::Command;
 use hive_core::delivery::{Delivery, State};
-use hive_core::event::Kind as EventKind;
+use hive_core::event::TurnBegun;
 use hive_core::id::TurnId;
 use hive_core::message::Message;
 use hive_core::question::Question;
@@ -231,7 +231,8 @@ fn open(
     };
     turn::insert(tx, &new)?;
     let detail = begin.kind.to_string();
-    let fact = Fact::about(EventKind::TurnBegun, me.key)
+    let begun = TurnBegun { kind: begin.kind, session_epoch: me.session_epoch };
+    let fact = Fact::about(begun, me.key)
         .message(delivery.map(|(message, _)| message))
         .turn(id)
         .detail(&detail);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use hive_core::agent::HarnessState;
 use hive_core::caller::Caller;
 use hive_core::delivery::{RedeliveryCause, Settlement, State};
-use hive_core::event::Kind;
+use hive_core::event::TurnEnded;
 use hive_core::id::TurnId;
 use hive_core::limits::{ERROR_BYTES_MAX, Limits, MODEL_CHARS_MAX, OUTPUT_TAIL_BYTES_MAX};
 use hive_core::message::SystemKind;
@@ -185,10 +185,8 @@ fn end_turn_with(
         "{}: {} acked, {} returned, {} dead, {} held",
         ended.outcome, settled.acked, settled.returned, settled.dead, settled.held
     );
-    log(
-        tx,
-        Fact::about(Kind::TurnEnded, me.key).message(open.message).turn(open.id).detail(&detail),
-    )?;
+    let facts = TurnEnded { outcome: ended.outcome, session_epoch: open.session_epoch };
+    log(tx, Fact::about(facts, me.key).message(open.message).turn(open.id).detail(&detail))?;
     if ended.outcome == Outcome::Failed && !open.kind.is_upkeep() && !is_of_failures(tx, open)? {
         notify_parent_of_failure(tx, limits, me, open, ended)?;
     }

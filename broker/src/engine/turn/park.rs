@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hive_core::event::Kind;
+use hive_core::event::AgentParked;
 use hive_core::id::TurnId;
 use hive_core::limits::Limits;
 use hive_core::message::SystemKind;
@@ -59,7 +59,8 @@ pub(super) fn park_for(
     let tell = row.stops_all_turns() && !me.operator_notified;
     agent::set_park(tx, me.key, Some(row), failures, me.operator_notified || tell)?;
     let detail = format!("{}: {}", row.cause, row.error);
-    log(tx, Fact::about(Kind::AgentParked, me.key).detail(&detail))?;
+    let parked = AgentParked { cause: row.cause, until_time: row.park.until(tx.now) };
+    log(tx, Fact::about(parked, me.key).detail(&detail))?;
     let mut body =
         format!("{} cannot run turns now ({}):\n\n{}", me.name, row.cause, quoted(&row.error));
     let needs_login = park::ends_by_login(row.cause);

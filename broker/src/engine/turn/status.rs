@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hive_core::agent::{HarnessState, STATUS_CHARS_MAX};
 use hive_core::caller::Caller;
-use hive_core::event::Kind;
+use hive_core::event::{Facts, HarnessStateChanged};
 use hive_core::park::{self, Park, Parked, Reported};
 use hive_core::turn::Outcome;
 
@@ -39,7 +39,7 @@ impl Engine {
             let (tx, me) = (admission.tx, admission.me);
             admission.turn("meta")?;
             agent::set_status_text(tx, me.key, &text)?;
-            Ok(log(tx, Fact::about(Kind::StatusChanged, me.key).detail(&text))?)
+            Ok(log(tx, Fact::about(Facts::StatusChanged, me.key).detail(&text))?)
         })
         .await
     }
@@ -65,7 +65,7 @@ impl Engine {
                 if me.harness_state != state {
                     agent::set_harness_state(tx, me.key, state)?;
                     let detail = state.to_string();
-                    log(tx, Fact::about(Kind::HarnessStateChanged, me.key).detail(&detail))?;
+                    log(tx, Fact::about(HarnessStateChanged { state }, me.key).detail(&detail))?;
                 }
                 let park = me.park.as_ref().map(|parked| &parked.park);
                 let end = |operator_notified| {

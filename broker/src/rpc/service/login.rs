@@ -220,15 +220,15 @@ impl Rpc {
     ) {
         let answered = tokio::select! {
             answered = self.engine.login_answered(&mut login, LOGIN_ANSWER_MAX) => answered,
-            () = out.closed() => return self.engine.end_login(login, GONE).await,
+            () = out.closed() => return self.engine.end_login(login, false, GONE).await,
         };
         if let Err(refusal) = answered {
-            self.engine.end_login(login, &refusal.to_string()).await;
+            self.engine.end_login(login, false, &refusal.to_string()).await;
             drop(begun.send(Err(refusal)));
             return;
         }
         drop(begun.send(Ok(())));
-        let how = tokio::select! {
+        let (done, how) = tokio::select! {
             // An end that arrives at the same moment is not lost.
             biased;
             end = show(&mut login.said, &out) => self.last_word(end, &out).await,
@@ -236,33 +236,33 @@ impl Rpc {
                 Some(status) => {
                     let how = format!("broken off: {}", status.message());
                     drop(out.send(Err(status)).await);
-                    how
+                    (false, how)
                 }
-                None => GONE.to_owned(),
+                None => (false, GONE.to_owned()),
             },
-            () = out.closed() => GONE.to_owned(),
+            () = out.closed() => (false, GONE.to_owned()),
             () = self.engine.draining().cancelled() => self.last_word(None, &out).await,
         };
-        self.engine.end_login(login, &how).await;
+        self.engine.end_login(login, done, &how).await;
     }
 
     /// Reports the outcome of the dialogue to the operator, and returns it for the log. When the
     /// broker ends, both sides may go in any order.
-    async fn last_word(&self, end: Option<End>, out: &Out<v1::LoginResponse>) -> String {
+    async fn last_word(&self, end: Option<End>, out: &Out<v1::LoginResponse>) -> (bool, String) {
         if end.is_none() && self.engine.draining().is_cancelled() {
             drop(out.send(Err(Refusal::Draining.into())).await);
-            return Refusal::Draining.to_string();
+            return (false, Refusal::Draining.to_string());
         }
         let end = end
             .unwrap_or_else(|| End { error: "the harness went away".to_owned(), ..End::default() });
-        let how = how(&end);
+        let (done, how) = (end.logged_in, how(&end));
         drop(
             out.send(Ok(v1::LoginResponse {
                 step: Some(login_response::Step::End(wire_end(end))),
             }))
             .await,
         );
-        how
+        (done, how)
     }
 
     /// Handles `ServeLogin`: the harness's side.

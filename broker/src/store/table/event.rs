@@ -3,11 +3,14 @@
 //! Invariant: events are numbered in commit order without holes, and an event is written in the
 //! transaction of its fact.
 
-use hive_core::event::{Event, Kind};
+mod facts;
+
+use hive_core::event::{Event, Facts, Kind};
 use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::time::WallTime;
 use rusqlite::{Connection, Result};
 
+use self::facts::Stored;
 use crate::store::codec::{Coded as _, integer};
 use crate::store::columns::{columns, name_of};
 use crate::store::key::AgentKey;
@@ -17,7 +20,7 @@ use crate::store::write::tx::Tx;
 /// A fact to log, and what it concerns.
 #[derive(Clone, Copy, Debug)]
 pub struct Fact<'a> {
-    pub kind: Kind,
+    pub facts: Facts,
     pub agent: Option<AgentKey>,
     pub message: Option<MessageId>,
     pub turn: Option<TurnId>,
@@ -30,15 +33,15 @@ pub struct Fact<'a> {
 impl<'a> Fact<'a> {
     /// Returns a fact of this kind about an agent.
     #[must_use]
-    pub fn about(kind: Kind, agent: AgentKey) -> Self {
-        Self { agent: Some(agent), ..Self::of_hive(kind) }
+    pub fn about(facts: impl Into<Facts>, agent: AgentKey) -> Self {
+        Self { agent: Some(agent), ..Self::of_hive(facts.into()) }
     }
 
     /// Returns a fact of this kind about the hive as a whole.
     #[must_use]
-    pub fn of_hive(kind: Kind) -> Self {
+    pub fn of_hive(facts: Facts) -> Self {
         Self {
-            kind,
+            facts,
             agent: None,
             message: None,
             turn: None,
@@ -81,9 +84,10 @@ impl<'a> Fact<'a> {
 
 /// Logs a fact.
 pub fn log(tx: &Tx<'_>, fact: Fact<'_>) -> Result<()> {
+    let Stored { code, number } = fact.facts.into();
     insert!(tx, into event {
         sequence: integer(tx.next_event()),
-        kind: fact.kind.code(),
+        kind: fact.facts.kind().code(),
         time: tx.now.wall.0,
         agent_id: fact.agent.map(|key| key.0),
         message_id: fact.message.map(|id| integer(id.get())),
@@ -91,13 +95,15 @@ pub fn log(tx: &Tx<'_>, fact: Fact<'_>) -> Result<()> {
         detail: fact.detail,
         question_id: fact.question.map(|id| integer(id.get())),
         reminder_id: fact.reminder.map(|id| integer(id.get())),
+        code: code,
+        number: number,
     })
 }
 
 columns! {
     const COLUMNS: Event {
         sequence: u64 = "e.sequence",
-        kind: Kind = "e.kind",
+        facts: Facts = "e.kind, e.code, e.number",
         time: WallTime = "e.time",
         agent: String = concat!("coalesce(", name_of!("e.agent_id"), ", '')"),
         message_id: Option<MessageId> = "e.message_id",

@@ -2,11 +2,14 @@
 
 use std::path::Path;
 
+use hive_core::event::{Facts, HarnessAttached, Kind};
 use hive_core::id::{MessageId, TurnId};
 use hive_core::time::WallTime;
 use hive_core::turn::{Ended, Outcome, ToolUse};
 use rusqlite::Connection;
 
+use super::super::codec::Coded as _;
+use super::super::event::{Fact, log};
 use super::super::request::{self, RequestKey};
 use super::super::turn_stats::Window;
 use super::super::{
@@ -67,6 +70,7 @@ async fn a_database_of_version_1_is_brought_forward_with_all_it_held() {
     assert_eq!(version, SCHEMA_VERSION);
     assert_eq!((held.body.as_str(), held.question_id, held.reminder_id), ("hello", None, None));
     assert_eq!((events.len(), events[0].sequence, events[0].question_id), (1, 3, None));
+    assert_eq!(events[0].kind(), Kind::MessageAccepted);
     assert_eq!(open_questions, 0);
     assert_eq!(
         (policy.tool_groups, policy.questions_open_max),
@@ -179,6 +183,49 @@ async fn the_recipients_of_old_messages_are_counted() {
         Ok::<_, Failed>([count(7)?, count(8)?, count(9)?])
     });
     assert_eq!(counted.await.expect("read"), [1, 2, 0]);
+}
+
+#[tokio::test]
+async fn events_of_a_broker_without_facts_have_none_and_new_ones_have_them() {
+    let dir = directory();
+    let schema = concat!(
+        include_str!("../file/sql/0001_init.sql"),
+        include_str!("../file/sql/0002_conversation.sql"),
+        include_str!("../file/sql/0003_turn_loop.sql"),
+        include_str!("../file/sql/0004_stop_and_purge.sql"),
+        include_str!("../file/sql/0005_tree.sql"),
+        include_str!("../file/sql/0006_retire_agent.sql"),
+        include_str!("../file/sql/0007_recipient_count.sql"),
+        include_str!("../file/sql/0008_settling.sql")
+    );
+    let kinds: Vec<String> = Kind::ALL
+        .iter()
+        .zip(1..)
+        .map(|(kind, sequence)| format!("({sequence}, {}, 1000, 'in words')", kind.code()))
+        .collect();
+    let rows = format!(
+        "INSERT INTO agent (id, name, source, harness_state_time) VALUES (1, 'operator', 0, 0); \
+         INSERT INTO event (sequence, kind, time, detail) VALUES {}; \
+         INSERT INTO meta (key, value) VALUES ('last_id', 1), ('last_event', {}); \
+         PRAGMA user_version = 8;",
+        kinds.join(", "),
+        kinds.len()
+    );
+    seed(dir.path(), schema, &rows);
+    let (store, _) = open(dir.path());
+    let attached = HarnessAttached { session_epoch: 4 };
+    let written = store.write(move |tx| {
+        Ok::<_, Failed>(log(tx, Fact::about(attached, AgentKey::OPERATOR).detail("in words"))?)
+    });
+    written.await.expect("written");
+    let found = store.read(|conn, _| Ok::<_, Failed>(event::after(conn, 0, None, 100)?));
+    let found = found.await.expect("read");
+    let (new, old) = found.split_last().expect("events");
+    assert_eq!(old.len(), Kind::ALL.len());
+    for (event, kind) in old.iter().zip(Kind::ALL) {
+        assert_eq!((event.facts, event.detail.as_str()), (Facts::unknown(*kind), "in words"));
+    }
+    assert_eq!(new.facts, attached.into());
 }
 
 #[tokio::test]

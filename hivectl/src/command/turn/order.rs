@@ -5,8 +5,10 @@
 
 use clap::Args;
 use hive_proto::v1::command::Command as Order;
+use hive_proto::v1::event::Facts;
 use hive_proto::v1::{
-    CancelTurn, CompactSession, Event, EventKind, RestartHarness, SetModel, StartNewSession,
+    CancelTurn, CommandClosed, CompactSession, Event, EventKind, RestartHarness, SetModel,
+    StartNewSession,
 };
 
 use crate::complete;
@@ -163,9 +165,7 @@ async fn ending(mut feed: Feed, id: u64) -> Result<Ending, Failure> {
             Step::Event(event) => event,
             Step::Gap => return Ok(Ending::Missed),
         };
-        if event.kind() == EventKind::CommandClosed
-            && let Some(ending) = parse_ending(&event.detail, id)
-        {
+        if let Some(ending) = ending_of(&event, id) {
             return Ok(ending);
         }
         if event.kind() == EventKind::AgentRetired {
@@ -189,12 +189,17 @@ fn progress(event: &Event) -> Option<String> {
     Some(if event.detail.is_empty() { action } else { format!("{action}: {}", event.detail) })
 }
 
-fn parse_ending(detail: &str, id: u64) -> Option<Ending> {
-    let ending = detail.strip_prefix(&format!("command {id}: "))?;
-    Some(match ending.strip_prefix("refused: ") {
-        Some(why) => Ending::Refused(why.to_owned()),
-        None => Ending::Done,
-    })
+/// Returns how this command ended, if the event says so.
+fn ending_of(event: &Event, id: u64) -> Option<Ending> {
+    match event.facts {
+        Some(Facts::CommandClosed(CommandClosed { done, command_id })) if command_id == id => {
+            // The caller's message names the command itself.
+            let before = format!("command {id}: refused: ");
+            let why = event.detail.strip_prefix(&before).unwrap_or(&event.detail);
+            Some(if done { Ending::Done } else { Ending::Refused(why.to_owned()) })
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -203,18 +208,17 @@ mod tests {
 
     #[test]
     fn an_event_reports_its_own_command_only() {
-        assert_eq!(parse_ending("command 30: done", 30), Some(Ending::Done));
-        assert_eq!(
-            parse_ending("command 30: refused: too late: it ended", 30),
-            Some(Ending::Refused("too late: it ended".to_owned()))
-        );
-        assert_eq!(
-            (
-                parse_ending("command 301: done", 30),
-                parse_ending("command 3: done", 30),
-                parse_ending("", 30)
-            ),
-            (None, None, None)
-        );
+        let closed = |done, command_id, detail: &str| Event {
+            kind: EventKind::CommandClosed.into(),
+            detail: detail.to_owned(),
+            facts: Some(Facts::CommandClosed(CommandClosed { done, command_id })),
+            ..Event::default()
+        };
+        assert_eq!(ending_of(&closed(true, 30, "command 30: done"), 30), Some(Ending::Done));
+        let refused = closed(false, 30, "command 30: refused: too late: it ended");
+        assert_eq!(ending_of(&refused, 30), Some(Ending::Refused("too late: it ended".to_owned())));
+        assert_eq!(ending_of(&closed(true, 301, "command 301: done"), 30), None);
+        assert_eq!(ending_of(&closed(true, 0, "login: logged in"), 30), None);
+        assert_eq!(ending_of(&Event::default(), 30), None);
     }
 }

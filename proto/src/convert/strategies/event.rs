@@ -1,58 +1,112 @@
 //! Events of every kind.
 
-use hive_core::event::{self, Event};
+use hive_core::agent::Source;
+use hive_core::event::{
+    AgentChange, AgentChanged, AgentCreated, AgentParked, CallRefused, CommandClosed, CommandGiven,
+    DeliveryAcked, DeliveryDead, DeliveryHeld, DeliveryLeased, DeliveryReturned, Event, Facts,
+    HarnessAttached, HarnessLoss, HarnessLost, HarnessStateChanged, Kind, ReminderSet, Settler,
+    TurnBegun, TurnEnded,
+};
+use hive_core::reason::Reason;
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::{message_id, question_id, reminder_id, text, turn_id, wall_time};
+use super::turn::{outcome, turn_kind};
+use super::{
+    command_id, harness_state, message_id, question_id, redelivery_cause, reminder_id, text,
+    turn_id, wall_time,
+};
 
-fn event_kind() -> impl Strategy<Value = event::Kind> {
-    use event::Kind;
-    select(vec![
-        Kind::MessageAccepted,
-        Kind::DeliveryLeased,
-        Kind::DeliveryAcked,
-        Kind::DeliveryReturned,
-        Kind::DeliveryDead,
-        Kind::DeliveryHeld,
-        Kind::DeliveryReleased,
-        Kind::DeliveryRedriven,
-        Kind::DeliveryDropped,
-        Kind::DeliverySuperseded,
-        Kind::TurnBegun,
-        Kind::TurnEnded,
-        Kind::HarnessAttached,
-        Kind::HarnessLost,
-        Kind::AgentCreated,
-        Kind::AgentChanged,
-        Kind::AgentRetired,
-        Kind::StatusChanged,
-        Kind::AgentParked,
-        Kind::CommandGiven,
-        Kind::CommandClosed,
-        Kind::Refused,
-        Kind::QuestionAsked,
-        Kind::QuestionAnswered,
-        Kind::QuestionExpired,
-        Kind::QuestionCancelled,
-        Kind::ReminderSet,
-        Kind::ReminderFired,
-        Kind::ReminderCancelled,
-        Kind::AgentStopped,
-        Kind::AgentStarted,
-        Kind::AgentPurged,
-        Kind::PurgeFinished,
-        Kind::HarnessStateChanged,
-        Kind::LogBegun,
-    ])
+/// Generates each kind, with facts and without.
+fn facts() -> impl Strategy<Value = Facts> {
+    let without = select(Kind::ALL).prop_map(Facts::unknown);
+    prop_oneof![without, of_delivery(), of_turn_and_harness(), of_the_operator()]
+}
+
+fn of_delivery() -> impl Strategy<Value = Facts> {
+    let attempt = any::<u32>();
+    let settler = select(vec![Settler::Holder, Settler::Operator]);
+    prop_oneof![
+        (attempt, option::of(redelivery_cause())).prop_map(|(attempt, cause)| DeliveryLeased {
+            attempt,
+            cause
+        }
+        .into()),
+        (attempt, settler).prop_map(|(attempt, settler)| DeliveryAcked { attempt, settler }.into()),
+        (attempt, redelivery_cause()).prop_map(|(attempt, cause)| DeliveryReturned {
+            attempt,
+            cause
+        }
+        .into()),
+        (attempt, redelivery_cause())
+            .prop_map(|(attempt, cause)| DeliveryDead { attempt, cause }.into()),
+        attempt.prop_map(|attempt| DeliveryHeld { attempt }.into()),
+    ]
+}
+
+fn of_turn_and_harness() -> impl Strategy<Value = Facts> {
+    let epoch = any::<u64>();
+    let loss = select(vec![HarnessLoss::TakenOver, HarnessLoss::StayedAway, HarnessLoss::Restored]);
+    prop_oneof![
+        (turn_kind(), epoch)
+            .prop_map(|(kind, session_epoch)| TurnBegun { kind, session_epoch }.into()),
+        (outcome(), epoch).prop_map(|(outcome, session_epoch)| TurnEnded {
+            outcome,
+            session_epoch
+        }
+        .into()),
+        epoch.prop_map(|session_epoch| HarnessAttached { session_epoch }.into()),
+        (epoch, loss).prop_map(|(session_epoch, loss)| HarnessLost { session_epoch, loss }.into()),
+        (outcome(), option::of(wall_time())).prop_map(|(cause, until_time)| AgentParked {
+            cause,
+            until_time
+        }
+        .into()),
+        harness_state().prop_map(|state| HarnessStateChanged { state }.into()),
+    ]
+}
+
+fn of_the_operator() -> impl Strategy<Value = Facts> {
+    use hive_core::command::Kind as Asked;
+    let change = select(vec![
+        AgentChange::Model,
+        AgentChange::Parent,
+        AgentChange::Policy,
+        AgentChange::File,
+    ]);
+    let asked = select(vec![
+        Asked::CancelTurn,
+        Asked::StartNewSession,
+        Asked::SetModel,
+        Asked::RestartHarness,
+        Asked::CompactSession,
+        Asked::Login,
+    ]);
+    prop_oneof![
+        select(vec![Source::File, Source::Runtime])
+            .prop_map(|source| AgentCreated { source }.into()),
+        change.prop_map(|change| AgentChanged { change }.into()),
+        (asked, option::of(command_id())).prop_map(|(kind, command_id)| CommandGiven {
+            kind,
+            command_id
+        }
+        .into()),
+        (any::<bool>(), option::of(command_id())).prop_map(|(done, command_id)| CommandClosed {
+            done,
+            command_id
+        }
+        .into()),
+        select(Reason::ALL).prop_map(|reason| CallRefused { reason }.into()),
+        wall_time().prop_map(|due_time| ReminderSet { due_time }.into()),
+    ]
 }
 
 pub(in crate::convert) fn event() -> impl Strategy<Value = Event> {
     (
         (
             any::<u64>(),
-            event_kind(),
+            facts(),
             wall_time(),
             text(),
             option::of(message_id()),
@@ -63,11 +117,11 @@ pub(in crate::convert) fn event() -> impl Strategy<Value = Event> {
     )
         .prop_map(
             |(
-                (sequence, kind, time, agent, message_id, turn_id, detail),
+                (sequence, facts, time, agent, message_id, turn_id, detail),
                 (question_id, reminder_id),
             )| Event {
                 sequence,
-                kind,
+                facts,
                 time,
                 agent,
                 message_id,

@@ -11,7 +11,7 @@ use proptest::sample::select;
 
 use super::{agent_name, message_id, text, turn_id, wall_time};
 
-fn outcome() -> impl Strategy<Value = Outcome> {
+pub(super) fn outcome() -> impl Strategy<Value = Outcome> {
     use Outcome::{
         AuthFailed, Cancelled, Drained, Failed, Fenced, Ok, RateLimited, Unavailable, Vanished,
     };
@@ -49,7 +49,7 @@ pub(in crate::convert) fn tool_use() -> impl Strategy<Value = ToolUse> {
     (text(), any::<u32>()).prop_map(|(name, count)| ToolUse { name, count })
 }
 
-fn turn_kind() -> impl Strategy<Value = turn::Kind> {
+pub(super) fn turn_kind() -> impl Strategy<Value = turn::Kind> {
     select(vec![
         turn::Kind::Mail,
         turn::Kind::Continue,

@@ -5,7 +5,7 @@
 
 use crate::engine::error::QuestionError;
 use hive_core::delivery::State as DeliveryState;
-use hive_core::event::Kind;
+use hive_core::event::Facts;
 use hive_core::limits::Limits;
 use hive_core::message::{OPERATOR, SystemKind};
 use hive_core::name::AgentName;
@@ -67,9 +67,9 @@ pub(crate) fn close(
         return Err(already(tx, row)?);
     }
     let (event, kind) = match state {
-        State::Answered | State::Open => (Kind::QuestionAnswered, SystemKind::QuestionAnswered),
-        State::Expired => (Kind::QuestionExpired, SystemKind::QuestionExpired),
-        State::Cancelled => (Kind::QuestionCancelled, SystemKind::QuestionCancelled),
+        State::Answered | State::Open => (Facts::QuestionAnswered, SystemKind::QuestionAnswered),
+        State::Expired => (Facts::QuestionExpired, SystemKind::QuestionExpired),
+        State::Cancelled => (Facts::QuestionCancelled, SystemKind::QuestionCancelled),
     };
     let detail = texts::closed(state, closed_by);
     log(tx, Fact::about(event, row.asker).question(id).detail(&detail))?;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hive_core::caller::Caller;
-use hive_core::event::Kind;
+use hive_core::event::Facts;
 use hive_core::id::QuestionId;
 use hive_core::limits::{DUE_SPAN_MIN, Limits, QUESTION_TTL_MAX};
 use hive_core::message::{Recipient, SystemKind};
@@ -278,7 +278,7 @@ fn put(admission: &Admission<'_, '_>, ask: &Ask) -> Result<Asked, Refusal> {
         outbox::add(tx, outbox::Kind::Question, me.key, id.get(), &ask.wording.text)?;
     }
     let detail = format!("to {}", target.name);
-    let fact = Fact::about(Kind::QuestionAsked, me.key)
+    let fact = Fact::about(Facts::QuestionAsked, me.key)
         .message(message)
         .turn(turn)
         .question(id)

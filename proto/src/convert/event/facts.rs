@@ -1,0 +1,206 @@
+//! Facts of events.
+//!
+//! Invariant: an event has the facts of its own kind or none; facts of another kind are refused.
+
+use std::convert::identity;
+
+use hive_core::event::{
+    AgentChange, AgentChanged, AgentCreated, AgentParked, CallRefused, CommandClosed, CommandGiven,
+    DeliveryAcked, DeliveryDead, DeliveryHeld, DeliveryLeased, DeliveryReturned, Facts,
+    HarnessAttached, HarnessLoss, HarnessLost, HarnessStateChanged, Kind, ReminderSet, Settler,
+    TurnBegun, TurnEnded,
+};
+use hive_core::id::{CommandId, number};
+use hive_core::time::WallTime;
+use prost_types::Timestamp;
+
+use crate::convert::time::{optional_wall_time, required_wall_time, timestamp};
+use crate::convert::{
+    Invalid, code, optional_id, optional_number, optional_value, same_values, value,
+};
+use crate::v1;
+
+same_values!(v1::Settler, Settler { Holder, Operator });
+
+same_values!(v1::HarnessLoss, HarnessLoss { TakenOver, StayedAway, Restored });
+
+same_values!(v1::AgentChange, AgentChange { Model, Parent, Policy, File });
+
+/// Converts the facts of each kind: for each field the way to the wire and the way back.
+macro_rules! facts {
+    ($($name:ident $member:literal { $($field:ident: $to_wire:expr, $from_wire:expr;)+ })+) => {$(
+        impl From<$name> for v1::$name {
+            fn from(facts: $name) -> Self {
+                let $name { $($field),+ } = facts;
+                Self { $($field: ($to_wire)($field)),+ }
+            }
+        }
+
+        impl TryFrom<v1::$name> for $name {
+            type Error = Invalid;
+            fn try_from(wire: v1::$name) -> Result<Self, Invalid> {
+                let v1::$name { $($field),+ } = wire;
+                let facts = || Ok(Self { $($field: ($from_wire)($field, stringify!($field))?),+ });
+                facts().map_err(|fault: Invalid| fault.within($member))
+            }
+        }
+    )+};
+}
+
+facts! {
+    DeliveryLeased "delivery_leased" {
+        attempt: identity, plain;
+        cause: optional_number::<v1::RedeliveryCause, _>, optional_value::<v1::RedeliveryCause, _>;
+    }
+    DeliveryAcked "delivery_acked" {
+        attempt: identity, plain;
+        settler: code::<v1::Settler, _>, value::<v1::Settler, _>;
+    }
+    DeliveryReturned "delivery_returned" {
+        attempt: identity, plain;
+        cause: code::<v1::RedeliveryCause, _>, value::<v1::RedeliveryCause, _>;
+    }
+    DeliveryDead "delivery_dead" {
+        attempt: identity, plain;
+        cause: code::<v1::RedeliveryCause, _>, value::<v1::RedeliveryCause, _>;
+    }
+    DeliveryHeld "delivery_held" {
+        attempt: identity, plain;
+    }
+    TurnBegun "turn_begun" {
+        kind: code::<v1::TurnKind, _>, value::<v1::TurnKind, _>;
+        session_epoch: identity, plain;
+    }
+    TurnEnded "turn_ended" {
+        outcome: code::<v1::TurnOutcome, _>, value::<v1::TurnOutcome, _>;
+        session_epoch: identity, plain;
+    }
+    HarnessAttached "harness_attached" {
+        session_epoch: identity, plain;
+    }
+    HarnessLost "harness_lost" {
+        session_epoch: identity, plain;
+        loss: code::<v1::HarnessLoss, _>, value::<v1::HarnessLoss, _>;
+    }
+    AgentCreated "agent_created" {
+        source: code::<v1::AgentSource, _>, value::<v1::AgentSource, _>;
+    }
+    AgentChanged "agent_changed" {
+        change: code::<v1::AgentChange, _>, value::<v1::AgentChange, _>;
+    }
+    AgentParked "agent_parked" {
+        cause: code::<v1::TurnOutcome, _>, value::<v1::TurnOutcome, _>;
+        until_time: optional_timestamp, optional_wall_time;
+    }
+    CommandGiven "command_given" {
+        kind: code::<v1::CommandKind, _>, value::<v1::CommandKind, _>;
+        command_id: command_number, optional_command;
+    }
+    CommandClosed "command_closed" {
+        done: identity, plain;
+        command_id: command_number, optional_command;
+    }
+    CallRefused "refused" {
+        reason: code::<v1::Reason, _>, value::<v1::Reason, _>;
+    }
+    ReminderSet "reminder_set" {
+        due_time: some_timestamp, required_wall_time;
+    }
+    HarnessStateChanged "harness_state_changed" {
+        state: code::<v1::HarnessState, _>, value::<v1::HarnessState, _>;
+    }
+}
+
+fn plain<T>(value: T, _: &str) -> Result<T, Invalid> {
+    Ok(value)
+}
+
+fn some_timestamp(time: WallTime) -> Option<Timestamp> {
+    Some(timestamp(time))
+}
+
+fn optional_timestamp(time: Option<WallTime>) -> Option<Timestamp> {
+    time.map(timestamp)
+}
+
+fn command_number(id: Option<CommandId>) -> u64 {
+    number(id, CommandId::get)
+}
+
+fn optional_command(number: u64, path: &str) -> Result<Option<CommandId>, Invalid> {
+    optional_id(number, CommandId::new, path)
+}
+
+/// Converts the facts of an event to the wire; `None` if there are none.
+pub(super) fn to_wire(facts: Facts) -> Option<v1::event::Facts> {
+    use v1::event::Facts as Wire;
+    match facts {
+        Facts::DeliveryLeased(facts) => facts.map(|facts| Wire::DeliveryLeased(facts.into())),
+        Facts::DeliveryAcked(facts) => facts.map(|facts| Wire::DeliveryAcked(facts.into())),
+        Facts::DeliveryReturned(facts) => facts.map(|facts| Wire::DeliveryReturned(facts.into())),
+        Facts::DeliveryDead(facts) => facts.map(|facts| Wire::DeliveryDead(facts.into())),
+        Facts::DeliveryHeld(facts) => facts.map(|facts| Wire::DeliveryHeld(facts.into())),
+        Facts::TurnBegun(facts) => facts.map(|facts| Wire::TurnBegun(facts.into())),
+        Facts::TurnEnded(facts) => facts.map(|facts| Wire::TurnEnded(facts.into())),
+        Facts::HarnessAttached(facts) => facts.map(|facts| Wire::HarnessAttached(facts.into())),
+        Facts::HarnessLost(facts) => facts.map(|facts| Wire::HarnessLost(facts.into())),
+        Facts::AgentCreated(facts) => facts.map(|facts| Wire::AgentCreated(facts.into())),
+        Facts::AgentChanged(facts) => facts.map(|facts| Wire::AgentChanged(facts.into())),
+        Facts::AgentParked(facts) => facts.map(|facts| Wire::AgentParked(facts.into())),
+        Facts::CommandGiven(facts) => facts.map(|facts| Wire::CommandGiven(facts.into())),
+        Facts::CommandClosed(facts) => facts.map(|facts| Wire::CommandClosed(facts.into())),
+        Facts::Refused(facts) => facts.map(|facts| Wire::Refused(facts.into())),
+        Facts::ReminderSet(facts) => facts.map(|facts| Wire::ReminderSet(facts.into())),
+        Facts::HarnessStateChanged(facts) => {
+            facts.map(|facts| Wire::HarnessStateChanged(facts.into()))
+        }
+        Facts::MessageAccepted
+        | Facts::DeliveryReleased
+        | Facts::DeliveryRedriven
+        | Facts::DeliveryDropped
+        | Facts::DeliverySuperseded
+        | Facts::AgentRetired
+        | Facts::StatusChanged
+        | Facts::QuestionAsked
+        | Facts::QuestionAnswered
+        | Facts::QuestionExpired
+        | Facts::QuestionCancelled
+        | Facts::ReminderFired
+        | Facts::ReminderCancelled
+        | Facts::AgentStopped
+        | Facts::AgentStarted
+        | Facts::AgentPurged
+        | Facts::PurgeFinished
+        | Facts::LogBegun => None,
+    }
+}
+
+/// Converts the facts of an event of this kind from the wire.
+pub(super) fn from_wire(kind: Kind, wire: Option<v1::event::Facts>) -> Result<Facts, Invalid> {
+    use v1::event::Facts as Wire;
+    let facts: Facts = match wire {
+        None => return Ok(Facts::unknown(kind)),
+        Some(Wire::DeliveryLeased(facts)) => DeliveryLeased::try_from(facts)?.into(),
+        Some(Wire::DeliveryAcked(facts)) => DeliveryAcked::try_from(facts)?.into(),
+        Some(Wire::DeliveryReturned(facts)) => DeliveryReturned::try_from(facts)?.into(),
+        Some(Wire::DeliveryDead(facts)) => DeliveryDead::try_from(facts)?.into(),
+        Some(Wire::DeliveryHeld(facts)) => DeliveryHeld::try_from(facts)?.into(),
+        Some(Wire::TurnBegun(facts)) => TurnBegun::try_from(facts)?.into(),
+        Some(Wire::TurnEnded(facts)) => TurnEnded::try_from(facts)?.into(),
+        Some(Wire::HarnessAttached(facts)) => HarnessAttached::try_from(facts)?.into(),
+        Some(Wire::HarnessLost(facts)) => HarnessLost::try_from(facts)?.into(),
+        Some(Wire::AgentCreated(facts)) => AgentCreated::try_from(facts)?.into(),
+        Some(Wire::AgentChanged(facts)) => AgentChanged::try_from(facts)?.into(),
+        Some(Wire::AgentParked(facts)) => AgentParked::try_from(facts)?.into(),
+        Some(Wire::CommandGiven(facts)) => CommandGiven::try_from(facts)?.into(),
+        Some(Wire::CommandClosed(facts)) => CommandClosed::try_from(facts)?.into(),
+        Some(Wire::Refused(facts)) => CallRefused::try_from(facts)?.into(),
+        Some(Wire::ReminderSet(facts)) => ReminderSet::try_from(facts)?.into(),
+        Some(Wire::HarnessStateChanged(facts)) => HarnessStateChanged::try_from(facts)?.into(),
+    };
+    if facts.kind() == kind {
+        Ok(facts)
+    } else {
+        Err(Invalid::new("facts", format!("are of the kind {:?}, not {kind:?}", facts.kind())))
+    }
+}
