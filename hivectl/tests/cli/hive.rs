@@ -85,12 +85,14 @@ impl Hive {
         self.ada.as_mut().expect("ada is played")
     }
 
-    /// The request ids of the changes that hivectl asked for.
+    /// The request ids of the changes that hivectl asked for. Settlements have none: they are
+    /// repeated by their lease.
     pub(crate) fn changes(&self) -> Vec<String> {
         let reads = ["Get", "List", "Watch", "Search", "Check", "Backup"];
         let is_change = |call: &&Recorded| !reads.iter().any(|read| call.method.starts_with(read));
         let id = |call: &Recorded| Some(call.request::<Change>(&call.method)?.request_id);
-        self.with(|state| state.calls.iter().filter(is_change).filter_map(id).collect())
+        let ids = |call: &Recorded| id(call).filter(|id| !id.is_empty());
+        self.with(|state| state.calls.iter().filter(is_change).filter_map(ids).collect())
     }
 
     pub(crate) fn refuse(&self, reason: Reason, words: &str, retry: Option<Duration>) {
