@@ -629,7 +629,8 @@ pub struct ParentRecipient {}
 /// Every active agent but the caller, as a recipient.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EveryoneRecipient {}
-/// A recipient of a message. Exactly one must be set. Several recipients in one message will be a further case of `to`.
+/// A recipient of a message. Exactly one must be set. Several recipients in one message will be a further case of `to`. A
+/// program that reads one has to handle a case that it does not know: for it `to` is unset.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Recipient {
     /// One recipient, or a group.
