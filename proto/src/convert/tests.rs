@@ -243,6 +243,11 @@ fn request_fields_have_bounds() {
     assert!(request::process_token("x".repeat(15), "process_token").is_err());
     assert!(request::process_token("x".repeat(16), "process_token").is_ok());
     assert_eq!(request::coalescing_key(String::new(), "coalescing_key"), Ok(None));
+    assert_eq!(request::etag(String::new(), "etag"), Ok(None));
+    assert_eq!(request::etag("x".repeat(128), "etag"), Ok(Some("x".repeat(128))));
+    for bad in ["x".repeat(129), "a\nb".to_owned()] {
+        assert!(request::etag(bad.clone(), "etag").is_err(), "{bad:?}");
+    }
 }
 
 #[test]
