@@ -34,7 +34,7 @@ pub fn is_model_name(text: &str) -> bool {
 }
 
 /// Origin of an agent's declaration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Source {
     /// The configuration file.
     File,
@@ -217,4 +217,8 @@ pub struct Agent {
     pub model_in_use: String,
     /// When a new session notifies it to go on.
     pub kick_on_start: KickOnStart,
+    /// An opaque text that changes with its declaration.
+    pub etag: String,
+    /// An opaque text that changes with its policy.
+    pub policy_etag: String,
 }

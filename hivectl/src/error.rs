@@ -282,6 +282,9 @@ fn hint_of_reason(reason: Reason, status: &Status) -> String {
         }
         Reason::RequestIdReused => "run the command again; it makes a new request id",
         Reason::AgentExists => "`hivectl agent show NAME` shows it",
+        Reason::EtagMismatch => {
+            "`hivectl agent show NAME --json` shows it as it is now, with its etags"
+        }
         Reason::RecipientNotAllowed => "`hivectl agent show NAME` shows whom it may send to",
         Reason::NotYours
         | Reason::NotTheTarget

@@ -174,7 +174,9 @@ fn advice(reason: Reason) -> &'static str {
         Reason::HarnessOffline | Reason::LoginOpen | Reason::LoginNotFound => {
             "only the operator logs claude in"
         }
-        Reason::WrongState => "it has changed in the meantime: look again before you repeat it",
+        Reason::WrongState | Reason::EtagMismatch => {
+            "it has changed in the meantime: look again before you repeat it"
+        }
         Reason::QuestionClosed => "nothing was changed: go on with the outcome it has",
         Reason::TopologyCycle => "choose another parent",
         Reason::StatusTooLong => "shorten it and call again",

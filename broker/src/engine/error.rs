@@ -30,6 +30,10 @@ pub enum AgentError {
     NotYourChild { agent: String },
     #[error("there is an agent `{name}` already")]
     Exists { name: String },
+    #[error(
+        "{what} `{agent}` has changed: its etag is `{etag}`, not `{given}`; read it again, and repeat the change if it is still right"
+    )]
+    Changed { what: &'static str, agent: String, given: String, etag: String },
     #[error("agent `{agent}` starts no turns for now: {error}")]
     Parked { agent: String, error: String, retry_after: Option<Duration> },
     #[error(

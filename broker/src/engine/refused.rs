@@ -55,6 +55,7 @@ fn ground(reason: Reason) -> Option<Ground> {
         | Reason::CommandNotFound
         | Reason::RequestIdReused
         | Reason::AgentExists
+        | Reason::EtagMismatch
         | Reason::NotAnAgent
         | Reason::PeerNotTrusted
         | Reason::LeaseLost

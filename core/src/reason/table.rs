@@ -103,4 +103,6 @@ reasons! {
     /// The caller did not answer a ping of the stream in time. Open the stream again: its leases
     /// live on for the grace.
     StreamSilent = 49, "STREAM_SILENT", 10, Retry::Later, ["stream_id"], [];
+    /// The agent, or its policy, is no longer the one that the request's etag stands for.
+    EtagMismatch = 50, "ETAG_MISMATCH", 10, Retry::Never, ["agent", "etag"], [];
 }

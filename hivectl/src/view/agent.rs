@@ -80,6 +80,8 @@ pub(crate) struct Agent {
     /// When a new session of its harness notifies it to go on.
     #[schemars(with = "Word<v1::KickOnStart>")]
     kick_on_start: Option<String>,
+    /// An opaque text that changes with what is declared of the agent, for --etag.
+    etag: String,
 }
 
 /// The permissions of an agent; no recipients: everyone.
@@ -99,6 +101,8 @@ pub(crate) struct Policy {
     questions_open_max: Option<u32>,
     /// Pending reminders that it may have; none: the hive's limit.
     reminders_pending_max: Option<u32>,
+    /// An opaque text that changes with the policy, for --etag of `hivectl agent set-policy`.
+    etag: String,
 }
 
 /// Why an agent starts no turns.
@@ -117,7 +121,7 @@ pub(crate) struct Park {
 from_wire! {
     Agent => Agent {
         same => name, running, retired, ready_count, dead_count, isolation_notes, available_models,
-            stopped, open_turn_ids;
+            stopped, open_turn_ids, etag;
         text => role, parent, status_text, model, hive_name, swarm_name, revision, model_in_use;
         id => context_tokens, context_window_tokens;
         time::from_wire => state_time, status_time, context_time;
@@ -133,7 +137,7 @@ from_wire! {
 from_wire! {
     Policy => Policy {
         same => tool_groups, allowed_recipients, capabilities, sends_per_minute_max,
-            sender_stored_bytes_max, questions_open_max, reminders_pending_max;
+            sender_stored_bytes_max, questions_open_max, reminders_pending_max, etag;
     }
 }
 

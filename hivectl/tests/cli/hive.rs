@@ -1,6 +1,6 @@
 //! The hive of these tests: the real broker, behind a tap on the operator's socket.
 //!
-//! Invariant: values that differ from host to host (user, process, directory) are masked by
+//! Invariant: values that differ from run to run (user, process, directory, etag) are masked by
 //! [`Hive::masked`].
 
 use std::ops::Deref;
@@ -85,12 +85,14 @@ impl Hive {
         self.ada.as_mut().expect("ada is played")
     }
 
-    /// The request ids of the changes that hivectl asked for.
+    /// The request ids of the changes that hivectl asked for. Settlements have none: they are
+    /// repeated by their lease.
     pub(crate) fn changes(&self) -> Vec<String> {
         let reads = ["Get", "List", "Watch", "Search", "Check", "Backup"];
         let is_change = |call: &&Recorded| !reads.iter().any(|read| call.method.starts_with(read));
         let id = |call: &Recorded| Some(call.request::<Change>(&call.method)?.request_id);
-        self.with(|state| state.calls.iter().filter(is_change).filter_map(id).collect())
+        let ids = |call: &Recorded| id(call).filter(|id| !id.is_empty());
+        self.with(|state| state.calls.iter().filter(is_change).filter_map(ids).collect())
     }
 
     pub(crate) fn refuse(&self, reason: Reason, words: &str, retry: Option<Duration>) {
@@ -180,6 +182,12 @@ impl Hive {
         let text = text.replace(self.dir().to_str().expect("text"), "DIR");
         let text = text.replace(&format!("pid {}", std::process::id()), "pid 77");
         let text = text.replace(&format!("\"pid\":{}", std::process::id()), "\"pid\":77");
+        let mut parts = text.split("\"etag\":\"").map(str::to_owned);
+        let first = parts.next().unwrap_or_default();
+        let text = parts.fold(first, |text, part| {
+            let end = part.find('"').expect("the end of an etag");
+            format!("{text}\"etag\":\"ETAG{}", &part[end..])
+        });
         if self.user.is_empty() { text } else { text.replace(&self.user, "uid 1000 (eve)") }
     }
 

@@ -10,6 +10,7 @@ mod backup;
 mod complete;
 mod doctor;
 mod errors;
+mod etags;
 mod follow;
 mod help;
 mod hive;

@@ -48,6 +48,8 @@ impl From<Policy> for v1::Policy {
             sender_stored_bytes_max,
             questions_open_max,
             reminders_pending_max,
+            // A policy has one only as a part of an agent.
+            etag: String::new(),
         }
     }
 }
@@ -62,6 +64,7 @@ impl From<v1::Policy> for Policy {
             sender_stored_bytes_max,
             questions_open_max,
             reminders_pending_max,
+            etag: _,
         } = wire;
         Self {
             tool_groups,
@@ -106,6 +109,8 @@ impl From<Agent> for v1::Agent {
             stopped,
             model_in_use,
             kick_on_start,
+            etag,
+            policy_etag,
         } = agent;
         Self {
             name: name.into(),
@@ -123,7 +128,7 @@ impl From<Agent> for v1::Agent {
             hive_name,
             swarm_name,
             revision,
-            policy: Some(policy.into()),
+            policy: Some(v1::Policy { etag: policy_etag, ..policy.into() }),
             park: park.map(v1::Park::from),
             retired,
             ready_count,
@@ -136,6 +141,7 @@ impl From<Agent> for v1::Agent {
             stopped,
             model_in_use,
             kick_on_start: v1::KickOnStart::from(kick_on_start).into(),
+            etag,
         }
     }
 }
@@ -172,7 +178,9 @@ impl TryFrom<v1::Agent> for Agent {
             stopped,
             model_in_use,
             kick_on_start,
+            etag,
         } = wire;
+        let policy = required(policy, "policy")?;
         Ok(Self {
             name: agent_name(&name, "name")?,
             role,
@@ -189,7 +197,8 @@ impl TryFrom<v1::Agent> for Agent {
             hive_name,
             swarm_name,
             revision,
-            policy: required(policy, "policy")?.into(),
+            policy_etag: policy.etag.clone(),
+            policy: policy.into(),
             park: optional_as(park, "park")?,
             retired,
             ready_count,
@@ -202,6 +211,7 @@ impl TryFrom<v1::Agent> for Agent {
             stopped,
             model_in_use,
             kick_on_start: value::<v1::KickOnStart, _>(kick_on_start, "kick_on_start")?,
+            etag,
         })
     }
 }

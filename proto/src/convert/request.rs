@@ -36,6 +36,11 @@ pub fn coalescing_key(text: String, path: &str) -> Result<Option<String>, Invali
     }
 }
 
+/// Checks an etag: any text that the broker could have made; empty means none.
+pub fn etag(text: String, path: &str) -> Result<Option<String>, Invalid> {
+    if text.is_empty() { Ok(None) } else { token(text, path).map(Some) }
+}
+
 /// Checks the name or the version of a client; may be empty.
 pub fn client_text(text: String, path: &str) -> Result<String, Invalid> {
     printable(text, 0, REQUEST_ID_CHARS_MAX, path)

@@ -306,6 +306,7 @@ pub(super) fn agent() -> impl Strategy<Value = Agent> {
             any::<bool>(),
             text(),
             select(KickOnStart::ALL.to_vec()),
+            (text(), text()),
         ),
     )
         .prop_map(
@@ -322,7 +323,14 @@ pub(super) fn agent() -> impl Strategy<Value = Agent> {
                 ),
                 (hive_name, swarm_name, revision, policy, park),
                 (retired, ready_count, dead_count, isolation, isolation_notes, open_turn),
-                (context_time, available_models, stopped, model_in_use, kick_on_start),
+                (
+                    context_time,
+                    available_models,
+                    stopped,
+                    model_in_use,
+                    kick_on_start,
+                    (etag, policy_etag),
+                ),
             )| Agent {
                 name,
                 role,
@@ -352,6 +360,8 @@ pub(super) fn agent() -> impl Strategy<Value = Agent> {
                 stopped,
                 model_in_use,
                 kick_on_start,
+                etag,
+                policy_etag,
             },
         )
 }

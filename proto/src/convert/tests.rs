@@ -270,6 +270,43 @@ fn request_fields_have_bounds() {
     assert!(request::process_token("x".repeat(15), "process_token").is_err());
     assert!(request::process_token("x".repeat(16), "process_token").is_ok());
     assert_eq!(request::coalescing_key(String::new(), "coalescing_key"), Ok(None));
+    assert_eq!(request::etag(String::new(), "etag"), Ok(None));
+    assert_eq!(request::etag("x".repeat(128), "etag"), Ok(Some("x".repeat(128))));
+    for bad in ["x".repeat(129), "a\nb".to_owned()] {
+        assert!(request::etag(bad.clone(), "etag").is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn an_unknown_case_of_a_recipient_is_unset_and_no_recipient() {
+    // A case with the number 5, a message with a text.
+    let later = [5 << 3 | 2, 3, 1 << 3 | 2, 1, b'a'];
+    let recipient = <v1::Recipient as prost::Message>::decode(&later[..]).expect("it is decoded");
+    assert_eq!(recipient.to, None);
+    assert!(Recipient::try_from(recipient).is_err());
+}
+
+#[test]
+fn open_turns_are_lists() {
+    let set =
+        <prost_types::FileDescriptorSet as prost::Message>::decode(crate::FILE_DESCRIPTOR_SET)
+            .expect("descriptors");
+    for (message, field) in [
+        ("Attached", "open_turns"),
+        ("HeartbeatResponse", "open_turn_ids"),
+        ("Agent", "open_turn_ids"),
+    ] {
+        let found = set
+            .file
+            .iter()
+            .flat_map(|file| &file.message_type)
+            .filter(|found| found.name() == message)
+            .flat_map(|found| &found.field)
+            .find(|found| found.name() == field)
+            .expect(field);
+        let repeated = prost_types::field_descriptor_proto::Label::Repeated;
+        assert_eq!(found.label(), repeated, "{message}.{field}");
+    }
 }
 
 #[test]

@@ -290,6 +290,10 @@ pub struct Policy {
     /// Maximum pending reminders; unset: `Limits.reminders_pending_max`.
     #[prost(uint32, optional, tag = "7")]
     pub reminders_pending_max: ::core::option::Option<u32>,
+    /// An opaque text that changes with the policy; equal for equal policies of one agent. In SetPolicyRequest: the policy that the change
+    /// depends on, empty for any; another present one is ETAG_MISMATCH. Ignored in CreateAgentRequest.
+    #[prost(string, tag = "8")]
+    pub etag: ::prost::alloc::string::String,
 }
 /// An agent and its state.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -379,6 +383,11 @@ pub struct Agent {
     /// What the isolation lacks, a sentence each; empty: nothing known.
     #[prost(string, repeated, tag = "31")]
     pub isolation_notes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// An opaque text that changes with what is declared of the agent: `name`, `role`, `parent`, `source`, `model`, `available_models`,
+    /// `kick_on_start`, `policy`, `retired` and `stopped`. Nothing that its harness reports and no mail changes it. A later agent of the name
+    /// has another one.
+    #[prost(string, tag = "32")]
+    pub etag: ::prost::alloc::string::String,
 }
 /// The source of an agent's declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -678,7 +687,8 @@ pub struct ParentRecipient {}
 /// Every active agent but the caller, as a recipient.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EveryoneRecipient {}
-/// A recipient of a message. Exactly one must be set. Several recipients in one message will be a further case of `to`.
+/// A recipient of a message. Exactly one must be set. Several recipients in one message will be a further case of `to`. A
+/// program that reads one has to handle a case that it does not know: for it `to` is unset.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Recipient {
     /// One recipient, or a group.
@@ -1148,6 +1158,9 @@ pub struct RetireAgentRequest {
     /// True: drop its unsettled mail and free its name.
     #[prost(bool, tag = "3")]
     pub purge: bool,
+    /// `Agent.etag` of the agent that the change depends on, empty for any; another present one is ETAG_MISMATCH.
+    #[prost(string, tag = "4")]
+    pub etag: ::prost::alloc::string::String,
 }
 /// The result of retiring an agent.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1171,6 +1184,9 @@ pub struct StopAgentRequest {
     /// Name of the agent.
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
+    /// `Agent.etag` of the agent that the change depends on, empty for any; another present one is ETAG_MISMATCH.
+    #[prost(string, tag = "3")]
+    pub etag: ::prost::alloc::string::String,
 }
 /// The stopped agent.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1188,6 +1204,9 @@ pub struct StartAgentRequest {
     /// Name of the agent.
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
+    /// `Agent.etag` of the agent that the change depends on, empty for any; another present one is ETAG_MISMATCH.
+    #[prost(string, tag = "3")]
+    pub etag: ::prost::alloc::string::String,
 }
 /// The started agent.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1254,6 +1273,9 @@ pub struct SetParentRequest {
     /// Name of the new parent; empty makes the agent a root.
     #[prost(string, tag = "3")]
     pub parent: ::prost::alloc::string::String,
+    /// `Agent.etag` of the agent that the change depends on, empty for any; another present one is ETAG_MISMATCH.
+    #[prost(string, tag = "4")]
+    pub etag: ::prost::alloc::string::String,
 }
 /// The moved agent.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1271,7 +1293,7 @@ pub struct SetPolicyRequest {
     /// Name of the agent.
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
-    /// The new values.
+    /// The new values. Its `etag` is the only one of the request, and is compared with that of the agent's policy whatever `update_mask` names.
     #[prost(message, optional, tag = "3")]
     pub policy: ::core::option::Option<Policy>,
     /// Fields of the policy to change, for example `tool_groups`; empty: all of them. A field that is named here and unset in `policy` is
@@ -1282,7 +1304,7 @@ pub struct SetPolicyRequest {
 /// The changed agent.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SetPolicyResponse {
-    /// The agent.
+    /// The agent, with its policy and the new etags.
     #[prost(message, optional, tag = "1")]
     pub agent: ::core::option::Option<Agent>,
 }
@@ -1657,7 +1679,7 @@ pub mod admin_service_client {
         /// Retires an agent: its mail is kept, its leased mail is requeued, its connections are closed. Its children move to its parent. With
         /// `purge`, which also works for a retired agent, its unsettled deliveries become DROPPED and its name is free: a later agent of that name
         /// inherits nothing. Mail that it sent stays.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, ETAG_MISMATCH, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn retire_agent(
             &mut self,
             request: impl tonic::IntoRequest<super::RetireAgentRequest>,
@@ -1684,7 +1706,7 @@ pub mod admin_service_client {
         }
         /// Stops an agent: its harness ends the running turn as DRAINED after its grace time, and no turn begins until StartAgent. Mail waits. The
         /// broker stores the state, so it survives every restart. No effect on a stopped agent.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, ETAG_MISMATCH, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn stop_agent(
             &mut self,
             request: impl tonic::IntoRequest<super::StopAgentRequest>,
@@ -1710,7 +1732,7 @@ pub mod admin_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Lets a stopped agent run turns again. No effect on an agent that is not stopped.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, ETAG_MISMATCH, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn start_agent(
             &mut self,
             request: impl tonic::IntoRequest<super::StartAgentRequest>,
@@ -1789,7 +1811,7 @@ pub mod admin_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Moves an agent in the tree.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, TOPOLOGY_CYCLE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, TOPOLOGY_CYCLE, ETAG_MISMATCH, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn set_parent(
             &mut self,
             request: impl tonic::IntoRequest<super::SetParentRequest>,
@@ -1815,7 +1837,7 @@ pub mod admin_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Changes the policy of an agent, from its next call on; the tools that its bridge offers change with its next turn.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, ETAG_MISMATCH, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn set_policy(
             &mut self,
             request: impl tonic::IntoRequest<super::SetPolicyRequest>,
@@ -2127,7 +2149,7 @@ pub mod admin_service_server {
         /// Retires an agent: its mail is kept, its leased mail is requeued, its connections are closed. Its children move to its parent. With
         /// `purge`, which also works for a retired agent, its unsettled deliveries become DROPPED and its name is free: a later agent of that name
         /// inherits nothing. Mail that it sent stays.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, ETAG_MISMATCH, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         async fn retire_agent(
             &self,
             request: tonic::Request<super::RetireAgentRequest>,
@@ -2137,7 +2159,7 @@ pub mod admin_service_server {
         >;
         /// Stops an agent: its harness ends the running turn as DRAINED after its grace time, and no turn begins until StartAgent. Mail waits. The
         /// broker stores the state, so it survives every restart. No effect on a stopped agent.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, ETAG_MISMATCH, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         async fn stop_agent(
             &self,
             request: tonic::Request<super::StopAgentRequest>,
@@ -2146,7 +2168,7 @@ pub mod admin_service_server {
             tonic::Status,
         >;
         /// Lets a stopped agent run turns again. No effect on an agent that is not stopped.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, ETAG_MISMATCH, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         async fn start_agent(
             &self,
             request: tonic::Request<super::StartAgentRequest>,
@@ -2174,7 +2196,7 @@ pub mod admin_service_server {
             tonic::Status,
         >;
         /// Moves an agent in the tree.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, TOPOLOGY_CYCLE, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, TOPOLOGY_CYCLE, ETAG_MISMATCH, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         async fn set_parent(
             &self,
             request: tonic::Request<super::SetParentRequest>,
@@ -2183,7 +2205,7 @@ pub mod admin_service_server {
             tonic::Status,
         >;
         /// Changes the policy of an agent, from its next call on; the tools that its bridge offers change with its next turn.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, ETAG_MISMATCH, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         async fn set_policy(
             &self,
             request: tonic::Request<super::SetPolicyRequest>,
@@ -3379,6 +3401,8 @@ pub enum Reason {
     StreamReplaced = 48,
     /// The caller did not answer a ping of the stream in time. Open the stream again: its leases live on for the grace.
     StreamSilent = 49,
+    /// The agent, or its policy, is no longer the one that the request's etag stands for.
+    EtagMismatch = 50,
 }
 impl Reason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -3437,6 +3461,7 @@ impl Reason {
             Self::RequestCompressed => "REASON_REQUEST_COMPRESSED",
             Self::StreamReplaced => "REASON_STREAM_REPLACED",
             Self::StreamSilent => "REASON_STREAM_SILENT",
+            Self::EtagMismatch => "REASON_ETAG_MISMATCH",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -3492,6 +3517,7 @@ impl Reason {
             "REASON_REQUEST_COMPRESSED" => Some(Self::RequestCompressed),
             "REASON_STREAM_REPLACED" => Some(Self::StreamReplaced),
             "REASON_STREAM_SILENT" => Some(Self::StreamSilent),
+            "REASON_ETAG_MISMATCH" => Some(Self::EtagMismatch),
             _ => None,
         }
     }

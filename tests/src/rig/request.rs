@@ -100,7 +100,11 @@ pub fn create_agent(name: &str) -> CreateAgentRequest {
 
 /// The removal of an agent that keeps its mail.
 pub fn retire_agent(name: &str) -> RetireAgentRequest {
-    RetireAgentRequest { request_id: fresh_id(), name: name.to_owned(), purge: false }
+    RetireAgentRequest {
+        request_id: fresh_id(),
+        name: name.to_owned(),
+        ..RetireAgentRequest::default()
+    }
 }
 
 /// An order to an agent's harness.

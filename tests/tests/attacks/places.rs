@@ -123,8 +123,12 @@ async fn a_name_that_is_a_path_names_no_agent_and_leads_nowhere() {
         let create = CreateAgentRequest { parent: agent(), ..request::create_agent("eve") };
         refused(&what, call(&operator, &create).await, &invalid);
         refused(&what, call(&operator, &request::retire_agent(&name)).await, &invalid);
-        let parent =
-            SetParentRequest { request_id: request_id(), name: "bob".to_owned(), parent: agent() };
+        let parent = SetParentRequest {
+            request_id: request_id(),
+            name: "bob".to_owned(),
+            parent: agent(),
+            etag: String::new(),
+        };
         refused(&what, call(&operator, &parent).await, &invalid);
         let tell = SendCommandRequest { request_id: request_id(), agent: agent(), command: None };
         refused(&what, call(&operator, &tell).await, &invalid);

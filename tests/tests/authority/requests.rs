@@ -203,12 +203,17 @@ fn admin(
     match method {
         "CreateAgent" => request::create_agent("eve").encode_to_vec(),
         "RetireAgent" => request::retire_agent(&agent).encode_to_vec(),
-        "StopAgent" => StopAgentRequest { request_id, name: agent }.encode_to_vec(),
-        "StartAgent" => StartAgentRequest { request_id, name: agent }.encode_to_vec(),
+        "StopAgent" => {
+            StopAgentRequest { request_id, name: agent, etag: String::new() }.encode_to_vec()
+        }
+        "StartAgent" => {
+            StartAgentRequest { request_id, name: agent, etag: String::new() }.encode_to_vec()
+        }
         "ListPurges" => ListPurgesRequest::default().encode_to_vec(),
         "FinishPurge" => FinishPurgeRequest { request_id, purge_id: 1 }.encode_to_vec(),
         "SetParent" => {
-            SetParentRequest { request_id, name: agent, parent: "ada".to_owned() }.encode_to_vec()
+            let (parent, etag) = ("ada".to_owned(), String::new());
+            SetParentRequest { request_id, name: agent, parent, etag }.encode_to_vec()
         }
         "SetPolicy" => {
             let policy = Policy { questions_open_max: Some(7), ..Policy::default() };

@@ -11,6 +11,7 @@ mod calls;
 mod config;
 mod database;
 mod disk;
+mod etags;
 mod garbage;
 mod older_broker;
 mod open_things;

@@ -58,6 +58,7 @@ async fn a_policy_names_existing_agents_and_values() {
         "tool_group",
         "Tool_groups",
         "policy.tool_groups",
+        "etag",
         "*",
         "toolGroups",
         "tool_groups ",
@@ -118,7 +119,8 @@ async fn a_policy_names_existing_agents_and_values() {
     };
     let said: SetPolicyResponse = done(&operator, &set(largest.clone())).await;
     let kept = said.agent.and_then(|agent| agent.policy).expect("a policy");
-    assert_eq!(kept, Policy { tool_groups: kept.tool_groups.clone(), ..largest });
+    let (tool_groups, etag) = (kept.tool_groups.clone(), kept.etag.clone());
+    assert_eq!(kept, Policy { tool_groups, etag, ..largest });
     rig.agent("ada").await.send("bob", "under the largest of all bounds").await;
 
     let gone = request::retire_agent("bob");

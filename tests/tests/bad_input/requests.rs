@@ -441,6 +441,7 @@ async fn agents_with_impossible_settings_are_not_created() {
         request_id: fresh_id(),
         name: name.to_owned(),
         parent: parent.to_owned(),
+        ..SetParentRequest::default()
     };
     refused(&operator, &set("ada", "ada"), Reason::TopologyCycle, &["circle"]).await;
     rig.unchanged(&before, "an agent that could not live");

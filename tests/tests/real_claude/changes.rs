@@ -73,6 +73,7 @@ async fn changes_take_effect_at_the_next_turn_of_the_same_conversation(mode: Mod
         request_id: fresh_id(),
         name: name.to_owned(),
         parent: parent.to_owned(),
+        ..SetParentRequest::default()
     };
     stage.operator.admin().set_parent(set("bob", "")).await.expect("bob is a root");
     stage.operator.admin().set_parent(set("ada", "bob")).await.expect("ada is his child");

@@ -39,6 +39,9 @@ impl AgentError {
                 .with_some("nearest", (!nearest.is_empty()).then(|| nearest.join(","))),
             Self::Retired { name } => of(Reason::AgentRetired).with("agent", name),
             Self::Exists { name } => of(Reason::AgentExists).with("agent", name),
+            Self::Changed { agent, etag, .. } => {
+                of(Reason::EtagMismatch).with("agent", agent).with("etag", etag)
+            }
             Self::NotYourChild { agent } => {
                 of(Reason::NotYourChild).with("agent", agent).with("capability", QUERY_AGENT_STATE)
             }

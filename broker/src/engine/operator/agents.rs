@@ -13,6 +13,7 @@ use hive_core::limits::{MODEL_CHARS_MAX, ROLE_CHARS_MAX};
 use hive_core::name::AgentName;
 use hive_core::turn::Outcome;
 
+use super::etag::{Etags, Target};
 use super::policy;
 use crate::engine::mail::settle;
 use crate::engine::mail::{question, reminder};
@@ -61,12 +62,14 @@ impl Engine {
         &self,
         caller: Caller,
         request: RequestKey,
-        name: AgentName,
+        target: impl Into<Target>,
     ) -> Result<u32, Refusal> {
         self.check_open()?;
-        let limits = Arc::clone(&self.limits);
+        let (target, limits) = (target.into(), Arc::clone(&self.limits));
+        let log_id = Arc::clone(&self.log_id);
         self.command(caller, request, move |tx| {
-            let row = actor::active(tx, name.as_str())?;
+            let row = actor::active(tx, target.name.as_str())?;
+            Etags::new(&log_id).check_agent(&target, &row)?;
             retire(tx, &limits, &row)?;
             Ok(crate::store::inbox::get(tx, row.key)?.open_count)
         })
@@ -78,13 +81,15 @@ impl Engine {
         &self,
         caller: Caller,
         request: RequestKey,
-        name: AgentName,
+        target: impl Into<Target>,
         parent: Option<AgentName>,
     ) -> Result<Agent, Refusal> {
         self.check_open()?;
-        let wanted = name.clone();
+        let target = target.into();
+        let (wanted, log_id) = (target.name.clone(), Arc::clone(&self.log_id));
         self.command(caller, request, move |tx| {
-            let mut row = actor::active(tx, name.as_str())?;
+            let mut row = actor::active(tx, target.name.as_str())?;
+            Etags::new(&log_id).check_agent(&target, &row)?;
             row.parent = match parent {
                 Some(parent) => Some(actor::active(tx, parent.as_str())?.key),
                 None => None,

@@ -2,6 +2,7 @@
 //!
 //! - [`agents`] and [`declare`]: creating, moving and retiring agents, at run time and from the
 //!   configuration file; [`policy`]: their rights; [`purge`]: the end of their mail.
+//! - [`etag`]: what a change of an agent depends on.
 //! - [`view`], [`tree`] and [`watched`]: agents as callers see them.
 //! - [`commands`], [`stop`] and [`login`]: orders to a harness.
 //! - [`operate`]: decisions about mail; [`events`] and [`backup`]: the log and the database.
@@ -10,6 +11,7 @@ pub mod agents;
 pub mod backup;
 pub mod commands;
 pub mod declare;
+pub mod etag;
 pub mod events;
 pub mod login;
 pub mod operate;

@@ -3,12 +3,15 @@
 //! Invariant: a policy in a row names only groups and capabilities that exist, so that a typo never
 //! silently denies or allows.
 
+use std::sync::Arc;
+
 use hive_core::agent::{Agent, CAPABILITIES, Policy, TOOL_GROUPS};
 use hive_core::caller::Caller;
 use hive_core::event::{AgentChange, AgentChanged};
 use hive_core::message::OPERATOR;
 use hive_core::name::{AgentName, nearest};
 
+use super::etag::{Etags, Target};
 use crate::engine::{Engine, Refusal, actor};
 use crate::store::Effect;
 use crate::store::agent as agents;
@@ -141,20 +144,22 @@ fn offer(name: &str, known: &[&str]) -> String {
 }
 
 impl Engine {
-    /// Changes parts of an agent's policy.
+    /// Changes parts of an agent's policy. The etag of the target is that of the policy.
     pub async fn set_policy(
         &self,
         caller: Caller,
         request: RequestKey,
-        name: AgentName,
+        target: impl Into<Target>,
         wanted: Policy,
         parts: Vec<Part>,
     ) -> Result<Agent, Refusal> {
         self.check_open()?;
         check(&wanted)?;
-        let agent = name.clone();
+        let target = target.into();
+        let (name, log_id) = (target.name.clone(), Arc::clone(&self.log_id));
         self.command(caller, request, move |tx| {
-            let mut row = actor::active(tx, agent.as_str())?;
+            let mut row = actor::active(tx, target.name.as_str())?;
+            Etags::new(&log_id).check_policy(&target, &row)?;
             for part in &parts {
                 part.copy(&wanted, &mut row.policy);
             }

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use hive_core::caller::Caller;
 use hive_core::delivery::Decision;
 use hive_core::event::Facts;
-use hive_core::name::AgentName;
 use serde::{Deserialize, Serialize};
 
 use super::agents::retire;
+use super::etag::{Etags, Target};
 use crate::engine::mail::decision::decide_row;
 use crate::engine::once::{keep, replay};
 use crate::engine::{Engine, Refusal, actor};
@@ -37,10 +37,21 @@ pub struct Purged {
     pub directories: Option<u64>,
 }
 
+/// What is stored about a request: in each step, so that a repeat of an interrupted purge completes
+/// it, although the agent is no longer as the caller has read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Stored {
+    /// The request has retired this agent, and dropped this number of its deliveries.
+    Begun { begun: i64, dropped: u32 },
+    /// The purge is complete.
+    Done(Purged),
+}
+
 /// The result of one step.
 enum Step {
-    /// The step dropped this number of deliveries, and more exist.
-    More(u32),
+    /// The step dropped deliveries, and more may exist.
+    More,
     /// The purge is complete.
     Done(Purged),
 }
@@ -51,13 +62,13 @@ impl Engine {
         &self,
         caller: Caller,
         request: RequestKey,
-        name: AgentName,
+        target: impl Into<Target>,
     ) -> Result<Purged, Refusal> {
         self.check_open()?;
-        let mut dropped = 0;
+        let target = target.into();
         loop {
-            match self.purge_step(caller.clone(), request.clone(), name.clone(), dropped).await? {
-                Step::More(now) => dropped += now,
+            match self.purge_step(caller.clone(), request.clone(), target.clone()).await? {
+                Step::More => {}
                 Step::Done(purged) => return Ok(purged),
             }
         }
@@ -67,32 +78,45 @@ impl Engine {
         &self,
         caller: Caller,
         request: RequestKey,
-        name: AgentName,
-        before: u32,
+        target: Target,
     ) -> Result<Step, Refusal> {
         let (limits, managed) = (Arc::clone(&self.limits), self.directories.are_managed());
+        let log_id = Arc::clone(&self.log_id);
         self.store
             .write(move |tx| {
                 let me = actor::row(tx, &caller)?;
-                if let Some(purged) = replay::<Purged>(tx, me.key, &request)? {
+                let stored = replay::<Stored>(tx, me.key, &request)?;
+                if let Some(Stored::Done(purged)) = stored {
                     return Ok(Step::Done(purged));
                 }
-                let row = actor::known(tx, name.as_str())?;
+                let row = actor::known(tx, target.name.as_str())?;
+                let before = match stored {
+                    // An agent that was adopted in the meantime is not retired any more.
+                    Some(Stored::Begun { begun, dropped }) if begun == row.key.0 && row.retired => {
+                        dropped
+                    }
+                    _ => {
+                        Etags::new(&log_id).check_agent(&target, &row)?;
+                        0
+                    }
+                };
                 if !row.retired {
                     retire(tx, &limits, &row)?;
                 }
                 let dropped = drop_some(tx, &caller, &row)?;
                 if dropped > 0 {
-                    return Ok(Step::More(dropped));
+                    let stored = Stored::Begun { begun: row.key.0, dropped: before + dropped };
+                    keep(tx, me.key, &request, &stored)?;
+                    return Ok(Step::More);
                 }
                 agent::free_name(tx, row.key)?;
-                tx.after_commit(Effect::NameFreed(name.to_string()));
+                tx.after_commit(Effect::NameFreed(target.name.to_string()));
                 let directories =
                     if managed { Some(purge::insert(tx, row.key, &row.name)?) } else { None };
                 let detail = format!("by {}", caller.name());
                 log(tx, Fact::about(Facts::AgentPurged, row.key).detail(&detail))?;
                 let purged = Purged { dropped: before, directories };
-                keep(tx, me.key, &request, &purged)?;
+                keep(tx, me.key, &request, &Stored::Done(purged))?;
                 Ok(Step::Done(purged))
             })
             .await

@@ -3,11 +3,13 @@
 //! Invariant: while an agent is stopped no turn of it begins, whichever harness asks and however
 //! often the broker restarts. If a turn runs when the agent is stopped, its harness ends the turn.
 
+use std::sync::Arc;
+
 use hive_core::agent::Agent;
 use hive_core::caller::Caller;
 use hive_core::event::Facts;
-use hive_core::name::AgentName;
 
+use super::etag::{Etags, Target};
 use crate::engine::{Engine, Refusal, actor};
 use crate::store::agent;
 use crate::store::event::{Fact, log};
@@ -19,13 +21,16 @@ impl Engine {
         &self,
         caller: Caller,
         request: RequestKey,
-        name: AgentName,
+        target: impl Into<Target>,
         stopped: bool,
     ) -> Result<Agent, Refusal> {
         self.check_open()?;
-        let (wanted, detail) = (name.clone(), format!("by {}", caller.name()));
+        let target = target.into();
+        let (wanted, detail) = (target.name.clone(), format!("by {}", caller.name()));
+        let log_id = Arc::clone(&self.log_id);
         self.command(caller, request, move |tx| {
-            let row = actor::active(tx, name.as_str())?;
+            let row = actor::active(tx, target.name.as_str())?;
+            Etags::new(&log_id).check_agent(&target, &row)?;
             if row.stopped == stopped {
                 return Ok(());
             }

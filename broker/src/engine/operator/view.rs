@@ -11,6 +11,7 @@ use hive_core::park;
 use hive_core::time::Now;
 use rusqlite::Connection;
 
+use super::etag::Etags;
 use crate::engine::declared::kick_on_start;
 use crate::engine::sandboxes::Shown;
 use crate::engine::{Engine, Identity, Refusal, actor};
@@ -29,6 +30,7 @@ fn view(
     row: AgentRow,
     attached: Attached,
     identity: &Identity,
+    etags: Etags<'_>,
     now: Now,
 ) -> Result<Agent, Refusal> {
     let parent = match row.parent {
@@ -39,6 +41,7 @@ fn view(
     let open_turns: Vec<_> = turn::open_all(conn, row.key)?.iter().map(|open| open.id).collect();
     let state = state_of(&row, attached.live, !open_turns.is_empty(), now);
     let kick_on_start = kick_on_start(&row);
+    let (etag, policy_etag) = (etags.of_agent(&row), etags.of_policy(&row));
     Ok(Agent {
         name: parse(&row.name)?,
         role: row.role,
@@ -68,6 +71,8 @@ fn view(
         available_models: row.available_models,
         stopped: row.stopped,
         model_in_use: turn::model_of_newest(conn, row.key)?,
+        etag,
+        policy_etag,
     })
 }
 
@@ -103,7 +108,7 @@ pub(crate) fn bytes_of(agent: &Agent) -> usize {
         + agent.model_in_use.len()
         + lists
         + park
-        + 400
+        + 500
 }
 
 /// Returns the agents that fit one page, and whether there are more.
@@ -147,14 +152,15 @@ impl Engine {
         T: Send + 'static,
     {
         let (presences, sandboxes) = (Arc::clone(&self.presences), Arc::clone(&self.sandboxes));
-        let identity = self.identity.clone();
+        let (identity, log_id) = (self.identity.clone(), Arc::clone(&self.log_id));
         self.store
             .read(move |conn, now| {
                 let (rows, rest) = query(conn)?;
+                let etags = Etags::new(&log_id);
                 let shown = rows.into_iter().map(|row| {
                     let isolation = sandboxes.shown(&row.name, presences.isolation(row.key));
                     let attached = Attached { live: presences.is_live(row.key), isolation };
-                    Ok((row.key, view(conn, row, attached, &identity, now)?))
+                    Ok((row.key, view(conn, row, attached, &identity, etags, now)?))
                 });
                 Ok((shown.collect::<Result<_, Refusal>>()?, rest))
             })

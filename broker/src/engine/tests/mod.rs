@@ -14,6 +14,7 @@ mod clocks;
 mod commands;
 mod consumers;
 mod declare;
+mod etags;
 mod events;
 mod facts;
 mod faults;

@@ -32,6 +32,12 @@ fn agents() -> Vec<Refusal> {
         AgentError::Retired { name: agent() },
         AgentError::NotYourChild { agent: agent() },
         AgentError::Exists { name: agent() },
+        AgentError::Changed {
+            what: "agent",
+            agent: agent(),
+            given: text("e-1"),
+            etag: text("e-2"),
+        },
         AgentError::Parked { agent: agent(), error: text("no login"), retry_after: None },
         AgentError::Parked { agent: agent(), error: text("limit"), retry_after: Some(SECOND) },
         AgentError::Stopped { agent: agent() },

@@ -271,3 +271,18 @@ async fn a_restore_is_undone_by_restoring_what_it_replaced() {
     hive.delivery("bob", lost).await;
     assert!(hive.send("alice", "bob", "again").await > after);
 }
+
+#[tokio::test]
+async fn etags_of_the_replaced_database_are_stale_and_a_later_agent_has_another_one() {
+    let mut hive = Hive::new(&["alice"]).await;
+    let copy = copy_of(&hive).await;
+    hive.create("bob", None, Policy::default()).await;
+    let read = [hive.agent("alice").await.etag, hive.agent("bob").await.etag];
+    let lost = hive.row("bob").await.key;
+    put_back(&mut hive, &copy).await;
+    // The row of the second bob has the key of the first one.
+    hive.create("bob", None, Policy::default()).await;
+    assert_eq!(hive.row("bob").await.key, lost);
+    assert_ne!(hive.agent("bob").await.etag, read[1]);
+    assert_ne!(hive.agent("alice").await.etag, read[0], "it is to be read again");
+}

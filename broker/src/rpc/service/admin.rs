@@ -3,7 +3,7 @@
 use hive_core::agent::Policy;
 use hive_core::command::Order;
 use hive_core::delivery::Decision;
-use hive_proto::convert::{delivery, message, time};
+use hive_proto::convert::{self, delivery, message, time};
 use hive_proto::status::bad_field;
 use hive_proto::v1;
 use hive_proto::v1::command::Command as WireOrder;
@@ -14,6 +14,7 @@ use crate::engine::background::TaskStatus;
 use crate::engine::operator::agents::Create;
 use crate::engine::operator::backup::Checked;
 use crate::engine::operator::commands::NewCommand;
+use crate::engine::operator::etag::Target;
 use crate::engine::operator::policy::Part;
 use crate::rpc::Rpc;
 use crate::rpc::edge::{page, request};
@@ -30,6 +31,12 @@ impl Rpc {
         let (agent, message) = delivery::key(named, "key")?;
         Ok(self.engine.decide(caller, key, agent, message, decision).await?)
     }
+}
+
+/// Returns the agent that a command changes; `path` is the field of the etag.
+fn target(name: &str, etag: String, path: &str) -> Result<Target, Status> {
+    let name = message::agent_name(name, "name")?;
+    Ok(Target { name, etag: convert::request::etag(etag, path)? })
 }
 
 /// Returns the parts of a policy that a mask names; without a mask, all.
@@ -89,14 +96,15 @@ impl v1::admin_service_server::AdminService for Rpc {
         request: Request<v1::RetireAgentRequest>,
     ) -> Result<Response<v1::RetireAgentResponse>, Status> {
         let (caller, key, retire) = request::command(request)?;
-        let v1::RetireAgentRequest { request_id: _, name, purge } = retire;
-        let name = message::agent_name(&name, "name")?;
+        let v1::RetireAgentRequest { request_id: _, name, purge, etag } = retire;
+        let target = target(&name, etag, "etag")?;
+        let name = target.name.clone();
         let response = if purge {
-            let purged = self.engine.purge_agent(caller, key, name.clone()).await?;
+            let purged = self.engine.purge_agent(caller, key, target).await?;
             let purge_id = purged.directories.unwrap_or_default();
             v1::RetireAgentResponse { kept_count: 0, dropped_count: purged.dropped, purge_id }
         } else {
-            let kept_count = self.engine.retire_agent(caller, key, name.clone()).await?;
+            let kept_count = self.engine.retire_agent(caller, key, target).await?;
             v1::RetireAgentResponse { kept_count, ..v1::RetireAgentResponse::default() }
         };
         // By name first: a new agent may have the name already, and must not get the old agent's
@@ -111,8 +119,8 @@ impl v1::admin_service_server::AdminService for Rpc {
         request: Request<v1::StopAgentRequest>,
     ) -> Result<Response<v1::StopAgentResponse>, Status> {
         let (caller, key, stop) = request::command(request)?;
-        let name = message::agent_name(&stop.name, "name")?;
-        let agent = self.engine.set_stopped(caller, key, name, true).await?;
+        let target = target(&stop.name, stop.etag, "etag")?;
+        let agent = self.engine.set_stopped(caller, key, target, true).await?;
         Ok(Response::new(v1::StopAgentResponse { agent: Some(agent.into()) }))
     }
 
@@ -121,8 +129,8 @@ impl v1::admin_service_server::AdminService for Rpc {
         request: Request<v1::StartAgentRequest>,
     ) -> Result<Response<v1::StartAgentResponse>, Status> {
         let (caller, key, start) = request::command(request)?;
-        let name = message::agent_name(&start.name, "name")?;
-        let agent = self.engine.set_stopped(caller, key, name, false).await?;
+        let target = target(&start.name, start.etag, "etag")?;
+        let agent = self.engine.set_stopped(caller, key, target, false).await?;
         Ok(Response::new(v1::StartAgentResponse { agent: Some(agent.into()) }))
     }
 
@@ -149,7 +157,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         request: Request<v1::FinishPurgeRequest>,
     ) -> Result<Response<v1::FinishPurgeResponse>, Status> {
         let (caller, key, finish) = request::command(request)?;
-        let id = hive_proto::convert::bounded(finish.purge_id, "purge_id")?;
+        let id = convert::bounded(finish.purge_id, "purge_id")?;
         self.engine.finish_purge(caller, key, id).await?;
         Ok(Response::new(v1::FinishPurgeResponse {}))
     }
@@ -160,11 +168,11 @@ impl v1::admin_service_server::AdminService for Rpc {
     ) -> Result<Response<v1::SetPolicyResponse>, Status> {
         let (caller, key, set) = request::command(request)?;
         let v1::SetPolicyRequest { request_id: _, name, policy, update_mask } = set;
-        let name = message::agent_name(&name, "name")?;
-        let policy = hive_proto::convert::required(policy, "policy")?;
+        let mut policy = convert::required(policy, "policy")?;
+        let target = target(&name, std::mem::take(&mut policy.etag), "policy.etag")?;
         let parts = parts(update_mask)?;
         let policy = with_defaults(policy.into(), &parts);
-        let agent = self.engine.set_policy(caller, key, name, policy, parts).await?;
+        let agent = self.engine.set_policy(caller, key, target, policy, parts).await?;
         Ok(Response::new(v1::SetPolicyResponse { agent: Some(agent.into()) }))
     }
 
@@ -173,9 +181,9 @@ impl v1::admin_service_server::AdminService for Rpc {
         request: Request<v1::SetParentRequest>,
     ) -> Result<Response<v1::SetParentResponse>, Status> {
         let (caller, key, set) = request::command(request)?;
-        let name = message::agent_name(&set.name, "name")?;
+        let target = target(&set.name, set.etag, "etag")?;
         let parent = message::optional_agent_name(&set.parent, "parent")?;
-        let agent = self.engine.set_parent(caller, key, name, parent).await?;
+        let agent = self.engine.set_parent(caller, key, target, parent).await?;
         Ok(Response::new(v1::SetParentResponse { agent: Some(agent.into()) }))
     }
 

@@ -146,13 +146,18 @@ pub(crate) struct SetParent {
     /// The new parent; `operator` makes the agent a root
     #[arg(add = complete::agents_and_operator())]
     parent: String,
+    /// Refuse the change if the agent no longer has this etag, which `hivectl agent show --json`
+    /// prints
+    #[arg(long, value_name = "ETAG")]
+    etag: Option<String>,
 }
 
 impl SetParent {
     pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let broker = context.broker().await?;
         let parent = if self.parent == OPERATOR { String::new() } else { self.parent };
-        let request = SetParentRequest { request_id: request_id(), name: self.name, parent };
+        let etag = self.etag.unwrap_or_default();
+        let request = SetParentRequest { request_id: request_id(), name: self.name, parent, etag };
         let response = broker.change(broker.admin(), request, Admin::set_parent).await?;
         context.out.one::<view::agent::Agent>(&require(response.agent, "agent")?)
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use hive_proto::v1::{Purge, RetireAgentRequest, RetireAgentResponse};
+use hive_proto::v1::{Agent, Purge, RetireAgentRequest, RetireAgentResponse};
 
 use crate::complete;
 use crate::connect::{Admin, Broker, request_id};
@@ -39,16 +39,26 @@ pub(crate) struct Retire {
     /// Do not ask
     #[arg(long, requires = "purge")]
     yes: bool,
+    /// Refuse if the agent no longer has this etag, which `hivectl agent show --json` prints
+    #[arg(long, value_name = "ETAG")]
+    etag: Option<String>,
 }
 
 impl Retire {
     pub(crate) async fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         let name = visible_line(&self.name);
-        if self.purge && !self.yes {
-            if !input::is_terminal() {
-                return Err(Failure::NotConfirmed {
-                    instead: "add --yes to do it without being asked",
-                });
+        let asks = self.purge && !self.yes;
+        if asks && !input::is_terminal() {
+            return Err(Failure::NotConfirmed {
+                instead: "add --yes to do it without being asked",
+            });
+        }
+        let broker = context.broker().await?;
+        let mut etag = self.etag;
+        if asks {
+            if etag.is_none() {
+                // The agent that is there now is the one that the question is about.
+                etag = Some(fetch::agent::<Agent>(&broker, self.name.clone()).await?.etag);
             }
             let question = format!(
                 "Purge {name}? Its unsettled mail is dropped and its directories are deleted."
@@ -58,7 +68,6 @@ impl Retire {
                 return Ok(Exit::Failure);
             }
         }
-        let broker = context.broker().await?;
         // Before the purge, so that its end cannot be missed.
         let feed =
             if self.purge { Some(Feed::open(context, &broker, "", None).await?) } else { None };
@@ -66,6 +75,7 @@ impl Retire {
             request_id: request_id(),
             name: self.name.clone(),
             purge: self.purge,
+            etag: etag.unwrap_or_default(),
         };
         let response = broker.change(broker.admin(), request, Admin::retire_agent).await?;
         let RetireAgentResponse { kept_count, dropped_count, purge_id } = response;

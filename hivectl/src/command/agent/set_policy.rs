@@ -22,7 +22,8 @@ const DEFAULT: &str = "default";
 ///
 /// The tools that it is offered change with its next turn. Fields that no option names stay as they
 /// are. `default` as a tool group or a number resets that field to its default; for a number that
-/// is the hive's limit.
+/// is the hive's limit. An option replaces a whole list. A script that reads a list and adds to it
+/// passes the etag that it has read, so that it undoes no change of others.
 #[derive(Args, Debug)]
 #[command(override_usage = "hivectl agent set-policy [OPTIONS] <NAME>")]
 #[command(group = ArgGroup::new("change").required(true).multiple(true).args([
@@ -63,6 +64,10 @@ pub(crate) struct SetPolicy {
     /// Bytes of unsettled bodies that it may have stored, at least 1
     #[arg(long, value_name = "BYTES")]
     stored_bytes: Option<Quota<u64>>,
+    /// Refuse the change if the policy no longer has this etag, the `policy.etag` that `hivectl
+    /// agent show --json` prints
+    #[arg(long, value_name = "ETAG")]
+    etag: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +128,7 @@ impl SetPolicy {
             sender_stored_bytes_max: number(self.stored_bytes),
             questions_open_max: number(self.questions_open),
             reminders_pending_max: number(self.reminders_pending),
+            etag: self.etag.clone().unwrap_or_default(),
         };
         (policy, paths)
     }

@@ -45,7 +45,11 @@ impl Stop {
         } else {
             None
         };
-        let request = StopAgentRequest { request_id: request_id(), name: self.name.clone() };
+        let request = StopAgentRequest {
+            request_id: request_id(),
+            name: self.name.clone(),
+            ..StopAgentRequest::default()
+        };
         let response = broker.change(broker.admin(), request, Admin::stop_agent).await?;
         let turn = require::<_, Agent>(response.agent, "agent")?.open_turn_ids.first().copied();
         let sentence = match (turn, feed) {
@@ -99,7 +103,11 @@ async fn handed_back(
 impl Start {
     pub(crate) async fn run(self, context: &mut Context) -> Result<(), Failure> {
         let broker = context.broker().await?;
-        let request = StartAgentRequest { request_id: request_id(), name: self.name.clone() };
+        let request = StartAgentRequest {
+            request_id: request_id(),
+            name: self.name.clone(),
+            ..StartAgentRequest::default()
+        };
         let response = broker.change(broker.admin(), request, Admin::start_agent).await?;
         let agent: Agent = require(response.agent, "agent")?;
         let sentence = if agent.running {

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hive_proto::v1::{CreateAgentRequest, RetireAgentRequest};
+use hive_proto::v1::CreateAgentRequest;
 use hive_tests::rig::{Client, HarnessOptions, Rig, clock, fresh_id, soon, strays};
 use hive_tests::scripted::script::{Rule, Step};
 use serde_json::json;
@@ -134,8 +134,7 @@ impl Cast {
             traffic.count("guests came");
         } else {
             let name = self.guests.remove(0);
-            let request =
-                RetireAgentRequest { request_id: fresh_id(), name: name.clone(), purge: false };
+            let request = hive_tests::rig::request::retire_agent(&name);
             if let Err(refusal) = operator.admin().retire_agent(request).await {
                 traffic.complain(format!("{name} could not go: {refusal}"));
             }

@@ -63,8 +63,12 @@ pub(crate) async fn call(
             admin().create_agent(request).await?.into_inner().agent.unwrap_or_default().name
         }
         "RetireAgent" => {
-            let request =
-                v1::RetireAgentRequest { request_id, name: part(0), purge: part(1) == PURGE };
+            let request = v1::RetireAgentRequest {
+                request_id,
+                name: part(0),
+                purge: part(1) == PURGE,
+                etag: String::new(),
+            };
             let removed = admin().retire_agent(request).await?.into_inner();
             // For a purge, the id under which its directories are to be deleted; else what is kept.
             if part(1) == PURGE {
@@ -75,14 +79,18 @@ pub(crate) async fn call(
         }
         "StopAgent" => {
             let stopped = admin()
-                .stop_agent(v1::StopAgentRequest { request_id, name: part(0) })
+                .stop_agent(v1::StopAgentRequest { request_id, name: part(0), etag: String::new() })
                 .await?
                 .into_inner();
             stopped.agent.unwrap_or_default().stopped.to_string()
         }
         "StartAgent" => {
             let started = admin()
-                .start_agent(v1::StartAgentRequest { request_id, name: part(0) })
+                .start_agent(v1::StartAgentRequest {
+                    request_id,
+                    name: part(0),
+                    etag: String::new(),
+                })
                 .await?
                 .into_inner();
             started.agent.unwrap_or_default().stopped.to_string()
@@ -92,7 +100,12 @@ pub(crate) async fn call(
             admin().finish_purge(request).await.map(|_| String::new())?
         }
         "SetParent" => {
-            let request = v1::SetParentRequest { request_id, name: part(0), parent: part(1) };
+            let request = v1::SetParentRequest {
+                request_id,
+                name: part(0),
+                parent: part(1),
+                etag: String::new(),
+            };
             admin().set_parent(request).await.map(|_| String::new())?
         }
         "SetPolicy" => {

@@ -179,6 +179,11 @@ fn request_id(text: &str) -> Result<(), Invalid> {
     fields::request_id(text.to_owned()).map(drop)
 }
 
+fn etag(text: String, path: &str) -> Result<(), Invalid> {
+    assert_eq!(fields::etag(text.clone(), path)?.unwrap_or_default(), text);
+    Ok(())
+}
+
 fn token(text: String, path: &str) -> Result<(), Invalid> {
     fields::token(text, path).map(drop)
 }
@@ -358,24 +363,38 @@ table! {
         request_id(&m.request_id)?;
         name(&m.name, "name")?;
         optional_name(&m.parent, "parent")?;
-        let policy = m.policy.unwrap_or_default();
+        // An etag in it is ignored.
+        let policy = v1::Policy { etag: String::new(), ..m.policy.unwrap_or_default() };
         assert_eq!(v1::Policy::from(hive_core::agent::Policy::from(policy.clone())), policy);
         Ok(())
     };
-    "hive.v1.AdminService/RetireAgent": v1::RetireAgentRequest |m| { request_id(&m.request_id)?; name(&m.name, "name") };
-    "hive.v1.AdminService/StopAgent": v1::StopAgentRequest |m| { request_id(&m.request_id)?; name(&m.name, "name") };
-    "hive.v1.AdminService/StartAgent": v1::StartAgentRequest |m| { request_id(&m.request_id)?; name(&m.name, "name") };
+    "hive.v1.AdminService/RetireAgent": v1::RetireAgentRequest |m| {
+        request_id(&m.request_id)?;
+        name(&m.name, "name")?;
+        etag(m.etag, "etag")
+    };
+    "hive.v1.AdminService/StopAgent": v1::StopAgentRequest |m| {
+        request_id(&m.request_id)?;
+        name(&m.name, "name")?;
+        etag(m.etag, "etag")
+    };
+    "hive.v1.AdminService/StartAgent": v1::StartAgentRequest |m| {
+        request_id(&m.request_id)?;
+        name(&m.name, "name")?;
+        etag(m.etag, "etag")
+    };
     "hive.v1.AdminService/ListPurges": v1::ListPurgesRequest |m| page(&m.page_token);
     "hive.v1.AdminService/FinishPurge": v1::FinishPurgeRequest |m| request_id(&m.request_id);
     "hive.v1.AdminService/SetParent": v1::SetParentRequest |m| {
         request_id(&m.request_id)?;
         name(&m.name, "name")?;
+        etag(m.etag, "etag")?;
         optional_name(&m.parent, "parent")
     };
     "hive.v1.AdminService/SetPolicy": v1::SetPolicyRequest |m| {
         request_id(&m.request_id)?;
         name(&m.name, "name")?;
-        convert::required(m.policy, "policy").map(drop)
+        etag(convert::required(m.policy, "policy")?.etag, "policy.etag")
     };
     "hive.v1.AdminService/ListDeadLetters": v1::ListDeadLettersRequest |m| page(&m.page_token);
     "hive.v1.AdminService/RedriveDelivery": v1::RedriveDeliveryRequest |m| { request_id(&m.request_id)?; key(m.key) };
