@@ -58,7 +58,7 @@ docs: ## Generate the man pages, the command reference and the JSON schemas from
 fmt: ## Format the Rust sources
 	$(CARGO) fmt --all
 
-lint: ## rustfmt, clippy, buf lint, Nix syntax and shellcheck, as far as the tools are installed
+lint: ## rustfmt, clippy, buf lint and breaking, Nix syntax and shellcheck, as far as the tools are installed
 	CARGO="$(CARGO)" tests/lint.sh
 
 clean-hive: ## Delete the hive of `make run`: its database, mail and agents' directories (asks first)

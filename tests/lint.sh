@@ -15,6 +15,8 @@ buf=.cache/buf/node_modules/.bin/buf
 if "$buf" --version >/dev/null 2>&1; then
   echo "== buf lint"
   "$buf" lint proto
+  echo "== buf breaking"
+  "$buf" breaking proto --against proto/baseline.binpb
 fi
 
 if command -v nix-instantiate >/dev/null; then
