@@ -33,6 +33,9 @@ pub const ORPHAN_GRACE_DEFAULT: Duration = Duration::from_secs(30);
 pub const ORPHAN_GRACE_MAX: Duration = Duration::from_secs(3600);
 /// Time in which the caller of a stream answers a ping.
 pub const STREAM_PONG_MAX: Duration = Duration::from_secs(20);
+/// Maximum streams of deliveries that an agent has open. Each is polled for each new message of the
+/// agent, so many of them would hold up the commands of other agents.
+pub const STREAMS_OPEN_MAX: usize = 8;
 /// Maximum messages of a stream of messages without an answer.
 pub const STREAM_UNANSWERED_MAX: usize = 64;
 /// Maximum rows of one page.

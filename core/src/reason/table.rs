@@ -84,7 +84,7 @@ reasons! {
     QuestionLimit = 39, "QUESTION_LIMIT", 8, Retry::Later, ["limit", "count"], [];
     /// The agent has too many pending reminders.
     ReminderLimit = 40, "REMINDER_LIMIT", 8, Retry::Later, ["limit", "count"], [];
-    /// The socket has too many calls under way.
+    /// The socket has too many calls under way, or the agent too many streams of deliveries.
     CallLimit = 41, "CALL_LIMIT", 8, Retry::Soon, ["limit"], [];
     /// The broker does not know yet which sandbox belongs to the agent.
     Starting = 42, "STARTING", 14, Retry::Soon, [], [];

@@ -89,6 +89,7 @@ constants! {
     span orphan_grace_max = limits::ORPHAN_GRACE_MAX;
     span stream_pong_max = limits::STREAM_PONG_MAX;
     count stream_unanswered_max = limits::STREAM_UNANSWERED_MAX;
+    count streams_open_max = limits::STREAMS_OPEN_MAX;
     count page_rows_default = limits::PAGE_ROWS_DEFAULT;
     count page_rows_max = limits::PAGE_ROWS_MAX;
     count page_bytes_max = limits::PAGE_BYTES_MAX;

@@ -3383,7 +3383,7 @@ pub enum Reason {
     QuestionLimit = 39,
     /// The agent has too many pending reminders.
     ReminderLimit = 40,
-    /// The socket has too many calls under way.
+    /// The socket has too many calls under way, or the agent too many streams of deliveries.
     CallLimit = 41,
     /// The broker does not know yet which sandbox belongs to the agent.
     Starting = 42,
@@ -9182,6 +9182,9 @@ pub struct Limits {
     /// Maximum messages of a stream of messages without an answer.
     #[prost(uint32, tag = "75")]
     pub stream_unanswered_max: u32,
+    /// Maximum streams of deliveries that an agent has open.
+    #[prost(uint32, tag = "76")]
+    pub streams_open_max: u32,
 }
 /// Versions, capabilities and limits of the broker.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -23,7 +23,7 @@ use hive_proto::v1::{AckDeliveryRequest, ReceiveMessagesRequest, ack_delivery_re
 use hive_tests::rig::{Client, Rig, request, soon};
 
 use flood::{ALL_AT_ONCE, Flood, NICE};
-use kinds::{Kind, READS, WRITES};
+use kinds::{Kind, READS, STREAMS, WRITES};
 use tokio::sync::Mutex;
 
 /// Held by the test that measures: what runs beside it would be in its figures.
@@ -129,6 +129,11 @@ async fn a_flood_of_writes_is_hardly_noticed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_of_reads_is_hardly_noticed() {
     hardly_noticed(&READS).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_over_streams_is_hardly_noticed() {
+    hardly_noticed(&STREAMS).await;
 }
 
 /// Counted and not timed: ids follow the order in which messages are served. The difference of two

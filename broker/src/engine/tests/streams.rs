@@ -1,10 +1,11 @@
 //! Streams of deliveries: windows, and what becomes of the leases at each kind of end.
 
 use hive_core::delivery::RedeliveryCause;
+use hive_core::limits::STREAMS_OPEN_MAX;
 use hive_core::settlement::Action;
 
 use super::*;
-use crate::engine::mail::stream::{DeliveryStream, Open, Window};
+use crate::engine::mail::stream::{DeliveryStream, Open, STEP, Window};
 use crate::engine::operator::policy::Part;
 
 /// How long the leases of a stream live on after a break, in seconds.
@@ -310,6 +311,35 @@ async fn a_client_that_closes_its_side_releases_the_rest() {
     let token = taken[1].token.clone().expect("a lease");
     let repeated = hive.settle("bob", token, Action::Release).await;
     assert!(repeated.is_ok(), "it was released: {repeated:?}");
+}
+
+#[tokio::test]
+async fn an_agent_has_few_streams_and_a_newer_one_of_an_id_always_opens() {
+    let hive = hive_with(0).await;
+    let mut streams = Vec::new();
+    for number in 0..STREAMS_OPEN_MAX {
+        streams.push(open(&hive, &format!("stream {number}"), 1).await.0);
+    }
+    let another = || try_open(&hive, "another", Window::new(1, 0));
+    let refused = another().await.expect_err("one too many");
+    assert_eq!(refused.reason(), Reason::CallLimit);
+    streams.push(open(&hive, "stream 0", 1).await.0);
+    streams.pop().expect("a stream").close().await.expect("closed");
+    drop(another().await.expect("there is room again"));
+}
+
+#[tokio::test]
+async fn leases_come_in_steps_and_are_released_in_steps() {
+    let count = STEP as usize + 8;
+    let hive = hive_with(count).await;
+    let (mut stream, first) = open_and_take(&hive, 256).await;
+    assert_eq!(first.len(), STEP as usize);
+    let rest = stream.next().await.expect("leased");
+    assert_eq!((rest.deliveries.len(), rest.pending), (8, 0));
+    stream.close().await.expect("all steps of the release");
+    for id in 1..=count as u64 {
+        assert_eq!(hive.state("bob", message(id)).await, (State::Ready, 1));
+    }
 }
 
 #[tokio::test]

@@ -178,7 +178,7 @@ impl Feed {
     /// Passes messages on until the stream ends, and settles its end.
     async fn run(mut self, mut stream: DeliveryStream, held: Vec<Leased>, mut inbound: Inbound) {
         let end = match self.pass(&mut stream, held, &mut inbound).await {
-            Err(End::HalfClosed) => match stream.close().await {
+            Err(End::HalfClosed) => match self.close(stream).await {
                 Ok(()) => None,
                 Err(refusal) => Some(refusal.into()),
             },
@@ -203,6 +203,9 @@ impl Feed {
             self.send(Step::Opened(v1::DeliveriesOpened { deliveries, complete })).await?;
         }
         loop {
+            if !stream.is_waiting() {
+                fair::message(&self.slots, stream.begin()).await;
+            }
             let is_asked_at = self.asked.map(|asked| asked + STREAM_PONG_MAX);
             let asks_at = (any || stream.held() > 0).then(|| self.heard + PING_AFTER);
             tokio::select! {
@@ -228,6 +231,12 @@ impl Feed {
                 }
             }
         }
+    }
+
+    /// Releases what the caller still holds, each step with a permit.
+    async fn close(&self, mut stream: DeliveryStream) -> Result<(), Refusal> {
+        while fair::message(&self.slots, stream.release_some()).await? {}
+        stream.close().await
     }
 
     async fn hear(&mut self, stream: &DeliveryStream, heard: Option<Heard>) -> Result<(), End> {

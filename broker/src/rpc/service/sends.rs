@@ -122,7 +122,8 @@ async fn answer(
         end = ended;
     }
     if is_refused {
-        tokio::time::sleep(PAUSE).await;
+        // The stream was a call, and its message is another.
+        tokio::time::sleep(if end.is_some() { 2 * PAUSE } else { PAUSE }).await;
     }
     (all, end)
 }

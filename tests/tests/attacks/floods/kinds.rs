@@ -1,19 +1,23 @@
 //! The calls of a flooder: everything that an agent may call, in the form that costs the broker
 //! most.
 
+use hive_core::limits::STREAM_UNANSWERED_MAX;
 use hive_proto::v1::event_service_client::EventServiceClient;
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::message_service_client::MessageServiceClient;
 use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::reminder_service_client::ReminderServiceClient;
+use hive_proto::v1::stream_deliveries_request::Step;
 use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
 use hive_proto::v1::wake_service_client::WakeServiceClient;
 use hive_proto::v1::{
-    CreateReminderRequest, GetTurnStatsRequest, ListDeliveriesRequest, ListEventsRequest,
-    ListMessagesRequest, ReceiveMessagesRequest, SearchMessagesRequest, WatchEventsRequest,
-    create_reminder_request::Due,
+    CreateReminderRequest, DeliveryWindow, GetTurnStatsRequest, ListDeliveriesRequest,
+    ListEventsRequest, ListMessagesRequest, OpenDeliveries, ReceiveMessagesRequest,
+    SearchMessagesRequest, SettleDeliveriesRequest, StreamDeliveriesRequest, StreamMessagesRequest,
+    WatchEventsRequest, create_reminder_request::Due, stream_deliveries_response,
 };
 use hive_tests::rig::{fresh_id, request};
+use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::Status;
 use tonic::transport::Channel;
 
@@ -43,6 +47,10 @@ pub(crate) enum Kind {
     Stats,
     /// A watch of the log from its beginning, closed after the first event.
     WatchEvents,
+    /// A stream of as many small messages as may be unanswered, to this recipient.
+    StreamMessages(&'static str),
+    /// A stream that leases as much as it may hold, and releases that.
+    StreamDeliveries,
 }
 
 pub(crate) const WRITES: [Kind; 8] = [
@@ -64,6 +72,10 @@ pub(crate) const READS: [Kind; 7] = [
     Kind::Stats,
     Kind::WatchEvents,
 ];
+
+#[allow(dead_code, reason = "only one of the targets that include this file uses it")]
+pub(crate) const STREAMS: [Kind; 3] =
+    [Kind::StreamMessages("erin"), Kind::StreamMessages("mallory"), Kind::StreamDeliveries];
 
 pub(crate) async fn call(kind: Kind, channel: &Channel) -> Result<(), Status> {
     let channel = channel.clone();
@@ -124,7 +136,41 @@ pub(crate) async fn call(kind: Kind, channel: &Channel) -> Result<(), Status> {
                 .await
                 .map(drop)
         }
+        Kind::StreamMessages(name) => stream_messages(channel, name).await,
+        Kind::StreamDeliveries => stream_deliveries(channel).await,
     }
+}
+
+async fn stream_messages(channel: Channel, name: &str) -> Result<(), Status> {
+    let message = |_| StreamMessagesRequest { send: Some(request::send(name, "xx ".repeat(66))) };
+    let messages: Vec<_> = (0..STREAM_UNANSWERED_MAX).map(message).collect();
+    let mut client = MessageServiceClient::new(channel);
+    let mut answers = client.stream_messages(tokio_stream::iter(messages)).await?.into_inner();
+    while answers.message().await?.is_some() {}
+    Ok(())
+}
+
+async fn stream_deliveries(channel: Channel) -> Result<(), Status> {
+    let window = Some(DeliveryWindow { deliveries: u32::MAX, bytes: u32::MAX });
+    let open = OpenDeliveries { stream_id: fresh_id(), window, orphan_grace: None };
+    // The result of an empty list shows that the broker has read all before it.
+    let steps = [Step::Open(open), Step::Settle(SettleDeliveriesRequest::default())];
+    let (say, said) = tokio::sync::mpsc::unbounded_channel();
+    for step in steps {
+        // The other end is in the call below.
+        drop(say.send(StreamDeliveriesRequest { step: Some(step) }));
+    }
+    let mut client = InboxServiceClient::new(channel);
+    let said = UnboundedReceiverStream::new(said);
+    let mut answers = client.stream_deliveries(said).await?.into_inner();
+    while let Some(answer) = answers.message().await? {
+        if matches!(answer.step, Some(stream_deliveries_response::Step::Settled(_))) {
+            break;
+        }
+    }
+    drop(say);
+    while answers.message().await?.is_some() {}
+    Ok(())
 }
 
 async fn send(channel: Channel, name: &str, bytes: usize) -> Result<(), Status> {

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hive_core::limits::STREAMS_OPEN_MAX;
 use hive_core::time::BootTime;
 use tokio_util::sync::CancellationToken;
 
@@ -69,8 +70,15 @@ pub(super) struct Broken {
 #[derive(Debug, Default)]
 struct Registry {
     last: u64,
-    newest: HashMap<Key, Newest>,
+    newest: HashMap<AgentKey, HashMap<String, Newest>>,
     broken: Vec<Broken>,
+}
+
+impl Registry {
+    fn is_newest(&self, (agent, id): &Key, number: u64) -> bool {
+        let newest = self.newest.get(agent).and_then(|own| own.get(id));
+        newest.is_some_and(|newest| newest.number == number)
+    }
 }
 
 /// The open streams of deliveries.
@@ -90,31 +98,40 @@ impl Streams {
     }
 
     /// Registers a stream. An older one with its id is replaced, and hands over what it knows. The
-    /// last value says whether there is one.
-    pub(super) fn begin(&self, key: &Key) -> (u64, CancellationToken, Taken, bool) {
+    /// last value says whether there is one. Returns `None` if the agent has too many.
+    pub(super) fn begin(&self, key: &Key) -> Option<(u64, CancellationToken, Taken, bool)> {
         let mut open = self.lock();
         open.last += 1;
         let (number, replaced) = (open.last, CancellationToken::new());
-        let older = open.newest.remove(key);
+        let own = open.newest.entry(key.0).or_default();
+        let older = own.remove(&key.1);
+        if own.len() >= STREAMS_OPEN_MAX {
+            return None;
+        }
         let taken = older.as_ref().map(|older| older.taken.clone()).unwrap_or_default();
         let newest = Newest { number, replaced: replaced.clone(), taken: taken.clone() };
-        open.newest.insert(key.clone(), newest);
+        own.insert(key.1.clone(), newest);
         drop(open);
         if let Some(older) = &older {
             older.replaced.cancel();
         }
-        (number, replaced, taken, older.is_some())
+        Some((number, replaced, taken, older.is_some()))
     }
 
     pub(super) fn is_newest(&self, key: &Key, number: u64) -> bool {
-        self.lock().newest.get(key).is_some_and(|newest| newest.number == number)
+        self.lock().is_newest(key, number)
     }
 
     /// Forgets a stream, unless a newer one has its id.
     pub(super) fn forget(&self, key: &Key, number: u64) {
         let mut open = self.lock();
-        if open.newest.get(key).is_some_and(|newest| newest.number == number) {
-            open.newest.remove(key);
+        if open.is_newest(key, number)
+            && let Some(own) = open.newest.get_mut(&key.0)
+        {
+            own.remove(&key.1);
+            if own.is_empty() {
+                open.newest.remove(&key.0);
+            }
         }
     }
 
