@@ -211,11 +211,10 @@ impl Call {
 
     /// Returns the settlements in it.
     pub(crate) fn entries(&self) -> &[Self] {
-        match self {
-            Self::Settle { entries } => entries,
-            Self::Receive { settle, .. } => settle,
-            _ => &[],
-        }
+        let (Self::Settle { entries } | Self::Receive { settle: entries, .. }) = self else {
+            return &[];
+        };
+        entries
     }
 
     /// Returns whether it has a request id.

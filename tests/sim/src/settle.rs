@@ -12,18 +12,23 @@ use crate::seen;
 
 /// Returns the entry of a settlement; `None` for another call.
 pub(crate) fn entry(call: &Call) -> Option<Entry> {
-    let (token, action) = match call.clone() {
-        Call::Ack { token } => (token, Action::Ack),
-        Call::Nack { token, permanent } => {
-            (token, Action::Nack { error: "cannot".to_owned(), permanent })
-        }
-        Call::Release { token } => (token, Action::Release),
-        Call::Extend { token, lease_ms } => {
-            (token, Action::Extend(Duration::from_millis(lease_ms)))
-        }
-        _ => return None,
+    let (Call::Ack { token }
+    | Call::Nack { token, .. }
+    | Call::Release { token }
+    | Call::Extend { token, .. }) = call
+    else {
+        return None;
     };
-    Some(Entry::of_lease(token, action))
+    let action = if let Call::Nack { permanent, .. } = call {
+        Action::Nack { error: "cannot".to_owned(), permanent: *permanent }
+    } else if let Call::Extend { lease_ms, .. } = call {
+        Action::Extend(Duration::from_millis(*lease_ms))
+    } else if matches!(call, Call::Release { .. }) {
+        Action::Release
+    } else {
+        Action::Ack
+    };
+    Some(Entry::of_lease(token.clone(), action))
 }
 
 /// Returns the entries of settlements.

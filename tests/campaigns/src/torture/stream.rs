@@ -10,6 +10,7 @@ use hive_core::limits::ALONE_FROM_ATTEMPT;
 use hive_history::{Answer, Handed, LASTING_MS, Op, Reply};
 use hive_proto::v1;
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
+use hive_proto::v1::settlement::Target;
 use hive_proto::v1::stream_deliveries_request::Step as Say;
 use hive_proto::v1::stream_deliveries_response::Step as Heard;
 use hive_tests::rig::Line;
@@ -56,7 +57,9 @@ impl Open {
             };
             match step {
                 Heard::Ping(v1::Ping {}) => self.say(Say::Pong(v1::Pong {})),
-                step => return Ok(step),
+                step @ (Heard::Opened(_) | Heard::Leased(_) | Heard::Settled(_)) => {
+                    return Ok(step);
+                }
             }
         }
     }
@@ -251,7 +254,9 @@ impl Program<'_> {
                     _ => self.table.facts.wrong(format!("a stream has no room for {new:?}")),
                 }
             }
-            other => self.table.facts.wrong(format!("a stream said {other:?}")),
+            other @ (Heard::Opened(_) | Heard::Settled(_) | Heard::Ping(_)) => {
+                self.table.facts.wrong(format!("a stream said {other:?}"));
+            }
         }
     }
 
@@ -306,14 +311,9 @@ impl Program<'_> {
 
     /// Forgets what was settled.
     fn forget(&mut self, ops: &[Op]) {
-        let is_settled = |handed: &Handed| {
-            ops.iter().any(|op| match op {
-                Op::Ack { token } | Op::Nack { token, .. } | Op::Release { token } => {
-                    *token == handed.token
-                }
-                _ => false,
-            })
-        };
-        self.held.retain(|handed| !is_settled(handed));
+        let settled: Vec<_> =
+            ops.iter().filter_map(settle::entry).map(|entry| entry.target).collect();
+        self.held
+            .retain(|handed| !settled.contains(&Some(Target::LeaseToken(handed.token.clone()))));
     }
 }

@@ -369,11 +369,12 @@ impl World {
 /// Forgets what was settled.
 fn forget(hold: &mut Hold, calls: &[Call]) {
     let is_settled = |handed: &Handed| {
-        calls.iter().any(|call| match call {
-            Call::Ack { token } | Call::Nack { token, .. } | Call::Release { token } => {
-                *token == handed.token
-            }
-            _ => false,
+        calls.iter().any(|call| {
+            let (Call::Ack { token } | Call::Nack { token, .. } | Call::Release { token }) = call
+            else {
+                return false;
+            };
+            *token == handed.token
         })
     };
     hold.change(|held| held.retain(|handed| !is_settled(handed)));
