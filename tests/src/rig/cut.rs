@@ -1,6 +1,6 @@
 //! A connection that a test can cut, as a client loses it that dies.
 //!
-//! Dropping a gRPC stream ends it in good order. Invariant: a cut connection sends nothing more.
+//! Dropping a gRPC stream ends it cleanly. Invariant: a cut connection sends nothing more.
 
 use std::io;
 use std::net::Shutdown;

@@ -10,8 +10,8 @@
 //! A call may end by its deadline, by a cancel or with its client between the commit of its leases
 //! and the moment at which the transport takes the last piece of the answer. Calls with the same
 //! request id share their leases. Invariant: these are requeued only once no call with the id is
-//! open, and only if no answer of the id was taken. What the transport has taken counts as received,
-//! because no unary call can know more.
+//! open, and only if no answer of the id was taken. What the transport has taken counts as
+//! received, because no unary call can know more.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, Ordering};
