@@ -5,6 +5,7 @@
 //! is broken.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -60,12 +61,16 @@ pub(crate) struct Orphans {
 struct Ending {
     world: Rc<World>,
     orphans: Orphans,
+    /// The tokens that were sent: some of them the client may not have read yet.
+    sent: RefCell<BTreeSet<String>>,
 }
 
 impl Drop for Ending {
     fn drop(&mut self) {
         let Orphans { who, grace_ms, held } = &self.orphans;
-        for token in held.borrow().iter() {
+        let mut all = self.sent.take();
+        all.extend(held.borrow().iter().cloned());
+        for token in &all {
             let extend = Call::Extend { token: token.clone(), lease_ms: *grace_ms };
             // Whether the lease still lives then is not known.
             if let Some(call) = self.world.invoke(who, "", &extend).own {
@@ -143,11 +148,13 @@ impl World {
         let (world, name) = (Rc::clone(self), format!("stream {}", open.id));
         let actor = actor(&orphans.who);
         self.connect(&name, move |engine, said, tell| async move {
-            let _ending = Ending { world: Rc::clone(&world), orphans };
-            let sent = tell.clone();
-            if let Err(refusal) = world.serve_deliveries(engine, actor, open, said, tell).await {
+            let ending = Ending { world: Rc::clone(&world), orphans, sent: RefCell::default() };
+            let told = tell.clone();
+            let served =
+                world.serve_deliveries(engine, actor, open, said, tell, &ending.sent).await;
+            if let Err(refusal) = served {
                 say!(world, "the stream ends: {refusal}");
-                drop(sent.send(Said::Ended(Err(definite(&refusal)))));
+                drop(told.send(Said::Ended(Err(definite(&refusal)))));
             }
         })
     }
@@ -160,6 +167,7 @@ impl World {
         open: Open,
         mut said: mpsc::UnboundedReceiver<Say>,
         tell: mpsc::UnboundedSender<Said>,
+        sent: &RefCell<BTreeSet<String>>,
     ) -> Result<(), Refusal> {
         let (mut stream, held) = engine.open_stream(actor.clone(), open).await?;
         let taken = stream.taken();
@@ -186,6 +194,7 @@ impl World {
                 if is_lost || tell.send(step).is_err() {
                     return Ok(());
                 }
+                sent.borrow_mut().extend(tokens.iter().cloned());
                 taken.add(tokens);
             }
             tokio::select! {

@@ -186,12 +186,16 @@ impl DeliveryStream {
         MailError::StreamReplaced { stream: self.key.1.clone() }.into()
     }
 
-    /// Returns the poll that leases what there is room for.
-    fn poll(&self) -> impl FnMut(&Tx<'_>) -> Result<Poll<Leases>, Refusal> + Send + 'static {
+    /// Returns the poll that leases what there is room for. If it is polled again after it leased,
+    /// its batch failed, and what it leased then is on disk or not: these leases come first.
+    pub(crate) fn poll(
+        &self,
+    ) -> impl FnMut(&Tx<'_>) -> Result<Poll<Leases>, Refusal> + Send + 'static {
         let (streams, actor) = (Arc::clone(&self.streams), self.actor.clone());
         let (key, number, grace) = (self.key.clone(), self.number, self.grace);
         let (window, taken) = (Arc::clone(&self.window), self.taken.clone());
         let over = Arc::clone(&self.over);
+        let mut unsure: Vec<String> = Vec::new();
         move |tx| {
             if over.load(Ordering::SeqCst) || !streams.is_newest(&key, number) {
                 return Err(MailError::StreamReplaced { stream: key.1.clone() }.into());
@@ -202,16 +206,18 @@ impl DeliveryStream {
                 taken.keep(&stream::leased(tx, me.key, Some(&key.1))?);
             }
             let room = *window.lock().unwrap_or_else(PoisonError::into_inner);
-            let rows = if check_started(&me).is_ok() {
-                lease_due(tx, &me, room, held, |token| Lease::of_stream(token, &key.1, grace))?
-            } else {
-                Vec::new()
-            };
+            let mut rows = kept(tx, &key, &unsure)?;
+            let mut count = held.deliveries;
+            if rows.is_empty() && check_started(&me).is_ok() {
+                let of_stream = |token| Lease::of_stream(token, &key.1, grace);
+                rows = lease_due(tx, &me, room, held, of_stream)?;
+                count += u32::try_from(rows.len()).unwrap_or(u32::MAX);
+            }
+            unsure = rows.iter().filter_map(token_of).map(str::to_owned).collect();
             let pending = delivery::count(tx, me.key, State::Ready)?;
             let deliveries =
                 rows.iter().map(|row| leased(tx, row)).collect::<Result<Vec<_>, _>>()?;
-            let held = held.deliveries + u32::try_from(deliveries.len()).unwrap_or(u32::MAX);
-            let leases = Leases { deliveries, pending, held };
+            let leases = Leases { deliveries, pending, held: count };
             if leases.deliveries.is_empty() {
                 let next_due = delivery::next_due(tx, me.key, tx.now)?;
                 return Ok(Poll::Pending { so_far: leases, next_due });
@@ -279,6 +285,20 @@ fn may_stream(tx: &Tx<'_>, actor: &Actor) -> Result<AgentRow, Refusal> {
         return Err(HarnessError::Serving { agent: me.name }.into());
     }
     Ok(me)
+}
+
+fn token_of(row: &DeliveryRow) -> Option<&str> {
+    row.lease.as_ref().map(|lease| lease.token.as_str())
+}
+
+/// Returns those of a stream's leases that have one of these tokens.
+fn kept(tx: &Tx<'_>, key: &Key, tokens: &[String]) -> Result<Vec<DeliveryRow>, Refusal> {
+    if tokens.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut rows = stream::leased(tx, key.0, Some(&key.1))?;
+    rows.retain(|row| token_of(row).is_some_and(|known| tokens.iter().any(|one| one == known)));
+    Ok(rows)
 }
 
 /// Leases what there is room for. A delivery that is served alone waits until the stream holds

@@ -7,6 +7,7 @@ use hive_core::settlement::Action;
 use super::*;
 use crate::engine::mail::stream::{DeliveryStream, Open, STEP, Window};
 use crate::engine::operator::policy::Part;
+use crate::store::waiter::Poll;
 
 /// How long the leases of a stream live on after a break, in seconds.
 const GRACE: u64 = 30;
@@ -451,4 +452,22 @@ async fn a_stopped_agent_gets_nothing_on_its_stream() {
     assert!(stopped.expect("set").stopped);
     let (mut stream, _) = open(&hive, "s", 1).await;
     nothing_more(&hive, &mut stream).await;
+}
+
+#[tokio::test]
+async fn what_a_failed_batch_left_leased_on_disk_is_handed_over_by_the_next_poll() {
+    let hive = hive_with(3).await;
+    let (stream, _) = open(&hive, "s", 2).await;
+    let mut poll = stream.poll();
+    let both = hive.engine().store().write(move |tx| {
+        let ready = |poll| match poll {
+            Poll::Ready(leases) => leases,
+            Poll::Pending { so_far, .. } => panic!("nothing is leased: {so_far:?}"),
+        };
+        // A waiter is polled again after it leased only if the batch of the first poll failed.
+        Ok::<_, Refusal>((ready(poll(tx)?), ready(poll(tx)?)))
+    });
+    let (first, again) = both.await.expect("polled");
+    assert_eq!(first.deliveries.len(), 2);
+    assert_eq!(again, first);
 }

@@ -1,14 +1,14 @@
 //! Mail to a stopped agent waits until the agent is started. No mail of a purged agent reaches a
 //! later agent of its name.
 //!
-//! Silent: about mail that was under way when the agent was stopped, and about stops and purges
-//! without an answer.
+//! Silent: about mail that was under way when the agent was stopped, about mail that a running turn
+//! receives, which may finish its work, and about stops and purges without an answer.
 
 use std::collections::HashMap;
 
 use super::{Found, receipt};
 use crate::event::Mark;
-use crate::index::{Index, Key};
+use crate::index::{Holder, Index, Key};
 use crate::violation::Rule::Gone;
 
 /// When a message was created: when its first request left, and when one was first answered.
@@ -46,6 +46,7 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
             .hands
             .iter()
             .filter(|hand| hand.handed.agent == *agent && (stopped..started).contains(&hand.till))
+            .filter(|hand| hand.wakes || matches!(hand.holder, Holder::Consumer(_)))
         {
             let message = hand.handed.message;
             if made.get(&message).is_some_and(|made| made.left > stopped) {

@@ -1,8 +1,8 @@
 //! Histories of agents that were stopped or purged.
 
-use hive_history::{Mark, Rule};
+use hive_history::{Cause, Mark, Outcome, Rule, State};
 
-use crate::world::World;
+use crate::world::{World, counts};
 
 fn bob() -> String {
     "bob".to_owned()
@@ -15,6 +15,34 @@ fn a_stopped_agent_gets_mail() {
     let message = world.send("one");
     world.receive(message, "a", 1, None);
     world.breaks(Rule::Gone, "message 1 was sent to bob after it was stopped");
+}
+
+#[test]
+fn a_turn_of_a_stopped_agent_begins_with_new_mail() {
+    let mut world = World::new();
+    world.attach("s", 1);
+    world.mark(Mark::Stopped { agent: bob() });
+    let message = world.send("one");
+    world.begin("s", message, 1, None);
+    world.breaks(Rule::Gone, "message 1 was sent to bob after it was stopped");
+}
+
+#[test]
+fn a_running_turn_of_a_stopped_agent_receives_new_mail() {
+    let mut world = World::new();
+    world.attach("s", 1);
+    let first = world.send("one");
+    let turn = world.begin("s", first, 1, None);
+    world.mark(Mark::Stopped { agent: bob() });
+    let second = world.send("two");
+    world.receive_in(turn, second);
+    world.end("s", turn, Outcome::Ok, counts(1, 1));
+    world.delivery(first).state = State::Acked;
+    world.mark(Mark::Starting { agent: bob() });
+    let turn = world.begin("s", second, 1, Some(Cause::NotReceived));
+    world.end("s", turn, Outcome::Ok, counts(1, 0));
+    world.delivery(second).state = State::Acked;
+    world.fine();
 }
 
 #[test]

@@ -198,9 +198,7 @@ fn mail_that_did_not_reach_the_model_is_requeued() {
     let (first, second) = (world.send("one"), world.send("two"));
     world.attach("s", 1);
     let turn = world.begin("s", first, 1, None);
-    let handed = world.handed(second, "", 1, None);
-    let recv = Op::Receive { max: 1, lease_ms: 0, turn, tool_use: "t1".to_owned() };
-    world.call("bob", recv, Answer::Ok(Reply::Leased(vec![handed])));
+    world.receive_in(turn, second);
     world.end("s", turn, Outcome::Ok, counts(1, 1));
     world.delivery(first).state = State::Acked;
     let turn = world.begin("s", second, 1, Some(Cause::NotReceived));

@@ -179,6 +179,13 @@ impl World {
         self.delivery(message).cause = cause;
     }
 
+    /// Receives a message in a turn of `bob`.
+    pub(crate) fn receive_in(&mut self, turn: u64, message: u64) {
+        let handed = self.handed(message, "", 1, None);
+        let op = Op::Receive { max: 1, lease_ms: LEASE, turn, tool_use: "a tool".to_owned() };
+        self.call("bob", op, Answer::Ok(Reply::Leased(vec![handed])));
+    }
+
     pub(crate) fn ack(&mut self, message: u64, token: &str) {
         self.call("bob", Op::Ack { token: token.to_owned() }, Answer::Ok(Reply::Acked));
         self.delivery(message).state = State::Acked;

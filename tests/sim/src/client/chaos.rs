@@ -139,10 +139,18 @@ impl World {
         self.up_again().await;
     }
 
-    /// Starts second harnesses that take over.
+    /// Starts second harnesses that take over: now and then, and sometimes when the disk goes bad,
+    /// so that some attachments are in batches that fail.
     pub(crate) async fn usurp(self: Rc<Self>, agent: String) {
-        while !self.rest(self.dice.between(60_000, 1_500_000) * self.calm).await {
-            if self.plan.has(Fault::TakeOver)
+        while !self.healing.get() {
+            let likely = tokio::select! {
+                biased;
+                () = self.disk_bad.notified() => self.dice.chance(300),
+                _ = self.rest(self.dice.between(60_000, 1_500_000) * self.calm) => true,
+            };
+            if likely
+                && !self.healing.get()
+                && self.plan.has(Fault::TakeOver)
                 && self.lives.borrow().get(&agent).is_some_and(|lives| *lives == 1)
             {
                 say!(self, "a second harness of {agent}");
