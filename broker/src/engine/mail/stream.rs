@@ -34,13 +34,13 @@ use crate::engine::{Engine, Refusal, token};
 use crate::store::agent::AgentRow;
 use crate::store::delivery::DeliveryRow;
 use crate::store::lease::Lease;
-use crate::store::stream::{self, LASTING};
+use crate::store::stream;
 use crate::store::waiter::{Poll, Progress, Waiter};
 use crate::store::{Tx, delivery};
 pub(crate) use end::requeue_all;
-use registry::Key;
 pub(crate) use registry::Streams;
 pub use registry::Taken;
+use registry::{Key, token_of};
 
 /// Deliveries that one command leases or requeues. Chosen by measurement: with twice as many, a
 /// flood of streams more than doubles the p99 of a neighbour.
@@ -240,7 +240,7 @@ impl Engine {
         let agent = self.key_of(&actor.caller).await?;
         let Open { id, window, grace } = open;
         let key = (agent, id);
-        let (number, replaced, taken, is_successor) = self
+        let (number, replaced, taken) = self
             .delivery_streams
             .begin(&key)
             .ok_or(Refusal::CallLimit { max: STREAMS_OPEN_MAX })?;
@@ -261,18 +261,19 @@ impl Engine {
             over: Arc::default(),
             is_closed: false,
         };
-        let caller = actor.caller.clone();
+        let (caller, streams) = (actor.caller.clone(), Arc::clone(&self.delivery_streams));
         let opened = self.store.write(move |tx| {
             let me = may_stream(tx, &actor)?;
-            stream::set_end(tx, me.key, &key.1, LASTING, millis(grace))?;
+            // Its leases would last longer than any stream.
+            if !streams.is_newest(&key, number) {
+                return Err(MailError::StreamReplaced { stream: key.1 }.into());
+            }
+            stream::renew(tx, me.key, &key.1, millis(grace))?;
             let rows = stream::leased(tx, me.key, Some(&key.1))?;
             rows.iter().map(|row| leased(tx, row)).collect::<Result<Vec<_>, Refusal>>()
         });
         let held = self.noting(&caller, "stream", opened.await).await?;
-        if !is_successor {
-            // Those of a stream that ended have their grace because its client took them.
-            stream.taken.add(held.iter().filter_map(|leased| leased.token.clone()));
-        }
+        stream.taken.listed(held.iter().filter_map(|leased| leased.token.clone()));
         Ok((stream, held))
     }
 }
@@ -285,10 +286,6 @@ fn may_stream(tx: &Tx<'_>, actor: &Actor) -> Result<AgentRow, Refusal> {
         return Err(HarnessError::Serving { agent: me.name }.into());
     }
     Ok(me)
-}
-
-fn token_of(row: &DeliveryRow) -> Option<&str> {
-    row.lease.as_ref().map(|lease| lease.token.as_str())
 }
 
 /// Returns those of a stream's leases that have one of these tokens.

@@ -471,3 +471,34 @@ async fn what_a_failed_batch_left_leased_on_disk_is_handed_over_by_the_next_poll
     assert_eq!(first.deliveries.len(), 2);
     assert_eq!(again, first);
 }
+
+#[tokio::test]
+async fn a_stream_that_is_not_opened_neither_ends_nor_extends_the_grace() {
+    let hive = hive_with(1).await;
+    let (stream, taken) = open_and_take(&hive, 1).await;
+    drop(stream);
+    hive.pass_and_sweep(GRACE / 2).await;
+    let policy = Policy { tool_groups: vec!["inbox".to_owned()], ..Policy::default() };
+    hive.set_policy("bob", policy, &[Part::ToolGroups]).await.expect("set");
+    let again = try_open(&hive, "s", Window::new(1, 0)).await;
+    assert_eq!(reason(again), Reason::CapabilityMissing);
+    hive.pass_and_sweep(GRACE / 2 - 1).await;
+    assert_eq!(hive.state("bob", message(1)).await, (State::Leased, 1), "{taken:?}");
+    hive.pass_and_sweep(1).await;
+    assert_back(&hive, 1, 1, RedeliveryCause::LeaseExpired).await;
+}
+
+#[tokio::test]
+async fn a_stream_whose_opening_is_aborted_leaves_the_leases_their_grace() {
+    let hive = hive_with(1).await;
+    let (stream, taken) = open_and_take(&hive, 1).await;
+    drop(stream);
+    hive.sweep().await;
+    let open =
+        Open { id: "s".to_owned(), window: Window::new(1, 0), grace: Duration::from_secs(GRACE) };
+    let engine = Arc::clone(hive.engine());
+    let again = hive.voided(async move { engine.open_stream(actor("bob"), open).await }).await;
+    assert_eq!(reason(again), Reason::StorageUnavailable);
+    hive.pass_and_sweep(GRACE - 1).await;
+    hive.ack("bob", &taken[0]).await.expect("acked");
+}

@@ -68,18 +68,23 @@ pub fn leased(
     all(conn, &sql, (agent.0, stream))
 }
 
-/// Sets when the leases of a stream end, and the grace that they have.
-pub fn set_end(
-    tx: &Tx<'_>,
-    agent: AgentKey,
-    stream: &str,
-    until: BootTime,
-    grace_ms: u64,
-) -> Result<usize> {
+/// Makes the leases of a stream last as long as one that begins, with its grace.
+pub fn renew(tx: &Tx<'_>, agent: AgentKey, stream: &str, grace_ms: u64) -> Result<usize> {
     tx.after_commit(Effect::Due);
     tx.prepare_cached(
         "UPDATE delivery INDEXED BY delivery_stream SET lease_until_boot = ?3, lease_ms = ?4 \
          WHERE state = 2 AND lease_stream IS NOT NULL AND agent_id = ?1 AND lease_stream = ?2",
     )?
-    .execute((agent.0, stream, until.0, integer(grace_ms)))
+    .execute((agent.0, stream, LASTING.0, integer(grace_ms)))
+}
+
+/// Ends the leases of a stream at this time, where they do not end already.
+pub fn begin_grace(tx: &Tx<'_>, agent: AgentKey, stream: &str, until: BootTime) -> Result<usize> {
+    tx.after_commit(Effect::Due);
+    tx.prepare_cached(
+        "UPDATE delivery INDEXED BY delivery_stream SET lease_until_boot = ?3 \
+         WHERE state = 2 AND lease_stream IS NOT NULL AND agent_id = ?1 AND lease_stream = ?2 \
+             AND lease_until_boot = ?4",
+    )?
+    .execute((agent.0, stream, until.0, LASTING.0))
 }

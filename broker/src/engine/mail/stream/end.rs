@@ -11,7 +11,7 @@ use hive_core::delivery::{LeaseEnd, RedeliveryCause, Settlement, State};
 use hive_core::limits::Limits;
 
 use super::registry::Broken;
-use super::{DeliveryStream, STEP, millis};
+use super::{DeliveryStream, STEP};
 use crate::engine::mail::settle;
 use crate::engine::{Engine, Refusal};
 use crate::store::agent::{self, AgentRow};
@@ -121,7 +121,7 @@ fn orphan(tx: &Tx<'_>, limits: &Limits, broken: &Broken) -> Result<bool, Refusal
     }
     if !is_more && !taken.is_empty() && !hive_fault::planted!(GraceNeverEnds) {
         let until = broken.since.after(broken.grace);
-        stream::set_end(tx, *agent, id, until, millis(broken.grace))?;
+        stream::begin_grace(tx, *agent, id, until)?;
     }
     Ok(is_more)
 }

@@ -18,35 +18,62 @@ use crate::store::delivery::DeliveryRow;
 /// The name of a stream: the agent and the client's id.
 pub(super) type Key = (AgentKey, String);
 
-/// The tokens of the leases that the transport has taken.
-#[derive(Clone, Debug, Default)]
-pub struct Taken(Arc<Mutex<HashSet<String>>>);
+/// The leases that the transport has taken.
+#[derive(Clone, Debug)]
+pub struct Taken(Arc<Mutex<Noted>>);
+
+#[derive(Debug)]
+struct Noted {
+    /// Whether these are all leases of the stream, because it has only those that a client took on
+    /// an earlier one, and has not listed them yet.
+    is_all: bool,
+    /// Otherwise their tokens.
+    tokens: HashSet<String>,
+}
 
 impl Taken {
-    fn lock(&self) -> MutexGuard<'_, HashSet<String>> {
+    /// Returns the note of a stream whose leases, if any, were taken before it was opened.
+    pub(super) fn all() -> Self {
+        Self(Arc::new(Mutex::new(Noted { is_all: true, tokens: HashSet::new() })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Noted> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that the transport has taken these leases.
     pub fn add(&self, tokens: impl IntoIterator<Item = String>) {
-        self.lock().extend(tokens);
+        self.lock().tokens.extend(tokens);
+    }
+
+    /// Notes the leases with which a stream was opened. From now on there are others.
+    pub(super) fn listed(&self, tokens: impl IntoIterator<Item = String>) {
+        let mut noted = self.lock();
+        if std::mem::take(&mut noted.is_all) {
+            noted.tokens.extend(tokens);
+        }
     }
 
     pub(super) fn has(&self, row: &DeliveryRow) -> bool {
-        row.lease.as_ref().is_some_and(|lease| self.lock().contains(&lease.token))
+        let noted = self.lock();
+        noted.is_all || token_of(row).is_some_and(|token| noted.tokens.contains(token))
     }
 
     /// Returns how many leases it knows.
     pub(super) fn count(&self) -> usize {
-        self.lock().len()
+        self.lock().tokens.len()
     }
 
     /// Forgets all leases but these.
     pub(super) fn keep(&self, rows: &[DeliveryRow]) {
-        let live: HashSet<&str> =
-            rows.iter().filter_map(|row| Some(row.lease.as_ref()?.token.as_str())).collect();
-        self.lock().retain(|token| live.contains(token.as_str()));
+        let live: HashSet<&str> = rows.iter().filter_map(token_of).collect();
+        self.lock().tokens.retain(|token| live.contains(token.as_str()));
     }
+}
+
+/// Returns the token of a delivery's lease.
+pub(super) fn token_of(row: &DeliveryRow) -> Option<&str> {
+    row.lease.as_ref().map(|lease| lease.token.as_str())
 }
 
 /// The newest stream of an id.
@@ -97,9 +124,9 @@ impl Streams {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers a stream. An older one with its id is replaced, and hands over what it knows. The
-    /// last value says whether there is one. Returns `None` if the agent has too many.
-    pub(super) fn begin(&self, key: &Key) -> Option<(u64, CancellationToken, Taken, bool)> {
+    /// Registers a stream. An older one with its id is replaced, and hands over what it knows.
+    /// Returns `None` if the agent has too many.
+    pub(super) fn begin(&self, key: &Key) -> Option<(u64, CancellationToken, Taken)> {
         let mut open = self.lock();
         open.last += 1;
         let (number, replaced) = (open.last, CancellationToken::new());
@@ -108,14 +135,14 @@ impl Streams {
         if own.len() >= STREAMS_OPEN_MAX {
             return None;
         }
-        let taken = older.as_ref().map(|older| older.taken.clone()).unwrap_or_default();
+        let taken = older.as_ref().map_or_else(Taken::all, |older| older.taken.clone());
         let newest = Newest { number, replaced: replaced.clone(), taken: taken.clone() };
         own.insert(key.1.clone(), newest);
         drop(open);
         if let Some(older) = &older {
             older.replaced.cancel();
         }
-        Some((number, replaced, taken, older.is_some()))
+        Some((number, replaced, taken))
     }
 
     pub(super) fn is_newest(&self, key: &Key, number: u64) -> bool {
