@@ -109,6 +109,8 @@ pub(crate) struct World {
     pub(crate) lives: RefCell<BTreeMap<String, i32>>,
     /// Agents that were retired, and not created again since.
     pub(crate) retired: RefCell<BTreeSet<String>>,
+    /// Messages whose deliveries the operator may have settled without their holders.
+    pub(crate) decided: RefCell<BTreeSet<u64>>,
     /// The last backup, and the number of backups so far.
     pub(crate) backup: RefCell<Option<Kept>>,
     pub(crate) backups: Cell<u64>,
@@ -173,6 +175,7 @@ impl World {
             known: RefCell::default(),
             lives: RefCell::default(),
             retired: RefCell::default(),
+            decided: RefCell::default(),
             backup: RefCell::default(),
             backups: Cell::default(),
             figures: Cell::default(),

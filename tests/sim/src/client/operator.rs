@@ -94,6 +94,7 @@ impl World {
                     (4, Decision::Release),
                     (4, Decision::Redrive),
                 ]);
+                self.decided.borrow_mut().insert(message);
                 drop(self.insist(&who, Call::Decide { agent, message, decision }, 4).await);
             }
             5 => self.work_off_apart(&who).await,

@@ -148,8 +148,10 @@ impl World {
         for handed in &new {
             self.learn_delivery(&who.name, handed.message);
             let is_alone = |handed: &Handed| handed.attempt >= ALONE_FROM_ATTEMPT;
-            if !hold.held.is_empty() && (is_alone(handed) || hold.held.iter().any(is_alone)) {
-                let (message, held) = (handed.message, &hold.held);
+            let is_held = |handed: &&Handed| !self.decided.borrow().contains(&handed.message);
+            let held: Vec<&Handed> = hold.held.iter().filter(is_held).collect();
+            if !held.is_empty() && (is_alone(handed) || held.iter().any(|one| is_alone(one))) {
+                let message = handed.message;
                 self.wrong(format!("message {message} came on a stream beside {held:?}"));
             }
         }
