@@ -144,6 +144,7 @@ pub(crate) async fn serve(
                 max_deliveries: max,
                 max_bytes: None,
                 wait: ms(wait_ms),
+                leases_until: None,
                 lease: ms(lease_ms),
                 tool_use,
             };

@@ -5,7 +5,7 @@
 
 use crate::engine::error::HarnessError;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hive_core::delivery::{Delivery, Lane, State, next_lane, system_run_after};
 use hive_core::event::DeliveryLeased;
@@ -41,6 +41,14 @@ pub struct Receive {
     pub lease: Duration,
     /// The id of the tool call that receives.
     pub tool_use: Option<String>,
+    /// The moment from which it leases nothing, because its answer would come too late.
+    pub leases_until: Option<Instant>,
+}
+
+impl Receive {
+    fn is_late(&self) -> bool {
+        self.leases_until.is_some_and(|until| Instant::now() >= until)
+    }
 }
 
 /// A delivery and its lease.
@@ -216,6 +224,9 @@ fn poll_receive(
     // Mail of a stopped agent waits, for a consumer as for a harness. A running turn may still
     // finish its work.
     if turn.is_none() && check_started(&me).is_err() {
+        return nothing(false, None);
+    }
+    if receive.is_late() {
         return nothing(false, None);
     }
     let rows = lease_due(tx, &me, turn.map(|turn| turn.id), receive)?;

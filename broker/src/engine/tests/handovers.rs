@@ -161,3 +161,24 @@ async fn a_tool_call_that_never_got_its_answer_received_nothing() {
     let counts = hive.try_end(&run, ended).await.expect("ended").settled;
     assert_eq!((counts.acked, counts.returned), (2, 0));
 }
+
+#[tokio::test]
+async fn a_call_that_is_late_leases_nothing_and_repeats_what_was_leased() {
+    let hive = hive_with(2).await;
+    let late = Receive { leases_until: Some(std::time::Instant::now()), ..up_to(1) };
+    let receive = async |id: &str, receive: Receive| {
+        let key = request("ReceiveMessages", id, 1);
+        hive.engine().receive(actor("bob"), key, receive).await.expect("an answer")
+    };
+    let (nothing, _) = receive("r1", late.clone()).await;
+    assert_eq!((nothing.deliveries, nothing.pending), (vec![], 2));
+    assert_eq!(hive.state("bob", message(1)).await, (State::Ready, 0), "it was never leased");
+    let (first, lost) = receive("r2", up_to(1)).await;
+    assert_eq!(ids(&first.deliveries), [message(1)]);
+    let (again, taken) = receive("r2", late).await;
+    assert_eq!(again.deliveries, first.deliveries);
+    taken.taken();
+    drop(lost);
+    hive.sweep().await;
+    hive.ack("bob", &again.deliveries[0]).await.expect("its client has it");
+}

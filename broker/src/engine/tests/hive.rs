@@ -213,6 +213,7 @@ pub(super) fn up_to(max_deliveries: u32) -> Receive {
         wait: Duration::ZERO,
         lease: Duration::from_secs(60),
         tool_use: None,
+        leases_until: None,
     }
 }
 

@@ -14,7 +14,6 @@ use hive_proto::convert::{Invalid, request as fields};
 use hive_proto::status::bad_field;
 use hive_proto::{PROCESS_TOKEN_KEY, SESSION_TOKEN_KEY};
 
-use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tonic::body::Body;
 use tonic::metadata::{MetadataMap, MetadataValue};
@@ -22,7 +21,7 @@ use tonic::{Extensions, Request, Status};
 use tower::{Layer, Service};
 
 use super::conn::{ConnInfo, Owner, Slots, Trust};
-use super::deadline::{At, Deadline};
+use super::deadline::{Deadline, Moments};
 use super::fair::fairly;
 use super::method;
 use super::size::SizeLimit;
@@ -119,7 +118,7 @@ where
                 }
                 let deadline = Deadline::of(request.headers());
                 if let Some(deadline) = &deadline {
-                    request.extensions_mut().insert(deadline.at());
+                    request.extensions_mut().insert(deadline.moments());
                 }
                 // The service that was polled ready takes the call.
                 let next = self.inner.clone();
@@ -287,9 +286,9 @@ pub(in crate::rpc) fn session<T>(request: &Request<T>) -> Result<(Caller, String
     Ok((identify(request)?, token))
 }
 
-/// Returns the moment at which the deadline of a call passes; `None` if it has none.
-pub(in crate::rpc) fn deadline<T>(request: &Request<T>) -> Option<Instant> {
-    request.extensions().get::<At>().map(|At(at)| *at)
+/// Returns the moments of a call with a deadline; `None` if it has none.
+pub(in crate::rpc) fn moments<T>(request: &Request<T>) -> Option<Moments> {
+    request.extensions().get().copied()
 }
 
 /// Returns the limits of the socket of a call.

@@ -20,9 +20,18 @@ const EARLIER: Duration = Duration::from_millis(1);
 /// Most digits of a deadline, by the specification of gRPC.
 const DIGITS_MAX: usize = 8;
 
-/// The moment at which the deadline of a call passes, in the extensions of its request.
+/// The time that an answer with leases has for its way to the client, before the deadline; at most
+/// half of the deadline.
+const WAY: Duration = Duration::from_millis(5);
+
+/// The moments of a call with a deadline, in the extensions of its request.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::rpc) struct At(pub(in crate::rpc) Instant);
+pub(in crate::rpc) struct Moments {
+    /// Its deadline passes.
+    pub(in crate::rpc) passes: Instant,
+    /// From now on it leases nothing, because the answer would come too late.
+    pub(in crate::rpc) leases_until: Instant,
+}
 
 /// The deadline of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,9 +68,10 @@ impl Deadline {
         Timed { call, at, timer: Box::pin(sleep_until(at)), deadline: self }
     }
 
-    /// Returns the moment at which the deadline passes, if the call begins now.
-    pub(in crate::rpc) fn at(&self) -> At {
-        At(Instant::now() + self.span)
+    /// Returns the moments of the call, if it begins now.
+    pub(in crate::rpc) fn moments(&self) -> Moments {
+        let passes = Instant::now() + self.span;
+        Moments { passes, leases_until: passes - WAY.min(self.span / 2) }
     }
 
     fn exceeded(&self) -> Status {
@@ -146,6 +156,15 @@ mod tests {
             assert_eq!(answer.headers()[Status::GRPC_STATUS], "4");
             // The timers of the runtime have the granularity of a millisecond.
             assert!(start.elapsed() <= span.max(EARLIER), "{span:?}: {:?}", start.elapsed());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_with_leases_has_time_for_its_way() {
+        for (span, way) in [(5_000, 5), (20, 5), (10, 5), (4, 2), (0, 0)] {
+            let Moments { passes, leases_until } = deadline(Duration::from_millis(span)).moments();
+            assert_eq!(passes - Instant::now(), Duration::from_millis(span));
+            assert_eq!(passes - leases_until, Duration::from_millis(way), "{span} ms");
         }
     }
 

@@ -62,7 +62,7 @@ impl v1::inbox_service_server::InboxService for Rpc {
         &self,
         request: Request<v1::ReceiveMessagesRequest>,
     ) -> Result<Response<v1::ReceiveMessagesResponse>, Status> {
-        let deadline = caller::deadline(&request);
+        let moments = caller::moments(&request);
         let (actor, key, message) = request::action(request)?;
         let v1::ReceiveMessagesRequest {
             request_id: _,
@@ -83,6 +83,7 @@ impl v1::inbox_service_server::InboxService for Rpc {
             } else {
                 Some(fields::token(tool_use_id, "tool_use_id")?)
             },
+            leases_until: moments.map(|moments| moments.leases_until.into_std()),
         };
         let entries = settlements::entries(settlements, "settlements")?;
         let (received, results, handover) =
@@ -94,7 +95,9 @@ impl v1::inbox_service_server::InboxService for Rpc {
             served_alone: alone,
             settlement_results: settlement::results(results),
         });
-        response.extensions_mut().insert(self.until_taken(handover, deadline));
+        response
+            .extensions_mut()
+            .insert(self.until_taken(handover, moments.map(|moments| moments.passes)));
         Ok(response)
     }
 

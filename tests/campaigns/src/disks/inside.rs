@@ -288,6 +288,7 @@ impl Run {
             wait: Duration::ZERO,
             lease: Duration::from_secs(60),
             tool_use: None,
+            leases_until: None,
         };
         let number = key("ReceiveMessages", self.last);
         let taken = match self
