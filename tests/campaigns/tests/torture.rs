@@ -28,6 +28,7 @@ async fn the_contract_holds_while_every_process_is_killed() {
         "reminders",
         "answers lost",
         "broker starts",
+        "restores",
     ] {
         assert!(run.figures.get(what) > 0, "there were no {what}: {}", run.figures);
     }

@@ -8,16 +8,33 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::call::Op;
+use crate::call::{Op, Reply};
 use crate::event::{Answer, CallNo, Event, History, Mark, Observation};
+use crate::noun::Handed;
 use crate::rule::made;
 
 /// The history as far as the database knows it, and the ids that went with the rest.
 #[derive(Debug)]
 pub(crate) struct Branch {
     pub(crate) history: History,
+    /// What is known of the part that was taken back.
+    pub(crate) gone: Gone,
+}
+
+/// What is known of the parts of a history that restores took back.
+#[derive(Debug, Default)]
+pub(crate) struct Gone {
     /// Ids of things that no backup has, with the answer that brought them.
-    pub(crate) lost: HashMap<u64, usize>,
+    pub(crate) ids: HashMap<u64, usize>,
+    /// Deliveries, by agent and message, that were handed over while a backup was made: the answer
+    /// with the lease is not kept, and what followed it may be in the backup.
+    pub(crate) handed: HashSet<(String, u64)>,
+}
+
+impl Gone {
+    fn hand(&mut self, handed: &Handed) {
+        self.handed.insert((handed.agent.clone(), handed.message));
+    }
 }
 
 /// The key of a request: caller, RPC, request id.
@@ -25,7 +42,7 @@ type Request = (String, String, String);
 
 impl Branch {
     pub(crate) fn of(history: &History) -> Self {
-        let mut branch = Self { history: history.clone(), lost: HashMap::new() };
+        let mut branch = Self { history: history.clone(), gone: Gone::default() };
         for at in 0..branch.history.observations.len() {
             let event = &branch.history.observations[at].event;
             if let Event::Mark(Mark::Restored { backup }) = event {
@@ -60,12 +77,18 @@ impl Branch {
                     let anew = calls
                         .get(call)
                         .is_some_and(|request| request.2.is_empty() || !kept.contains(request));
-                    if let Answer::Ok(reply) = answer
-                        && at > done
-                        && anew
-                        && let Some(id) = made(reply)
-                    {
-                        self.lost.insert(id, at);
+                    match answer {
+                        Answer::Ok(reply) if at > done => {
+                            let id = made(reply).filter(|_| anew);
+                            id.map(|id| self.gone.ids.insert(id, at));
+                        }
+                        Answer::Ok(Reply::Leased(all)) => {
+                            all.iter().for_each(|handed| self.gone.hand(handed));
+                        }
+                        Answer::Ok(Reply::Turn { delivery: Some(handed), .. }) => {
+                            self.gone.hand(handed);
+                        }
+                        Answer::Ok(_) | Answer::Refused(_) | Answer::Unknown(_) => {}
                     }
                     true
                 }

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use crate::branch::Gone;
 use crate::call::{Op, Reply};
 use crate::event::{Answer, Event, History, Mark};
 use crate::last::{Delivery, Final, Message};
@@ -83,8 +84,8 @@ pub(crate) type RequestKey<'a> = (&'a str, &'a str, &'a str);
 pub(crate) struct Index<'a> {
     pub(crate) history: &'a History,
     pub(crate) last: &'a Final,
-    /// Ids that went with what restores took back, with the answers that brought them.
-    pub(crate) lost: &'a HashMap<u64, usize>,
+    /// What is known of what restores took back.
+    pub(crate) gone: &'a Gone,
     pub(crate) calls: Vec<Call<'a>>,
     pub(crate) requests: BTreeMap<RequestKey<'a>, Vec<usize>>,
     pub(crate) hands: Vec<Hand<'a>>,
@@ -109,15 +110,11 @@ pub(crate) struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    pub(crate) fn new(
-        history: &'a History,
-        last: &'a Final,
-        lost: &'a HashMap<u64, usize>,
-    ) -> Self {
+    pub(crate) fn new(history: &'a History, last: &'a Final, gone: &'a Gone) -> Self {
         let mut index = Self {
             history,
             last,
-            lost,
+            gone,
             calls: Vec::new(),
             requests: BTreeMap::new(),
             hands: Vec::new(),
@@ -271,6 +268,11 @@ impl<'a> Index<'a> {
                 self.hands.push(hand);
             }
         }
+    }
+
+    /// Returns whether a delivery was handed over while a backup was made that was restored later.
+    pub(crate) fn is_blurred(&self, (agent, message): Key<'_>) -> bool {
+        !self.gone.handed.is_empty() && self.gone.handed.contains(&(agent.to_owned(), message))
     }
 
     pub(crate) fn is_opaque(&self, agent: &str) -> bool {

@@ -31,8 +31,8 @@ pub fn known(history: &History) -> History {
 
 /// Returns every broken promise that the history and the final state show.
 pub fn check(history: &History, last: &Final) -> Vec<Violation> {
-    let branch::Branch { history, lost } = branch::Branch::of(history);
-    let index = index::Index::new(&history, last, &lost);
+    let branch::Branch { history, gone } = branch::Branch::of(history);
+    let index = index::Index::new(&history, last, &gone);
     let mut found = rule::Found::default();
     for rule in rule::ALL {
         rule(&index, &mut found);

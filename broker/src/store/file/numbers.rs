@@ -8,6 +8,7 @@ use hive_core::id::NUMBER_MAX;
 use rusqlite::{Connection, OptionalExtension as _, Result};
 
 use crate::store::codec::integer;
+use crate::store::file::mark;
 
 /// The numbers that were assigned last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,7 +18,8 @@ pub(in crate::store) struct Numbers {
 }
 
 impl Numbers {
-    /// Reads them.
+    /// Reads them. If no broker has begun on this backup yet, and it replaced a database whose
+    /// numbers are not known, they are so far ahead that none of those is used again.
     pub(in crate::store) fn read(conn: &Connection) -> Result<Self> {
         let ids = [
             number(conn, "SELECT value FROM meta WHERE key = 'last_id'")?,
@@ -32,10 +34,11 @@ impl Numbers {
             number(conn, "SELECT value FROM meta WHERE key = 'last_event'")?,
             number(conn, "SELECT max(sequence) FROM event")?,
         ];
-        Ok(Self {
+        let numbers = Self {
             last_id: ids.into_iter().fold(0, u64::max),
             last_event: events.into_iter().fold(0, u64::max),
-        })
+        };
+        Ok(if mark::numbers_are_behind(conn)? { numbers.far_ahead() } else { numbers })
     }
 
     /// Writes them into `meta`, but no smaller numbers than it holds.
@@ -50,7 +53,7 @@ impl Numbers {
     }
 
     /// Returns numbers that are above those of any database that this one may have replaced.
-    pub(in crate::store) fn far_ahead(self) -> Self {
+    fn far_ahead(self) -> Self {
         Self { last_id: next_million(self.last_id), last_event: next_million(self.last_event) }
     }
 }

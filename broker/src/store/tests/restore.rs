@@ -121,3 +121,15 @@ async fn a_directory_without_a_database_gets_one() {
     assert_eq!(rig.send("after").await, 2_000_001, "nobody knows which numbers were used");
     drop(dir);
 }
+
+#[tokio::test]
+async fn a_restore_that_is_repeated_uses_no_number_again() {
+    let (dir, backup) = two().await;
+    let database = dir.path().join("hive.db");
+    std::fs::remove_file(&database).expect("it is gone");
+    for _ in 0..3 {
+        put_back(dir.path(), &backup).expect("restored");
+    }
+    let rig = Rig::open(dir);
+    assert!(rig.send("after").await > 2_000_000, "nobody knows which numbers were used");
+}

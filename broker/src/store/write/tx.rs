@@ -14,7 +14,6 @@ use rusqlite::Connection;
 
 use crate::store::effect::Effect;
 use crate::store::effect::PresenceChange;
-use crate::store::file::mark;
 use crate::store::file::numbers::Numbers;
 use crate::store::key::AgentKey;
 
@@ -34,14 +33,9 @@ pub(in crate::store) struct Mark {
 }
 
 impl Counters {
-    /// Reads the counters, but never goes back below a number that this process has assigned. If a
-    /// backup replaced a database whose numbers are not known, the counters go on so far ahead that
-    /// none of those is used again.
+    /// Reads the counters, but never goes back below a number that this process has assigned.
     pub(in crate::store) fn load(&self, conn: &Connection) -> rusqlite::Result<()> {
-        let mut numbers = Numbers::read(conn)?;
-        if mark::numbers_are_behind(conn)? {
-            numbers = numbers.far_ahead();
-        }
+        let numbers = Numbers::read(conn)?;
         self.last_id.set(self.last_id.get().max(numbers.last_id));
         self.last_event.set(self.last_event.get().max(numbers.last_event));
         Ok(())

@@ -17,8 +17,9 @@ const WRONG_MAX: usize = 20;
 /// Maximum time that an attached harness may wait for a command that was accepted before.
 const COMMAND_WAIT: Duration = Duration::from_secs(20);
 
-#[derive(Debug, Default)]
-struct Known {
+/// What answers have shown so far, and what is permanent of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
     /// Bodies of messages, by id, that have a receipt.
     bodies: BTreeMap<u64, String>,
     events: BTreeMap<u64, v1::Event>,
@@ -49,6 +50,19 @@ impl Facts {
 
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what is known now, so that a backup that begins after this has all of it.
+    pub(crate) fn known(&self) -> Known {
+        self.lock().clone()
+    }
+
+    /// Forgets all but what was known before a backup, which was restored.
+    pub(crate) fn take_back(&self, before: &Known) {
+        let mut known = self.lock();
+        let (answered, wrong) =
+            (std::mem::take(&mut known.answered), std::mem::take(&mut known.wrong));
+        *known = Known { answered, wrong, ..before.clone() };
     }
 
     /// Records a broken promise.

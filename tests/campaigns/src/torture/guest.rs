@@ -31,13 +31,18 @@ impl Host {
         Self { operator, guest, table, dice, parent: String::new() }
     }
 
-    /// Creates and removes the guest until the table closes; it exists at the end.
-    pub(crate) async fn run(mut self) {
-        self.create().await;
+    /// Creates and removes the guest until the table closes; it exists at the end, and perhaps
+    /// already.
+    pub(crate) async fn run(mut self, exists: bool) {
+        if !exists {
+            self.create().await;
+        }
         while !self.table.is_closing() {
             self.change().await;
             self.live().await;
             if self.dice.chance(60) {
+                let table = Arc::clone(&self.table);
+                let _alone = table.without_guest.lock().await;
                 self.remove().await;
                 self.create().await;
             }
@@ -95,6 +100,8 @@ impl Host {
             self.operator.insist(&op, &Carried::default()).await;
         }
         if self.dice.chance(30) {
+            let table = Arc::clone(&self.table);
+            let _alone = table.without_guest.lock().await;
             self.pause().await;
         }
         let op = Op::Receive { max: 2, lease_ms: 20_000, turn: 0, tool_use: String::new() };

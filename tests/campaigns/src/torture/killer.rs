@@ -6,6 +6,8 @@
 //! not count as a kill; some of those are killed while they drain. Invariant: only processes of
 //! this hive are killed.
 
+mod restorer;
+
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,6 +29,7 @@ use super::perform::Carried;
 use super::tape::{Tape, wall_ms};
 use super::voice::Voice;
 use super::{last, sound};
+pub(crate) use restorer::Backup;
 
 /// Fail points of the broker, and the latest visit at which each may strike.
 const BROKER_POINTS: [(&str, u64); 7] = [

@@ -24,6 +24,8 @@ pub(crate) struct Table {
     /// The permanent facts of the round.
     pub(crate) facts: Facts,
     closing: AtomicBool,
+    /// Held while the guest is not there or is stopped.
+    pub(crate) without_guest: tokio::sync::Mutex<()>,
     reads: AtomicU64,
     operator_reads: AtomicU64,
     texts: AtomicU64,
@@ -39,6 +41,7 @@ impl Table {
             agents: agents.iter().map(|name| (*name).to_owned()).collect(),
             facts: Facts::new(),
             closing: AtomicBool::new(false),
+            without_guest: tokio::sync::Mutex::default(),
             // Rounds are short: each continues where the one before may have ended.
             reads: AtomicU64::new(seed.wrapping_mul(7)),
             operator_reads: AtomicU64::new(seed.wrapping_mul(7)),
@@ -51,6 +54,11 @@ impl Table {
     /// Stops all new work.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::SeqCst);
+    }
+
+    /// Begins new work again.
+    pub(crate) fn open(&self) {
+        self.closing.store(false, Ordering::SeqCst);
     }
 
     pub(crate) fn is_closing(&self) -> bool {

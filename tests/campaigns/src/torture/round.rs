@@ -20,7 +20,7 @@ use super::cast::{self, AGENTS, CALLED, CONSUMERS, GUEST, HARNESSED};
 use super::dice::Dice;
 use super::figures::Figures;
 use super::guest::Host;
-use super::killer::Killer;
+use super::killer::{Backup, Killer};
 use super::last;
 use super::perform::Carried;
 use super::players::{self, Table};
@@ -117,8 +117,37 @@ impl Scene {
         for name in HARNESSED {
             self.killer.start_harness(name);
         }
+        // A backup, and kills before and after it that its restore takes back.
+        let third = plan.kills / 3;
+        let (harness, backup) = self.act(plan, 1, third, true).await?;
+        drop(harness);
+        if let Some(backup) = backup {
+            self.killer.restore(&backup, &self.table.facts).await?;
+        }
+        self.table.open();
+        let killed = self.killer.figures.kills();
+        let (mut harness, _) = self.act(plan, 2, plan.kills.saturating_sub(killed), false).await?;
+        let mut last = self.rest(&mut harness).await?;
+        self.killer.count_bridges().await?;
+        if let Some(tamper) = plan.tamper {
+            self.killer.restart_over(tamper).await?;
+            last =
+                last::read(&self.operator, &self.agents).await.context("the hive can be read")?;
+        }
+        Ok(last)
+    }
+
+    /// Lets all players act until this number of processes was killed, and then go home; with a
+    /// backup until as many were killed again after it. Returns the harness made of calls.
+    async fn act(
+        &mut self,
+        plan: &Plan,
+        number: u64,
+        kills: u64,
+        with_backup: bool,
+    ) -> anyhow::Result<(Harness, Option<Backup>)> {
         let mut players = JoinSet::new();
-        let dice = |player: &str| Dice::new(plan.seed, player);
+        let dice = |player: &str| Dice::new(plan.seed, &format!("{player}, {number}"));
         for name in CONSUMERS {
             let voice = self.voice(name);
             players.spawn(players::talk(
@@ -144,32 +173,44 @@ impl Scene {
             Arc::clone(&self.table),
             dice("host"),
         );
-        players.spawn(host.run());
+        players.spawn(host.run(number > 1));
         let mut harness = Harness::new(self.voice(CALLED), &self.table, dice("attachments"));
         let (table, turns) = (Arc::clone(&self.table), dice(CALLED));
         let called = tokio::spawn(async move {
             harness.run(table, turns).await;
             harness
         });
-        let killed = self.kill(plan.kills, &mut players).await;
+        let killed = self.kill_and_back_up(kills, with_backup, &mut players).await;
         self.table.close();
         if killed.is_err() {
             players.abort_all();
             called.abort();
         }
-        killed?;
+        let backup = killed?;
         while let Some(ended) = players.join_next().await {
             ended.context("a player gave up")?;
         }
-        let mut harness = called.await.context("the harness of calls gave up")?;
-        let mut last = self.rest(&mut harness).await?;
-        self.killer.count_bridges().await?;
-        if let Some(tamper) = plan.tamper {
-            self.killer.restart_over(tamper).await?;
-            last =
-                last::read(&self.operator, &self.agents).await.context("the hive can be read")?;
+        Ok((called.await.context("the harness of calls gave up")?, backup))
+    }
+
+    async fn kill_and_back_up(
+        &mut self,
+        kills: u64,
+        with_backup: bool,
+        players: &mut JoinSet<()>,
+    ) -> anyhow::Result<Option<Backup>> {
+        self.kill(kills, players).await?;
+        if !with_backup {
+            return Ok(None);
         }
-        Ok(last)
+        let backup = {
+            // Its host goes on with the guest after the restore.
+            let table = Arc::clone(&self.table);
+            let _there = table.without_guest.lock().await;
+            self.killer.back_up(&table.facts).await?
+        };
+        self.kill(kills, players).await?;
+        Ok(Some(backup))
     }
 
     async fn kill(&mut self, kills: u64, players: &mut JoinSet<()>) -> anyhow::Result<()> {

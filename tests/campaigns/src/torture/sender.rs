@@ -12,6 +12,7 @@ use hive_proto::v1::stream_messages_response::Answer as Wire;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
+use super::cast::GUEST;
 use super::dice::Dice;
 use super::perform::refusal;
 use super::players::Table;
@@ -50,10 +51,14 @@ pub(super) async fn send(voice: &Voice, table: &Table, dice: &mut Dice) {
     }
     let mut accepted = Vec::new();
     for item in &items {
-        if let (Some(Answer::Ok(Reply::Sent { message, .. })), Op::Send { body, .. }) =
+        if let (Some(Answer::Ok(Reply::Sent { message, .. })), Op::Send { to, body, .. }) =
             (&item.answer, &item.op)
         {
-            accepted.push(*message);
+            // A message to the guest may be refused, and be accepted when it is repeated because
+            // the refusal was lost.
+            if to.iter().all(|to| to != GUEST) {
+                accepted.push(*message);
+            }
             table.facts.receipt(*message, body);
         }
     }

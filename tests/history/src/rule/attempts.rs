@@ -3,7 +3,8 @@
 //!
 //! A nack, an expired lease, a turn that FAILED, and a turn without an observed end (it may have
 //! VANISHED) may use an attempt. Turns and receives without an answer may have held anything.
-//! Silent: about the count of opaque agents' deliveries, and about its minimum after a redrive.
+//! Silent: about the count of opaque agents' deliveries and of mail handed over during a backup that
+//! was restored, and about its minimum after a redrive.
 
 use super::Found;
 use crate::call::{Op, Reply};
@@ -26,7 +27,7 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
                 format!("message {} was handed to {} for attempt {attempt} of {max}", key.1, key.0),
             );
         }
-        if index.is_opaque(key.0) {
+        if index.is_opaque(key.0) || index.is_blurred(key) {
             continue;
         }
         let (least, most) = failures(index, key, Some(&hand.holder), hand.from, hand.till);
@@ -69,7 +70,7 @@ fn at_the_end(index: &Index<'_>, found: &mut Found, max: u32) {
                 format!("message {} to {} was handed out and ended at attempt 0", key.1, key.0),
             );
         }
-        if index.is_opaque(key.0) {
+        if index.is_opaque(key.0) || index.is_blurred(key) {
             continue;
         }
         // The failures of a dead letter are its attempts; anything else may have one more try,

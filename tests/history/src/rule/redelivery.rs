@@ -1,7 +1,8 @@
 //! A redelivery is marked as one: only the first lease of a delivery may claim to be the first, and
 //! a cause has its trigger.
 //!
-//! Silent: about the causes set by opaque agents' turns.
+//! Silent: about the causes set by opaque agents' turns, and of mail handed over during a backup
+//! that was restored.
 
 use super::Found;
 use crate::call::Op;
@@ -50,18 +51,19 @@ fn occasion(index: &Index<'_>, found: &mut Found, hand: &Hand<'_>) {
     let ended = |wanted: Outcome| {
         calls().any(|call| matches!(call.op, Op::EndTurn { outcome, .. } if *outcome == wanted))
     };
-    let opaque = index.is_opaque(agent);
+    let opaque = index.is_opaque(agent) || index.is_blurred((agent, message));
     let fine = match cause {
         Cause::Released => decided(Decision::Release),
         Cause::Redriven => decided(Decision::Redrive),
         Cause::Nacked => {
             let mut leases = index.leases((agent, message));
-            leases.any(|other| match &other.holder {
-                Holder::Consumer(token) => index
-                    .of(&index.token_calls, token)
-                    .any(|call| call.from < hand.till && matches!(call.op, Op::Nack { .. })),
-                Holder::Turn(_) => false,
-            })
+            opaque
+                || leases.any(|other| match &other.holder {
+                    Holder::Consumer(token) => index
+                        .of(&index.token_calls, token)
+                        .any(|call| call.from < hand.till && matches!(call.op, Op::Nack { .. })),
+                    Holder::Turn(_) => false,
+                })
         }
         Cause::LeaseExpired => calls()
             .any(|call| matches!(call.op, Op::Receive { turn: 0, .. }) && call.from != hand.from),

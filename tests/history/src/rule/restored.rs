@@ -27,7 +27,7 @@ fn ids(index: &Index<'_>, found: &mut Found) {
         .chain(last.reminders.iter().map(|known| known.id))
         .chain(last.turns.iter().map(|known| known.id));
     for id in there {
-        if let Some(at) = index.lost.get(&id) {
+        if let Some(at) = index.gone.ids.get(&id) {
             let what =
                 format!("id {id} was given out after a backup, and is there after its restore");
             found.add(Restored, &[*at], what);
@@ -35,7 +35,7 @@ fn ids(index: &Index<'_>, found: &mut Found) {
     }
     for call in &index.calls {
         if let Some((till, id)) = call.ok().and_then(|(till, reply)| Some((till, made(reply)?)))
-            && let Some(at) = index.lost.get(&id).filter(|at| **at < call.request_from)
+            && let Some(at) = index.gone.ids.get(&id).filter(|at| **at < call.request_from)
         {
             let what = format!("id {id} of something that a restore took back was given out again");
             found.add(Restored, &[*at, till], what);

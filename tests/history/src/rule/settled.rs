@@ -3,7 +3,7 @@
 //! rule finds mail that counts as delivered and never was.
 //!
 //! Silent: about the inboxes of opaque agents, of the operator (whose answers to questions settle)
-//! and of retired agents.
+//! and of retired agents, and about mail handed over during a backup that was restored.
 
 use super::Found;
 use crate::call::Op;
@@ -23,7 +23,7 @@ pub(crate) fn check(index: &Index<'_>, found: &mut Found) {
         if retired {
             continue;
         }
-        let unseen = index.is_opaque(key.0) || key.0 == "operator";
+        let unseen = index.is_opaque(key.0) || key.0 == "operator" || index.is_blurred(key);
         let fine = match delivery.state {
             State::Ready | State::Leased | State::Dead => true,
             State::Acked => unseen || decided(index, key, Decision::Ack) || acked(index, key),

@@ -82,3 +82,24 @@ fn mail_says_that_it_was_restored_and_nothing_was() {
     world.ack(kept, "b");
     world.breaks(Rule::Redelivery, "came back as Restored, and nothing did that");
 }
+
+#[test]
+fn what_was_handed_over_and_settled_during_the_backup_may_be_in_it() {
+    for is_acked in [true, false] {
+        let (mut world, kept) = World::with_message();
+        world.mark(Mark::BackupBegun { backup: 1 });
+        world.receive(kept, "a", 1, None);
+        if is_acked {
+            world.ack(kept, "a");
+        } else {
+            world.nack(kept, "a");
+        }
+        world.mark(Mark::BackedUp { backup: 1 });
+        restore(&mut world);
+        if !is_acked {
+            world.receive(kept, "b", 2, Some(Cause::Nacked));
+            world.ack(kept, "b");
+        }
+        world.fine();
+    }
+}
