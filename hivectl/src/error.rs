@@ -112,7 +112,7 @@ impl Failure {
             }
             // A reader of the output may stop reading; that is no error.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
-            Self::Connect(ConnectError::PathTooLong(_))
+            Self::Connect(ConnectError::PathTooLong(_) | ConnectError::Uri(_))
             | Self::BodyNotText { .. }
             | Self::BodyEmpty
             | Self::ToOneself
@@ -179,7 +179,7 @@ impl Failure {
             Self::Connect(ConnectError::Unreachable { .. }) => {
                 Some("start a hive with `hivectl up`, or name its socket with --socket or HIVE_SOCKET".to_owned())
             }
-            Self::Connect(ConnectError::PathTooLong(_) | ConnectError::NotABroker { .. }) => {
+            Self::Connect(ConnectError::PathTooLong(_) | ConnectError::Uri(_) | ConnectError::NotABroker { .. }) => {
                 Some("name the broker's socket with --socket or HIVE_SOCKET".to_owned())
             }
             Self::TimedOut { mutation: true, .. } => {

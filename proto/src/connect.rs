@@ -22,6 +22,9 @@ pub enum ConnectError {
     /// Linux does not allow a path of this length.
     #[error("the socket path {} has {} bytes, more than the {SOCKET_PATH_BYTES_MAX} that Linux allows; choose a shorter directory", .0.display(), .0.as_os_str().len())]
     PathTooLong(PathBuf),
+    /// It is an address as gRPC libraries write it.
+    #[error("{} is a URI; Hive's programs take the path alone, without `unix:`", .0.display())]
+    Uri(PathBuf),
     /// No process answers on the socket.
     #[error("no broker answers on {}", .path.display())]
     Unreachable {
@@ -91,6 +94,9 @@ pub fn connect_lazy(path: &Path) -> Result<Channel, ConnectError> {
 fn check(path: &Path) -> Result<(), ConnectError> {
     if path.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
         return Err(ConnectError::PathTooLong(path.to_path_buf()));
+    }
+    if path.to_str().is_some_and(|text| text.starts_with("unix:")) {
+        return Err(ConnectError::Uri(path.to_path_buf()));
     }
     Ok(())
 }

@@ -185,6 +185,9 @@ async fn exit_7_unreachable() {
     let ran = run(Path::new(&long), &["agents"]).await;
     assert_eq!(ran.code, 2);
     assert_contains(&ran.err, "has 121 bytes, more than the 107 that Linux allows");
+    let ran = run(Path::new("unix:/run/hive/hived.sock"), &["agents"]).await;
+    assert_eq!(ran.code, 2);
+    assert_contains(&ran.err, "is a URI; Hive's programs take the path alone");
 }
 
 /// 8: the command worked, and found something wrong.
