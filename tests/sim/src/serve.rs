@@ -150,7 +150,7 @@ pub(crate) async fn serve(
             };
             let entries = settle::entries(&settle);
             let (received, results, handover) =
-                engine.settle_and_receive(actor, request, entries, receive).await?;
+                engine.settle_and_receive(actor, request, entries, |_| {}, receive).await?;
             let handed = received
                 .deliveries
                 .iter()

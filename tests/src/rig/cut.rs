@@ -21,6 +21,16 @@ pub struct Line {
 impl Line {
     /// Connects to a socket.
     pub async fn connect(path: &Path) -> io::Result<Self> {
+        Self::connect_by(Endpoint::from_static("http://localhost"), path).await
+    }
+
+    /// Connects to a socket without room for an answer: no byte of a message of the broker fits.
+    pub async fn connect_without_room(path: &Path) -> io::Result<Self> {
+        let endpoint = Endpoint::from_static("http://localhost");
+        Self::connect_by(endpoint.initial_stream_window_size(0), path).await
+    }
+
+    async fn connect_by(endpoint: Endpoint, path: &Path) -> io::Result<Self> {
         let connected = UnixStream::connect(path).await?.into_std()?;
         let socket = connected.try_clone()?;
         let mut once = Some(UnixStream::from_std(connected)?);
@@ -28,7 +38,6 @@ impl Line {
             let stream = once.take().map(TokioIo::new);
             std::future::ready(stream.ok_or_else(|| io::Error::other("it is not made again")))
         });
-        let endpoint = Endpoint::from_static("http://localhost");
         let channel = endpoint.connect_with_connector(connector).await.map_err(io::Error::other)?;
         Ok(Self { channel, socket })
     }

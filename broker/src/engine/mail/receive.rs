@@ -126,17 +126,18 @@ impl Engine {
         receive: Receive,
     ) -> Result<(Received, Handover), Refusal> {
         let (received, _, handover) =
-            self.settle_and_receive(actor, request, Vec::new(), receive).await?;
+            self.settle_and_receive(actor, request, Vec::new(), |_| {}, receive).await?;
         Ok((received, handover))
     }
 
     /// Settles deliveries and leases what is ready, in one commit; only then it waits, if nothing
-    /// was. The settlements stand, however the wait ends.
+    /// was. The settlements stand, however the wait ends. `settled` is called after that commit.
     pub async fn settle_and_receive(
         &self,
         actor: Actor,
         request: RequestKey,
         entries: Vec<Entry>,
+        settled: impl FnOnce(&Results) + Send,
         receive: Receive,
     ) -> Result<(Received, Results, Handover), Refusal> {
         actor.check_agent()?;
@@ -170,7 +171,9 @@ impl Engine {
                     let results = settle_all(tx, &limits, &polled.0, &me, &entries)?;
                     Ok::<_, Refusal>((results, poll(tx, &polled)?))
                 });
-                match first.await? {
+                let first = first.await?;
+                settled(&first.0);
+                match first {
                     (first, Poll::Pending { so_far, .. }) if !waits || so_far.alone => {
                         return Ok((so_far, first));
                     }

@@ -140,7 +140,12 @@ impl DeliveryStream {
     pub async fn begin(&mut self) {
         let engine = Arc::clone(&self.engine);
         let waiter = self.waiter.insert(engine.store.wait(self.key.0, self.poll()).await);
-        self.first = Some(waiter.next().await);
+        let first = waiter.next().await;
+        match &first {
+            Progress::Waiting { so_far, .. } => self.held = so_far.held,
+            Progress::Done(leases) => self.held = leases.as_ref().map_or(0, |leases| leases.held),
+        }
+        self.first = Some(first);
     }
 
     /// Waits for new leases. May be dropped at any time: no lease is lost by that.

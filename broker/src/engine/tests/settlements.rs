@@ -228,7 +228,8 @@ async fn a_receive_settles_and_leases_in_one_commit() {
         Entry::of_lease("no such token", Action::Ack),
     ];
     let request = hive.request("ReceiveMessages");
-    let received = hive.engine().settle_and_receive(actor("bob"), request, entries, up_to(8)).await;
+    let received =
+        hive.engine().settle_and_receive(actor("bob"), request, entries, |_| {}, up_to(8)).await;
     let (received, results, handover) = received.expect("received");
     handover.taken();
     assert_eq!(hive.commits(), before + 1, "it is one command");
@@ -246,7 +247,9 @@ async fn settlements_of_a_receive_stand_however_its_wait_ends() {
     let (engine, request) = (Arc::clone(hive.engine()), hive.request("ReceiveMessages"));
     let wait = Receive { wait: Duration::from_secs(180), ..up_to(1) };
     let waiting = hive
-        .waits(async move { engine.settle_and_receive(actor("bob"), request, entries, wait).await })
+        .waits(async move {
+            engine.settle_and_receive(actor("bob"), request, entries, |_| {}, wait).await
+        })
         .await;
     assert_eq!(hive.state("bob", message(1)).await, (State::Acked, 1));
     stop(waiting).await;
@@ -260,7 +263,8 @@ async fn settlements_of_a_receive_that_is_refused_change_nothing() {
     let harness = hive.attach("bob").await;
     let entries = vec![Entry::of_lease(token(&taken[0]), Action::Ack)];
     let request = hive.request("ReceiveMessages");
-    let refused = hive.engine().settle_and_receive(actor("bob"), request, entries, up_to(1)).await;
+    let refused =
+        hive.engine().settle_and_receive(actor("bob"), request, entries, |_| {}, up_to(1)).await;
     assert_eq!(reason(refused), Reason::HarnessAttached);
     assert_eq!(hive.state("bob", message(1)).await, (State::Leased, 1));
     drop(harness);

@@ -9,6 +9,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use hive_core::caller::Peer;
 use hive_core::limits::{
@@ -19,6 +20,7 @@ use hive_core::name::AgentName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 
@@ -67,6 +69,8 @@ pub struct Slots {
     pub at_work: Arc<Semaphore>,
     /// The one permit for a call that reads a page of a list; other such calls wait.
     pub pages: Arc<Semaphore>,
+    /// The one permit for a call that settles a long list of deliveries; other such calls wait.
+    pub lists: Arc<Semaphore>,
 }
 
 impl Slots {
@@ -86,6 +90,7 @@ impl Slots {
             calls_max,
             at_work: slots(at_work),
             pages: slots(1),
+            lists: slots(1),
         }
     }
 }
@@ -105,12 +110,50 @@ pub struct ConnInfo {
     pub place: Option<Arc<Place>>,
 }
 
+/// The end of a socket and of its connections.
+#[derive(Clone, Debug)]
+pub struct Closing {
+    now: CancellationToken,
+    soon: CancellationToken,
+}
+
+impl Closing {
+    /// Returns the end of a socket, which is closed at the latest when `parent` is cancelled.
+    #[must_use]
+    pub fn of(parent: &CancellationToken) -> Self {
+        let now = parent.child_token();
+        Self { soon: now.child_token(), now }
+    }
+
+    /// Closes at once: nothing is read or written any more.
+    pub fn now(&self) {
+        self.now.cancel();
+    }
+
+    /// Reads nothing more, but writes for a second, so that streams end with their reason.
+    pub fn soon(&self) {
+        self.soon.cancel();
+    }
+
+    /// Waits until it closes, at once or soon.
+    pub async fn begun(&self) {
+        self.soon.cancelled().await;
+    }
+}
+
+/// How long a connection still writes after it has stopped reading.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// An accepted connection.
 #[derive(Debug)]
 pub struct Conn {
     stream: UnixStream,
     info: ConnInfo,
     close: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// Ready when it stops reading.
+    leave: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// Runs out when it is closed, once it has stopped reading.
+    last_words: Option<Pin<Box<Sleep>>>,
     /// Ready when the registration that the agent's sandbox had when this connection was accepted
     /// is replaced or removed. `None` if there was none.
     cut: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
@@ -118,14 +161,13 @@ pub struct Conn {
 }
 
 impl Conn {
-    /// Wraps an accepted stream that has a slot among the connections of its socket; it ends when
-    /// `close` is cancelled.
+    /// Wraps an accepted stream that has a slot among the connections of its socket.
     pub fn new(
         stream: UnixStream,
         slot: OwnedSemaphorePermit,
         (owner, trust, slots): (Owner, Arc<Trust>, Slots),
         sandboxes: &Sandboxes,
-        close: CancellationToken,
+        closing: &Closing,
     ) -> io::Result<Self> {
         let credentials = stream.peer_cred()?;
         let peer = Peer { uid: credentials.uid(), pid: credentials.pid() };
@@ -139,7 +181,9 @@ impl Conn {
         Ok(Self {
             stream,
             info: ConnInfo { owner, peer, trust, slots, place: seen },
-            close: Box::pin(close.cancelled_owned()),
+            close: Box::pin(closing.now.clone().cancelled_owned()),
+            leave: Box::pin(closing.soon.clone().cancelled_owned()),
+            last_words: None,
             cut: registration_ended.map(|token| Box::pin(token.cancelled_owned())),
             _slot: slot,
         })
@@ -148,6 +192,14 @@ impl Conn {
     fn is_closed(&mut self, cx: &mut Context<'_>) -> bool {
         let is_cut = self.cut.as_mut().is_some_and(|cut| cut.as_mut().poll(cx).is_ready());
         is_cut || self.close.as_mut().poll(cx).is_ready()
+    }
+
+    /// Returns whether it reads no more, and then whether it is over.
+    fn is_leaving(&mut self, cx: &mut Context<'_>) -> Option<Poll<()>> {
+        if self.last_words.is_none() && self.leave.as_mut().poll(cx).is_ready() {
+            self.last_words = Some(Box::pin(tokio::time::sleep(LAST_WORDS)));
+        }
+        self.last_words.as_mut().map(|left| left.as_mut().poll(cx))
     }
 }
 
@@ -167,7 +219,11 @@ impl AsyncRead for Conn {
         if self.is_closed(cx) {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        match self.is_leaving(cx) {
+            Some(Poll::Ready(())) => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
+            Some(Poll::Pending) => Poll::Pending,
+            None => Pin::new(&mut self.stream).poll_read(cx, buf),
+        }
     }
 }
 

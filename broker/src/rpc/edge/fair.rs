@@ -29,6 +29,11 @@ pub(in crate::rpc) const WORK_MAX: Duration = Duration::from_millis(20);
 /// slows down a program that retries refused calls in a loop; other sockets do not wait.
 pub(in crate::rpc) const PAUSE: Duration = Duration::from_millis(10);
 
+/// A list of more settlements than this is long. Chosen by measurement.
+const LONG_LIST: usize = 16;
+/// A long list with refusals keeps the next one waiting for this time. Chosen by measurement.
+const LIST_PAUSE: Duration = Duration::from_millis(40);
+
 type Answered<E> = Result<http::Response<Body>, E>;
 
 /// Runs a call once it gets a permit, and releases the permit when the class of the call says so.
@@ -70,6 +75,31 @@ pub(in crate::rpc) async fn message<T>(slots: &Slots, work: impl Future<Output =
     messages(permit.into_iter().collect(), work).await
 }
 
+/// The turn of a list of settlements to be committed.
+#[derive(Debug)]
+pub(in crate::rpc) struct ListTurn(Option<Permit>);
+
+impl ListTurn {
+    /// Waits for the turn. Long lists have it one at a time, because each is one commit, and
+    /// several in one batch would hold up the commands of other agents.
+    pub(in crate::rpc) async fn wait(tasks: &TaskTracker, slots: &Slots, length: usize) -> Self {
+        if length <= LONG_LIST {
+            return Self(None);
+        }
+        let lists = Arc::clone(&slots.lists);
+        Self(Some(Permit::taken(tasks.clone(), lists, LIST_PAUSE).await))
+    }
+
+    /// Ends the turn; at once if no settlement was refused.
+    pub(in crate::rpc) fn end<T, E>(self, results: &[Result<T, E>]) {
+        if let Some(permit) = self.0
+            && results.iter().all(Result::is_ok)
+        {
+            permit.release();
+        }
+    }
+}
+
 /// Works on several messages of a stream, with a permit for each.
 pub(in crate::rpc) async fn messages<T>(
     permits: Vec<OwnedSemaphorePermit>,
@@ -90,7 +120,7 @@ async fn worked<E>(
     class: Class,
     call: impl Future<Output = Answered<E>>,
 ) -> Answered<E> {
-    let permit = Permit::taken(tasks, at_work).await;
+    let permit = Permit::taken(tasks, at_work, PAUSE).await;
     let released = Arc::new(Notify::new());
     let mut call = std::pin::pin!(permit::scope(Arc::clone(&released), call));
     let answer = tokio::select! {
@@ -126,18 +156,19 @@ async fn before_the_answer(class: Class, released: &Notify) {
     drop(tokio::time::timeout(WORK_MAX, is_released).await);
 }
 
-/// A call's permit to work. If it is dropped, the caller has disconnected and the work may
-/// continue: the permit is released after a pause.
+/// A call's permit. If it is dropped and not released, it is released after a pause: the caller has
+/// disconnected and the work may continue, or there was much of it.
 #[derive(Debug)]
-struct Permit {
+pub(in crate::rpc) struct Permit {
     held: Option<OwnedSemaphorePermit>,
+    pause: Duration,
     tasks: TaskTracker,
 }
 
 impl Permit {
-    async fn taken(tasks: TaskTracker, at_work: Arc<Semaphore>) -> Self {
+    async fn taken(tasks: TaskTracker, of: Arc<Semaphore>, pause: Duration) -> Self {
         // The semaphore is never closed; a call without a permit would still be a call.
-        Self { held: at_work.acquire_owned().await.ok(), tasks }
+        Self { held: of.acquire_owned().await.ok(), pause, tasks }
     }
 
     fn release(mut self) {
@@ -150,8 +181,9 @@ impl Drop for Permit {
         if let Some(permit) = self.held.take()
             && let Ok(runtime) = Handle::try_current()
         {
+            let span = self.pause;
             let pause = async move {
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(span).await;
                 drop(permit);
             };
             self.tasks.spawn_on(pause, &runtime);
@@ -182,6 +214,7 @@ mod tests {
             calls_max: 9,
             at_work: semaphore(1),
             pages: semaphore(1),
+            lists: semaphore(1),
         }
     }
 

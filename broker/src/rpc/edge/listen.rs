@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::conn::{Conn, Owner, Slots, Trust};
+use super::conn::{Closing, Conn, Owner, Slots, Trust};
 use super::handed::{self, Handed};
 use super::socket_file::{bind, group_id, make_dir, remove, set_mode};
 use crate::engine::sandboxes::Sandboxes;
@@ -141,7 +141,7 @@ pub struct Sockets {
 struct OpenSocket {
     path: PathBuf,
     trust: Arc<Trust>,
-    close: CancellationToken,
+    closing: Closing,
     /// Whether its file is this broker's own, and not a supervisor's.
     own_file: bool,
 }
@@ -195,11 +195,11 @@ impl Sockets {
                 Trust::Uids(own_uids())
             }
         };
-        let close = sockets.closing.child_token();
+        let closing = Closing::of(&sockets.closing);
         let of = (Owner::Operator, Arc::new(trust));
         spawn(
             &sockets.tasks,
-            accept(listener, of, Arc::clone(&sockets.sandboxes), operator, close),
+            accept(listener, of, Arc::clone(&sockets.sandboxes), operator, closing),
         );
         Ok((sockets, agent_conns, operator_conns))
     }
@@ -223,12 +223,19 @@ impl Sockets {
         let layout = self.lock_layout().clone();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|name, socket| {
-            let stays = names.contains(name) && *socket.trust == layout.trust(name);
-            if !stays {
-                socket.close.cancel();
-                socket.remove_file();
+            // A stream of a retired agent ends with that reason; a revoked right ends at once.
+            let is_active = names.contains(name);
+            let closing = &socket.closing;
+            if is_active && *socket.trust == layout.trust(name) {
+                return true;
             }
-            stays
+            if is_active {
+                closing.now();
+            } else {
+                closing.soon();
+            }
+            socket.remove_file();
+            false
         });
         let mut errors = Vec::new();
         for name in names {
@@ -245,10 +252,10 @@ impl Sockets {
 
     /// Closes the socket of an agent, connections included. The next [`Self::reconcile`] opens one
     /// for an agent of that name, if there is one.
-    pub fn close_agent(&self, name: &AgentName) {
+    pub fn close_agent(&self, name: &AgentName, close: fn(&Closing)) {
         if let Some(socket) = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(name)
         {
-            socket.close.cancel();
+            close(&socket.closing);
             socket.remove_file();
         }
     }
@@ -285,13 +292,13 @@ impl Sockets {
         if own_file {
             set_mode(&path, mode)?;
         }
-        let (trust, close) = (Arc::new(layout.trust(name)), self.closing.child_token());
+        let (trust, closing) = (Arc::new(layout.trust(name)), Closing::of(&self.closing));
         let of = (Owner::Agent(name.clone()), Arc::clone(&trust));
         spawn(
             &self.tasks,
-            accept(listener, of, Arc::clone(&self.sandboxes), self.agents.clone(), close.clone()),
+            accept(listener, of, Arc::clone(&self.sandboxes), self.agents.clone(), closing.clone()),
         );
-        Ok(OpenSocket { path, trust, close, own_file })
+        Ok(OpenSocket { path, trust, closing, own_file })
     }
 
     /// Returns a listener on this path: handed over, or bound now.
@@ -323,20 +330,20 @@ async fn accept(
     (owner, trust): (Owner, Arc<Trust>),
     sandboxes: Arc<Sandboxes>,
     out: mpsc::Sender<io::Result<Conn>>,
-    close: CancellationToken,
+    closing: Closing,
 ) {
     let slots = Slots::new(&owner);
     let mut complaints = Complaints::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = close.cancelled() => return,
+            () = closing.begun() => return,
         };
         let conn = accepted.and_then(|(stream, _)| {
             match Arc::clone(&slots.connections).try_acquire_owned() {
                 Ok(slot) => {
                     let owner = (owner.clone(), Arc::clone(&trust), slots.clone());
-                    Conn::new(stream, slot, owner, &sandboxes, close.clone()).map(Some)
+                    Conn::new(stream, slot, owner, &sandboxes, &closing).map(Some)
                 }
                 Err(_) => {
                     // If a client does not read it, it sees the connection end.

@@ -17,6 +17,7 @@ use crate::engine::operator::commands::NewCommand;
 use crate::engine::operator::etag::Target;
 use crate::engine::operator::policy::Part;
 use crate::rpc::Rpc;
+use crate::rpc::conn::Closing;
 use crate::rpc::edge::{page, request};
 use crate::store::Health;
 
@@ -108,8 +109,8 @@ impl v1::admin_service_server::AdminService for Rpc {
             v1::RetireAgentResponse { kept_count, ..v1::RetireAgentResponse::default() }
         };
         // By name first: a new agent may have the name already, and must not get the old agent's
-        // connections.
-        self.sockets.close_agent(&name);
+        // connections. After a purge nothing of the old one may be worked on any more.
+        self.sockets.close_agent(&name, if purge { Closing::now } else { Closing::soon });
         self.reconcile_sockets().await?;
         Ok(Response::new(response))
     }

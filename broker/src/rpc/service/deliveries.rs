@@ -32,6 +32,7 @@ use crate::engine::{Actor, Refusal, permit};
 use crate::rpc::Rpc;
 use crate::rpc::edge::answer::Taken;
 use crate::rpc::edge::conn::Slots;
+use crate::rpc::edge::fair::ListTurn;
 use crate::rpc::edge::{caller, fair};
 use crate::spawn::spawn;
 
@@ -195,7 +196,6 @@ impl Feed {
         held: Vec<Leased>,
         inbound: &mut Inbound,
     ) -> Result<std::convert::Infallible, End> {
-        let mut any = !held.is_empty();
         let mut parts = parts(held, bytes_of).into_iter().peekable();
         while let Some(part) = parts.next() {
             let complete = parts.peek().is_none();
@@ -203,11 +203,12 @@ impl Feed {
             self.send(Step::Opened(v1::DeliveriesOpened { deliveries, complete })).await?;
         }
         loop {
+            let was_idle = stream.held() == 0;
             if !stream.is_waiting() {
                 fair::message(&self.slots, stream.begin()).await;
             }
             let is_asked_at = self.asked.map(|asked| asked + STREAM_PONG_MAX);
-            let asks_at = (any || stream.held() > 0).then(|| self.heard + PING_AFTER);
+            let asks_at = (stream.held() > 0).then(|| self.heard + PING_AFTER);
             tokio::select! {
                 biased;
                 heard = inbound.message() => match heard {
@@ -216,13 +217,17 @@ impl Feed {
                     Err(_) => return Err(End::Gone),
                 },
                 leases = stream.next() => {
-                    if stream.held() > 0 && asks_at.is_none() {
+                    if stream.held() > 0 && was_idle {
                         self.heard = Instant::now();
                     }
-                    any = false;
                     self.send_leases(leases?).await?;
                 }
                 () = at(is_asked_at.or(asks_at)) => {
+                    // All may have been settled since.
+                    if stream.held() == 0 {
+                        (self.heard, self.asked) = (Instant::now(), None);
+                        continue;
+                    }
                     if is_asked_at.is_some() {
                         return Err(self.silent().into());
                     }
@@ -245,8 +250,11 @@ impl Feed {
             Some(Heard::Settle(v1::SettleDeliveriesRequest { settlements })) => {
                 let entries = settlements::entries(settlements, "settle.settlements")
                     .map_err(Status::from)?;
+                let turn = ListTurn::wait(&self.rpc.streams, &self.slots, entries.len()).await;
                 let settled = self.rpc.engine.settle(self.actor.clone(), entries);
-                let results = settlement::results(fair::message(&self.slots, settled).await?);
+                let results = fair::message(&self.slots, settled).await?;
+                turn.end(&results);
+                let results = settlement::results(results);
                 self.send(Step::Settled(v1::SettleDeliveriesResponse { results })).await
             }
             Some(Heard::Window(window)) => {

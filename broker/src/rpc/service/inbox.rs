@@ -17,9 +17,11 @@ use super::{deliveries, settlement};
 use crate::engine::Refusal;
 use crate::engine::mail::handover::Handover;
 use crate::engine::mail::receive::{Leased, Receive, Received};
+use crate::engine::mail::settlements::Results;
 use crate::rpc::Rpc;
 use crate::rpc::edge::answer::Taken;
 use crate::rpc::edge::caller;
+use crate::rpc::edge::fair::ListTurn;
 use crate::rpc::edge::page;
 use crate::rpc::edge::request;
 use crate::spawn::spawn;
@@ -62,7 +64,7 @@ impl v1::inbox_service_server::InboxService for Rpc {
         &self,
         request: Request<v1::ReceiveMessagesRequest>,
     ) -> Result<Response<v1::ReceiveMessagesResponse>, Status> {
-        let moments = caller::moments(&request);
+        let (moments, slots) = (caller::moments(&request), caller::slots(&request)?);
         let (actor, key, message) = request::action(request)?;
         let v1::ReceiveMessagesRequest {
             request_id: _,
@@ -86,8 +88,10 @@ impl v1::inbox_service_server::InboxService for Rpc {
             leases_until: moments.map(|moments| moments.leases_until.into_std()),
         };
         let entries = settlements::entries(settlements, "settlements")?;
+        let turn = ListTurn::wait(&self.streams, &slots, entries.len()).await;
+        let settled = |results: &Results| turn.end(results);
         let (received, results, handover) =
-            self.engine.settle_and_receive(actor, key, entries, receive).await?;
+            self.engine.settle_and_receive(actor, key, entries, settled, receive).await?;
         let Received { deliveries, pending, alone } = received;
         let mut response = Response::new(v1::ReceiveMessagesResponse {
             deliveries: deliveries.into_iter().map(leased).collect(),
@@ -114,9 +118,12 @@ impl v1::inbox_service_server::InboxService for Rpc {
         &self,
         request: Request<v1::SettleDeliveriesRequest>,
     ) -> Result<Response<v1::SettleDeliveriesResponse>, Status> {
-        let actor = caller::actor(&request)?;
+        let (actor, slots) = (caller::actor(&request)?, caller::slots(&request)?);
         let entries = settlements::entries(request.into_inner().settlements, "settlements")?;
-        let results = settlement::results(self.engine.settle(actor, entries).await?);
+        let turn = ListTurn::wait(&self.streams, &slots, entries.len()).await;
+        let results = self.engine.settle(actor, entries).await?;
+        turn.end(&results);
+        let results = settlement::results(results);
         Ok(Response::new(v1::SettleDeliveriesResponse { results }))
     }
 

@@ -35,6 +35,12 @@ pub(super) type Answers = ReceiverStream<Result<v1::StreamMessagesResponse, Stat
 
 type Out = mpsc::Sender<Result<v1::StreamMessagesResponse, Status>>;
 
+/// Messages of a group.
+const GROUP_MAX: usize = 16;
+/// Answers that wait for the connection. One group may be with the connection, and one be worked
+/// on; with them these are the messages that may be unanswered.
+const ANSWERS_MAX: usize = STREAM_UNANSWERED_MAX - 2 * GROUP_MAX;
+
 /// A message that was read and not answered.
 struct Unanswered {
     request_id: String,
@@ -48,7 +54,7 @@ pub(super) fn open(
     request: Request<Streaming<v1::StreamMessagesRequest>>,
 ) -> Result<Response<Answers>, Status> {
     let (actor, slots) = (caller::actor(&request)?, caller::slots(&request)?);
-    let (out, answers) = mpsc::channel(STREAM_UNANSWERED_MAX);
+    let (out, answers) = mpsc::channel(ANSWERS_MAX);
     let engine = Arc::clone(&rpc.engine);
     let inbound = Inbound { messages: request.into_inner(), slots };
     spawn(&rpc.streams, async move {
@@ -152,7 +158,7 @@ impl Inbound {
         // The semaphore is never closed; a message without a permit would still be one.
         let permit = Arc::clone(&self.slots.at_work).acquire_owned().await;
         let mut permits: Vec<_> = permit.into_iter().collect();
-        while group.len() < STREAM_UNANSWERED_MAX {
+        while group.len() < GROUP_MAX {
             let Ok(permit) = Arc::clone(&self.slots.at_work).try_acquire_owned() else { break };
             // After an error or the end, the next call finds the end.
             let messages = &mut self.messages;

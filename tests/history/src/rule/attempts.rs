@@ -3,8 +3,8 @@
 //!
 //! A nack, an expired lease, a turn that FAILED, and a turn without an observed end (it may have
 //! VANISHED) may use an attempt. Turns and receives without an answer may have held anything.
-//! Silent: about the count of opaque agents' deliveries and of mail handed over during a backup that
-//! was restored, and about its minimum after a redrive.
+//! Silent: about the count of opaque agents' deliveries and of mail handed over during a backup
+//! that was restored, and about its minimum after a redrive.
 
 use super::Found;
 use crate::call::{Op, Reply};

@@ -1,20 +1,22 @@
 //! The calls of a flooder: everything that an agent may call, in the form that costs the broker
 //! most.
 
-use hive_core::limits::STREAM_UNANSWERED_MAX;
+use hive_core::limits::{SETTLEMENTS_MAX, STREAM_UNANSWERED_MAX};
 use hive_proto::v1::event_service_client::EventServiceClient;
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::message_service_client::MessageServiceClient;
 use hive_proto::v1::question_service_client::QuestionServiceClient;
 use hive_proto::v1::reminder_service_client::ReminderServiceClient;
+use hive_proto::v1::settlement::{Action, Target};
 use hive_proto::v1::stream_deliveries_request::Step;
 use hive_proto::v1::turn_history_service_client::TurnHistoryServiceClient;
 use hive_proto::v1::wake_service_client::WakeServiceClient;
 use hive_proto::v1::{
-    CreateReminderRequest, DeliveryWindow, GetTurnStatsRequest, ListDeliveriesRequest,
+    Ack, CreateReminderRequest, DeliveryWindow, GetTurnStatsRequest, ListDeliveriesRequest,
     ListEventsRequest, ListMessagesRequest, OpenDeliveries, ReceiveMessagesRequest,
-    SearchMessagesRequest, SettleDeliveriesRequest, StreamDeliveriesRequest, StreamMessagesRequest,
-    WatchEventsRequest, create_reminder_request::Due, stream_deliveries_response,
+    SearchMessagesRequest, SettleDeliveriesRequest, Settlement, StreamDeliveriesRequest,
+    StreamMessagesRequest, WatchEventsRequest, create_reminder_request::Due,
+    stream_deliveries_response,
 };
 use hive_tests::rig::{fresh_id, request};
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -49,8 +51,10 @@ pub(crate) enum Kind {
     WatchEvents,
     /// A stream of as many small messages as may be unanswered, to this recipient.
     StreamMessages(&'static str),
-    /// A stream that leases as much as it may hold, and releases that.
+    /// A stream that leases as much as it may hold, settles a whole list, and releases the rest.
     StreamDeliveries,
+    /// A list of as many settlements as are allowed.
+    Settle,
 }
 
 pub(crate) const WRITES: [Kind; 8] = [
@@ -74,8 +78,12 @@ pub(crate) const READS: [Kind; 7] = [
 ];
 
 #[allow(dead_code, reason = "only one of the targets that include this file uses it")]
-pub(crate) const STREAMS: [Kind; 3] =
-    [Kind::StreamMessages("erin"), Kind::StreamMessages("mallory"), Kind::StreamDeliveries];
+pub(crate) const STREAMS: [Kind; 4] = [
+    Kind::StreamMessages("erin"),
+    Kind::StreamMessages("mallory"),
+    Kind::StreamDeliveries,
+    Kind::Settle,
+];
 
 pub(crate) async fn call(kind: Kind, channel: &Channel) -> Result<(), Status> {
     let channel = channel.clone();
@@ -138,6 +146,9 @@ pub(crate) async fn call(kind: Kind, channel: &Channel) -> Result<(), Status> {
         }
         Kind::StreamMessages(name) => stream_messages(channel, name).await,
         Kind::StreamDeliveries => stream_deliveries(channel).await,
+        Kind::Settle => {
+            InboxServiceClient::new(channel).settle_deliveries(settlements()).await.map(drop)
+        }
     }
 }
 
@@ -153,8 +164,8 @@ async fn stream_messages(channel: Channel, name: &str) -> Result<(), Status> {
 async fn stream_deliveries(channel: Channel) -> Result<(), Status> {
     let window = Some(DeliveryWindow { deliveries: u32::MAX, bytes: u32::MAX });
     let open = OpenDeliveries { stream_id: fresh_id(), window, orphan_grace: None };
-    // The result of an empty list shows that the broker has read all before it.
-    let steps = [Step::Open(open), Step::Settle(SettleDeliveriesRequest::default())];
+    // The results show that the broker has read all before them.
+    let steps = [Step::Open(open), Step::Settle(settlements())];
     let (say, said) = tokio::sync::mpsc::unbounded_channel();
     for step in steps {
         // The other end is in the call below.
@@ -171,6 +182,16 @@ async fn stream_deliveries(channel: Channel) -> Result<(), Status> {
     drop(say);
     while answers.message().await?.is_some() {}
     Ok(())
+}
+
+/// As many settlements as are allowed: acks by tokens of no lease, each of which costs a look.
+fn settlements() -> SettleDeliveriesRequest {
+    let token = |number| format!("1.{}.{}", number + 1, "0".repeat(32));
+    let settlement = |number| Settlement {
+        target: Some(Target::LeaseToken(token(number))),
+        action: Some(Action::Ack(Ack {})),
+    };
+    SettleDeliveriesRequest { settlements: (0..SETTLEMENTS_MAX).map(settlement).collect() }
 }
 
 async fn send(channel: Channel, name: &str, bytes: usize) -> Result<(), Status> {

@@ -193,6 +193,7 @@ impl Agent {
         let item = &mut self.items[index];
         (item.state, item.not_before, item.holder, item.token) =
             (State::Leased, None, Some(holder), None);
+        item.end = None;
         item.tried = item.failures + 1;
         self.system_run = if item.lane == Lane::System { self.system_run + 1 } else { 0 };
         item.message

@@ -1,7 +1,8 @@
 //! Backups and restores: the operator makes a backup during the work, and later puts it in place of
 //! the database, by the real programs; some restores are killed and begun again.
 //!
-//! Invariant: a backup has all that was known before it began, and nobody works during a restore.
+//! Invariant: a backup has all that was known before it began, and no player works during a
+//! restore.
 
 use std::fs::File;
 use std::path::PathBuf;
