@@ -13,7 +13,7 @@ use crate::event::{Answer, CallNo, Event, History, Mark, Observation};
 use crate::noun::Handed;
 use crate::rule::made;
 
-/// The history as far as the database knows it, and the ids that went with the rest.
+/// The history as far as the database knows it, and what is known of the rest.
 #[derive(Debug)]
 pub(crate) struct Branch {
     pub(crate) history: History,

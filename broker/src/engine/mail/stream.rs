@@ -29,14 +29,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::receive::{Leased, claim, leased, peek, pick};
 use crate::engine::actor::{Actor, check_group, check_started};
-use crate::engine::error::{HarnessError, MailError};
+use crate::engine::error::{AgentError, HarnessError, MailError};
 use crate::engine::{Engine, Refusal, token};
 use crate::store::agent::AgentRow;
 use crate::store::delivery::DeliveryRow;
 use crate::store::lease::Lease;
 use crate::store::stream;
 use crate::store::waiter::{Poll, Progress, Waiter};
-use crate::store::{Tx, delivery};
+use crate::store::{AgentKey, Tx, delivery};
 pub(crate) use end::requeue_all;
 pub(crate) use registry::Streams;
 pub use registry::Taken;
@@ -205,7 +205,7 @@ impl DeliveryStream {
             if over.load(Ordering::SeqCst) || !streams.is_newest(&key, number) {
                 return Err(MailError::StreamReplaced { stream: key.1.clone() }.into());
             }
-            let me = may_stream(tx, &actor)?;
+            let me = may_stream(tx, &actor, key.0)?;
             let held = stream::held(tx, me.key, &key.1)?;
             if taken.count() > 2 * STREAM_DELIVERIES_MAX as usize {
                 taken.keep(&stream::leased(tx, me.key, Some(&key.1))?);
@@ -268,7 +268,7 @@ impl Engine {
         };
         let (caller, streams) = (actor.caller.clone(), Arc::clone(&self.delivery_streams));
         let opened = self.store.write(move |tx| {
-            let me = may_stream(tx, &actor)?;
+            let me = may_stream(tx, &actor, key.0)?;
             // Its leases would last longer than any stream.
             if !streams.is_newest(&key, number) {
                 return Err(MailError::StreamReplaced { stream: key.1 }.into());
@@ -283,9 +283,12 @@ impl Engine {
     }
 }
 
-/// Returns the row of an agent that may take mail without a harness.
-fn may_stream(tx: &Tx<'_>, actor: &Actor) -> Result<AgentRow, Refusal> {
+/// Returns the row of an agent that may take mail without a harness; no later one of its name.
+fn may_stream(tx: &Tx<'_>, actor: &Actor, key: AgentKey) -> Result<AgentRow, Refusal> {
     let me = actor.row(tx)?;
+    if me.key != key {
+        return Err(AgentError::Retired { name: me.name }.into());
+    }
     check_group(&actor.caller, &me, "messaging")?;
     if me.session_token.is_some() {
         return Err(HarnessError::Serving { agent: me.name }.into());

@@ -9,7 +9,6 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use hive_core::caller::Peer;
 use hive_core::limits::{
@@ -21,9 +20,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Sleep;
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::sync::WaitForCancellationFutureOwned;
 use tonic::transport::server::Connected;
 
+use super::closing::{Closing, LAST_WORDS};
 use super::peer;
 use crate::engine::sandboxes::{Place, Sandboxes};
 
@@ -110,40 +110,6 @@ pub struct ConnInfo {
     pub place: Option<Arc<Place>>,
 }
 
-/// The end of a socket and of its connections.
-#[derive(Clone, Debug)]
-pub struct Closing {
-    now: CancellationToken,
-    soon: CancellationToken,
-}
-
-impl Closing {
-    /// Returns the end of a socket, which is closed at the latest when `parent` is cancelled.
-    #[must_use]
-    pub fn of(parent: &CancellationToken) -> Self {
-        let now = parent.child_token();
-        Self { soon: now.child_token(), now }
-    }
-
-    /// Closes at once: nothing is read or written any more.
-    pub fn now(&self) {
-        self.now.cancel();
-    }
-
-    /// Reads nothing more, but writes for a second, so that streams end with their reason.
-    pub fn soon(&self) {
-        self.soon.cancel();
-    }
-
-    /// Waits until it closes, at once or soon.
-    pub async fn begun(&self) {
-        self.soon.cancelled().await;
-    }
-}
-
-/// How long a connection still writes after it has stopped reading.
-const LAST_WORDS: Duration = Duration::from_secs(1);
-
 /// An accepted connection.
 #[derive(Debug)]
 pub struct Conn {
@@ -152,7 +118,7 @@ pub struct Conn {
     close: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Ready when it stops reading.
     leave: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// Runs out when it is closed, once it has stopped reading.
+    /// The time that is left to write; set when it stops reading.
     last_words: Option<Pin<Box<Sleep>>>,
     /// Ready when the registration that the agent's sandbox had when this connection was accepted
     /// is replaced or removed. `None` if there was none.
@@ -181,8 +147,8 @@ impl Conn {
         Ok(Self {
             stream,
             info: ConnInfo { owner, peer, trust, slots, place: seen },
-            close: Box::pin(closing.now.clone().cancelled_owned()),
-            leave: Box::pin(closing.soon.clone().cancelled_owned()),
+            close: Box::pin(closing.until_now()),
+            leave: Box::pin(closing.until_soon()),
             last_words: None,
             cut: registration_ended.map(|token| Box::pin(token.cancelled_owned())),
             _slot: slot,
@@ -194,7 +160,16 @@ impl Conn {
         is_cut || self.close.as_mut().poll(cx).is_ready()
     }
 
-    /// Returns whether it reads no more, and then whether it is over.
+    /// Returns an error if it is over. Every poll asks, because HTTP/2 does not read while it owes
+    /// an answer and the peer has no room for it.
+    fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if self.is_closed(cx) || matches!(self.is_leaving(cx), Some(Poll::Ready(()))) {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        Ok(())
+    }
+
+    /// Returns `None` while it reads; then whether its last second is over.
     fn is_leaving(&mut self, cx: &mut Context<'_>) -> Option<Poll<()>> {
         if self.last_words.is_none() && self.leave.as_mut().poll(cx).is_ready() {
             self.last_words = Some(Box::pin(tokio::time::sleep(LAST_WORDS)));
@@ -216,14 +191,11 @@ impl AsyncRead for Conn {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.is_closed(cx) {
-            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        self.check(cx)?;
+        if self.last_words.is_some() {
+            return Poll::Pending;
         }
-        match self.is_leaving(cx) {
-            Some(Poll::Ready(())) => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
-            Some(Poll::Pending) => Poll::Pending,
-            None => Pin::new(&mut self.stream).poll_read(cx, buf),
-        }
+        Pin::new(&mut self.stream).poll_read(cx, buf)
     }
 }
 
@@ -233,14 +205,17 @@ impl AsyncWrite for Conn {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.check(cx)?;
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(cx)?;
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(cx)?;
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 
@@ -249,10 +224,82 @@ impl AsyncWrite for Conn {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.check(cx)?;
         Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
     }
 
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::time::Duration;
+
+    use tokio::time::{Instant, timeout};
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+
+    /// A connection whose peer is the second value, and its end.
+    fn connection() -> (Conn, UnixStream, Closing) {
+        let (ours, theirs) = UnixStream::pair().expect("a pair");
+        let slots = Slots::new(&Owner::Operator);
+        let slot = Arc::clone(&slots.connections).try_acquire_owned().expect("a slot");
+        let closing = Closing::of(&CancellationToken::new());
+        let of = (Owner::Operator, Arc::new(Trust::FileMode), slots);
+        let conn = Conn::new(ours, slot, of, &Sandboxes::default(), &closing);
+        (conn.expect("a connection"), theirs, closing)
+    }
+
+    /// Writes until there is no more room, and then waits for it.
+    async fn fill(conn: &mut Conn) -> io::Error {
+        let bytes = [0; 65_536];
+        loop {
+            let written = poll_fn(|cx| Pin::new(&mut *conn).poll_write(cx, &bytes)).await;
+            if let Err(error) = written {
+                return error;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn one_that_closes_soon_ends_although_its_peer_reads_nothing() {
+        let (mut conn, peer, closing) = connection();
+        assert!(
+            timeout(Duration::from_millis(1), fill(&mut conn)).await.is_err(),
+            "it has no room"
+        );
+        let start = Instant::now();
+        closing.soon();
+        assert_eq!(fill(&mut conn).await.kind(), io::ErrorKind::ConnectionAborted);
+        assert!(start.elapsed() >= LAST_WORDS, "it may write until then");
+        drop(peer);
+    }
+
+    #[tokio::test]
+    async fn one_that_closes_now_ends_at_once_although_its_peer_reads_nothing() {
+        let (mut conn, peer, closing) = connection();
+        assert!(
+            timeout(Duration::from_millis(1), fill(&mut conn)).await.is_err(),
+            "it has no room"
+        );
+        closing.now();
+        assert_eq!(fill(&mut conn).await.kind(), io::ErrorKind::ConnectionAborted);
+        drop(peer);
+    }
+
+    #[tokio::test]
+    async fn one_that_closes_soon_reads_nothing_more() {
+        let (mut conn, peer, closing) = connection();
+        peer.try_write(b"a request").expect("written");
+        closing.soon();
+        let mut bytes = [0; 16];
+        let mut buffer = ReadBuf::new(&mut bytes);
+        let read = poll_fn(|cx| Pin::new(&mut conn).poll_read(cx, &mut buffer)).await;
+        assert_eq!(read.expect_err("it is over").kind(), io::ErrorKind::ConnectionAborted);
+        assert!(buffer.filled().is_empty());
     }
 }

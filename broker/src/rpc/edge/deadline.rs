@@ -29,7 +29,7 @@ const WAY: Duration = Duration::from_millis(5);
 pub(in crate::rpc) struct Moments {
     /// Its deadline passes.
     pub(in crate::rpc) passes: Instant,
-    /// From now on it leases nothing, because the answer would come too late.
+    /// From this moment on it leases nothing, because the answer would come too late.
     pub(in crate::rpc) leases_until: Instant,
 }
 

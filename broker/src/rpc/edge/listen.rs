@@ -18,7 +18,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::conn::{Closing, Conn, Owner, Slots, Trust};
+use super::closing::{Closing, Leaving};
+use super::conn::{Conn, Owner, Slots, Trust};
 use super::handed::{self, Handed};
 use super::socket_file::{bind, group_id, make_dir, remove, set_mode};
 use crate::engine::sandboxes::Sandboxes;
@@ -130,6 +131,8 @@ pub struct Sockets {
     layout: Mutex<Layout>,
     agents: mpsc::Sender<io::Result<Conn>>,
     open: Mutex<HashMap<AgentName, OpenSocket>>,
+    /// Connections of retired agents in their last second: a later agent of the name gets none.
+    leaving: Leaving,
     handed: Handed,
     sandboxes: Arc<Sandboxes>,
     tasks: TaskTracker,
@@ -169,6 +172,7 @@ impl Sockets {
             layout,
             agents,
             open: Mutex::default(),
+            leaving: Leaving::default(),
             handed,
             sandboxes,
             tasks,
@@ -224,15 +228,12 @@ impl Sockets {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|name, socket| {
             // A stream of a retired agent ends with that reason; a revoked right ends at once.
-            let is_active = names.contains(name);
-            let closing = &socket.closing;
-            if is_active && *socket.trust == layout.trust(name) {
+            if !names.contains(name) {
+                self.leaving.add(name, &socket.closing);
+            } else if *socket.trust == layout.trust(name) {
                 return true;
-            }
-            if is_active {
-                closing.now();
             } else {
-                closing.soon();
+                socket.closing.now();
             }
             socket.remove_file();
             false
@@ -242,6 +243,7 @@ impl Sockets {
             if open.contains_key(name) {
                 continue;
             }
+            self.leaving.cut(name);
             match self.open_agent(&layout, name) {
                 Ok(opened) => drop(open.insert(name.clone(), opened)),
                 Err(error) => errors.push(error),
@@ -250,13 +252,16 @@ impl Sockets {
         errors
     }
 
-    /// Closes the socket of an agent, connections included. The next [`Self::reconcile`] opens one
-    /// for an agent of that name, if there is one.
-    pub fn close_agent(&self, name: &AgentName, close: fn(&Closing)) {
-        if let Some(socket) = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(name)
-        {
-            close(&socket.closing);
+    /// Closes the socket of a retired agent; its connections soon, or after a purge at once. The
+    /// next [`Self::reconcile`] opens a socket for an agent of that name, if there is one.
+    pub fn close_agent(&self, name: &AgentName, is_purged: bool) {
+        let socket = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        if let Some(socket) = socket {
+            self.leaving.add(name, &socket.closing);
             socket.remove_file();
+        }
+        if is_purged {
+            self.leaving.cut(name);
         }
     }
 

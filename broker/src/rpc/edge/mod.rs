@@ -8,6 +8,7 @@
 //! common parts of requests, `page` those of lists; `error` maps refusals to the wire.
 
 pub mod caller;
+mod closing;
 pub mod conn;
 pub mod error;
 pub mod listen;

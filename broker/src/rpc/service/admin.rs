@@ -17,7 +17,6 @@ use crate::engine::operator::commands::NewCommand;
 use crate::engine::operator::etag::Target;
 use crate::engine::operator::policy::Part;
 use crate::rpc::Rpc;
-use crate::rpc::conn::Closing;
 use crate::rpc::edge::{page, request};
 use crate::store::Health;
 
@@ -110,7 +109,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         };
         // By name first: a new agent may have the name already, and must not get the old agent's
         // connections. After a purge nothing of the old one may be worked on any more.
-        self.sockets.close_agent(&name, if purge { Closing::now } else { Closing::soon });
+        self.sockets.close_agent(&name, purge);
         self.reconcile_sockets().await?;
         Ok(Response::new(response))
     }

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use hive_core::limits::STREAM_UNANSWERED_MAX;
 use hive_proto::status::{bad_field, in_part};
@@ -35,11 +36,13 @@ pub(super) type Answers = ReceiverStream<Result<v1::StreamMessagesResponse, Stat
 
 type Out = mpsc::Sender<Result<v1::StreamMessagesResponse, Status>>;
 
+/// How long the end of a stream waits until its caller has room for it.
+const END_MAX: Duration = Duration::from_secs(1);
 /// Messages of a group.
 const GROUP_MAX: usize = 16;
-/// Answers that wait for the connection. One group may be with the connection, and one be worked
-/// on; with them these are the messages that may be unanswered.
-const ANSWERS_MAX: usize = STREAM_UNANSWERED_MAX - 2 * GROUP_MAX;
+/// Answers that wait for the connection. It may have taken as many at once before, and one group
+/// may be worked on; together these are the messages that may be unanswered.
+const ANSWERS_MAX: usize = (STREAM_UNANSWERED_MAX - GROUP_MAX) / 2;
 
 /// A message that was read and not answered.
 struct Unanswered {
@@ -62,7 +65,8 @@ pub(super) fn open(
         let mut stream = SendStream::new(engine, actor);
         let end = pass(&mut stream, inbound, &draining, &out).await;
         if let Err(status) = end {
-            drop(out.send(Err(status)).await);
+            // A caller that reads nothing is not waited for.
+            drop(tokio::time::timeout(END_MAX, out.send(Err(status))).await);
         }
     });
     Ok(Response::new(ReceiverStream::new(answers)))
@@ -89,7 +93,12 @@ async fn pass(
         let (answers, end) = fair::messages(permits, answer(stream, group)).await;
         for (request_id, answer) in answers {
             let answer = v1::StreamMessagesResponse { request_id, answer: Some(answer) };
-            let given = out.send(Ok(answer)).await;
+            let given = tokio::select! {
+                biased;
+                given = out.send(Ok(answer)) => given,
+                // A caller that reads nothing must not hold up the end of the broker.
+                () = draining.cancelled() => return Err(Refusal::Draining.into()),
+            };
             given.map_err(|_| Status::cancelled("the caller has disconnected"))?;
         }
         if let Some(end) = end {

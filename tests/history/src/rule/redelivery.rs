@@ -1,8 +1,8 @@
 //! A redelivery is marked as one: only the first lease of a delivery may claim to be the first, and
 //! a cause has its trigger.
 //!
-//! Silent: about the causes set by opaque agents' turns, and of mail handed over during a backup
-//! that was restored.
+//! Silent: about the causes set by opaque agents' turns, and about the causes of mail handed over
+//! during a backup that was restored.
 
 use super::Found;
 use crate::call::Op;
@@ -57,7 +57,7 @@ fn occasion(index: &Index<'_>, found: &mut Found, hand: &Hand<'_>) {
         Cause::Redriven => decided(Decision::Redrive),
         Cause::Nacked => {
             let mut leases = index.leases((agent, message));
-            opaque
+            index.is_blurred((agent, message))
                 || leases.any(|other| match &other.holder {
                     Holder::Consumer(token) => index
                         .of(&index.token_calls, token)
