@@ -117,16 +117,20 @@ impl Scene {
         for name in HARNESSED {
             self.killer.start_harness(name);
         }
-        // A backup, and kills before and after it that its restore takes back.
-        let third = plan.kills / 3;
-        let (harness, backup) = self.act(plan, 1, third, true).await?;
-        drop(harness);
-        if let Some(backup) = backup {
-            self.killer.restore(&backup, &self.table.facts).await?;
+        let mut number = 1;
+        // A change of the database is to be found in all that happened.
+        if plan.tamper.is_none() {
+            // A backup, and kills before and after it that its restore takes back.
+            let (harness, backup) = self.act(plan, number, plan.kills / 3, true).await?;
+            drop(harness);
+            if let Some(backup) = backup {
+                self.killer.restore(&backup, &self.table.facts).await?;
+            }
+            self.table.open();
+            number += 1;
         }
-        self.table.open();
-        let killed = self.killer.figures.kills();
-        let (mut harness, _) = self.act(plan, 2, plan.kills.saturating_sub(killed), false).await?;
+        let kills = plan.kills.saturating_sub(self.killer.figures.kills());
+        let (mut harness, _) = self.act(plan, number, kills, false).await?;
         let mut last = self.rest(&mut harness).await?;
         self.killer.count_bridges().await?;
         if let Some(tamper) = plan.tamper {
@@ -147,7 +151,8 @@ impl Scene {
         with_backup: bool,
     ) -> anyhow::Result<(Harness, Option<Backup>)> {
         let mut players = JoinSet::new();
-        let dice = |player: &str| Dice::new(plan.seed, &format!("{player}, {number}"));
+        let again = if number > 1 { " again" } else { "" };
+        let dice = |player: &str| Dice::new(plan.seed, &format!("{player}{again}"));
         for name in CONSUMERS {
             let voice = self.voice(name);
             players.spawn(players::talk(
