@@ -10,12 +10,21 @@ const RULES: &[(&str, &str)] = &[
     (
         "an inbox counts its unsettled deliveries",
         "SELECT count(*) FROM inbox i WHERE open_count <> \
-         (SELECT count(*) FROM delivery d WHERE d.agent_id = i.agent_id AND d.state NOT IN (5, 6, 7))",
+         (SELECT count(*) FROM open_delivery d WHERE d.agent_id = i.agent_id)",
+    ),
+    (
+        "an inbox counts its ready and its leased deliveries",
+        "SELECT count(*) FROM inbox i WHERE ready_count * 1000000 + leased_count <> \
+         (SELECT coalesce(sum(iif(d.state = 1, 1000000, d.state = 2)), 0) FROM open_delivery d WHERE d.agent_id = i.agent_id)",
+    ),
+    (
+        "a delivery is open or settled, once",
+        "SELECT count(*) - count(DISTINCT message_id || '.' || agent_id) FROM delivery",
     ),
     (
         "a sender's stored bytes are those of its unsettled bodies",
-        "SELECT count(*) FROM inbox i WHERE stored_bytes <> coalesce((SELECT sum(length(CAST(m.body AS BLOB))) FROM delivery d \
-         JOIN message m ON m.id = d.message_id WHERE m.origin_id = i.agent_id AND m.origin_id <> 1 AND d.state NOT IN (5, 6, 7)), 0)",
+        "SELECT count(*) FROM inbox i WHERE stored_bytes <> coalesce((SELECT sum(length(CAST(m.body AS BLOB))) FROM open_delivery d \
+         JOIN message m ON m.id = d.message_id WHERE m.origin_id = i.agent_id AND m.origin_id <> 1), 0)",
     ),
     (
         "every agent has an inbox",

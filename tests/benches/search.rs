@@ -183,7 +183,7 @@ fn fill(database: &Path, messages: u64) -> anyhow::Result<()> {
              VALUES (?1, 2, 1, 'bench', ?2, ?3, 1700000000000 + ?1)",
         )?;
         let mut delivery = tx.prepare(
-            "INSERT INTO delivery (agent_id, message_id, lane, state, state_time, body_bytes) VALUES (?1, ?2, 2, 5, 1700000000000, 200)",
+            "INSERT INTO settled_delivery (agent_id, message_id, lane, state, state_time, body_bytes) VALUES (?1, ?2, 2, 5, 1700000000000, 200)",
         )?;
         for number in 0..messages {
             let mut writer = Writer::new(number);

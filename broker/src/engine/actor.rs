@@ -5,12 +5,14 @@
 //! can neither send nor take mail.
 
 use crate::engine::error::{AgentError, HarnessError, TurnError};
+use std::borrow::Borrow as _;
+
 use hive_core::caller::Caller;
 use hive_core::message::OPERATOR;
 use hive_core::name::nearest;
 
 use super::Refusal;
-use crate::store::agent::{self, AgentRow};
+use crate::store::agent::{self, AgentRow, Agents};
 use crate::store::turn::{self, TurnRow};
 use crate::store::{AgentKey, Tx};
 
@@ -44,8 +46,8 @@ impl Actor {
     }
 
     /// Returns the caller's row.
-    pub(crate) fn row(&self, conn: &rusqlite::Connection) -> Result<AgentRow, Refusal> {
-        row(conn, &self.caller)
+    pub(crate) fn row<A: Agents>(&self, agents: &A) -> Result<A::Row, Refusal> {
+        row(agents, &self.caller)
     }
 
     /// Returns the open turn of the call; `None` for an agent without a harness.
@@ -61,28 +63,28 @@ impl Actor {
 }
 
 /// Returns the row of a caller.
-pub(crate) fn row(conn: &rusqlite::Connection, caller: &Caller) -> Result<AgentRow, Refusal> {
+pub(crate) fn row<A: Agents>(agents: &A, caller: &Caller) -> Result<A::Row, Refusal> {
     match caller {
-        Caller::Operator(_) => Ok(agent::by_key(conn, AgentKey::OPERATOR)?),
-        Caller::Agent(name) => active(conn, name.as_str()),
+        Caller::Operator(_) => Ok(agent::by_key(agents, AgentKey::OPERATOR)?),
+        Caller::Agent(name) => active(agents, name.as_str()),
     }
 }
 
 /// Returns the active agent of this name; if there is none, the refusal has the nearest names.
-pub(crate) fn active(conn: &rusqlite::Connection, name: &str) -> Result<AgentRow, Refusal> {
-    let row = known(conn, name)?;
-    if row.retired {
-        return Err(Refusal::from(AgentError::Retired { name: row.name }));
+pub(crate) fn active<A: Agents>(agents: &A, name: &str) -> Result<A::Row, Refusal> {
+    let row = known(agents, name)?;
+    if row.borrow().retired {
+        return Err(Refusal::from(AgentError::Retired { name: row.borrow().name.clone() }));
     }
     Ok(row)
 }
 
 /// Returns the agent of this name, retired or not.
-pub(crate) fn known(conn: &rusqlite::Connection, name: &str) -> Result<AgentRow, Refusal> {
-    match agent::by_name(conn, name)? {
-        Some(row) if row.key != AgentKey::OPERATOR => Ok(row),
+pub(crate) fn known<A: Agents>(agents: &A, name: &str) -> Result<A::Row, Refusal> {
+    match agent::by_name(agents, name)? {
+        Some(row) if row.borrow().key != AgentKey::OPERATOR => Ok(row),
         _ => {
-            let names = agent::names(conn)?;
+            let names = agent::names(agents.connection())?;
             let nearest = nearest(name, names.iter().map(String::as_str))
                 .into_iter()
                 .map(str::to_owned)
@@ -93,17 +95,18 @@ pub(crate) fn known(conn: &rusqlite::Connection, name: &str) -> Result<AgentRow,
 }
 
 /// Returns the caller's row, if the session is the present one.
-pub(crate) fn session(
-    conn: &rusqlite::Connection,
+pub(crate) fn session<A: Agents>(
+    agents: &A,
     caller: &Caller,
     session_token: &str,
-) -> Result<AgentRow, Refusal> {
-    let me = row(conn, caller)?;
+) -> Result<A::Row, Refusal> {
+    let row = row(agents, caller)?;
+    let me = row.borrow();
     if me.session_token.as_deref() != Some(session_token) && !hive_fault::planted!(SessionUnchecked)
     {
-        return Err(HarnessError::SessionLost { agent: me.name }.into());
+        return Err(HarnessError::SessionLost { agent: me.name.clone() }.into());
     }
-    Ok(me)
+    Ok(row)
 }
 
 /// Refuses work for a stopped agent.
@@ -115,8 +118,12 @@ pub(crate) fn check_started(row: &AgentRow) -> Result<(), Refusal> {
 }
 
 /// Returns the agent of this name, or the operator.
-pub(crate) fn owner(conn: &rusqlite::Connection, name: &str) -> Result<AgentRow, Refusal> {
-    if name == OPERATOR { Ok(agent::by_key(conn, AgentKey::OPERATOR)?) } else { known(conn, name) }
+pub(crate) fn owner<A: Agents>(agents: &A, name: &str) -> Result<A::Row, Refusal> {
+    if name == OPERATOR {
+        Ok(agent::by_key(agents, AgentKey::OPERATOR)?)
+    } else {
+        known(agents, name)
+    }
 }
 
 /// Returns the owner of the `what` that a caller reads under this name; `None` for all owners. An

@@ -191,11 +191,7 @@ impl Engine {
     /// the last broker begins here, and so do the leases of consumers. The time before was the
     /// broker's own, and may be long if the host is slow or was asleep.
     pub async fn ready(&self) -> Result<(), Refusal> {
-        if self
-            .store
-            .read(|conn, _| Ok::<_, Refusal>(crate::store::delivery::next_expiry(conn)?))
-            .await?
-            .is_some()
+        if self.store.read(|conn, _| Ok::<_, Refusal>(crate::store::lease::are_held(conn)?)).await?
         {
             self.store
                 .write(|tx| Ok::<_, Refusal>(crate::store::lease::renew_consumer_leases(tx)?))

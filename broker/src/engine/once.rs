@@ -23,15 +23,6 @@ pub(crate) fn replay<T: DeserializeOwned>(
     parsed(&answered.answer).map(Some)
 }
 
-/// Returns the answer to the request with this id, whatever its content was.
-pub(crate) fn kept<T: DeserializeOwned>(
-    tx: &Tx<'_>,
-    caller: AgentKey,
-    key: &RequestKey,
-) -> Result<Option<T>, Refusal> {
-    request::find(tx, caller, key)?.map(|answered| parsed(&answered.answer)).transpose()
-}
-
 /// If an answer of an older version no longer parses, the request fails. Without the error the work
 /// would be repeated.
 fn parsed<T: DeserializeOwned>(answer: &str) -> Result<T, Refusal> {

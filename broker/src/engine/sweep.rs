@@ -72,7 +72,7 @@ impl Engine {
                     agent::active(tx)?.into_iter().map(|row| (row.key, row)).collect();
                 for key in presences.known() {
                     if let Entry::Vacant(retired) = rows.entry(key) {
-                        retired.insert(agent::by_key(tx, key)?);
+                        retired.insert((*agent::by_key(tx, key)?).clone());
                     }
                 }
                 for row in rows.into_values() {

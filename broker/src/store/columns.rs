@@ -68,12 +68,9 @@ macro_rules! columns {
         $(#[$doc])*
         $vis const $list: &str = {
             const PARTS: &[&str] = &[$($sql),+];
-            const BYTES: [u8; $crate::store::columns::list_len(PARTS)] =
-                $crate::store::columns::list(PARTS);
-            match str::from_utf8(&BYTES) {
-                Ok(list) => list,
-                Err(_) => panic!("parts of texts"),
-            }
+            const BYTES: [u8; $crate::store::columns::joined_len(PARTS, ", ")] =
+                $crate::store::columns::joined(PARTS, ", ");
+            $crate::store::columns::text(&BYTES)
         };
 
         impl $crate::store::columns::Columns for $name {
@@ -139,9 +136,21 @@ pub(super) const fn checked_width(sql: &str, width: usize) -> usize {
     width
 }
 
-/// Returns the length of a list with `, ` between its parts.
-pub(super) const fn list_len(parts: &[&str]) -> usize {
-    let (mut len, mut part) = (2 * (parts.len() - 1), 0);
+/// Writes SQL from constant parts, without a separator.
+macro_rules! sql {
+    ($($part:expr),+ $(,)?) => {{
+        const PARTS: &[&str] = &[$($part),+];
+        const BYTES: [u8; $crate::store::columns::joined_len(PARTS, "")] =
+            $crate::store::columns::joined(PARTS, "");
+        const { $crate::store::columns::text(&BYTES) }
+    }};
+}
+
+pub(super) use sql;
+
+/// Returns the length of parts with a separator between them.
+pub(super) const fn joined_len(parts: &[&str], separator: &str) -> usize {
+    let (mut len, mut part) = (separator.len() * (parts.len() - 1), 0);
     while part < parts.len() {
         len += parts[part].len();
         part += 1;
@@ -149,20 +158,36 @@ pub(super) const fn list_len(parts: &[&str]) -> usize {
     len
 }
 
-/// Returns the bytes of a list with `, ` between its parts.
-pub(super) const fn list<const LEN: usize>(parts: &[&str]) -> [u8; LEN] {
-    let (mut list, mut len, mut part) = ([b' '; LEN], 0, 0);
+/// Returns the bytes of parts with a separator between them.
+pub(super) const fn joined<const LEN: usize>(parts: &[&str], separator: &str) -> [u8; LEN] {
+    let (mut joined, mut len, mut part) = ([0; LEN], 0, 0);
     while part < parts.len() {
         if part > 0 {
-            list[len] = b',';
-            len += 2;
+            (joined, len) = copied(joined, len, separator);
         }
-        let (bytes, mut at) = (parts[part].as_bytes(), 0);
-        while at < bytes.len() {
-            list[len] = bytes[at];
-            (len, at) = (len + 1, at + 1);
-        }
+        (joined, len) = copied(joined, len, parts[part]);
         part += 1;
     }
-    list
+    joined
+}
+
+const fn copied<const LEN: usize>(
+    mut to: [u8; LEN],
+    mut len: usize,
+    from: &str,
+) -> ([u8; LEN], usize) {
+    let (bytes, mut at) = (from.as_bytes(), 0);
+    while at < bytes.len() {
+        to[len] = bytes[at];
+        (len, at) = (len + 1, at + 1);
+    }
+    (to, len)
+}
+
+/// Returns joined texts as a text.
+pub(super) const fn text(bytes: &[u8]) -> &str {
+    match str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(_) => panic!("parts of texts"),
+    }
 }

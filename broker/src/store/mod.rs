@@ -51,6 +51,7 @@ use file::reader::Readers;
 use file::{lock, open};
 use waiter::{Poll, Waiter};
 use write::committer::Parts;
+use write::queue::Undo;
 use write::writer::Writer;
 
 /// The open database.
@@ -140,7 +141,18 @@ impl Store {
         T: Send + 'static,
         E: CommandError,
     {
-        self.writer.write(command).await
+        self.writer.write(Undo::Savepoint, command).await
+    }
+
+    /// Runs a command that checks before it writes, without the cost of a savepoint. If it fails
+    /// after it has written, its whole batch is aborted, as by a fault of the disk.
+    pub async fn write_after_checks<T, E, F>(&self, command: F) -> Result<T, E>
+    where
+        F: FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: CommandError,
+    {
+        self.writer.write(Undo::Nothing, command).await
     }
 
     /// Queues a waiter: a command that is polled in each commit that wakes its agent, until it is
@@ -151,7 +163,18 @@ impl Store {
         T: Send + 'static,
         E: CommandError,
     {
-        self.writer.wait(agent, poll).await
+        self.writer.wait(Undo::Savepoint, agent, poll).await
+    }
+
+    /// Queues a waiter whose polls check before they write; for these, as for the commands of
+    /// [`Self::write_after_checks`], there is no savepoint.
+    pub async fn wait_after_checks<T, E, F>(&self, agent: AgentKey, poll: F) -> Waiter<T, E>
+    where
+        F: FnMut(&Tx<'_>) -> Result<Poll<T>, E> + Send + 'static,
+        T: Send + 'static,
+        E: CommandError,
+    {
+        self.writer.wait(Undo::Nothing, agent, poll).await
     }
 
     /// Runs a query on a consistent snapshot that includes every commit answered so far.

@@ -75,17 +75,18 @@ fn change(database: &Path, sql: &str) {
 const SOME: &str =
     "(SELECT max(id) FROM message WHERE system_kind IS NULL AND origin_name NOT IN ('h1', 'h2'))";
 
+fn delete_deliveries() -> String {
+    format!(
+        "DELETE FROM open_delivery WHERE message_id = {SOME}; DELETE FROM settled_delivery WHERE message_id = {SOME};"
+    )
+}
+
 fn lose_a_message(database: &Path) {
-    change(
-        database,
-        &format!(
-            "DELETE FROM delivery WHERE message_id = {SOME}; DELETE FROM message WHERE id = {SOME};"
-        ),
-    );
+    change(database, &format!("{} DELETE FROM message WHERE id = {SOME};", delete_deliveries()));
 }
 
 fn lose_a_delivery(database: &Path) {
-    change(database, &format!("DELETE FROM delivery WHERE message_id = {SOME};"));
+    change(database, &delete_deliveries());
 }
 
 fn change_a_body(database: &Path) {
@@ -93,7 +94,10 @@ fn change_a_body(database: &Path) {
 }
 
 fn use_attempts(database: &Path) {
-    change(database, "UPDATE delivery SET failures = failures + 4;");
+    change(
+        database,
+        "UPDATE open_delivery SET failures = failures + 4; UPDATE settled_delivery SET failures = failures + 4;",
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

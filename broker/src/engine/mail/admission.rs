@@ -162,10 +162,10 @@ impl Admission<'_, '_> {
     }
 
     /// Returns the recipients, if the caller may write to each of them.
-    pub(crate) fn recipients(&self, to: &Recipient) -> Result<(To, Vec<AgentRow>), Refusal> {
+    pub(crate) fn recipients(&self, to: &Recipient) -> Result<(To, Vec<Arc<AgentRow>>), Refusal> {
         let (tx, me, is_agent) = (self.tx, self.me, self.is_agent());
         let parent = me.parent.unwrap_or(AgentKey::OPERATOR);
-        let one = |row: AgentRow| {
+        let one = |row: Arc<AgentRow>| {
             if is_agent && !is_allowed(me, &row) {
                 return Err(not_allowed(me, &row.name));
             }
@@ -183,9 +183,8 @@ impl Admission<'_, '_> {
                 if is_agent && !is_named(me, "*") {
                     return Err(not_allowed(me, "*"));
                 }
-                let mut everyone = agent::active(tx)?;
-                everyone.retain(|row| row.key != me.key);
-                Ok((To::Everyone, everyone))
+                let everyone = agent::active(tx)?.into_iter().filter(|row| row.key != me.key);
+                Ok((To::Everyone, everyone.map(Arc::new).collect()))
             }
         }
     }

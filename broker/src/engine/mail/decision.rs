@@ -2,6 +2,8 @@
 //!
 //! Invariant: a decision that the state of the delivery does not allow changes nothing.
 
+use std::sync::Arc;
+
 use hive_core::delivery::{Decision, Progress, State};
 use hive_core::event::{DeliveryAcked, Facts, Settler};
 use hive_core::id::MessageId;
@@ -18,7 +20,7 @@ pub(crate) fn by_key(
     tx: &Tx<'_>,
     agent: &str,
     message: MessageId,
-) -> Result<(AgentRow, DeliveryRow), Refusal> {
+) -> Result<(Arc<AgentRow>, DeliveryRow), Refusal> {
     let owner = actor::owner(tx, agent)?;
     let row = delivery::get(tx, owner.key, message)?;
     let row =

@@ -17,15 +17,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hive_core::delivery::{RedeliveryCause, Settlement, State};
+use hive_core::delivery::{RedeliveryCause, Settlement};
 
-use super::receive::LeaseAnswer;
 use super::settle;
-use crate::engine::once::kept;
 use crate::engine::{Engine, Refusal};
 use crate::hints::Hints;
+use crate::store::lease::{self, LeaseRequest};
 use crate::store::request::RequestKey;
-use crate::store::{AgentKey, Tx, agent, delivery, turn};
+use crate::store::{AgentKey, Tx, agent, turn};
 
 /// The name of a receive: the caller and the request id.
 type Key = (AgentKey, String);
@@ -245,14 +244,10 @@ fn requeue(
     request: &RequestKey,
     owner: AgentKey,
 ) -> Result<(), Refusal> {
-    let Some(LeaseAnswer { leases }) = kept(tx, owner, request)? else { return Ok(()) };
     let me = agent::by_key(tx, owner)?;
-    for (message, token) in leases {
-        let Some(row) = delivery::get(tx, owner, message)? else { continue };
-        let lease = row.lease.as_ref().filter(|lease| lease.token == token);
-        let Some(lease) = lease.filter(|_| row.progress.state == State::Leased) else { continue };
-        if let Some(turn) = lease.turn {
-            turn::uncarry(tx, turn, message)?;
+    for row in lease::given_by(tx, owner, &LeaseRequest::new(request))? {
+        if let Some(turn) = row.lease.as_ref().and_then(|lease| lease.turn) {
+            turn::uncarry(tx, turn, row.message)?;
         }
         let cause = RedeliveryCause::NotReceived;
         settle::settle(tx, limits, &me, row, Settlement::GiveBack(cause))?;

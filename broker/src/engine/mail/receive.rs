@@ -9,21 +9,19 @@ use std::time::{Duration, Instant};
 
 use hive_core::delivery::{Delivery, Lane, State, next_lane, system_run_after};
 use hive_core::event::DeliveryLeased;
-use hive_core::id::{MessageId, TurnId};
+use hive_core::id::TurnId;
 use hive_core::limits::ALONE_FROM_ATTEMPT;
 use hive_core::settlement::Entry;
-use serde::{Deserialize, Serialize};
 
-use super::handover::Handover;
+use super::handover::{Gate, Handover};
 use super::settlements::{self, Results, settle_all};
 use crate::engine::actor::check_started;
 use crate::engine::actor::{Actor, check_group};
-use crate::engine::once::{keep, replay};
 use crate::engine::{Engine, Refusal, token};
 use crate::store::agent::AgentRow;
 use crate::store::delivery::DeliveryRow;
 use crate::store::event::{Fact, log};
-use crate::store::lease::Lease;
+use crate::store::lease::{self, Lease, LeaseRequest};
 use crate::store::request::RequestKey;
 use crate::store::waiter::Poll;
 use crate::store::{AgentKey, Tx, delivery, inbox, turn};
@@ -71,12 +69,6 @@ pub struct Received {
     pub pending: u32,
     /// Whether this turn's delivery is served alone.
     pub alone: bool,
-}
-
-/// The stored answer for a replay.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct LeaseAnswer {
-    pub(super) leases: Vec<(MessageId, String)>,
 }
 
 /// Claims the next due delivery, in lane order. `failures_below` leaves out deliveries that are
@@ -149,27 +141,14 @@ impl Engine {
         let caller = actor.caller.clone();
         let handover = self.handovers.begin(key, request.clone());
         let (gate, is_repeat) = (handover.gate(), handover.is_repeat());
-        let polled = Arc::new((actor, request, receive));
+        let polled = Arc::new(Polled { actor, request, receive, gate, is_repeat });
         let limits = Arc::clone(&self.limits);
-        let poll = move |tx: &Tx<'_>, (actor, request, receive): &(Actor, RequestKey, Receive)| {
-            if !gate.enter() {
-                return Err(Refusal::Draining);
-            }
-            let polled = poll_receive(tx, actor, request, receive);
-            // Leases of an earlier call whose answer was taken stay with their client.
-            if !matches!(&polled, Ok((Poll::Ready(_), is_replay)) if is_repeat || !is_replay) {
-                gate.leave();
-            }
-            polled.map(|(polled, _)| polled)
-        };
         let received = async {
             let mut results = Vec::new();
             if !entries.is_empty() {
-                let (poll, polled) = (poll.clone(), Arc::clone(&polled));
-                let first = self.store.write(move |tx| {
-                    let me = polled.0.row(tx)?;
-                    let results = settle_all(tx, &limits, &polled.0, &me, &entries)?;
-                    Ok::<_, Refusal>((results, poll(tx, &polled)?))
+                let polled = Arc::clone(&polled);
+                let first = self.store.write_after_checks(move |tx| {
+                    polled.poll(tx, |me| settle_all(tx, &limits, &polled.actor, me, &entries))
                 });
                 let first = first.await?;
                 settled(&first.0);
@@ -181,7 +160,8 @@ impl Engine {
                     (first, Poll::Ready(received)) => return Ok((received, first)),
                 }
             }
-            let waiter = self.store.wait(key, move |tx| poll(tx, &polled)).await;
+            let poll = move |tx: &Tx<'_>| Ok(polled.poll(tx, |_| Ok(()))?.1);
+            let waiter = self.store.wait_after_checks(key, poll).await;
             let worth_waiting = |so_far: &Received| waits && !so_far.alone;
             Ok((self.wait_for(waiter, deadline, worth_waiting).await?, results))
         };
@@ -197,53 +177,103 @@ impl Engine {
     }
 }
 
-/// Polls a receive; returns with the result whether it repeats an earlier answer.
-fn poll_receive(
+/// A receive at the writer.
+struct Polled {
+    actor: Actor,
+    request: RequestKey,
+    receive: Receive,
+    gate: Gate,
+    /// Whether an earlier call with the id may still have to requeue its leases.
+    is_repeat: bool,
+}
+
+impl Polled {
+    /// Checks the receive, does the work that comes `before`, and leases what is due. Everything
+    /// that can refuse the receive is checked before that work.
+    fn poll<T>(
+        &self,
+        tx: &Tx<'_>,
+        before: impl FnOnce(&AgentRow) -> Result<T, Refusal>,
+    ) -> Result<(T, Poll<Received>), Refusal> {
+        if !self.gate.enter() {
+            return Err(Refusal::Draining);
+        }
+        let polled = self.poll_inside(tx, before);
+        // Leases of an earlier call whose answer was taken stay with their client.
+        if !matches!(&polled, Ok((_, Poll::Ready(_), is_replay)) if self.is_repeat || !is_replay) {
+            self.gate.leave();
+        }
+        polled.map(|(done, polled, _)| (done, polled))
+    }
+
+    /// Does the same inside the gate; also returns whether the answer repeats an earlier one.
+    fn poll_inside<T>(
+        &self,
+        tx: &Tx<'_>,
+        before: impl FnOnce(&AgentRow) -> Result<T, Refusal>,
+    ) -> Result<(T, Poll<Received>, bool), Refusal> {
+        let Self { actor, request, receive, .. } = self;
+        let me = actor.row(tx)?;
+        check_group(&actor.caller, &me, "messaging")?;
+        let turn = match (&actor.process_token, &me.session_token) {
+            (None, Some(_)) => {
+                return Err(Refusal::from(HarnessError::Serving { agent: me.name.clone() }));
+            }
+            (None, None) => None,
+            (Some(_), _) => actor.turn(tx, &me)?,
+        };
+        let given_by = LeaseRequest::new(request);
+        let is_given = !given_before(tx, &me, request, &given_by)?.is_empty();
+        let done = before(&me)?;
+        // Read again, because the work before may have settled some.
+        let rows = if is_given { lease::given_by(tx, me.key, &given_by)? } else { Vec::new() };
+        if !rows.is_empty() {
+            return Ok((done, Poll::Ready(received(tx, &me, &rows)?), true));
+        }
+        let nothing = |done, alone, next_due| {
+            let pending = inbox::get(tx, me.key)?.ready_count;
+            let so_far = Received { deliveries: Vec::new(), pending, alone };
+            Ok((done, Poll::Pending { so_far, next_due }, false))
+        };
+        if turn.as_ref().is_some_and(|turn| turn.alone) {
+            return nothing(done, true, None);
+        }
+        // Mail of a stopped agent waits, for a consumer as for a harness. A running turn may still
+        // finish its work.
+        if turn.is_none() && check_started(&me).is_err() || receive.is_late() {
+            return nothing(done, false, None);
+        }
+        let rows = lease_due(tx, &me, turn.map(|turn| turn.id), receive, &given_by)?;
+        if rows.is_empty() {
+            return nothing(done, false, delivery::next_due(tx, me.key, tx.now)?);
+        }
+        Ok((done, Poll::Ready(received(tx, &me, &rows)?), false))
+    }
+}
+
+/// Returns the live leases that an earlier receive with the same id gave; refuses another content.
+fn given_before(
     tx: &Tx<'_>,
-    actor: &Actor,
+    me: &AgentRow,
     request: &RequestKey,
-    receive: &Receive,
-) -> Result<(Poll<Received>, bool), Refusal> {
-    let me = actor.row(tx)?;
-    check_group(&actor.caller, &me, "messaging")?;
-    let turn = match (&actor.process_token, &me.session_token) {
-        (None, Some(_)) => return Err(Refusal::from(HarnessError::Serving { agent: me.name })),
-        (None, None) => None,
-        (Some(_), _) => actor.turn(tx, &me)?,
+    given_by: &LeaseRequest,
+) -> Result<Vec<DeliveryRow>, Refusal> {
+    let rows = lease::given_by(tx, me.key, given_by)?;
+    let same = |row: &DeliveryRow| {
+        row.lease.as_ref().is_some_and(|lease| lease.request.as_ref() == Some(given_by))
     };
-    if let Some(answer) = replay::<LeaseAnswer>(tx, me.key, request)?
-        && let Some(received) = leased_before(tx, &me, &answer)?
-    {
-        return Ok((Poll::Ready(received), true));
+    if rows.iter().all(same) || hive_fault::planted!(RequestContentUnchecked) {
+        Ok(rows)
+    } else {
+        Err(Refusal::RequestIdReused { id: request.id.clone() })
     }
-    let nothing = |alone, next_due| {
-        let pending = delivery::count(tx, me.key, State::Ready)?;
-        let so_far = Received { deliveries: Vec::new(), pending, alone };
-        Ok((Poll::Pending { so_far, next_due }, false))
-    };
-    if turn.as_ref().is_some_and(|turn| turn.alone) {
-        return nothing(true, None);
-    }
-    // Mail of a stopped agent waits, for a consumer as for a harness. A running turn may still
-    // finish its work.
-    if turn.is_none() && check_started(&me).is_err() {
-        return nothing(false, None);
-    }
-    if receive.is_late() {
-        return nothing(false, None);
-    }
-    let rows = lease_due(tx, &me, turn.map(|turn| turn.id), receive)?;
-    if rows.is_empty() {
-        return nothing(false, delivery::next_due(tx, me.key, tx.now)?);
-    }
-    let leases = rows
-        .iter()
-        .filter_map(|row| row.lease.as_ref().map(|lease| (row.message, lease.token.clone())))
-        .collect();
-    keep(tx, me.key, request, &LeaseAnswer { leases })?;
+}
+
+/// Returns leased deliveries as the answer to a receive.
+fn received(tx: &Tx<'_>, me: &AgentRow, rows: &[DeliveryRow]) -> Result<Received, Refusal> {
     let deliveries = rows.iter().map(|row| leased(tx, row)).collect::<Result<_, _>>()?;
-    let pending = delivery::count(tx, me.key, State::Ready)?;
-    Ok((Poll::Ready(Received { deliveries, pending, alone: false }), false))
+    let pending = inbox::get(tx, me.key)?.ready_count;
+    Ok(Received { deliveries, pending, alone: false })
 }
 
 fn lease_due(
@@ -251,6 +281,7 @@ fn lease_due(
     me: &AgentRow,
     turn: Option<TurnId>,
     receive: &Receive,
+    given_by: &LeaseRequest,
 ) -> Result<Vec<DeliveryRow>, Refusal> {
     let mut rows: Vec<DeliveryRow> = Vec::new();
     let mut bytes = 0;
@@ -277,6 +308,7 @@ fn lease_due(
             Some(turn) => Lease::of_turn(token, turn),
             None => Lease::of_consumer(token, tx.now.boot.after(lease), receive.lease),
         };
+        let lease = lease.given_by(tx, me.key, given_by);
         claim(tx, me, &mut row, lease)?;
         if let Some(turn) = turn {
             turn::carry(
@@ -311,30 +343,6 @@ pub(super) fn peek(
         }
     }
     Ok(None)
-}
-
-/// Returns those leases again that still live; `None` if there are none.
-fn leased_before(
-    tx: &Tx<'_>,
-    me: &AgentRow,
-    answer: &LeaseAnswer,
-) -> Result<Option<Received>, Refusal> {
-    let mut deliveries = Vec::new();
-    for (message, token) in &answer.leases {
-        let row = delivery::get(tx, me.key, *message)?;
-        let alive = row.filter(|row| {
-            row.progress.state == State::Leased
-                && row.lease.as_ref().is_some_and(|lease| lease.token == *token)
-        });
-        if let Some(row) = alive {
-            deliveries.push(leased(tx, &row)?);
-        }
-    }
-    if deliveries.is_empty() {
-        return Ok(None);
-    }
-    let pending = delivery::count(tx, me.key, State::Ready)?;
-    Ok(Some(Received { deliveries, pending, alone: false }))
 }
 
 pub(super) fn leased(tx: &Tx<'_>, row: &DeliveryRow) -> Result<Leased, Refusal> {

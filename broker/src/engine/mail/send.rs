@@ -3,7 +3,10 @@
 //! Invariant: a refused message leaves no trace; an accepted message is on disk before its receipt
 //! exists.
 
+use std::sync::Arc;
+
 use crate::engine::error::MailError;
+use crate::engine::once::once;
 use hive_core::caller::Caller;
 use hive_core::delivery::{Decision, Lane, State};
 use hive_core::event::Facts;
@@ -70,7 +73,13 @@ impl Engine {
     ) -> Result<Receipt, Refusal> {
         self.check_open()?;
         check_body(&send.body, &self.limits)?;
-        self.act("send", actor, request, move |admission| accept(&admission, &send)).await
+        let (caller_limits, caller) = (self.caller_limits(), actor.caller.clone());
+        let write = self.store.write_after_checks(move |tx| {
+            let me = actor.row(tx)?;
+            let work = || accept(&caller_limits.admission(tx, &actor, &me), &send);
+            once(tx, me.key, &request, work)
+        });
+        self.noting(&caller, "send", write.await).await
     }
 }
 
@@ -136,7 +145,7 @@ fn sent_before(
     turn: TurnId,
     to: To,
     send: &Send,
-    recipients: &[AgentRow],
+    recipients: &[Arc<AgentRow>],
 ) -> Result<Option<Receipt>, Refusal> {
     let earlier = message::equal_in_earlier_runs(tx, turn, to, send.in_reply_to, &send.body)?;
     let Some((message, accept_time)) = earlier else { return Ok(None) };
@@ -179,7 +188,7 @@ fn write(
     origin: &Origin,
     me: &AgentRow,
     to: To,
-    recipients: &[AgentRow],
+    recipients: &[Arc<AgentRow>],
     send: &Send,
     turn: Option<TurnId>,
 ) -> Result<MessageId, Refusal> {

@@ -79,7 +79,7 @@ impl SendStream {
             }
             Ok(answers)
         };
-        self.engine.store.write(work).await
+        self.engine.store.write_after_checks(work).await
     }
 }
 

@@ -33,7 +33,7 @@ impl Engine {
         check(&actor, &entries)?;
         let limits = std::sync::Arc::clone(&self.limits);
         self.store
-            .write(move |tx| {
+            .write_after_checks(move |tx| {
                 let me = actor.row(tx)?;
                 settle_all(tx, &limits, &actor, &me, &entries)
             })
@@ -167,7 +167,11 @@ fn extend(
         let (agent, message) = (me.name.clone(), row.message);
         return Err(MailError::LeaseOfStream { agent, message }.into());
     }
-    *lease = Lease::of_consumer(lease.token.clone(), tx.now.boot.after(length), length);
+    let request = lease.request.take();
+    *lease = Lease {
+        request,
+        ..Lease::of_consumer(lease.token.clone(), tx.now.boot.after(length), length)
+    };
     delivery::save(tx, &mut row, State::Leased)?;
     Ok(Settled::Extended(length))
 }

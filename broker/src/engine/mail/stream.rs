@@ -22,7 +22,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hive_core::delivery::State;
 use hive_core::limits::{STREAM_BYTES_MAX, STREAM_DELIVERIES_MAX, STREAMS_OPEN_MAX};
 use hive_core::time::BootTime;
 use tokio_util::sync::CancellationToken;
@@ -36,7 +35,7 @@ use crate::store::delivery::DeliveryRow;
 use crate::store::lease::Lease;
 use crate::store::stream;
 use crate::store::waiter::{Poll, Progress, Waiter};
-use crate::store::{AgentKey, Tx, delivery};
+use crate::store::{AgentKey, Tx, delivery, inbox};
 pub(crate) use end::requeue_all;
 pub(crate) use registry::Streams;
 pub use registry::Taken;
@@ -139,7 +138,8 @@ impl DeliveryStream {
     /// Begins to wait: polls once, for which the caller has a permit to work.
     pub async fn begin(&mut self) {
         let engine = Arc::clone(&self.engine);
-        let waiter = self.waiter.insert(engine.store.wait(self.key.0, self.poll()).await);
+        let waiter =
+            self.waiter.insert(engine.store.wait_after_checks(self.key.0, self.poll()).await);
         let first = waiter.next().await;
         match &first {
             Progress::Waiting { so_far, .. } => self.held = so_far.held,
@@ -154,7 +154,9 @@ impl DeliveryStream {
         loop {
             let waiter = match &mut self.waiter {
                 Some(waiter) => waiter,
-                None => self.waiter.insert(engine.store.wait(self.key.0, self.poll()).await),
+                None => self
+                    .waiter
+                    .insert(engine.store.wait_after_checks(self.key.0, self.poll()).await),
             };
             let first = &mut self.first;
             let next = async {
@@ -219,12 +221,14 @@ impl DeliveryStream {
                 count += u32::try_from(rows.len()).unwrap_or(u32::MAX);
             }
             unsure = rows.iter().filter_map(token_of).map(str::to_owned).collect();
-            let pending = delivery::count(tx, me.key, State::Ready)?;
+            let pending = inbox::get(tx, me.key)?.ready_count;
             let deliveries =
                 rows.iter().map(|row| leased(tx, row)).collect::<Result<Vec<_>, _>>()?;
             let leases = Leases { deliveries, pending, held: count };
             if leases.deliveries.is_empty() {
-                let next_due = delivery::next_due(tx, me.key, tx.now)?;
+                let has_room = count < room.deliveries && pending > 0;
+                let next_due =
+                    if has_room { delivery::next_due(tx, me.key, tx.now)? } else { None };
                 return Ok(Poll::Pending { so_far: leases, next_due });
             }
             Ok(Poll::Ready(leases))
@@ -284,14 +288,14 @@ impl Engine {
 }
 
 /// Returns the row of an agent that may take mail without a harness; no later one of its name.
-fn may_stream(tx: &Tx<'_>, actor: &Actor, key: AgentKey) -> Result<AgentRow, Refusal> {
+fn may_stream(tx: &Tx<'_>, actor: &Actor, key: AgentKey) -> Result<Arc<AgentRow>, Refusal> {
     let me = actor.row(tx)?;
     if me.key != key {
-        return Err(AgentError::Retired { name: me.name }.into());
+        return Err(AgentError::Retired { name: me.name.clone() }.into());
     }
     check_group(&actor.caller, &me, "messaging")?;
     if me.session_token.is_some() {
-        return Err(HarnessError::Serving { agent: me.name }.into());
+        return Err(HarnessError::Serving { agent: me.name.clone() }.into());
     }
     Ok(me)
 }

@@ -88,7 +88,7 @@ impl Engine {
         let target = target.into();
         let (wanted, log_id) = (target.name.clone(), Arc::clone(&self.log_id));
         self.command(caller, request, move |tx| {
-            let mut row = actor::active(tx, target.name.as_str())?;
+            let mut row = (*actor::active(tx, target.name.as_str())?).clone();
             Etags::new(&log_id).check_agent(&target, &row)?;
             row.parent = match parent {
                 Some(parent) => Some(actor::active(tx, parent.as_str())?.key),
@@ -153,16 +153,16 @@ fn insert(tx: &Tx<'_>, create: &Create) -> Result<(), Refusal> {
                 available_models: Vec::new(),
                 stopped: false,
                 retired: false,
-                ..row
+                ..(*row).clone()
             };
             check_tree(tx, &adopted)?;
             agents::update(tx, &adopted)?;
             key
         }
         Some(row) if row.retired => {
-            return Err(Refusal::from(AgentError::Retired { name: row.name }));
+            return Err(Refusal::from(AgentError::Retired { name: row.name.clone() }));
         }
-        Some(row) => return Err(Refusal::from(AgentError::Exists { name: row.name })),
+        Some(row) => return Err(Refusal::from(AgentError::Exists { name: row.name.clone() })),
     };
     tx.after_commit(Effect::Changed(key));
     log(tx, Fact::about(AgentCreated { source: Source::Runtime }, key).detail("by the operator"))?;
@@ -201,12 +201,12 @@ pub(crate) fn check_tree(tx: &Tx<'_>, row: &AgentRow) -> Result<(), Refusal> {
         let above = agents::by_key(tx, key)?;
         if seen.contains(&key) {
             return Err(Refusal::from(AgentError::Cycle {
-                name: above.name,
+                name: above.name.clone(),
                 parent: parent_of(tx, key, row)?,
             }));
         }
         seen.push(key);
-        below = above;
+        below = (*above).clone();
     }
     Ok(())
 }

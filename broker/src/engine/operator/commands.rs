@@ -48,7 +48,7 @@ impl Engine {
         }
         let who = caller.name().to_owned();
         self.command(caller, request, move |tx| {
-            let mut row = actor::active(tx, name.as_str())?;
+            let mut row = (*actor::active(tx, name.as_str())?).clone();
             let open_turn = turn::open_of(tx, row.key, MAIN_CONVERSATION)?.map(|turn| turn.id);
             let order = match wanted {
                 NewCommand::CancelOpenTurn => Order::CancelTurn(

@@ -3,6 +3,8 @@
 //! Invariant: only agents of the file are changed, and of them only the keys that the file changed
 //! since it was last applied. So what the operator changed at run time survives a restart.
 
+use std::sync::Arc;
+
 use std::collections::BTreeMap;
 
 use hive_core::agent::Source;
@@ -20,7 +22,7 @@ use crate::store::{Effect, Tx};
 impl Engine {
     /// Updates the agents of the file to its present content.
     pub async fn declare(&self, declared: BTreeMap<AgentName, Declared>) -> Result<(), Refusal> {
-        let limits = std::sync::Arc::clone(&self.limits);
+        let limits = Arc::clone(&self.limits);
         self.store
             .write(move |tx| {
                 for (name, wanted) in &declared {
@@ -32,14 +34,14 @@ impl Engine {
                 }
                 // The tree is checked once it is complete: two agents may have changed places.
                 for name in declared.keys() {
-                    check_tree(tx, &actor::active(tx, name.as_str())?)?;
+                    check_tree(tx, &*actor::active(tx, name.as_str())?)?;
                 }
                 for row in agents::active(tx)? {
                     let named =
                         AgentName::parse(&row.name).is_ok_and(|name| declared.contains_key(&name));
                     if row.source == Some(Source::File) && !named {
                         // Read again: its parent may just have been retired, and it moved up.
-                        retire(tx, &limits, &agents::by_key(tx, row.key)?)?;
+                        retire(tx, &limits, &*agents::by_key(tx, row.key)?)?;
                     }
                 }
                 Ok(())
@@ -71,7 +73,12 @@ fn create_or_return(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<
             let key = row.key;
             agents::update(
                 tx,
-                &AgentRow { retired: false, source: Some(Source::File), declared: None, ..row },
+                &AgentRow {
+                    retired: false,
+                    source: Some(Source::File),
+                    declared: None,
+                    ..(*row).clone()
+                },
             )?;
             let created = AgentCreated { source: Source::File };
             log(tx, Fact::about(created, key).detail("by the configuration file"))?;
@@ -82,13 +89,13 @@ fn create_or_return(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<
 }
 
 fn apply(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<(), Refusal> {
-    let mut row = actor::active(tx, name.as_str())?;
+    let row = actor::active(tx, name.as_str())?;
     let before: Option<Declared> =
         row.declared.as_deref().and_then(|json| serde_json::from_str(json).ok());
     if before.as_ref() == Some(wanted) {
         return Ok(());
     }
-    let old = row.clone();
+    let (old, mut row) = (Arc::clone(&row), (*row).clone());
     let changed = |unchanged: fn(&Declared, &Declared) -> bool| {
         before.as_ref().is_none_or(|before| !unchanged(before, wanted))
     };

@@ -158,7 +158,7 @@ impl Engine {
         let target = target.into();
         let (name, log_id) = (target.name.clone(), Arc::clone(&self.log_id));
         self.command(caller, request, move |tx| {
-            let mut row = actor::active(tx, target.name.as_str())?;
+            let mut row = (*actor::active(tx, target.name.as_str())?).clone();
             Etags::new(&log_id).check_policy(&target, &row)?;
             for part in &parts {
                 part.copy(&wanted, &mut row.policy);

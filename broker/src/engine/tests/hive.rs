@@ -515,7 +515,7 @@ impl Hive {
         let key = self.row(who).await.key;
         self.engine()
             .store()
-            .read(move |conn, _| Ok::<_, Refusal>(inbox::get(conn, key)?))
+            .write(move |tx| Ok::<_, Refusal>(inbox::get(tx, key)?))
             .await
             .expect("an inbox is read")
     }

@@ -46,6 +46,22 @@ async fn retention_counts_from_the_settlement_and_not_from_the_send() {
 }
 
 #[tokio::test]
+async fn a_settlement_can_be_repeated_for_as_long_as_a_request() {
+    let hive = Hive::new(&["alice", "bob"]).await;
+    hive.send("alice", "bob", "hello").await;
+    let taken = hive.receive("bob", 1).await;
+    hive.ack("bob", &taken[0]).await.expect("acked");
+    let day = Duration::from_secs(DAY);
+    let sweep = async || while hive.engine().sweep_retention(day).await.expect("swept") {};
+    hive.pass(6 * DAY);
+    sweep().await;
+    hive.ack("bob", &taken[0]).await.expect("the same result");
+    hive.pass(DAY + 1);
+    sweep().await;
+    hive.ack("bob", &taken[0]).await.expect_err("it is not known any more");
+}
+
+#[tokio::test]
 async fn unsettled_deliveries_are_never_pruned() {
     let hive = Hive::new(&["alice", "bob", "carol"]).await;
     let dead = hive.send("alice", "bob", "dead").await;

@@ -71,7 +71,9 @@ impl Engine {
                 } else {
                     let live = presences.is_live_in(tx, me.key);
                     if live && !attach.take_over {
-                        return Err(Refusal::from(HarnessError::Attached { agent: me.name }));
+                        return Err(Refusal::from(HarnessError::Attached {
+                            agent: me.name.clone(),
+                        }));
                     }
                     for open in turn::open_all(tx, me.key)? {
                         if hive_fault::planted!(TakeOverKeepsTurn) {

@@ -7,7 +7,7 @@ use crate::engine::error::{AgentError, MailError, TurnError};
 use hive_core::agent::HarnessState;
 use hive_core::caller::Caller;
 use hive_core::command::Command;
-use hive_core::delivery::{Delivery, State};
+use hive_core::delivery::Delivery;
 use hive_core::event::TurnBegun;
 use hive_core::id::TurnId;
 use hive_core::message::Message;
@@ -27,7 +27,7 @@ use crate::store::lease::Lease;
 use crate::store::request::RequestKey;
 use crate::store::turn::{self, NewTurn, TurnRow};
 use crate::store::waiter::Poll;
-use crate::store::{AgentKey, Effect, Tx, command, delivery, message, question, reminder};
+use crate::store::{AgentKey, Effect, Tx, command, delivery, inbox, message, question, reminder};
 
 /// The request of a harness for a turn.
 #[derive(Clone, Debug)]
@@ -123,7 +123,7 @@ impl Engine {
                 if let Some(park) = me.parked(tx.now).filter(|_| begin.kind != Kind::Compact) {
                     let (error, retry_after) = (park.error.clone(), park.view(tx.now).remaining);
                     return Err(Refusal::from(AgentError::Parked {
-                        agent: me.name,
+                        agent: me.name.clone(),
                         error,
                         retry_after,
                     }));
@@ -257,7 +257,7 @@ fn begun(tx: &Tx<'_>, me: &AgentRow, row: &TurnRow) -> Result<Begun, Refusal> {
     Ok(Begun {
         turn: view,
         delivery,
-        pending: delivery::count(tx, me.key, State::Ready)?,
+        pending: inbox::get(tx, me.key)?.ready_count,
         already_sent: message::sent_in_earlier_runs(tx, row.id)?,
         already_asked: question::asked_in_earlier_runs(tx, row.id)?,
         already_reminded: reminder::set_in_earlier_runs(tx, row.id)?,

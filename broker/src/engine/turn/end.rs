@@ -31,7 +31,7 @@ use crate::store::agent::AgentRow;
 use crate::store::event::{Fact, log};
 use crate::store::request::RequestKey;
 use crate::store::turn::{self as turns, TurnRow};
-use crate::store::{Effect, Tx, agent, delivery, message, turn_tool};
+use crate::store::{Effect, Tx, agent, delivery, inbox, message, turn_tool};
 
 /// The outcome of a turn's deliveries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,7 +85,7 @@ impl Engine {
                 let row = turns::get(tx, turn)?.filter(|row| row.agent == me.key);
                 let row = row.ok_or(TurnError::NotFound { id: turn })?;
                 if !is_of_session(&row, &me) {
-                    return Err(HarnessError::SessionLost { agent: me.name }.into());
+                    return Err(HarnessError::SessionLost { agent: me.name.clone() }.into());
                 }
                 let settled = match replay::<Settled>(tx, me.key, &request)? {
                     Some(settled) => settled,
@@ -103,7 +103,7 @@ impl Engine {
                 let me = agent::by_key(tx, me.key)?;
                 Ok(EndedAnswer {
                     settled,
-                    pending: delivery::count(tx, me.key, State::Ready)?,
+                    pending: inbox::get(tx, me.key)?.ready_count,
                     next_turn_requested: row.next_turn_requested,
                     park: me.parked(tx.now).map(|park| park.view(tx.now)),
                 })
@@ -156,7 +156,7 @@ fn end_turn_with(
     settlement: impl Fn(bool) -> Settlement,
 ) -> Result<Settled, Refusal> {
     let mut settled = Settled::default();
-    for mut row in delivery::leased_by(tx, open.id)? {
+    for mut row in delivery::leased_by(tx, me.key, open.id)? {
         let tool_use = turns::tool_use_of(tx, open.id, row.message)?;
         // Without the id of a tool call it is not known whether its result reached the model.
         let reached_model =

@@ -21,11 +21,20 @@ const RULES: &[&str] = &[
     // Every agent has an inbox, which counts its unsettled deliveries.
     "SELECT format('agent `%s` has no inbox', name) FROM agent WHERE id NOT IN (SELECT agent_id FROM inbox)",
     "SELECT format('the inbox of `%s` counts %d unsettled deliveries and has %d', name, counted, found) FROM (SELECT a.name, \
-     i.open_count AS counted, (SELECT count(*) FROM delivery d WHERE d.agent_id = a.id AND d.state IN (1, 2, 3, 4)) AS found \
+     i.open_count AS counted, (SELECT count(*) FROM open_delivery d WHERE d.agent_id = a.id) AS found \
      FROM inbox i JOIN agent a ON a.id = i.agent_id) WHERE counted <> found",
+    "SELECT format('the inbox of `%s` counts %d ready and %d leased deliveries and has %d and %d', name, ready_count, leased_count, \
+     ready, leased) FROM (SELECT a.name, i.ready_count, i.leased_count, \
+     (SELECT count(*) FROM open_delivery d WHERE d.agent_id = a.id AND d.queue IN (1, 2)) AS ready, \
+     (SELECT count(*) FROM open_delivery d WHERE d.agent_id = a.id AND d.queue = 3) AS leased \
+     FROM inbox i JOIN agent a ON a.id = i.agent_id) WHERE ready_count <> ready OR leased_count <> leased",
+    "SELECT format('message %d to `%s` is settled, and is not', s.message_id, a.name) FROM open_delivery d \
+     JOIN settled_delivery s ON s.message_id = d.message_id AND s.agent_id = d.agent_id JOIN agent a ON a.id = d.agent_id",
+    "SELECT format('message %d is in the inbox of `%s` %d times', d.message_id, a.name, count(*)) FROM open_delivery d \
+     JOIN agent a ON a.id = d.agent_id GROUP BY d.agent_id, d.message_id HAVING count(*) > 1",
     "SELECT format('`%s` is charged for %d bytes of unsettled messages and has sent %d', name, counted, found) FROM (SELECT a.name, \
      i.stored_bytes AS counted, coalesce(s.bytes, 0) AS found FROM inbox i JOIN agent a ON a.id = i.agent_id LEFT JOIN \
-     (SELECT sender_id, sum(body_bytes) AS bytes FROM delivery WHERE state IN (1, 2, 3, 4) GROUP BY sender_id) s \
+     (SELECT sender_id, sum(body_bytes) AS bytes FROM open_delivery GROUP BY sender_id) s \
      ON s.sender_id = a.id) WHERE counted <> found",
     // Deliveries are of messages, to agents.
     "SELECT format('there is a delivery of message %d to `%s`, and no such message', d.message_id, a.name) FROM delivery d \
@@ -38,32 +47,33 @@ const RULES: &[&str] = &[
     "SELECT format('message %d went to one recipient, and is in the inbox of `%s` too', m.id, a.name) FROM delivery d \
      JOIN message m ON m.id = d.message_id JOIN agent a ON a.id = d.agent_id WHERE m.to_id NOT IN (0, d.agent_id)",
     "SELECT format('message %d to everyone states %d recipients and has %d deliveries', id, stated, found) FROM (SELECT m.id, \
-     m.recipient_count AS stated, (SELECT count(*) FROM agent a WHERE EXISTS (SELECT 1 FROM delivery d \
-     WHERE d.agent_id = a.id AND d.message_id = m.id)) AS found FROM message m WHERE m.to_id = 0) WHERE stated <> found",
+     m.recipient_count AS stated, (SELECT count(*) FROM settled_delivery d WHERE d.message_id = m.id) + \
+     (SELECT count(*) FROM agent a JOIN open_delivery d ON d.agent_id = a.id AND d.queue IN (1, 2, 3, 4) \
+     AND d.message_id = m.id) AS found FROM message m WHERE m.to_id = 0) WHERE stated <> found",
     // A lease has one holder: an open turn of that agent, or a consumer with a time.
-    "SELECT format('message %d is leased from the inbox of `%s` to nobody', d.message_id, a.name) FROM delivery d \
+    "SELECT format('message %d is leased from the inbox of `%s` to nobody', d.message_id, a.name) FROM open_delivery d \
      JOIN agent a ON a.id = d.agent_id WHERE d.state = 2 AND (d.lease_token IS NULL \
      OR (d.lease_turn_id IS NULL) = (d.lease_until_boot IS NULL))",
     "SELECT format('message %d is leased from the inbox of `%s` to turn %d, which is not open', d.message_id, a.name, \
-     d.lease_turn_id) FROM delivery d JOIN agent a ON a.id = d.agent_id WHERE d.state = 2 AND d.lease_turn_id IS NOT NULL \
+     d.lease_turn_id) FROM open_delivery d JOIN agent a ON a.id = d.agent_id WHERE d.state = 2 AND d.lease_turn_id IS NOT NULL \
      AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.id = d.lease_turn_id AND t.agent_id = d.agent_id AND t.outcome IS NULL)",
-    "SELECT format('turn %d holds message %d without carrying it', d.lease_turn_id, d.message_id) FROM delivery d \
+    "SELECT format('turn %d holds message %d without carrying it', d.lease_turn_id, d.message_id) FROM open_delivery d \
      WHERE d.state = 2 AND d.lease_turn_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM turn_delivery td \
      WHERE td.turn_id = d.lease_turn_id AND td.message_id = d.message_id)",
-    "SELECT format('%d leases share one token, among them that of message %d', count(*), min(message_id)) FROM delivery \
+    "SELECT format('%d leases share one token, among them that of message %d', count(*), min(message_id)) FROM open_delivery \
      WHERE state = 2 AND lease_token IS NOT NULL GROUP BY lease_token HAVING count(*) > 1",
-    "SELECT format('message %d is leased from the inbox of the operator, whose mail is not leased', message_id) FROM delivery \
+    "SELECT format('message %d is leased from the inbox of the operator, whose mail is not leased', message_id) FROM open_delivery \
      WHERE agent_id = 1 AND state = 2",
-    "SELECT format('message %d is a dead letter of `%s` that never failed', d.message_id, a.name) FROM delivery d \
+    "SELECT format('message %d is a dead letter of `%s` that never failed', d.message_id, a.name) FROM open_delivery d \
      JOIN agent a ON a.id = d.agent_id WHERE d.state = 4 AND d.failures < 1",
-    "SELECT format('the delivery of message %d to `%s` does not wait, and has a backoff', d.message_id, a.name) FROM delivery d \
+    "SELECT format('the delivery of message %d to `%s` does not wait, and has a backoff', d.message_id, a.name) FROM open_delivery d \
      JOIN agent a ON a.id = d.agent_id WHERE d.state <> 1 AND d.not_before_boot IS NOT NULL",
     // Turns, and the tree.
     "SELECT format('turn %d of `%s` is open, and not of its present session', t.id, a.name) FROM turn t \
      JOIN agent a ON a.id = t.agent_id WHERE t.outcome IS NULL AND (a.session_token IS NULL OR a.session_epoch <> t.session_epoch)",
     "SELECT format('tool calls are counted for turn %d, which has not ended', turn_id) FROM turn_tool \
      WHERE turn_id NOT IN (SELECT id FROM turn WHERE outcome IS NOT NULL) GROUP BY turn_id",
-    "SELECT format('message %d to `%s` is not settled, and that agent was purged', d.message_id, a.purged_name) FROM delivery d \
+    "SELECT format('message %d to `%s` is not settled, and that agent was purged', d.message_id, a.purged_name) FROM open_delivery d \
      JOIN agent a ON a.id = d.agent_id WHERE a.purged_name IS NOT NULL AND d.state IN (1, 2, 3, 4)",
     "SELECT format('the parent of `%s` is `%s`, who is retired', a.name, p.name) FROM agent a JOIN agent p ON p.id = a.parent_id \
      WHERE a.retired = 0 AND p.retired = 1",

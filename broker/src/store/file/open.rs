@@ -189,9 +189,13 @@ fn forget_other_boots(conn: &Connection, clock: &dyn Clock) -> rusqlite::Result<
         "INSERT OR REPLACE INTO meta (key, value) VALUES ('boot_id', ?1)",
         [clock.boot_id()],
     )?;
-    conn.execute("UPDATE delivery SET not_before_boot = NULL WHERE state = 1 AND not_before_boot IS NOT NULL", [])?;
     conn.execute(
-        "UPDATE delivery SET lease_until_boot = 0 WHERE state = 2 AND lease_until_boot IS NOT NULL",
+        "UPDATE open_delivery SET not_before_boot = NULL WHERE not_before_boot IS NOT NULL",
+        [],
+    )?;
+    conn.execute(
+        "UPDATE open_delivery SET lease_until_boot = 0 WHERE queue = 3 AND lease_until_boot IS NOT NULL \
+         AND agent_id IN (SELECT agent_id FROM inbox WHERE leased_count > 0)",
         [],
     )?;
     conn.execute(

@@ -1,5 +1,8 @@
 //! Table `agent`: the agents and their state. Row 1 is the operator.
 
+use std::borrow::Borrow;
+use std::sync::Arc;
+
 use hive_core::agent::{HarnessState, Policy, Source};
 use hive_core::message::OPERATOR;
 use hive_core::park::{Park, Parked};
@@ -8,7 +11,7 @@ use hive_core::turn::Outcome;
 use rusqlite::{Connection, Result, Row};
 
 use crate::store::codec::{Coded, integer, json};
-use crate::store::columns::{Columns, columns};
+use crate::store::columns::{Columns, columns, sql};
 use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
 use crate::store::statement::{all, first, insert, one, run, update};
@@ -105,14 +108,71 @@ pub fn ensure_operator(tx: &Tx<'_>) -> Result<()> {
     run(tx, "INSERT INTO inbox (agent_id) VALUES (1) ON CONFLICT DO NOTHING", [])
 }
 
+/// What agents are read from: a connection, or the transaction of the writer, which has rows in
+/// memory.
+pub trait Agents {
+    /// A row, or a share of one in memory.
+    type Row: Borrow<AgentRow>;
+
+    /// Returns the connection of both.
+    fn connection(&self) -> &Connection;
+
+    /// Returns the agent or operator of this name.
+    fn agent_by_name(&self, name: &str) -> Result<Option<Self::Row>>;
+
+    /// Returns the agent or operator of this key.
+    fn agent_by_key(&self, key: AgentKey) -> Result<Self::Row>;
+}
+
+impl Agents for Connection {
+    type Row = AgentRow;
+
+    fn connection(&self) -> &Connection {
+        self
+    }
+
+    fn agent_by_name(&self, name: &str) -> Result<Option<AgentRow>> {
+        const SQL: &str = sql!("SELECT ", COLUMNS, " FROM agent WHERE name = ?1");
+        first(self, SQL, [name])
+    }
+
+    fn agent_by_key(&self, key: AgentKey) -> Result<AgentRow> {
+        const SQL: &str = sql!("SELECT ", COLUMNS, " FROM agent WHERE id = ?1");
+        one(self, SQL, [key.0])
+    }
+}
+
+impl Agents for Tx<'_> {
+    type Row = Arc<AgentRow>;
+
+    fn connection(&self) -> &Connection {
+        self
+    }
+
+    fn agent_by_name(&self, name: &str) -> Result<Option<Arc<AgentRow>>> {
+        if let Some(row) = self.cache().agent_named(name) {
+            return Ok(Some(row));
+        }
+        let row = Connection::agent_by_name(self, name)?;
+        Ok(row.map(|row| self.cache().keep_agent(row)))
+    }
+
+    fn agent_by_key(&self, key: AgentKey) -> Result<Arc<AgentRow>> {
+        if let Some(row) = self.cache().agent(key) {
+            return Ok(row);
+        }
+        Ok(self.cache().keep_agent(Connection::agent_by_key(self, key)?))
+    }
+}
+
 /// Returns the agent or operator of this name.
-pub fn by_name(conn: &Connection, name: &str) -> Result<Option<AgentRow>> {
-    first(conn, &format!("SELECT {COLUMNS} FROM agent WHERE name = ?1"), [name])
+pub fn by_name<A: Agents>(from: &A, name: &str) -> Result<Option<A::Row>> {
+    from.agent_by_name(name)
 }
 
 /// Returns the agent or operator of this key.
-pub fn by_key(conn: &Connection, key: AgentKey) -> Result<AgentRow> {
-    one(conn, &format!("SELECT {COLUMNS} FROM agent WHERE id = ?1"), [key.0])
+pub fn by_key<A: Agents>(from: &A, key: AgentKey) -> Result<A::Row> {
+    from.agent_by_key(key)
 }
 
 /// Returns the name of a key; of a purged agent, the name that it had.
@@ -188,6 +248,7 @@ pub fn insert(tx: &Tx<'_>, new: &NewAgent<'_>) -> Result<AgentKey> {
     })?;
     let key = AgentKey(tx.last_insert_rowid());
     insert!(tx, into inbox { agent_id: key.0 })?;
+    tx.cache().agent_changes(key);
     tx.after_commit(Effect::Changed(new.parent.unwrap_or(AgentKey::OPERATOR)));
     tx.after_commit(Effect::Shown(key));
     Ok(key)
@@ -196,6 +257,7 @@ pub fn insert(tx: &Tx<'_>, new: &NewAgent<'_>) -> Result<AgentKey> {
 /// Writes the columns that the operator or the configuration file decides.
 pub fn update(tx: &Tx<'_>, agent: &AgentRow) -> Result<()> {
     let before = by_key(tx, agent.key)?;
+    tx.cache().agent_changes(agent.key);
     update!(tx, agent {
         source: agent.source.map_or(0, Coded::code),
         parent_id: agent.parent.map(|parent| parent.0),
@@ -240,6 +302,7 @@ pub fn set_session(
     token: &str,
     revision: &str,
 ) -> Result<()> {
+    tx.cache().agent_changes(key);
     update!(tx, agent {
         session_epoch: integer(epoch),
         session_token: token,
@@ -253,6 +316,7 @@ pub fn set_session(
 /// Stops or starts the agent. Its harness is notified, and a call that waits for its mail is
 /// polled.
 pub fn set_stopped(tx: &Tx<'_>, key: AgentKey, stopped: bool) -> Result<()> {
+    tx.cache().agent_changes(key);
     update!(tx, agent { stopped: stopped } where { id: key.0 })?;
     tx.after_commit(Effect::Changed(key));
     tx.after_commit(Effect::Hint(key));
@@ -262,6 +326,7 @@ pub fn set_stopped(tx: &Tx<'_>, key: AgentKey, stopped: bool) -> Result<()> {
 
 /// Frees the name of a retired agent. Its messages and events still show that name.
 pub fn free_name(tx: &Tx<'_>, key: AgentKey) -> Result<()> {
+    tx.cache().agent_changes(key);
     tx.after_commit(Effect::Shown(key));
     // `#` is in no name that an agent can have.
     let sql =
@@ -271,6 +336,7 @@ pub fn free_name(tx: &Tx<'_>, key: AgentKey) -> Result<()> {
 
 /// Ends the session.
 pub fn clear_session(tx: &Tx<'_>, key: AgentKey) -> Result<()> {
+    tx.cache().agent_changes(key);
     run(tx, "UPDATE agent SET session_token = NULL WHERE id = ?1", [key.0])?;
     tx.after_commit(Effect::Session(key));
     tx.after_commit(Effect::Shown(key));
@@ -280,12 +346,14 @@ pub fn clear_session(tx: &Tx<'_>, key: AgentKey) -> Result<()> {
 /// Sets the agent's own status.
 pub fn set_status_text(tx: &Tx<'_>, key: AgentKey, text: &str) -> Result<()> {
     let time = (!text.is_empty()).then_some(tx.now.wall.0);
+    tx.cache().agent_changes(key);
     tx.after_commit(Effect::Shown(key));
     update!(tx, agent { status_text: text, status_time: time } where { id: key.0 })
 }
 
 /// Stores the state of the harness; the time changes only with the state.
 pub fn set_harness_state(tx: &Tx<'_>, key: AgentKey, state: HarnessState) -> Result<()> {
+    tx.cache().agent_changes(key);
     tx.after_commit(Effect::Shown(key));
     let sql = "UPDATE agent SET harness_state = ?2, harness_state_time = ?3 WHERE id = ?1 AND harness_state <> ?2";
     run(tx, sql, (key.0, state.code(), tx.now.wall.0))
@@ -295,6 +363,7 @@ pub fn set_harness_state(tx: &Tx<'_>, key: AgentKey, state: HarnessState) -> Res
 /// unchanged.
 pub fn set_context(tx: &Tx<'_>, key: AgentKey, tokens: u64, window: u64) -> Result<()> {
     let time = (tokens > 0).then_some(tx.now.wall.0);
+    tx.cache().agent_changes(key);
     tx.after_commit(Effect::Shown(key));
     let sql = "UPDATE agent SET context_tokens = ?2, context_window_tokens = iif(?3 = 0, context_window_tokens, ?3), context_time = ?4 \
          WHERE id = ?1";
@@ -309,6 +378,7 @@ pub fn set_park(
     failures_in_a_row: u32,
     operator_notified: bool,
 ) -> Result<()> {
+    tx.cache().agent_changes(key);
     let (wall, boot) = park.map_or((None, None), |parked| parked.park.times());
     update!(tx, agent {
         park_cause: park.map(|park| park.cause.code()),

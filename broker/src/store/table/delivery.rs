@@ -1,22 +1,30 @@
-//! Table `delivery`: one row for each message and recipient.
+//! Tables `open_delivery` and `settled_delivery`: one row for each message and recipient.
 //!
-//! Invariant: `save` is the only statement that changes a delivery's state, and it keeps the
-//! inbox's counts in step.
+//! A delivery is open until it is settled. Open ones are in queues, each in the order of its
+//! messages: the ready ones of each lane, the leased ones, and those that are held or dead. The
+//! view `delivery` has both tables, for reads that are not on the path of a message. Invariant:
+//! `save` is the only function that changes a delivery's state, and it keeps the inbox's counts in
+//! step.
 
-use hive_core::delivery::{Delivery, Lane, Progress, RedeliveryCause, State};
+mod read;
+
+use hive_core::delivery::{Lane, Progress, RedeliveryCause, State};
 use hive_core::id::{MessageId, TurnId};
-use hive_core::message::Message;
 use hive_core::time::{BootTime, Now, WallTime};
-use rusqlite::{Connection, Result};
+use rusqlite::{Connection, Result, params};
 
 use crate::store::codec::{Coded, integer};
-use crate::store::columns::{columns, name_of};
+use crate::store::columns::{columns, sql};
 use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
-use crate::store::statement::{all, first, insert, one, page as read_page, update};
-use crate::store::table::lease::{LEASE, Lease};
-use crate::store::table::{inbox, message};
+use crate::store::statement::{all, change, first, insert, one, run};
+use crate::store::table::inbox::{self, Moved};
+use crate::store::table::lease::{LEASE, Lease, LeaseRequest};
+use crate::store::table::stream::LASTING;
 use crate::store::write::tx::Tx;
+#[cfg(test)]
+pub(in crate::store) use read::count_sql;
+pub use read::{Filter, count, count_all, oldest_ready, page, view};
 
 columns! {
     const PROGRESS: Progress {
@@ -58,6 +66,23 @@ columns! {
     }
 }
 
+/// The queue of leased deliveries.
+const LEASED: i64 = 3;
+/// The queue of deliveries that are held or dead.
+const APART: i64 = 4;
+/// Finds an open delivery by its agent and message, in whatever queue it is.
+pub(in crate::store) const OPEN_KEY: &str =
+    "d.agent_id = ?1 AND d.queue IN (1, 2, 3, 4) AND d.message_id = ?2";
+
+/// Returns the queue of open deliveries in a state.
+fn queue_of(lane: Lane, state: State) -> i64 {
+    match state {
+        State::Ready => lane.code(),
+        State::Leased => LEASED,
+        State::Held | State::Dead | State::Acked | State::Dropped | State::Superseded => APART,
+    }
+}
+
 /// Adds a delivery to an inbox and hints its owner.
 pub fn insert(
     tx: &Tx<'_>,
@@ -67,8 +92,9 @@ pub fn insert(
     sender: Option<AgentKey>,
     body_bytes: u64,
 ) -> Result<()> {
-    insert!(tx, into delivery {
+    insert!(tx, into open_delivery {
         agent_id: agent.0,
+        queue: queue_of(lane, State::Ready),
         message_id: integer(message.get()),
         lane: lane.code(),
         state: State::Ready.code(),
@@ -83,9 +109,27 @@ pub fn insert(
 
 /// Returns one delivery.
 pub fn get(conn: &Connection, agent: AgentKey, message: MessageId) -> Result<Option<DeliveryRow>> {
-    let sql =
-        format!("SELECT {COLUMNS} FROM delivery d WHERE d.agent_id = ?1 AND d.message_id = ?2");
-    first(conn, &sql, (agent.0, integer(message.get())))
+    const OPEN: &str = sql!("SELECT ", COLUMNS, " FROM open_delivery d WHERE ", OPEN_KEY);
+    const SETTLED: &str = sql!(
+        "SELECT ",
+        COLUMNS,
+        " FROM settled_delivery d WHERE d.message_id = ?2 AND d.agent_id = ?1"
+    );
+    let key = (agent.0, integer(message.get()));
+    match first(conn, OPEN, key)? {
+        Some(row) => Ok(Some(row)),
+        None => first(conn, SETTLED, key),
+    }
+}
+
+/// Returns one leased delivery.
+fn leased(conn: &Connection, agent: AgentKey, message: MessageId) -> Result<Option<DeliveryRow>> {
+    const SQL: &str = sql!(
+        "SELECT ",
+        COLUMNS,
+        " FROM open_delivery d WHERE d.agent_id = ?1 AND d.queue = 3 AND d.message_id = ?2"
+    );
+    first(conn, SQL, (agent.0, integer(message.get())))
 }
 
 /// Returns a consumer's token: it names its delivery, so that finding it needs no index, and has a
@@ -101,7 +145,11 @@ pub fn by_lease_token(conn: &Connection, token: &str) -> Result<Option<DeliveryR
     let agent = parts.next().and_then(|agent| agent.parse().ok()).map(AgentKey);
     let message = parts.next().and_then(|message| message.parse().ok()).and_then(MessageId::new);
     let (Some(agent), Some(message)) = (agent, message) else { return Ok(None) };
-    let row = get(conn, agent, message)?;
+    // Nearly always it is leased.
+    let row = match leased(conn, agent, message)? {
+        Some(row) => Some(row),
+        None => get(conn, agent, message)?,
+    };
     Ok(row.filter(|row| {
         row.lease
             .as_ref()
@@ -109,39 +157,41 @@ pub fn by_lease_token(conn: &Connection, token: &str) -> Result<Option<DeliveryR
     }))
 }
 
-/// Returns the deliveries leased under a turn, in order.
-pub fn leased_by(conn: &Connection, turn: TurnId) -> Result<Vec<DeliveryRow>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM delivery d WHERE d.lease_turn_id = ?1 AND d.state = 2 ORDER BY d.message_id"
-    );
-    all(conn, &sql, [integer(turn.get())])
+/// Returns the deliveries of an agent that are leased under a turn, in order.
+pub fn leased_by(conn: &Connection, agent: AgentKey, turn: TurnId) -> Result<Vec<DeliveryRow>> {
+    let mut rows = leased_of(conn, agent)?;
+    rows.retain(|row| row.lease.as_ref().is_some_and(|lease| lease.turn == Some(turn)));
+    Ok(rows)
 }
 
 /// Returns all leased deliveries of an agent, in order.
 pub fn leased_of(conn: &Connection, agent: AgentKey) -> Result<Vec<DeliveryRow>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM delivery d WHERE d.agent_id = ?1 AND d.state = 2 ORDER BY d.message_id"
+    const SQL: &str = sql!(
+        "SELECT ",
+        COLUMNS,
+        " FROM open_delivery d WHERE d.agent_id = ?1 AND d.queue = 3 ORDER BY d.message_id"
     );
-    all(conn, &sql, [agent.0])
+    all(conn, SQL, [agent.0])
 }
 
 /// Returns the ready, held and dead deliveries of an agent, at most `rows` of each kind.
 pub fn unsettled_of(conn: &Connection, agent: AgentKey, rows: u32) -> Result<Vec<DeliveryRow>> {
-    let ready = format!(
-        "SELECT {COLUMNS} FROM delivery d INDEXED BY delivery_ready WHERE d.agent_id = ?1 AND d.state = 1 LIMIT ?2"
+    const READY: &str = sql!(
+        "SELECT ",
+        COLUMNS,
+        " FROM open_delivery d WHERE d.agent_id = ?1 AND d.queue IN (1, 2) LIMIT ?2"
     );
-    let apart = format!(
-        "SELECT {COLUMNS} FROM delivery d INDEXED BY delivery_apart WHERE d.state IN (3, 4) AND d.agent_id = ?1 LIMIT ?2"
+    const APART: &str = sql!(
+        "SELECT ",
+        COLUMNS,
+        " FROM open_delivery d WHERE d.agent_id = ?1 AND d.queue = 4 LIMIT ?2"
     );
-    let mut found = all(conn, &ready, (agent.0, rows))?;
-    found.extend(all::<DeliveryRow>(conn, &apart, (agent.0, rows))?);
+    let mut found = all(conn, READY, (agent.0, rows))?;
+    found.extend(all::<DeliveryRow>(conn, APART, (agent.0, rows))?);
     Ok(found)
 }
 
 /// Returns the next due deliveries of a lane, oldest first.
-///
-/// The index is named, here and below: SQLite would take the primary key, and read all deliveries
-/// that the agent ever got.
 pub fn due(
     conn: &Connection,
     agent: AgentKey,
@@ -150,202 +200,141 @@ pub fn due(
     failures_below: u32,
     rows: u32,
 ) -> Result<Vec<DeliveryRow>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM delivery d INDEXED BY delivery_ready WHERE d.agent_id = ?1 AND d.lane = ?2 AND d.state = 1 \
-         AND (d.not_before_boot IS NULL OR d.not_before_boot <= ?3) AND d.failures < ?4 {} ORDER BY d.message_id {} LIMIT ?5",
-        if hive_fault::planted!(BackoffBlocks) {
-            "AND NOT EXISTS (SELECT 1 FROM delivery b WHERE b.agent_id = d.agent_id AND b.state = 1 AND b.not_before_boot > ?3)"
-        } else {
-            ""
-        },
-        if hive_fault::planted!(NewestFirst) { "DESC" } else { "" },
+    const DUE: &str = sql!(
+        "SELECT ",
+        COLUMNS,
+        " FROM open_delivery d WHERE d.agent_id = ?1 AND d.queue = ?2 \
+          AND (d.not_before_boot IS NULL OR d.not_before_boot <= ?3) AND d.failures < ?4"
     );
-    all(conn, &sql, (agent.0, lane.code(), now.boot.0, failures_below, rows))
+    const SQL: &str = sql!(DUE, " ORDER BY d.message_id LIMIT ?5");
+    const NEWEST_FIRST: &str = sql!(DUE, " ORDER BY d.message_id DESC LIMIT ?5");
+    const UNLESS_BACKOFF: &str = sql!(
+        DUE,
+        " AND NOT EXISTS (SELECT 1 FROM open_delivery b WHERE b.agent_id = d.agent_id \
+          AND b.not_before_boot > ?3) ORDER BY d.message_id LIMIT ?5"
+    );
+    let mut sql = SQL;
+    if hive_fault::planted!(BackoffBlocks) {
+        sql = UNLESS_BACKOFF;
+    }
+    if hive_fault::planted!(NewestFirst) {
+        sql = NEWEST_FIRST;
+    }
+    all(conn, sql, (agent.0, lane.code(), now.boot.0, failures_below, rows))
 }
 
 /// Returns when the next delivery in backoff becomes due. Deliveries that are due already do not
 /// count: a waiter that did not get them may not have them, and would poll again and again.
 pub fn next_due(conn: &Connection, agent: AgentKey, now: Now) -> Result<Option<BootTime>> {
-    let sql = "SELECT min(not_before_boot) FROM delivery INDEXED BY delivery_ready \
-         WHERE agent_id = ?1 AND state = 1 AND not_before_boot > ?2";
+    let sql = "SELECT min(not_before_boot) FROM open_delivery INDEXED BY open_delivery_backoff \
+         WHERE not_before_boot IS NOT NULL AND agent_id = ?1 AND not_before_boot > ?2";
     one(conn, sql, (agent.0, now.boot.0))
 }
 
 /// Returns consumers' leases that have expired.
 pub fn expired(conn: &Connection, now: Now, rows: u32) -> Result<Vec<DeliveryRow>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM delivery d WHERE d.state = 2 AND d.lease_until_boot IS NOT NULL AND d.lease_until_boot <= ?1 \
-         ORDER BY d.lease_until_boot LIMIT ?2"
+    const SQL: &str = sql!(
+        "SELECT ",
+        COLUMNS,
+        " FROM open_delivery d INDEXED BY open_delivery_until WHERE d.queue = 3 \
+          AND d.lease_until_boot < 9223372036854775807 AND d.lease_until_boot <= ?1 \
+          ORDER BY d.lease_until_boot LIMIT ?2"
     );
-    all(conn, &sql, (now.boot.0, rows))
+    all(conn, SQL, (now.boot.0, rows))
 }
 
-/// Returns when the next consumer's lease expires.
+/// Returns when the next consumer's lease expires. A lease of a stream that lives never does.
 pub fn next_expiry(conn: &Connection) -> Result<Option<BootTime>> {
-    let sql = "SELECT min(lease_until_boot) FROM delivery WHERE state = 2 AND lease_until_boot IS NOT NULL";
+    let sql = "SELECT min(lease_until_boot) FROM open_delivery INDEXED BY open_delivery_until \
+         WHERE queue = 3 AND lease_until_boot < 9223372036854775807";
     one(conn, sql, [])
 }
 
 /// Writes a changed delivery. `before` is the state in which it was read.
 pub fn save(tx: &Tx<'_>, row: &mut DeliveryRow, before: State) -> Result<()> {
-    if row.progress.state != before {
+    let after = row.progress.state;
+    if after != before {
         row.state_time = tx.now.wall;
     }
-    let lease = row.lease.as_ref();
-    update!(tx, delivery {
-        state: row.progress.state.code(),
-        failures: row.progress.failures,
-        cause: row.progress.cause.map(Coded::code),
-        not_before_boot: row.progress.not_before.map(|time| time.0),
-        lease_token: lease.map(|lease| lease.token.as_str()),
-        lease_turn_id: lease.and_then(|lease| lease.turn).map(|turn| integer(turn.get())),
-        lease_until_boot: lease.and_then(|lease| lease.until).map(|until| until.0),
-        lease_ms: lease.and_then(|lease| lease.length_ms).map(integer),
-        lease_stream: lease.and_then(|lease| lease.stream.as_deref()),
-        lease_end: lease.and_then(|lease| lease.end).map(Coded::code),
-        turn_id: row.turn.map(|turn| integer(turn.get())),
-        last_error: row.last_error,
-        output_tail: row.output_tail,
-        settled_by: row.settled_by,
-        state_time: row.state_time.0,
-    } where {
-        agent_id: row.agent.0,
-        message_id: integer(row.message.get()),
-    })?;
-    let after = row.progress.state;
-    if after.is_settled() && !before.is_settled() {
-        inbox::settled(tx, row.agent, row.sender, row.body_bytes)?;
+    if after.is_settled() {
+        settle(tx, row, before)?;
+    } else {
+        save_open(tx, row, before)?;
     }
+    inbox::moved(tx, row, Moved { before, after })?;
+    let lease = row.lease.as_ref();
     let frees_window = before == State::Leased
         && after != State::Leased
         && lease.is_some_and(|lease| lease.stream.is_some());
     if after == State::Ready || frees_window {
         tx.after_commit(Effect::Hint(row.agent));
     }
-    if after == State::Leased && lease.is_some_and(|lease| lease.until.is_some()) {
+    if after == State::Leased
+        && lease.is_some_and(|lease| lease.until.is_some_and(|until| until != LASTING))
+    {
         tx.after_commit(Effect::Due);
     }
     Ok(())
 }
 
-/// Returns conditions for deliveries in a state that show which partial index applies. A bound
-/// parameter would hide it, and the whole history would be read. Leased rows are in two such
-/// indexes.
-pub(in crate::store) fn in_state(state: State) -> &'static [&'static str] {
-    match state {
-        State::Ready => &["state = 1"],
-        State::Leased => &[
-            "state = 2 AND lease_turn_id IS NOT NULL",
-            "state = 2 AND lease_until_boot IS NOT NULL",
+fn save_open(tx: &Tx<'_>, row: &DeliveryRow, before: State) -> Result<()> {
+    const SQL: &str = "UPDATE open_delivery SET queue = ?4, state = ?5, failures = ?6, cause = ?7, \
+         not_before_boot = ?8, lease_token = ?9, lease_turn_id = ?10, lease_until_boot = ?11, \
+         lease_ms = ?12, lease_stream = ?13, lease_request = ?14, lease_end = ?15, turn_id = ?16, \
+         last_error = ?17, output_tail = ?18, state_time = ?19 \
+         WHERE agent_id = ?1 AND queue = ?2 AND message_id = ?3";
+    let (state, lease) = (row.progress.state, row.lease.as_ref());
+    run(
+        tx,
+        SQL,
+        params![
+            row.agent.0,
+            queue_of(row.lane, before),
+            integer(row.message.get()),
+            queue_of(row.lane, state),
+            state.code(),
+            row.progress.failures,
+            row.progress.cause.map(Coded::code),
+            row.progress.not_before.map(|time| time.0),
+            lease.map(|lease| lease.token.as_str()),
+            lease.and_then(|lease| lease.turn).map(|turn| integer(turn.get())),
+            lease.and_then(|lease| lease.until).map(|until| until.0),
+            lease.and_then(|lease| lease.length_ms).map(integer),
+            lease.and_then(|lease| lease.stream.as_deref()),
+            lease.and_then(|lease| lease.request.as_ref()).map(LeaseRequest::bytes),
+            lease.and_then(|lease| lease.end).map(Coded::code),
+            row.turn.map(|turn| integer(turn.get())),
+            row.last_error,
+            row.output_tail,
+            row.state_time.0,
         ],
-        State::Held => &["state IN (3, 4) AND state = 3"],
-        State::Dead => &["state IN (3, 4) AND state = 4"],
-        State::Acked => &["state = 5"],
-        State::Dropped => &["state = 6"],
-        State::Superseded => &["state = 7"],
+    )
+}
+
+/// Moves an open delivery to the settled ones.
+fn settle(tx: &Tx<'_>, row: &DeliveryRow, before: State) -> Result<()> {
+    let sql = "DELETE FROM open_delivery WHERE agent_id = ?1 AND queue = ?2 AND message_id = ?3";
+    let key = (row.agent.0, queue_of(row.lane, before), integer(row.message.get()));
+    if change(tx, sql, key)? != 1 {
+        return Err(rusqlite::Error::QueryReturnedNoRows);
     }
-}
-
-/// Returns the statement that counts deliveries in a state, of the agents that `whose` selects.
-/// Only the index of ready ones begins with the agent; for the others the `+` keeps SQLite from
-/// reading the whole inbox by the primary key.
-pub(in crate::store) fn count_sql(whose: &str, state: State) -> String {
-    let agent = if state == State::Ready { "agent_id" } else { "+agent_id" };
-    let count = |condition: &&str| {
-        format!("(SELECT count(*) FROM delivery WHERE {agent} {whose} AND {condition})")
-    };
-    let counts: Vec<String> = in_state(state).iter().map(count).collect();
-    format!("SELECT {}", counts.join(" + "))
-}
-
-/// Returns how many deliveries of an inbox are in a state.
-pub fn count(conn: &Connection, agent: AgentKey, state: State) -> Result<u32> {
-    one(conn, &count_sql("= ?1", state), [agent.0])
-}
-
-/// Returns how many deliveries of all agents (the operator's not counted) are in a state.
-pub fn count_all(conn: &Connection, state: State) -> Result<u64> {
-    one(conn, &count_sql("<> 1", state), [])
-}
-
-/// Returns when the oldest ready message of an inbox was accepted.
-pub fn oldest_ready(conn: &Connection, agent: AgentKey) -> Result<Option<WallTime>> {
-    let sql = "SELECT m.accept_time FROM delivery d INDEXED BY delivery_ready JOIN message m ON m.id = d.message_id \
-         WHERE d.agent_id = ?1 AND d.state = 1 ORDER BY d.message_id LIMIT 1";
-    first(conn, sql, [agent.0])
-}
-
-/// The deliveries that a page shows.
-#[derive(Clone, Debug)]
-pub struct Filter {
-    /// Only those of this inbox.
-    pub agent: Option<AgentKey>,
-    /// Only those in one of these states.
-    pub states: Vec<State>,
-    /// Only those after this one.
-    pub after: Option<(MessageId, AgentKey)>,
-}
-
-/// Returns deliveries in the order of their messages, at most `rows` and well under one reply's
-/// bytes; and whether there are more.
-pub fn page(
-    conn: &Connection,
-    filter: &Filter,
-    now: Now,
-    rows: u32,
-) -> Result<(Vec<(AgentKey, Delivery)>, bool)> {
-    let states =
-        filter.states.iter().map(|state| state.code().to_string()).collect::<Vec<_>>().join(",");
-    let agent = if filter.agent.is_some() { "d.agent_id = ?1" } else { "?1 IS NULL" };
-    // Held and dead deliveries must be found without reading the history.
-    let apart = !filter.states.is_empty()
-        && filter.states.iter().all(|state| matches!(state, State::Held | State::Dead));
-    let (index, state) = if filter.states == [State::Ready] && filter.agent.is_some() {
-        ("INDEXED BY delivery_ready", "d.state = 1".to_owned())
-    } else if apart {
-        ("INDEXED BY delivery_apart", format!("d.state IN (3, 4) AND d.state IN ({states})"))
-    } else {
-        ("", format!("d.state IN ({states})"))
-    };
-    let sql = format!(
-        "SELECT {COLUMNS}, {}, {} FROM delivery d {index} JOIN message m ON m.id = d.message_id \
-         WHERE {agent} AND {state} AND (d.message_id, d.agent_id) > (?2, ?3) ORDER BY d.message_id, d.agent_id LIMIT ?4",
-        message::COLUMNS,
-        name_of!("d.agent_id"),
-    );
-    let (after_message, after_agent) =
-        filter.after.map_or((0, 0), |(message, agent)| (integer(message.get()), agent.0));
-    let values = (filter.agent.map(|key| key.0), after_message, after_agent, rows + 1);
-    let bytes_of = |(row, message, _): &(DeliveryRow, Message, String)| {
-        message.body.len() + row.output_tail.len() + row.last_error.len()
-    };
-    let (found, more) = read_page(conn, &sql, values, rows, bytes_of)?;
-    let mut deliveries = Vec::with_capacity(found.len());
-    for (row, message, agent) in found {
-        deliveries.push((row.agent, shown(row, message, agent, now)));
-    }
-    Ok((deliveries, more))
-}
-
-/// Returns a delivery for display, with its message.
-pub fn view(conn: &Connection, row: &DeliveryRow, now: Now) -> Result<Delivery> {
-    let message = message::get(conn, row.message)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    Ok(shown(row.clone(), message, super::agent::name_of(conn, row.agent)?, now))
-}
-
-fn shown(row: DeliveryRow, message: Message, agent: String, now: Now) -> Delivery {
-    Delivery {
-        message,
-        agent,
-        lane: row.lane,
-        state: row.progress.state,
-        attempt: row.progress.attempt(!row.settled_by.is_empty()),
-        cause: row.progress.cause,
+    let lease = row.lease.as_ref();
+    insert!(tx, into settled_delivery {
+        message_id: integer(row.message.get()),
+        agent_id: row.agent.0,
+        lane: row.lane.code(),
+        state: row.progress.state.code(),
+        failures: row.progress.failures,
+        cause: row.progress.cause.map(Coded::code),
+        lease_token: lease.map(|lease| lease.token.as_str()),
+        lease_turn_id: lease.and_then(|lease| lease.turn).map(|turn| integer(turn.get())),
+        lease_end: lease.and_then(|lease| lease.end).map(Coded::code),
+        turn_id: row.turn.map(|turn| integer(turn.get())),
+        state_time: row.state_time.0,
+        settled_by: row.settled_by,
+        sender_id: row.sender.map(|key| key.0),
+        body_bytes: integer(row.body_bytes),
         last_error: row.last_error,
         output_tail: row.output_tail,
-        turn_id: row.turn,
-        not_before: row.progress.not_before.map(|boot| now.wall_at(boot)),
-        state_time: row.state_time,
-        settled_by: row.settled_by,
-    }
+    })
 }

@@ -86,8 +86,8 @@ fn list_sql(one: bool) -> String {
         // Messages of agents and of the operator. A message is one loose end, in however many
         // inboxes it is dead.
         format!(
-            "SELECT 4, m.id, {}, group_concat({}, ', '), {}, max(d.state_time), NULL, '' FROM delivery d \
-             JOIN message m ON m.id = d.message_id WHERE d.state IN (3, 4) AND d.state = 4 AND m.origin_kind IN (1, 2) AND m.id > ?1 AND {} GROUP BY m.id",
+            "SELECT 4, m.id, {}, group_concat({}, ', '), {}, max(d.state_time), NULL, '' FROM open_delivery d \
+             JOIN message m ON m.id = d.message_id WHERE d.queue = 4 AND d.state = 4 AND m.origin_kind IN (1, 2) AND m.id > ?1 AND {} GROUP BY m.id",
             name("m.origin_id"),
             name("d.agent_id"),
             text("m.body"),

@@ -172,7 +172,8 @@ pub fn recipients(
 ) -> Result<(Vec<String>, Option<String>)> {
     // A purged agent is listed under the name that it had, at the place of the name of its row.
     let sql = "SELECT a.name, coalesce(a.purged_name, a.name), \
-         EXISTS (SELECT 1 FROM delivery d WHERE d.agent_id = a.id AND d.message_id = ?1) \
+         (EXISTS (SELECT 1 FROM settled_delivery d WHERE d.message_id = ?1 AND d.agent_id = a.id) OR EXISTS \
+          (SELECT 1 FROM open_delivery d WHERE d.agent_id = a.id AND d.queue IN (1, 2, 3, 4) AND d.message_id = ?1)) \
          FROM agent a WHERE a.name > ?2 ORDER BY a.name LIMIT ?3";
     let agents: Vec<(String, String, bool)> =
         all(conn, sql, (integer(id.get()), after, AGENTS_READ_MAX))?;
@@ -192,7 +193,8 @@ pub fn recipients(
 /// Returns whether an agent sent or received a message.
 pub fn concerns(conn: &Connection, id: MessageId, agent: AgentKey) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM message WHERE id = ?1 AND origin_id = ?2) \
-             OR EXISTS (SELECT 1 FROM delivery WHERE agent_id = ?2 AND message_id = ?1)";
+             OR EXISTS (SELECT 1 FROM open_delivery WHERE agent_id = ?2 AND queue IN (1, 2, 3, 4) AND message_id = ?1) \
+             OR EXISTS (SELECT 1 FROM settled_delivery WHERE message_id = ?1 AND agent_id = ?2)";
     one(conn, sql, (integer(id.get()), agent.0))
 }
 
@@ -212,7 +214,9 @@ pub struct Filter {
 pub fn page(conn: &Connection, filter: Filter, rows: u32) -> Result<(Vec<Message>, bool)> {
     let sql = format!(
         "SELECT {COLUMNS} FROM message m WHERE m.id < ?1 \
-         AND (?2 IS NULL OR m.origin_id = ?2 OR EXISTS (SELECT 1 FROM delivery d WHERE d.agent_id = ?2 AND d.message_id = m.id)) \
+         AND (?2 IS NULL OR m.origin_id = ?2 OR m.to_id = ?2 OR (m.to_id = 0 AND \
+          (EXISTS (SELECT 1 FROM settled_delivery d WHERE d.message_id = m.id AND d.agent_id = ?2) OR EXISTS \
+           (SELECT 1 FROM open_delivery d WHERE d.agent_id = ?2 AND d.queue IN (1, 2, 3, 4) AND d.message_id = m.id)))) \
          AND (?3 IS NULL OR m.id = ?3 OR m.in_reply_to = ?3) ORDER BY m.id DESC LIMIT ?4"
     );
     let before = filter.before.map_or(i64::MAX, |id| integer(id.get()));
@@ -277,8 +281,8 @@ pub fn absorb(tx: &Tx<'_>, turn: TurnId, id: u64) -> Result<()> {
 /// Returns the states of the unsettled deliveries of the broker's messages with this coalescing
 /// key.
 pub fn unsettled_notices(conn: &Connection, agent: AgentKey, key: &str) -> Result<Vec<State>> {
-    let sql = "SELECT d.state FROM message m JOIN delivery d ON d.agent_id = ?1 AND d.message_id = m.id \
-         WHERE m.coalescing_key = ?2 AND m.origin_kind = ?3 AND d.state IN (1, 2, 3, 4)";
+    let sql = "SELECT d.state FROM message m JOIN open_delivery d ON d.agent_id = ?1 AND d.queue IN (1, 2, 3, 4) \
+         AND d.message_id = m.id WHERE m.coalescing_key = ?2 AND m.origin_kind = ?3";
     all(conn, sql, (agent.0, key, SYSTEM))
 }
 
@@ -300,7 +304,7 @@ pub fn coalescable(
     key: &str,
 ) -> Result<Option<MessageId>> {
     let (kind, name) = origin_columns(origin);
-    let sql = "SELECT m.id FROM message m JOIN delivery d ON d.agent_id = ?1 AND d.message_id = m.id \
-         WHERE m.coalescing_key = ?2 AND m.origin_kind = ?3 AND m.origin_name = ?4 AND d.state = 1 ORDER BY m.id DESC LIMIT 1";
+    let sql = "SELECT m.id FROM message m JOIN open_delivery d ON d.agent_id = ?1 AND d.queue IN (1, 2) AND d.message_id = m.id \
+         WHERE m.coalescing_key = ?2 AND m.origin_kind = ?3 AND m.origin_name = ?4 ORDER BY m.id DESC LIMIT 1";
     first(conn, sql, (agent.0, key, kind, name))
 }

@@ -16,7 +16,8 @@ use crate::store::write::tx::Tx;
 pub struct Cutoffs {
     /// Settled mail, turns and events from before this time are deleted.
     pub history: WallTime,
-    /// Request ids from before this time are deleted.
+    /// Request ids from before this time are deleted. What a consumer settled after it is kept, so
+    /// that a repeated settlement has the result of the first.
     pub requests: WallTime,
 }
 
@@ -62,7 +63,7 @@ pub fn prune(
     let events = change(tx, sql, (cutoffs.history.0, rows, now))?;
     run(tx, "DELETE FROM command WHERE close_time < ?1", [cutoffs.history.0])?;
     run(tx, "DELETE FROM reminder WHERE state <> 1 AND close_time < ?1", [cutoffs.history.0])?;
-    let message = messages(tx, cutoffs.history, cursor.message, rows)?;
+    let message = messages(tx, cutoffs, cursor.message, rows)?;
     let turn = turns(tx, cutoffs.history, cursor.turn, rows)?;
     if message.is_none() && turn.is_none() && events == 0 && requests.is_empty() {
         return Ok(None);
@@ -72,7 +73,8 @@ pub fn prune(
 
 /// Runs one step through the messages; returns `None` at the first message that is not old. Ids
 /// rise with time, so no later one is old, apart from times in the future.
-fn messages(tx: &Tx<'_>, before: WallTime, after: i64, rows: u32) -> Result<Option<i64>> {
+fn messages(tx: &Tx<'_>, cutoffs: Cutoffs, after: i64, rows: u32) -> Result<Option<i64>> {
+    let before = cutoffs.history;
     let sql = "SELECT id, to_id, accept_time FROM message WHERE id > ?1 ORDER BY id LIMIT ?2";
     let found: Vec<(i64, i64, i64)> = all(tx, sql, (after, rows))?;
     for (id, to, accept_time) in &found {
@@ -89,13 +91,11 @@ fn messages(tx: &Tx<'_>, before: WallTime, after: i64, rows: u32) -> Result<Opti
             "SELECT to_id FROM message WHERE id = ?1"
         };
         let sql = format!(
-            "SELECT NOT EXISTS (SELECT 1 FROM delivery WHERE message_id = ?1 AND agent_id IN ({inboxes}) \
-             AND (state NOT IN (5, 6, 7) OR state_time >= ?2))"
+            "SELECT NOT EXISTS (SELECT 1 FROM settled_delivery WHERE message_id = ?1 AND (state_time >= ?2 OR (lease_end IS NOT NULL AND state_time >= ?3))) \
+             AND NOT EXISTS (SELECT 1 FROM open_delivery WHERE agent_id IN ({inboxes}) AND queue IN (1, 2, 3, 4) AND message_id = ?1)"
         );
-        if one(tx, &sql, (id, before.0))? {
-            let sql =
-                format!("DELETE FROM delivery WHERE message_id = ?1 AND agent_id IN ({inboxes})");
-            run(tx, &sql, [id])?;
+        if one(tx, &sql, (id, before.0, cutoffs.requests.0))? {
+            run(tx, "DELETE FROM settled_delivery WHERE message_id = ?1", [id])?;
             run(tx, "DELETE FROM message WHERE id = ?1", [id])?;
         }
     }
@@ -116,8 +116,8 @@ fn turns(tx: &Tx<'_>, before: WallTime, after: i64, rows: u32) -> Result<Option<
         // A turn that carried unsettled mail stays, because a later run of that mail reads the
         // messages that it sent. An open turn stays as well.
         let sql = "SELECT (SELECT end_time < ?2 FROM turn WHERE id = ?1) IS TRUE AND NOT EXISTS (SELECT 1 FROM turn_delivery td \
-             JOIN delivery d ON d.agent_id = td.agent_id AND d.message_id = td.message_id \
-             WHERE td.turn_id = ?1 AND d.state NOT IN (5, 6, 7))";
+             JOIN open_delivery d ON d.agent_id = td.agent_id AND d.queue IN (1, 2, 3, 4) AND d.message_id = td.message_id \
+             WHERE td.turn_id = ?1)";
         if one(tx, sql, (id, before.0))? {
             for sql in [
                 "DELETE FROM turn_delivery WHERE turn_id = ?1",

@@ -8,15 +8,18 @@ use hive_core::time::BootTime;
 use rusqlite::{Connection, Result};
 
 use crate::store::codec::integer;
-use crate::store::columns::columns;
+use crate::store::columns::{columns, sql};
 use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
-use crate::store::statement::{all, one};
+use crate::store::statement::{all, change, one};
 use crate::store::table::delivery::{COLUMNS, DeliveryRow};
 use crate::store::write::tx::Tx;
 
 /// The end of a lease whose stream lives.
 pub const LASTING: BootTime = BootTime(i64::MAX);
+
+/// The leases of a stream: a part of what is leased from one inbox.
+const OF_STREAM: &str = "agent_id = ?1 AND queue = 3 AND lease_stream = ?2";
 
 /// What a stream holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,11 +50,8 @@ columns! {
 
 /// Returns what a stream holds.
 pub fn held(conn: &Connection, agent: AgentKey, stream: &str) -> Result<Held> {
-    let sql = format!(
-        "SELECT {HELD} FROM delivery INDEXED BY delivery_stream \
-         WHERE state = 2 AND lease_stream IS NOT NULL AND agent_id = ?1 AND lease_stream = ?2"
-    );
-    one(conn, &sql, (agent.0, stream))
+    const SQL: &str = sql!("SELECT ", HELD, " FROM open_delivery WHERE ", OF_STREAM);
+    one(conn, SQL, (agent.0, stream))
 }
 
 /// Returns the deliveries that a stream holds, in order; without a name those of all streams of the
@@ -61,30 +61,30 @@ pub fn leased(
     agent: AgentKey,
     stream: Option<&str>,
 ) -> Result<Vec<DeliveryRow>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM delivery d INDEXED BY delivery_stream WHERE d.state = 2 AND d.lease_stream IS NOT NULL \
-         AND d.agent_id = ?1 AND (?2 IS NULL OR d.lease_stream = ?2) ORDER BY d.message_id"
+    const SQL: &str = sql!(
+        "SELECT ",
+        COLUMNS,
+        " FROM open_delivery d WHERE d.agent_id = ?1 AND d.queue = 3 AND d.lease_stream IS NOT NULL \
+          AND (?2 IS NULL OR d.lease_stream = ?2) ORDER BY d.message_id"
     );
-    all(conn, &sql, (agent.0, stream))
+    all(conn, SQL, (agent.0, stream))
 }
 
 /// Makes the leases of a stream last as long as one that begins, with its grace.
 pub fn renew(tx: &Tx<'_>, agent: AgentKey, stream: &str, grace_ms: u64) -> Result<usize> {
+    const SQL: &str =
+        sql!("UPDATE open_delivery SET lease_until_boot = ?3, lease_ms = ?4 WHERE ", OF_STREAM);
     tx.after_commit(Effect::Due);
-    tx.prepare_cached(
-        "UPDATE delivery INDEXED BY delivery_stream SET lease_until_boot = ?3, lease_ms = ?4 \
-         WHERE state = 2 AND lease_stream IS NOT NULL AND agent_id = ?1 AND lease_stream = ?2",
-    )?
-    .execute((agent.0, stream, LASTING.0, integer(grace_ms)))
+    change(tx, SQL, (agent.0, stream, LASTING.0, integer(grace_ms)))
 }
 
 /// Ends the leases of a stream at this time, where they do not end already.
 pub fn begin_grace(tx: &Tx<'_>, agent: AgentKey, stream: &str, until: BootTime) -> Result<usize> {
+    const SQL: &str = sql!(
+        "UPDATE open_delivery SET lease_until_boot = ?3 WHERE ",
+        OF_STREAM,
+        " AND lease_until_boot = ?4"
+    );
     tx.after_commit(Effect::Due);
-    tx.prepare_cached(
-        "UPDATE delivery INDEXED BY delivery_stream SET lease_until_boot = ?3 \
-         WHERE state = 2 AND lease_stream IS NOT NULL AND agent_id = ?1 AND lease_stream = ?2 \
-             AND lease_until_boot = ?4",
-    )?
-    .execute((agent.0, stream, until.0, LASTING.0))
+    change(tx, SQL, (agent.0, stream, until.0, LASTING.0))
 }

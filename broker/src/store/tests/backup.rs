@@ -157,39 +157,40 @@ const COOKED: &[(&str, &[&str])] = &[
     ),
     ("DELETE FROM inbox WHERE agent_id = 3", &["agent `bob` has no inbox"]),
     (
-        "UPDATE inbox SET open_count = 7, stored_bytes = 5 WHERE agent_id = 2",
+        "UPDATE inbox SET open_count = 7, stored_bytes = 5, ready_count = 2, leased_count = 3 WHERE agent_id = 2",
         &[
             "the inbox of `alice` counts 7 unsettled deliveries and has 0",
+            "the inbox of `alice` counts 2 ready and 3 leased deliveries and has 0 and 0",
             "`alice` is charged for 5 bytes of unsettled messages and has sent 0",
         ],
     ),
     (
-        "INSERT INTO delivery (agent_id, message_id, lane, state, state_time, body_bytes) VALUES (3, 99, 2, 6, 0, 1)",
+        "INSERT INTO settled_delivery (agent_id, message_id, lane, state, state_time, body_bytes) VALUES (3, 99, 2, 6, 0, 1)",
         &["there is a delivery of message 99 to `bob`, and no such message"],
     ),
     (
-        "INSERT INTO delivery (agent_id, message_id, lane, state, state_time, body_bytes) VALUES (9, 10, 2, 6, 0, 5)",
+        "INSERT INTO settled_delivery (agent_id, message_id, lane, state, state_time, body_bytes) VALUES (9, 10, 2, 6, 0, 5)",
         &["there is a delivery of message 10 to agent number 9, and no such agent"],
     ),
     (
-        "INSERT INTO delivery (agent_id, message_id, lane, state, state_time, body_bytes) VALUES (3, 10, 2, 6, 0, 4)",
+        "INSERT INTO settled_delivery (agent_id, message_id, lane, state, state_time, body_bytes) VALUES (3, 10, 2, 6, 0, 4)",
         &[
             "the delivery of message 10 to `bob` goes by 4 bytes, and its text has 5",
             "message 10 went to one recipient, and is in the inbox of `bob` too",
         ],
     ),
     (
-        "INSERT INTO delivery (agent_id, message_id, lane, state, state_time, body_bytes, lease_token, lease_turn_id) \
-         VALUES (2, 10, 2, 2, 0, 5, 't', 11); UPDATE inbox SET open_count = 1 WHERE agent_id = 2",
+        "INSERT INTO open_delivery (agent_id, queue, message_id, lane, state, state_time, body_bytes, lease_token, lease_turn_id) \
+         VALUES (2, 3, 10, 2, 2, 0, 5, 't', 11); UPDATE inbox SET open_count = 1, leased_count = 1 WHERE agent_id = 2",
         &[
             "message 10 is leased from the inbox of `alice` to turn 11, which is not open",
             "turn 11 holds message 10 without carrying it",
         ],
     ),
     (
-        "INSERT INTO delivery (agent_id, message_id, lane, state, state_time, body_bytes, lease_token, lease_until_boot, \
-         not_before_boot) VALUES (2, 10, 2, 2, 0, 5, 't', 1, 1), (1, 14, 2, 2, 0, 5, 't', NULL, NULL); \
-         UPDATE inbox SET open_count = 1 WHERE agent_id IN (1, 2)",
+        "INSERT INTO open_delivery (agent_id, queue, message_id, lane, state, state_time, body_bytes, lease_token, lease_until_boot, \
+         not_before_boot) VALUES (2, 3, 10, 2, 2, 0, 5, 't', 1, 1), (1, 3, 14, 2, 2, 0, 5, 't', NULL, NULL); \
+         UPDATE inbox SET open_count = 1, leased_count = 1 WHERE agent_id IN (1, 2)",
         &[
             "message 14 is leased from the inbox of `operator` to nobody",
             "2 leases share one token, among them that of message 10",
@@ -198,9 +199,20 @@ const COOKED: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "INSERT INTO delivery (agent_id, message_id, lane, state, state_time, body_bytes) VALUES (2, 10, 2, 4, 0, 5); \
+        "INSERT INTO open_delivery (agent_id, queue, message_id, lane, state, state_time, body_bytes) VALUES (2, 4, 10, 2, 4, 0, 5); \
          UPDATE inbox SET open_count = 1 WHERE agent_id = 2",
         &["message 10 is a dead letter of `alice` that never failed"],
+    ),
+    (
+        "INSERT INTO open_delivery (agent_id, queue, message_id, lane, state, state_time, body_bytes) \
+         VALUES (2, 1, 10, 1, 1, 0, 5), (2, 2, 10, 2, 1, 0, 5); \
+         INSERT INTO settled_delivery (agent_id, message_id, lane, state, state_time, body_bytes) VALUES (2, 10, 2, 6, 0, 5); \
+         UPDATE inbox SET open_count = 2, ready_count = 2 WHERE agent_id = 2",
+        &[
+            "message 10 to `alice` is settled, and is not",
+            "message 10 to `alice` is settled, and is not",
+            "message 10 is in the inbox of `alice` 2 times",
+        ],
     ),
     (
         "UPDATE turn SET outcome = NULL, end_time = NULL WHERE id = 11",

@@ -25,17 +25,18 @@ fn database(past: u32) -> Connection {
     )
     .expect("an agent");
     for number in 1..=past + 1 {
-        let (state, outcome) = if number <= past { (5, Some(1)) } else { (1, None) };
+        let outcome = (number <= past).then_some(1);
         conn.execute(
             "INSERT INTO message (id, origin_kind, origin_name, to_id, body, accept_time) VALUES (?1, 2, 'operator', 2, 'x', 0)",
             [number],
         )
         .expect("a message");
-        conn.execute(
-            "INSERT INTO delivery (agent_id, message_id, lane, state, state_time, body_bytes) VALUES (2, ?1, 2, ?2, 0, 1)",
-            (number, state),
-        )
-        .expect("a delivery");
+        let sql = if number <= past {
+            "INSERT INTO settled_delivery (agent_id, message_id, lane, state, state_time, body_bytes) VALUES (2, ?1, 2, 5, 0, 1)"
+        } else {
+            "INSERT INTO open_delivery (agent_id, queue, message_id, lane, state, state_time, body_bytes) VALUES (2, 2, ?1, 2, 1, 0, 1)"
+        };
+        conn.execute(sql, [number]).expect("a delivery");
         conn.execute(
             "INSERT INTO turn (id, agent_id, kind, conversation, session_epoch, process_token, boot_id, start_time, outcome, end_time) \
              VALUES (?1, 2, 1, '', 1, 'token', 'boot', 0, ?2, ?2)",
@@ -81,7 +82,7 @@ fn the_next_delivery_is_found_without_reading_the_history() {
         ("all open", &|conn| turn::open_all(conn, AGENT).map(|open| assert_eq!(open.len(), 1))),
         ("open of a process", &|conn| open(conn).map(drop)),
         ("leased", &|conn| {
-            delivery::leased_by(conn, TurnId::new(1_000_001).expect("an id")).map(drop)
+            delivery::leased_by(conn, AGENT, TurnId::new(1_000_001).expect("an id")).map(drop)
         }),
     ];
     for (name, work) in all {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use hive_core::delivery::{Lane, LeaseEnd};
 use hive_core::event::{Facts, HarnessAttached, Kind};
 use hive_core::id::{MessageId, TurnId};
 use hive_core::time::WallTime;
@@ -10,10 +11,12 @@ use rusqlite::Connection;
 
 use super::super::codec::Coded as _;
 use super::super::event::{Fact, log};
+use super::super::lease::LeaseRequest;
 use super::super::request::{self, RequestKey};
 use super::super::turn_stats::Window;
 use super::super::{
-    AgentKey, SCHEMA_VERSION, event, message, question, turn, turn_stats, turn_tool,
+    AgentKey, SCHEMA_VERSION, delivery, event, inbox, lease, message, question, turn, turn_stats,
+    turn_tool,
 };
 use super::{Failed, directory, open, send};
 
@@ -130,7 +133,10 @@ async fn a_database_of_version_2_is_brought_forward_and_its_turns_can_be_summed_
         ))
     });
     let (now, ada) = written.await.expect("written");
-    assert_eq!((ada.context_time, ada.available_models), (Some(now), vec!["small".to_owned()]));
+    assert_eq!(
+        (ada.context_time, ada.available_models.clone()),
+        (Some(now), vec!["small".to_owned()])
+    );
     send(&store, "it goes on").await.expect("written");
 }
 
@@ -254,4 +260,91 @@ async fn a_database_with_rows_of_no_known_version_is_not_migrated_by_half() {
         )
         .expect("read");
     assert_eq!((version, columns), (2, 0), "all of a step or nothing");
+}
+
+#[tokio::test]
+async fn deliveries_of_one_table_move_to_their_queues() {
+    let dir = directory();
+    let schema = concat!(
+        include_str!("../file/sql/0001_init.sql"),
+        include_str!("../file/sql/0002_conversation.sql"),
+        include_str!("../file/sql/0003_turn_loop.sql"),
+        include_str!("../file/sql/0004_stop_and_purge.sql"),
+        include_str!("../file/sql/0005_tree.sql"),
+        include_str!("../file/sql/0006_retire_agent.sql"),
+        include_str!("../file/sql/0007_recipient_count.sql"),
+        include_str!("../file/sql/0008_settling.sql"),
+        include_str!("../file/sql/0009_event_facts.sql")
+    );
+    // Ready in both lanes, one with a backoff; leased by a receive, by a turn and by a stream; held,
+    // dead, acked and dropped.
+    let rows = "INSERT INTO agent (id, name, source, harness_state_time) VALUES (1, 'operator', 0, 0), (2, 'ada', 2, 0);
+        INSERT INTO inbox (agent_id, open_count, stored_bytes) VALUES (1, 0, 0), (2, 8, 0);
+        INSERT INTO message (id, origin_kind, origin_id, origin_name, to_id, body, accept_time)
+            WITH RECURSIVE n (id) AS (SELECT 11 UNION ALL SELECT id + 1 FROM n WHERE id < 20) SELECT id, 2, 1, 'ada', 2, 'hello', 1000 FROM n;
+        INSERT INTO turn (id, agent_id, kind, conversation, session_epoch, process_token, boot_id, start_time)
+            VALUES (30, 2, 1, 'main', 1, 'process', 'boot-0', 1000);
+        INSERT INTO turn_delivery (turn_id, message_id, agent_id) VALUES (30, 15, 2);
+        INSERT INTO delivery (agent_id, message_id, lane, state, failures, cause, not_before_boot, lease_token, lease_turn_id,
+                lease_until_boot, lease_ms, lease_stream, lease_end, turn_id, state_time, settled_by, body_bytes, last_error) VALUES
+            (2, 11, 2, 1, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1000, '', 5, ''),
+            (2, 12, 1, 1, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1000, '', 5, ''),
+            (2, 13, 2, 1, 1, 10, 9000000000000, '2.13.old', NULL, 60, 60, NULL, 2, NULL, 1000, '', 5, 'it failed'),
+            (2, 14, 2, 2, 0, NULL, NULL, '2.14.secret', NULL, 70, 60, NULL, NULL, NULL, 1000, '', 5, ''),
+            (2, 15, 2, 2, 0, NULL, NULL, '2.15.secret', 30, NULL, NULL, NULL, NULL, 30, 1000, '', 5, ''),
+            (2, 16, 2, 2, 0, NULL, NULL, '2.16.secret', NULL, 9223372036854775807, 30, 'stream', NULL, NULL, 1000, '', 5, ''),
+            (2, 17, 2, 3, 0, NULL, NULL, '2.17.secret', 30, NULL, NULL, NULL, NULL, 30, 1000, '', 5, ''),
+            (2, 18, 2, 4, 5, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1000, '', 5, 'it failed'),
+            (2, 19, 2, 5, 0, NULL, NULL, '2.19.secret', NULL, 60, 60, NULL, 1, NULL, 1000, '', 5, ''),
+            (2, 20, 2, 6, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1000, 'ada', 5, '');
+        INSERT INTO request (caller_id, rpc, request_id, fingerprint, answer, time) VALUES
+            (2, 'ReceiveMessages', 'r-1', x'000102030405060708090a0b0c0d0eff', '{\"leases\":[[14,\"2.14.secret\"]]}', 1000),
+            (2, 'SendMessage', 'r-1', x'00', '3', 1000);
+        INSERT INTO meta (key, value) VALUES ('boot_id', 'boot-0'), ('last_id', 30), ('last_event', 1);
+        PRAGMA user_version = 9;";
+    seed(dir.path(), schema, rows);
+    let (store, _) = open(dir.path());
+    let ada = AgentKey(2);
+    let id = |number| MessageId::new(number).expect("not 0");
+    let found = store.write(move |tx| {
+        let states = (11..=20)
+            .map(|number| {
+                let row = delivery::get(tx, ada, id(number))?.expect("it is kept");
+                Ok((row.lane.code(), row.progress.state.code()))
+            })
+            .collect::<Result<Vec<_>, Failed>>()?;
+        let due = delivery::due(tx, ada, Lane::Normal, tx.now, 9, 9)?;
+        let counts = inbox::get(tx, ada)?;
+        let request = LeaseRequest::new(&RequestKey {
+            rpc: "ReceiveMessages",
+            id: "r-1".to_owned(),
+            fingerprint: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 255],
+        });
+        let given: Vec<_> = lease::given_by(tx, ada, &request)?
+            .into_iter()
+            .map(|row| {
+                (row.message, row.lease.and_then(|lease| lease.request) == Some(request.clone()))
+            })
+            .collect();
+        let held = super::super::stream::held(tx, ada, "stream")?.deliveries;
+        let turn = delivery::leased_by(tx, ada, TurnId::new(30).expect("not 0"))?.len();
+        let settled = delivery::by_lease_token(tx, "2.19.secret")?.and_then(|row| row.lease?.end);
+        let failed = delivery::get(tx, ada, id(13))?.expect("it is kept");
+        Ok::<_, Failed>((
+            states,
+            due.into_iter().map(|row| row.message).collect::<Vec<_>>(),
+            counts,
+            given,
+            (held, turn, settled),
+            (failed.last_error, delivery::next_due(tx, ada, tx.now)?.is_some()),
+        ))
+    });
+    let (states, due, counts, given, (held, turn, settled), failed) = found.await.expect("read");
+    let expected = [(2, 1), (1, 1), (2, 1), (2, 2), (2, 2), (2, 2), (2, 3), (2, 4), (2, 5), (2, 6)];
+    assert_eq!(states, expected);
+    assert_eq!(due, [id(11)]);
+    assert_eq!((counts.open_count, counts.ready_count, counts.leased_count), (8, 3, 3));
+    assert_eq!(given, [(id(14), true)]);
+    assert_eq!((held, turn, settled), (1, 1, Some(LeaseEnd::Acked)));
+    assert_eq!(failed, ("it failed".to_owned(), true));
 }

@@ -16,7 +16,9 @@ fn plan(sql: &str) -> Vec<String> {
 
 #[test]
 fn deliveries_in_a_state_are_counted_by_its_own_index() {
-    for state in [State::Ready, State::Leased, State::Held, State::Dead] {
+    for (state, reads_deliveries) in
+        [(State::Ready, 0), (State::Leased, 0), (State::Held, 1), (State::Dead, 1)]
+    {
         for whose in ["= 5", "<> 1"] {
             let plan = plan(&delivery::count_sql(whose, state));
             let reads = plan.iter().filter(|step| step.contains("delivery"));
@@ -24,7 +26,7 @@ fn deliveries_in_a_state_are_counted_by_its_own_index() {
                 reads.clone().all(|step| step.contains("USING COVERING INDEX")),
                 "{state} {whose}: {plan:?}"
             );
-            assert_eq!(reads.count(), delivery::in_state(state).len());
+            assert_eq!(reads.count(), reads_deliveries, "{state} {whose}: {plan:?}");
         }
     }
 }

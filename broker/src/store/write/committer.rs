@@ -1,9 +1,9 @@
 //! The committer: it owns the write connection and runs queued items together, one transaction per
 //! batch.
 //!
-//! Each command runs in a savepoint, so a failed one rolls back only itself. Invariant: no reply is
-//! sent before the commit of its batch; after a failed commit no row of the file is returned until
-//! a checkpoint has succeeded.
+//! A failed command rolls back only itself: it ran in a savepoint, or it had written nothing.
+//! Invariant: no reply is sent before the commit of its batch; after a failed commit no row of the
+//! file is returned until a checkpoint has succeeded.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
-use super::queue::{Item, Job, Ran};
+use super::cache::Cache;
+use super::queue::{Item, Job, Ran, Undo};
 use super::tx::{Counters, Tx};
 use super::waiter::Waiters;
 use crate::clock::Clock;
@@ -45,6 +46,7 @@ pub(super) struct Committer {
     parts: Parts,
     state: State,
     counters: Counters,
+    cache: Cache,
     waiters: Waiters,
     /// Retries that run before the queue.
     retries: VecDeque<Item>,
@@ -76,6 +78,7 @@ impl Committer {
             parts,
             state,
             counters,
+            cache: Cache::default(),
             waiters: Waiters::default(),
             retries: VecDeque::new(),
             log_is_doubtful: true,
@@ -103,6 +106,7 @@ impl Committer {
         let mut tx = Tx::new(
             conn,
             &self.counters,
+            &self.cache,
             self.parts.clock.now(),
             self.parts.attention.load(Ordering::Relaxed),
         );
@@ -122,9 +126,12 @@ impl Committer {
             crate::sync::thread::yield_now();
         }
         hive_fault::point("broker.commit.before");
-        match ran.and_then(|()| statement(&tx, "COMMIT").map_err(text)) {
+        let committed = ran
+            .and_then(|()| tx.write_back().and_then(|()| statement(&tx, "COMMIT")).map_err(text));
+        match committed {
             Ok(()) => {
                 hive_fault::point("broker.commit.after");
+                self.cache.committed();
                 let effects = tx.into_effects();
                 self.parts.committed.committed(&effects, self.counters.last_event());
                 for job in jobs {
@@ -158,6 +165,7 @@ impl Committer {
             // writes.
             drop(conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
         }
+        self.cache.clear();
         self.state = State::Faulted(problem);
         self.log_is_doubtful = true;
         self.parts.readers.clear();
@@ -240,7 +248,7 @@ fn run_all(
             Item::Job(job) => {
                 jobs.push(job);
                 if let Some(job) = jobs.last_mut() {
-                    one(tx, |tx| job.run(tx))?;
+                    one(tx, job.undo(), |tx| job.run(tx))?;
                 }
             }
             Item::Wait(id, agent, waiter) => {
@@ -277,16 +285,28 @@ fn poll(
         return Ok(());
     }
     polled.insert(id);
-    one(tx, |tx| waiter.run(tx))
+    one(tx, waiter.undo(), |tx| waiter.run(tx))
 }
 
 fn text(error: rusqlite::Error) -> Arc<str> {
     error.to_string().into()
 }
 
-/// Runs one command in a savepoint.
-fn one(tx: &Tx<'_>, command: impl FnOnce(&Tx<'_>) -> Ran) -> Result<(), Arc<str>> {
+/// Runs one command; if it fails, its changes are undone.
+fn one(tx: &Tx<'_>, undo: Undo, command: impl FnOnce(&Tx<'_>) -> Ran) -> Result<(), Arc<str>> {
     let mark = tx.mark();
+    if undo == Undo::Nothing {
+        let rows_before = tx.total_changes();
+        return match command(tx) {
+            Ran::Keep => Ok(()),
+            Ran::Undo if tx.total_changes() == rows_before => {
+                tx.reset(mark);
+                Ok(())
+            }
+            Ran::Undo => Err("a command failed after it had written".into()),
+            Ran::Abort(problem) => Err(problem),
+        };
+    }
     statement(tx, "SAVEPOINT command").map_err(text)?;
     match command(tx) {
         Ran::Keep => statement(tx, "RELEASE command").map_err(text),

@@ -9,6 +9,7 @@
 pub(in crate::store) mod stepped;
 pub mod waiter;
 
+pub(in crate::store) mod cache;
 pub(in crate::store) mod committer;
 pub(in crate::store) mod queue;
 pub(in crate::store) mod tx;

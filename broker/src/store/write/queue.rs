@@ -66,6 +66,16 @@ impl Item {
     }
 }
 
+/// How the changes of a command are undone if it fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) enum Undo {
+    /// By a savepoint, which costs more than most commands write.
+    Savepoint,
+    /// Not at all, because the command checks before it writes. If it fails after it has written,
+    /// the whole batch is aborted.
+    Nothing,
+}
+
 /// The fate of the changes of a command.
 pub(super) enum Ran {
     /// The changes stay in the batch.
@@ -95,6 +105,8 @@ pub(super) fn catch<T, E: CommandError>(
 
 /// A command.
 pub(super) trait Job: Send {
+    /// Returns how its changes are undone.
+    fn undo(&self) -> Undo;
     /// Runs the command and keeps its answer.
     fn run(&mut self, tx: &Tx<'_>) -> Ran;
     /// Sends the answer, because the batch is on disk.
@@ -105,6 +117,8 @@ pub(super) trait Job: Send {
 
 /// A waiter at the writer.
 pub(super) trait Pollable: Send {
+    /// Returns how its changes are undone.
+    fn undo(&self) -> Undo;
     /// Polls it.
     fn run(&mut self, tx: &Tx<'_>) -> Ran;
     /// Returns whether it was ready, or failed, in this batch.

@@ -16,6 +16,8 @@ use crate::store::effect::Effect;
 use crate::store::effect::PresenceChange;
 use crate::store::file::numbers::Numbers;
 use crate::store::key::AgentKey;
+use crate::store::table::inbox;
+use crate::store::write::cache::{self, Cache};
 
 /// The counters of ids and event numbers, kept by the writer between commands.
 #[derive(Debug, Default)]
@@ -24,12 +26,13 @@ pub(in crate::store) struct Counters {
     last_event: Cell<u64>,
 }
 
-/// The counters at one moment.
+/// The counters and changes of a batch at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) struct Mark {
     last_id: u64,
     last_event: u64,
     effects: usize,
+    cache: cache::Mark,
 }
 
 impl Counters {
@@ -59,6 +62,7 @@ fn next(counter: &Cell<u64>) -> u64 {
 pub struct Tx<'c> {
     conn: &'c Connection,
     counters: &'c Counters,
+    cache: &'c Cache,
     effects: RefCell<Vec<Effect>>,
     /// The time of the transaction.
     pub now: Now,
@@ -71,10 +75,21 @@ impl<'c> Tx<'c> {
     pub(in crate::store) fn new(
         conn: &'c Connection,
         counters: &'c Counters,
+        cache: &'c Cache,
         now: Now,
         attention: bool,
     ) -> Self {
-        Self { conn, counters, effects: RefCell::default(), now, attention }
+        Self { conn, counters, cache, effects: RefCell::default(), now, attention }
+    }
+
+    /// Returns the rows that the writer has in memory.
+    pub(in crate::store) fn cache(&self) -> &Cache {
+        self.cache
+    }
+
+    /// Writes what changed in memory only into the transaction.
+    pub(in crate::store) fn write_back(&self) -> rusqlite::Result<()> {
+        self.cache.write_back(|agent, counts| inbox::store(self.conn, agent, counts))
     }
 
     /// Returns the next number of the hive's one sequence.
@@ -131,6 +146,7 @@ impl<'c> Tx<'c> {
             last_id: last_id.get(),
             last_event: last_event.get(),
             effects: self.effects.borrow().len(),
+            cache: self.cache.mark(),
         }
     }
 
@@ -138,6 +154,7 @@ impl<'c> Tx<'c> {
         self.counters.last_id.set(mark.last_id);
         self.counters.last_event.set(mark.last_event);
         self.effects.borrow_mut().truncate(mark.effects);
+        self.cache.reset(mark.cache);
     }
 
     /// Stores the counters apart from the rows; to be called before rows that carry the newest

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use hive_core::time::BootTime;
 
-use super::queue::{Item, Pollable, Queue, Ran, catch};
+use super::queue::{Item, Pollable, Queue, Ran, Undo, catch};
 use super::tx::Tx;
 use crate::store::error::{CommandError, StoreError};
 use crate::store::key::AgentKey;
@@ -111,14 +111,19 @@ impl<T, E> Drop for Waiter<T, E> {
 
 /// The writer's end of a waiter, with the result of its last poll.
 pub(super) struct Polled<F, T, E> {
+    undo: Undo,
     poll: F,
     result: Option<Result<Poll<T>, E>>,
     progress: mpsc::UnboundedSender<Progress<T, E>>,
 }
 
 impl<F, T, E> Polled<F, T, E> {
-    pub(super) fn new(poll: F, progress: mpsc::UnboundedSender<Progress<T, E>>) -> Self {
-        Self { poll, result: None, progress }
+    pub(super) fn new(
+        undo: Undo,
+        poll: F,
+        progress: mpsc::UnboundedSender<Progress<T, E>>,
+    ) -> Self {
+        Self { undo, poll, result: None, progress }
     }
 }
 
@@ -128,6 +133,10 @@ where
     T: Send,
     E: CommandError,
 {
+    fn undo(&self) -> Undo {
+        self.undo
+    }
+
     fn run(&mut self, tx: &Tx<'_>) -> Ran {
         let poll = &mut self.poll;
         let (result, ran) = catch(|| poll(tx));

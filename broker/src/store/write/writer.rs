@@ -17,7 +17,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::committer::{Committer, Parts};
-use super::queue::{Item, Job, Queue, Ran, catch, lock};
+use super::queue::{Item, Job, Queue, Ran, Undo, catch, lock};
 use super::stepped::SteppedStore;
 use super::tx::Tx;
 use super::waiter::{Poll, Polled, Waiter};
@@ -62,14 +62,14 @@ impl Writer {
         (Self { queue, last_waiter: AtomicU64::new(0), thread: Mutex::default() }, items)
     }
 
-    pub(in crate::store) async fn write<T, E, F>(&self, command: F) -> Result<T, E>
+    pub(in crate::store) async fn write<T, E, F>(&self, undo: Undo, command: F) -> Result<T, E>
     where
         F: FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
         T: Send + 'static,
         E: CommandError,
     {
         let (reply, answer) = oneshot::channel();
-        let job = Box::new(Pending { command: Some(command), answer: None, reply });
+        let job = Box::new(Pending { undo, command: Some(command), answer: None, reply });
         if !self.queue.send(Item::Job(job)).await {
             return Err(StoreError::Closed.into());
         }
@@ -77,7 +77,12 @@ impl Writer {
     }
 
     /// Queues a waiter for wakes of an agent.
-    pub(in crate::store) async fn wait<T, E, F>(&self, agent: AgentKey, poll: F) -> Waiter<T, E>
+    pub(in crate::store) async fn wait<T, E, F>(
+        &self,
+        undo: Undo,
+        agent: AgentKey,
+        poll: F,
+    ) -> Waiter<T, E>
     where
         F: FnMut(&Tx<'_>) -> Result<Poll<T>, E> + Send + 'static,
         T: Send + 'static,
@@ -86,7 +91,7 @@ impl Writer {
         let (progress, receiver) = mpsc::unbounded_channel();
         let id = self.last_waiter.fetch_add(1, Ordering::Relaxed);
         // A writer that has ended drops the waiter, which its caller notices.
-        self.queue.send(Item::Wait(id, agent, Box::new(Polled::new(poll, progress)))).await;
+        self.queue.send(Item::Wait(id, agent, Box::new(Polled::new(undo, poll, progress)))).await;
         Waiter::new(id, Arc::clone(&self.queue), receiver)
     }
 
@@ -129,6 +134,7 @@ fn run(mut committer: Committer, mut items: mpsc::Receiver<Item>) {
 }
 
 struct Pending<F, T, E> {
+    undo: Undo,
     command: Option<F>,
     answer: Option<Result<T, E>>,
     reply: oneshot::Sender<Result<T, E>>,
@@ -140,6 +146,10 @@ where
     T: Send + 'static,
     E: CommandError,
 {
+    fn undo(&self) -> Undo {
+        self.undo
+    }
+
     fn run(&mut self, tx: &Tx<'_>) -> Ran {
         let command = self.command.take().expect("a job runs once");
         let (answer, ran) = catch(|| command(tx));

@@ -288,7 +288,7 @@ fn put(admission: &Admission<'_, '_>, ask: &Ask) -> Result<Asked, Refusal> {
 }
 
 /// Returns the target of a question: exactly one, and not the asker.
-fn target(admission: &Admission<'_, '_>, to: &Recipient) -> Result<AgentRow, Refusal> {
+fn target(admission: &Admission<'_, '_>, to: &Recipient) -> Result<Arc<AgentRow>, Refusal> {
     let refuse = |problem: &str| Err(Refusal::Field { field: "to", problem: problem.to_owned() });
     match to {
         Recipient::Everyone => {
