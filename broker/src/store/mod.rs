@@ -13,6 +13,7 @@ mod effect;
 mod error;
 mod file;
 mod key;
+mod row;
 mod statement;
 mod table;
 mod write;

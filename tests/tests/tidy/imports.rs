@@ -129,12 +129,13 @@ const ENGINE_ORDER: [&str; 21] = [
 const RPC_ORDER: [&str; 4] = ["edge", "mod", "service", "server"];
 
 /// The rooms of the broker's store, in the same way.
-const STORE_ORDER: [&str; 11] = [
+const STORE_ORDER: [&str; 12] = [
     "key",
     "error",
     "columns",
     "codec",
     "statement",
+    "row",
     "effect",
     "file",
     "write",
@@ -144,7 +145,8 @@ const STORE_ORDER: [&str; 11] = [
 ];
 
 /// The modules in which the store writes, in the same way.
-const WRITE_ORDER: [&str; 7] = ["tx", "queue", "waiter", "committer", "stepped", "writer", "mod"];
+const WRITE_ORDER: [&str; 8] =
+    ["cache", "tx", "queue", "waiter", "committer", "stepped", "writer", "mod"];
 
 /// Plain values of the store that calls and tasks pass through the engine. A row and a transaction
 /// are none.

@@ -6,8 +6,9 @@
 use rusqlite::{Connection, Result};
 
 use crate::store::key::AgentKey;
+use crate::store::row::agent::COLUMNS;
 use crate::store::statement::{all, one};
-use crate::store::table::agent::{ACTIVE, AgentRow, COLUMNS, PARENT, by_key};
+use crate::store::table::agent::{ACTIVE, AgentRow, PARENT, by_key};
 
 /// The condition that an agent's name, role or status contains a text.
 const MATCHES: &str = "(?1 = '%' OR name LIKE ?1 ESCAPE '\\' OR role LIKE ?1 ESCAPE '\\' OR status_text LIKE ?1 ESCAPE '\\')";

@@ -276,8 +276,8 @@ async fn deliveries_of_one_table_move_to_their_queues() {
         include_str!("../file/sql/0008_settling.sql"),
         include_str!("../file/sql/0009_event_facts.sql")
     );
-    // Ready in both lanes, one with a backoff; leased by a receive, by a turn and by a stream; held,
-    // dead, acked and dropped.
+    // Ready in both lanes, one with a backoff; leased by a receive, by a turn and by a stream;
+    // held, dead, acked and dropped.
     let rows = "INSERT INTO agent (id, name, source, harness_state_time) VALUES (1, 'operator', 0, 0), (2, 'ada', 2, 0);
         INSERT INTO inbox (agent_id, open_count, stored_bytes) VALUES (1, 0, 0), (2, 8, 0);
         INSERT INTO message (id, origin_kind, origin_id, origin_name, to_id, body, accept_time)

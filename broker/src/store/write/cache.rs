@@ -13,8 +13,8 @@ use std::sync::Arc;
 use rusqlite::Result;
 
 use crate::store::key::AgentKey;
-use crate::store::table::agent::AgentRow;
-use crate::store::table::inbox::InboxRow;
+use crate::store::row::agent::AgentRow;
+use crate::store::row::inbox::InboxRow;
 
 /// Agents in memory. If there are more, all are dropped and read again when they are used.
 const AGENTS_MAX: usize = 1024;
@@ -39,7 +39,7 @@ pub(in crate::store) struct Cache {
     /// Agents that the batch has changed, oldest first.
     changed_agents: RefCell<Vec<AgentKey>>,
     inboxes: RefCell<HashMap<AgentKey, Counts>>,
-    /// For an agent, hashes of the ids of the receives that gave its live leases; there may be more.
+    /// For an agent, hashes of the ids of the receives that gave its live leases, and maybe of more.
     receives: RefCell<HashMap<AgentKey, HashSet<u64>>>,
     /// Inboxes that the batch has changed, each with its counts before, oldest change first.
     changed_inboxes: RefCell<Vec<(AgentKey, InboxRow)>>,

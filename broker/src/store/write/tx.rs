@@ -16,7 +16,7 @@ use crate::store::effect::Effect;
 use crate::store::effect::PresenceChange;
 use crate::store::file::numbers::Numbers;
 use crate::store::key::AgentKey;
-use crate::store::table::inbox;
+use crate::store::row::inbox;
 use crate::store::write::cache::{self, Cache};
 
 /// The counters of ids and event numbers, kept by the writer between commands.
@@ -89,7 +89,7 @@ impl<'c> Tx<'c> {
 
     /// Writes what changed in memory only into the transaction.
     pub(in crate::store) fn write_back(&self) -> rusqlite::Result<()> {
-        self.cache.write_back(|agent, counts| inbox::store(self.conn, agent, counts))
+        self.cache.write_back(|agent, counts| inbox::write(self.conn, agent, counts))
     }
 
     /// Returns the next number of the hive's one sequence.
