@@ -30,6 +30,7 @@ PACKAGES=(
   "Xvfb xvfb the screen of an operator, out of sandboxes"
   "nix-instantiate nix-bin the syntax of the Nix files"
   "shellcheck shellcheck the shell scripts"
+  "redis-server redis-server the figures of Redis in the benches"
   "$GOCODE/src/github.com/golang/protobuf golang-github-golang-protobuf-1-5-dev the examples in Go"
   "$GOCODE/src/google.golang.org/grpc golang-google-grpc-dev the examples in Go"
   "protoc-gen-go protoc-gen-go the examples in Go"

@@ -5,7 +5,8 @@ use std::time::Instant;
 use hive_tests::binary;
 use tokio::process::Command;
 
-use crate::sample::{Report, Sample, micros};
+use crate::report::Report;
+use crate::sample::{Sample, micros};
 use crate::servers;
 
 const AGENTS: usize = 1000;

@@ -19,7 +19,8 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Child;
 
-use crate::sample::{Report, Sample};
+use crate::report::Report;
+use crate::sample::Sample;
 use crate::{ROUNDS, servers};
 
 /// Agents that are created in one round, at each level.

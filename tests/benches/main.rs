@@ -1,9 +1,8 @@
-//! `make bench`: what Hive costs, as ratios to what this machine can do at all, measured in one
-//! run.
+//! `make bench`: what Hive costs, as ratios to rivals that do the same work, measured in one run.
 //!
-//! Rounds of the floor and of Hive take turns, so a machine that grows slower slows both. Each
-//! figure is a median over the rounds with its smallest and largest. The load generator shares the
-//! cores with the server. Everything runs on default settings, and "accepted" means synced.
+//! Rounds of the rivals take turns, so a machine that grows slower slows all. Each figure is a
+//! median over the rounds with its smallest and largest. The load generator shares the cores with
+//! the server. Everything runs on default settings, and "accepted" means synced.
 //! Invariant: nothing here decides whether a test passes; it prints, and a person compares with
 //! `docs/performance.md`.
 
@@ -15,7 +14,10 @@
 mod cli;
 mod floors;
 mod isolation;
+mod report;
 mod resident;
+mod rival;
+mod rounds;
 mod sample;
 mod search;
 mod servers;
@@ -26,52 +28,90 @@ mod w5;
 mod w6;
 
 use std::io::Write as _;
+use std::path::PathBuf;
 
-use sample::Report;
+use report::Report;
 
 /// Rounds of every workload.
 const ROUNDS: usize = 5;
+/// Messages that a consumer takes at once.
+const PAGE: usize = 64;
+
+/// Shows how far the bench is.
+fn progress(text: &str) {
+    // The figures matter, and this does not.
+    drop(writeln!(std::io::stderr(), "{text}"));
+}
+
+/// What the command line asks for.
+#[derive(Debug, Default)]
+struct Wanted {
+    /// Names of workloads; none: all.
+    names: Vec<String>,
+    /// The file for all figures.
+    json: Option<PathBuf>,
+}
+
+impl Wanted {
+    /// Reads `[WORKLOAD…] [--json FILE]`; Cargo adds options of its own, which mean nothing here.
+    fn read(mut args: impl Iterator<Item = String>) -> Self {
+        let json = std::env::var_os("HIVE_BENCH_JSON").map(PathBuf::from);
+        let mut wanted = Self { names: Vec::new(), json };
+        while let Some(arg) = args.next() {
+            if arg == "--json" {
+                wanted.json = args.next().map(PathBuf::from);
+            } else if !arg.starts_with('-') {
+                wanted.names.push(arg.to_lowercase());
+            }
+        }
+        wanted
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.names.is_empty() || self.names.iter().any(|wanted| wanted == name)
+    }
+}
 
 fn main() -> anyhow::Result<()> {
-    let wanted: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|arg| !arg.starts_with('-'))
-        .map(|arg| arg.to_lowercase())
-        .collect();
-    let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name);
-    if wanted.as_slice() == ["echo-server"] {
+    let wanted = Wanted::read(std::env::args().skip(1));
+    if wanted.names.as_slice() == ["echo-server"] {
         return floors::echo_server();
     }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let mut report = Report::new();
-    runtime.block_on(async {
-        if wants("w1") {
-            w1::run(&mut report).await?;
-        }
-        if wants("w2") {
-            w2::run(&mut report).await?;
-        }
-        if wants("w5") {
-            w5::run(&mut report).await?;
-        }
-        if wants("w6") {
-            w6::run(&mut report).await?;
-            resident::run(&mut report).await?;
-        }
-        if wants("isolation") {
-            isolation::run(&mut report).await?;
-        }
-        if wants("talk") {
-            talk::run(&mut report).await?;
-        }
-        if wants("cli") {
-            cli::run(&mut report).await?;
-        }
-        if wants("search") {
-            search::run(&mut report).await?;
-        }
-        anyhow::Ok(())
-    })?;
+    runtime.block_on(run(&wanted, &mut report))?;
+    if let Some(path) = &wanted.json {
+        std::fs::write(path, format!("{:#}\n", report.json()))?;
+    }
     Ok(writeln!(std::io::stdout(), "{report}")?)
+}
+
+async fn run(wanted: &Wanted, report: &mut Report) -> anyhow::Result<()> {
+    if wanted.has("w1") {
+        w1::run(report).await?;
+    }
+    if wanted.has("w2") {
+        w2::run(report).await?;
+    }
+    if wanted.has("w5") {
+        w5::run(report).await?;
+    }
+    if wanted.has("w6") {
+        w6::run(report).await?;
+        resident::run(report).await?;
+    }
+    if wanted.has("isolation") {
+        isolation::run(report).await?;
+    }
+    if wanted.has("talk") {
+        talk::run(report).await?;
+    }
+    if wanted.has("cli") {
+        cli::run(report).await?;
+    }
+    if wanted.has("search") {
+        search::run(report).await?;
+    }
+    Ok(())
 }

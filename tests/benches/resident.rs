@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use crate::sample::{Report, Sample};
+use crate::report::Report;
+use crate::sample::Sample;
 use crate::{ROUNDS, servers};
 
 /// Turns of one round, of each.

@@ -1,6 +1,8 @@
-//! Figures: medians with their spread, and the table that is printed.
+//! Measurements of one thing, and what is computed from them.
+//!
+//! Invariant: measurements stay in the order of measuring, so two samples can be compared round by
+//! round.
 
-use std::fmt;
 use std::time::Duration;
 
 /// Some measurements of one thing.
@@ -27,6 +29,21 @@ impl Sample {
         sorted.get(index).copied().unwrap_or(f64::NAN)
     }
 
+    /// Adds the measurements of another sample.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.0.append(&mut other.0);
+    }
+
+    /// Returns the measurements in the order of measuring.
+    pub(crate) fn values(&self) -> &[f64] {
+        &self.0
+    }
+
+    /// Returns the ratios to another sample, in the order of measuring.
+    pub(crate) fn per(&self, other: &Self) -> Self {
+        self.0.iter().zip(&other.0).map(|(own, other)| own / other).collect()
+    }
+
     /// The differences to another sample, in the order of measuring.
     pub(crate) fn minus(&self, other: &Self) -> Self {
         self.0.iter().zip(&other.0).map(|(own, other)| own - other).collect()
@@ -50,70 +67,4 @@ impl FromIterator<f64> for Sample {
 
 pub(crate) fn micros(span: Duration) -> f64 {
     span.as_secs_f64() * 1e6
-}
-
-#[derive(Debug)]
-struct Line {
-    workload: &'static str,
-    what: String,
-    unit: &'static str,
-    sample: Sample,
-    bound: Option<&'static str>,
-}
-
-/// Everything that was measured.
-#[derive(Debug, Default)]
-pub(crate) struct Report {
-    lines: Vec<Line>,
-}
-
-impl Report {
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds a figure; `bound` says what it should be.
-    pub(crate) fn add(
-        &mut self,
-        workload: &'static str,
-        what: &str,
-        unit: &'static str,
-        sample: Sample,
-        bound: Option<&'static str>,
-    ) {
-        self.lines.push(Line { workload, what: what.to_owned(), unit, sample, bound });
-    }
-
-    /// Adds the median and the p95 of a time in milliseconds; `bound` is for the p95.
-    pub(crate) fn add_quantiles(
-        &mut self,
-        workload: &'static str,
-        what: &str,
-        sample: Sample,
-        bound: &'static str,
-    ) {
-        let p95 = [sample.quantile(0.95)].into_iter().collect();
-        self.add(workload, &format!("{what}: p50"), "ms", sample, None);
-        self.add(workload, &format!("{what}: p95"), "ms", p95, Some(bound));
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{:<4} {:<58} {:>10} {:>22} {:<8} BOUND",
-            "", "WHAT", "MEDIAN", "(MIN .. MAX)", "UNIT"
-        )?;
-        for Line { workload, what, unit, sample, bound } in &self.lines {
-            let spread = format!("({:.2} .. {:.2})", sample.quantile(0.0), sample.quantile(1.0));
-            let bound = bound.unwrap_or("");
-            writeln!(
-                f,
-                "{workload:<4} {what:<58} {:>10.2} {spread:>22} {unit:<8} {bound}",
-                sample.median()
-            )?;
-        }
-        Ok(())
-    }
 }

@@ -11,13 +11,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hive_proto::v1::SearchMessagesRequest;
+use hive_proto::v1::ack_delivery_request::Target;
+use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::message_service_client::MessageServiceClient;
-use hive_tests::rig::{Client, Rig};
+use hive_proto::v1::{AckDeliveryRequest, ReceiveMessagesRequest, SearchMessagesRequest};
+use hive_tests::rig::{Client, Rig, request};
 use rusqlite::Connection;
 
-use crate::sample::{Report, Sample, micros};
-use crate::{ROUNDS, servers, w2};
+use crate::report::{Bounds, Report};
+use crate::sample::{Sample, micros};
+use crate::{ROUNDS, servers};
 
 const MESSAGES_DEFAULT: u64 = 100_000;
 const SEARCHES: u64 = 300;
@@ -223,7 +226,7 @@ async fn upkeep(report: &mut Report) -> anyhow::Result<()> {
     let mut consumers = Vec::new();
     for rig in [&with, &without] {
         for inbox in 0..inboxes {
-            consumers.push(tokio::spawn(w2::consume(
+            consumers.push(tokio::spawn(consume(
                 rig.agent(&format!("a{inbox}")).await,
                 Arc::clone(&received),
             )));
@@ -256,10 +259,31 @@ async fn upkeep(report: &mut Report) -> anyhow::Result<()> {
         None,
     );
     report.add("S", "accepted without it", "1/s", figures(&off, accepted), None);
-    report.add("S", "accepted with / without", "", ratios(accepted), Some("0.85"));
+    let bound = Some(Bounds::only_least(0.85));
+    report.figure("S", "accepted with / without", "", ratios(accepted), bound);
     report.add("S", "server CPU per message with the index", "us", figures(&on, cpu), None);
     report.add("S", "server CPU per message without it", "us", figures(&off, cpu), None);
     Ok(())
+}
+
+async fn consume(client: Client, count: Arc<AtomicU64>) {
+    let mut inbox = InboxServiceClient::new(client.channel());
+    for number in 0_u64.. {
+        let request = ReceiveMessagesRequest {
+            request_id: format!("receive-{number}"),
+            max_deliveries: 32,
+            ..request::receive_waiting()
+        };
+        let Ok(received) = inbox.receive_messages(request).await else { return };
+        for leased in received.into_inner().deliveries {
+            let request =
+                AckDeliveryRequest { target: Some(Target::LeaseToken(leased.lease_token)) };
+            if inbox.ack_delivery(request).await.is_err() {
+                return;
+            }
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 async fn send(

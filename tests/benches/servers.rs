@@ -19,13 +19,26 @@ pub(crate) fn disk_dir() -> anyhow::Result<tempfile::TempDir> {
 
 /// A running broker with agents `a0`, `a1`, ….
 pub(crate) async fn broker(agents: usize) -> anyhow::Result<Rig> {
+    let mut rig = hive(agents)?;
+    rig.start_broker().await;
+    Ok(rig)
+}
+
+/// A hive with agents `a0`, `a1`, ….
+pub(crate) fn hive(agents: usize) -> anyhow::Result<Rig> {
     let mut config = "[hive]\nname = \"bench\"\n".to_owned();
     for agent in 0..agents {
         writeln!(config, "[agents.a{agent}]")?;
     }
-    let mut rig = Rig::new_in(&config, &hive_tests::binary::workspace().join("target"));
-    rig.start_broker().await;
-    Ok(rig)
+    Ok(Rig::new_in(&config, &hive_tests::binary::workspace().join("target")))
+}
+
+/// Starts the broker of a hive as an operator does, with the default log: the log of the rig has
+/// more lines.
+pub(crate) async fn start_by_default(rig: &mut Rig) {
+    let mut broker = rig.broker_command();
+    broker.env_remove("HIVE_LOG");
+    rig.start_broker_by(broker).await;
 }
 
 /// A model that answers the operator in each turn, and ends it.

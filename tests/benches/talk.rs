@@ -11,7 +11,8 @@ use hive_tests::rig::{
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 
-use crate::sample::{Report, Sample, micros};
+use crate::report::Report;
+use crate::sample::{Sample, micros};
 
 /// Questions of one run; at most as many as one agent may have open.
 const QUESTIONS: usize = 40;

@@ -3,76 +3,92 @@
 
 use std::time::{Duration, Instant};
 
-use hive_proto::v1::ack_delivery_request::Target;
-use hive_proto::v1::inbox_service_client::InboxServiceClient;
-use hive_proto::v1::{AckDeliveryRequest, ReceiveMessagesRequest};
-use hive_tests::rig::request;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
-use crate::sample::{Report, Sample, micros};
-use crate::{ROUNDS, floors, servers};
+use crate::report::{Bounds, Report};
+use crate::rival::{Kind, Producer, Server};
+use crate::rounds::{Rounds, rounds};
+use crate::sample::{Sample, micros};
 
+/// Messages of a round.
 const MESSAGES: usize = 300;
 
-pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
-    let mut rig = servers::broker(1).await?;
-    let (operator, agent) = (rig.operator().await, rig.agent("a0").await);
-    let floor_dir = servers::disk_dir()?;
-    let mut consumer = InboxServiceClient::new(agent.channel());
-    let (took, mut taken) = mpsc::channel(1);
-    let consuming = tokio::spawn(async move {
-        for number in 0_u64.. {
-            let request = ReceiveMessagesRequest {
-                request_id: format!("receive-{number}"),
-                ..request::receive_waiting()
-            };
-            let Ok(received) = consumer.receive_messages(request).await else { return };
-            let at = Instant::now();
-            for leased in received.into_inner().deliveries {
-                let request =
-                    AckDeliveryRequest { target: Some(Target::LeaseToken(leased.lease_token)) };
-                if consumer.ack_delivery(request).await.is_err() || took.send(at).await.is_err() {
-                    return;
+/// A server with a parked consumer.
+#[derive(Debug)]
+struct Pair {
+    server: Server,
+    producer: Producer,
+    taken: mpsc::Receiver<Instant>,
+    consumer: JoinHandle<anyhow::Result<()>>,
+}
+
+impl Pair {
+    async fn start(kind: Kind) -> anyhow::Result<Self> {
+        let server = Server::start(kind, 1).await?;
+        let producer = server.door().producer().await?;
+        let mut consumer = server.door().consumer(0, crate::PAGE).await?;
+        let (took, taken) = mpsc::channel(1);
+        let consumer = tokio::spawn(async move {
+            loop {
+                consumer.receive().await?;
+                if took.send(Instant::now()).await.is_err() {
+                    return Ok(());
                 }
             }
-        }
-    });
-    let body = "x".repeat(200);
-    let (mut p50, mut p99, mut ratio, mut own, mut floor_us) =
-        <(Sample, Sample, Sample, Sample, Sample)>::default();
-    for _ in 0..ROUNDS {
-        let floor = floors::round_trip(floor_dir.path(), 2000)?.median()
-            + floors::append_sync(floor_dir.path(), 300)?.median();
-        let mut round = Sample::default();
+        });
+        Ok(Self { server, producer, taken, consumer })
+    }
+
+    async fn round(&mut self) -> anyhow::Result<Sample> {
+        let mut sample = Sample::default();
         for _ in 0..MESSAGES {
-            // The consumer has to be parked again, as it would be: its ack is answered, and its
-            // next receive is on its way.
+            // The consumer is parked again: its ack is answered, and its next receive waits.
             tokio::time::sleep(Duration::from_millis(2)).await;
             let start = Instant::now();
-            operator.send("a0", &body).await;
-            let at =
-                taken.recv().await.ok_or_else(|| anyhow::anyhow!("the consumer has stopped"))?;
-            round.push(micros(at.duration_since(start)));
+            self.producer.send(0).await?;
+            let taken = self.taken.recv().await;
+            let at = taken.ok_or_else(|| anyhow::anyhow!("the consumer has stopped"))?;
+            sample.push(micros(at.duration_since(start)));
         }
-        let (median, tail) = (round.median(), round.quantile(0.99));
-        floor_us.push(floor);
-        p50.push(median);
-        p99.push(tail);
-        ratio.push(median / floor);
-        own.push(tail / median);
+        Ok(sample)
     }
-    consuming.abort();
-    rig.stop_broker().await;
-    report.add(
-        "W1",
-        "floor: unix socket round trip + append and sync of 4 KiB",
-        "us",
-        floor_us,
-        None,
-    );
-    report.add("W1", "send to hand, p50", "us", p50, None);
-    report.add("W1", "send to hand, p99", "us", p99, None);
-    report.add("W1", "p50 / floor", "", ratio, Some("2.5"));
-    report.add("W1", "p99 / own p50", "", own, Some("4"));
+
+    async fn stop(self) -> anyhow::Result<()> {
+        self.consumer.abort();
+        drop(self.producer);
+        self.server.stop().await
+    }
+}
+
+pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
+    let mut pairs = Vec::new();
+    for kind in Kind::available() {
+        pairs.push(Pair::start(kind).await?);
+    }
+    let (mut p50, mut p99) = (Rounds::default(), Rounds::default());
+    for round in 0..rounds() {
+        crate::progress(&format!("W1: round {}", round + 1));
+        let count = pairs.len();
+        for place in 0..count {
+            let pair = &mut pairs[(place + round) % count];
+            let sample = pair.round().await?;
+            p50.push(pair.server.kind(), sample.median());
+            p99.push(pair.server.kind(), sample.quantile(0.99));
+        }
+    }
+    for pair in pairs {
+        pair.stop().await?;
+    }
+    p50.add_each(report, "W1", "send to hand, p50", "us");
+    p99.add_each(report, "W1", "send to hand, p99", "us");
+    let (reference, unary, streamed) = (Kind::Reference, Kind::Unary, Kind::Streamed);
+    p50.add_ratio(report, "W1", "p50", (unary, reference), Bounds::most(1.15, 1.05, 0.95));
+    p50.add_ratio(report, "W1", "p50", (streamed, reference), Bounds::most(1.0, 0.85, 0.7));
+    for kind in [unary, streamed] {
+        let own = p99.of(kind).per(&p50.of(kind));
+        let what = format!("p99 / own p50, {}", kind.name());
+        report.figure("W1", &what, "", own, Some(Bounds::most(3.0, 2.5, 2.0)));
+    }
     Ok(())
 }

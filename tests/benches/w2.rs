@@ -5,152 +5,174 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hive_proto::v1::ack_delivery_request::Target;
-use hive_proto::v1::inbox_service_client::InboxServiceClient;
-use hive_proto::v1::{AckDeliveryRequest, ReceiveMessagesRequest};
-use hive_tests::rig::{Client, Rig, request};
+use tokio::task::JoinSet;
 
-use crate::sample::{Report, Sample, micros};
-use crate::{ROUNDS, floors, servers};
+use crate::report::{Bounds, Report};
+use crate::rival::{Kind, Server};
+use crate::rounds::{Rounds, rounds, span};
+use crate::sample::Sample;
+use crate::servers;
 
 const INBOXES: usize = 100;
 const PRODUCERS: usize = 8;
+/// Outstanding sends of a producer in W2p.
 const OUTSTANDING: usize = 16;
-const SPAN: Duration = Duration::from_secs(3);
+/// Time for the acks of the last messages, before the CPU time is read.
+const ACKS: Duration = Duration::from_millis(50);
+/// Time in which all that was accepted arrives.
+const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A server with its parked consumers.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) server: Server,
+    received: Arc<AtomicU64>,
+    consumers: JoinSet<anyhow::Result<()>>,
+}
+
+#[derive(Debug)]
 struct Round {
     accepted_per_second: f64,
     p99: f64,
     cpu_per_message: f64,
 }
 
-pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
-    let mut rig = servers::broker(INBOXES).await?;
-    let floor_dir = servers::disk_dir()?;
-    let received = Arc::new(AtomicU64::new(0));
-    let mut consumers = Vec::new();
-    for inbox in 0..INBOXES {
-        consumers.push(tokio::spawn(consume(
-            rig.agent(&format!("a{inbox}")).await,
-            Arc::clone(&received),
-        )));
+impl Loaded {
+    pub(crate) async fn start(kind: Kind) -> anyhow::Result<Self> {
+        Self::of(Server::start(kind, INBOXES).await?).await
     }
-    let (mut floor, mut single, mut piped) = (Sample::default(), Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
-        floor.push(floors::group_commit(floor_dir.path(), PRODUCERS, SPAN)?);
-        single.push(round(&mut rig, PRODUCERS, &received).await?);
-        piped.push(round(&mut rig, PRODUCERS * OUTSTANDING, &received).await?);
+
+    /// Starts the consumers of a server.
+    async fn of(server: Server) -> anyhow::Result<Self> {
+        let (received, mut consumers) = (Arc::new(AtomicU64::new(0)), JoinSet::new());
+        for inbox in 0..INBOXES {
+            let mut consumer = server.door().consumer(inbox, crate::PAGE).await?;
+            let received = Arc::clone(&received);
+            consumers.spawn(async move {
+                loop {
+                    let count = consumer.receive().await?;
+                    received.fetch_add(count as u64, Ordering::Relaxed);
+                }
+            });
+        }
+        Ok(Self { server, received, consumers })
     }
-    for consumer in consumers {
-        consumer.abort();
+
+    async fn round(&mut self, window: usize) -> anyhow::Result<Round> {
+        let mut producers = Vec::new();
+        for _ in 0..PRODUCERS {
+            producers.push(self.server.door().producer().await?);
+        }
+        let (over, pid) = (Arc::new(AtomicBool::new(false)), self.server.pid()?);
+        let received = self.received.load(Ordering::Relaxed);
+        let (cpu, start) = (servers::cpu_micros(pid), Instant::now());
+        let mut loads = JoinSet::new();
+        for (producer, seed) in producers.into_iter().zip(1_u64..) {
+            let over = Arc::clone(&over);
+            // A small generator of its own, so that the inboxes are as random in every run.
+            let mut state = 0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(seed);
+            loads.spawn(producer.load(window, move || {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                (!over.load(Ordering::Relaxed)).then_some(state as usize % INBOXES)
+            }));
+        }
+        tokio::time::sleep(span()).await;
+        over.store(true, Ordering::Relaxed);
+        let (mut sent, mut sample) = (0, Sample::default());
+        while let Some(tally) = loads.join_next().await {
+            let tally = tally??;
+            sent += tally.sent;
+            sample.append(tally.sample);
+        }
+        let span = start.elapsed();
+        // Accepted messages must also be delivered and acked; that CPU time counts as well.
+        while self.received.load(Ordering::Relaxed) - received < sent {
+            anyhow::ensure!(start.elapsed() < PATIENCE, "what was accepted did not arrive");
+            if let Some(ended) = self.consumers.try_join_next() {
+                ended??;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tokio::time::sleep(ACKS).await;
+        let cpu = servers::cpu_micros(pid) - cpu;
+        #[expect(clippy::cast_precision_loss, reason = "a count of messages")]
+        let sent = sent as f64;
+        Ok(Round {
+            accepted_per_second: sent / span.as_secs_f64(),
+            p99: sample.quantile(0.99),
+            cpu_per_message: cpu / sent,
+        })
     }
-    rig.stop_broker().await;
-    let floor_median = floor.median();
-    report.add("W2", "floor: 8 producers, group append and sync", "1/s", floor, None);
-    for (name, rounds, bound) in [("W2", &single, Some("0.35")), ("W2p", &piped, None)] {
-        report.add(
-            name,
-            "accepted",
-            "1/s",
-            rounds.iter().map(|round| round.accepted_per_second).collect(),
-            None,
-        );
-        report.add(
-            name,
-            "accepted / floor of W2",
-            "",
-            rounds.iter().map(|round| round.accepted_per_second / floor_median).collect(),
-            bound,
-        );
-        report.add(name, "send p99", "us", rounds.iter().map(|round| round.p99).collect(), None);
-        report.add(
-            name,
-            "server CPU per message",
-            "us",
-            rounds.iter().map(|round| round.cpu_per_message).collect(),
-            None,
-        );
+
+    pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
+        self.consumers.shutdown().await;
+        self.server.stop().await
     }
-    Ok(())
 }
 
-pub(crate) async fn consume(client: Client, count: Arc<AtomicU64>) {
-    let mut inbox = InboxServiceClient::new(client.channel());
-    for number in 0_u64.. {
-        let request = ReceiveMessagesRequest {
-            request_id: format!("receive-{number}"),
-            max_deliveries: 32,
-            ..request::receive_waiting()
-        };
-        let Ok(received) = inbox.receive_messages(request).await else { return };
-        for leased in received.into_inner().deliveries {
-            let request =
-                AckDeliveryRequest { target: Some(Target::LeaseToken(leased.lease_token)) };
-            if inbox.ack_delivery(request).await.is_err() {
-                return;
+/// The figures of one workload.
+#[derive(Debug, Default)]
+struct Figures {
+    accepted: Rounds,
+    p99: Rounds,
+    cpu: Rounds,
+}
+
+impl Figures {
+    fn push(&mut self, kind: Kind, round: &Round) {
+        self.accepted.push(kind, round.accepted_per_second);
+        self.p99.push(kind, round.p99);
+        self.cpu.push(kind, round.cpu_per_message);
+    }
+
+    fn add(&self, report: &mut Report, name: &'static str, least: f64, bounds: [Bounds; 2]) {
+        let (reference, unary, streamed) = (Kind::Reference, Kind::Unary, Kind::Streamed);
+        self.accepted.add_each(report, name, "accepted", "1/s");
+        self.p99.add_each(report, name, "send p99", "us");
+        self.cpu.add_each(report, name, "server CPU per message", "us");
+        if let Some(ratio) = self.accepted.ratio(reference, Kind::Redis) {
+            report.reference(name, ratio, least);
+        }
+        self.accepted.add_ratio(report, name, "accepted", (unary, reference), bounds[0]);
+        self.accepted.add_ratio(report, name, "accepted", (streamed, Kind::Redis), bounds[1]);
+    }
+}
+
+pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
+    let mut all = Vec::new();
+    for kind in Kind::available() {
+        all.push(Loaded::start(kind).await?);
+    }
+    let (mut single, mut piped) = (Figures::default(), Figures::default());
+    for round in 0..rounds() {
+        let count = all.len();
+        for (figures, window) in [(&mut single, 1), (&mut piped, OUTSTANDING)] {
+            for place in 0..count {
+                let loaded = &mut all[(place + round) % count];
+                let kind = loaded.server.kind();
+                let measured = loaded.round(window).await?;
+                crate::progress(&format!(
+                    "W2: round {}, {window} outstanding, {}: {:.0}/s",
+                    round + 1,
+                    kind.name(),
+                    measured.accepted_per_second
+                ));
+                figures.push(kind, &measured);
             }
-            count.fetch_add(1, Ordering::Relaxed);
         }
     }
-}
-
-async fn round(rig: &mut Rig, tasks: usize, received: &Arc<AtomicU64>) -> anyhow::Result<Round> {
-    // A connection for each producer; those with many outstanding sends share theirs, as a client
-    // does.
-    let mut channels = Vec::new();
-    for _ in 0..PRODUCERS {
-        channels.push(rig.operator().await);
+    for loaded in all {
+        loaded.stop().await?;
     }
-    let over = Arc::new(AtomicBool::new(false));
-    let pid = rig.broker().pid();
-    let (received_before, cpu_before, start) =
-        (received.load(Ordering::Relaxed), servers::cpu_micros(pid), Instant::now());
-    let senders: Vec<_> = (0..tasks)
-        .map(|task| {
-            let (client, over) = (channels[task % PRODUCERS].clone(), Arc::clone(&over));
-            tokio::spawn(async move {
-                let body = "x".repeat(200);
-                // A small generator of its own, so that the inboxes are as random in every run.
-                let mut state = 0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(task as u64 + 1);
-                let mut sample = Sample::default();
-                let mut sent = 0_u64;
-                while !over.load(Ordering::Relaxed) {
-                    state ^= state << 13;
-                    state ^= state >> 7;
-                    state ^= state << 17;
-                    let to = format!("a{}", state % INBOXES as u64);
-                    let start = Instant::now();
-                    client.send(&to, &body).await;
-                    sample.push(micros(start.elapsed()));
-                    sent += 1;
-                }
-                (sent, sample.quantile(0.99))
-            })
-        })
-        .collect();
-    tokio::time::sleep(SPAN).await;
-    over.store(true, Ordering::Relaxed);
-    let (mut sent, mut tails) = (0, Sample::default());
-    for sender in senders {
-        let (count, tail) = sender.await?;
-        sent += count;
-        tails.push(tail);
-    }
-    let span = start.elapsed();
-    // Accepted messages must also be delivered; that CPU time counts as well.
-    while received.load(Ordering::Relaxed) - received_before < sent {
-        anyhow::ensure!(
-            start.elapsed() < Duration::from_secs(60),
-            "what was accepted did not arrive"
-        );
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    let cpu = servers::cpu_micros(pid) - cpu_before;
-    #[expect(clippy::cast_precision_loss, reason = "a count of messages")]
-    let sent = sent as f64;
-    Ok(Round {
-        accepted_per_second: sent / span.as_secs_f64(),
-        p99: tails.median(),
-        cpu_per_message: cpu / sent,
-    })
+    let (reference, unary, streamed) = (Kind::Reference, Kind::Unary, Kind::Streamed);
+    let bounds = [Bounds::least(0.8, 1.0, 1.2), Bounds::least(0.6, 0.8, 1.0)];
+    single.add(report, "W2", 0.65, bounds);
+    let bounds = [Bounds::least(0.7, 0.9, 1.0), Bounds::least(0.3, 0.45, 0.7)];
+    piped.add(report, "W2p", 0.28, bounds);
+    let (what, cpu) = ("server CPU per message", &piped.cpu);
+    cpu.add_ratio(report, "W2p", what, (unary, reference), Bounds::most(1.4, 1.1, 0.9));
+    cpu.add_ratio(report, "W2p", what, (streamed, reference), Bounds::most(0.8, 0.6, 0.5));
+    Ok(())
 }

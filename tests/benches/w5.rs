@@ -11,7 +11,8 @@ use hive_proto::v1::GetServerInfoRequest;
 use hive_proto::v1::server_info_service_client::ServerInfoServiceClient;
 use hive_tests::binary;
 
-use crate::sample::{Report, Sample};
+use crate::report::Report;
+use crate::sample::Sample;
 use crate::servers;
 
 const ROUNDS: usize = 9;

@@ -5,7 +5,8 @@ use hive_proto::v1::EventKind;
 use hive_tests::rig::{HarnessOptions, Rig};
 use hive_tests::{binary, claude, mcp};
 
-use crate::sample::{Report, Sample};
+use crate::report::Report;
+use crate::sample::Sample;
 use crate::{ROUNDS, servers};
 
 /// Turns of one round.
