@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
+use tempfile::NamedTempFile;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
@@ -74,33 +75,69 @@ impl FailingDisk {
     /// From now on these files fail so under a running program. `None` where the host does not
     /// allow it, which is said or a failure.
     pub async fn under(program: Pid, files: &[PathBuf], failure: Failure) -> Option<Self> {
-        let mut command = failure.command(files);
-        command.arg("--attach").arg(program.as_raw_nonzero().to_string());
-        let spawned = command.stderr(Stdio::piped()).kill_on_drop(true).spawn();
-        let Ok(mut strace) = spawned else {
-            let _ = host::allows("strace", false);
-            return None;
-        };
-        let mut said = BufReader::new(strace.stderr.take().expect("a pipe")).lines();
-        let attached = soon("strace is attached, or says why not", async {
-            while let Ok(Some(line)) = said.next_line().await {
-                if line.contains(" attached") {
-                    return true;
-                }
-            }
-            false
-        });
-        host::allows("strace of a program that runs", attached.await).then(|| Self { strace })
+        let strace = attach(failure.command(files), program).await?;
+        Some(Self { strace })
     }
 
     /// The disk works again.
     pub async fn heal(mut self) {
-        let pid = self
-            .strace
-            .id()
-            .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?))
-            .expect("it runs");
-        kill_process(pid, Signal::TERM).expect("strace takes a signal");
-        soon("strace lets go", self.strace.wait()).await.expect("it can be waited for");
+        detach(&mut self.strace).await;
     }
+}
+
+/// The syncs of files by a running program.
+#[derive(Debug)]
+pub struct SyncTrace {
+    strace: Child,
+    lines: NamedTempFile,
+}
+
+impl SyncTrace {
+    /// Begins to note the syncs. `None` where the host does not allow it, which is said or a
+    /// failure.
+    pub async fn of(program: Pid, files: &[PathBuf]) -> Option<Self> {
+        let lines = NamedTempFile::new().expect("a file for the calls");
+        let mut command = Process::command("strace".as_ref());
+        command.arg("--follow-forks").arg(format!("--trace={SYNCS}"));
+        command.arg("--output").arg(lines.path());
+        for file in files {
+            command.arg("--trace-path").arg(file);
+        }
+        let strace = attach(command, program).await?;
+        Some(Self { strace, lines })
+    }
+
+    /// Ends the trace; returns the calls, a line each.
+    pub async fn end(mut self) -> Vec<String> {
+        detach(&mut self.strace).await;
+        let text = std::fs::read_to_string(self.lines.path()).expect("the calls were noted");
+        text.lines().filter(|line| line.contains("sync(")).map(str::to_owned).collect()
+    }
+}
+
+/// Attaches strace to a running program. `None` where the host does not allow it, which is said or
+/// a failure.
+async fn attach(mut command: Command, program: Pid) -> Option<Child> {
+    command.arg("--attach").arg(program.as_raw_nonzero().to_string());
+    let spawned = command.stderr(Stdio::piped()).kill_on_drop(true).spawn();
+    let Ok(mut strace) = spawned else {
+        let _ = host::allows("strace", false);
+        return None;
+    };
+    let mut said = BufReader::new(strace.stderr.take().expect("a pipe")).lines();
+    let attached = soon("strace is attached, or says why not", async {
+        while let Ok(Some(line)) = said.next_line().await {
+            if line.contains(" attached") {
+                return true;
+            }
+        }
+        false
+    });
+    host::allows("strace of a program that runs", attached.await).then_some(strace)
+}
+
+async fn detach(strace: &mut Child) {
+    let pid = strace.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)).expect("it runs");
+    kill_process(pid, Signal::TERM).expect("strace takes a signal");
+    soon("strace lets go", strace.wait()).await.expect("it can be waited for");
 }

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use hive_tests::cases;
 use hive_tests::rig::Rig;
-use hive_tests::rig::failing_disk::{FailingDisk, Failure};
+use hive_tests::rig::failing_disk::{FailingDisk, Failure, SyncTrace};
 use hive_tests::rig::soon;
 use mail::{Mail, Told};
 
@@ -27,6 +27,21 @@ async fn started() -> Rig {
 
 fn files(rig: &Rig) -> Vec<PathBuf> {
     ["state/hive.db", "state/hive.db-wal"].map(|name| rig.path(name)).to_vec()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_is_one_fdatasync_of_the_log() {
+    let rig = started().await;
+    let mut mail = Mail::of(&rig).await;
+    mail.accepted("before").await;
+    let Some(trace) = SyncTrace::of(rig.broker().pid(), &files(&rig)).await else { return };
+    for number in 0..3 {
+        mail.accepted(&format!("message {number}")).await;
+    }
+    let calls = trace.end().await;
+    // An fsync would also write the times of the file.
+    assert!(calls.iter().all(|call| call.contains("fdatasync(")), "{calls:?}");
+    assert_eq!(calls.len(), 3, "{calls:?}");
 }
 
 /// The disk fails and heals, twice over; then the broker is killed.

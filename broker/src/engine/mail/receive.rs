@@ -1,7 +1,7 @@
 //! Receiving: leasing mail of an inbox, for a turn or for a consumer without a harness.
 //!
-//! Invariant: `pick` is the only way to lease a delivery, so lanes, backoff and "served alone"
-//! apply to every receiver.
+//! Invariant: what `peek` returns is the only delivery that is leased next, so lanes, backoff and
+//! "served alone" apply to every receiver.
 
 use crate::engine::error::HarnessError;
 use std::sync::Arc;
@@ -78,17 +78,36 @@ pub(crate) fn pick(
     agent: AgentKey,
     failures_below: u32,
 ) -> Result<Option<DeliveryRow>, Refusal> {
-    let run = inbox::get(tx, agent)?.system_run;
-    let first = if hive_fault::planted!(LanesMixed) { Lane::Normal } else { next_lane(run) };
-    let second = if first == Lane::System { Lane::Normal } else { Lane::System };
-    for lane in [first, second] {
-        if let Some(mut row) = delivery::due(tx, agent, lane, tx.now, failures_below, 1)?.pop() {
-            row.progress = row.progress.lease(tx.now).expect("what is due can be leased");
-            inbox::set_system_run(tx, agent, system_run_after(run, lane))?;
+    let Some(mut row) = peek(tx, agent, failures_below)? else { return Ok(None) };
+    take(tx, &mut row)?;
+    Ok(Some(row))
+}
+
+/// Returns the next due delivery, in lane order.
+pub(super) fn peek(
+    tx: &Tx<'_>,
+    agent: AgentKey,
+    failures_below: u32,
+) -> Result<Option<DeliveryRow>, Refusal> {
+    let counts = inbox::get(tx, agent)?;
+    if counts.ready_count == 0 {
+        return Ok(None);
+    }
+    let due = |lane| delivery::due(tx, agent, lane, tx.now, failures_below, 1);
+    if hive_fault::planted!(LanesMixed) || next_lane(counts.system_run) == Lane::Normal {
+        if let Some(row) = due(Some(Lane::Normal))?.pop() {
             return Ok(Some(row));
         }
+        return Ok(due(Some(Lane::System))?.pop());
     }
-    Ok(None)
+    Ok(due(None)?.pop())
+}
+
+/// Claims the delivery that [`peek`] has returned.
+pub(super) fn take(tx: &Tx<'_>, row: &mut DeliveryRow) -> Result<(), Refusal> {
+    row.progress = row.progress.lease(tx.now).expect("what is due can be leased");
+    let run = system_run_after(inbox::get(tx, row.agent)?.system_run, row.lane);
+    Ok(inbox::set_system_run(tx, row.agent, run)?)
 }
 
 /// Writes a lease.
@@ -271,7 +290,7 @@ fn given_before(
 
 /// Returns leased deliveries as the answer to a receive.
 fn received(tx: &Tx<'_>, me: &AgentRow, rows: &[DeliveryRow]) -> Result<Received, Refusal> {
-    let deliveries = rows.iter().map(|row| leased(tx, row)).collect::<Result<_, _>>()?;
+    let deliveries = rows.iter().map(|row| leased(tx, me, row)).collect::<Result<_, _>>()?;
     let pending = inbox::get(tx, me.key)?.ready_count;
     Ok(Received { deliveries, pending, alone: false })
 }
@@ -290,14 +309,12 @@ fn lease_due(
         // then nothing else.
         let first_of_consumer = turn.is_none() && rows.is_empty();
         let failures_below = if first_of_consumer { u32::MAX } else { ALONE_FROM_ATTEMPT - 1 };
-        if let Some(max) = receive.max_bytes
-            && !rows.is_empty()
-            && let Some(next) = peek(tx, me.key, failures_below)?
-            && bytes + next.body_bytes > max
-        {
+        let Some(mut row) = peek(tx, me.key, failures_below)? else { break };
+        let is_full = receive.max_bytes.is_some_and(|max| bytes + row.body_bytes > max);
+        if is_full && !rows.is_empty() {
             break;
         }
-        let Some(mut row) = pick(tx, me.key, failures_below)? else { break };
+        take(tx, &mut row)?;
         let lease = if hive_fault::planted!(LeaseNeverEnds) {
             Duration::from_secs(1 << 30)
         } else {
@@ -329,26 +346,10 @@ fn lease_due(
     Ok(rows)
 }
 
-/// Returns the delivery that `pick` would claim.
-pub(super) fn peek(
-    tx: &Tx<'_>,
-    agent: AgentKey,
-    failures_below: u32,
-) -> Result<Option<DeliveryRow>, Refusal> {
-    let first = next_lane(inbox::get(tx, agent)?.system_run);
-    let second = if first == Lane::System { Lane::Normal } else { Lane::System };
-    for lane in [first, second] {
-        if let Some(row) = delivery::due(tx, agent, lane, tx.now, failures_below, 1)?.pop() {
-            return Ok(Some(row));
-        }
-    }
-    Ok(None)
-}
-
-pub(super) fn leased(tx: &Tx<'_>, row: &DeliveryRow) -> Result<Leased, Refusal> {
+pub(super) fn leased(tx: &Tx<'_>, me: &AgentRow, row: &DeliveryRow) -> Result<Leased, Refusal> {
     let lease = row.lease.as_ref().filter(|lease| lease.turn.is_none());
     Ok(Leased {
-        delivery: delivery::view(tx, row, tx.now)?,
+        delivery: delivery::view(tx, row, &me.name, tx.now)?,
         token: lease.map(|lease| lease.token.clone()),
         remaining: lease
             .filter(|lease| lease.stream.is_none())

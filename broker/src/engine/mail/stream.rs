@@ -26,7 +26,7 @@ use hive_core::limits::{STREAM_BYTES_MAX, STREAM_DELIVERIES_MAX, STREAMS_OPEN_MA
 use hive_core::time::BootTime;
 use tokio_util::sync::CancellationToken;
 
-use super::receive::{Leased, claim, leased, peek, pick};
+use super::receive::{Leased, claim, leased, peek, take};
 use crate::engine::actor::{Actor, check_group, check_started};
 use crate::engine::error::{AgentError, HarnessError, MailError};
 use crate::engine::{Engine, Refusal, token};
@@ -223,7 +223,7 @@ impl DeliveryStream {
             unsure = rows.iter().filter_map(token_of).map(str::to_owned).collect();
             let pending = inbox::get(tx, me.key)?.ready_count;
             let deliveries =
-                rows.iter().map(|row| leased(tx, row)).collect::<Result<Vec<_>, _>>()?;
+                rows.iter().map(|row| leased(tx, &me, row)).collect::<Result<Vec<_>, _>>()?;
             let leases = Leases { deliveries, pending, held: count };
             if leases.deliveries.is_empty() {
                 let has_room = count < room.deliveries && pending > 0;
@@ -279,7 +279,7 @@ impl Engine {
             }
             stream::renew(tx, me.key, &key.1, millis(grace))?;
             let rows = stream::leased(tx, me.key, Some(&key.1))?;
-            rows.iter().map(|row| leased(tx, row)).collect::<Result<Vec<_>, Refusal>>()
+            rows.iter().map(|row| leased(tx, &me, row)).collect::<Result<Vec<_>, Refusal>>()
         });
         let held = self.noting(&caller, "stream", opened.await).await?;
         stream.taken.listed(held.iter().filter_map(|leased| leased.token.clone()));
@@ -323,12 +323,12 @@ fn lease_due(
     let (mut count, mut bytes) = (held.deliveries, held.bytes);
     let mut is_alone = held.is_alone();
     while count < room.deliveries && rows.len() < STEP as usize && !is_alone {
-        let Some(next) = peek(tx, me.key, u32::MAX)? else { break };
-        let is_full = next.progress.is_alone() || bytes + next.body_bytes > room.bytes;
+        let Some(mut row) = peek(tx, me.key, u32::MAX)? else { break };
+        let is_full = row.progress.is_alone() || bytes + row.body_bytes > room.bytes;
         if count > 0 && is_full {
             break;
         }
-        let Some(mut row) = pick(tx, me.key, u32::MAX)? else { break };
+        take(tx, &mut row)?;
         let token = delivery::lease_token(me.key, row.message, &token::new());
         claim(tx, me, &mut row, lease(token))?;
         count += 1;

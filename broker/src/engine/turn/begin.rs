@@ -251,7 +251,7 @@ fn begun(tx: &Tx<'_>, me: &AgentRow, row: &TurnRow) -> Result<Begun, Refusal> {
             let found = delivery::get(tx, me.key, message)?;
             let found = found
                 .ok_or_else(|| MailError::DeliveryNotFound { agent: me.name.clone(), message })?;
-            Some(delivery::view(tx, &found, tx.now)?)
+            Some(delivery::view(tx, &found, &me.name, tx.now)?)
         }
     };
     Ok(Begun {

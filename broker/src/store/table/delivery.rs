@@ -191,11 +191,11 @@ pub fn unsettled_of(conn: &Connection, agent: AgentKey, rows: u32) -> Result<Vec
     Ok(found)
 }
 
-/// Returns the next due deliveries of a lane, oldest first.
+/// Returns the next due deliveries of a lane, oldest first; or of both lanes, the system's first.
 pub fn due(
     conn: &Connection,
     agent: AgentKey,
-    lane: Lane,
+    lane: Option<Lane>,
     now: Now,
     failures_below: u32,
     rows: u32,
@@ -203,15 +203,15 @@ pub fn due(
     const DUE: &str = sql!(
         "SELECT ",
         COLUMNS,
-        " FROM open_delivery d WHERE d.agent_id = ?1 AND d.queue = ?2 \
-          AND (d.not_before_boot IS NULL OR d.not_before_boot <= ?3) AND d.failures < ?4"
+        " FROM open_delivery d WHERE d.agent_id = ?1 AND d.queue BETWEEN ?2 AND ?3 \
+          AND (d.not_before_boot IS NULL OR d.not_before_boot <= ?4) AND d.failures < ?5"
     );
-    const SQL: &str = sql!(DUE, " ORDER BY d.message_id LIMIT ?5");
-    const NEWEST_FIRST: &str = sql!(DUE, " ORDER BY d.message_id DESC LIMIT ?5");
+    const SQL: &str = sql!(DUE, " ORDER BY d.queue, d.message_id LIMIT ?6");
+    const NEWEST_FIRST: &str = sql!(DUE, " ORDER BY d.queue, d.message_id DESC LIMIT ?6");
     const UNLESS_BACKOFF: &str = sql!(
         DUE,
         " AND NOT EXISTS (SELECT 1 FROM open_delivery b WHERE b.agent_id = d.agent_id \
-          AND b.not_before_boot > ?3) ORDER BY d.message_id LIMIT ?5"
+          AND b.not_before_boot > ?4) ORDER BY d.queue, d.message_id LIMIT ?6"
     );
     let mut sql = SQL;
     if hive_fault::planted!(BackoffBlocks) {
@@ -220,7 +220,8 @@ pub fn due(
     if hive_fault::planted!(NewestFirst) {
         sql = NEWEST_FIRST;
     }
-    all(conn, sql, (agent.0, lane.code(), now.boot.0, failures_below, rows))
+    let (first, last) = lane.map_or((Lane::System, Lane::Normal), |lane| (lane, lane));
+    all(conn, sql, (agent.0, first.code(), last.code(), now.boot.0, failures_below, rows))
 }
 
 /// Returns when the next delivery in backoff becomes due. Deliveries that are due already do not

@@ -8,7 +8,7 @@ use hive_core::time::WallTime;
 use rusqlite::{Connection, Result, Row};
 
 use crate::store::codec::{Coded, integer, parsed};
-use crate::store::columns::{Columns, columns, name_of};
+use crate::store::columns::{Columns, columns, name_of, sql};
 use crate::store::key::AgentKey;
 use crate::store::statement::{all, first, insert, one, page as read_page, run};
 use crate::store::write::tx::Tx;
@@ -157,8 +157,8 @@ impl Columns for Origin {
 
 /// Returns a message, without a check of the reader.
 pub fn get(conn: &Connection, id: MessageId) -> Result<Option<Message>> {
-    let sql = format!("SELECT {COLUMNS} FROM message m WHERE m.id = ?1");
-    first(conn, &sql, [integer(id.get())])
+    const SQL: &str = sql!("SELECT ", COLUMNS, " FROM message m WHERE m.id = ?1");
+    first(conn, SQL, [integer(id.get())])
 }
 
 /// Returns the names of recipients of a broadcast after a name, by name, and the name after which

@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, Result};
 
-use crate::store::columns::columns;
+use crate::store::columns::{columns, sql};
 use crate::store::key::AgentKey;
 use crate::store::statement::{first, run};
 use crate::store::write::tx::Tx;
@@ -33,10 +33,12 @@ columns! {
 
 /// Returns the earlier request of this caller with this id.
 pub fn find(conn: &Connection, caller: AgentKey, key: &RequestKey) -> Result<Option<Answered>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM request WHERE caller_id = ?1 AND rpc = ?2 AND request_id = ?3"
+    const SQL: &str = sql!(
+        "SELECT ",
+        COLUMNS,
+        " FROM request WHERE caller_id = ?1 AND rpc = ?2 AND request_id = ?3"
     );
-    first(conn, &sql, (caller.0, key.rpc, &key.id))
+    first(conn, SQL, (caller.0, key.rpc, &key.id))
 }
 
 /// Stores the answer. It replaces an older one whose replay is no longer guaranteed.

@@ -3,7 +3,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hive_core::delivery::Lane;
 use hive_core::id::TurnId;
 use hive_core::time::{BootTime, Now, WallTime};
 use rusqlite::Connection;
@@ -72,7 +71,7 @@ fn the_next_delivery_is_found_without_reading_the_history() {
     type Work<'a> = (&'a str, &'a dyn Fn(&Connection) -> rusqlite::Result<()>);
     let all: [Work<'_>; 7] = [
         ("due", &|conn| {
-            delivery::due(conn, AGENT, Lane::Normal, NOW, 5, 8).map(|due| assert_eq!(due.len(), 1))
+            delivery::due(conn, AGENT, None, NOW, 5, 8).map(|due| assert_eq!(due.len(), 1))
         }),
         ("next due", &|conn| delivery::next_due(conn, AGENT, NOW).map(drop)),
         ("oldest", &|conn| {

@@ -313,7 +313,7 @@ async fn deliveries_of_one_table_move_to_their_queues() {
                 Ok((row.lane.code(), row.progress.state.code()))
             })
             .collect::<Result<Vec<_>, Failed>>()?;
-        let due = delivery::due(tx, ada, Lane::Normal, tx.now, 9, 9)?;
+        let due = delivery::due(tx, ada, Some(Lane::Normal), tx.now, 9, 9)?;
         let counts = inbox::get(tx, ada)?;
         let request = LeaseRequest::new(&RequestKey {
             rpc: "ReceiveMessages",

@@ -15,7 +15,7 @@ use crate::store::codec::{Coded, integer};
 use crate::store::columns::name_of;
 use crate::store::key::AgentKey;
 use crate::store::statement::{first, one, page as read_page};
-use crate::store::table::{agent, message};
+use crate::store::table::message;
 
 /// All columns of both tables, in one order.
 const ALL: &str = "agent_id, message_id, lane, state, failures, cause, not_before_boot, lease_token, lease_turn_id, \
@@ -126,10 +126,10 @@ pub fn page(
     Ok((deliveries, more))
 }
 
-/// Returns a delivery for display, with its message.
-pub fn view(conn: &Connection, row: &DeliveryRow, now: Now) -> Result<Delivery> {
+/// Returns a delivery to the agent of this name for display, with its message.
+pub fn view(conn: &Connection, row: &DeliveryRow, agent: &str, now: Now) -> Result<Delivery> {
     let message = message::get(conn, row.message)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    Ok(shown(row.clone(), message, agent::name_of(conn, row.agent)?, now))
+    Ok(shown(row.clone(), message, agent.to_owned(), now))
 }
 
 fn shown(row: DeliveryRow, message: Message, agent: String, now: Now) -> Delivery {
