@@ -14,7 +14,14 @@ use tokio::process::Command;
 
 use super::process::Process;
 use super::{Door, Kind, redis, reference};
+use crate::sample::micros;
 use crate::servers;
+
+/// A server is at rest if it uses less than this part of one CPU for this long.
+const AT_REST: f64 = 0.02;
+const REST: Duration = Duration::from_millis(250);
+/// Time in which a server comes to rest.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The files of a server.
 #[derive(Debug)]
@@ -121,6 +128,24 @@ impl Server {
 
     pub(crate) fn pid(&self) -> anyhow::Result<Pid> {
         self.process.pid()
+    }
+
+    /// Returns the part of one CPU that the server uses in this time.
+    pub(crate) async fn used(&self, span: Duration) -> anyhow::Result<f64> {
+        let (pid, start) = (self.pid()?, Instant::now());
+        let before = servers::cpu_micros(pid);
+        tokio::time::sleep(span).await;
+        Ok((servers::cpu_micros(pid) - before) / micros(start.elapsed()))
+    }
+
+    /// Waits until the server does nothing: it may have work left that no call waits for, such as
+    /// an index of what was sent.
+    pub(crate) async fn rests(&self) -> anyhow::Result<()> {
+        let start = Instant::now();
+        while self.used(REST).await? > AT_REST {
+            anyhow::ensure!(start.elapsed() < PATIENCE, "the server does not come to rest");
+        }
+        Ok(())
     }
 
     /// Ends the server, and removes its files.
