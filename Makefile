@@ -28,7 +28,7 @@ demo: build ## Send one message to an agent and print its journey; leaves nothin
 test: ## Install what the tests need, lint, and run every test; lists skipped tests
 	CARGO="$(CARGO)" tests/run.sh
 
-bench: ## Measure beside rivals on this machine and print ratios (takes minutes); WORKLOADS="w1 w2" runs only these, JSON=FILE writes all figures
+bench: ## Measure beside rivals on this machine and print ratios (takes tens of minutes); WORKLOADS="w1 w2" runs only these, JSON=FILE writes all figures
 	$(CARGO) bench --locked --package hive-tests --bench main -- $(WORKLOADS) $(if $(JSON),--json $(abspath $(JSON)))
 
 fuzz: ## Search for inputs that break an invariant: MINUTES=n in all (5), continued from the last run

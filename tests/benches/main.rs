@@ -12,8 +12,8 @@
 )]
 
 mod cli;
-mod floors;
 mod isolation;
+mod plot;
 mod report;
 mod resident;
 mod rival;
@@ -24,6 +24,8 @@ mod servers;
 mod talk;
 mod w1;
 mod w2;
+mod w3;
+mod w4;
 mod w5;
 mod w6;
 
@@ -31,6 +33,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use report::Report;
+use rustix::process::{Resource, Rlimit};
 
 /// Rounds of every workload.
 const ROUNDS: usize = 5;
@@ -74,9 +77,7 @@ impl Wanted {
 
 fn main() -> anyhow::Result<()> {
     let wanted = Wanted::read(std::env::args().skip(1));
-    if wanted.names.as_slice() == ["echo-server"] {
-        return floors::echo_server();
-    }
+    raise_open_files()?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let mut report = Report::new();
@@ -84,7 +85,15 @@ fn main() -> anyhow::Result<()> {
     if let Some(path) = &wanted.json {
         std::fs::write(path, format!("{:#}\n", report.json()))?;
     }
+    plot::write(report.lines(), &hive_tests::binary::workspace().join("target/bench"))?;
     Ok(writeln!(std::io::stdout(), "{report}")?)
+}
+
+/// Raises the limit of open files as far as the host allows; servers inherit it.
+fn raise_open_files() -> anyhow::Result<()> {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, ..limit };
+    Ok(rustix::process::setrlimit(Resource::Nofile, raised)?)
 }
 
 async fn run(wanted: &Wanted, report: &mut Report) -> anyhow::Result<()> {
@@ -93,6 +102,12 @@ async fn run(wanted: &Wanted, report: &mut Report) -> anyhow::Result<()> {
     }
     if wanted.has("w2") {
         w2::run(report).await?;
+    }
+    if wanted.has("w3") {
+        w3::run(report).await?;
+    }
+    if wanted.has("w4") {
+        w4::run(report).await?;
     }
     if wanted.has("w5") {
         w5::run(report).await?;

@@ -12,7 +12,7 @@ use crate::sample::Sample;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     is_least: bool,
-    pub(crate) must: f64,
+    must: f64,
     target: Option<f64>,
     moonshot: Option<f64>,
 }
@@ -36,6 +36,16 @@ impl Bounds {
     /// Returns the one bound of a figure that should be large.
     pub(crate) fn only_least(must: f64) -> Self {
         Self { is_least: true, ..Self::only_most(must) }
+    }
+
+    /// Returns the bounds that are set.
+    pub(crate) fn all(self) -> impl Iterator<Item = f64> {
+        [Some(self.must), self.target, self.moonshot].into_iter().flatten()
+    }
+
+    /// Returns whether this value is as it must be.
+    pub(crate) fn is_met_by(self, value: f64) -> bool {
+        self.is_met(value, self.must)
     }
 
     fn is_met(self, value: f64, bound: f64) -> bool {
@@ -135,6 +145,10 @@ impl Report {
         }
         let bounds = Some(Bounds::only_least(least));
         self.figure(workload, "accepted, ref / Redis", "", of_redis, bounds);
+    }
+
+    pub(crate) fn lines(&self) -> &[Line] {
+        &self.lines
     }
 
     /// Returns all figures.

@@ -16,6 +16,11 @@ pub(crate) fn rounds() -> usize {
     number("HIVE_BENCH_ROUNDS").unwrap_or(ROUNDS)
 }
 
+/// Returns whether this is a short run, by its number of rounds.
+pub(crate) fn is_quick() -> bool {
+    rounds() < ROUNDS
+}
+
 /// Returns the length of a round of W2: `HIVE_BENCH_SPAN_MS`, or 3 s.
 pub(crate) fn span() -> Duration {
     Duration::from_millis(number("HIVE_BENCH_SPAN_MS").unwrap_or(3000) as u64)
@@ -33,6 +38,11 @@ pub(crate) struct Rounds(BTreeMap<Kind, Sample>);
 impl Rounds {
     pub(crate) fn push(&mut self, kind: Kind, value: f64) {
         self.0.entry(kind).or_default().push(value);
+    }
+
+    /// Returns whether a rival ran.
+    pub(crate) fn has(&self, kind: Kind) -> bool {
+        self.0.contains_key(&kind)
     }
 
     /// Returns the figures of a rival; none, if it did not run.
@@ -53,9 +63,22 @@ impl Rounds {
         what: &str,
         unit: &'static str,
     ) {
+        self.add_bounded(report, workload, what, unit, (&[], None));
+    }
+
+    /// Adds the figure of each rival; those of the listed ones have bounds.
+    pub(crate) fn add_bounded(
+        &self,
+        report: &mut Report,
+        workload: &'static str,
+        what: &str,
+        unit: &'static str,
+        (bounded, bounds): (&[Kind], Option<Bounds>),
+    ) {
         for (kind, sample) in &self.0 {
             let what = format!("{what}, {}", kind.name());
-            report.figure(workload, &what, unit, sample.clone(), None);
+            let bounds = bounds.filter(|_| bounded.contains(kind));
+            report.figure(workload, &what, unit, sample.clone(), bounds);
         }
     }
 
@@ -66,11 +89,11 @@ impl Rounds {
         workload: &'static str,
         what: &str,
         (own, other): (Kind, Kind),
-        bounds: Bounds,
+        bounds: Option<Bounds>,
     ) {
         if let Some(ratio) = self.ratio(own, other) {
             let what = format!("{what}, {} / {}", own.name(), other.name());
-            report.figure(workload, &what, "", ratio, Some(bounds));
+            report.figure(workload, &what, "", ratio, bounds);
         }
     }
 }

@@ -33,14 +33,6 @@ pub(crate) fn hive(agents: usize) -> anyhow::Result<Rig> {
     Ok(Rig::new_in(&config, &hive_tests::binary::workspace().join("target")))
 }
 
-/// Starts the broker of a hive as an operator does, with the default log: the log of the rig has
-/// more lines.
-pub(crate) async fn start_by_default(rig: &mut Rig) {
-    let mut broker = rig.broker_command();
-    broker.env_remove("HIVE_LOG");
-    rig.start_broker_by(broker).await;
-}
-
 /// A model that answers the operator in each turn, and ends it.
 pub(crate) fn model() -> Api {
     let steps = [

@@ -17,8 +17,6 @@ const INBOXES: usize = 100;
 const PRODUCERS: usize = 8;
 /// Outstanding sends of a producer in W2p.
 const OUTSTANDING: usize = 16;
-/// Time for the acks of the last messages, before the CPU time is read.
-const ACKS: Duration = Duration::from_millis(50);
 /// Time in which all that was accepted arrives.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -31,7 +29,7 @@ pub(crate) struct Loaded {
 }
 
 #[derive(Debug)]
-struct Round {
+pub(crate) struct Round {
     accepted_per_second: f64,
     p99: f64,
     cpu_per_message: f64,
@@ -39,11 +37,7 @@ struct Round {
 
 impl Loaded {
     pub(crate) async fn start(kind: Kind) -> anyhow::Result<Self> {
-        Self::of(Server::start(kind, INBOXES).await?).await
-    }
-
-    /// Starts the consumers of a server.
-    async fn of(server: Server) -> anyhow::Result<Self> {
+        let server = Server::start(kind, INBOXES).await?;
         let (received, mut consumers) = (Arc::new(AtomicU64::new(0)), JoinSet::new());
         for inbox in 0..INBOXES {
             let mut consumer = server.door().consumer(inbox, crate::PAGE).await?;
@@ -58,7 +52,7 @@ impl Loaded {
         Ok(Self { server, received, consumers })
     }
 
-    async fn round(&mut self, window: usize) -> anyhow::Result<Round> {
+    pub(crate) async fn round(&mut self, window: usize) -> anyhow::Result<Round> {
         let mut producers = Vec::new();
         for _ in 0..PRODUCERS {
             producers.push(self.server.door().producer().await?);
@@ -87,7 +81,8 @@ impl Loaded {
             sample.append(tally.sample);
         }
         let span = start.elapsed();
-        // Accepted messages must also be delivered and acked; that CPU time counts as well.
+        // Accepted messages must also be delivered, acked and put into an index; that CPU time
+        // counts as well, and must not be taken from the next rival.
         while self.received.load(Ordering::Relaxed) - received < sent {
             anyhow::ensure!(start.elapsed() < PATIENCE, "what was accepted did not arrive");
             if let Some(ended) = self.consumers.try_join_next() {
@@ -95,7 +90,7 @@ impl Loaded {
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        tokio::time::sleep(ACKS).await;
+        self.server.rests().await?;
         let cpu = servers::cpu_micros(pid) - cpu;
         #[expect(clippy::cast_precision_loss, reason = "a count of messages")]
         let sent = sent as f64;
@@ -135,8 +130,8 @@ impl Figures {
         if let Some(ratio) = self.accepted.ratio(reference, Kind::Redis) {
             report.reference(name, ratio, least);
         }
-        self.accepted.add_ratio(report, name, "accepted", (unary, reference), bounds[0]);
-        self.accepted.add_ratio(report, name, "accepted", (streamed, Kind::Redis), bounds[1]);
+        self.accepted.add_ratio(report, name, "accepted", (unary, reference), Some(bounds[0]));
+        self.accepted.add_ratio(report, name, "accepted", (streamed, Kind::Redis), Some(bounds[1]));
     }
 }
 
@@ -172,7 +167,7 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     let bounds = [Bounds::least(0.7, 0.9, 1.0), Bounds::least(0.3, 0.45, 0.7)];
     piped.add(report, "W2p", 0.28, bounds);
     let (what, cpu) = ("server CPU per message", &piped.cpu);
-    cpu.add_ratio(report, "W2p", what, (unary, reference), Bounds::most(1.4, 1.1, 0.9));
-    cpu.add_ratio(report, "W2p", what, (streamed, reference), Bounds::most(0.8, 0.6, 0.5));
+    cpu.add_ratio(report, "W2p", what, (unary, reference), Some(Bounds::most(1.4, 1.1, 0.9)));
+    cpu.add_ratio(report, "W2p", what, (streamed, reference), Some(Bounds::most(0.8, 0.6, 0.5)));
     Ok(())
 }

@@ -55,10 +55,10 @@ pub(crate) struct ReceiveResponse {
 /// A stored message.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Message {
-    /// Its id.
+    /// Id of the message.
     #[prost(uint64, tag = "1")]
     pub(crate) id: u64,
-    /// Its text.
+    /// The text.
     #[prost(bytes = "bytes", tag = "2")]
     pub(crate) body: Bytes,
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use rusqlite::Connection;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 use crate::inbox::{Inbox, Inboxes};
@@ -24,9 +25,11 @@ pub(crate) enum Job {
     Ack { ids: Vec<u64>, answer: oneshot::Sender<()> },
 }
 
-/// Opens the database, puts its rows into the inboxes, and starts the thread.
+/// Opens the database, puts its rows into the inboxes, and starts the thread. Called in a runtime.
 pub(crate) fn start(path: &Path, inboxes: &Inboxes) -> anyhow::Result<Sender<Job>> {
     let conn = Connection::open(path)?;
+    // No other process has the file, so the log needs no locks and no shared memory.
+    conn.pragma_update_and_check(None, "locking_mode", "exclusive", |_| Ok(()))?;
     conn.pragma_update(None, "journal_mode", "wal")?;
     conn.pragma_update(None, "synchronous", "full")?;
     conn.pragma_update(None, "cache_size", -4096)?;
@@ -34,9 +37,10 @@ pub(crate) fn start(path: &Path, inboxes: &Inboxes) -> anyhow::Result<Sender<Job
         "CREATE TABLE IF NOT EXISTS message (id INTEGER PRIMARY KEY, inbox TEXT NOT NULL, body BLOB NOT NULL)",
     )?;
     let last = load(&conn, inboxes)?;
-    let (queue, jobs) = channel();
+    let ((queue, jobs), (committed, batches)) = (channel(), unbounded_channel());
+    tokio::spawn(answer(batches));
     std::thread::Builder::new().name("writer".to_owned()).spawn(move || {
-        if let Err(error) = write(&conn, &jobs, last) {
+        if let Err(error) = write(&conn, &jobs, &committed, last) {
             // The answers of the batch are dropped, and all later ones: the callers get an error.
             drop(std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{error}\n")));
         }
@@ -65,13 +69,19 @@ enum Done {
     Acked(oneshot::Sender<()>),
 }
 
-fn write(conn: &Connection, jobs: &Receiver<Job>, mut last: u64) -> anyhow::Result<()> {
+/// Commits what is queued, one batch after the other.
+fn write(
+    conn: &Connection,
+    jobs: &Receiver<Job>,
+    committed: &UnboundedSender<Vec<Done>>,
+    mut last: u64,
+) -> anyhow::Result<()> {
     let mut begin = conn.prepare("BEGIN IMMEDIATE")?;
     let mut commit = conn.prepare("COMMIT")?;
     let mut insert = conn.prepare("INSERT INTO message (id, inbox, body) VALUES (?1, ?2, ?3)")?;
     let mut delete = conn.prepare("DELETE FROM message WHERE id = ?1")?;
-    let mut done = Vec::with_capacity(BATCH);
     while let Ok(first) = jobs.recv() {
+        let mut done = Vec::new();
         begin.execute([])?;
         for job in std::iter::once(first).chain(jobs.try_iter()).take(BATCH) {
             match job {
@@ -90,13 +100,23 @@ fn write(conn: &Connection, jobs: &Receiver<Job>, mut last: u64) -> anyhow::Resu
             }
         }
         commit.execute([])?;
-        for done in done.drain(..) {
+        if committed.send(done).is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Answers committed batches. One task does this, because to wake it once is cheaper for the thread
+/// than to wake the tasks of all callers.
+async fn answer(mut batches: UnboundedReceiver<Vec<Done>>) {
+    while let Some(batch) = batches.recv().await {
+        for done in batch {
             // A caller that is gone needs no answer.
             match done {
                 Done::Sent { message, inbox, answer } => {
-                    let id = message.id;
+                    let _ = answer.send(message.id);
                     inbox.push(message);
-                    let _ = answer.send(id);
                 }
                 Done::Acked(answer) => {
                     let _ = answer.send(());
@@ -104,5 +124,4 @@ fn write(conn: &Connection, jobs: &Receiver<Job>, mut last: u64) -> anyhow::Resu
             }
         }
     }
-    Ok(())
 }

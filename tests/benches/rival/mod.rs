@@ -4,6 +4,7 @@
 //! Invariant: all do the same work. A send has ended when its message is synced; a consumer acks
 //! each page before it waits for the next one; bodies have 200 bytes.
 
+mod harness;
 mod process;
 pub(crate) mod redis;
 mod reference;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use harness::Harness;
 use prost::bytes::Bytes;
 use tokio::task::JoinSet;
 
@@ -39,15 +41,25 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Returns all that this machine has; says which one is missing.
+    /// Returns those that `HIVE_BENCH_RIVALS` names, or all; without Redis if it is missing.
     pub(crate) fn available() -> Vec<Self> {
-        let mut kinds = vec![Self::Reference, Self::Unary, Self::Streamed];
-        if redis::is_installed() {
-            kinds.insert(1, Self::Redis);
-        } else {
+        let names = std::env::var("HIVE_BENCH_RIVALS").ok();
+        let is_named = |kind: &Self| {
+            names.as_ref().is_none_or(|names| {
+                names.split(',').any(|name| name.eq_ignore_ascii_case(kind.name()))
+            })
+        };
+        let all = [Self::Reference, Self::Redis, Self::Unary, Self::Streamed];
+        let mut kinds: Vec<Self> = all.into_iter().filter(is_named).collect();
+        if kinds.contains(&Self::Redis) && !redis::is_installed() {
             crate::progress("redis-server is not installed: there are no figures of Redis");
+            kinds.retain(|kind| *kind != Self::Redis);
         }
         kinds
+    }
+
+    pub(crate) fn is_hive(self) -> bool {
+        matches!(self, Self::Unary | Self::Streamed)
     }
 
     /// Returns the name in the report.
@@ -103,6 +115,20 @@ impl Door {
         })
     }
 
+    /// Connects an agent of its own socket, and parks it.
+    pub(crate) async fn park(&self, agent: usize) -> anyhow::Result<Parked> {
+        Ok(match self.kind {
+            Kind::Reference | Kind::Redis => {
+                let socket = self.agents.join(format!("a{agent}.sock"));
+                let client = reference::Client::connect(&socket).await?;
+                Parked::Reference(reference::Consumer::new(client, agent, 1))
+            }
+            Kind::Unary | Kind::Streamed => {
+                Parked::Hive(Harness::attach(self.channel(Some(agent)).await?).await?)
+            }
+        })
+    }
+
     /// Connects the consumer of an inbox, which takes up to `max` messages at once.
     pub(crate) async fn consumer(&self, inbox: usize, max: usize) -> anyhow::Result<Consumer> {
         let most = u32::try_from(max)?;
@@ -120,9 +146,26 @@ impl Door {
             }
             Kind::Streamed => {
                 let channel = self.channel(Some(inbox)).await?;
-                Consumer::Streamed(streamed::Consumer::open(channel, most).await?)
+                Consumer::Streamed(streamed::Consumer::new(channel, most))
             }
         })
+    }
+}
+
+/// An agent that waits for work.
+#[derive(Debug)]
+pub(crate) enum Parked {
+    Reference(reference::Consumer),
+    Hive(Harness),
+}
+
+impl Parked {
+    /// Waits until the agent has a message: a long poll, or the turn of a harness.
+    pub(crate) async fn message(&mut self) -> anyhow::Result<()> {
+        match self {
+            Self::Reference(consumer) => consumer.receive().await.map(drop),
+            Self::Hive(harness) => harness.begun().await,
+        }
     }
 }
 
@@ -218,6 +261,16 @@ impl Consumer {
             Self::Redis(consumer) => consumer.receive().await,
             Self::Unary(consumer) => consumer.receive().await,
             Self::Streamed(consumer) => consumer.receive().await,
+        }
+    }
+
+    /// Acks what was received last, and ends.
+    pub(crate) async fn finish(self) -> anyhow::Result<()> {
+        match self {
+            Self::Reference(consumer) => consumer.finish().await,
+            Self::Redis(consumer) => consumer.finish().await,
+            Self::Unary(consumer) => consumer.finish().await,
+            Self::Streamed(consumer) => consumer.finish().await,
         }
     }
 }

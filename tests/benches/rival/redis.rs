@@ -247,9 +247,7 @@ impl Consumer {
     pub(crate) async fn receive(&mut self) -> anyhow::Result<usize> {
         let (key, acks) = (self.key.as_bytes(), !self.held.is_empty());
         if acks {
-            let mut words: Vec<&[u8]> = vec![b"XACK", key, GROUP.as_bytes()];
-            words.extend(self.held.iter().map(Vec::as_slice));
-            self.client.say(&words);
+            say_ack(&mut self.client, key, &self.held);
         }
         self.client.say(&[
             b"XREADGROUP",
@@ -280,4 +278,17 @@ impl Consumer {
         self.held = held;
         Ok(self.held.len())
     }
+
+    /// Acks the last page.
+    pub(crate) async fn finish(mut self) -> anyhow::Result<()> {
+        say_ack(&mut self.client, self.key.as_bytes(), &self.held);
+        self.client.flush().await?;
+        self.client.hear().await.map(drop)
+    }
+}
+
+fn say_ack(client: &mut Client, key: &[u8], ids: &[Vec<u8>]) {
+    let mut words: Vec<&[u8]> = vec![b"XACK", key, GROUP.as_bytes()];
+    words.extend(ids.iter().map(Vec::as_slice));
+    client.say(&words);
 }

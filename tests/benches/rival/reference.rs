@@ -37,6 +37,12 @@ impl Client {
         Ok(grpc.unary(Request::new(request), path, ProstCodec::default()).await?.into_inner())
     }
 
+    /// Waits for the answer to a call that changes nothing.
+    pub(crate) async fn answers(&self) -> anyhow::Result<()> {
+        let nothing = AckRequest { inbox: String::new(), ids: Vec::new() };
+        Ok(self.call::<_, AckResponse>(ACK, nothing).await.map(drop)?)
+    }
+
     pub(crate) async fn send(&self, inbox: usize, body: &Bytes) -> Result<(), Status> {
         let request = SendRequest { to: format!("a{inbox}"), body: body.clone() };
         self.call::<_, SendResponse>(SEND, request).await.map(drop)
@@ -62,15 +68,19 @@ impl Consumer {
     pub(crate) async fn receive(&mut self) -> anyhow::Result<usize> {
         let request = ReceiveRequest { inbox: self.inbox.clone(), max: u32::try_from(self.max)? };
         let receive = self.client.call::<_, ReceiveResponse>(RECEIVE, request);
-        let ack = async {
-            if self.held.is_empty() {
-                return Ok(());
-            }
-            let request = AckRequest { inbox: self.inbox.clone(), ids: self.held.clone() };
-            self.client.call::<_, AckResponse>(ACK, request).await.map(drop)
-        };
+        let ack = async { if self.held.is_empty() { Ok(()) } else { self.ack().await } };
         let ((), received) = tokio::try_join!(ack, receive)?;
         self.held = received.messages.into_iter().map(|message| message.id).collect();
         Ok(self.held.len())
+    }
+
+    async fn ack(&self) -> Result<(), Status> {
+        let request = AckRequest { inbox: self.inbox.clone(), ids: self.held.clone() };
+        self.client.call::<_, AckResponse>(ACK, request).await.map(drop)
+    }
+
+    /// Acks the last page.
+    pub(crate) async fn finish(self) -> anyhow::Result<()> {
+        Ok(self.ack().await?)
     }
 }

@@ -106,35 +106,53 @@ impl Producer {
     }
 }
 
-/// The consumer of an inbox.
+/// The consumer of an inbox. It opens its stream when it receives first.
 #[derive(Debug)]
 pub(crate) struct Consumer {
+    channel: Channel,
+    window: u32,
     say: UnboundedSender<StreamDeliveriesRequest>,
-    hear: Streaming<StreamDeliveriesResponse>,
+    hear: Option<Box<Streaming<StreamDeliveriesResponse>>>,
     /// What was received and is not acked.
     held: Vec<Settlement>,
 }
 
 impl Consumer {
-    pub(crate) async fn open(channel: Channel, window: u32) -> anyhow::Result<Self> {
+    pub(crate) fn new(channel: Channel, window: u32) -> Self {
+        Self { channel, window, say: unbounded_channel().0, hear: None, held: Vec::new() }
+    }
+
+    /// Opens the stream.
+    async fn open(&mut self) -> anyhow::Result<Box<Streaming<StreamDeliveriesResponse>>> {
         let (say, said) = unbounded_channel();
-        let window = Some(DeliveryWindow { deliveries: window, bytes: 0 });
+        self.say = say;
+        let window = Some(DeliveryWindow { deliveries: self.window, bytes: 0 });
         let open = OpenDeliveries { stream_id: fresh_id(), window, orphan_grace: None };
-        say.send(StreamDeliveriesRequest { step: Some(Say::Open(open)) })?;
+        self.say(Say::Open(open))?;
         let said = UnboundedReceiverStream::new(said);
-        let opened = InboxServiceClient::new(channel).stream_deliveries(said).await?;
-        Ok(Self { say, hear: opened.into_inner(), held: Vec::new() })
+        let mut inbox = InboxServiceClient::new(self.channel.clone());
+        Ok(Box::new(inbox.stream_deliveries(said).await?.into_inner()))
     }
 
     /// Acks what was received last, and waits for more; returns the number of its messages.
     pub(crate) async fn receive(&mut self) -> anyhow::Result<usize> {
-        while !self.held.is_empty() {
-            let rest = self.held.split_off(self.held.len().min(LIST));
-            let settlements = std::mem::replace(&mut self.held, rest);
-            self.say(Say::Settle(SettleDeliveriesRequest { settlements }))?;
-        }
+        let mut hear = match self.hear.take() {
+            Some(hear) => hear,
+            None => self.open().await?,
+        };
+        self.say_acks()?;
+        let count = self.leased(&mut hear).await?;
+        self.hear = Some(hear);
+        Ok(count)
+    }
+
+    /// Waits for leases; returns their number.
+    async fn leased(
+        &mut self,
+        hear: &mut Streaming<StreamDeliveriesResponse>,
+    ) -> anyhow::Result<usize> {
         loop {
-            match self.hear.message().await?.and_then(|response| response.step) {
+            match hear.message().await?.and_then(|response| response.step) {
                 Some(Heard::Leased(leased)) => {
                     let tokens = leased.deliveries.into_iter().map(|leased| leased.lease_token);
                     self.held.extend(tokens.map(ack));
@@ -150,5 +168,29 @@ impl Consumer {
 
     fn say(&self, step: Say) -> anyhow::Result<()> {
         Ok(self.say.send(StreamDeliveriesRequest { step: Some(step) })?)
+    }
+
+    /// Sends the acks of what was received last.
+    fn say_acks(&mut self) -> anyhow::Result<()> {
+        while !self.held.is_empty() {
+            let rest = self.held.split_off(self.held.len().min(LIST));
+            let settlements = std::mem::replace(&mut self.held, rest);
+            self.say(Say::Settle(SettleDeliveriesRequest { settlements }))?;
+        }
+        Ok(())
+    }
+
+    /// Acks what was received last, and closes the stream, which releases what is on its way.
+    pub(crate) async fn finish(mut self) -> anyhow::Result<()> {
+        self.say_acks()?;
+        let Self { say, hear, .. } = self;
+        drop(say);
+        let Some(mut hear) = hear else { return Ok(()) };
+        while let Some(response) = hear.message().await? {
+            if let Some(Heard::Settled(settled)) = response.step {
+                check(&settled.results)?;
+            }
+        }
+        Ok(())
     }
 }

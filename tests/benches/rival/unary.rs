@@ -6,8 +6,8 @@ use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::message_service_client::MessageServiceClient;
 use hive_proto::v1::settlement::{Action, Target};
 use hive_proto::v1::{
-    Ack, ReceiveMessagesRequest, SendMessageRequest, Settlement, SettlementResult,
-    settlement_result,
+    Ack, ReceiveMessagesRequest, SendMessageRequest, SettleDeliveriesRequest, Settlement,
+    SettlementResult, settlement_result,
 };
 use hive_tests::rig::{fresh_id, request};
 use tonic::Status;
@@ -90,5 +90,12 @@ impl Consumer {
         check(&received.settlement_results)?;
         self.held.extend(received.deliveries.into_iter().map(|leased| leased.lease_token));
         Ok(self.held.len())
+    }
+
+    /// Acks the last page.
+    pub(crate) async fn finish(mut self) -> anyhow::Result<()> {
+        let settlements = self.held.drain(..).map(ack).collect();
+        let settled = self.inbox.settle_deliveries(SettleDeliveriesRequest { settlements }).await?;
+        check(&settled.into_inner().results)
     }
 }
