@@ -1,4 +1,5 @@
-//! Updates the search index after commits, and removes pruned mail from it.
+//! Updates the search index after commits, once anything was searched, and removes pruned mail from
+//! it.
 //!
 //! The task runs after a commit, not by time, and first waits a moment for more mail, so that one
 //! commit of the index covers all of it.
@@ -25,6 +26,12 @@ pub async fn search(engine: Arc<Engine>, stop: CancellationToken) {
     let mut newest = engine.hints().last_event();
     let mut retry = RETRY_PAUSE;
     loop {
+        while !engine.is_search_used() {
+            tokio::select! {
+                () = engine.index_wanted() => {}
+                () = stop.cancelled() => return,
+            }
+        }
         // A commit from here on is a reason to run again.
         newest.borrow_and_update();
         let pause = match engine.index_search().await {

@@ -24,6 +24,8 @@ const SEARCHES_MAX: usize = 2;
 const PROPOSALS: u32 = 64;
 /// Most proposals for one page; at this number it ends, however few were shown.
 const PROPOSALS_MAX: u32 = 16 * PROPOSALS;
+/// How long the first search waits until the index is made.
+const FIRST_MAX: Duration = Duration::from_secs(2);
 /// Most rows of one step that removes pruned mail from the index.
 const PRUNE_ROWS: u32 = 500;
 
@@ -83,12 +85,34 @@ impl Engine {
         search: Search,
     ) -> Result<(Vec<Hit>, Option<u64>), Refusal> {
         let query = Query::parse(&search.query)?;
+        if self.searching.index.begin_use() {
+            self.make_index().await?;
+        }
         let slot = self.searching.slots.acquire().await;
         let index = Arc::clone(&self.searching.index);
         let found =
             self.store.read(move |conn, _| page(conn, &index, &caller, &query, &search)).await;
         drop(slot);
         found
+    }
+
+    /// Makes the index for the first search. If there is much mail, the search ends before, and the
+    /// index is completed in the background.
+    async fn make_index(&self) -> Result<(), Refusal> {
+        let made = tokio::time::timeout(FIRST_MAX, async {
+            while self.index_search().await? {}
+            Ok(())
+        });
+        let made = made.await;
+        self.searching.index.wanted.notify_one();
+        // A search in an index that is not complete is refused.
+        made.unwrap_or(Ok(()))
+    }
+
+    /// Returns whether anything was ever searched, so that the index is kept up to date.
+    #[must_use]
+    pub fn is_search_used(&self) -> bool {
+        self.searching.index.is_used()
     }
 
     /// Updates the index by one step; returns whether there is more.
@@ -128,7 +152,7 @@ impl Engine {
         Ok(next.is_some())
     }
 
-    /// Waits until the index has to be rebuilt.
+    /// Waits until the index has to be made or rebuilt.
     pub async fn index_wanted(&self) {
         self.searching.index.wanted.notified().await;
     }

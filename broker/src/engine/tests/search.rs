@@ -338,11 +338,28 @@ async fn a_retired_agents_mail_is_the_operators_until_its_name_is_adopted() {
 }
 
 #[tokio::test]
+async fn the_index_is_made_when_something_is_searched_first() {
+    let mut hive = Hive::new(&["alice", "bob"]).await;
+    let sent = send(&hive, "operator", "alice", "hello").await;
+    assert!(!hive.engine().is_search_used());
+    let file = hive.path().with_file_name("search.sqlite3");
+    assert!(!file.exists());
+    let (found, _) = hits(&hive, "alice", search_for("hello")).await.expect("found at once");
+    assert_eq!(found.iter().map(Hit::id).collect::<Vec<_>>(), [sent]);
+    assert!(hive.engine().is_search_used() && file.exists());
+    hive.restart().await;
+    assert!(hive.engine().is_search_used(), "it is kept up to date from now on");
+}
+
+#[tokio::test]
 async fn a_search_before_the_index_is_filled_says_so() {
     let hive = Hive::new(&["alice", "bob"]).await;
     for number in 0..700 {
         send(&hive, "operator", if number % 2 == 0 { "alice" } else { "bob" }, "hello").await;
     }
+    // The first search makes the index; this one is rebuilt later.
+    hits(&hive, "alice", search_for("hello")).await.expect("made");
+    hive.engine().searching.forget();
     let refusal =
         hits(&hive, "alice", search_for("hello")).await.expect_err("nothing is there yet");
     assert_eq!(refusal.reason(), Reason::StorageUnavailable);

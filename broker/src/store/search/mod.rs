@@ -7,7 +7,8 @@
 //!
 //! It holds no mail and has no authority: it proposes ids, and the mail decides which items exist
 //! and who may see them. The file is made from the mail and can be rebuilt at any time, so it never
-//! delays a send or a start. Invariant: the words of a batch and the position up to which the mail
+//! delays a send or a start. It is made when it is used first, and kept up to date from then on: a
+//! hive in which nothing is searched has no index, and pays nothing for it. Invariant: the words of a batch and the position up to which the mail
 //! is indexed are one transaction. A file that does not match the mail is deleted.
 
 mod file;
@@ -19,6 +20,7 @@ mod script;
 mod tests;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection;
@@ -96,7 +98,8 @@ pub struct Index {
     path: PathBuf,
     writer: Mutex<Option<Open>>,
     readers: Mutex<Readers>,
-    /// Notified when the index has to be rebuilt.
+    is_used: AtomicBool,
+    /// Notified when the index has to be made or rebuilt.
     pub wanted: Notify,
 }
 
@@ -105,7 +108,26 @@ impl Index {
     #[must_use]
     pub fn beside(database: &Path) -> Self {
         let path = database.with_file_name("search.sqlite3");
-        Self { path, writer: Mutex::default(), readers: Mutex::default(), wanted: Notify::new() }
+        let is_used = AtomicBool::new(path.exists());
+        Self {
+            path,
+            writer: Mutex::default(),
+            readers: Mutex::default(),
+            is_used,
+            wanted: Notify::new(),
+        }
+    }
+
+    /// Returns whether anything was ever searched, so that the index is kept up to date.
+    #[must_use]
+    pub fn is_used(&self) -> bool {
+        self.is_used.load(Ordering::Acquire)
+    }
+
+    /// Notes that something is searched; returns whether it is the first time.
+    #[must_use]
+    pub fn begin_use(&self) -> bool {
+        !self.is_used.swap(true, Ordering::AcqRel)
     }
 
     /// Returns the position of the index; opens or makes the file first, if that was not done yet.
