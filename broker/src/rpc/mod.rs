@@ -12,10 +12,12 @@ mod service;
 use std::sync::Arc;
 
 use hive_core::name::AgentName;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::engine::{Engine, Refusal};
+use crate::spawn::spawn;
 pub use edge::{caller, conn, error, listen, method, peer};
 
 /// The state that every service shares.
@@ -43,14 +45,42 @@ impl Rpc {
 
     /// Opens and closes agents' sockets to match the present agents.
     pub async fn reconcile_sockets(&self) -> Result<(), Refusal> {
+        let _order = self.sockets.in_order().await;
         let names = self.engine.active_names().await?;
         let names: Vec<AgentName> =
             names.iter().filter_map(|name| AgentName::parse(name).ok()).collect();
-        for error in self.sockets.reconcile(&names) {
-            let cause =
-                std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-            tracing::error!(%error, cause, "an agent has no socket");
+        self.sockets.reconcile(&names).iter().for_each(report);
+        Ok(())
+    }
+
+    /// Opens or closes the socket of one agent to match whether it is active. The cost does not
+    /// depend on the number of agents, and no other socket is looked at.
+    async fn reconcile_socket(&self, name: &AgentName) -> Result<(), Refusal> {
+        let _order = self.sockets.in_order().await;
+        let is_active = self.engine.is_active(name.clone()).await?;
+        if let Err(error) = self.sockets.reconcile_one(name, is_active) {
+            report(&error);
         }
         Ok(())
     }
+
+    /// Does work to its end, even if its caller has disconnected: after the commit of a change the
+    /// sockets have to follow it.
+    async fn to_its_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Refusal>> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let (out, answer) = oneshot::channel();
+        spawn(&self.streams, async move {
+            // A caller that has disconnected gets no answer.
+            drop(out.send(work.await));
+        });
+        answer.await.unwrap_or(Err(Refusal::Fault("the change of an agent was not completed")))
+    }
+}
+
+/// Logs that an agent has no socket.
+fn report(error: &listen::ListenError) {
+    let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+    tracing::error!(%error, cause, "an agent has no socket");
 }
