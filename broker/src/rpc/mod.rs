@@ -18,7 +18,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::engine::{Engine, Refusal};
 use crate::spawn::spawn;
+use edge::listen::ListenError;
+use edge::room::Seat;
 pub use edge::{caller, conn, error, listen, method, peer};
+
+/// Agents without a socket that one line of the log names.
+const NAMES_SHOWN: usize = 20;
 
 /// The state that every service shares.
 #[derive(Clone, Debug)]
@@ -49,16 +54,25 @@ impl Rpc {
         let names = self.engine.active_names().await?;
         let names: Vec<AgentName> =
             names.iter().filter_map(|name| AgentName::parse(name).ok()).collect();
-        self.sockets.reconcile(&names).iter().for_each(report);
+        let errors = self.sockets.reconcile(&names);
+        let (short, others): (Vec<_>, Vec<_>) =
+            errors.into_iter().partition(|(_, error)| matches!(error, ListenError::NoFiles(_)));
+        others.iter().for_each(|(_, error)| report(error));
+        if !short.is_empty() {
+            let named = short.iter().take(NAMES_SHOWN).map(|(name, _)| name.as_str());
+            let named = named.collect::<Vec<_>>().join(", ");
+            let error = self.sockets.shortage(names.len());
+            tracing::error!(%error, agents = short.len(), named, "agents have no socket");
+        }
         Ok(())
     }
 
     /// Opens or closes the socket of one agent to match whether it is active. The cost does not
     /// depend on the number of agents, and no other socket is looked at.
-    async fn reconcile_socket(&self, name: &AgentName) -> Result<(), Refusal> {
+    async fn reconcile_socket(&self, name: &AgentName, seat: Option<Seat>) -> Result<(), Refusal> {
         let _order = self.sockets.in_order().await;
         let is_active = self.engine.is_active(name.clone()).await?;
-        if let Err(error) = self.sockets.reconcile_one(name, is_active) {
+        if let Err(error) = self.sockets.reconcile_one(name, is_active, seat) {
             report(&error);
         }
         Ok(())
@@ -80,7 +94,7 @@ impl Rpc {
 }
 
 /// Logs that an agent has no socket.
-fn report(error: &listen::ListenError) {
+fn report(error: &ListenError) {
     let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
     tracing::error!(%error, cause, "an agent has no socket");
 }

@@ -23,8 +23,10 @@ use super::conn::{Conn, Owner, Trust};
 use super::handed::{self, Handed};
 pub use super::layout::Layout;
 use super::layout::own_uids;
+use super::room::{Room, Seat};
 use super::socket_file::{bind, group_id, make_dir, remove, set_mode};
 use crate::engine::sandboxes::Sandboxes;
+use crate::files::{self, Shortage};
 use crate::spawn::spawn;
 
 /// Accepted connections that wait to be served.
@@ -63,6 +65,9 @@ pub enum ListenError {
         /// The group that may use it.
         group: String,
     },
+    /// Agents have all files open that they may have.
+    #[error("{0}")]
+    NoFiles(Shortage),
     /// The host returned an error.
     #[error("the socket {} could not be made", .path.display())]
     Io {
@@ -84,6 +89,7 @@ pub struct Sockets {
     /// Connections of retired agents in their last second: a later agent of the name gets none.
     leaving: Leaving,
     handed: Handed,
+    room: Room,
     sandboxes: Arc<Sandboxes>,
     tasks: TaskTracker,
     closing: CancellationToken,
@@ -125,6 +131,7 @@ impl Sockets {
             order: tokio::sync::Mutex::default(),
             leaving: Leaving::default(),
             handed,
+            room: Room::below(files::limit()),
             sandboxes,
             tasks,
             closing,
@@ -154,7 +161,7 @@ impl Sockets {
         let of = (Owner::Operator, Arc::new(trust));
         spawn(
             &sockets.tasks,
-            accept(listener, of, Arc::clone(&sockets.sandboxes), operator, closing),
+            accept(listener, of, Arc::clone(&sockets.sandboxes), operator, closing, None),
         );
         Ok((sockets, agent_conns, operator_conns))
     }
@@ -171,6 +178,20 @@ impl Sockets {
         self.lock_layout().agent_socket(name)
     }
 
+    /// Takes the files for the socket of an agent that is to be created; `None` if it has a socket.
+    pub fn seat(&self, name: &AgentName) -> Result<Option<Seat>, Shortage> {
+        let open = self.lock_open();
+        if open.contains_key(name) {
+            return Ok(None);
+        }
+        self.room.seat().map(Some).ok_or_else(|| self.room.shortage(open.len() + 1))
+    }
+
+    /// Returns what so many agents lack.
+    pub fn shortage(&self, agents: usize) -> Shortage {
+        self.room.shortage(agents)
+    }
+
     /// Waits until no other task reads which agents are active to reconcile sockets. Without this a
     /// socket could be closed by an older reading than the one that opened it.
     pub async fn in_order(&self) -> tokio::sync::MutexGuard<'_, ()> {
@@ -180,20 +201,29 @@ impl Sockets {
     /// Opens missing sockets, and closes those of retired agents, connections included. If the
     /// users of a socket have changed, it is closed and opened again, so that a revoked right ends
     /// at once. If an agent's socket cannot be opened, that is reported, and the others are served.
-    pub fn reconcile(&self, names: &[AgentName]) -> Vec<ListenError> {
+    pub fn reconcile(&self, names: &[AgentName]) -> Vec<(AgentName, ListenError)> {
         let (layout, mut open) = (self.lock_layout(), self.lock_open());
         let active: HashSet<&AgentName> = names.iter().collect();
         open.retain(|name, socket| self.stays(&layout, name, socket, active.contains(name)));
-        names.iter().filter_map(|name| self.open_missing(&layout, &mut open, name).err()).collect()
+        let failed = names.iter().filter_map(|name| {
+            let error = self.open_missing(&layout, &mut open, name, None).err()?;
+            Some((name.clone(), error))
+        });
+        failed.collect()
     }
 
-    /// Does the same for one agent, and looks at no other.
-    pub fn reconcile_one(&self, name: &AgentName, is_active: bool) -> Result<(), ListenError> {
+    /// Does the same for one agent, whose seat may have been taken, and looks at no other.
+    pub fn reconcile_one(
+        &self,
+        name: &AgentName,
+        is_active: bool,
+        seat: Option<Seat>,
+    ) -> Result<(), ListenError> {
         let (layout, mut open) = (self.lock_layout(), self.lock_open());
         if open.get(name).is_some_and(|socket| !self.stays(&layout, name, socket, is_active)) {
             open.remove(name);
         }
-        if is_active { self.open_missing(&layout, &mut open, name) } else { Ok(()) }
+        if is_active { self.open_missing(&layout, &mut open, name, seat) } else { Ok(()) }
     }
 
     /// Returns whether a socket stays open; otherwise it is closed.
@@ -222,10 +252,13 @@ impl Sockets {
         layout: &Layout,
         open: &mut HashMap<AgentName, OpenSocket>,
         name: &AgentName,
+        seat: Option<Seat>,
     ) -> Result<(), ListenError> {
         if !open.contains_key(name) {
             self.leaving.cut(name);
-            open.insert(name.clone(), self.open_agent(layout, name)?);
+            let short = || ListenError::NoFiles(self.room.shortage(open.len() + 1));
+            let seat = seat.or_else(|| self.room.seat()).ok_or_else(short)?;
+            open.insert(name.clone(), self.open_agent(layout, name, seat)?);
         }
         Ok(())
     }
@@ -255,7 +288,12 @@ impl Sockets {
         }
     }
 
-    fn open_agent(&self, layout: &Layout, name: &AgentName) -> Result<OpenSocket, ListenError> {
+    fn open_agent(
+        &self,
+        layout: &Layout,
+        name: &AgentName,
+        seat: Seat,
+    ) -> Result<OpenSocket, ListenError> {
         let path = layout.agent_socket(name);
         // Other users have to get through the directory and open the socket; the kernel then
         // reports the user of each peer.
@@ -279,7 +317,14 @@ impl Sockets {
         let of = (Owner::Agent(name.clone()), Arc::clone(&trust));
         spawn(
             &self.tasks,
-            accept(listener, of, Arc::clone(&self.sandboxes), self.agents.clone(), closing.clone()),
+            accept(
+                listener,
+                of,
+                Arc::clone(&self.sandboxes),
+                self.agents.clone(),
+                closing.clone(),
+                Some(seat),
+            ),
         );
         Ok(OpenSocket { path, trust, closing, own_file })
     }

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! `method` describes each RPC; `layout`, `socket_file` and `handed` make the sockets, `accept`
-//! their connections; `request` reads the common parts of requests, `page` those of lists; `error`
-//! maps refusals to the wire.
+//! their connections, and `room` limits their files; `request` reads the common parts of requests,
+//! `page` those of lists; `error` maps refusals to the wire.
 
 mod accept;
 pub mod caller;
@@ -25,5 +25,6 @@ mod deadline;
 pub(in crate::rpc) mod fair;
 mod handed;
 mod layout;
+pub(in crate::rpc) mod room;
 mod size;
 mod socket_file;

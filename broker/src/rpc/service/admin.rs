@@ -83,8 +83,12 @@ impl v1::admin_service_server::AdminService for Rpc {
         let create = Create { name: name.clone(), parent, role, model, policy, adopt };
         let rpc = self.clone();
         let created = self.to_its_end(async move {
-            let agent = rpc.engine.create_agent(caller, key, create).await?;
-            rpc.reconcile_socket(&name).await?;
+            let (seat, short) = match rpc.sockets.seat(&name) {
+                Ok(seat) => (seat, None),
+                Err(short) => (None, Some(short)),
+            };
+            let agent = rpc.engine.create_agent_unless(caller, key, create, short).await?;
+            rpc.reconcile_socket(&name, seat).await?;
             Ok(agent)
         });
         let agent = created.await?;
@@ -115,7 +119,7 @@ impl v1::admin_service_server::AdminService for Rpc {
             // By name first: a new agent may have the name already, and must not get the old
             // agent's connections. After a purge nothing of the old one may be worked on any more.
             rpc.sockets.close_agent(&name, purge);
-            rpc.reconcile_socket(&name).await?;
+            rpc.reconcile_socket(&name, None).await?;
             Ok(response)
         });
         Ok(Response::new(retired.await?))
