@@ -21,6 +21,7 @@ use crate::engine::background;
 use crate::engine::directories::Directories;
 use crate::engine::memory::Memory;
 use crate::engine::{Engine, Parts};
+use crate::files;
 use crate::notify::Notifier;
 use crate::rpc::listen::Sockets;
 use crate::rpc::{Rpc, server};
@@ -37,6 +38,7 @@ const DRAIN_DEADLINE: Duration = Duration::from_secs(5);
 pub async fn run(cli: Cli) -> anyhow::Result<()> {
     // Before anything else: a process that is started later must not inherit the descriptor.
     let supervisor = Supervisor::from_env()?;
+    files::raise();
     let settings = config::load(&cli)?;
     // Before a client can see the broker: from here on a signal shuts it down cleanly.
     let mut terminate = signal(SignalKind::terminate())?;

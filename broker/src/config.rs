@@ -1,7 +1,7 @@
 //! The configuration as the daemon uses it: the file, the overrides of the command line, and the
 //! settings of the engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use hive_core::agent::Policy;
@@ -135,7 +135,7 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
 fn agents_write<'a>(
     agents: impl Iterator<Item = &'a AgentConfig>,
     agents_dir: Option<&Path>,
-) -> Vec<PathBuf> {
+) -> HashSet<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let named = agents.flat_map(|agent| {
         agent.state_dir.iter().chain(&agent.home_dir).chain(&agent.sandbox.writable)
@@ -151,10 +151,11 @@ fn agents_write<'a>(
 /// Returns the same directory with the operator's links resolved: those outside the directories
 /// that agents can write in. A link inside may be an agent's, so it stays in the path, and is not
 /// followed when a reminder is written.
-fn without_operators_links(dir: &Path, agents_write: &[PathBuf]) -> PathBuf {
+fn without_operators_links(dir: &Path, agents_write: &HashSet<PathBuf>) -> PathBuf {
     let mut from_the_root: Vec<&Path> = dir.ancestors().collect();
     from_the_root.reverse();
-    let is_operators = |real: &PathBuf| !agents_write.iter().any(|agents| real.starts_with(agents));
+    // Looked up from the path upwards: there may be as many such directories as agents.
+    let is_operators = |real: &PathBuf| !real.ancestors().any(|above| agents_write.contains(above));
     let real = from_the_root.iter().map_while(|above| {
         above.canonicalize().ok().filter(is_operators).map(|real| (*above, real))
     });

@@ -1,5 +1,5 @@
-//! System calls without a safe interface: taking an inherited descriptor, and reading the
-//! properties of a namespace.
+//! System calls without a safe interface: taking an inherited descriptor, reading the properties of
+//! a namespace, and setting a limit of a program that is started.
 //!
 //! Invariant: an inherited descriptor is taken once, at the start of the process, and no program
 //! that is started later inherits it.
@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl, opcode};
+use rustix::process::{Resource, Rlimit, setrlimit};
 
 /// The ioctl group of namespaces (`linux/nsfs.h`).
 const NAMESPACES: u8 = 0xb7;
@@ -32,6 +33,13 @@ pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
     let taken = unsafe { OwnedFd::from_raw_fd(number) };
     fcntl_setfd(&taken, flags | FdFlags::CLOEXEC)?;
     Ok(taken)
+}
+
+/// Sets the limit of open files with which a program starts.
+pub fn limit_files(command: &mut tokio::process::Command, limit: Rlimit) {
+    let set = move || setrlimit(Resource::Nofile, limit).map_err(io::Error::from);
+    // SAFETY: between fork and exec it makes one system call, and neither allocates nor locks.
+    unsafe { command.pre_exec(set) };
 }
 
 /// Opens the parent of a pid namespace. EPERM: it has none that this process may see.

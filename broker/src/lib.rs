@@ -21,6 +21,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod engine;
+pub mod files;
 pub mod hints;
 pub mod kernel;
 pub mod namespace;

@@ -282,6 +282,9 @@ fn hint_of_reason(reason: Reason, status: &Status) -> String {
         }
         Reason::RequestIdReused => "run the command again; it makes a new request id",
         Reason::AgentExists => "`hivectl agent show NAME` shows it",
+        Reason::SocketLimit => {
+            "`LimitNOFILE` in the unit of hived, or `ulimit -Hn` where it is started, is the hard limit"
+        }
         Reason::EtagMismatch => {
             "`hivectl agent show NAME --json` shows it as it is now, with its etags"
         }

@@ -201,7 +201,7 @@ fn advice(reason: Reason) -> &'static str {
         Reason::Starting | Reason::Draining | Reason::StorageUnavailable | Reason::CallLimit => {
             "the broker cannot take it now: try again in a minute"
         }
-        Reason::MethodNotServed | Reason::RequestCompressed => {
+        Reason::MethodNotServed | Reason::RequestCompressed | Reason::SocketLimit => {
             "tell the operator, and go on without this tool"
         }
         Reason::Internal => {

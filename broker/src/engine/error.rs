@@ -13,6 +13,7 @@ use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::message::OPERATOR;
 use hive_core::{loose_end, question, reminder};
 
+use crate::files::Shortage;
 use crate::store::backup::CopyError;
 use crate::store::check::CheckError;
 use crate::store::search::SearchError;
@@ -46,6 +47,8 @@ pub enum AgentError {
     Purging { agent: String },
     #[error("`{parent}` is `{name}` itself or one of its descendants; that would close a circle")]
     Cycle { name: String, parent: String },
+    #[error("agent `{agent}` was not created, because it would have no socket: {short}")]
+    NoFiles { agent: String, short: Shortage },
     #[error("the status text has {chars} characters; at most {max} are allowed, on one line")]
     StatusTooLong { chars: usize, max: usize },
 }

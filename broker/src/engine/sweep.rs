@@ -17,6 +17,8 @@ use crate::store::{AgentKey, Effect, agent, delivery, turn};
 
 /// Most rows of one step, so that a step never stalls a send.
 const STEP_ROWS: u32 = 200;
+/// Most sessions that one step ends: each may have a turn with deliveries.
+const STEP_SESSIONS: usize = 32;
 
 impl Engine {
     /// Requeues the deliveries of expired consumer leases; returns when the next lease expires.
@@ -53,8 +55,8 @@ impl Engine {
         if self.draining.is_cancelled() {
             return Ok(None);
         }
-        for (agent, epoch) in away {
-            self.end_away(agent, epoch).await?;
+        for sessions in away.chunks(STEP_SESSIONS) {
+            self.end_away(sessions.to_vec()).await?;
         }
         Ok(self.presences.next_due(grace))
     }

@@ -22,6 +22,7 @@ use tokio::process::{Child, ChildStdin};
 
 use super::{NotifyError, item};
 use crate::engine::mail::outbox::Item;
+use crate::files;
 
 /// Time limit of a command.
 pub(super) const LIMIT: Duration = Duration::from_secs(30);
@@ -104,6 +105,7 @@ impl Command {
             .env_clear()
             .envs(self.env.iter().map(|(name, value)| (name, value)));
         command.envs(variables(item)).stdin(Stdio::piped()).stdout(stdout).stderr(stderr);
+        files::give_back(&mut command);
         let child = command.process_group(0).kill_on_drop(true).spawn()?;
         // The command still holds the writing ends; they are closed with it here, so that the
         // output can end.

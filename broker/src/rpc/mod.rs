@@ -12,11 +12,18 @@ mod service;
 use std::sync::Arc;
 
 use hive_core::name::AgentName;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::engine::{Engine, Refusal};
+use crate::spawn::spawn;
+use edge::listen::ListenError;
+use edge::room::Seat;
 pub use edge::{caller, conn, error, listen, method, peer};
+
+/// Agents without a socket that one line of the log names.
+const NAMES_SHOWN: usize = 20;
 
 /// The state that every service shares.
 #[derive(Clone, Debug)]
@@ -43,14 +50,51 @@ impl Rpc {
 
     /// Opens and closes agents' sockets to match the present agents.
     pub async fn reconcile_sockets(&self) -> Result<(), Refusal> {
+        let _order = self.sockets.in_order().await;
         let names = self.engine.active_names().await?;
         let names: Vec<AgentName> =
             names.iter().filter_map(|name| AgentName::parse(name).ok()).collect();
-        for error in self.sockets.reconcile(&names) {
-            let cause =
-                std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-            tracing::error!(%error, cause, "an agent has no socket");
+        let errors = self.sockets.reconcile(&names);
+        let (short, others): (Vec<_>, Vec<_>) =
+            errors.into_iter().partition(|(_, error)| matches!(error, ListenError::NoFiles(_)));
+        others.iter().for_each(|(_, error)| report(error));
+        if !short.is_empty() {
+            let named = short.iter().take(NAMES_SHOWN).map(|(name, _)| name.as_str());
+            let named = named.collect::<Vec<_>>().join(", ");
+            let error = self.sockets.shortage(names.len());
+            tracing::error!(%error, agents = short.len(), named, "agents have no socket");
         }
         Ok(())
     }
+
+    /// Opens or closes the socket of one agent to match whether it is active. The cost does not
+    /// depend on the number of agents, and no other socket is looked at.
+    async fn reconcile_socket(&self, name: &AgentName, seat: Option<Seat>) -> Result<(), Refusal> {
+        let _order = self.sockets.in_order().await;
+        let is_active = self.engine.is_active(name.clone()).await?;
+        if let Err(error) = self.sockets.reconcile_one(name, is_active, seat) {
+            report(&error);
+        }
+        Ok(())
+    }
+
+    /// Does work to its end, even if its caller has disconnected: after the commit of a change the
+    /// sockets have to follow it.
+    async fn to_its_end<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Refusal>> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let (out, answer) = oneshot::channel();
+        spawn(&self.streams, async move {
+            // A caller that has disconnected gets no answer.
+            drop(out.send(work.await));
+        });
+        answer.await.unwrap_or(Err(Refusal::Fault("the change of an agent was not completed")))
+    }
+}
+
+/// Logs that an agent has no socket.
+fn report(error: &ListenError) {
+    let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+    tracing::error!(%error, cause, "an agent has no socket");
 }

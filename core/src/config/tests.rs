@@ -23,6 +23,14 @@ fn number(number: u64) -> SettingValue {
 }
 
 #[test]
+fn a_tree_may_be_as_deep_as_it_has_agents() {
+    // If each agent's way to the root were followed, this would take minutes.
+    let child = |number| format!("[agents.a{number:04}]\nparent = \"a{:04}\"\n", number - 1);
+    let text = "[agents.a0000]\n".to_owned() + &(1..3000).map(child).collect::<String>();
+    assert_eq!(parse(&text).expect("valid").agents.len(), 3000);
+}
+
+#[test]
 fn an_empty_file_is_a_hive_of_defaults() {
     let config = parse("").expect("valid");
     assert_eq!(config, Config::default());

@@ -105,4 +105,6 @@ reasons! {
     StreamSilent = 49, "STREAM_SILENT", 10, Retry::Later, ["stream_id"], [];
     /// The agent, or its policy, is no longer the one that the request's etag stands for.
     EtagMismatch = 50, "ETAG_MISMATCH", 10, Retry::Never, ["agent", "etag"], [];
+    /// The broker may not open as many files as the sockets of its agents need.
+    SocketLimit = 51, "SOCKET_LIMIT", 8, Retry::Later, ["agent", "limit", "count"], [];
 }

@@ -1651,7 +1651,7 @@ pub mod admin_service_client {
             self
         }
         /// Creates an agent at run time.
-        /// Reasons: FIELD_INVALID, AGENT_EXISTS, AGENT_RETIRED, AGENT_NOT_FOUND, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_EXISTS, AGENT_RETIRED, AGENT_NOT_FOUND, REQUEST_ID_REUSED, SOCKET_LIMIT, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn create_agent(
             &mut self,
             request: impl tonic::IntoRequest<super::CreateAgentRequest>,
@@ -2138,7 +2138,7 @@ pub mod admin_service_server {
     #[async_trait]
     pub trait AdminService: std::marker::Send + std::marker::Sync + 'static {
         /// Creates an agent at run time.
-        /// Reasons: FIELD_INVALID, AGENT_EXISTS, AGENT_RETIRED, AGENT_NOT_FOUND, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Reasons: FIELD_INVALID, AGENT_EXISTS, AGENT_RETIRED, AGENT_NOT_FOUND, REQUEST_ID_REUSED, SOCKET_LIMIT, DRAINING, STORAGE_UNAVAILABLE.
         async fn create_agent(
             &self,
             request: tonic::Request<super::CreateAgentRequest>,
@@ -3403,6 +3403,8 @@ pub enum Reason {
     StreamSilent = 49,
     /// The agent, or its policy, is no longer the one that the request's etag stands for.
     EtagMismatch = 50,
+    /// The broker may not open as many files as the sockets of its agents need.
+    SocketLimit = 51,
 }
 impl Reason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -3462,6 +3464,7 @@ impl Reason {
             Self::StreamReplaced => "REASON_STREAM_REPLACED",
             Self::StreamSilent => "REASON_STREAM_SILENT",
             Self::EtagMismatch => "REASON_ETAG_MISMATCH",
+            Self::SocketLimit => "REASON_SOCKET_LIMIT",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -3518,6 +3521,7 @@ impl Reason {
             "REASON_STREAM_REPLACED" => Some(Self::StreamReplaced),
             "REASON_STREAM_SILENT" => Some(Self::StreamSilent),
             "REASON_ETAG_MISMATCH" => Some(Self::EtagMismatch),
+            "REASON_SOCKET_LIMIT" => Some(Self::SocketLimit),
             _ => None,
         }
     }

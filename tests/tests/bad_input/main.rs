@@ -12,6 +12,7 @@ mod config;
 mod database;
 mod disk;
 mod etags;
+mod files;
 mod garbage;
 mod older_broker;
 mod open_things;

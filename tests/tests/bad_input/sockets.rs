@@ -5,7 +5,9 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::UnixListener;
 
 use hive_tests::binary;
-use hive_tests::rig::{Process, Rig, run};
+use hive_tests::rig::call::did;
+use hive_tests::rig::{Process, Rig, request, run};
+use rustix::process::Signal;
 
 #[tokio::test]
 async fn a_live_socket_is_not_stolen() {
@@ -75,6 +77,34 @@ async fn a_file_that_is_no_socket_is_left_alone() {
     let error = rig.refused_broker().await;
     assert!(error.contains("is no socket"), "{error}");
     drop(other);
+}
+
+#[tokio::test]
+async fn a_new_and_a_retired_agent_change_their_own_sockets_alone() {
+    let mut rig = Rig::new("[agents.ada]\n[agents.bob]\n");
+    std::fs::create_dir_all(rig.path("run/agents/ada")).expect("a directory");
+    std::fs::write(rig.agent_socket("ada"), "precious").expect("a file");
+    rig.start_broker().await;
+    // From here on the socket of ada could be opened, so whatever looked at it would do that.
+    std::fs::remove_file(rig.agent_socket("ada")).expect("it is ours");
+    let inode = |rig: &Rig| rig.agent_socket("bob").metadata().expect("it is there").ino();
+    let (before, operator) = (inode(&rig), rig.operator().await.channel());
+    for name in ["eve", "dan"] {
+        did(&operator, &request::create_agent(name)).await;
+        rig.agent(name).await.send("operator", "I am served").await;
+    }
+    did(&operator, &request::retire_agent("eve")).await;
+    assert!(!rig.agent_socket("eve").exists());
+    rig.agent("dan").await.send("operator", "I am served still").await;
+    assert_eq!(inode(&rig), before);
+    assert!(!rig.agent_socket("ada").exists(), "{}", rig.logs());
+    assert_eq!(rig.broker().log().matches("an agent has no socket").count(), 1, "{}", rig.logs());
+
+    // A reload looks at all of them.
+    rig.broker().signal(Signal::HUP);
+    rig.broker().says("the configuration file was read again").await;
+    rig.agent("ada").await.send("operator", "I am served now").await;
+    assert_eq!(inode(&rig), before);
 }
 
 #[tokio::test]

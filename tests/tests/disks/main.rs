@@ -31,7 +31,7 @@ fn files(rig: &Rig) -> Vec<PathBuf> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_is_one_fdatasync_of_the_log() {
-    let rig = started().await;
+    let mut rig = started().await;
     let mut mail = Mail::of(&rig).await;
     mail.accepted("before").await;
     let Some(trace) = SyncTrace::of(rig.broker().pid(), &files(&rig)).await else { return };

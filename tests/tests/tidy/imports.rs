@@ -51,12 +51,13 @@ const IMPURE_PATHS: [&str; 8] = [
 ];
 
 /// Modules of the broker that a module of the broker must not name.
-const BROKER_MODULES: [(&str, &[&str]); 6] = [
+const BROKER_MODULES: [(&str, &[&str]); 7] = [
     ("store", &["engine", "rpc", "task", "app"]),
     ("engine", &["rpc", "task", "app"]),
     ("rpc", &["store", "task", "app"]),
     ("task", &["store", "rpc", "app"]),
     ("notify", &["store", "rpc", "task", "app"]),
+    ("files", &["store", "engine", "rpc", "task", "app"]),
     ("spill", &["store", "engine", "rpc", "task", "app"]),
 ];
 

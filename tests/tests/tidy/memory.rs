@@ -15,7 +15,7 @@ const PLACES: [(&str, &str); 3] = [
     ("harness/src/isolation/raw.rs", "system calls of the probes, which no library offers safely"),
     (
         "broker/src/kernel.rs",
-        "ioctls of namespaces and a descriptor inherited by number, which no library offers safely",
+        "ioctls of namespaces, a descriptor inherited by number and a limit set before exec, which no library offers safely",
     ),
 ];
 /// The lint that denies it elsewhere.

@@ -48,6 +48,10 @@ impl AgentError {
             Self::Cycle { name, parent } => {
                 of(Reason::TopologyCycle).with("agent", name).with("parent", parent)
             }
+            Self::NoFiles { agent, short } => of(Reason::SocketLimit)
+                .with("agent", agent)
+                .with("count", short.needed)
+                .with("limit", short.limit),
             Self::StatusTooLong { chars, max } => {
                 of(Reason::StatusTooLong).in_field("text").with("limit", max).with("count", chars)
             }

@@ -19,6 +19,7 @@ use crate::engine::mail::settle;
 use crate::engine::mail::{question, reminder};
 use crate::engine::turn::end::end_open_turns;
 use crate::engine::{Engine, Refusal, actor};
+use crate::files::Shortage;
 use crate::store::PresenceChange;
 use crate::store::agent::{self as agents, AgentRow, NewAgent};
 use crate::store::event::{Fact, log};
@@ -50,10 +51,27 @@ impl Engine {
         request: RequestKey,
         create: Create,
     ) -> Result<Agent, Refusal> {
+        self.create_agent_unless(caller, request, create, None).await
+    }
+
+    /// Does the same, unless there are too few files for its socket. A repeated request gets its
+    /// first answer in any case.
+    pub async fn create_agent_unless(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        create: Create,
+        short: Option<Shortage>,
+    ) -> Result<Agent, Refusal> {
         self.check_open()?;
         check_create(&create)?;
         let name = create.name.clone();
-        self.command(caller, request, move |tx| insert(tx, &create)).await?;
+        let work = move |tx: &Tx<'_>| {
+            insert(tx, &create)?;
+            let agent = create.name.to_string();
+            short.map_or(Ok(()), |short| Err(AgentError::NoFiles { agent, short }.into()))
+        };
+        self.command(caller, request, work).await?;
         self.get_agent(name).await
     }
 

@@ -3,9 +3,8 @@
 //! Invariant: only agents of the file are changed, and of them only the keys that the file changed
 //! since it was last applied. So what the operator changed at run time survives a restart.
 
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-
-use std::collections::BTreeMap;
 
 use hive_core::agent::Source;
 use hive_core::event::{AgentChange, AgentChanged, AgentCreated};
@@ -17,7 +16,7 @@ use crate::engine::declared::Declared;
 use crate::engine::{Engine, Refusal, actor};
 use crate::store::agent::{self as agents, AgentRow, NewAgent};
 use crate::store::event::{Fact, log};
-use crate::store::{Effect, Tx};
+use crate::store::{AgentKey, Effect, Tx};
 
 impl Engine {
     /// Updates the agents of the file to its present content.
@@ -33,13 +32,10 @@ impl Engine {
                     apply(tx, name, wanted)?;
                 }
                 // The tree is checked once it is complete: two agents may have changed places.
-                for name in declared.keys() {
-                    check_tree(tx, &*actor::active(tx, name.as_str())?)?;
-                }
-                for row in agents::active(tx)? {
-                    let named =
-                        AgentName::parse(&row.name).is_ok_and(|name| declared.contains_key(&name));
-                    if row.source == Some(Source::File) && !named {
+                let rows = agents::active(tx)?;
+                check_trees(tx, &rows, &declared)?;
+                for row in rows {
+                    if row.source == Some(Source::File) && !is_named(&declared, &row) {
                         // Read again: its parent may just have been retired, and it moved up.
                         retire(tx, &limits, &*agents::by_key(tx, row.key)?)?;
                     }
@@ -48,6 +44,34 @@ impl Engine {
             })
             .await
     }
+}
+
+/// Refuses an agent of the file that is below a circle. Each row is visited once.
+fn check_trees(
+    tx: &Tx<'_>,
+    rows: &[AgentRow],
+    declared: &BTreeMap<AgentName, Declared>,
+) -> Result<(), Refusal> {
+    let parents: HashMap<AgentKey, Option<AgentKey>> =
+        rows.iter().map(|row| (row.key, row.parent)).collect();
+    let mut rooted = HashSet::new();
+    for row in rows.iter().filter(|row| is_named(declared, row)) {
+        let mut way = HashSet::new();
+        let mut next = Some(row.key);
+        while let Some(key) = next.filter(|key| !rooted.contains(key)) {
+            if !way.insert(key) {
+                // It finds the same circle, and names it.
+                return check_tree(tx, row);
+            }
+            next = parents.get(&key).copied().flatten();
+        }
+        rooted.extend(way);
+    }
+    Ok(())
+}
+
+fn is_named(declared: &BTreeMap<AgentName, Declared>, row: &AgentRow) -> bool {
+    AgentName::parse(&row.name).is_ok_and(|name| declared.contains_key(&name))
 }
 
 fn create_or_return(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<(), Refusal> {

@@ -253,6 +253,13 @@ impl Engine {
         Ok(first_fitting(found, rows))
     }
 
+    /// Returns whether there is an active agent of this name.
+    pub async fn is_active(&self, name: AgentName) -> Result<bool, Refusal> {
+        let row =
+            self.store.read(move |conn, _| Ok::<_, Refusal>(agents::by_name(conn, name.as_str())?));
+        Ok(row.await?.is_some_and(|row| !row.retired))
+    }
+
     /// Returns the names of the active agents.
     pub async fn active_names(&self) -> Result<Vec<String>, Refusal> {
         self.store.read(|conn, _| Ok(agents::names(conn)?)).await

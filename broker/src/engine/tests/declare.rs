@@ -48,6 +48,16 @@ async fn agents_of_the_file_are_there_children_before_parents_or_not() {
 }
 
 #[tokio::test]
+async fn a_tree_of_the_file_may_be_as_deep_as_it_has_agents() {
+    let hive = Hive::new(&[]).await;
+    let names: Vec<String> = (0..400).map(|number| format!("a{number:03}")).collect();
+    let parents = std::iter::once(None).chain(names.iter().map(|name| Some(name.as_str())));
+    let agents: Vec<_> = names.iter().map(String::as_str).zip(parents).collect();
+    apply(&hive, &agents).await;
+    assert_eq!(parent(&hive, "a399").await.as_deref(), Some("a398"));
+}
+
+#[tokio::test]
 async fn the_same_file_again_changes_nothing() {
     let mut hive = Hive::new(&[]).await;
     let agents = [("root", None), ("kid", Some("root"))];

@@ -43,6 +43,7 @@ fn agents() -> Vec<Refusal> {
         AgentError::Stopped { agent: agent() },
         AgentError::Purging { agent: agent() },
         AgentError::Cycle { name: agent(), parent: text("carol") },
+        AgentError::NoFiles { agent: agent(), short: Budget::of(1024).shortage(400) },
         AgentError::StatusTooLong { chars: 201, max: 200 },
     ]
     .map(Refusal::from)

@@ -195,6 +195,25 @@ async fn a_harness_that_goes_without_a_turn_ends_its_session_at_once() {
 }
 
 #[tokio::test]
+async fn harnesses_that_go_together_end_their_sessions_together() {
+    // More than one step ends.
+    let names: Vec<String> = (0..40).map(|number| format!("a{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let hive = Hive::new(&names).await;
+    let mut harnesses = Vec::new();
+    for name in &names {
+        harnesses.push(hive.attach(name).await);
+    }
+    let stays = harnesses.pop();
+    drop(harnesses);
+    hive.sweep().await;
+    assert_eq!(hive.count_events(EventKind::HarnessLost).await, 39);
+    drop(stays);
+    hive.sweep().await;
+    assert_eq!(hive.count_events(EventKind::HarnessLost).await, 40);
+}
+
+#[tokio::test]
 async fn a_broker_that_restarts_in_mid_turn_does_not_end_it_and_gives_the_whole_grace_time() {
     let (mut hive, harness, run) = in_mid_turn().await;
     let (token, epoch) = (harness.token.clone(), harness.epoch);

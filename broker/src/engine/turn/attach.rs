@@ -10,18 +10,19 @@ use hive_core::agent::{Agent, HarnessState, Isolation};
 use hive_core::caller::Caller;
 use hive_core::event::{HarnessAttached, HarnessLoss, HarnessLost};
 use hive_core::id::TurnId;
+use hive_core::limits::Limits;
 use hive_core::tree::Kin;
 use hive_core::turn::{MAIN_CONVERSATION, Outcome, Turn};
 
 use super::end::{by_broker, end_open_turns, end_turn};
 use crate::engine::actor::{self, session};
 use crate::engine::mail::stream;
-use crate::engine::presence::{Attachment, Begun};
+use crate::engine::presence::{Attachment, Begun, Presences};
 use crate::engine::{Engine, Refusal, token};
 use crate::store::PresenceChange;
 use crate::store::agent::{self, AgentRow};
 use crate::store::event::{Fact, log};
-use crate::store::{Effect, purge, turn};
+use crate::store::{AgentKey, Effect, Tx, purge, turn};
 
 /// The request of a harness to attach.
 #[derive(Clone, Debug)]
@@ -139,48 +140,58 @@ impl Engine {
             })
             .await
     }
-    /// Ends the session of an agent whose harness has stayed away; does nothing if the harness has
-    /// come back.
-    pub(crate) async fn end_away(
-        &self,
-        key: crate::store::AgentKey,
-        epoch: u64,
-    ) -> Result<(), Refusal> {
+
+    /// Ends these sessions, whose harnesses have stayed away, each by its agent and epoch; does
+    /// nothing about one whose harness has come back.
+    pub(crate) async fn end_away(&self, sessions: Vec<(AgentKey, u64)>) -> Result<(), Refusal> {
         let (limits, presences) = (Arc::clone(&self.limits), Arc::clone(&self.presences));
         let boot_id = self.clock.boot_id().to_owned();
         self.store
             .write(move |tx| {
-                let me = agent::by_key(tx, key)?;
-                if me.session_token.is_none() {
-                    tx.after_commit(Effect::Presence(key, PresenceChange::Ended { epoch }));
-                    return Ok(());
-                }
-                if me.session_epoch != epoch {
-                    // An earlier attach in the batch has begun a newer session, or an attach of an
-                    // aborted batch is on disk after all; then memory is compared.
-                    return Ok(());
-                }
-                let open = turn::open_all(tx, key)?;
-                if !presences.is_away_in(tx, key, epoch, limits.harness_grace()) {
-                    return Ok(());
-                }
-                if presences.is_live_in(tx, key) && open.is_empty() {
-                    // Memory was behind: without a turn it may be silent.
-                    let turn_open = PresenceChange::TurnOpen { open: false, now: tx.now.boot };
-                    tx.after_commit(Effect::Presence(key, turn_open));
-                    return Ok(());
-                }
-                let other_boot = open.iter().any(|open| open.boot_id != boot_id);
-                let outcome = if other_boot { Outcome::Fenced } else { Outcome::Vanished };
-                end_open_turns(tx, &limits, &me, outcome, "the harness vanished in mid-turn")?;
-                agent::clear_session(tx, key)?;
-                let lost = HarnessLost { session_epoch: epoch, loss: HarnessLoss::StayedAway };
-                log(tx, Fact::about(lost, key).detail("stayed away"))?;
-                tx.after_commit(Effect::Presence(key, PresenceChange::Ended { epoch }));
-                Ok(())
+                let end =
+                    |(key, epoch)| end_one_away(tx, &limits, &presences, &boot_id, key, epoch);
+                sessions.into_iter().try_for_each(end)
             })
             .await
     }
+}
+
+fn end_one_away(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    presences: &Presences,
+    boot_id: &str,
+    key: AgentKey,
+    epoch: u64,
+) -> Result<(), Refusal> {
+    let me = agent::by_key(tx, key)?;
+    if me.session_token.is_none() {
+        tx.after_commit(Effect::Presence(key, PresenceChange::Ended { epoch }));
+        return Ok(());
+    }
+    if me.session_epoch != epoch {
+        // An earlier attach in the batch has begun a newer session, or an attach of an aborted
+        // batch is on disk after all; then memory is compared.
+        return Ok(());
+    }
+    let open = turn::open_all(tx, key)?;
+    if !presences.is_away_in(tx, key, epoch, limits.harness_grace()) {
+        return Ok(());
+    }
+    if presences.is_live_in(tx, key) && open.is_empty() {
+        // Memory was behind: without a turn it may be silent.
+        let turn_open = PresenceChange::TurnOpen { open: false, now: tx.now.boot };
+        tx.after_commit(Effect::Presence(key, turn_open));
+        return Ok(());
+    }
+    let other_boot = open.iter().any(|open| open.boot_id != boot_id);
+    let outcome = if other_boot { Outcome::Fenced } else { Outcome::Vanished };
+    end_open_turns(tx, limits, &me, outcome, "the harness vanished in mid-turn")?;
+    agent::clear_session(tx, key)?;
+    let lost = HarnessLost { session_epoch: epoch, loss: HarnessLoss::StayedAway };
+    log(tx, Fact::about(lost, key).detail("stayed away"))?;
+    tx.after_commit(Effect::Presence(key, PresenceChange::Ended { epoch }));
+    Ok(())
 }
 
 /// Refuses a harness of an agent that would work in the directories of a purged one.

@@ -25,6 +25,7 @@ use tonic::transport::server::Connected;
 
 use super::closing::{Closing, LAST_WORDS};
 use super::peer;
+use super::room::ConnFile;
 use crate::engine::sandboxes::{Place, Sandboxes};
 
 /// The owner of a socket.
@@ -110,6 +111,9 @@ pub struct ConnInfo {
     pub place: Option<Arc<Place>>,
 }
 
+/// What a connection has of the limits: a slot of its socket, and for agents a file.
+pub(super) type Held = (OwnedSemaphorePermit, Option<ConnFile>);
+
 /// An accepted connection.
 #[derive(Debug)]
 pub struct Conn {
@@ -123,14 +127,14 @@ pub struct Conn {
     /// Ready when the registration that the agent's sandbox had when this connection was accepted
     /// is replaced or removed. `None` if there was none.
     cut: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
-    _slot: OwnedSemaphorePermit,
+    _held: Held,
 }
 
 impl Conn {
     /// Wraps an accepted stream that has a slot among the connections of its socket.
     pub fn new(
         stream: UnixStream,
-        slot: OwnedSemaphorePermit,
+        held: Held,
         (owner, trust, slots): (Owner, Arc<Trust>, Slots),
         sandboxes: &Sandboxes,
         closing: &Closing,
@@ -151,7 +155,7 @@ impl Conn {
             leave: Box::pin(closing.until_soon()),
             last_words: None,
             cut: registration_ended.map(|token| Box::pin(token.cancelled_owned())),
-            _slot: slot,
+            _held: held,
         })
     }
 
@@ -250,7 +254,7 @@ mod tests {
         let slot = Arc::clone(&slots.connections).try_acquire_owned().expect("a slot");
         let closing = Closing::of(&CancellationToken::new());
         let of = (Owner::Operator, Arc::new(Trust::FileMode), slots);
-        let conn = Conn::new(ours, slot, of, &Sandboxes::default(), &closing);
+        let conn = Conn::new(ours, (slot, None), of, &Sandboxes::default(), &closing);
         (conn.expect("a connection"), theirs, closing)
     }
 

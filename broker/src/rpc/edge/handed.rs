@@ -4,6 +4,7 @@
 //! the supervisor: the broker never removes them and never changes a mode. The kernel keeps
 //! connections that arrive between two runs of the broker.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixListener;
@@ -11,16 +12,16 @@ use std::path::{Path, PathBuf};
 
 use super::listen::ListenError;
 
-/// The listening sockets that were handed over.
+/// The listening sockets that were handed over, by path.
 #[derive(Debug)]
-pub(in crate::rpc) struct Handed(Vec<(PathBuf, UnixListener)>);
+pub(in crate::rpc) struct Handed(BTreeMap<PathBuf, UnixListener>);
 
 impl Handed {
     /// Takes the sockets that the environment names. A descriptor that is no listening unix socket
     /// with a path is logged and ignored.
     pub(in crate::rpc) fn from_env() -> Self {
         let mut handed = listenfd::ListenFd::from_env();
-        let mut sockets = Vec::new();
+        let mut sockets = BTreeMap::new();
         for index in 0..handed.len() {
             let taken = handed.take_unix_listener(index).map(|listener| {
                 let listener = listener?;
@@ -28,7 +29,7 @@ impl Handed {
                 Some((path, listener))
             });
             match taken {
-                Ok(Some(socket)) => sockets.push(socket),
+                Ok(Some((path, listener))) => drop(sockets.entry(path).or_insert(listener)),
                 Ok(None) => tracing::warn!(
                     index,
                     "a file that was handed over is no unix socket with a path; it is not used"
@@ -43,20 +44,20 @@ impl Handed {
 
     /// Logs each socket on which the hive never listens: its clients would wait forever.
     pub(in crate::rpc) fn name_strangers(&self, is_known: impl Fn(&Path) -> bool) {
-        for (path, _) in self.0.iter().filter(|(path, _)| !is_known(path)) {
+        for path in self.0.keys().filter(|path| !is_known(path)) {
             tracing::warn!(path = %path.display(), "a socket was handed over that is neither the operator's nor an agent's; it is not used");
         }
     }
 
     /// Returns whether the socket at this path was handed over.
     pub(in crate::rpc) fn has(&self, path: &Path) -> bool {
-        self.0.iter().any(|(own, _)| own == path)
+        self.0.contains_key(path)
     }
 
     /// Returns a handle of the socket at this path. The original stays here: the next caller gets
     /// the same socket.
     pub(in crate::rpc) fn listener(&self, path: &Path) -> Option<io::Result<UnixListener>> {
-        self.0.iter().find(|(own, _)| own == path).map(|(_, listener)| listener.try_clone())
+        self.0.get(path).map(UnixListener::try_clone)
     }
 }
 

@@ -1,40 +1,36 @@
 //! Listening: one socket per agent and one for the operator, in step with the agents.
 //!
-//! Invariant: a socket on which a process answers is never taken from it; only a dead one is
-//! replaced. Directories stay when an agent is retired, because a container may have them mounted.
-//! Sockets that a supervisor handed over are served, and their files are not changed.
+//! A change of one agent costs the same however many there are. Invariant: a socket on which a
+//! process answers is never taken from it; only a dead one is replaced. Directories stay when an
+//! agent is retired, because a container may have them mounted. Sockets that a supervisor handed
+//! over are served, and their files are not changed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hive_core::limits::SOCKET_PATH_BYTES_MAX;
 use hive_core::name::AgentName;
 use tokio::net::UnixListener;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::accept::accept;
 use super::closing::{Closing, Leaving};
-use super::conn::{Conn, Owner, Slots, Trust};
+use super::conn::{Conn, Owner, Trust};
 use super::handed::{self, Handed};
+pub use super::layout::Layout;
+use super::layout::own_uids;
+use super::room::{Room, Seat};
 use super::socket_file::{bind, group_id, make_dir, remove, set_mode};
 use crate::engine::sandboxes::Sandboxes;
+use crate::files::{self, Shortage};
 use crate::spawn::spawn;
 
 /// Accepted connections that wait to be served.
 const BACKLOG_CONNECTIONS: usize = 64;
-/// Pause after a connection that could not be accepted.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Period in which each socket logs at most one line about rejected connections.
-const COMPLAINT_PERIOD: Duration = Duration::from_secs(60);
-/// The answer to one connection too many, in HTTP/2: empty settings, and a GOAWAY with
-/// ENHANCE_YOUR_CALM and the reason as text.
-const TOO_MANY: &[u8] =
-    b"\0\0\0\x04\0\0\0\0\0\0\0\x1c\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0btoo many connections";
 
 /// Why a socket could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +65,9 @@ pub enum ListenError {
         /// The group that may use it.
         group: String,
     },
+    /// Agents have all files open that they may have.
+    #[error("{0}")]
+    NoFiles(Shortage),
     /// The host returned an error.
     #[error("the socket {} could not be made", .path.display())]
     Io {
@@ -80,60 +79,17 @@ pub enum ListenError {
     },
 }
 
-/// The directory, the group and the users of the sockets.
-#[derive(Clone, Debug)]
-pub struct Layout {
-    /// The directory of the sockets.
-    pub runtime_dir: PathBuf,
-    /// The group of the operator's socket.
-    pub socket_group: Option<String>,
-    /// The users that may use each agent's socket. For an agent that is not named here: the
-    /// broker's own user.
-    pub uids: BTreeMap<AgentName, Vec<u32>>,
-}
-
-impl Layout {
-    /// Returns the path of the operator's socket.
-    #[must_use]
-    pub fn operator_socket(&self) -> PathBuf {
-        self.runtime_dir.join("hived.sock")
-    }
-
-    /// Returns the path of an agent's socket.
-    #[must_use]
-    pub fn agent_socket(&self, name: &AgentName) -> PathBuf {
-        self.runtime_dir.join("agents").join(name.as_str()).join("hive.sock")
-    }
-
-    /// Returns whether this is the path of the operator's socket, or of a possible agent's.
-    fn is_socket(&self, path: &Path) -> bool {
-        let named = path
-            .parent()
-            .and_then(Path::file_name)
-            .and_then(|name| AgentName::parse(name.to_str()?).ok());
-        path == self.operator_socket() || named.is_some_and(|name| path == self.agent_socket(&name))
-    }
-
-    /// Returns the users that the configuration names for an agent.
-    fn named_uids(&self, name: &AgentName) -> Option<&Vec<u32>> {
-        self.uids.get(name).filter(|uids| !uids.is_empty())
-    }
-
-    /// Returns the users that may use an agent's socket.
-    fn trust(&self, name: &AgentName) -> Trust {
-        Trust::Uids(self.named_uids(name).cloned().unwrap_or_else(own_uids))
-    }
-}
-
 /// The listening sockets of a broker.
 #[derive(Debug)]
 pub struct Sockets {
     layout: Mutex<Layout>,
     agents: mpsc::Sender<io::Result<Conn>>,
     open: Mutex<HashMap<AgentName, OpenSocket>>,
+    order: tokio::sync::Mutex<()>,
     /// Connections of retired agents in their last second: a later agent of the name gets none.
     leaving: Leaving,
     handed: Handed,
+    room: Room,
     sandboxes: Arc<Sandboxes>,
     tasks: TaskTracker,
     closing: CancellationToken,
@@ -172,8 +128,10 @@ impl Sockets {
             layout,
             agents,
             open: Mutex::default(),
+            order: tokio::sync::Mutex::default(),
             leaving: Leaving::default(),
             handed,
+            room: Room::below(files::limit()),
             sandboxes,
             tasks,
             closing,
@@ -203,7 +161,7 @@ impl Sockets {
         let of = (Owner::Operator, Arc::new(trust));
         spawn(
             &sockets.tasks,
-            accept(listener, of, Arc::clone(&sockets.sandboxes), operator, closing),
+            accept(listener, of, Arc::clone(&sockets.sandboxes), operator, closing, None),
         );
         Ok((sockets, agent_conns, operator_conns))
     }
@@ -220,42 +178,95 @@ impl Sockets {
         self.lock_layout().agent_socket(name)
     }
 
+    /// Takes the files for the socket of an agent that is to be created; `None` if it has a socket.
+    pub fn seat(&self, name: &AgentName) -> Result<Option<Seat>, Shortage> {
+        let open = self.lock_open();
+        if open.contains_key(name) {
+            return Ok(None);
+        }
+        self.room.seat().map(Some).ok_or_else(|| self.room.shortage(open.len() + 1))
+    }
+
+    /// Returns what so many agents lack.
+    pub fn shortage(&self, agents: usize) -> Shortage {
+        self.room.shortage(agents)
+    }
+
+    /// Waits until no other task reads which agents are active to reconcile sockets. Without this a
+    /// socket could be closed by an older reading than the one that opened it.
+    pub async fn in_order(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.order.lock().await
+    }
+
     /// Opens missing sockets, and closes those of retired agents, connections included. If the
     /// users of a socket have changed, it is closed and opened again, so that a revoked right ends
     /// at once. If an agent's socket cannot be opened, that is reported, and the others are served.
-    pub fn reconcile(&self, names: &[AgentName]) -> Vec<ListenError> {
-        let layout = self.lock_layout().clone();
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|name, socket| {
-            // A stream of a retired agent ends with that reason; a revoked right ends at once.
-            if !names.contains(name) {
-                self.leaving.add(name, &socket.closing);
-            } else if *socket.trust == layout.trust(name) {
-                return true;
-            } else {
-                socket.closing.now();
-            }
-            socket.remove_file();
-            false
+    pub fn reconcile(&self, names: &[AgentName]) -> Vec<(AgentName, ListenError)> {
+        let (layout, mut open) = (self.lock_layout(), self.lock_open());
+        let active: HashSet<&AgentName> = names.iter().collect();
+        open.retain(|name, socket| self.stays(&layout, name, socket, active.contains(name)));
+        let failed = names.iter().filter_map(|name| {
+            let error = self.open_missing(&layout, &mut open, name, None).err()?;
+            Some((name.clone(), error))
         });
-        let mut errors = Vec::new();
-        for name in names {
-            if open.contains_key(name) {
-                continue;
-            }
-            self.leaving.cut(name);
-            match self.open_agent(&layout, name) {
-                Ok(opened) => drop(open.insert(name.clone(), opened)),
-                Err(error) => errors.push(error),
-            }
+        failed.collect()
+    }
+
+    /// Does the same for one agent, whose seat may have been taken, and looks at no other.
+    pub fn reconcile_one(
+        &self,
+        name: &AgentName,
+        is_active: bool,
+        seat: Option<Seat>,
+    ) -> Result<(), ListenError> {
+        let (layout, mut open) = (self.lock_layout(), self.lock_open());
+        if open.get(name).is_some_and(|socket| !self.stays(&layout, name, socket, is_active)) {
+            open.remove(name);
         }
-        errors
+        if is_active { self.open_missing(&layout, &mut open, name, seat) } else { Ok(()) }
+    }
+
+    /// Returns whether a socket stays open; otherwise it is closed.
+    fn stays(
+        &self,
+        layout: &Layout,
+        name: &AgentName,
+        socket: &OpenSocket,
+        is_active: bool,
+    ) -> bool {
+        // A stream of a retired agent ends with that reason; a revoked right ends at once.
+        if !is_active {
+            self.leaving.add(name, &socket.closing);
+        } else if *socket.trust == layout.trust(name) {
+            return true;
+        } else {
+            socket.closing.now();
+        }
+        socket.remove_file();
+        false
+    }
+
+    /// Opens the socket of an active agent, if it is not open.
+    fn open_missing(
+        &self,
+        layout: &Layout,
+        open: &mut HashMap<AgentName, OpenSocket>,
+        name: &AgentName,
+        seat: Option<Seat>,
+    ) -> Result<(), ListenError> {
+        if !open.contains_key(name) {
+            self.leaving.cut(name);
+            let short = || ListenError::NoFiles(self.room.shortage(open.len() + 1));
+            let seat = seat.or_else(|| self.room.seat()).ok_or_else(short)?;
+            open.insert(name.clone(), self.open_agent(layout, name, seat)?);
+        }
+        Ok(())
     }
 
     /// Closes the socket of a retired agent; its connections soon, or after a purge at once. The
-    /// next [`Self::reconcile`] opens a socket for an agent of that name, if there is one.
+    /// next [`Self::reconcile_one`] opens a socket for an agent of that name, if there is one.
     pub fn close_agent(&self, name: &AgentName, is_purged: bool) {
-        let socket = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        let socket = self.lock_open().remove(name);
         if let Some(socket) = socket {
             self.leaving.add(name, &socket.closing);
             socket.remove_file();
@@ -272,12 +283,17 @@ impl Sockets {
         if !self.handed.has(&operator) {
             remove(&operator);
         }
-        for socket in self.open.lock().unwrap_or_else(PoisonError::into_inner).values() {
+        for socket in self.lock_open().values() {
             socket.remove_file();
         }
     }
 
-    fn open_agent(&self, layout: &Layout, name: &AgentName) -> Result<OpenSocket, ListenError> {
+    fn open_agent(
+        &self,
+        layout: &Layout,
+        name: &AgentName,
+        seat: Seat,
+    ) -> Result<OpenSocket, ListenError> {
         let path = layout.agent_socket(name);
         // Other users have to get through the directory and open the socket; the kernel then
         // reports the user of each peer.
@@ -301,7 +317,14 @@ impl Sockets {
         let of = (Owner::Agent(name.clone()), Arc::clone(&trust));
         spawn(
             &self.tasks,
-            accept(listener, of, Arc::clone(&self.sandboxes), self.agents.clone(), closing.clone()),
+            accept(
+                listener,
+                of,
+                Arc::clone(&self.sandboxes),
+                self.agents.clone(),
+                closing.clone(),
+                Some(seat),
+            ),
         );
         Ok(OpenSocket { path, trust, closing, own_file })
     }
@@ -317,8 +340,13 @@ impl Sockets {
         UnixListener::from_std(listener).map_err(fail)
     }
 
-    fn lock_layout(&self) -> std::sync::MutexGuard<'_, Layout> {
+    fn lock_layout(&self) -> MutexGuard<'_, Layout> {
         self.layout.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the open sockets. A caller that needs the layout, too, locks that first.
+    fn lock_open(&self) -> MutexGuard<'_, HashMap<AgentName, OpenSocket>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -328,72 +356,4 @@ impl OpenSocket {
             remove(&self.path);
         }
     }
-}
-
-async fn accept(
-    listener: UnixListener,
-    (owner, trust): (Owner, Arc<Trust>),
-    sandboxes: Arc<Sandboxes>,
-    out: mpsc::Sender<io::Result<Conn>>,
-    closing: Closing,
-) {
-    let slots = Slots::new(&owner);
-    let mut complaints = Complaints::default();
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = closing.begun() => return,
-        };
-        let conn = accepted.and_then(|(stream, _)| {
-            match Arc::clone(&slots.connections).try_acquire_owned() {
-                Ok(slot) => {
-                    let owner = (owner.clone(), Arc::clone(&trust), slots.clone());
-                    Conn::new(stream, slot, owner, &sandboxes, &closing).map(Some)
-                }
-                Err(_) => {
-                    // If a client does not read it, it sees the connection end.
-                    drop(stream.try_write(TOO_MANY));
-                    complaints.note(&owner, &"there are as many already as may be");
-                    Ok(None)
-                }
-            }
-        });
-        match conn {
-            Ok(Some(conn)) => {
-                if out.send(Ok(conn)).await.is_err() {
-                    return;
-                }
-            }
-            Ok(None) => {}
-            Err(error) => {
-                // Too many open files, or a peer that left at once: the next attempt may succeed,
-                // but must not run in a tight loop.
-                complaints.note(&owner, &error);
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-}
-
-/// The log of a socket about rejected connections, with a limited rate.
-#[derive(Debug, Default)]
-struct Complaints {
-    last: Option<Instant>,
-    unsaid: u64,
-}
-
-impl Complaints {
-    fn note(&mut self, owner: &Owner, problem: &dyn std::fmt::Display) {
-        self.unsaid += 1;
-        if self.last.is_none_or(|last| last.elapsed() >= COMPLAINT_PERIOD) {
-            tracing::warn!(%problem, ?owner, connections = self.unsaid, "connections were not accepted");
-            *self = Self { last: Some(Instant::now()), unsaid: 0 };
-        }
-    }
-}
-
-/// Returns the users of a socket for which the configuration names none: the broker's own user, and
-/// root, which has access anyway.
-fn own_uids() -> Vec<u32> {
-    vec![rustix::process::geteuid().as_raw(), 0]
 }

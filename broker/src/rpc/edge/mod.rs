@@ -4,9 +4,11 @@
 //!   listen ──► conn (peer, trust, slots) ──► caller ──► deadline ──► size ──► fair (permits) ──► handler ──► answer
 //! ```
 //!
-//! `method` describes each RPC; `socket_file` and `handed` make the sockets; `request` reads the
-//! common parts of requests, `page` those of lists; `error` maps refusals to the wire.
+//! `method` describes each RPC; `layout`, `socket_file` and `handed` make the sockets, `accept`
+//! their connections, and `room` limits their files; `request` reads the common parts of requests,
+//! `page` those of lists; `error` maps refusals to the wire.
 
+mod accept;
 pub mod caller;
 mod closing;
 pub mod conn;
@@ -22,5 +24,7 @@ pub(in crate::rpc) mod request;
 mod deadline;
 pub(in crate::rpc) mod fair;
 mod handed;
+mod layout;
+pub(in crate::rpc) mod room;
 mod size;
 mod socket_file;

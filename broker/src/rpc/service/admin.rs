@@ -80,11 +80,18 @@ impl v1::admin_service_server::AdminService for Rpc {
         let parent = message::optional_agent_name(&parent, "parent")?;
         let policy = policy.map(Into::into).unwrap_or_default();
         let socket = self.sockets.agent_socket(&name);
-        let agent = self
-            .engine
-            .create_agent(caller, key, Create { name, parent, role, model, policy, adopt })
-            .await?;
-        self.reconcile_sockets().await?;
+        let create = Create { name: name.clone(), parent, role, model, policy, adopt };
+        let rpc = self.clone();
+        let created = self.to_its_end(async move {
+            let (seat, short) = match rpc.sockets.seat(&name) {
+                Ok(seat) => (seat, None),
+                Err(short) => (None, Some(short)),
+            };
+            let agent = rpc.engine.create_agent_unless(caller, key, create, short).await?;
+            rpc.reconcile_socket(&name, seat).await?;
+            Ok(agent)
+        });
+        let agent = created.await?;
         Ok(Response::new(v1::CreateAgentResponse {
             agent: Some(agent.into()),
             socket_path: socket.display().to_string(),
@@ -98,20 +105,24 @@ impl v1::admin_service_server::AdminService for Rpc {
         let (caller, key, retire) = request::command(request)?;
         let v1::RetireAgentRequest { request_id: _, name, purge, etag } = retire;
         let target = target(&name, etag, "etag")?;
-        let name = target.name.clone();
-        let response = if purge {
-            let purged = self.engine.purge_agent(caller, key, target).await?;
-            let purge_id = purged.directories.unwrap_or_default();
-            v1::RetireAgentResponse { kept_count: 0, dropped_count: purged.dropped, purge_id }
-        } else {
-            let kept_count = self.engine.retire_agent(caller, key, target).await?;
-            v1::RetireAgentResponse { kept_count, ..v1::RetireAgentResponse::default() }
-        };
-        // By name first: a new agent may have the name already, and must not get the old agent's
-        // connections. After a purge nothing of the old one may be worked on any more.
-        self.sockets.close_agent(&name, purge);
-        self.reconcile_sockets().await?;
-        Ok(Response::new(response))
+        let rpc = self.clone();
+        let retired = self.to_its_end(async move {
+            let name = target.name.clone();
+            let response = if purge {
+                let purged = rpc.engine.purge_agent(caller, key, target).await?;
+                let purge_id = purged.directories.unwrap_or_default();
+                v1::RetireAgentResponse { kept_count: 0, dropped_count: purged.dropped, purge_id }
+            } else {
+                let kept_count = rpc.engine.retire_agent(caller, key, target).await?;
+                v1::RetireAgentResponse { kept_count, ..v1::RetireAgentResponse::default() }
+            };
+            // By name first: a new agent may have the name already, and must not get the old
+            // agent's connections. After a purge nothing of the old one may be worked on any more.
+            rpc.sockets.close_agent(&name, purge);
+            rpc.reconcile_socket(&name, None).await?;
+            Ok(response)
+        });
+        Ok(Response::new(retired.await?))
     }
 
     async fn stop_agent(

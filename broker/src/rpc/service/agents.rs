@@ -3,7 +3,7 @@
 //! Invariant: a change costs a watch a few rows, however many agents there are. The end of a park
 //! is no change of a row, so the watch waits for the ends of the parks that it has shown.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use hive_core::time::WallTime;
@@ -29,6 +29,8 @@ struct Watcher<'e> {
     scope: Option<AgentKey>,
     /// Agents that it was shown, and when their parks end.
     shown: HashMap<AgentKey, Option<Instant>>,
+    /// The same ends, the earliest first.
+    ends: BTreeSet<(Instant, AgentKey)>,
 }
 
 impl Watcher<'_> {
@@ -37,24 +39,35 @@ impl Watcher<'_> {
         let now = self.engine.clock().now().wall;
         let shown = agents.into_iter().map(|(key, agent)| {
             let until = agent.park.as_ref().and_then(|park| park.until);
-            self.shown.insert(key, until.map(|until| Instant::now() + wait_for(until, now)));
+            let end = until.map(|until| Instant::now() + wait_for(until, now));
+            self.forget(key);
+            self.shown.insert(key, end);
+            self.ends.extend(end.map(|end| (end, key)));
             agent
         });
         shown.collect()
     }
 
+    /// Forgets an agent; returns whether it was shown.
+    fn forget(&mut self, key: AgentKey) -> bool {
+        let known = self.shown.remove(&key);
+        if let Some(Some(end)) = known {
+            self.ends.remove(&(end, key));
+        }
+        known.is_some()
+    }
+
     /// Returns when the next park ends.
     fn next_end(&self) -> Option<Instant> {
-        self.shown.values().filter_map(|end| *end).min()
+        self.ends.first().map(|(end, _)| *end)
     }
 
     /// Adds the agents whose parks have ended.
     fn add_ended(&self, keys: &mut Vec<AgentKey>) {
         let now = Instant::now();
-        let ended = self.shown.iter().filter(|(_, end)| end.is_some_and(|end| end <= now));
-        let ended: Vec<AgentKey> =
-            ended.map(|(key, _)| *key).filter(|key| !keys.contains(key)).collect();
-        keys.extend(ended);
+        let ended = self.ends.iter().take_while(|(end, _)| *end <= now).map(|(_, key)| *key);
+        let changed: HashSet<AgentKey> = keys.iter().copied().collect();
+        keys.extend(ended.filter(|key| !changed.contains(key)));
     }
 
     /// Reads changed agents; returns the ones that are shown, and the names of those that left.
@@ -65,7 +78,7 @@ impl Watcher<'_> {
         let ChangedAgents { shown, others } = self.engine.agents_changed(self.scope, keys).await?;
         let mut gone = Vec::new();
         for (key, name) in others {
-            if self.shown.remove(&key).is_some() {
+            if self.forget(key) {
                 gone.push(name);
             }
         }
@@ -102,7 +115,7 @@ pub(super) async fn watch(
     let (mut changed, mut log) = (engine.hints().changes.subscribe(), engine.hints().last_event());
     // Read before the agents: they include everything up to here.
     let (mut place, begin) = (*changed.borrow_and_update(), *log.borrow_and_update());
-    let mut watcher = Watcher { engine, scope, shown: HashMap::new() };
+    let mut watcher = Watcher { engine, scope, shown: HashMap::new(), ends: BTreeSet::new() };
     let part = |agents, complete| {
         let log_id = engine.log_id().to_owned();
         let agents = wire(agents);

@@ -22,6 +22,9 @@ const ALL: &str = "agent_id, message_id, lane, state, failures, cause, not_befor
      lease_until_boot, lease_ms, lease_stream, lease_request, lease_end, turn_id, state_time, settled_by, sender_id, \
      body_bytes, last_error, output_tail";
 
+/// Selects all agents, and not the operator.
+const OF_ALL: &str = "<> 1";
+
 /// Returns the statement that counts open deliveries in a state, of the agents that `whose`
 /// selects.
 pub(in crate::store) fn count_sql(whose: &str, state: State) -> String {
@@ -32,12 +35,18 @@ pub(in crate::store) fn count_sql(whose: &str, state: State) -> String {
         State::Leased => {
             format!("SELECT coalesce(sum(leased_count), 0) FROM inbox WHERE agent_id {whose}")
         }
-        // The `+` keeps SQLite from reading the whole inbox by the primary key.
-        State::Held | State::Dead => format!(
-            "SELECT count(*) FROM open_delivery INDEXED BY open_delivery_apart WHERE +agent_id {whose} \
-             AND queue = 4 AND state = {}",
-            state.code()
-        ),
+        // Of one agent by the key, and of all by the index.
+        State::Held | State::Dead => {
+            let (index, agent) = if whose == OF_ALL {
+                ("INDEXED BY open_delivery_apart", "+agent_id")
+            } else {
+                ("", "agent_id")
+            };
+            let code = state.code();
+            format!(
+                "SELECT count(*) FROM open_delivery {index} WHERE {agent} {whose} AND queue = 4 AND state = {code}"
+            )
+        }
         State::Acked | State::Dropped | State::Superseded => format!(
             "SELECT count(*) FROM settled_delivery WHERE agent_id {whose} AND state = {}",
             state.code()
@@ -52,7 +61,7 @@ pub fn count(conn: &Connection, agent: AgentKey, state: State) -> Result<u32> {
 
 /// Returns how many deliveries of all agents (the operator's not counted) are in a state.
 pub fn count_all(conn: &Connection, state: State) -> Result<u64> {
-    one(conn, &count_sql("<> 1", state), [])
+    one(conn, &count_sql(OF_ALL, state), [])
 }
 
 /// Returns when the oldest ready message of an inbox was accepted.

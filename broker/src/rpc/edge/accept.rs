@@ -1,0 +1,118 @@
+//! Accepting: the connections of one socket, as long as it listens.
+//!
+//! Invariant: a socket has a limited number of connections, and one that cannot be accepted delays
+//! only its own socket.
+
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::net::unix::SocketAddr;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::closing::Closing;
+use super::conn::{Conn, Held, Owner, Slots, Trust};
+use super::room::Seat;
+use crate::engine::sandboxes::Sandboxes;
+
+/// Pause after a connection that could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Period in which each socket logs at most one line about rejected connections.
+const COMPLAINT_PERIOD: Duration = Duration::from_secs(60);
+/// The answer to one connection too many, in HTTP/2: empty settings, and a GOAWAY with
+/// ENHANCE_YOUR_CALM and the reason as text.
+const TOO_MANY: &[u8] =
+    b"\0\0\0\x04\0\0\0\0\0\0\0\x1c\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0btoo many connections";
+
+/// Accepts connections until the socket closes, as many as its seat and its slots allow.
+pub(super) async fn accept(
+    listener: UnixListener,
+    (owner, trust): (Owner, Arc<Trust>),
+    sandboxes: Arc<Sandboxes>,
+    out: mpsc::Sender<io::Result<Conn>>,
+    closing: Closing,
+    seat: Option<Seat>,
+) {
+    let slots = Slots::new(&owner);
+    let mut complaints = Complaints::default();
+    loop {
+        let next = tokio::select! {
+            next = next(&listener, &slots, seat.as_ref()) => next,
+            () = closing.begun() => return,
+        };
+        let Some((accepted, held)) = next else { continue };
+        let conn = match (accepted, held) {
+            (Ok((stream, _)), Err(problem)) => {
+                // If a client does not read it, it sees the connection end.
+                drop(stream.try_write(TOO_MANY));
+                complaints.note(&owner, &problem);
+                continue;
+            }
+            (Ok((stream, _)), Ok(held)) => {
+                let owner = (owner.clone(), Arc::clone(&trust), slots.clone());
+                Conn::new(stream, held, owner, &sandboxes, &closing)
+            }
+            (Err(error), _) => Err(error),
+        };
+        match conn {
+            Ok(conn) => {
+                if out.send(Ok(conn)).await.is_err() {
+                    return;
+                }
+            }
+            Err(error) => {
+                // Too many open files, or a peer that left at once: the next attempt may succeed,
+                // but must not run in a tight loop.
+                complaints.note(&owner, &error);
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// A connection, and what it has of the limits or lacks.
+type Next = (io::Result<(UnixStream, SocketAddr)>, Result<Held, &'static str>);
+
+/// Waits until there may be a connection, and returns it if it is there at once. What it needs is
+/// taken first, and released while there is none: so one that waits for a file waits in the kernel,
+/// and has no file here.
+async fn next(listener: &UnixListener, slots: &Slots, seat: Option<&Seat>) -> Option<Next> {
+    let mut held = Some(hold(slots, seat).await);
+    poll_fn(|cx| match held.take() {
+        Some(had) => listener.poll_accept(cx).map(|accepted| Some((accepted, had))),
+        None => Poll::Ready(None),
+    })
+    .await
+}
+
+/// Takes what one more connection needs of the limits, or returns what it lacks.
+async fn hold(slots: &Slots, seat: Option<&Seat>) -> Result<Held, &'static str> {
+    let slot = Arc::clone(&slots.connections).try_acquire_owned();
+    let slot = slot.map_err(|_| "there are as many already as may be")?;
+    let file = match seat {
+        Some(seat) => seat.connection().await.map(Some),
+        None => Some(None),
+    };
+    Ok((slot, file.ok_or("agents have all files open that they may have")?))
+}
+
+/// The log of a socket about rejected connections, with a limited rate.
+#[derive(Debug, Default)]
+struct Complaints {
+    last: Option<Instant>,
+    unsaid: u64,
+}
+
+impl Complaints {
+    fn note(&mut self, owner: &Owner, problem: &dyn std::fmt::Display) {
+        self.unsaid += 1;
+        if self.last.is_none_or(|last| last.elapsed() >= COMPLAINT_PERIOD) {
+            tracing::warn!(%problem, ?owner, connections = self.unsaid, "connections were not accepted");
+            *self = Self { last: Some(Instant::now()), unsaid: 0 };
+        }
+    }
+}
