@@ -14,6 +14,7 @@ use crate::engine::Refusal;
 use crate::engine::error::{
     AgentError, HarnessError, MailError, QuestionError, ReminderError, TurnError,
 };
+use crate::files::Budget;
 use crate::store::StoreError;
 use crate::store::backup::CopyError;
 use crate::store::search::SearchError;

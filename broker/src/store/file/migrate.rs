@@ -1,7 +1,7 @@
 //! Migrations: an append-only list over `PRAGMA user_version`.
 //!
-//! Invariant: a database is migrated one version at a time, each in its own transaction; one from
-//! the future is left untouched.
+//! Invariant: a database is migrated one version at a time, each in its own transaction, and a new
+//! one is made in one; one from the future is left untouched.
 
 use rusqlite::Connection;
 
@@ -49,7 +49,14 @@ pub enum MigrateError {
 /// Brings the database to [`SCHEMA_VERSION`].
 pub(crate) fn migrate(conn: &mut Connection) -> Result<(), MigrateError> {
     let found = check(conn)?;
-    for (version, script) in (1..=SCHEMA_VERSION).zip(MIGRATIONS).skip(found as usize) {
+    let scripts = (1..=SCHEMA_VERSION).zip(MIGRATIONS).skip(found as usize);
+    if found == 0 {
+        // A new database has nothing to lose, and one commit is one sync.
+        let whole = MIGRATIONS.concat();
+        return apply(conn, SCHEMA_VERSION, &whole)
+            .map_err(|source| MigrateError::Sql { version: SCHEMA_VERSION, source });
+    }
+    for (version, script) in scripts {
         apply(conn, version, script).map_err(|source| MigrateError::Sql { version, source })?;
     }
     Ok(())
