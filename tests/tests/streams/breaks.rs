@@ -23,7 +23,7 @@ const LASTING: &str = "lease_until_boot=Integer(9223372036854775807);";
 async fn grace_runs(rig: &Rig, count: usize) {
     let ends = |row: &&String| row.contains(LEASED) && !row.contains(LASTING);
     let seen = async {
-        while rig.on_disk()["delivery"].iter().filter(ends).count() != count {
+        while rig.on_disk()["open_delivery"].iter().filter(ends).count() != count {
             tokio::task::yield_now().await;
         }
     };
