@@ -7,6 +7,7 @@
 pub mod server;
 
 mod edge;
+mod reflection;
 mod service;
 
 use std::sync::Arc;

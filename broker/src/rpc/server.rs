@@ -8,9 +8,6 @@ use std::sync::Arc;
 
 use hive_proto::v1;
 use hive_proto::v1::admin_service_server::AdminServiceServer;
-use hive_proto::{ERROR_DESCRIPTOR_SET, FILE_DESCRIPTOR_SET};
-use prost::Message as _;
-use prost_types::FileDescriptorSet;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
@@ -20,7 +17,8 @@ use tower::layer::util::Stack;
 use super::Rpc;
 use super::caller::CallerLayer;
 use super::listen::Incoming;
-use super::method::{METHODS, Method};
+use super::method::Method;
+use super::reflection::{self, Late};
 
 /// Largest header block of a request, in bytes; requests of the hive have a token and little else.
 const HEADER_BYTES_MAX: u32 = 16 * 1024;
@@ -51,18 +49,6 @@ fn builder(rpc: &Rpc) -> Server<Stack<CallerLayer, tower::layer::util::Identity>
         ))
 }
 
-/// Returns the descriptors for reflection on a socket: without the services that it does not serve.
-fn descriptors(is_served: fn(&Method) -> bool) -> Result<Vec<u8>, prost::DecodeError> {
-    let mut set = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET)?;
-    set.file.retain(|file| {
-        file.service.iter().all(|service| {
-            let name = format!("{}.{}", file.package(), service.name());
-            METHODS.iter().any(|method| method.service() == name && is_served(method))
-        })
-    });
-    Ok(set.encode_to_vec())
-}
-
 /// Serves agents' sockets until `shutdown`, then waits for calls in flight.
 pub async fn serve_agents(
     rpc: Rpc,
@@ -73,7 +59,7 @@ pub async fn serve_agents(
     use v1::{
         status_service_server as status, turn_service_server as turn, wake_service_server as wake,
     };
-    let router = shared(builder(&rpc), &rpc, &health, |method| method.agent)?
+    let router = shared(builder(&rpc), &rpc, &health, |method| method.agent)
         .add_service(turn::TurnServiceServer::new(rpc.clone()))
         .add_service(wake::WakeServiceServer::new(rpc.clone()))
         .add_service(status::StatusServiceServer::new(rpc));
@@ -87,7 +73,7 @@ pub async fn serve_operator(
     incoming: Incoming,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let router = shared(builder(&rpc), &rpc, &health, |method| method.operator)?
+    let router = shared(builder(&rpc), &rpc, &health, |method| method.operator)
         .add_service(AdminServiceServer::new(rpc));
     serve(router, incoming, shutdown).await
 }
@@ -98,7 +84,7 @@ fn shared(
     rpc: &Rpc,
     health: &tonic_health::server::HealthReporter,
     is_served: fn(&Method) -> bool,
-) -> io::Result<Layered> {
+) -> Layered {
     use v1::{
         event_service_server as event, inbox_service_server as inbox,
         loose_end_service_server as loose_end, message_service_server as message,
@@ -106,19 +92,12 @@ fn shared(
         server_info_service_server as server_info, topology_service_server as topology,
         turn_history_service_server as history,
     };
-    let bytes = descriptors(is_served).map_err(io::Error::other)?;
-    let reflection = || {
-        tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(&bytes)
-            .register_encoded_file_descriptor_set(ERROR_DESCRIPTOR_SET)
-            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-    };
     let health = tonic_health::server::HealthService::from_health_reporter(health.clone());
-    Ok(server
+    server
         .add_service(tonic_health::pb::health_server::HealthServer::new(health))
-        .add_service(reflection().build_v1().map_err(io::Error::other)?)
+        .add_service(Late::new(is_served, |set| reflection::builder(set).build_v1().ok()))
         // Python's grpcio-reflection still asks for the older version.
-        .add_service(reflection().build_v1alpha().map_err(io::Error::other)?)
+        .add_service(Late::new(is_served, |set| reflection::builder(set).build_v1alpha().ok()))
         .add_service(message::MessageServiceServer::new(rpc.clone()))
         .add_service(inbox::InboxServiceServer::new(rpc.clone()))
         .add_service(question::QuestionServiceServer::new(rpc.clone()))
@@ -127,42 +106,11 @@ fn shared(
         .add_service(history::TurnHistoryServiceServer::new(rpc.clone()))
         .add_service(topology::TopologyServiceServer::new(rpc.clone()))
         .add_service(event::EventServiceServer::new(rpc.clone()))
-        .add_service(server_info::ServerInfoServiceServer::new(rpc.clone())))
+        .add_service(server_info::ServerInfoServiceServer::new(rpc.clone()))
 }
 
 async fn serve(router: Layered, incoming: Incoming, shutdown: CancellationToken) -> io::Result<()> {
     let served = router
         .serve_with_incoming_shutdown(ReceiverStream::new(incoming), shutdown.cancelled_owned());
     served.await.map_err(io::Error::other)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn agents_see_no_operator_service() {
-        let services = |is_served: fn(&Method) -> bool| {
-            let set =
-                FileDescriptorSet::decode(descriptors(is_served).expect("descriptors").as_slice())
-                    .expect("a set");
-            set.file
-                .iter()
-                .flat_map(|file| &file.service)
-                .map(|service| service.name().to_owned())
-                .collect::<Vec<_>>()
-        };
-        let agents = services(|method| method.agent);
-        assert!(
-            agents.contains(&"TurnService".to_owned())
-                && !agents.contains(&"AdminService".to_owned()),
-            "{agents:?}"
-        );
-        let operator = services(|method| method.operator);
-        assert!(
-            operator.contains(&"AdminService".to_owned())
-                && !operator.contains(&"TurnService".to_owned()),
-            "{operator:?}"
-        );
-    }
 }

@@ -127,7 +127,7 @@ const ENGINE_ORDER: [&str; 21] = [
 ];
 
 /// The rooms of the broker's wire, in the same way.
-const RPC_ORDER: [&str; 4] = ["edge", "mod", "service", "server"];
+const RPC_ORDER: [&str; 5] = ["edge", "mod", "reflection", "service", "server"];
 
 /// The rooms of the broker's store, in the same way.
 const STORE_ORDER: [&str; 12] = [

@@ -8,8 +8,9 @@
 //! It holds no mail and has no authority: it proposes ids, and the mail decides which items exist
 //! and who may see them. The file is made from the mail and can be rebuilt at any time, so it never
 //! delays a send or a start. It is made when it is used first, and kept up to date from then on: a
-//! hive in which nothing is searched has no index, and pays nothing for it. Invariant: the words of a batch and the position up to which the mail
-//! is indexed are one transaction. A file that does not match the mail is deleted.
+//! hive in which nothing is searched has no index, and pays nothing for it. Invariant: the words of
+//! a batch and the position up to which the mail is indexed are one transaction. A file that does
+//! not match the mail is deleted.
 
 mod file;
 mod mail;

@@ -39,7 +39,7 @@ pub(in crate::store) struct Cache {
     /// Agents that the batch has changed, oldest first.
     changed_agents: RefCell<Vec<AgentKey>>,
     inboxes: RefCell<HashMap<AgentKey, Counts>>,
-    /// For an agent, hashes of the ids of receives: of all that gave its live leases, and maybe more.
+    /// For an agent, hashes of the ids of receives: those that gave its live leases, maybe more.
     receives: RefCell<HashMap<AgentKey, HashSet<u64>>>,
     /// Inboxes that the batch has changed, each with its counts before, oldest change first.
     changed_inboxes: RefCell<Vec<(AgentKey, InboxRow)>>,
