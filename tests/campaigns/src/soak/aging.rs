@@ -10,9 +10,10 @@ use std::path::Path;
 use rusqlite::Connection;
 
 /// The columns with the time at which a row was closed.
-const TIMES: [(&str, &str); 9] = [
+const TIMES: [(&str, &str); 10] = [
     ("message", "accept_time"),
-    ("delivery", "state_time"),
+    ("open_delivery", "state_time"),
+    ("settled_delivery", "state_time"),
     ("turn", "start_time"),
     ("turn", "end_time"),
     ("event", "time"),

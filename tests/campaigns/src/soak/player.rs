@@ -10,7 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
-use hive_proto::v1::{AckDeliveryRequest, ReceiveMessagesRequest, ack_delivery_request::Target};
+use hive_proto::v1::message_service_client::MessageServiceClient;
+use hive_proto::v1::{
+    AckDeliveryRequest, ReceiveMessagesRequest, SearchMessagesRequest, ack_delivery_request::Target,
+};
 use hive_tests::rig::fresh_id;
 use tokio::task::AbortHandle;
 use tonic::Status;
@@ -49,10 +52,18 @@ impl Drop for Player {
     }
 }
 
+/// Searches once. From then on the broker keeps its index up to date, whose size is judged.
+async fn search(channel: &Channel) {
+    let request = SearchMessagesRequest { query: "hello".to_owned(), ..Default::default() };
+    // While the index is made, or the broker restarts, it is refused.
+    drop(MessageServiceClient::new(channel.clone()).search_messages(request).await);
+}
+
 async fn live(socket: PathBuf, had: Arc<Mutex<Had>>) {
     loop {
         // A restarting broker is away for a moment; there is no signal when it is ready again.
         if let Ok(channel) = hive_proto::connect::connect(&socket).await {
+            search(&channel).await;
             while take(&channel, &had).await.is_ok() {}
         }
         tokio::task::yield_now().await;
