@@ -372,6 +372,9 @@ async fn files_are_private_whatever_the_umask() {
         let ada = rig.agent("ada").await.channel();
         let send = request::send("bob", "a word to find");
         did(&ada, &send).await;
+        // The first search makes the index.
+        let search = SearchMessagesRequest { query: "word".to_owned(), ..Default::default() };
+        did(&ada, &search).await;
         let reminder = remind(&ada, &long("ada")).await;
         rig.watch().await.kind("ada", EventKind::ReminderFired).await;
         let mut backup = Process::command(&binary::find("hivectl", "hivectl"));

@@ -97,8 +97,10 @@ struct Readers {
 #[derive(Debug)]
 pub struct Index {
     path: PathBuf,
-    writer: Mutex<Option<Open>>,
+    /// Before the writer, which is closed last: it folds the log of the file and deletes it, and a
+    /// connection that only reads cannot.
     readers: Mutex<Readers>,
+    writer: Mutex<Option<Open>>,
     is_used: AtomicBool,
     /// Notified when the index has to be made or rebuilt.
     pub wanted: Notify,
