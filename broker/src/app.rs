@@ -91,7 +91,7 @@ fn parts(settings: &Settings, clock: Arc<dyn Clock>) -> anyhow::Result<Parts> {
     let store = Store::open(&settings.state_dir, Arc::clone(&clock), Arc::clone(&memory) as _)?;
     Ok(Parts {
         store,
-        turn_events: TurnEvents::beside(&settings.state_dir),
+        turn_events: TurnEvents::open(&settings.state_dir)?,
         memory,
         clock,
         limits: settings.limits.clone(),

@@ -27,6 +27,8 @@ pub async fn search(engine: Arc<Engine>, stop: CancellationToken) {
     let mut retry = RETRY_PAUSE;
     loop {
         while !engine.is_search_used() {
+            // There is nothing to do, which its status shows as a success.
+            engine.task_succeeded(SEARCH);
             tokio::select! {
                 () = engine.index_wanted() => {}
                 () = stop.cancelled() => return,

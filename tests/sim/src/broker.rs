@@ -148,9 +148,9 @@ impl World {
             &self.host.dir(),
             Arc::clone(&clock),
             Arc::clone(&attachments) as _,
-        );
-        let turn_events = TurnEvents::beside(&self.host.dir());
-        let (store, hand) = match opened {
+        )
+        .and_then(|(store, hand)| Ok((store, hand, TurnEvents::open(&self.host.dir())?)));
+        let (store, hand, turn_events) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 // The main loop buries a broker that died while it opened.

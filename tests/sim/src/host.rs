@@ -38,8 +38,7 @@ fn template() -> &'static Template {
             .expect("a new database");
         hand.close();
         drop(store);
-        let made = TurnEvents::beside(dir.path()).forget_after(None);
-        made.expect("a new file of turn lines");
+        drop(TurnEvents::open(dir.path()).expect("a new file of turn lines"));
         let files = ["hive.db", "turn-events.db"];
         files
             .map(|name| (name, std::fs::read(dir.path().join(name)).expect("it was just made")))

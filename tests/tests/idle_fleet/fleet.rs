@@ -67,7 +67,7 @@ impl Fleet {
         let committed = Arc::clone(&memory) as _;
         let store = Store::open(dir.path(), Arc::clone(&clock) as Arc<dyn Clock>, committed)
             .expect("the store opens");
-        let turn_events = TurnEvents::beside(dir.path());
+        let turn_events = TurnEvents::open(dir.path()).expect("the turn lines open");
         let parts = Parts {
             store,
             turn_events,

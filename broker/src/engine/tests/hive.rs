@@ -288,7 +288,7 @@ async fn open(
     let memory = Arc::new(Memory::default());
     let counting = Arc::new(Counting { memory: Arc::clone(&memory), commits: sender });
     let store = Store::open(dir, Arc::clone(&clock), counting).expect("the store opens");
-    let turn_events = TurnEvents::beside(dir);
+    let turn_events = TurnEvents::open(dir).expect("the turn lines open");
     // Long reminders are written to this directory, if a test has made it.
     let named = ["alice", "bob"]
         .map(|agent| (name(agent), dir.join("agents").join(agent)))

@@ -3,7 +3,7 @@
 //! They are not mail. A crash may lose the last seconds of them, so they never delay a send.
 //! Invariant: no settlement needs them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use hive_core::id::TurnId;
@@ -12,6 +12,7 @@ use rusqlite::{Connection, Result};
 
 use crate::store::codec::integer;
 use crate::store::columns::{Columns as _, columns};
+use crate::store::file::open::{OpenError, hint};
 use crate::store::file::private;
 use crate::store::statement::one;
 
@@ -33,107 +34,97 @@ columns! {
 /// The database of lines.
 #[derive(Debug)]
 pub struct TurnEvents {
-    path: PathBuf,
-    /// `None` until it is used first.
-    conn: Mutex<Option<Connection>>,
+    conn: Mutex<Connection>,
 }
 
 impl TurnEvents {
-    /// Returns the lines of a directory; the file is opened when it is used first.
-    #[must_use]
-    pub fn beside(dir: &Path) -> Self {
-        Self { path: dir.join("turn-events.db"), conn: Mutex::default() }
+    /// Opens it; a damaged file is replaced by an empty one, because nothing depends on it. A file
+    /// that the disk keeps from being opened is not damaged.
+    pub fn open(dir: &Path) -> std::result::Result<Self, OpenError> {
+        let path = dir.join("turn-events.db");
+        Self::open_file(&path).map_err(|source| OpenError::Sqlite {
+            hint: hint(&source),
+            path,
+            source,
+        })
     }
 
-    /// Works on the open file. A damaged file is replaced by an empty one, because nothing depends
-    /// on it. A file that the disk keeps from being opened is not damaged.
-    fn with<T>(&self, work: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
-        let mut conn = self.conn.lock().unwrap_or_else(PoisonError::into_inner);
-        let conn = match &mut *conn {
-            Some(conn) => conn,
-            closed => closed.insert(open(&self.path)?),
+    fn open_file(path: &Path) -> Result<Self> {
+        let conn = match prepare(path) {
+            Ok(conn) => conn,
+            Err(error) if !is_damage(&error) => return Err(error),
+            Err(error) => {
+                tracing::warn!(%error, "the live turn lines cannot be read and are started afresh");
+                private::remove(path);
+                prepare(path)?
+            }
         };
-        work(conn)
+        Ok(Self { conn: Mutex::new(conn) })
     }
 
     /// Adds lines; existing ones stay as they are.
     pub fn append(&self, turn: TurnId, lines: &[Line]) -> Result<usize> {
-        let sql = "INSERT OR IGNORE INTO line (turn_id, sequence, stream, text, time) VALUES (?1, ?2, ?3, ?4, ?5)";
-        self.with(|conn| {
-            let tx = conn.transaction()?;
-            let mut kept = 0;
-            for line in lines {
-                let Line { sequence, stream, text, time } = line;
-                let values = (integer(turn.get()), integer(*sequence), stream, text, time.0);
-                kept += tx.prepare_cached(sql)?.execute(values)?;
-            }
-            tx.commit()?;
-            Ok(kept)
-        })
+        let mut conn = self.lock();
+        let tx = conn.transaction()?;
+        let mut kept = 0;
+        for line in lines {
+            kept += tx
+                .prepare_cached("INSERT OR IGNORE INTO line (turn_id, sequence, stream, text, time) VALUES (?1, ?2, ?3, ?4, ?5)")?
+                .execute((integer(turn.get()), integer(line.sequence), line.stream, &line.text, line.time.0))?;
+        }
+        tx.commit()?;
+        Ok(kept)
     }
 
     /// Returns lines after a number, in order, at most `rows` and `bytes` (but at least one).
     pub fn after(&self, turn: TurnId, sequence: u64, rows: u32, bytes: usize) -> Result<Vec<Line>> {
+        let conn = self.lock();
         let sql = format!(
             "SELECT {COLUMNS} FROM line WHERE turn_id = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3"
         );
-        self.with(|conn| {
-            let mut select = conn.prepare_cached(&sql)?;
-            let values = (integer(turn.get()), integer(sequence), rows);
-            let found = select.query_map(values, |row| Line::read(row, 0))?;
-            let mut lines = Vec::new();
-            let mut total = 0;
-            for line in found {
-                let line = line?;
-                total += line.text.len();
-                if total > bytes && !lines.is_empty() {
-                    break;
-                }
-                lines.push(line);
+        let mut select = conn.prepare_cached(&sql)?;
+        let values = (integer(turn.get()), integer(sequence), rows);
+        let found = select.query_map(values, |row| Line::read(row, 0))?;
+        let mut lines = Vec::new();
+        let mut total = 0;
+        for line in found {
+            let line = line?;
+            total += line.text.len();
+            if total > bytes && !lines.is_empty() {
+                break;
             }
-            Ok(lines)
-        })
+            lines.push(line);
+        }
+        Ok(lines)
     }
 
     /// Deletes the lines of all turns after this one.
     pub fn forget_after(&self, turn: Option<TurnId>) -> Result<usize> {
         let last = turn.map_or(0, |turn| integer(turn.get()));
-        self.with(|conn| conn.execute("DELETE FROM line WHERE turn_id > ?1", [last]))
+        self.lock().execute("DELETE FROM line WHERE turn_id > ?1", [last])
     }
 
     /// Deletes lines from before a time, and the oldest beyond the limit in bytes; at most `rows`
     /// at once. Returns the number of deleted lines.
     pub fn prune(&self, before: WallTime, bytes_max: u64, rows: u32) -> Result<usize> {
-        if !self.path.exists() {
-            return Ok(0);
-        }
-        self.with(|conn| {
-            let mut gone = conn.execute(
-                "DELETE FROM line WHERE (turn_id, sequence) IN (SELECT turn_id, sequence FROM line WHERE time < ?1 LIMIT ?2)",
-                (before.0, rows),
+        let conn = self.lock();
+        let mut gone = conn.execute(
+            "DELETE FROM line WHERE (turn_id, sequence) IN (SELECT turn_id, sequence FROM line WHERE time < ?1 LIMIT ?2)",
+            (before.0, rows),
+        )?;
+        let sql = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
+        let used: u64 = one(&conn, sql, [])?;
+        if used > bytes_max {
+            gone += conn.execute(
+                "DELETE FROM line WHERE (turn_id, sequence) IN (SELECT turn_id, sequence FROM line ORDER BY turn_id, sequence LIMIT ?1)",
+                [rows],
             )?;
-            let sql = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
-            let used: u64 = one(conn, sql, [])?;
-            if used > bytes_max {
-                gone += conn.execute(
-                    "DELETE FROM line WHERE (turn_id, sequence) IN (SELECT turn_id, sequence FROM line ORDER BY turn_id, sequence LIMIT ?1)",
-                    [rows],
-                )?;
-            }
-            Ok(gone)
-        })
-    }
-}
-
-/// Opens the file, or a new one in place of a damaged one.
-fn open(path: &Path) -> Result<Connection> {
-    match prepare(path) {
-        Err(error) if is_damage(&error) => {
-            tracing::warn!(%error, "the live turn lines cannot be read and are started afresh");
-            private::remove(path);
-            prepare(path)
         }
-        opened => opened,
+        Ok(gone)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Connection> {
+        self.conn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -22,7 +22,7 @@ fn line(sequence: u64, text: &str) -> Line {
 #[test]
 fn lines_are_kept_once_and_in_order() {
     let dir = directory();
-    let lines = TurnEvents::beside(dir.path());
+    let lines = TurnEvents::open(dir.path()).expect("opened");
     assert_eq!(lines.append(turn(7), &[line(2, "two"), line(1, "one")]).expect("kept"), 2);
     assert_eq!(lines.append(turn(7), &[line(2, "two again"), line(3, "three")]).expect("kept"), 1);
     lines.append(turn(8), &[line(1, "another turn's")]).expect("kept");
@@ -43,7 +43,7 @@ fn lines_are_kept_once_and_in_order() {
 #[test]
 fn old_lines_go_and_so_do_the_oldest_beyond_the_bound() {
     let dir = directory();
-    let lines = TurnEvents::beside(dir.path());
+    let lines = TurnEvents::open(dir.path()).expect("opened");
     lines
         .append(turn(1), &(1..=10).map(|number| line(number, "x")).collect::<Vec<_>>())
         .expect("kept");
@@ -66,9 +66,9 @@ fn a_damaged_file_is_started_afresh() {
     let dir = directory();
     std::fs::write(dir.path().join("turn-events.db"), "this is no database at all".repeat(100))
         .expect("written");
-    let lines = TurnEvents::beside(dir.path());
+    let lines = TurnEvents::open(dir.path()).expect("opened all the same");
     lines.append(turn(1), &[line(1, "hello")]).expect("kept");
     drop(lines);
-    let lines = TurnEvents::beside(dir.path());
+    let lines = TurnEvents::open(dir.path()).expect("opened");
     assert_eq!(lines.after(turn(1), 0, 10, 100).expect("read").len(), 1);
 }

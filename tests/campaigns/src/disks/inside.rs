@@ -195,7 +195,8 @@ impl Run {
         let (store, mut hand) = opened.map_err(|error| {
             format!("it does not open: {error}: {:?}", std::error::Error::source(&error))
         })?;
-        let turn_events = TurnEvents::beside(self.dir.path());
+        let turn_events = TurnEvents::open(self.dir.path())
+            .map_err(|error| format!("the turn lines do not open: {error}"))?;
         let directories = Directories::default();
         let parts = Parts {
             store,
