@@ -107,7 +107,7 @@ impl Door {
             Kind::Redis => Producer::Redis(redis::Client::connect(&self.socket).await?),
             Kind::Unary => {
                 let client = unary::Client(self.channel(None).await?);
-                Producer::Unary { client, ids: unary::Ids::new() }
+                Producer::Unary { client, ids: Arc::new(unary::Ids::new()) }
             }
             Kind::Streamed => {
                 Producer::Streamed(Box::new(streamed::Producer::new(self.channel(None).await?)))
@@ -174,7 +174,7 @@ impl Parked {
 pub(crate) enum Producer {
     Reference(reference::Client),
     Redis(redis::Client),
-    Unary { client: unary::Client, ids: unary::Ids },
+    Unary { client: unary::Client, ids: Arc<unary::Ids> },
     Streamed(Box<streamed::Producer>),
 }
 
@@ -205,8 +205,8 @@ impl Producer {
             Self::Reference(client) => {
                 calls(window, next, move || Self::Reference(client.clone())).await
             }
-            Self::Unary { client, .. } => {
-                let one = move || Self::Unary { client: client.clone(), ids: unary::Ids::new() };
+            Self::Unary { client, ids } => {
+                let one = move || Self::Unary { client: client.clone(), ids: Arc::clone(&ids) };
                 calls(window, next, one).await
             }
         }

@@ -53,7 +53,7 @@ impl Producer {
     }
 
     fn write(&mut self, inbox: usize, body: &str) -> anyhow::Result<()> {
-        let send = Some(message(&mut self.ids, inbox, body));
+        let send = Some(message(&self.ids, inbox, body));
         Ok(self.say.send(StreamMessagesRequest { send })?)
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Invariant: a settlement without effect ends the bench.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::message_service_client::MessageServiceClient;
 use hive_proto::v1::settlement::{Action, Target};
@@ -13,26 +15,26 @@ use hive_tests::rig::{fresh_id, request};
 use tonic::Status;
 use tonic::transport::Channel;
 
-/// Request ids that no other producer and no other consumer makes.
+/// Request ids that no other producer and no other consumer makes. As in any client that counts its
+/// calls, ids that follow each other are neighbours, also those of calls that run at once.
 #[derive(Debug)]
 pub(crate) struct Ids {
     prefix: String,
-    last: u64,
+    last: AtomicU64,
 }
 
 impl Ids {
     pub(crate) fn new() -> Self {
-        Self { prefix: fresh_id(), last: 0 }
+        Self { prefix: fresh_id(), last: AtomicU64::new(0) }
     }
 
-    pub(crate) fn next(&mut self) -> String {
-        self.last += 1;
-        format!("{}-{}", self.prefix, self.last)
+    pub(crate) fn next(&self) -> String {
+        format!("{}-{}", self.prefix, self.last.fetch_add(1, Ordering::Relaxed))
     }
 }
 
 /// Returns a message of a producer.
-pub(crate) fn message(ids: &mut Ids, inbox: usize, body: &str) -> SendMessageRequest {
+pub(crate) fn message(ids: &Ids, inbox: usize, body: &str) -> SendMessageRequest {
     SendMessageRequest { request_id: ids.next(), ..request::send(&format!("a{inbox}"), body) }
 }
 
