@@ -1,25 +1,25 @@
 //! The permit to work of the present call, which the engine can release before the call is
 //! answered.
 //!
-//! The layer that took the permit runs the call in [`scope`]; code that begins to wait calls
-//! [`release`]. Invariant: without a scope, as in a test, a release changes nothing.
+//! The layer that took the permit polls the call in [`watched`]; code that begins to wait calls
+//! [`release`]. Invariant: without that layer, as in a test, a release changes nothing.
 
-use std::sync::Arc;
+use std::cell::Cell;
 
-use tokio::sync::Notify;
-
-tokio::task_local! {
-    static RELEASED: Arc<Notify>;
+thread_local! {
+    /// Whether the call that is being polled has released its permit.
+    static RELEASED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs a call whose release notifies `released`.
-pub fn scope<C: Future>(released: Arc<Notify>, call: C) -> impl Future<Output = C::Output> {
-    RELEASED.scope(released, call)
+/// Polls a call; also returns whether it released its permit.
+pub fn watched<T>(poll: impl FnOnce() -> T) -> (T, bool) {
+    RELEASED.set(false);
+    let polled = poll();
+    (polled, RELEASED.take())
 }
 
 /// Releases the permit of the present call: the call begins to wait, its stream is open, or it
 /// continues as a job.
 pub fn release() {
-    // Outside of a call there is no permit.
-    let _ = RELEASED.try_with(|released| released.notify_one());
+    RELEASED.set(true);
 }

@@ -41,15 +41,17 @@ impl std::fmt::Debug for Taken {
 }
 
 /// Encodes the beginning of an answer, if it is ready.
-pub(in crate::rpc) async fn begun(answer: http::Response<Body>) -> http::Response<Body> {
+pub(in crate::rpc) fn begun(
+    answer: http::Response<Body>,
+    cx: &mut Context<'_>,
+) -> http::Response<Body> {
     let (mut parts, mut body) = answer.into_parts();
     let taken = parts.extensions.remove::<Taken>();
-    let first = std::future::poll_fn(|cx| match Pin::new(&mut body).poll_frame(cx) {
-        Poll::Ready(Some(frame)) => Poll::Ready(Some(frame)),
+    let first = match Pin::new(&mut body).poll_frame(cx) {
+        Poll::Ready(Some(frame)) => Some(frame),
         // The body has ended, or it is a stream that has no item yet.
-        Poll::Ready(None) | Poll::Pending => Poll::Ready(None),
-    })
-    .await;
+        Poll::Ready(None) | Poll::Pending => None,
+    };
     http::Response::from_parts(
         parts,
         Body::new(Answer { first, piece: Bytes::new(), body, taken, is_asked: true, kept: () }),
@@ -128,7 +130,7 @@ mod tests {
     async fn a_page_comes_in_pieces_and_its_guard_goes_with_the_last() {
         let page: Vec<u8> =
             (0..PIECE_BYTES * 2 + 5).map(|at| u8::try_from(at % 251).expect("small")).collect();
-        let answer = begun(http::Response::new(of_one_frame(page.clone()))).await;
+        let answer = begun_now(http::Response::new(of_one_frame(page.clone()))).await;
         let kept = Arc::new(());
         let weak = Arc::downgrade(&kept);
         let mut body = holding(kept, answer.into_body());
@@ -151,7 +153,7 @@ mod tests {
         let counted = Arc::clone(&count);
         let taken = Taken::new(move || *counted.lock().expect("no panic") += 1);
         answer.extensions_mut().insert(taken);
-        let mut body = holding((), begun(answer).await.into_body());
+        let mut body = holding((), begun_now(answer).await.into_body());
         assert_eq!(Arc::strong_count(&count), 2, "the body keeps it");
         for expected in [0, 0, 1] {
             let more = frame(&mut body).await.is_some();
@@ -159,6 +161,11 @@ mod tests {
         }
         drop(body);
         assert_eq!((*count.lock().expect("no panic"), Arc::strong_count(&count)), (1, 1));
+    }
+
+    async fn begun_now(answer: http::Response<Body>) -> http::Response<Body> {
+        let mut answer = Some(answer);
+        std::future::poll_fn(|cx| Poll::Ready(begun(answer.take().expect("polled once"), cx))).await
     }
 
     /// Returns a body of one frame.

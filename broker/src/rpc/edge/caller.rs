@@ -113,7 +113,7 @@ where
                     return Box::pin(std::future::ready(Ok(refused.into_http())));
                 };
                 if let Err(refused) = served {
-                    let refused = std::future::ready(Ok(refused.into_http()));
+                    let refused = Box::pin(std::future::ready(Ok(refused.into_http())));
                     return Box::pin(fairly(self.tasks.clone(), slots, slot, class, refused));
                 }
                 let deadline = Deadline::of(request.headers());
@@ -127,8 +127,8 @@ where
                 let call = Box::pin(async move {
                     let (parts, body) = request.into_parts();
                     let request = http::Request::from_parts(parts, size.on(body).await);
-                    fairly(tasks, slots, slot, class, async move { inner.call(request).await })
-                        .await
+                    let call = Box::pin(async move { inner.call(request).await });
+                    fairly(tasks, slots, slot, class, call).await
                 });
                 match deadline {
                     Some(deadline) => Box::pin(deadline.on(call)),

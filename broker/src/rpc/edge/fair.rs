@@ -7,11 +7,14 @@
 //! its request slowly, nor by not reading the answer. A call keeps its slot among the open calls
 //! until its answer has been sent or given up.
 
+mod work;
+
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::task::TaskTracker;
 use tonic::Status;
 use tonic::body::Body;
@@ -19,8 +22,9 @@ use tonic::body::Body;
 use super::answer;
 use super::conn::Slots;
 use super::method::Class;
-use crate::engine::{Refusal, permit};
+use crate::engine::Refusal;
 use crate::spawn::spawn;
+use work::Work;
 
 /// A call that works for longer releases its permit, because it is waiting. Without this limit four
 /// sends on a stalled disk would keep the heartbeats of their agent waiting.
@@ -34,7 +38,9 @@ const LONG_LIST: usize = 16;
 /// A long list with refusals keeps the next one waiting for this time. Chosen by measurement.
 const LIST_PAUSE: Duration = Duration::from_millis(40);
 
-type Answered<E> = Result<http::Response<Body>, E>;
+pub(super) type Answered<E> = Result<http::Response<Body>, E>;
+/// A call. It is moved about while it waits, so it is a pointer.
+pub(in crate::rpc) type Call<E> = Pin<Box<dyn Future<Output = Answered<E>> + Send>>;
 
 /// Runs a call once it gets a permit, and releases the permit when the class of the call says so.
 pub(in crate::rpc) async fn fairly<E: Send + 'static>(
@@ -42,17 +48,27 @@ pub(in crate::rpc) async fn fairly<E: Send + 'static>(
     slots: Slots,
     slot: OwnedSemaphorePermit,
     class: Class,
-    call: impl Future<Output = Answered<E>> + Send + 'static,
+    call: Call<E>,
 ) -> Answered<E> {
-    if !matches!(class, Class::Page | Class::Watch) {
-        return Ok(worked(tasks, slots.at_work, class, call)
-            .await?
-            .map(|body| answer::holding(slot, body)));
+    if matches!(class, Class::Page | Class::Watch) {
+        return Box::pin(page(tasks, slots, slot, class, call)).await;
     }
+    let answer = Work::on(tasks, slots.at_work, class, call).await?;
+    Ok(answer.map(|body| answer::holding(slot, body)))
+}
+
+/// Reads a page: after the earlier ones of the agent, and to its end.
+async fn page<E: Send + 'static>(
+    tasks: TaskTracker,
+    slots: Slots,
+    slot: OwnedSemaphorePermit,
+    class: Class,
+    call: Call<E>,
+) -> Answered<E> {
     // The semaphore is never closed; a page without its permit would still be a page.
     let pages = slots.pages.acquire_owned().await;
     // A task of its own: the work continues without its caller, and keeps the next page waiting.
-    let reading = worked(tasks.clone(), slots.at_work, class, call);
+    let reading = Work::on(tasks.clone(), slots.at_work, class, call);
     let read = tasks.spawn(async move { (reading.await, pages) });
     let Ok((answered, pages)) = read.await else {
         return Ok(Status::from(Refusal::Fault("a page could not be read")).into_http());
@@ -113,49 +129,6 @@ pub(in crate::rpc) async fn messages<T>(
     work.await
 }
 
-/// Works on a call with a permit; the beginning of its answer is encoded under that permit, too.
-async fn worked<E>(
-    tasks: TaskTracker,
-    at_work: Arc<Semaphore>,
-    class: Class,
-    call: impl Future<Output = Answered<E>>,
-) -> Answered<E> {
-    let permit = Permit::taken(tasks, at_work, PAUSE).await;
-    let released = Arc::new(Notify::new());
-    let mut call = std::pin::pin!(permit::scope(Arc::clone(&released), call));
-    let answer = tokio::select! {
-        biased;
-        answer = &mut call => answer?,
-        () = before_the_answer(class, &released) => {
-            permit.release();
-            return Ok(answer::begun(call.await?).await);
-        }
-    };
-    if is_refusal(&answer) {
-        tokio::time::sleep(PAUSE).await;
-    }
-    let answer = answer::begun(answer).await;
-    permit.release();
-    Ok(answer)
-}
-
-/// Waits until a call without an answer releases its permit.
-async fn before_the_answer(class: Class, released: &Notify) {
-    let is_released = async {
-        match class {
-            // Not before the pause that a refusal, or a caller that goes away, costs.
-            Class::LongPoll | Class::ClientStream | Class::Job => {
-                tokio::join!(released.notified(), tokio::time::sleep(PAUSE))
-            }
-            Class::Short | Class::Page | Class::Stream | Class::Watch => {
-                std::future::pending().await
-            }
-        }
-    };
-    // The permit is released in both cases.
-    drop(tokio::time::timeout(WORK_MAX, is_released).await);
-}
-
 /// A call's permit. If it is dropped and not released, it is released after a pause: the caller has
 /// disconnected and the work may continue, or there was much of it.
 #[derive(Debug)]
@@ -169,6 +142,12 @@ impl Permit {
     async fn taken(tasks: TaskTracker, of: Arc<Semaphore>, pause: Duration) -> Self {
         // The semaphore is never closed; a call without a permit would still be a call.
         Self { held: of.acquire_owned().await.ok(), pause, tasks }
+    }
+
+    /// Takes a permit if there is one and no other call waits for it.
+    fn try_taken(tasks: &TaskTracker, of: &Arc<Semaphore>, pause: Duration) -> Option<Self> {
+        let held = Arc::clone(of).try_acquire_owned().ok()?;
+        Some(Self { held: Some(held), pause, tasks: tasks.clone() })
     }
 
     fn release(mut self) {
@@ -191,16 +170,13 @@ impl Drop for Permit {
     }
 }
 
-/// Returns whether the answer is a status and nothing else.
-fn is_refusal(answer: &http::Response<Body>) -> bool {
-    answer.headers().get(Status::GRPC_STATUS).is_some_and(|code| code != "0")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::convert::Infallible;
     use std::future::{pending, ready};
+
+    use crate::engine::permit;
 
     use tokio::time::{Instant, timeout};
 
@@ -225,7 +201,7 @@ mod tests {
         answer: impl Future<Output = Answered<Infallible>> + Send + 'static,
     ) -> http::Response<Body> {
         let slot = Arc::clone(&slots.calls).acquire_owned().await.expect("open");
-        fairly(TaskTracker::new(), slots.clone(), slot, class, answer)
+        fairly(TaskTracker::new(), slots.clone(), slot, class, Box::pin(answer))
             .await
             .expect("it cannot fail")
     }
@@ -294,7 +270,7 @@ mod tests {
             served()
         };
         let slot = Arc::clone(&slots.calls).acquire_owned().await.expect("open");
-        let call = fairly(tasks.clone(), slots, slot, Class::Page, slow);
+        let call = fairly(tasks.clone(), slots, slot, Class::Page, Box::pin(slow));
         assert!(timeout(HARDLY, call).await.is_err(), "its caller has gone");
         tasks.close();
         tasks.wait().await;

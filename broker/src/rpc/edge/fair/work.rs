@@ -1,0 +1,181 @@
+//! The work on a call, with a permit. The beginning of its answer is encoded under that permit,
+//! too.
+//!
+//! ```text
+//!   queued ──► working ──► released, by the class of the call ──► answered
+//!                 ├──► answered
+//!                 └──► refused, which keeps the permit for a pause
+//! ```
+//!
+//! It is a future by hand: each call has one, and one that waits may wait for hours. Invariant: a
+//! call that ends within [`WORK_MAX`] makes at most one timer.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, Sleep, sleep_until};
+use tokio_util::task::TaskTracker;
+use tonic::Status;
+use tonic::body::Body;
+
+use super::{Answered, Call, PAUSE, Permit, WORK_MAX};
+use crate::engine::permit;
+use crate::rpc::edge::answer;
+use crate::rpc::edge::method::Class;
+
+/// A call at work.
+pub(super) struct Work<E> {
+    call: Call<E>,
+    class: Class,
+    tasks: TaskTracker,
+    at_work: Arc<Semaphore>,
+    stage: Stage,
+    /// For the next moment at which something changes without the call.
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+enum Stage {
+    /// It has not been polled yet.
+    New,
+    /// It waits for a permit.
+    Queued(Pin<Box<dyn Future<Output = Permit> + Send>>),
+    /// It works with a permit.
+    Working {
+        permit: Permit,
+        start: Instant,
+        /// Whether it has said that it waits.
+        is_waiting: bool,
+    },
+    /// It waits without a permit.
+    Released,
+    /// It was refused.
+    Refused(Permit, Box<http::Response<Body>>),
+    /// It was answered.
+    Over,
+}
+
+impl<E> Work<E> {
+    pub(super) fn on(
+        tasks: TaskTracker,
+        at_work: Arc<Semaphore>,
+        class: Class,
+        call: Call<E>,
+    ) -> Self {
+        Self { call, class, tasks, at_work, stage: Stage::New, timer: None }
+    }
+
+    /// Waits until this moment.
+    fn poll_until(&mut self, moment: Instant, cx: &mut Context<'_>) -> Poll<()> {
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(moment)));
+        if timer.deadline() != moment {
+            timer.as_mut().reset(moment);
+        }
+        timer.as_mut().poll(cx)
+    }
+
+    /// Polls the call, which works with a permit.
+    fn poll_working(
+        &mut self,
+        permit: Permit,
+        start: Instant,
+        was_waiting: bool,
+        cx: &mut Context<'_>,
+    ) -> Poll<Answered<E>> {
+        let (answered, says_so) = permit::watched(|| self.call.as_mut().poll(cx));
+        let is_waiting = was_waiting || says_so;
+        match answered {
+            Poll::Ready(Ok(answer)) if is_refusal(&answer) => {
+                self.timer = None;
+                self.stage = Stage::Refused(permit, Box::new(answer));
+                self.poll_refused(cx)
+            }
+            Poll::Ready(answered) => {
+                self.stage = Stage::Over;
+                let answered = answered.map(|answer| answer::begun(answer, cx));
+                permit.release();
+                Poll::Ready(answered)
+            }
+            Poll::Pending => {
+                // Not before the pause that a refusal, or a caller that goes away, costs.
+                let held = match self.class {
+                    Class::LongPoll | Class::ClientStream | Class::Job if is_waiting => PAUSE,
+                    Class::LongPoll | Class::ClientStream | Class::Job => WORK_MAX,
+                    Class::Short | Class::Page | Class::Stream | Class::Watch => WORK_MAX,
+                };
+                if self.poll_until(start + held, cx).is_ready() {
+                    permit.release();
+                    (self.stage, self.timer) = (Stage::Released, None);
+                } else {
+                    self.stage = Stage::Working { permit, start, is_waiting };
+                }
+                Poll::Pending
+            }
+        }
+    }
+
+    fn poll_refused(&mut self, cx: &mut Context<'_>) -> Poll<Answered<E>> {
+        let end =
+            self.timer.as_ref().map_or_else(|| Instant::now() + PAUSE, |timer| timer.deadline());
+        ready!(self.poll_until(end, cx));
+        let Stage::Refused(permit, answer) = std::mem::replace(&mut self.stage, Stage::Over) else {
+            return Poll::Pending;
+        };
+        let answer = answer::begun(*answer, cx);
+        permit.release();
+        Poll::Ready(Ok(answer))
+    }
+}
+
+impl<E> Future for Work<E> {
+    type Output = Answered<E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answered<E>> {
+        let this = self.get_mut();
+        loop {
+            match std::mem::replace(&mut this.stage, Stage::Over) {
+                Stage::New => {
+                    this.stage = match Permit::try_taken(&this.tasks, &this.at_work, PAUSE) {
+                        Some(permit) => working(permit),
+                        None => {
+                            let (tasks, of) = (this.tasks.clone(), Arc::clone(&this.at_work));
+                            Stage::Queued(Box::pin(Permit::taken(tasks, of, PAUSE)))
+                        }
+                    };
+                }
+                Stage::Queued(mut taken) => match taken.as_mut().poll(cx) {
+                    Poll::Ready(permit) => this.stage = working(permit),
+                    Poll::Pending => {
+                        this.stage = Stage::Queued(taken);
+                        return Poll::Pending;
+                    }
+                },
+                Stage::Working { permit, start, is_waiting } => {
+                    return this.poll_working(permit, start, is_waiting, cx);
+                }
+                Stage::Released => {
+                    this.stage = Stage::Released;
+                    let answer = ready!(this.call.as_mut().poll(cx));
+                    this.stage = Stage::Over;
+                    return Poll::Ready(answer.map(|answer| answer::begun(answer, cx)));
+                }
+                Stage::Refused(permit, answer) => {
+                    this.stage = Stage::Refused(permit, answer);
+                    return this.poll_refused(cx);
+                }
+                // It is not polled after it was answered.
+                Stage::Over => return Poll::Pending,
+            }
+        }
+    }
+}
+
+fn working(permit: Permit) -> Stage {
+    Stage::Working { permit, start: Instant::now(), is_waiting: false }
+}
+
+/// Returns whether the answer is a status and nothing else.
+fn is_refusal(answer: &http::Response<Body>) -> bool {
+    answer.headers().get(Status::GRPC_STATUS).is_some_and(|code| code != "0")
+}
