@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::changes::Changes;
+use crate::due::Due;
 use crate::store::{AgentKey, Committed, Effect};
 use crate::sync::{Mutex, Notify, PoisonError, watch};
 
@@ -30,8 +31,8 @@ pub struct Hints {
     agents_changed: watch::Sender<u64>,
     /// Which agents changed, for watches of agents.
     pub changes: Changes,
-    /// A reconciler's next due time may have come nearer.
-    pub due: Notify,
+    /// When leases and sessions are swept next.
+    pub due: Due,
     /// A deadline or a reminder may have come nearer.
     pub wall_due: Notify,
     /// The operator outbox may have a new item.
@@ -45,7 +46,7 @@ impl Default for Hints {
             last_event: watch::channel(0).0,
             agents_changed: watch::channel(0).0,
             changes: Changes::default(),
-            due: Notify::new(),
+            due: Due::default(),
             wall_due: Notify::new(),
             outbox: Notify::new(),
         }
@@ -94,7 +95,7 @@ impl Committed for Hints {
                     self.agent(*agent).changed.notify_waiters();
                     self.agents_changed.send_modify(|changes| *changes += 1);
                 }
-                Effect::Due => self.due.notify_one(),
+                Effect::Due(time) => self.due.at(*time),
                 Effect::WallDue => self.wall_due.notify_one(),
                 Effect::Outbox => self.outbox.notify_one(),
                 Effect::Shown(agent) | Effect::Presence(agent, _) => self.changes.note(*agent),

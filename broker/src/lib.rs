@@ -20,6 +20,7 @@ pub mod changes;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod due;
 pub mod engine;
 pub mod files;
 pub mod hints;

@@ -45,7 +45,7 @@ impl Committed for Memory {
                 | Effect::Session(_)
                 | Effect::Changed(_)
                 | Effect::Shown(_)
-                | Effect::Due
+                | Effect::Due(_)
                 | Effect::WallDue
                 | Effect::Outbox => {}
             }
@@ -58,6 +58,6 @@ impl Committed for Memory {
         self.keys.clear();
         self.doubt();
         self.hints.changes.doubt();
-        self.hints.due.notify_one();
+        self.hints.due.now();
     }
 }

@@ -269,6 +269,6 @@ impl Drop for Attachment {
         }
         drop(agents);
         self.hints.changes.note(self.agent);
-        self.hints.due.notify_one();
+        self.hints.due.now();
     }
 }

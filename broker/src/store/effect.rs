@@ -22,8 +22,8 @@ pub enum Effect {
     Changed(AgentKey),
     /// What others see of the agent changed.
     Shown(AgentKey),
-    /// A lease or a grace time became due earlier than it was.
-    Due,
+    /// A lease or a grace time ends at this time, unless it changes before.
+    Due(BootTime),
     /// A deadline or a reminder became due earlier than it was, by the wall clock.
     WallDue,
     /// The operator outbox has a new item.

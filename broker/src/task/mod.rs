@@ -70,10 +70,12 @@ pub async fn keep_running<F, R>(
 /// Ends expired leases and sessions, and requeues leases that no client got.
 pub async fn due(engine: Arc<Engine>, stop: CancellationToken) {
     loop {
-        let signal = engine.hints().due.notified();
+        let due = &engine.hints().due;
+        let signal = due.begin();
         let wait = match sweep(&engine).await {
             Ok(next) => {
                 engine.task_succeeded(LEASES);
+                due.wait_until(next);
                 next.map(|next| next.since(engine.clock().now().boot))
             }
             Err(error) => {

@@ -159,7 +159,7 @@ impl Broker {
     /// Moves the clocks forward and lets the broker process the items that are due then.
     pub fn advance(&self, span: Duration) {
         self.clock.advance(span);
-        self.engine().hints().due.notify_one();
+        self.engine().hints().due.now();
         self.engine().hints().wall_due.notify_one();
     }
 

@@ -102,7 +102,7 @@ impl Handovers {
         if shared.is_missed && !shared.is_taken {
             calls.missed.push((request.clone(), agent));
             drop(calls);
-            self.hints.due.notify_one();
+            self.hints.due.now();
         } else {
             calls.shared.remove(&key);
         }

@@ -117,7 +117,7 @@ async fn an_expired_lease_requeues_the_delivery_with_an_attempt() {
 async fn the_sweeper_knows_when_the_next_lease_runs_out() {
     let hive = hive_with(2).await;
     assert_eq!(hive.sweep().await, None);
-    let due = hive.engine().hints().due.notified();
+    let due = hive.engine().hints().due.begin();
     tokio::pin!(due);
     let now = hive.now().boot;
     hive.receive("bob", 1).await;

@@ -49,7 +49,7 @@ async fn the_sweep_is_notified_of_a_missed_answer() {
     let hive = hive_with(1).await;
     let (_, handover) = on_its_way(&hive, &hive.request("ReceiveMessages")).await;
     hive.sweep().await;
-    let due = hive.engine().hints().due.notified();
+    let due = hive.engine().hints().due.begin();
     tokio::pin!(due);
     drop(handover);
     tokio::time::timeout(Duration::from_secs(30), due).await.expect("notified");

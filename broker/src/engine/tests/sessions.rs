@@ -172,7 +172,7 @@ async fn the_sweeper_gets_a_hint_when_a_turn_makes_silence_a_sign_of_death() {
     hive.send("alice", "bob", "hello").await;
     let harness = hive.attach("bob").await;
     assert_eq!(hive.sweep().await, None, "nothing is due while nobody works");
-    let due = hive.engine().hints().due.notified();
+    let due = hive.engine().hints().due.begin();
     tokio::pin!(due);
     hive.begin(&harness).await;
     tokio::time::timeout(Duration::from_secs(30), due).await.expect("it is told to look again");
@@ -329,7 +329,7 @@ async fn a_harness_that_gives_up_while_it_attaches_leaves_no_session_behind() {
     let attaching = tokio::spawn(async move { engine.attach(caller("bob"), attach).await });
     tokio::task::yield_now().await;
     stop(attaching).await;
-    let due = hive.engine().hints().due.notified();
+    let due = hive.engine().hints().due.begin();
     done(hold.release()).await.expect("committed");
     tokio::time::timeout(Duration::from_secs(30), due).await.expect("the sweeper is told to look");
     assert!(hive.row("bob").await.session_token.is_some(), "the attach itself was committed");

@@ -3,6 +3,8 @@
 //! Invariant: a turn and the lease on its delivery are one transaction. Only the present session
 //! may open one.
 
+use std::time::Duration;
+
 use crate::engine::error::{AgentError, MailError, TurnError};
 use hive_core::agent::HarnessState;
 use hive_core::caller::Caller;
@@ -86,14 +88,14 @@ impl Engine {
         let key = self.key_of(&caller).await?;
         self.check_open()?;
         self.presences.touch(key, &begin.session_token, self.clock.now().boot);
-        let boot_id = self.clock.boot_id().to_owned();
+        let (boot_id, grace) = (self.clock.boot_id().to_owned(), self.limits.harness_grace());
         let waiter = self
             .store
             .wait(key, move |tx| {
                 let me = session(tx, &caller, &begin.session_token)?;
                 let polled = poll_begin(tx, &me, &request, &begin, &boot_id)?;
                 if matches!(polled, Poll::Ready(_)) {
-                    tx.after_commit(turn_open(me.key, true, tx.now));
+                    opened(tx, me.key, grace);
                 }
                 Ok::<_, Refusal>(polled)
             })
@@ -111,7 +113,7 @@ impl Engine {
         begin: Begin,
     ) -> Result<Begun, Refusal> {
         self.check_open()?;
-        let boot_id = self.clock.boot_id().to_owned();
+        let (boot_id, grace) = (self.clock.boot_id().to_owned(), self.limits.harness_grace());
         self.store
             .write(move |tx| {
                 let me = session(tx, &caller, &begin.session_token)?;
@@ -130,7 +132,7 @@ impl Engine {
                 }
                 let id = open(tx, &me, &begin, &boot_id, None)?;
                 keep(tx, me.key, &request, &id)?;
-                tx.after_commit(turn_open(me.key, true, tx.now));
+                opened(tx, me.key, grace);
                 let row = turn::get(tx, id)?.ok_or(TurnError::NotFound { id })?;
                 begun(tx, &me, &row)
             })
@@ -157,6 +159,12 @@ impl Engine {
 /// Returns the effect of a turn that was opened or ended.
 pub(super) fn turn_open(agent: AgentKey, open: bool, now: Now) -> Effect {
     Effect::Presence(agent, PresenceChange::TurnOpen { open, now: now.boot })
+}
+
+/// Adds the effects of a turn that was opened. From now on silence is a sign of death.
+fn opened(tx: &Tx<'_>, agent: AgentKey, grace: Duration) {
+    tx.after_commit(turn_open(agent, true, tx.now));
+    tx.after_commit(Effect::Due(tx.now.boot.after(grace)));
 }
 
 fn check_no_open_turn(tx: &Tx<'_>, me: &AgentRow, begin: &Begin) -> Result<(), Refusal> {
@@ -238,8 +246,6 @@ fn open(
         .detail(&detail);
     log(tx, fact)?;
     agent::set_harness_state(tx, me.key, HarnessState::Thinking)?;
-    // From now on silence is a sign of death, so there is a due time for the sweep.
-    tx.after_commit(Effect::Due);
     Ok(id)
 }
 

@@ -271,9 +271,10 @@ pub fn save(tx: &Tx<'_>, row: &mut DeliveryRow, before: State) -> Result<()> {
         tx.after_commit(Effect::Hint(row.agent));
     }
     if after == State::Leased
-        && lease.is_some_and(|lease| lease.until.is_some_and(|until| until != LASTING))
+        && let Some(until) = lease.and_then(|lease| lease.until)
+        && until != LASTING
     {
-        tx.after_commit(Effect::Due);
+        tx.after_commit(Effect::Due(until));
     }
     Ok(())
 }

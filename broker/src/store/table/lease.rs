@@ -130,7 +130,7 @@ pub fn renew_consumer_leases(tx: &Tx<'_>) -> Result<()> {
     for agent in holders(tx)? {
         run(tx, sql, (tx.now.boot.0, agent.0))?;
     }
-    tx.after_commit(Effect::Due);
+    tx.after_commit(Effect::Due(tx.now.boot));
     Ok(())
 }
 

@@ -74,7 +74,6 @@ pub fn leased(
 pub fn renew(tx: &Tx<'_>, agent: AgentKey, stream: &str, grace_ms: u64) -> Result<usize> {
     const SQL: &str =
         sql!("UPDATE open_delivery SET lease_until_boot = ?3, lease_ms = ?4 WHERE ", OF_STREAM);
-    tx.after_commit(Effect::Due);
     change(tx, SQL, (agent.0, stream, LASTING.0, integer(grace_ms)))
 }
 
@@ -85,6 +84,6 @@ pub fn begin_grace(tx: &Tx<'_>, agent: AgentKey, stream: &str, until: BootTime) 
         OF_STREAM,
         " AND lease_until_boot = ?4"
     );
-    tx.after_commit(Effect::Due);
+    tx.after_commit(Effect::Due(until));
     change(tx, SQL, (agent.0, stream, until.0, LASTING.0))
 }

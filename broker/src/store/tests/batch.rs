@@ -83,7 +83,7 @@ async fn a_command_that_fails_is_rolled_back_alone() {
     let refused = rig.queue(move |tx| {
         write(tx, "refused")?;
         write(tx, "refused too")?;
-        tx.after_commit(Effect::Due);
+        tx.after_commit(Effect::Due(tx.now.boot));
         Err::<(), _>(Failed::Refused)
     });
     let refused = refused.await;
@@ -102,7 +102,7 @@ async fn a_command_that_fails_is_rolled_back_alone() {
     rig.holds(&["first", "last"]).await;
     let commits = rig.commits.all();
     assert_eq!((commits.len(), commits[0].last_event), (1, 2));
-    assert!(!commits[0].effects.contains(&Effect::Due));
+    assert!(!commits[0].effects.iter().any(|effect| matches!(effect, Effect::Due(_))));
 }
 
 #[tokio::test]

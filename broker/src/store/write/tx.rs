@@ -120,7 +120,7 @@ impl<'c> Tx<'c> {
         let hinted = |effect: &Effect| match *effect {
             Effect::Hint(agent) | Effect::Session(agent) | Effect::Changed(agent) => Some(agent),
             Effect::Shown(_)
-            | Effect::Due
+            | Effect::Due(_)
             | Effect::WallDue
             | Effect::Outbox
             | Effect::Presence(..)

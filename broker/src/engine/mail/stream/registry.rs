@@ -165,7 +165,7 @@ impl Streams {
     /// Notes a stream that broke; the sweep of leases is notified.
     pub(super) fn broke(&self, broken: Broken) {
         self.put_back(vec![broken]);
-        self.hints.due.notify_one();
+        self.hints.due.now();
     }
 
     /// Notes streams whose end could not be written. The sweep retries in its own time.
