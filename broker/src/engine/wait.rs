@@ -15,7 +15,7 @@ impl Engine {
         &self,
         mut waiter: Waiter<T, Refusal>,
         deadline: Option<Instant>,
-        worth_waiting: impl Fn(&T) -> bool,
+        mut worth_waiting: impl FnMut(&T) -> bool,
     ) -> Result<T, Refusal> {
         let (mut last, mut due) = (None, None);
         let refusal = loop {
@@ -32,7 +32,7 @@ impl Engine {
                         permit::release();
                     }
                 },
-                () = self.draining().cancelled() => break Some(Refusal::Draining),
+                () = self.draining().cancelled(), if last.is_some() => break Some(Refusal::Draining),
                 () = self.until(due) => {
                     due = None;
                     waiter.retry().await;

@@ -50,7 +50,7 @@ use backup::{Copied, CopyError};
 use check::{CheckError, Checked};
 use file::reader::Readers;
 use file::{lock, open};
-use waiter::{Poll, Waiter};
+use waiter::{Life, Poll, Waiter, Wake};
 use write::committer::Parts;
 use write::queue::Undo;
 use write::writer::Writer;
@@ -158,24 +158,35 @@ impl Store {
 
     /// Queues a waiter: a command that is polled in each commit that wakes its agent, until it is
     /// ready.
-    pub async fn wait<T, E, F>(&self, agent: AgentKey, poll: F) -> Waiter<T, E>
+    pub async fn wait<T, E, F>(&self, agent: AgentKey, mut poll: F) -> Waiter<T, E>
     where
         F: FnMut(&Tx<'_>) -> Result<Poll<T>, E> + Send + 'static,
         T: Send + 'static,
         E: CommandError,
     {
-        self.writer.wait(Undo::Savepoint, agent, poll).await
+        self.writer.wait(Undo::Savepoint, Life::Once, agent, move |tx, _| poll(tx)).await
     }
 
     /// Queues a waiter whose polls check before they write; for these, as for the commands of
     /// [`Self::write_after_checks`], there is no savepoint.
-    pub async fn wait_after_checks<T, E, F>(&self, agent: AgentKey, poll: F) -> Waiter<T, E>
+    pub async fn wait_after_checks<T, E, F>(&self, agent: AgentKey, mut poll: F) -> Waiter<T, E>
     where
         F: FnMut(&Tx<'_>) -> Result<Poll<T>, E> + Send + 'static,
         T: Send + 'static,
         E: CommandError,
     {
-        self.writer.wait(Undo::Nothing, agent, poll).await
+        self.writer.wait(Undo::Nothing, Life::Once, agent, move |tx, _| poll(tx)).await
+    }
+
+    /// Queues a waiter that goes on after it was ready, until its caller drops it. Its polls check
+    /// before they write.
+    pub async fn stand_after_checks<T, E, F>(&self, agent: AgentKey, poll: F) -> Waiter<T, E>
+    where
+        F: FnMut(&Tx<'_>, Wake) -> Result<Poll<T>, E> + Send + 'static,
+        T: Send + 'static,
+        E: CommandError,
+    {
+        self.writer.wait(Undo::Nothing, Life::Standing, agent, poll).await
     }
 
     /// Runs a query on a consistent snapshot that includes every commit answered so far.

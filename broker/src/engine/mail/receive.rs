@@ -4,7 +4,7 @@
 //! "served alone" apply to every receiver.
 
 use crate::engine::error::HarnessError;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hive_core::delivery::{Delivery, Lane, State, next_lane, system_run_after};
@@ -160,38 +160,60 @@ impl Engine {
         let caller = actor.caller.clone();
         let handover = self.handovers.begin(key, request.clone());
         let (gate, is_repeat) = (handover.gate(), handover.is_repeat());
-        let polled = Arc::new(Polled { actor, request, receive, gate, is_repeat });
-        let limits = Arc::clone(&self.limits);
-        let received = async {
-            let mut results = Vec::new();
-            if !entries.is_empty() {
-                let polled = Arc::clone(&polled);
-                let first = self.store.write_after_checks(move |tx| {
-                    polled.poll(tx, |me| settle_all(tx, &limits, &polled.actor, me, &entries))
-                });
-                let first = first.await?;
-                settled(&first.0);
-                match first {
-                    (first, Poll::Pending { so_far, .. }) if !waits || so_far.alone => {
-                        return Ok((so_far, first));
-                    }
-                    (first, Poll::Pending { .. }) => results = first,
-                    (first, Poll::Ready(received)) => return Ok((received, first)),
-                }
+        let polled = Polled { actor, request, receive, gate, is_repeat };
+        let results = Arc::new(Mutex::new(Results::new()));
+        let poll = self.poll_receive(polled, entries, Arc::clone(&results));
+        let waiter = self.store.wait_after_checks(key, poll).await;
+        let mut settled = Some(settled);
+        let mut note_settled = || {
+            if let Some(settled) = settled.take() {
+                settled(&results.lock().unwrap_or_else(PoisonError::into_inner));
             }
-            let poll = move |tx: &Tx<'_>| Ok(polled.poll(tx, |_| Ok(()))?.1);
-            let waiter = self.store.wait_after_checks(key, poll).await;
-            let worth_waiting = |so_far: &Received| waits && !so_far.alone;
-            Ok((self.wait_for(waiter, deadline, worth_waiting).await?, results))
         };
+        let received = self.wait_for(waiter, deadline, |_| {
+            note_settled();
+            waits
+        });
         match self.noting(&caller, "receive", received.await).await {
-            Ok((received, results)) => Ok((received, results, handover)),
+            Ok(received) => {
+                note_settled();
+                let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+                Ok((received, std::mem::take(&mut *results), handover))
+            }
             // The commit may have happened.
             Err(refusal @ Refusal::Store(_)) => Err(refusal),
             Err(refusal) => {
                 handover.close();
                 Err(refusal)
             }
+        }
+    }
+}
+
+impl Engine {
+    /// Returns the poll of a receive. The first one settles, and a receive that does not wait is
+    /// over after it.
+    fn poll_receive(
+        &self,
+        polled: Polled,
+        entries: Vec<Entry>,
+        results: Arc<Mutex<Results>>,
+    ) -> impl FnMut(&Tx<'_>) -> Result<Poll<Received>, Refusal> + Send + 'static {
+        let waits = !polled.receive.wait.is_zero();
+        let limits = Arc::clone(&self.limits);
+        let mut entries = Some(entries).filter(|entries| !entries.is_empty());
+        move |tx| {
+            let settle = |me: &AgentRow| {
+                if let Some(entries) = entries.take() {
+                    let settled = settle_all(tx, &limits, &polled.actor, me, &entries)?;
+                    *results.lock().unwrap_or_else(PoisonError::into_inner) = settled;
+                }
+                Ok(())
+            };
+            Ok(match polled.poll(tx, settle)? {
+                Poll::Pending { so_far, .. } if !waits || so_far.alone => Poll::Ready(so_far),
+                polled @ (Poll::Ready(_) | Poll::Pending { .. } | Poll::Unchanged) => polled,
+            })
         }
     }
 }
@@ -209,28 +231,28 @@ struct Polled {
 impl Polled {
     /// Checks the receive, does the work that comes `before`, and leases what is due. Everything
     /// that can refuse the receive is checked before that work.
-    fn poll<T>(
+    fn poll(
         &self,
         tx: &Tx<'_>,
-        before: impl FnOnce(&AgentRow) -> Result<T, Refusal>,
-    ) -> Result<(T, Poll<Received>), Refusal> {
+        before: impl FnOnce(&AgentRow) -> Result<(), Refusal>,
+    ) -> Result<Poll<Received>, Refusal> {
         if !self.gate.enter() {
             return Err(Refusal::Draining);
         }
         let polled = self.poll_inside(tx, before);
         // Leases of an earlier call whose answer was taken stay with their client.
-        if !matches!(&polled, Ok((_, Poll::Ready(_), is_replay)) if self.is_repeat || !is_replay) {
+        if !matches!(&polled, Ok((Poll::Ready(_), is_replay)) if self.is_repeat || !is_replay) {
             self.gate.leave();
         }
-        polled.map(|(done, polled, _)| (done, polled))
+        polled.map(|(polled, _)| polled)
     }
 
     /// Does the same inside the gate; also returns whether the answer repeats an earlier one.
-    fn poll_inside<T>(
+    fn poll_inside(
         &self,
         tx: &Tx<'_>,
-        before: impl FnOnce(&AgentRow) -> Result<T, Refusal>,
-    ) -> Result<(T, Poll<Received>, bool), Refusal> {
+        before: impl FnOnce(&AgentRow) -> Result<(), Refusal>,
+    ) -> Result<(Poll<Received>, bool), Refusal> {
         let Self { actor, request, receive, .. } = self;
         let me = actor.row(tx)?;
         check_group(&actor.caller, &me, "messaging")?;
@@ -243,30 +265,30 @@ impl Polled {
         };
         let given_by = LeaseRequest::new(request);
         let is_given = !given_before(tx, &me, request, &given_by)?.is_empty();
-        let done = before(&me)?;
+        before(&me)?;
         // Read again, because the work before may have settled some.
         let rows = if is_given { lease::given_by(tx, me.key, &given_by)? } else { Vec::new() };
         if !rows.is_empty() {
-            return Ok((done, Poll::Ready(received(tx, &me, &rows)?), true));
+            return Ok((Poll::Ready(received(tx, &me, &rows)?), true));
         }
-        let nothing = |done, alone, next_due| {
+        let nothing = |alone, next_due| {
             let pending = inbox::get(tx, me.key)?.ready_count;
             let so_far = Received { deliveries: Vec::new(), pending, alone };
-            Ok((done, Poll::Pending { so_far, next_due }, false))
+            Ok((Poll::Pending { so_far, next_due }, false))
         };
         if turn.as_ref().is_some_and(|turn| turn.alone) {
-            return nothing(done, true, None);
+            return nothing(true, None);
         }
         // Mail of a stopped agent waits, for a consumer as for a harness. A running turn may still
         // finish its work.
         if turn.is_none() && check_started(&me).is_err() || receive.is_late() {
-            return nothing(done, false, None);
+            return nothing(false, None);
         }
         let rows = lease_due(tx, &me, turn.map(|turn| turn.id), receive, &given_by)?;
         if rows.is_empty() {
-            return nothing(done, false, delivery::next_due(tx, me.key, tx.now)?);
+            return nothing(false, delivery::next_due(tx, me.key, tx.now)?);
         }
-        Ok((done, Poll::Ready(received(tx, &me, &rows)?), false))
+        Ok((Poll::Ready(received(tx, &me, &rows)?), false))
     }
 }
 

@@ -34,7 +34,7 @@ use crate::store::agent::AgentRow;
 use crate::store::delivery::DeliveryRow;
 use crate::store::lease::Lease;
 use crate::store::stream;
-use crate::store::waiter::{Poll, Progress, Waiter};
+use crate::store::waiter::{Poll, Progress, Waiter, Wake};
 use crate::store::{AgentKey, Tx, delivery, inbox};
 pub(crate) use end::requeue_all;
 pub(crate) use registry::Streams;
@@ -83,6 +83,10 @@ pub struct Leases {
     pub pending: u32,
     /// The number of deliveries that the stream holds now.
     held: u32,
+    /// Whether a further step may lease more at once.
+    is_step: bool,
+    /// When the next delivery in backoff becomes due.
+    next_due: Option<BootTime>,
 }
 
 /// An open stream of deliveries. If it is dropped, its leases have their grace.
@@ -99,8 +103,10 @@ pub struct DeliveryStream {
     taken: Taken,
     window: Arc<Mutex<Window>>,
     waiter: Option<Waiter<Leases, Refusal>>,
-    /// What the first poll of the waiter found, if it was awaited by itself.
-    first: Option<Progress<Leases, Refusal>>,
+    /// What a step found, if it was awaited by itself.
+    found: Option<Progress<Leases, Refusal>>,
+    /// Whether the next leases need a step of their own.
+    needs_step: bool,
     due: Option<BootTime>,
     held: u32,
     /// Set before its leases end, so that a poll on its way leases no more.
@@ -129,39 +135,49 @@ impl DeliveryStream {
         }
     }
 
-    /// Returns whether it waits at the writer.
+    /// Returns whether the next leases need a [`step`](Self::step): at its beginning, and while
+    /// there is more than one step may lease. Otherwise the commit of the mail leases it, too.
     #[must_use]
-    pub fn is_waiting(&self) -> bool {
-        self.waiter.is_some()
+    pub fn needs_step(&self) -> bool {
+        self.needs_step
     }
 
-    /// Begins to wait: polls once, for which the caller has a permit to work.
-    pub async fn begin(&mut self) {
-        let engine = Arc::clone(&self.engine);
-        let waiter =
-            self.waiter.insert(engine.store.wait_after_checks(self.key.0, self.poll()).await);
-        let first = waiter.next().await;
-        match &first {
+    /// Polls once, for which the caller has a permit to work.
+    pub async fn step(&mut self) {
+        self.ask().await;
+        let Some(waiter) = &mut self.waiter else { return };
+        let found = waiter.next().await;
+        match &found {
             Progress::Waiting { so_far, .. } => self.held = so_far.held,
             Progress::Done(leases) => self.held = leases.as_ref().map_or(0, |leases| leases.held),
         }
-        self.first = Some(first);
+        self.found = Some(found);
+    }
+
+    /// Requests a poll of its waiter, which it makes if it has none.
+    async fn ask(&mut self) {
+        match &self.waiter {
+            Some(waiter) => waiter.retry().await,
+            None => {
+                let poll = self.poll();
+                self.waiter = Some(self.engine.store.stand_after_checks(self.key.0, poll).await);
+            }
+        }
+        self.needs_step = false;
     }
 
     /// Waits for new leases. May be dropped at any time: no lease is lost by that.
     pub async fn next(&mut self) -> Result<Leases, Refusal> {
         let engine = Arc::clone(&self.engine);
         loop {
-            let waiter = match &mut self.waiter {
-                Some(waiter) => waiter,
-                None => self
-                    .waiter
-                    .insert(engine.store.wait_after_checks(self.key.0, self.poll()).await),
-            };
-            let first = &mut self.first;
+            if self.needs_step {
+                self.ask().await;
+            }
+            let Some(waiter) = &mut self.waiter else { return Err(self.replaced_refusal()) };
+            let found = &mut self.found;
             let next = async {
-                match first.take() {
-                    Some(first) => first,
+                match found.take() {
+                    Some(found) => found,
                     None => waiter.next().await,
                 }
             };
@@ -170,9 +186,9 @@ impl DeliveryStream {
                 () = self.replaced.cancelled() => return Err(self.replaced_refusal()),
                 progress = next => match progress {
                     Progress::Done(leases) => {
-                        self.waiter = None;
                         let leases = leases?;
-                        self.held = leases.held;
+                        (self.held, self.due) = (leases.held, leases.next_due);
+                        self.needs_step = leases.is_step;
                         return Ok(leases);
                     }
                     Progress::Waiting { so_far, next_due } => {
@@ -193,17 +209,21 @@ impl DeliveryStream {
         MailError::StreamReplaced { stream: self.key.1.clone() }.into()
     }
 
-    /// Returns the poll that leases what there is room for. If it is polled again after it leased,
-    /// its batch failed, and what it leased then is on disk or not: these leases come first.
+    /// Returns the poll that leases what there is room for. If the batch of the last poll was
+    /// aborted, what it leased is on disk or not: these leases come first.
     pub(crate) fn poll(
         &self,
-    ) -> impl FnMut(&Tx<'_>) -> Result<Poll<Leases>, Refusal> + Send + 'static {
+    ) -> impl FnMut(&Tx<'_>, Wake) -> Result<Poll<Leases>, Refusal> + Send + 'static {
         let (streams, actor) = (Arc::clone(&self.streams), self.actor.clone());
         let (key, number, grace) = (self.key.clone(), self.number, self.grace);
         let (window, taken) = (Arc::clone(&self.window), self.taken.clone());
         let over = Arc::clone(&self.over);
         let mut unsure: Vec<String> = Vec::new();
-        move |tx| {
+        let mut before = None;
+        move |tx, wake| {
+            if !wake.is_repeat {
+                unsure.clear();
+            }
             if over.load(Ordering::SeqCst) || !streams.is_newest(&key, number) {
                 return Err(MailError::StreamReplaced { stream: key.1.clone() }.into());
             }
@@ -214,7 +234,7 @@ impl DeliveryStream {
             }
             let room = *window.lock().unwrap_or_else(PoisonError::into_inner);
             let mut rows = kept(tx, &key, &unsure)?;
-            let mut count = held.deliveries;
+            let (mut count, is_kept) = (held.deliveries, !rows.is_empty());
             if rows.is_empty() && check_started(&me).is_ok() {
                 let of_stream = |token| Lease::of_stream(token, &key.1, grace);
                 rows = lease_due(tx, &me, room, held, of_stream)?;
@@ -224,14 +244,18 @@ impl DeliveryStream {
             let pending = inbox::get(tx, me.key)?.ready_count;
             let deliveries =
                 rows.iter().map(|row| leased(tx, &me, row)).collect::<Result<Vec<_>, _>>()?;
-            let leases = Leases { deliveries, pending, held: count };
-            if leases.deliveries.is_empty() {
-                let has_room = count < room.deliveries && pending > 0;
-                let next_due =
-                    if has_room { delivery::next_due(tx, me.key, tx.now)? } else { None };
-                return Ok(Poll::Pending { so_far: leases, next_due });
-            }
-            Ok(Poll::Ready(leases))
+            let has_room = count < room.deliveries && pending > 0;
+            let is_step = has_room && (is_kept || deliveries.len() >= STEP as usize);
+            let next_due =
+                if has_room && !is_step { delivery::next_due(tx, me.key, tx.now)? } else { None };
+            let leases = Leases { deliveries, pending, held: count, is_step, next_due };
+            let after = Some((count, next_due));
+            let is_unchanged = std::mem::replace(&mut before, after) == after;
+            Ok(match leases.deliveries.is_empty() {
+                false => Poll::Ready(leases),
+                true if is_unchanged && !wake.is_asked => Poll::Unchanged,
+                true => Poll::Pending { so_far: leases, next_due },
+            })
         }
     }
 }
@@ -264,7 +288,8 @@ impl Engine {
             taken,
             window: Arc::new(Mutex::new(window)),
             waiter: None,
-            first: None,
+            found: None,
+            needs_step: true,
             due: None,
             held: 0,
             over: Arc::default(),

@@ -7,7 +7,7 @@ use hive_core::settlement::Action;
 use super::*;
 use crate::engine::mail::stream::{DeliveryStream, Open, STEP, Window};
 use crate::engine::operator::policy::Part;
-use crate::store::waiter::Poll;
+use crate::store::waiter::{Poll, Wake};
 
 /// How long the leases of a stream live on after a break, in seconds.
 const GRACE: u64 = 30;
@@ -462,10 +462,13 @@ async fn what_a_failed_batch_left_leased_on_disk_is_handed_over_by_the_next_poll
     let both = hive.engine().store().write(move |tx| {
         let ready = |poll| match poll {
             Poll::Ready(leases) => leases,
-            Poll::Pending { so_far, .. } => panic!("nothing is leased: {so_far:?}"),
+            other @ (Poll::Pending { .. } | Poll::Unchanged) => {
+                panic!("nothing is leased: {other:?}")
+            }
         };
-        // A waiter is polled again after it leased only if the batch of the first poll failed.
-        Ok::<_, Refusal>((ready(poll(tx)?), ready(poll(tx)?)))
+        let mut ready =
+            |is_repeat| Ok::<_, Refusal>(ready(poll(tx, Wake { is_asked: false, is_repeat })?));
+        Ok::<_, Refusal>((ready(false)?, ready(true)?))
     });
     let (first, again) = both.await.expect("polled");
     assert_eq!(first.deliveries.len(), 2);

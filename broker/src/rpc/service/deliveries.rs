@@ -204,8 +204,8 @@ impl Feed {
         }
         loop {
             let was_idle = stream.held() == 0;
-            if !stream.is_waiting() {
-                fair::message(&self.slots, stream.begin()).await;
+            if stream.needs_step() {
+                fair::message(&self.slots, stream.step()).await;
             }
             let is_asked_at = self.asked.map(|asked| asked + STREAM_PONG_MAX);
             let asks_at = (stream.held() > 0).then(|| self.heard + PING_AFTER);

@@ -10,6 +10,7 @@ mod migrations;
 mod open;
 mod plans;
 mod restore;
+mod standing_waiters;
 mod turn_lines;
 
 use std::path::{Path, PathBuf};

@@ -90,6 +90,11 @@ impl Committer {
         matches!(self.state, State::Open(_))
     }
 
+    /// Returns how many retries there are.
+    pub(super) fn retry_count(&self) -> usize {
+        self.retries.len()
+    }
+
     /// Returns the next retry, which runs before what is queued.
     pub(super) fn next_retry(&mut self) -> Option<Item> {
         self.retries.pop_front()
@@ -141,6 +146,7 @@ impl Committer {
                 for id in polled {
                     self.waiters.commit(id);
                 }
+                self.retries.extend(self.waiters.take_woken_again());
             }
             Err(problem) => {
                 // No caller has these numbers. If the rows are on disk after all, the counters are
@@ -253,9 +259,9 @@ fn run_all(
             }
             Item::Wait(id, agent, waiter) => {
                 waiters.insert(id, agent, waiter);
-                poll(tx, waiters, id, polled)?;
+                poll(tx, waiters, id, true, polled)?;
             }
-            Item::Retry(id) => poll(tx, waiters, id, polled)?,
+            Item::Retry(id) => poll(tx, waiters, id, true, polled)?,
             Item::Cancel(id) => waiters.cancel(id),
         }
         count += 1;
@@ -266,7 +272,7 @@ fn run_all(
     }
     for agent in tx.hinted() {
         for id in waiters.of(agent) {
-            poll(tx, waiters, id, polled)?;
+            poll(tx, waiters, id, false, polled)?;
         }
     }
     Ok(())
@@ -277,15 +283,12 @@ fn poll(
     tx: &Tx<'_>,
     waiters: &mut Waiters,
     id: u64,
+    is_asked: bool,
     polled: &mut BTreeSet<u64>,
 ) -> Result<(), Arc<str>> {
-    let Some(waiter) = waiters.get(id).filter(|waiter| !waiter.is_over()) else { return Ok(()) };
-    if !waiter.is_wanted() {
-        waiters.remove(id);
-        return Ok(());
-    }
+    let Some(waiter) = waiters.due_for_poll(id) else { return Ok(()) };
     polled.insert(id);
-    one(tx, waiter.undo(), |tx| waiter.run(tx))
+    one(tx, waiter.undo(), |tx| waiter.run(tx, is_asked))
 }
 
 fn text(error: rusqlite::Error) -> Arc<str> {

@@ -9,6 +9,8 @@
 pub(in crate::store) mod stepped;
 pub mod waiter;
 
+mod progress;
+
 pub(in crate::store) mod cache;
 pub(in crate::store) mod committer;
 pub(in crate::store) mod queue;

@@ -119,10 +119,12 @@ pub(super) trait Job: Send {
 pub(super) trait Pollable: Send {
     /// Returns how its changes are undone.
     fn undo(&self) -> Undo;
-    /// Polls it.
-    fn run(&mut self, tx: &Tx<'_>) -> Ran;
+    /// Polls it, because its caller asked for it or because its agent was woken.
+    fn run(&mut self, tx: &Tx<'_>, is_asked: bool) -> Ran;
     /// Returns whether it was ready, or failed, in this batch.
-    fn is_over(&self) -> bool;
+    fn has_result(&self) -> bool;
+    /// Returns whether it goes on after its result of this batch.
+    fn stands(&self) -> bool;
     /// Returns whether its caller still waits.
     fn is_wanted(&self) -> bool;
     /// Sends the result of the last poll, because the batch is on disk.

@@ -40,7 +40,7 @@ impl SteppedStore {
     /// Returns how many items are queued.
     #[must_use]
     pub fn queued(&self) -> usize {
-        self.items.len()
+        self.committer.retry_count() + self.items.len()
     }
 
     /// Returns whether the database can be used.

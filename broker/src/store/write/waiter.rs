@@ -10,23 +10,26 @@
 //!
 //! So a message and the lease of a waiter on it are one commit and one sync. Invariant: a pending
 //! poll has changed nothing. A ready waiter is answered after the commit; if the commit fails, it
-//! stays, or is refused if it was new in the batch. A cancelled waiter always ends.
+//! is polled again, or refused if it was new in the batch. A cancelled waiter always ends.
+//!
+//! A standing waiter goes on after it was ready, so that a stream queues nothing for its next page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hive_core::time::BootTime;
 
+pub use super::progress::Progress;
+use super::progress::{Listener, Reporter};
 use super::queue::{Item, Pollable, Queue, Ran, Undo, catch};
 use super::tx::Tx;
 use crate::store::error::{CommandError, StoreError};
 use crate::store::key::AgentKey;
-use crate::sync::mpsc;
 
 /// The result of a poll.
 #[derive(Debug)]
 pub enum Poll<T> {
-    /// The waiter is over.
+    /// The waiter is over, unless it stands.
     Ready(T),
     /// There is nothing yet; the poll changed nothing.
     Pending {
@@ -35,20 +38,19 @@ pub enum Poll<T> {
         /// When to poll again, if the agent is not woken before.
         next_due: Option<BootTime>,
     },
+    /// As [`Poll::Pending`], with the same answer as the last time. The caller is not notified, so
+    /// only a poll that it did not ask for returns this.
+    Unchanged,
 }
 
-/// The state of a waiter, as its caller gets it.
-#[derive(Debug)]
-pub enum Progress<T, E> {
-    /// The waiter is over.
-    Done(Result<T, E>),
-    /// The waiter is pending.
-    Waiting {
-        /// The answer for a caller that does not wait.
-        so_far: T,
-        /// The time of the next retry, if no hint arrives before.
-        next_due: Option<BootTime>,
-    },
+/// Why a waiter is polled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wake {
+    /// Whether its caller asked for it; if not, its agent was woken.
+    pub is_asked: bool,
+    /// Whether the result of its last poll was lost with an aborted batch, which may be on disk
+    /// after all.
+    pub is_repeat: bool,
 }
 
 /// The caller's end of a waiter. Dropping it cancels the waiter.
@@ -56,24 +58,34 @@ pub enum Progress<T, E> {
 pub struct Waiter<T, E> {
     id: u64,
     queue: Arc<Queue>,
-    progress: mpsc::UnboundedReceiver<Progress<T, E>>,
+    progress: Listener<T, E>,
+    life: Life,
     is_over: bool,
 }
 
+/// How long a waiter waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) enum Life {
+    /// Until it is ready once.
+    Once,
+    /// Until its caller drops it.
+    Standing,
+}
+
 impl<T, E: CommandError> Waiter<T, E> {
-    pub(super) fn new(
-        id: u64,
-        queue: Arc<Queue>,
-        progress: mpsc::UnboundedReceiver<Progress<T, E>>,
-    ) -> Self {
-        Self { id, queue, progress, is_over: false }
+    pub(super) fn new(id: u64, queue: Arc<Queue>, progress: Listener<T, E>, life: Life) -> Self {
+        Self { id, queue, progress, life, is_over: false }
     }
 
     /// Waits for the next progress.
     pub async fn next(&mut self) -> Progress<T, E> {
         let next = self.progress.recv().await;
         let next = next.unwrap_or_else(|| Progress::Done(Err(StoreError::Closed.into())));
-        self.is_over = matches!(next, Progress::Done(_));
+        self.is_over = match next {
+            Progress::Done(Ok(_)) => self.life == Life::Once,
+            Progress::Done(Err(_)) => true,
+            Progress::Waiting { .. } => false,
+        };
         next
     }
 
@@ -112,24 +124,34 @@ impl<T, E> Drop for Waiter<T, E> {
 /// The writer's end of a waiter, with the result of its last poll.
 pub(super) struct Polled<F, T, E> {
     undo: Undo,
+    life: Life,
     poll: F,
     result: Option<Result<Poll<T>, E>>,
-    progress: mpsc::UnboundedSender<Progress<T, E>>,
+    /// Whether its last result was lost with an aborted batch.
+    is_repeat: bool,
+    progress: Reporter<T, E>,
 }
 
 impl<F, T, E> Polled<F, T, E> {
-    pub(super) fn new(
-        undo: Undo,
-        poll: F,
-        progress: mpsc::UnboundedSender<Progress<T, E>>,
-    ) -> Self {
-        Self { undo, poll, result: None, progress }
+    pub(super) fn new(undo: Undo, life: Life, poll: F, progress: Reporter<T, E>) -> Self {
+        Self { undo, life, poll, result: None, is_repeat: false, progress }
+    }
+
+    /// Takes the result of the last poll, because the batch is on disk.
+    fn take_progress(&mut self) -> Option<Progress<T, E>> {
+        self.is_repeat = false;
+        match self.result.take()? {
+            Ok(Poll::Ready(found)) => Some(Progress::Done(Ok(found))),
+            Ok(Poll::Pending { so_far, next_due }) => Some(Progress::Waiting { so_far, next_due }),
+            Ok(Poll::Unchanged) => None,
+            Err(error) => Some(Progress::Done(Err(error))),
+        }
     }
 }
 
 impl<F, T, E> Pollable for Polled<F, T, E>
 where
-    F: FnMut(&Tx<'_>) -> Result<Poll<T>, E> + Send,
+    F: FnMut(&Tx<'_>, Wake) -> Result<Poll<T>, E> + Send,
     T: Send,
     E: CommandError,
 {
@@ -137,15 +159,20 @@ where
         self.undo
     }
 
-    fn run(&mut self, tx: &Tx<'_>) -> Ran {
+    fn run(&mut self, tx: &Tx<'_>, is_asked: bool) -> Ran {
+        let wake = Wake { is_asked, is_repeat: self.is_repeat };
         let poll = &mut self.poll;
-        let (result, ran) = catch(|| poll(tx));
+        let (result, ran) = catch(|| poll(tx, wake));
         self.result = Some(result);
         ran
     }
 
-    fn is_over(&self) -> bool {
+    fn has_result(&self) -> bool {
         matches!(self.result, Some(Ok(Poll::Ready(_)) | Err(_)))
+    }
+
+    fn stands(&self) -> bool {
+        self.life == Life::Standing && !matches!(self.result, Some(Err(_)))
     }
 
     fn is_wanted(&self) -> bool {
@@ -153,23 +180,19 @@ where
     }
 
     fn commit(&mut self) {
-        let progress = match self.result.take() {
-            Some(Ok(Poll::Ready(found))) => Progress::Done(Ok(found)),
-            Some(Ok(Poll::Pending { so_far, next_due })) => Progress::Waiting { so_far, next_due },
-            Some(Err(error)) => Progress::Done(Err(error)),
-            None => return,
-        };
         // If the caller is gone, its rows stay, and a retry with its request id finds them.
-        drop(self.progress.send(progress));
+        if let Some(progress) = self.take_progress() {
+            self.progress.send(progress);
+        }
     }
 
     fn reset(&mut self) {
-        self.result = None;
+        self.is_repeat |= self.result.take().is_some();
     }
 
     fn abort(&mut self, problem: &Arc<str>) {
         let error = StoreError::unavailable(problem).into();
-        drop(self.progress.send(Progress::Done(Err(error))));
+        self.progress.send(Progress::Done(Err(error)));
     }
 }
 
@@ -190,6 +213,8 @@ struct Kept {
 pub(super) struct Waiters {
     waiters: BTreeMap<u64, Kept>,
     agents: BTreeMap<AgentKey, BTreeSet<u64>>,
+    /// Standing waiters that were woken after they were ready in the same batch.
+    woken_again: BTreeSet<u64>,
 }
 
 impl Waiters {
@@ -199,7 +224,7 @@ impl Waiters {
         self.agents.entry(agent).or_default().insert(id);
     }
 
-    pub(super) fn get(&mut self, id: u64) -> Option<&mut Box<dyn Pollable>> {
+    fn get(&mut self, id: u64) -> Option<&mut Box<dyn Pollable>> {
         self.waiters.get_mut(&id).map(|kept| &mut kept.waiter)
     }
 
@@ -212,9 +237,30 @@ impl Waiters {
     pub(super) fn cancel(&mut self, id: u64) {
         let Some(kept) = self.waiters.get_mut(&id) else { return };
         kept.is_cancelled = true;
-        if !kept.waiter.is_over() {
+        if !kept.waiter.has_result() {
             self.remove(id);
         }
+    }
+
+    /// Returns the waiter if it is to be polled: a result of this batch is not overwritten.
+    pub(super) fn due_for_poll(&mut self, id: u64) -> Option<&mut Box<dyn Pollable>> {
+        let waiter = &self.waiters.get(&id)?.waiter;
+        if !waiter.is_wanted() {
+            self.remove(id);
+            return None;
+        }
+        if waiter.has_result() {
+            if waiter.stands() {
+                self.woken_again.insert(id);
+            }
+            return None;
+        }
+        self.get(id)
+    }
+
+    /// Returns retries of the standing waiters that may have more after this batch.
+    pub(super) fn take_woken_again(&mut self) -> impl Iterator<Item = Item> + use<> {
+        std::mem::take(&mut self.woken_again).into_iter().map(Item::Retry)
     }
 
     /// Refuses those of these waiters that were new in an aborted batch.
@@ -237,7 +283,7 @@ impl Waiters {
     /// Notifies a waiter that the batch in which it was polled is on disk.
     pub(super) fn commit(&mut self, id: u64) {
         let Some(kept) = self.waiters.get_mut(&id) else { return };
-        let ends = kept.waiter.is_over() || kept.is_cancelled;
+        let ends = kept.is_cancelled || kept.waiter.has_result() && !kept.waiter.stands();
         kept.waiter.commit();
         kept.is_notified = true;
         if ends {
@@ -246,7 +292,7 @@ impl Waiters {
     }
 
     /// Removes a waiter.
-    pub(super) fn remove(&mut self, id: u64) {
+    fn remove(&mut self, id: u64) {
         if let Some(Kept { agent, .. }) = self.waiters.remove(&id)
             && let Some(ids) = self.agents.get_mut(&agent)
         {
@@ -259,6 +305,7 @@ impl Waiters {
 
     /// Resets all waiters, and returns a retry of each: an aborted batch may be on disk after all.
     pub(super) fn retries(&mut self) -> Vec<Item> {
+        self.woken_again.clear();
         for kept in self.waiters.values_mut() {
             kept.waiter.reset();
         }

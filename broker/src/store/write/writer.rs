@@ -17,10 +17,11 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::committer::{Committer, Parts};
+use super::progress;
 use super::queue::{Item, Job, Queue, Ran, Undo, catch, lock};
 use super::stepped::SteppedStore;
 use super::tx::Tx;
-use super::waiter::{Poll, Polled, Waiter};
+use super::waiter::{Life, Poll, Polled, Waiter, Wake};
 use crate::store::error::{CommandError, StoreError};
 use crate::store::key::AgentKey;
 use crate::sync::thread::{self, JoinHandle};
@@ -80,19 +81,21 @@ impl Writer {
     pub(in crate::store) async fn wait<T, E, F>(
         &self,
         undo: Undo,
+        life: Life,
         agent: AgentKey,
         poll: F,
     ) -> Waiter<T, E>
     where
-        F: FnMut(&Tx<'_>) -> Result<Poll<T>, E> + Send + 'static,
+        F: FnMut(&Tx<'_>, Wake) -> Result<Poll<T>, E> + Send + 'static,
         T: Send + 'static,
         E: CommandError,
     {
-        let (progress, receiver) = mpsc::unbounded_channel();
+        let (progress, receiver) = progress::channel();
         let id = self.last_waiter.fetch_add(1, Ordering::Relaxed);
         // A writer that has ended drops the waiter, which its caller notices.
-        self.queue.send(Item::Wait(id, agent, Box::new(Polled::new(undo, poll, progress)))).await;
-        Waiter::new(id, Arc::clone(&self.queue), receiver)
+        let polled = Box::new(Polled::new(undo, life, poll, progress));
+        self.queue.send(Item::Wait(id, agent, polled)).await;
+        Waiter::new(id, Arc::clone(&self.queue), receiver, life)
     }
 
     /// Lets the thread finish the queue, and waits for it.
