@@ -12,6 +12,11 @@ use hive_broker::{app, config};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+/// A call allocates futures of one to three kilobytes, which the allocator of glibc keeps in no
+/// cache of a thread.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Exit code if a checked configuration has findings.
 const EXIT_FINDINGS: u8 = 8;
 

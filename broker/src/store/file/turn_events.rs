@@ -139,9 +139,10 @@ fn prepare(path: &Path) -> Result<Connection> {
     private::create(path)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     let conn = Connection::open(path)?;
-    conn.pragma_update(None, "journal_mode", "wal")?;
-    // A power cut may lose lines; mail is in another file.
+    // A power cut may lose lines; mail is in another file. First, because a new file is written by
+    // the next statement.
     conn.pragma_update(None, "synchronous", "off")?;
+    conn.pragma_update(None, "journal_mode", "wal")?;
     conn.pragma_update(None, "cache_size", -512)?;
     conn.execute_batch(
         "CREATE TABLE IF NOT EXISTS line (turn_id INTEGER NOT NULL, sequence INTEGER NOT NULL, stream INTEGER NOT NULL, \
