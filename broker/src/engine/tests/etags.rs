@@ -160,6 +160,16 @@ async fn a_repeated_change_gets_its_first_answer_although_its_etag_is_stale() {
     }
 }
 
+/// Commits the first step of a purge, whose caller is gone before the second one.
+async fn first_step_alone(hive: &Hive, purge: impl Future) {
+    let hold = hive.hold().await;
+    let mut purge = pin!(purge);
+    // The writer is held, or a thread that is interrupted here finds the steps done in this poll.
+    assert!(purge.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    hold.release().await.expect("it ends").expect("it commits");
+    hive.idle().await;
+}
+
 #[tokio::test]
 async fn a_repeat_completes_an_interrupted_purge() {
     let hive = Hive::new(&["alice", "bob"]).await;
@@ -168,14 +178,8 @@ async fn a_repeat_completes_an_interrupted_purge() {
     }
     let read = hive.etags().await;
     let request = hive.request("RetireAgent");
-    {
-        let purge =
-            hive.engine().purge_agent(caller("operator"), request.clone(), bob_as(&read[0]));
-        let mut purge = pin!(purge);
-        assert!(purge.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-        // Its first step is committed, and its caller is gone before the second one.
-        hive.idle().await;
-    }
+    let purge = hive.engine().purge_agent(caller("operator"), request.clone(), bob_as(&read[0]));
+    first_step_alone(&hive, purge).await;
     assert!(hive.agent("bob").await.retired, "the first step retires it");
     assert_eq!(reason(hive.change(Purge, &read[0]).await), Reason::EtagMismatch);
     let other = RequestKey { fingerprint: [9; 16], ..request.clone() };
@@ -194,13 +198,8 @@ async fn an_interrupted_purge_does_not_go_on_with_an_agent_that_was_adopted() {
     hive.send("alice", "bob", "hello").await;
     let read = hive.etags().await;
     let request = hive.request("RetireAgent");
-    {
-        let purge =
-            hive.engine().purge_agent(caller("operator"), request.clone(), bob_as(&read[0]));
-        let mut purge = pin!(purge);
-        assert!(purge.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-        hive.idle().await;
-    }
+    let purge = hive.engine().purge_agent(caller("operator"), request.clone(), bob_as(&read[0]));
+    first_step_alone(&hive, purge).await;
     let adopt = Create {
         name: name("bob"),
         parent: None,
