@@ -13,7 +13,7 @@ use crate::engine::mail::settle;
 use crate::engine::{Engine, Refusal};
 use crate::store::agent::AgentRow;
 use crate::store::retention::{Cutoffs, old_requests, prune};
-use crate::store::{AgentKey, Effect, agent, delivery, turn};
+use crate::store::{AgentKey, Effect, agent, lease, turn};
 
 /// Most rows of one step, so that a step never stalls a send.
 const STEP_ROWS: u32 = 200;
@@ -26,7 +26,7 @@ impl Engine {
         let limits = Arc::clone(&self.limits);
         self.store
             .write(move |tx| {
-                for mut row in delivery::expired(tx, tx.now, STEP_ROWS)? {
+                for mut row in lease::expired(tx, STEP_ROWS)? {
                     let me = agent::by_key(tx, row.agent)?;
                     // A lease from before a reboot ends without blame.
                     let rebooted =
@@ -40,7 +40,7 @@ impl Engine {
                     };
                     settle::settle(tx, &limits, &me, row, settlement)?;
                 }
-                Ok(delivery::next_expiry(tx)?)
+                Ok(lease::next_expiry(tx))
             })
             .await
     }

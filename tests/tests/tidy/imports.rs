@@ -146,8 +146,18 @@ const STORE_ORDER: [&str; 12] = [
 ];
 
 /// The modules in which the store writes, in the same way.
-const WRITE_ORDER: [&str; 9] =
-    ["cache", "tx", "queue", "progress", "waiter", "committer", "stepped", "writer", "mod"];
+const WRITE_ORDER: [&str; 10] = [
+    "lease_ends",
+    "cache",
+    "tx",
+    "queue",
+    "progress",
+    "waiter",
+    "committer",
+    "stepped",
+    "writer",
+    "mod",
+];
 
 /// Plain values of the store that calls and tasks pass through the engine. A row and a transaction
 /// are none.

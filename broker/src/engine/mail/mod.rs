@@ -5,8 +5,9 @@
 //! - [`send_stream`]: sends in order on one stream.
 //! - [`notice`]: mail of the broker itself; [`outbox`]: the items on which the operator has to act;
 //!   [`text`]: their parts.
-//! - [`receive`]: the leases; [`handover`]: their way to the client; [`stream`]: leases that last
-//!   as long as a connection; [`settlements`] and [`settle`]: the end of a lease.
+//! - [`serving`]: the order in which mail is leased; [`receive`]: the leases; [`handover`]: their
+//!   way to the client; [`stream`]: leases that last as long as a connection; [`settlements`] and
+//!   [`settle`]: the end of a lease.
 //! - [`decision`]: what the operator decides about a delivery.
 //! - [`messages`], [`search`] and [`loose_end`]: reading.
 //!
@@ -25,6 +26,7 @@ pub mod reminder;
 pub mod search;
 pub mod send;
 pub mod send_stream;
+pub(crate) mod serving;
 pub mod settle;
 pub mod settlements;
 pub mod stream;

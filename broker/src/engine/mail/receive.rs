@@ -1,19 +1,20 @@
 //! Receiving: leasing mail of an inbox, for a turn or for a consumer without a harness.
 //!
-//! Invariant: what `peek` returns is the only delivery that is leased next, so lanes, backoff and
-//! "served alone" apply to every receiver.
+//! Invariant: a turn takes no delivery that is served alone, and a consumer takes one only by
+//! itself.
 
 use crate::engine::error::HarnessError;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hive_core::delivery::{Delivery, Lane, State, next_lane, system_run_after};
+use hive_core::delivery::{Delivery, State};
 use hive_core::event::DeliveryLeased;
 use hive_core::id::TurnId;
 use hive_core::limits::ALONE_FROM_ATTEMPT;
 use hive_core::settlement::Entry;
 
 use super::handover::{Gate, Handover};
+use super::serving::{Serving, take};
 use super::settlements::{self, Results, settle_all};
 use crate::engine::actor::check_started;
 use crate::engine::actor::{Actor, check_group};
@@ -24,7 +25,7 @@ use crate::store::event::{Fact, log};
 use crate::store::lease::{self, Lease, LeaseRequest};
 use crate::store::request::RequestKey;
 use crate::store::waiter::Poll;
-use crate::store::{AgentKey, Tx, delivery, inbox, turn};
+use crate::store::{Tx, delivery, inbox, turn};
 
 /// The limits of a receive.
 #[derive(Clone, Debug)]
@@ -69,45 +70,6 @@ pub struct Received {
     pub pending: u32,
     /// Whether this turn's delivery is served alone.
     pub alone: bool,
-}
-
-/// Claims the next due delivery, in lane order. `failures_below` leaves out deliveries that are
-/// served alone.
-pub(crate) fn pick(
-    tx: &Tx<'_>,
-    agent: AgentKey,
-    failures_below: u32,
-) -> Result<Option<DeliveryRow>, Refusal> {
-    let Some(mut row) = peek(tx, agent, failures_below)? else { return Ok(None) };
-    take(tx, &mut row)?;
-    Ok(Some(row))
-}
-
-/// Returns the next due delivery, in lane order.
-pub(super) fn peek(
-    tx: &Tx<'_>,
-    agent: AgentKey,
-    failures_below: u32,
-) -> Result<Option<DeliveryRow>, Refusal> {
-    let counts = inbox::get(tx, agent)?;
-    if counts.ready_count == 0 {
-        return Ok(None);
-    }
-    let due = |lane| delivery::due(tx, agent, lane, tx.now, failures_below, 1);
-    if hive_fault::planted!(LanesMixed) || next_lane(counts.system_run) == Lane::Normal {
-        if let Some(row) = due(Some(Lane::Normal))?.pop() {
-            return Ok(Some(row));
-        }
-        return Ok(due(Some(Lane::System))?.pop());
-    }
-    Ok(due(None)?.pop())
-}
-
-/// Claims the delivery that [`peek`] has returned.
-pub(super) fn take(tx: &Tx<'_>, row: &mut DeliveryRow) -> Result<(), Refusal> {
-    row.progress = row.progress.lease(tx.now).expect("what is due can be leased");
-    let run = system_run_after(inbox::get(tx, row.agent)?.system_run, row.lane);
-    Ok(inbox::set_system_run(tx, row.agent, run)?)
 }
 
 /// Writes a lease.
@@ -326,12 +288,16 @@ fn lease_due(
 ) -> Result<Vec<DeliveryRow>, Refusal> {
     let mut rows: Vec<DeliveryRow> = Vec::new();
     let mut bytes = 0;
-    while rows.len() < receive.max_deliveries as usize {
-        // A turn takes no delivery that is served alone; a consumer takes one only as its first and
-        // then nothing else.
-        let first_of_consumer = turn.is_none() && rows.is_empty();
-        let failures_below = if first_of_consumer { u32::MAX } else { ALONE_FROM_ATTEMPT - 1 };
-        let Some(mut row) = peek(tx, me.key, failures_below)? else { break };
+    let most = receive.max_deliveries;
+    let others = |most| Serving::new(tx, me.key, ALONE_FROM_ATTEMPT - 1, most);
+    // A turn takes no delivery that is served alone; a consumer takes one only as its first and
+    // then nothing else.
+    let mut serving = match turn {
+        Some(_) => others(most),
+        None => Serving::new(tx, me.key, u32::MAX, 1),
+    };
+    while rows.len() < most as usize {
+        let Some(mut row) = serving.next()? else { break };
         let is_full = receive.max_bytes.is_some_and(|max| bytes + row.body_bytes > max);
         if is_full && !rows.is_empty() {
             break;
@@ -363,6 +329,9 @@ fn lease_due(
         rows.push(row);
         if alone {
             break;
+        }
+        if turn.is_none() && rows.len() == 1 {
+            serving = others(most.saturating_sub(1));
         }
     }
     Ok(rows)

@@ -26,7 +26,8 @@ use hive_core::limits::{STREAM_BYTES_MAX, STREAM_DELIVERIES_MAX, STREAMS_OPEN_MA
 use hive_core::time::BootTime;
 use tokio_util::sync::CancellationToken;
 
-use super::receive::{Leased, claim, leased, peek, take};
+use super::receive::{Leased, claim, leased};
+use super::serving::{Serving, take};
 use crate::engine::actor::{Actor, check_group, check_started};
 use crate::engine::error::{AgentError, HarnessError, MailError};
 use crate::engine::{Engine, Refusal, token};
@@ -347,8 +348,10 @@ fn lease_due(
     let mut rows: Vec<DeliveryRow> = Vec::new();
     let (mut count, mut bytes) = (held.deliveries, held.bytes);
     let mut is_alone = held.is_alone();
+    let mut serving =
+        Serving::new(tx, me.key, u32::MAX, room.deliveries.saturating_sub(count).min(STEP));
     while count < room.deliveries && rows.len() < STEP as usize && !is_alone {
-        let Some(mut row) = peek(tx, me.key, u32::MAX)? else { break };
+        let Some(mut row) = serving.next()? else { break };
         let is_full = row.progress.is_alone() || bytes + row.body_bytes > room.bytes;
         if count > 0 && is_full {
             break;

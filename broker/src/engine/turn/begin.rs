@@ -19,7 +19,8 @@ use hive_core::time::Now;
 use hive_core::turn::{Kind, Turn};
 
 use crate::engine::actor::{self, Actor, check_started, session};
-use crate::engine::mail::receive::{claim, pick};
+use crate::engine::mail::receive::claim;
+use crate::engine::mail::serving::pick;
 use crate::engine::once::{keep, replay};
 use crate::engine::{Engine, Refusal, token};
 use crate::store::PresenceChange;
@@ -203,7 +204,7 @@ fn poll_begin(
     if let Some(parked) = me.parked(tx.now) {
         return Ok(Poll::Pending { so_far: None, next_due: parked.park.due(tx.now) });
     }
-    let Some(mut row) = pick(tx, me.key, u32::MAX)? else {
+    let Some(mut row) = pick(tx, me.key)? else {
         return Ok(Poll::Pending {
             so_far: None,
             next_due: delivery::next_due(tx, me.key, tx.now)?,

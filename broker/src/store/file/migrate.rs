@@ -18,10 +18,11 @@ const MIGRATIONS: &[&str] = &[
     include_str!("sql/0008_settling.sql"),
     include_str!("sql/0009_event_facts.sql"),
     include_str!("sql/0010_open_deliveries.sql"),
+    include_str!("sql/0011_lease_ends.sql"),
 ];
 
 /// The version that this broker writes.
-pub const SCHEMA_VERSION: u32 = 10;
+pub const SCHEMA_VERSION: u32 = 11;
 
 /// Why a database could not be brought to this broker's version.
 #[derive(Debug, thiserror::Error)]

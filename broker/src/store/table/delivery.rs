@@ -19,8 +19,7 @@ use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
 use crate::store::statement::{all, change, first, insert, one, run};
 use crate::store::table::inbox::{self, Moved};
-use crate::store::table::lease::{LEASE, Lease, LeaseRequest};
-use crate::store::table::stream::LASTING;
+use crate::store::table::lease::{self, LEASE, Lease, LeaseRequest};
 use crate::store::write::tx::Tx;
 #[cfg(test)]
 pub(in crate::store) use read::count_sql;
@@ -232,25 +231,6 @@ pub fn next_due(conn: &Connection, agent: AgentKey, now: Now) -> Result<Option<B
     one(conn, sql, (agent.0, now.boot.0))
 }
 
-/// Returns consumers' leases that have expired.
-pub fn expired(conn: &Connection, now: Now, rows: u32) -> Result<Vec<DeliveryRow>> {
-    const SQL: &str = sql!(
-        "SELECT ",
-        COLUMNS,
-        " FROM open_delivery d INDEXED BY open_delivery_until WHERE d.queue = 3 \
-          AND d.lease_until_boot < 9223372036854775807 AND d.lease_until_boot <= ?1 \
-          ORDER BY d.lease_until_boot LIMIT ?2"
-    );
-    all(conn, SQL, (now.boot.0, rows))
-}
-
-/// Returns when the next consumer's lease expires. A lease of a stream that lives never does.
-pub fn next_expiry(conn: &Connection) -> Result<Option<BootTime>> {
-    let sql = "SELECT min(lease_until_boot) FROM open_delivery INDEXED BY open_delivery_until \
-         WHERE queue = 3 AND lease_until_boot < 9223372036854775807";
-    one(conn, sql, [])
-}
-
 /// Writes a changed delivery. `before` is the state in which it was read.
 pub fn save(tx: &Tx<'_>, row: &mut DeliveryRow, before: State) -> Result<()> {
     let after = row.progress.state;
@@ -270,13 +250,7 @@ pub fn save(tx: &Tx<'_>, row: &mut DeliveryRow, before: State) -> Result<()> {
     if after == State::Ready || frees_window {
         tx.after_commit(Effect::Hint(row.agent));
     }
-    if after == State::Leased
-        && let Some(until) = lease.and_then(|lease| lease.until)
-        && until != LASTING
-    {
-        tx.after_commit(Effect::Due(until));
-    }
-    Ok(())
+    lease::moved(tx, row, Moved { before, after })
 }
 
 fn save_open(tx: &Tx<'_>, row: &DeliveryRow, before: State) -> Result<()> {

@@ -6,16 +6,17 @@
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::time::Duration;
 
-use hive_core::delivery::LeaseEnd;
+use hive_core::delivery::{LeaseEnd, State};
 use hive_core::id::TurnId;
 use hive_core::time::BootTime;
 use rusqlite::{Connection, Result, Row};
 
-use crate::store::columns::{Columns, columns};
+use crate::store::columns::{Columns, columns, sql};
 use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
 use crate::store::statement::{all, one, run};
-use crate::store::table::delivery::{self, DeliveryRow};
+use crate::store::table::delivery::{self, COLUMNS, DeliveryRow};
+use crate::store::table::inbox::{self, Moved};
 use crate::store::table::request::RequestKey;
 use crate::store::table::stream::LASTING;
 use crate::store::write::tx::Tx;
@@ -132,6 +133,68 @@ pub fn renew_consumer_leases(tx: &Tx<'_>) -> Result<()> {
     }
     tx.after_commit(Effect::Due(tx.now.boot));
     Ok(())
+}
+
+/// Notes when a lease ends, or that the agent holds none any more.
+pub(super) fn moved(tx: &Tx<'_>, row: &DeliveryRow, moved: Moved) -> Result<()> {
+    let Moved { before, after } = moved;
+    if after == State::Leased {
+        let until = row.lease.as_ref().and_then(|lease| lease.until);
+        if let Some(until) = until.filter(|until| *until != LASTING) {
+            ends_at(tx, row.agent, until);
+        }
+    } else if before == State::Leased && inbox::get(tx, row.agent)?.leased_count == 0 {
+        tx.cache().lease_ends.set(row.agent, None);
+    }
+    Ok(())
+}
+
+/// Notes that leases of an agent end at this time.
+pub(super) fn ends_at(tx: &Tx<'_>, agent: AgentKey, until: BootTime) {
+    tx.cache().lease_ends.add(agent, until);
+    tx.after_commit(Effect::Due(until));
+}
+
+/// Returns consumers' leases that have expired: after the agents that hold them, each in order. At
+/// most `rows` agents are read.
+pub fn expired(tx: &Tx<'_>, rows: u32) -> Result<Vec<DeliveryRow>> {
+    const SQL: &str = sql!(
+        "SELECT ",
+        COLUMNS,
+        " FROM open_delivery d WHERE d.agent_id = ?1 AND d.queue = 3 \
+          AND d.lease_until_boot <= ?2 ORDER BY d.message_id LIMIT ?3"
+    );
+    let ends = &tx.cache().lease_ends;
+    if !ends.is_loaded() {
+        ends.load(holders(tx)?);
+    }
+    let mut found: Vec<DeliveryRow> = Vec::new();
+    let mut left = rows;
+    for agent in ends.due(tx.now.boot, rows as usize) {
+        let due = all::<DeliveryRow>(tx, SQL, (agent.0, tx.now.boot.0, left))?;
+        if due.is_empty() {
+            ends.set(agent, first_end(tx, agent)?);
+        }
+        left = left.saturating_sub(u32::try_from(due.len()).unwrap_or(u32::MAX));
+        found.extend(due);
+        if left == 0 {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// Returns when the first lease of an agent ends. A lease of a stream that lives never does.
+fn first_end(conn: &Connection, agent: AgentKey) -> Result<Option<BootTime>> {
+    let sql = "SELECT min(lease_until_boot) FROM open_delivery \
+         WHERE agent_id = ?1 AND queue = 3 AND lease_until_boot < ?2";
+    one(conn, sql, (agent.0, LASTING.0))
+}
+
+/// Returns a time before which no lease expires, once expired ones were looked for.
+#[must_use]
+pub fn next_expiry(tx: &Tx<'_>) -> Option<BootTime> {
+    tx.cache().lease_ends.next()
 }
 
 /// Returns the agents with leased deliveries.

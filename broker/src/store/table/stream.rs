@@ -9,10 +9,10 @@ use rusqlite::{Connection, Result};
 
 use crate::store::codec::integer;
 use crate::store::columns::{columns, sql};
-use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
 use crate::store::statement::{all, change, one};
 use crate::store::table::delivery::{COLUMNS, DeliveryRow};
+use crate::store::table::lease;
 use crate::store::write::tx::Tx;
 
 /// The end of a lease whose stream lives.
@@ -84,6 +84,6 @@ pub fn begin_grace(tx: &Tx<'_>, agent: AgentKey, stream: &str, until: BootTime) 
         OF_STREAM,
         " AND lease_until_boot = ?4"
     );
-    tx.after_commit(Effect::Due(until));
+    lease::ends_at(tx, agent, until);
     change(tx, SQL, (agent.0, stream, until.0, LASTING.0))
 }

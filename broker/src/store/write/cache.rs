@@ -1,4 +1,5 @@
-//! Rows that the writer keeps in memory between commands: agents, and the counts of inboxes.
+//! What the writer keeps in memory between commands: agents, the counts of inboxes, and the ends of
+//! leases.
 //!
 //! Agents are read through: a change of a row drops it from memory, and the next command reads it
 //! from the transaction. Counts are written back: a command changes them in memory, and the batch
@@ -15,6 +16,7 @@ use rusqlite::Result;
 use crate::store::key::AgentKey;
 use crate::store::row::agent::AgentRow;
 use crate::store::row::inbox::InboxRow;
+use crate::store::write::lease_ends::LeaseEnds;
 
 /// Agents in memory. If there are more, all are dropped and read again when they are used.
 const AGENTS_MAX: usize = 1024;
@@ -43,6 +45,7 @@ pub(in crate::store) struct Cache {
     receives: RefCell<HashMap<AgentKey, HashSet<u64>>>,
     /// Inboxes that the batch has changed, each with its counts before, oldest change first.
     changed_inboxes: RefCell<Vec<(AgentKey, InboxRow)>>,
+    pub(in crate::store) lease_ends: LeaseEnds,
 }
 
 /// The changes of a batch at one moment.
@@ -50,6 +53,7 @@ pub(in crate::store) struct Cache {
 pub(super) struct Mark {
     agents: usize,
     inboxes: usize,
+    lease_ends: usize,
 }
 
 impl Cache {
@@ -141,6 +145,7 @@ impl Cache {
         Mark {
             agents: self.changed_agents.borrow().len(),
             inboxes: self.changed_inboxes.borrow().len(),
+            lease_ends: self.lease_ends.mark(),
         }
     }
 
@@ -152,6 +157,7 @@ impl Cache {
         for (key, row) in self.changed_inboxes.borrow_mut().drain(mark.inboxes..).rev() {
             self.inboxes.borrow_mut().insert(key, Counts { row, is_changed: true });
         }
+        self.lease_ends.reset(mark.lease_ends);
     }
 
     /// Writes the changed counts into the transaction.
@@ -173,6 +179,7 @@ impl Cache {
     pub(super) fn committed(&self) {
         self.changed_agents.borrow_mut().clear();
         self.changed_inboxes.borrow_mut().clear();
+        self.lease_ends.committed();
         let mut inboxes = self.inboxes.borrow_mut();
         if inboxes.len() > INBOXES_MAX {
             inboxes.clear();
@@ -191,5 +198,6 @@ impl Cache {
         self.receives.borrow_mut().clear();
         self.changed_agents.borrow_mut().clear();
         self.changed_inboxes.borrow_mut().clear();
+        self.lease_ends.clear();
     }
 }
