@@ -11,6 +11,7 @@
     reason = "the runtime of a test ends the tasks that it spawned"
 )]
 
+mod broadcast;
 mod cli;
 mod isolation;
 mod plot;
@@ -105,6 +106,9 @@ async fn run(wanted: &Wanted, report: &mut Report) -> anyhow::Result<()> {
     }
     if wanted.has("w3") {
         w3::run(report).await?;
+    }
+    if wanted.has("broadcast") {
+        broadcast::run(report).await?;
     }
     if wanted.has("w4") {
         w4::run(report).await?;

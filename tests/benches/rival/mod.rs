@@ -179,6 +179,18 @@ pub(crate) enum Producer {
 }
 
 impl Producer {
+    /// Sends a message of Hive to all agents by a unary call, and waits until it is accepted.
+    pub(crate) async fn send_to_everyone(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Unary { client, ids } => {
+                Ok(client.send(unary::message_to_everyone(ids, BODY)).await?)
+            }
+            Self::Reference(_) | Self::Redis(_) | Self::Streamed(_) => {
+                anyhow::bail!("only a unary producer of Hive sends to everyone")
+            }
+        }
+    }
+
     /// Sends a message, and waits until it is accepted.
     pub(crate) async fn send(&mut self, inbox: usize) -> anyhow::Result<()> {
         match self {

@@ -38,6 +38,11 @@ pub(crate) fn message(ids: &Ids, inbox: usize, body: &str) -> SendMessageRequest
     SendMessageRequest { request_id: ids.next(), ..request::send(&format!("a{inbox}"), body) }
 }
 
+/// Returns a message of a producer to all agents.
+pub(crate) fn message_to_everyone(ids: &Ids, body: &str) -> SendMessageRequest {
+    SendMessageRequest { request_id: ids.next(), ..request::send("*", body) }
+}
+
 /// Returns the ack of a lease.
 pub(crate) fn ack(lease_token: String) -> Settlement {
     Settlement { target: Some(Target::LeaseToken(lease_token)), action: Some(Action::Ack(Ack {})) }

@@ -17,7 +17,7 @@ use crate::engine::actor::{self, Actor};
 use crate::engine::once::once;
 use crate::engine::rate::Buckets;
 use crate::engine::{Engine, Refusal};
-use crate::store::agent::{self, AgentRow};
+use crate::store::agent::{self, Addressee, AgentRow};
 use crate::store::message::To;
 use crate::store::request::RequestKey;
 use crate::store::{AgentKey, Tx, inbox};
@@ -115,10 +115,10 @@ impl Admission<'_, '_> {
     }
 
     /// Checks that an inbox has room for one more message.
-    pub(crate) fn check_inbox(&self, to: &AgentRow) -> Result<(), Refusal> {
-        let (depth, max) = (inbox::get(self.tx, to.key)?.open_count, self.limits.inbox_depth_max);
+    pub(crate) fn check_inbox(&self, to: AgentKey, name: &str) -> Result<(), Refusal> {
+        let (depth, max) = (inbox::get(self.tx, to)?.open_count, self.limits.inbox_depth_max);
         if depth >= max {
-            return Err(Refusal::from(MailError::InboxFull { agent: to.name.clone(), depth, max }));
+            return Err(Refusal::from(MailError::InboxFull { agent: name.to_owned(), depth, max }));
         }
         Ok(())
     }
@@ -161,32 +161,41 @@ impl Admission<'_, '_> {
             .map_err(|retry_after| MailError::RateLimited { per_minute, retry_after }.into())
     }
 
-    /// Returns the recipients, if the caller may write to each of them.
-    pub(crate) fn recipients(&self, to: &Recipient) -> Result<(To, Vec<Arc<AgentRow>>), Refusal> {
+    /// Returns the one recipient, if the caller may write to it; `None` if all are meant.
+    pub(crate) fn recipient(&self, to: &Recipient) -> Result<Option<Arc<AgentRow>>, Refusal> {
         let (tx, me, is_agent) = (self.tx, self.me, self.is_agent());
-        let parent = me.parent.unwrap_or(AgentKey::OPERATOR);
-        let one = |row: Arc<AgentRow>| {
-            if is_agent && !is_allowed(me, &row) {
-                return Err(not_allowed(me, &row.name));
+        let row = match to {
+            Recipient::Agent(name) => actor::active(tx, name.as_str())?,
+            Recipient::Operator if is_agent => agent::by_key(tx, AgentKey::OPERATOR)?,
+            Recipient::Parent if is_agent => {
+                agent::by_key(tx, me.parent.unwrap_or(AgentKey::OPERATOR))?
             }
-            Ok((To::One(row.key), vec![row]))
+            Recipient::Operator | Recipient::Parent => {
+                return Err(Refusal::Field {
+                    field: "to",
+                    problem: "the operator cannot write to themselves; name an agent".to_owned(),
+                });
+            }
+            Recipient::Everyone => return Ok(None),
         };
-        match to {
-            Recipient::Agent(name) => one(actor::active(tx, name.as_str())?),
-            Recipient::Operator if is_agent => one(agent::by_key(tx, AgentKey::OPERATOR)?),
-            Recipient::Parent if is_agent => one(agent::by_key(tx, parent)?),
-            Recipient::Operator | Recipient::Parent => Err(Refusal::Field {
-                field: "to",
-                problem: "the operator cannot write to themselves; name an agent".to_owned(),
-            }),
-            Recipient::Everyone => {
-                if is_agent && !is_named(me, "*") {
-                    return Err(not_allowed(me, "*"));
-                }
-                let everyone = agent::active(tx)?.into_iter().filter(|row| row.key != me.key);
-                Ok((To::Everyone, everyone.map(Arc::new).collect()))
-            }
+        if is_agent && !is_allowed(me, &row) {
+            return Err(not_allowed(me, &row.name));
         }
+        Ok(Some(row))
+    }
+
+    /// Returns the recipients, if the caller may write to each of them.
+    pub(crate) fn recipients(&self, to: &Recipient) -> Result<(To, Vec<Addressee>), Refusal> {
+        if let Some(row) = self.recipient(to)? {
+            return Ok((
+                To::One(row.key),
+                vec![Addressee { key: row.key, name: row.name.clone() }],
+            ));
+        }
+        if self.is_agent() && !is_named(self.me, "*") {
+            return Err(not_allowed(self.me, "*"));
+        }
+        Ok((To::Everyone, agent::others(self.tx, self.me.key)?))
     }
 }
 

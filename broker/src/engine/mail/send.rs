@@ -3,8 +3,6 @@
 //! Invariant: a refused message leaves no trace; an accepted message is on disk before its receipt
 //! exists.
 
-use std::sync::Arc;
-
 use crate::engine::error::MailError;
 use crate::engine::once::once;
 use hive_core::caller::Caller;
@@ -21,7 +19,7 @@ use super::notice::new_id;
 use super::outbox;
 use crate::engine::actor::Actor;
 use crate::engine::{Engine, Refusal};
-use crate::store::agent::AgentRow;
+use crate::store::agent::{Addressee, AgentRow};
 use crate::store::event::{Fact, log};
 use crate::store::message::{self, NewMessage, To};
 use crate::store::request::RequestKey;
@@ -106,7 +104,7 @@ pub(super) fn accept(admission: &Admission<'_, '_>, send: &Send) -> Result<Recei
     let mut skipped = Vec::new();
     let mut open = Vec::new();
     for recipient in recipients {
-        match admission.check_inbox(&recipient) {
+        match admission.check_inbox(recipient.key, &recipient.name) {
             Ok(()) => open.push(recipient),
             Err(Refusal::Mail(MailError::InboxFull { agent, .. })) if to == To::Everyone => {
                 skipped.push(agent);
@@ -145,7 +143,7 @@ fn sent_before(
     turn: TurnId,
     to: To,
     send: &Send,
-    recipients: &[Arc<AgentRow>],
+    recipients: &[Addressee],
 ) -> Result<Option<Receipt>, Refusal> {
     let earlier = message::equal_in_earlier_runs(tx, turn, to, send.in_reply_to, &send.body)?;
     let Some((message, accept_time)) = earlier else { return Ok(None) };
@@ -188,7 +186,7 @@ fn write(
     origin: &Origin,
     me: &AgentRow,
     to: To,
-    recipients: &[Arc<AgentRow>],
+    recipients: &[Addressee],
     send: &Send,
     turn: Option<TurnId>,
 ) -> Result<MessageId, Refusal> {

@@ -104,7 +104,7 @@ fn put(admission: &Admission<'_, '_>, wake: &Wake) -> Result<Woken, Refusal> {
     if let Some(older) = superseded {
         supersede(tx, me.key, older)?;
     }
-    admission.check_inbox(me)?;
+    admission.check_inbox(me.key, &me.name)?;
     admission.take_send(wake.body.len())?;
     let id = new_id(tx);
     let new = NewMessage {

@@ -10,7 +10,7 @@ use crate::store::statement::{one, update};
 columns! {
     /// The counts of an inbox.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct InboxRow, const COLUMNS {
+    pub struct InboxRow, pub(in crate::store) const COLUMNS {
         /// Unsettled deliveries in it.
         pub open_count: u32 = "open_count",
         /// Bytes of unsettled bodies that its owner sent to others.

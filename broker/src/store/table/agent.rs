@@ -9,11 +9,12 @@ use hive_core::park::Parked;
 use rusqlite::{Connection, Result};
 
 use crate::store::codec::{Coded, integer};
-use crate::store::columns::sql;
+use crate::store::columns::{columns, sql};
 use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
 pub use crate::store::row::agent::AgentRow;
 use crate::store::row::agent::COLUMNS;
+use crate::store::row::inbox::{self, InboxRow};
 use crate::store::statement::{all, first, insert, one, run, update};
 use crate::store::write::tx::Tx;
 
@@ -118,6 +119,34 @@ pub fn page(
 pub fn active(conn: &Connection) -> Result<Vec<AgentRow>> {
     let sql = format!("SELECT {COLUMNS} FROM agent WHERE id <> 1 AND retired = 0 ORDER BY id");
     all(conn, &sql, [])
+}
+
+columns! {
+    /// The key and the name of an agent.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Addressee, const ADDRESSEE {
+        pub key: AgentKey = "a.id",
+        pub name: String = "a.name",
+    }
+}
+
+/// Returns all other agents that are not retired. The writer then has the counts of their inboxes,
+/// because one read of all costs less than one of each.
+pub fn others(tx: &Tx<'_>, me: AgentKey) -> Result<Vec<Addressee>> {
+    const SQL: &str = sql!(
+        "SELECT ",
+        ADDRESSEE,
+        ", ",
+        inbox::COLUMNS,
+        " FROM agent a JOIN inbox i ON i.agent_id = a.id WHERE a.id NOT IN (1, ?1) AND a.retired = 0 \
+          ORDER BY a.id"
+    );
+    let rows: Vec<(Addressee, InboxRow)> = all(tx, SQL, [me.0])?;
+    let kept = rows.into_iter().map(|(addressee, counts)| {
+        tx.cache().counts(addressee.key, || Ok(counts))?;
+        Ok(addressee)
+    });
+    kept.collect()
 }
 
 /// Returns the active children of an agent; the operator's are the roots.

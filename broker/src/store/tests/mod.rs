@@ -5,6 +5,7 @@ mod batch;
 mod cancelled_waiters;
 mod faults;
 mod long_history;
+mod many_waiters;
 mod memory;
 mod migrations;
 mod open;

@@ -20,8 +20,8 @@ use crate::store::write::lease_ends::LeaseEnds;
 
 /// Agents in memory. If there are more, all are dropped and read again when they are used.
 const AGENTS_MAX: usize = 1024;
-/// Inboxes in memory after a commit.
-const INBOXES_MAX: usize = 4096;
+/// Inboxes in memory after a commit. A message to everyone reads all of them.
+const INBOXES_MAX: usize = 16384;
 
 /// Ids of receives that are known for one agent.
 const RECEIVES_MAX: usize = 1024;

@@ -5,7 +5,7 @@
 //! Invariant: no reply is sent before the commit of its batch; after a failed commit no row of the
 //! file is returned until a checkpoint has succeeded.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use rusqlite::config::DbConfig;
 use super::cache::Cache;
 use super::queue::{Item, Job, Ran, Undo};
 use super::tx::{Counters, Tx};
-use super::waiter::Waiters;
+use super::waiter::{Asked, Waiters};
 use crate::clock::Clock;
 use crate::store::effect::Committed;
 use crate::store::error::Health;
@@ -41,6 +41,15 @@ enum State {
     Faulted(Arc<str>),
 }
 
+/// The largest size of a batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Most {
+    /// Queued items.
+    pub(super) items: usize,
+    /// Polls of woken waiters. Another item of the queue waits for these at most.
+    pub(super) polls: usize,
+}
+
 /// Runs the batches.
 pub(super) struct Committer {
     parts: Parts,
@@ -48,8 +57,6 @@ pub(super) struct Committer {
     counters: Counters,
     cache: Cache,
     waiters: Waiters,
-    /// Retries that run before the queue.
-    retries: VecDeque<Item>,
     /// Whether a sync may have failed since the log was last rewritten.
     log_is_doubtful: bool,
 }
@@ -80,7 +87,6 @@ impl Committer {
             counters,
             cache: Cache::default(),
             waiters: Waiters::default(),
-            retries: VecDeque::new(),
             log_is_doubtful: true,
         }
     }
@@ -90,21 +96,28 @@ impl Committer {
         matches!(self.state, State::Open(_))
     }
 
-    /// Returns how many retries there are.
-    pub(super) fn retry_count(&self) -> usize {
-        self.retries.len()
+    /// Returns how many waiters may have to be polled, beside what is queued.
+    pub(super) fn woken_count(&self) -> usize {
+        self.waiters.woken_count()
     }
 
-    /// Returns the next retry, which runs before what is queued.
-    pub(super) fn next_retry(&mut self) -> Option<Item> {
-        self.retries.pop_front()
-    }
-
-    /// Runs the first item and up to `most - 1` queued ones in one transaction, and notifies their
-    /// callers.
-    pub(super) fn batch(&mut self, first: Item, items: &mut mpsc::Receiver<Item>, most: usize) {
-        let State::Open(conn) = &self.state else { return self.refuse(first) };
-        if let Item::Cancel(id) = first {
+    /// Runs the first item and queued ones in one transaction, polls woken waiters, and notifies
+    /// their callers.
+    pub(super) fn batch(
+        &mut self,
+        first: Option<Item>,
+        items: &mut mpsc::Receiver<Item>,
+        most: Most,
+    ) {
+        let State::Open(conn) = &self.state else {
+            if let Some(item) = first {
+                self.refuse(item);
+            }
+            return;
+        };
+        if let Some(Item::Cancel(id)) = first
+            && self.waiters.woken_count() == 0
+        {
             // There is nothing to write, so no transaction is needed.
             return self.waiters.cancel(id);
         }
@@ -119,7 +132,10 @@ impl Committer {
             let problem = text(error);
             drop(tx);
             self.fail(Arc::clone(&problem), Vec::new(), BTreeSet::new());
-            return first.abort(&problem);
+            if let Some(item) = first {
+                item.abort(&problem);
+            }
+            return;
         }
         let start = tx.mark();
         let (mut jobs, mut polled) = (Vec::new(), BTreeSet::new());
@@ -146,7 +162,7 @@ impl Committer {
                 for id in polled {
                     self.waiters.commit(id);
                 }
-                self.retries.extend(self.waiters.take_woken_again());
+                self.waiters.wake_again();
             }
             Err(problem) => {
                 // No caller has these numbers. If the rows are on disk after all, the counters are
@@ -196,7 +212,7 @@ impl Committer {
             Ok(conn) => {
                 tracing::warn!("the database has recovered");
                 self.state = State::Open(conn);
-                self.retries.extend(self.waiters.retries());
+                self.waiters.retry_all();
                 self.parts.committed.recovered();
                 self.parts.faults.send_replace(Health::Ok);
                 true
@@ -231,13 +247,13 @@ impl Committer {
 
 /// The items of a batch.
 struct Queued<'q> {
-    first: Item,
+    first: Option<Item>,
     items: &'q mut mpsc::Receiver<Item>,
-    most: usize,
+    most: Most,
 }
 
-/// Runs queued items, and polls the waiters that they wake, in one transaction. If that fails, the
-/// caller aborts the jobs.
+/// Runs queued items, and polls woken waiters, in one transaction. If that fails, the caller aborts
+/// the jobs.
 fn run_all(
     tx: &mut Tx<'_>,
     clock: &dyn Clock,
@@ -247,7 +263,7 @@ fn run_all(
     polled: &mut BTreeSet<u64>,
 ) -> Result<(), Arc<str>> {
     let Queued { first, items, most } = queued;
-    let mut next = Some(first);
+    let mut next = first.or_else(|| items.try_recv().ok());
     let mut count = 0;
     while let Some(item) = next {
         match item {
@@ -259,21 +275,21 @@ fn run_all(
             }
             Item::Wait(id, agent, waiter) => {
                 waiters.insert(id, agent, waiter);
-                poll(tx, waiters, id, true, polled)?;
+                poll(tx, waiters, id, Asked::Yes, polled)?;
             }
-            Item::Retry(id) => poll(tx, waiters, id, true, polled)?,
+            Item::Retry(id) => poll(tx, waiters, id, Asked::Yes, polled)?,
             Item::Cancel(id) => waiters.cancel(id),
         }
         count += 1;
-        next = if count < most { items.try_recv().ok() } else { None };
+        next = if count < most.items { items.try_recv().ok() } else { None };
         // An item may be newer than the batch: no time span that it sets may begin before it was
         // queued.
         tx.now = clock.now();
     }
-    for agent in tx.hinted() {
-        for id in waiters.of(agent) {
-            poll(tx, waiters, id, false, polled)?;
-        }
+    waiters.wake(tx.hinted());
+    for _ in 0..most.polls {
+        let Some((id, asked)) = waiters.next_woken() else { break };
+        poll(tx, waiters, id, asked, polled)?;
     }
     Ok(())
 }
@@ -283,12 +299,12 @@ fn poll(
     tx: &Tx<'_>,
     waiters: &mut Waiters,
     id: u64,
-    is_asked: bool,
+    asked: Asked,
     polled: &mut BTreeSet<u64>,
 ) -> Result<(), Arc<str>> {
     let Some(waiter) = waiters.due_for_poll(id) else { return Ok(()) };
     polled.insert(id);
-    one(tx, waiter.undo(), |tx| waiter.run(tx, is_asked))
+    one(tx, waiter.undo(), |tx| waiter.run(tx, asked == Asked::Yes))
 }
 
 fn text(error: rusqlite::Error) -> Arc<str> {

@@ -2,7 +2,7 @@
 //!
 //! Invariant: it does the same as the writer's thread, with the same committer.
 
-use super::committer::Committer;
+use super::committer::{Committer, Most};
 use super::queue::Item;
 use crate::sync::mpsc;
 
@@ -37,10 +37,10 @@ impl SteppedStore {
         Self { committer, items }
     }
 
-    /// Returns how many items are queued.
+    /// Returns how many items are queued, and how many waiters may have to be polled beside them.
     #[must_use]
     pub fn queued(&self) -> usize {
-        self.committer.retry_count() + self.items.len()
+        self.committer.woken_count() + self.items.len()
     }
 
     /// Returns whether the database can be used.
@@ -49,7 +49,8 @@ impl SteppedStore {
         self.committer.is_open()
     }
 
-    /// Runs one batch of at most `most` items, or one attempt to recover.
+    /// Runs one batch of at most `most` items and as many polls of woken waiters, or one attempt to
+    /// recover.
     pub fn step(&mut self, most: usize) -> Step {
         if !self.committer.is_open() {
             let recovered = self.committer.recover();
@@ -58,9 +59,11 @@ impl SteppedStore {
             }
             return Step::Recovery { recovered };
         }
-        let Some(first) = self.committer.next_retry().or_else(|| self.items.try_recv().ok()) else {
+        let first = self.items.try_recv().ok();
+        if first.is_none() && self.committer.woken_count() == 0 {
             return Step::Idle;
-        };
+        }
+        let most = Most { items: most, polls: most };
         self.committer.batch(first, &mut self.items, most);
         Step::Batch { committed: self.committer.is_open() }
     }

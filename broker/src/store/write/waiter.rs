@@ -8,13 +8,15 @@
 //!          answered after the commit
 //! ```
 //!
-//! So a message and the lease of a waiter on it are one commit and one sync. Invariant: a pending
-//! poll has changed nothing. A ready waiter is answered after the commit; if the commit fails, it
-//! is polled again, or refused if it was new in the batch. A cancelled waiter always ends.
+//! So a message and the lease of a waiter on it are one commit and one sync. If more are woken than
+//! one batch polls, the others are polled in the next ones, oldest first, with other commands in
+//! between. Invariant: a pending poll has changed nothing. A ready waiter is answered after the
+//! commit; if the commit fails, it is polled again, or refused if it was new in the batch. A
+//! cancelled waiter always ends.
 //!
 //! A standing waiter goes on after it was ready, so that a stream queues nothing for its next page.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use hive_core::time::BootTime;
@@ -206,6 +208,15 @@ struct Kept {
     /// Whether its caller cancelled it in the batch in which it was ready. If that batch is
     /// aborted, only the next poll can find the result again.
     is_cancelled: bool,
+    /// Why it is to be polled, while it is in the queue of those.
+    wake: Option<Asked>,
+}
+
+/// Whether the caller of a waiter asked for a poll. If not, its agent was woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Asked {
+    No,
+    Yes,
 }
 
 /// The waiters at the writer, oldest first.
@@ -213,13 +224,15 @@ struct Kept {
 pub(super) struct Waiters {
     waiters: BTreeMap<u64, Kept>,
     agents: BTreeMap<AgentKey, BTreeSet<u64>>,
+    /// Waiters that are to be polled, in this order; maybe some that have ended.
+    woken: VecDeque<u64>,
     /// Standing waiters that were woken after they were ready in the same batch.
     woken_again: BTreeSet<u64>,
 }
 
 impl Waiters {
     pub(super) fn insert(&mut self, id: u64, agent: AgentKey, waiter: Box<dyn Pollable>) {
-        let kept = Kept { agent, waiter, is_notified: false, is_cancelled: false };
+        let kept = Kept { agent, waiter, is_notified: false, is_cancelled: false, wake: None };
         self.waiters.insert(id, kept);
         self.agents.entry(agent).or_default().insert(id);
     }
@@ -228,9 +241,38 @@ impl Waiters {
         self.waiters.get_mut(&id).map(|kept| &mut kept.waiter)
     }
 
-    /// Returns the waiters for an agent.
-    pub(super) fn of(&self, agent: AgentKey) -> Vec<u64> {
-        self.agents.get(&agent).into_iter().flatten().copied().collect()
+    /// Queues a poll of the waiters for these agents, oldest first.
+    pub(super) fn wake(&mut self, agents: impl IntoIterator<Item = AgentKey>) {
+        let waiters = agents.into_iter().filter_map(|agent| self.agents.get(&agent));
+        let mut ids: Vec<u64> = waiters.flatten().copied().collect();
+        ids.sort_unstable();
+        for id in ids {
+            self.queue(id, Asked::No);
+        }
+    }
+
+    fn queue(&mut self, id: u64, asked: Asked) {
+        let Some(kept) = self.waiters.get_mut(&id) else { return };
+        if kept.wake.is_none() {
+            self.woken.push_back(id);
+        }
+        kept.wake = kept.wake.max(Some(asked));
+    }
+
+    /// Returns how many may have to be polled.
+    pub(super) fn woken_count(&self) -> usize {
+        self.woken.len()
+    }
+
+    /// Returns the next waiter that is to be polled, and why.
+    pub(super) fn next_woken(&mut self) -> Option<(u64, Asked)> {
+        loop {
+            let id = self.woken.pop_front()?;
+            let wake = self.waiters.get_mut(&id).and_then(|kept| kept.wake.take());
+            if let Some(asked) = wake {
+                return Some((id, asked));
+            }
+        }
     }
 
     /// Removes a pending waiter; one that is ready in this batch is answered with the batch.
@@ -258,9 +300,11 @@ impl Waiters {
         self.get(id)
     }
 
-    /// Returns retries of the standing waiters that may have more after this batch.
-    pub(super) fn take_woken_again(&mut self) -> impl Iterator<Item = Item> + use<> {
-        std::mem::take(&mut self.woken_again).into_iter().map(Item::Retry)
+    /// Queues a poll of the standing waiters that may have more after this batch.
+    pub(super) fn wake_again(&mut self) {
+        for id in std::mem::take(&mut self.woken_again) {
+            self.queue(id, Asked::Yes);
+        }
     }
 
     /// Refuses those of these waiters that were new in an aborted batch.
@@ -303,12 +347,13 @@ impl Waiters {
         }
     }
 
-    /// Resets all waiters, and returns a retry of each: an aborted batch may be on disk after all.
-    pub(super) fn retries(&mut self) -> Vec<Item> {
+    /// Resets all waiters, and queues a poll of each: an aborted batch may be on disk after all.
+    pub(super) fn retry_all(&mut self) {
         self.woken_again.clear();
         for kept in self.waiters.values_mut() {
             kept.waiter.reset();
+            kept.wake = Some(Asked::Yes);
         }
-        self.waiters.keys().map(|id| Item::Retry(*id)).collect()
+        self.woken = self.waiters.keys().copied().collect();
     }
 }

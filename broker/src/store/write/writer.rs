@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::committer::{Committer, Parts};
+use super::committer::{Committer, Most, Parts};
 use super::progress;
 use super::queue::{Item, Job, Queue, Ran, Undo, catch, lock};
 use super::stepped::SteppedStore;
@@ -29,8 +29,9 @@ use crate::sync::{Mutex, mpsc, oneshot};
 
 /// Slots of the queue; further callers wait for a slot.
 const QUEUE_COMMANDS: usize = 4096;
-/// Maximum commands of one commit, so that the first command does not wait long for the last.
-const BATCH_COMMANDS: usize = 512;
+/// The first command of a batch does not wait long for the last, and a message to everyone does not
+/// hold up the commands behind it.
+const BATCH: Most = Most { items: 512, polls: 128 };
 /// Pause between attempts to open a faulted database again.
 const RECOVERY_PAUSE: Duration = Duration::from_millis(500);
 
@@ -130,8 +131,13 @@ fn run(mut committer: Committer, mut items: mpsc::Receiver<Item>) {
             }
             thread::sleep(RECOVERY_PAUSE);
         }
-        let Some(first) = committer.next_retry().or_else(|| items.blocking_recv()) else { break };
-        committer.batch(first, &mut items, BATCH_COMMANDS);
+        let first = if committer.woken_count() == 0 {
+            let Some(first) = items.blocking_recv() else { break };
+            Some(first)
+        } else {
+            None
+        };
+        committer.batch(first, &mut items, BATCH);
     }
     committer.close();
 }

@@ -299,8 +299,7 @@ fn target(admission: &Admission<'_, '_>, to: &Recipient) -> Result<Arc<AgentRow>
         }
         Recipient::Agent(_) | Recipient::Operator | Recipient::Parent => {}
     }
-    let (_, mut recipients) = admission.recipients(to)?;
-    match recipients.pop() {
+    match admission.recipient(to)? {
         Some(target) if target.key == admission.me.key => {
             refuse("nobody asks themselves; remind yourself instead")
         }
