@@ -8,7 +8,7 @@ CLAUDE ?= target/debug/scripted-claude
 PROGRAMS := $(addprefix --package ,hive-broker hive-harness hive-mcp-bridge hivectl)
 
 .DEFAULT_GOAL := help
-.PHONY: disks torture fuzz sim help build dist run demo test bench soak gen docs fmt lint clean-hive
+.PHONY: disks torture fuzz sim instructions help build dist run demo test bench soak gen docs fmt lint clean-hive
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ soak: ## Keep a hive of 200 agents busy for MINUTES=10, and check that memory, f
 
 sim: ## Simulate SEEDS hives (default 1000) after the last one of the ledger; a seed with a violation is shrunk and printed
 	$(CARGO) run --locked --profile campaign --package hive-sim -- --seeds $(or $(SEEDS),1000)
+
+instructions: ## Count the instructions of a message under callgrind and compare them with the stored numbers; HIVE_REGENERATE=1 stores new ones
+	$(CARGO) test --locked --profile campaign --package hive-sim --test instructions -- --nocapture
 
 gen: ## Generate the Rust code of the contract from proto/hive/v1
 	HIVE_REGENERATE=1 $(CARGO) test --locked --package hive-tests --test generated

@@ -12,6 +12,7 @@
   rustfmt,
   shellcheck,
   strace,
+  valgrind,
 }:
 
 mkShell {
@@ -27,5 +28,6 @@ mkShell {
     rustfmt
     shellcheck
     strace
+    valgrind
   ];
 }

@@ -37,7 +37,7 @@ CARGO="$cargo" CARGO_TARGET_DIR="$target" tests/build-faults.sh "$target/faults"
 export HIVE_TEST_BIN_DIR=$target/debug HIVE_TEST_FAULTS_DIR=$target/faults
 "$cargo" test --locked
 
-echo "== simulation"
+echo "== simulation, and the instructions of a message"
 # Separately, because it builds the broker with fail points and planted bugs. In a fast build, because it needs much time.
 "$cargo" test --locked --profile campaign --package hive-sim
 

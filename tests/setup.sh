@@ -21,6 +21,7 @@ GOCODE=/usr/share/gocode
 PACKAGES=(
   "bwrap bubblewrap the confinement of agents"
   "strace strace failing disks"
+  "valgrind valgrind the instructions of a message"
   "keyctl keyutils the keyrings of sandboxes"
   "tmux tmux the terminal of an operator, out of sandboxes"
   "ssh-agent openssh-client the keys of an operator, out of sandboxes"

@@ -26,8 +26,8 @@ use crate::notify::Notifier;
 use crate::rpc::listen::Sockets;
 use crate::rpc::{Rpc, server};
 use crate::spawn::spawn;
-use crate::store::Store;
 use crate::store::turn_events::TurnEvents;
+use crate::store::{SteppedStore, Store};
 use crate::supervisor::Supervisor;
 use crate::task;
 
@@ -85,10 +85,31 @@ pub struct Running {
     accepting: TaskTracker,
 }
 
-/// Opens the files of a broker.
+/// Opens the files of a broker whose writer is a thread.
 fn parts(settings: &Settings, clock: Arc<dyn Clock>) -> anyhow::Result<Parts> {
     let memory = Arc::new(Memory::default());
     let store = Store::open(&settings.state_dir, Arc::clone(&clock), Arc::clone(&memory) as _)?;
+    around(store, memory, settings, clock)
+}
+
+/// Opens the files of a broker whose writer is stepped, so that it needs no thread of its own.
+pub fn stepped_parts(
+    settings: &Settings,
+    clock: Arc<dyn Clock>,
+) -> anyhow::Result<(Parts, SteppedStore)> {
+    let memory = Arc::new(Memory::default());
+    let (store, stepped) =
+        Store::open_stepped(&settings.state_dir, Arc::clone(&clock), Arc::clone(&memory) as _)?;
+    Ok((around(store, memory, settings, clock)?, stepped))
+}
+
+/// Returns the parts of an engine on this store.
+fn around(
+    store: Store,
+    memory: Arc<Memory>,
+    settings: &Settings,
+    clock: Arc<dyn Clock>,
+) -> anyhow::Result<Parts> {
     Ok(Parts {
         store,
         turn_events: TurnEvents::open(&settings.state_dir)?,
@@ -106,7 +127,16 @@ pub async fn start(
     clock: Arc<dyn Clock>,
     supervisor: Option<Supervisor>,
 ) -> anyhow::Result<Running> {
-    let parts = parts(settings, clock)?;
+    start_on(parts(settings, clock)?, settings, supervisor).await
+}
+
+/// Starts a broker on open files. If its writer is stepped, it must be stepped already: the start
+/// waits for commits.
+pub async fn start_on(
+    parts: Parts,
+    settings: &Settings,
+    supervisor: Option<Supervisor>,
+) -> anyhow::Result<Running> {
     let notifier = settings.notify.as_ref().map(Notifier::new).transpose()?;
     if notifier.is_some() {
         parts.store.use_outbox();

@@ -24,7 +24,7 @@ use crate::dice::Dice;
 type Template = Vec<(&'static str, Vec<u8>)>;
 
 /// Creates a directory in memory if possible.
-fn directory() -> io::Result<TempDir> {
+pub fn directory() -> io::Result<TempDir> {
     let memory = Path::new("/dev/shm");
     tempfile::Builder::new().prefix("hive-sim-").tempdir_in(memory).or_else(|_| tempfile::tempdir())
 }

@@ -39,6 +39,7 @@ mod shrink;
 mod watch;
 mod world;
 
+pub use host::directory;
 pub use log::Echo;
 pub use plan::{Fault, Plan};
 pub use run::{Report, run};
