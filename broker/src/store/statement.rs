@@ -1,60 +1,120 @@
 //! Statements: prepared once for each connection, and run with values.
+//!
+//! The writer holds those that it has used.
 
-use rusqlite::{Connection, OptionalExtension as _, Params, Result};
+use rusqlite::{Connection, OptionalExtension as _, Params, Result, Statement};
 
 use super::columns::Columns;
 
+/// The text of a statement.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sql<'s> {
+    /// A text of the program. A transaction finds its statement by the address.
+    Fixed(&'static str),
+    /// A text that was put together.
+    Made(&'s str),
+}
+
+impl From<&'static str> for Sql<'static> {
+    fn from(text: &'static str) -> Self {
+        Self::Fixed(text)
+    }
+}
+
+impl<'s> From<&'s String> for Sql<'s> {
+    fn from(text: &'s String) -> Self {
+        Self::Made(text)
+    }
+}
+
+/// What has prepared statements: a connection, or a transaction of the writer.
+pub(crate) trait Statements {
+    /// Does work with a prepared statement.
+    fn prepared<T>(
+        &self,
+        sql: Sql<'_>,
+        work: impl FnOnce(&mut Statement<'_>) -> Result<T>,
+    ) -> Result<T>;
+}
+
+impl Statements for Connection {
+    fn prepared<T>(
+        &self,
+        (Sql::Fixed(text) | Sql::Made(text)): Sql<'_>,
+        work: impl FnOnce(&mut Statement<'_>) -> Result<T>,
+    ) -> Result<T> {
+        work(&mut *self.prepare_cached(text)?)
+    }
+}
+
 /// Returns all rows of a query.
-pub(super) fn all<T: Columns>(conn: &Connection, sql: &str, values: impl Params) -> Result<Vec<T>> {
-    conn.prepare_cached(sql)?.query_map(values, |row| T::read(row, 0))?.collect()
+pub(super) fn all<'s, T: Columns>(
+    from: &impl Statements,
+    sql: impl Into<Sql<'s>>,
+    values: impl Params,
+) -> Result<Vec<T>> {
+    from.prepared(sql.into(), |select| select.query_map(values, |row| T::read(row, 0))?.collect())
 }
 
 /// Returns the first row of a query, if there is one.
-pub(super) fn first<T: Columns>(
-    conn: &Connection,
-    sql: &str,
+pub(super) fn first<'s, T: Columns>(
+    from: &impl Statements,
+    sql: impl Into<Sql<'s>>,
     values: impl Params,
 ) -> Result<Option<T>> {
-    one(conn, sql, values).optional()
+    one(from, sql, values).optional()
 }
 
 /// Returns the row of a query that always has one.
-pub(super) fn one<T: Columns>(conn: &Connection, sql: &str, values: impl Params) -> Result<T> {
-    conn.prepare_cached(sql)?.query_row(values, |row| T::read(row, 0))
+pub(super) fn one<'s, T: Columns>(
+    from: &impl Statements,
+    sql: impl Into<Sql<'s>>,
+    values: impl Params,
+) -> Result<T> {
+    from.prepared(sql.into(), |select| select.query_row(values, |row| T::read(row, 0)))
 }
 
 /// Runs a statement that changes rows; returns how many it changed.
-pub(super) fn change(conn: &Connection, sql: &str, values: impl Params) -> Result<usize> {
-    conn.prepare_cached(sql)?.execute(values)
+pub(super) fn change<'s>(
+    to: &impl Statements,
+    sql: impl Into<Sql<'s>>,
+    values: impl Params,
+) -> Result<usize> {
+    to.prepared(sql.into(), |statement| statement.execute(values))
 }
 
 /// Runs a statement that changes rows, however many.
-pub(super) fn run(conn: &Connection, sql: &str, values: impl Params) -> Result<()> {
-    change(conn, sql, values).map(drop)
+pub(super) fn run<'s>(
+    to: &impl Statements,
+    sql: impl Into<Sql<'s>>,
+    values: impl Params,
+) -> Result<()> {
+    change(to, sql, values).map(drop)
 }
 
 /// Returns the rows of a page and whether there are more: at most `rows`, and well under one
 /// reply's bytes. The query returns one row more than that.
-pub(super) fn page<T: Columns>(
-    conn: &Connection,
-    sql: &str,
+pub(super) fn page<'s, T: Columns>(
+    from: &impl Statements,
+    sql: impl Into<Sql<'s>>,
     values: impl Params,
     rows: u32,
     bytes_of: impl Fn(&T) -> usize,
 ) -> Result<(Vec<T>, bool)> {
-    let mut select = conn.prepare_cached(sql)?;
-    let (mut page, mut bytes) = (Vec::new(), 0);
-    for row in select.query_map(values, |row| T::read(row, 0))? {
-        let row = row?;
-        bytes += bytes_of(&row);
-        if page.len() == rows as usize
-            || (bytes > hive_core::limits::PAGE_BYTES_MAX && !page.is_empty())
-        {
-            return Ok((page, true));
+    from.prepared(sql.into(), |select| {
+        let (mut page, mut bytes) = (Vec::new(), 0);
+        for row in select.query_map(values, |row| T::read(row, 0))? {
+            let row = row?;
+            bytes += bytes_of(&row);
+            if page.len() == rows as usize
+                || (bytes > hive_core::limits::PAGE_BYTES_MAX && !page.is_empty())
+            {
+                return Ok((page, true));
+            }
+            page.push(row);
         }
-        page.push(row);
-    }
-    Ok((page, false))
+        Ok((page, false))
+    })
 }
 
 /// Adds a row: `insert!(tx, into table { column: value, … })`.

@@ -146,7 +146,8 @@ const STORE_ORDER: [&str; 12] = [
 ];
 
 /// The modules in which the store writes, in the same way.
-const WRITE_ORDER: [&str; 10] = [
+const WRITE_ORDER: [&str; 11] = [
+    "held",
     "lease_ends",
     "cache",
     "tx",

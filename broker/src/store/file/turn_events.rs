@@ -113,7 +113,7 @@ impl TurnEvents {
             (before.0, rows),
         )?;
         let sql = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
-        let used: u64 = one(&conn, sql, [])?;
+        let used: u64 = one(&*conn, sql, [])?;
         if used > bytes_max {
             gone += conn.execute(
                 "DELETE FROM line WHERE (turn_id, sequence) IN (SELECT turn_id, sequence FROM line ORDER BY turn_id, sequence LIMIT ?1)",

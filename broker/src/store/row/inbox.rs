@@ -1,11 +1,11 @@
 //! The row of an inbox, which a batch writes once.
 
-use rusqlite::{Connection, Result};
+use rusqlite::Result;
 
 use crate::store::codec::integer;
 use crate::store::columns::{columns, sql};
 use crate::store::key::AgentKey;
-use crate::store::statement::{one, update};
+use crate::store::statement::{Statements, one, update};
 
 columns! {
     /// The counts of an inbox.
@@ -25,13 +25,13 @@ columns! {
 }
 
 /// Reads the counts of an inbox.
-pub(in crate::store) fn read(conn: &Connection, key: AgentKey) -> Result<InboxRow> {
+pub(in crate::store) fn read(conn: &impl Statements, key: AgentKey) -> Result<InboxRow> {
     const SQL: &str = sql!("SELECT ", COLUMNS, " FROM inbox WHERE agent_id = ?1");
     one(conn, SQL, [key.0])
 }
 
 /// Writes the counts of an inbox.
-pub(in crate::store) fn write(conn: &Connection, key: AgentKey, row: InboxRow) -> Result<()> {
+pub(in crate::store) fn write(conn: &impl Statements, key: AgentKey, row: InboxRow) -> Result<()> {
     let InboxRow { open_count, stored_bytes, system_run, ready_count, leased_count } = row;
     update!(conn, inbox {
         open_count: open_count,

@@ -110,9 +110,9 @@ pub(super) fn put(conn: &mut Connection, entries: &[Entry], next: &Position) -> 
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for Entry { id, text, who } in entries {
         let sql = "INSERT INTO words (rowid, body, who) VALUES (?1, ?2, ?3)";
-        run(&tx, sql, (integer(*id), cut(text), who))?;
+        run(&*tx, sql, (integer(*id), cut(text), who))?;
     }
-    run(&tx, "UPDATE place SET id = ?1, mark = ?2", (integer(next.id), &next.mark))?;
+    run(&*tx, "UPDATE place SET id = ?1, mark = ?2", (integer(next.id), &next.mark))?;
     tx.commit()
 }
 
@@ -132,7 +132,7 @@ pub(super) fn ids_after(conn: &Connection, id: i64, rows: u32) -> Result<Vec<u64
 pub(super) fn remove(conn: &mut Connection, ids: &[u64]) -> Result<()> {
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for id in ids {
-        run(&tx, "DELETE FROM words WHERE rowid = ?1", [integer(*id)])?;
+        run(&*tx, "DELETE FROM words WHERE rowid = ?1", [integer(*id)])?;
     }
     tx.commit()
 }

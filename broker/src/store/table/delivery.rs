@@ -17,13 +17,14 @@ use crate::store::codec::{Coded, integer};
 use crate::store::columns::{columns, sql};
 use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
-use crate::store::statement::{all, change, first, insert, one, run};
+use crate::store::statement::{Statements, all, change, first, insert, one, run};
 use crate::store::table::inbox::{self, Moved};
 use crate::store::table::lease::{self, LEASE, Lease, LeaseRequest};
 use crate::store::write::tx::Tx;
 #[cfg(test)]
 pub(in crate::store) use read::count_sql;
-pub use read::{Filter, count, count_all, oldest_ready, page, view};
+pub(crate) use read::view;
+pub use read::{Filter, count, count_all, oldest_ready, page};
 
 columns! {
     const PROGRESS: Progress {
@@ -107,7 +108,11 @@ pub fn insert(
 }
 
 /// Returns one delivery.
-pub fn get(conn: &Connection, agent: AgentKey, message: MessageId) -> Result<Option<DeliveryRow>> {
+pub(crate) fn get(
+    conn: &impl Statements,
+    agent: AgentKey,
+    message: MessageId,
+) -> Result<Option<DeliveryRow>> {
     const OPEN: &str = sql!("SELECT ", COLUMNS, " FROM open_delivery d WHERE ", OPEN_KEY);
     const SETTLED: &str = sql!(
         "SELECT ",
@@ -122,7 +127,11 @@ pub fn get(conn: &Connection, agent: AgentKey, message: MessageId) -> Result<Opt
 }
 
 /// Returns one leased delivery.
-fn leased(conn: &Connection, agent: AgentKey, message: MessageId) -> Result<Option<DeliveryRow>> {
+fn leased(
+    conn: &impl Statements,
+    agent: AgentKey,
+    message: MessageId,
+) -> Result<Option<DeliveryRow>> {
     const SQL: &str = sql!(
         "SELECT ",
         COLUMNS,
@@ -139,7 +148,7 @@ pub fn lease_token(agent: AgentKey, message: MessageId, secret: &str) -> String 
 }
 
 /// Returns the delivery whose present or last claim has this token.
-pub fn by_lease_token(conn: &Connection, token: &str) -> Result<Option<DeliveryRow>> {
+pub(crate) fn by_lease_token(conn: &impl Statements, token: &str) -> Result<Option<DeliveryRow>> {
     let mut parts = token.splitn(3, '.');
     let agent = parts.next().and_then(|agent| agent.parse().ok()).map(AgentKey);
     let message = parts.next().and_then(|message| message.parse().ok()).and_then(MessageId::new);
@@ -164,7 +173,7 @@ pub fn leased_by(conn: &Connection, agent: AgentKey, turn: TurnId) -> Result<Vec
 }
 
 /// Returns all leased deliveries of an agent, in order.
-pub fn leased_of(conn: &Connection, agent: AgentKey) -> Result<Vec<DeliveryRow>> {
+pub(crate) fn leased_of(conn: &impl Statements, agent: AgentKey) -> Result<Vec<DeliveryRow>> {
     const SQL: &str = sql!(
         "SELECT ",
         COLUMNS,
@@ -191,8 +200,8 @@ pub fn unsettled_of(conn: &Connection, agent: AgentKey, rows: u32) -> Result<Vec
 }
 
 /// Returns the next due deliveries of a lane, oldest first; or of both lanes, the system's first.
-pub fn due(
-    conn: &Connection,
+pub(crate) fn due(
+    conn: &impl Statements,
     agent: AgentKey,
     lane: Option<Lane>,
     now: Now,
@@ -225,7 +234,11 @@ pub fn due(
 
 /// Returns when the next delivery in backoff becomes due. Deliveries that are due already do not
 /// count: a waiter that did not get them may not have them, and would poll again and again.
-pub fn next_due(conn: &Connection, agent: AgentKey, now: Now) -> Result<Option<BootTime>> {
+pub(crate) fn next_due(
+    conn: &impl Statements,
+    agent: AgentKey,
+    now: Now,
+) -> Result<Option<BootTime>> {
     let sql = "SELECT min(not_before_boot) FROM open_delivery INDEXED BY open_delivery_backoff \
          WHERE not_before_boot IS NOT NULL AND agent_id = ?1 AND not_before_boot > ?2";
     one(conn, sql, (agent.0, now.boot.0))

@@ -14,7 +14,7 @@ use rusqlite::{Connection, Result, Row};
 use crate::store::columns::{Columns, columns, sql};
 use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
-use crate::store::statement::{all, one, run};
+use crate::store::statement::{Statements, all, one, run};
 use crate::store::table::delivery::{self, COLUMNS, DeliveryRow};
 use crate::store::table::inbox::{self, Moved};
 use crate::store::table::request::RequestKey;
@@ -185,7 +185,7 @@ pub fn expired(tx: &Tx<'_>, rows: u32) -> Result<Vec<DeliveryRow>> {
 }
 
 /// Returns when the first lease of an agent ends. A lease of a stream that lives never does.
-fn first_end(conn: &Connection, agent: AgentKey) -> Result<Option<BootTime>> {
+fn first_end(conn: &impl Statements, agent: AgentKey) -> Result<Option<BootTime>> {
     let sql = "SELECT min(lease_until_boot) FROM open_delivery \
          WHERE agent_id = ?1 AND queue = 3 AND lease_until_boot < ?2";
     one(conn, sql, (agent.0, LASTING.0))

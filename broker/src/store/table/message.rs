@@ -10,7 +10,7 @@ use rusqlite::{Connection, Result, Row};
 use crate::store::codec::{Coded, integer, parsed};
 use crate::store::columns::{Columns, columns, name_of, sql};
 use crate::store::key::AgentKey;
-use crate::store::statement::{all, first, insert, one, page as read_page, run};
+use crate::store::statement::{Statements, all, first, insert, one, page as read_page, run};
 use crate::store::write::tx::Tx;
 
 pub(in crate::store) const AGENT: i64 = 1;
@@ -156,7 +156,7 @@ impl Columns for Origin {
 }
 
 /// Returns a message, without a check of the reader.
-pub fn get(conn: &Connection, id: MessageId) -> Result<Option<Message>> {
+pub(crate) fn get(conn: &impl Statements, id: MessageId) -> Result<Option<Message>> {
     const SQL: &str = sql!("SELECT ", COLUMNS, " FROM message m WHERE m.id = ?1");
     first(conn, SQL, [integer(id.get())])
 }
@@ -191,7 +191,7 @@ pub fn recipients(
 }
 
 /// Returns whether an agent sent or received a message.
-pub fn concerns(conn: &Connection, id: MessageId, agent: AgentKey) -> Result<bool> {
+pub(crate) fn concerns(conn: &impl Statements, id: MessageId, agent: AgentKey) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM message WHERE id = ?1 AND origin_id = ?2) \
              OR EXISTS (SELECT 1 FROM open_delivery WHERE agent_id = ?2 AND queue IN (1, 2, 3, 4) AND message_id = ?1) \
              OR EXISTS (SELECT 1 FROM settled_delivery WHERE message_id = ?1 AND agent_id = ?2)";

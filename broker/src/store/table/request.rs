@@ -3,11 +3,11 @@
 //!
 //! Invariant: a row is written in the transaction of its work.
 
-use rusqlite::{Connection, Result};
+use rusqlite::Result;
 
 use crate::store::columns::{columns, sql};
 use crate::store::key::AgentKey;
-use crate::store::statement::{first, run};
+use crate::store::statement::{Statements, first, run};
 use crate::store::write::tx::Tx;
 
 /// The key of a repeatable request: the RPC, the id, and a digest of its content.
@@ -32,7 +32,11 @@ columns! {
 }
 
 /// Returns the earlier request of this caller with this id.
-pub fn find(conn: &Connection, caller: AgentKey, key: &RequestKey) -> Result<Option<Answered>> {
+pub(crate) fn find(
+    conn: &impl Statements,
+    caller: AgentKey,
+    key: &RequestKey,
+) -> Result<Option<Answered>> {
     const SQL: &str = sql!(
         "SELECT ",
         COLUMNS,

@@ -5,12 +5,12 @@
 
 use hive_core::limits::ALONE_FROM_ATTEMPT;
 use hive_core::time::BootTime;
-use rusqlite::{Connection, Result};
+use rusqlite::Result;
 
 use crate::store::codec::integer;
 use crate::store::columns::{columns, sql};
 use crate::store::key::AgentKey;
-use crate::store::statement::{all, change, one};
+use crate::store::statement::{Statements, all, change, one};
 use crate::store::table::delivery::{COLUMNS, DeliveryRow};
 use crate::store::table::lease;
 use crate::store::write::tx::Tx;
@@ -49,15 +49,15 @@ columns! {
 }
 
 /// Returns what a stream holds.
-pub fn held(conn: &Connection, agent: AgentKey, stream: &str) -> Result<Held> {
+pub(crate) fn held(conn: &impl Statements, agent: AgentKey, stream: &str) -> Result<Held> {
     const SQL: &str = sql!("SELECT ", HELD, " FROM open_delivery WHERE ", OF_STREAM);
     one(conn, SQL, (agent.0, stream))
 }
 
 /// Returns the deliveries that a stream holds, in order; without a name those of all streams of the
 /// agent.
-pub fn leased(
-    conn: &Connection,
+pub(crate) fn leased(
+    conn: &impl Statements,
     agent: AgentKey,
     stream: Option<&str>,
 ) -> Result<Vec<DeliveryRow>> {

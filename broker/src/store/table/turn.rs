@@ -14,7 +14,7 @@ use crate::store::codec::{Coded as _, integer};
 use crate::store::columns::{Columns as _, columns, name_of};
 use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
-use crate::store::statement::{all, first, insert, page as read_page, run};
+use crate::store::statement::{Statements, all, first, insert, page as read_page, run};
 use crate::store::table::message;
 use crate::store::write::tx::Tx;
 
@@ -112,13 +112,17 @@ pub fn tool_use_of(conn: &Connection, turn: TurnId, message: MessageId) -> Resul
 }
 
 /// Returns a turn by its id.
-pub fn get(conn: &Connection, turn: TurnId) -> Result<Option<TurnRow>> {
+pub(crate) fn get(conn: &impl Statements, turn: TurnId) -> Result<Option<TurnRow>> {
     let sql = format!("SELECT {ROW_COLUMNS} FROM turn WHERE id = ?1");
     first(conn, &sql, [integer(turn.get())])
 }
 
 /// Returns the agent's open turn of a conversation.
-pub fn open_of(conn: &Connection, agent: AgentKey, conversation: &str) -> Result<Option<TurnRow>> {
+pub(crate) fn open_of(
+    conn: &impl Statements,
+    agent: AgentKey,
+    conversation: &str,
+) -> Result<Option<TurnRow>> {
     let sql = format!(
         "SELECT {ROW_COLUMNS} FROM turn WHERE agent_id = ?1 AND conversation = ?2 AND outcome IS NULL"
     );

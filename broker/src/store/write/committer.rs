@@ -14,6 +14,7 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
 use super::cache::Cache;
+use super::held::Prepared;
 use super::queue::{Item, Job, Ran, Undo};
 use super::tx::{Counters, Tx};
 use super::waiter::{Asked, Waiters};
@@ -22,6 +23,7 @@ use crate::store::effect::Committed;
 use crate::store::error::Health;
 use crate::store::file::open;
 use crate::store::file::reader::Readers;
+use crate::store::statement::run;
 use crate::sync::{mpsc, watch};
 
 /// The parts of the store that the committer shares.
@@ -37,6 +39,8 @@ pub(in crate::store) struct Parts {
 /// The connection, or the fault of the database.
 enum State {
     Open(Connection),
+    /// The connection is lent to the one that runs the batches.
+    Lent,
     /// The database failed; nothing of the old connection is trusted.
     Faulted(Arc<str>),
 }
@@ -93,7 +97,25 @@ impl Committer {
 
     /// Returns whether the database can be used.
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.state, State::Open(_))
+        matches!(self.state, State::Open(_) | State::Lent)
+    }
+
+    /// Lends the connection for batches.
+    pub(super) fn lend(&mut self) -> Option<Connection> {
+        match std::mem::replace(&mut self.state, State::Lent) {
+            State::Open(conn) => Some(conn),
+            other @ (State::Lent | State::Faulted(_)) => {
+                self.state = other;
+                None
+            }
+        }
+    }
+
+    /// Takes the connection back, and closes it if a batch has failed on it.
+    pub(super) fn take_back(&mut self, conn: Connection) {
+        if matches!(self.state, State::Lent) {
+            self.state = State::Open(conn);
+        }
     }
 
     /// Returns how many waiters may have to be polled, beside what is queued.
@@ -105,16 +127,12 @@ impl Committer {
     /// their callers.
     pub(super) fn batch(
         &mut self,
+        conn: &Connection,
+        statements: &dyn Prepared,
         first: Option<Item>,
         items: &mut mpsc::Receiver<Item>,
         most: Most,
     ) {
-        let State::Open(conn) = &self.state else {
-            if let Some(item) = first {
-                self.refuse(item);
-            }
-            return;
-        };
         if let Some(Item::Cancel(id)) = first
             && self.waiters.woken_count() == 0
         {
@@ -127,11 +145,12 @@ impl Committer {
             &self.cache,
             self.parts.clock.now(),
             self.parts.attention.load(Ordering::Relaxed),
-        );
+        )
+        .with_statements(statements);
         if let Err(error) = statement(&tx, "BEGIN IMMEDIATE") {
             let problem = text(error);
             drop(tx);
-            self.fail(Arc::clone(&problem), Vec::new(), BTreeSet::new());
+            self.fail(conn, Arc::clone(&problem), Vec::new(), BTreeSet::new());
             if let Some(item) = first {
                 item.abort(&problem);
             }
@@ -169,24 +188,28 @@ impl Committer {
                 // updated when they are read again.
                 tx.reset(start);
                 drop(tx);
-                self.fail(problem, jobs, polled);
+                self.fail(conn, problem, jobs, polled);
             }
         }
     }
 
     /// Aborts the batch, and closes the connection, whose view of the file is not trusted.
-    fn fail(&mut self, problem: Arc<str>, jobs: Vec<Box<dyn Job>>, polled: BTreeSet<u64>) {
+    fn fail(
+        &mut self,
+        conn: &Connection,
+        problem: Arc<str>,
+        jobs: Vec<Box<dyn Job>>,
+        polled: BTreeSet<u64>,
+    ) {
         tracing::error!(%problem, "the database failed; nothing is accepted or answered until it has recovered");
         // Readers stop first: a caller whose command was aborted must not find it in the file.
         self.parts.faults.send_replace(Health::Faulted(Arc::clone(&problem)));
         jobs.into_iter().for_each(|job| job.abort(&problem));
         self.waiters.abort(polled, &problem);
         // The rows that the old connections show may never have been synced.
-        if let State::Open(conn) = &self.state {
-            // Closing must not checkpoint either, because the disk may have lost the pages that it
-            // writes.
-            drop(conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
-        }
+        // Closing must not checkpoint either, because the disk may have lost the pages that it
+        // writes.
+        drop(conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
         self.cache.clear();
         self.state = State::Faulted(problem);
         self.log_is_doubtful = true;
@@ -197,7 +220,7 @@ impl Committer {
     pub(super) fn refuse(&mut self, item: Item) {
         let problem = match &self.state {
             State::Faulted(problem) => Arc::clone(problem),
-            State::Open(_) => "the database was just opened again".into(),
+            State::Open(_) | State::Lent => "the database was just opened again".into(),
         };
         if let Item::Cancel(id) = item {
             return self.waiters.refuse(id, &problem);
@@ -339,6 +362,6 @@ fn one(tx: &Tx<'_>, undo: Undo, command: impl FnOnce(&Tx<'_>) -> Ran) -> Result<
     }
 }
 
-fn statement(conn: &Connection, sql: &str) -> rusqlite::Result<()> {
-    conn.prepare_cached(sql)?.execute([]).map(|_| ())
+fn statement(tx: &Tx<'_>, sql: &'static str) -> rusqlite::Result<()> {
+    run(tx, sql, [])
 }

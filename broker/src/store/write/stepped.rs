@@ -64,7 +64,9 @@ impl SteppedStore {
             return Step::Idle;
         }
         let most = Most { items: most, polls: most };
-        self.committer.batch(first, &mut self.items, most);
+        let Some(conn) = self.committer.lend() else { return Step::Idle };
+        self.committer.batch(&conn, &conn, first, &mut self.items, most);
+        self.committer.take_back(conn);
         Step::Batch { committed: self.committer.is_open() }
     }
 

@@ -10,14 +10,16 @@ use std::ops::Deref;
 
 use hive_core::id::NUMBER_MAX;
 use hive_core::time::Now;
-use rusqlite::Connection;
+use rusqlite::{Connection, Statement};
 
 use crate::store::effect::Effect;
 use crate::store::effect::PresenceChange;
 use crate::store::file::numbers::Numbers;
 use crate::store::key::AgentKey;
 use crate::store::row::inbox;
+use crate::store::statement::{Sql, Statements};
 use crate::store::write::cache::{self, Cache};
+use crate::store::write::held::Prepared;
 
 /// The counters of ids and event numbers, kept by the writer between commands.
 #[derive(Debug, Default)]
@@ -58,9 +60,9 @@ fn next(counter: &Cell<u64>) -> u64 {
 }
 
 /// A running transaction.
-#[derive(Debug)]
 pub struct Tx<'c> {
     conn: &'c Connection,
+    statements: &'c dyn Prepared,
     counters: &'c Counters,
     cache: &'c Cache,
     effects: RefCell<Vec<Effect>>,
@@ -71,6 +73,15 @@ pub struct Tx<'c> {
     pub attention: bool,
 }
 
+impl std::fmt::Debug for Tx<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tx")
+            .field("now", &self.now)
+            .field("effects", &self.effects)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'c> Tx<'c> {
     pub(in crate::store) fn new(
         conn: &'c Connection,
@@ -79,7 +90,20 @@ impl<'c> Tx<'c> {
         now: Now,
         attention: bool,
     ) -> Self {
-        Self { conn, counters, cache, effects: RefCell::default(), now, attention }
+        Self {
+            conn,
+            statements: conn,
+            counters,
+            cache,
+            effects: RefCell::default(),
+            now,
+            attention,
+        }
+    }
+
+    /// Returns it with statements that are held.
+    pub(super) fn with_statements(self, statements: &'c dyn Prepared) -> Self {
+        Self { statements, ..self }
     }
 
     /// Returns the rows that the writer has in memory.
@@ -89,7 +113,7 @@ impl<'c> Tx<'c> {
 
     /// Writes what changed in memory only into the transaction.
     pub(in crate::store) fn write_back(&self) -> rusqlite::Result<()> {
-        self.cache.write_back(|agent, counts| inbox::write(self.conn, agent, counts))
+        self.cache.write_back(|agent, counts| inbox::write(self, agent, counts))
     }
 
     /// Returns the next number of the hive's one sequence.
@@ -166,6 +190,20 @@ impl<'c> Tx<'c> {
 
     pub(in crate::store) fn into_effects(self) -> Vec<Effect> {
         self.effects.into_inner()
+    }
+}
+
+impl Statements for Tx<'_> {
+    fn prepared<T>(
+        &self,
+        sql: Sql<'_>,
+        work: impl FnOnce(&mut Statement<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        let Sql::Fixed(text) = sql else { return self.conn.prepared(sql, work) };
+        let (mut work, mut done) = (Some(work), None);
+        self.statements
+            .run(text, &mut |statement| done = work.take().map(|work| work(statement)))?;
+        done.unwrap_or(Err(rusqlite::Error::InvalidQuery))
     }
 }
 

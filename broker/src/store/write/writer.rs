@@ -17,6 +17,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::committer::{Committer, Most, Parts};
+use super::held::Held;
 use super::progress;
 use super::queue::{Item, Job, Queue, Ran, Undo, catch, lock};
 use super::stepped::SteppedStore;
@@ -131,15 +132,30 @@ fn run(mut committer: Committer, mut items: mpsc::Receiver<Item>) {
             }
             thread::sleep(RECOVERY_PAUSE);
         }
+        let Some(conn) = committer.lend() else { continue };
+        let is_over = serve(&mut committer, &conn, &mut items);
+        committer.take_back(conn);
+        if is_over {
+            break;
+        }
+    }
+    committer.close();
+}
+
+/// Runs batches on a connection, until one has failed or the queue is closed and empty; returns
+/// whether it is.
+fn serve(committer: &mut Committer, conn: &Connection, items: &mut mpsc::Receiver<Item>) -> bool {
+    let statements = Held::new(conn);
+    while committer.is_open() {
         let first = if committer.woken_count() == 0 {
-            let Some(first) = items.blocking_recv() else { break };
+            let Some(first) = items.blocking_recv() else { return true };
             Some(first)
         } else {
             None
         };
-        committer.batch(first, &mut items, BATCH);
+        committer.batch(conn, &statements, first, items, BATCH);
     }
-    committer.close();
+    false
 }
 
 struct Pending<F, T, E> {

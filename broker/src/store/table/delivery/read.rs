@@ -14,7 +14,7 @@ use super::{COLUMNS, DeliveryRow};
 use crate::store::codec::{Coded, integer};
 use crate::store::columns::name_of;
 use crate::store::key::AgentKey;
-use crate::store::statement::{first, one, page as read_page};
+use crate::store::statement::{Statements, first, one, page as read_page};
 use crate::store::table::message;
 
 /// All columns of both tables, in one order.
@@ -136,7 +136,12 @@ pub fn page(
 }
 
 /// Returns a delivery to the agent of this name for display, with its message.
-pub fn view(conn: &Connection, row: &DeliveryRow, agent: &str, now: Now) -> Result<Delivery> {
+pub(crate) fn view(
+    conn: &impl Statements,
+    row: &DeliveryRow,
+    agent: &str,
+    now: Now,
+) -> Result<Delivery> {
     let message = message::get(conn, row.message)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     Ok(shown(row.clone(), message, agent.to_owned(), now))
 }
