@@ -20,14 +20,14 @@ use crate::config::{self, Settings};
 use crate::engine::background;
 use crate::engine::directories::Directories;
 use crate::engine::memory::Memory;
-use crate::engine::{Engine, Parts};
+use crate::engine::{Engine, Parts, first};
 use crate::files;
 use crate::notify::Notifier;
 use crate::rpc::listen::Sockets;
 use crate::rpc::{Rpc, server};
 use crate::spawn::spawn;
 use crate::store::turn_events::TurnEvents;
-use crate::store::{SteppedStore, Store};
+use crate::store::{SteppedStore, Store, Tx};
 use crate::supervisor::Supervisor;
 use crate::task;
 
@@ -88,7 +88,9 @@ pub struct Running {
 /// Opens the files of a broker whose writer is a thread.
 fn parts(settings: &Settings, clock: Arc<dyn Clock>) -> anyhow::Result<Parts> {
     let memory = Arc::new(Memory::default());
-    let store = Store::open(&settings.state_dir, Arc::clone(&clock), Arc::clone(&memory) as _)?;
+    let rows = |tx: &Tx<'_>| first::rows(tx, &settings.limits, settings.agents.as_ref());
+    let (seen, committed) = (Arc::clone(&clock), Arc::clone(&memory) as _);
+    let store = Store::open_filled(&settings.state_dir, seen, committed, rows)?;
     around(store, memory, settings, clock)
 }
 

@@ -8,6 +8,7 @@ pub mod background;
 pub mod declared;
 pub mod directories;
 pub mod error;
+pub mod first;
 pub mod mail;
 pub mod memory;
 pub mod operator;

@@ -12,6 +12,7 @@ mod columns;
 mod effect;
 mod error;
 mod file;
+mod first;
 mod key;
 mod row;
 mod statement;
@@ -21,6 +22,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -77,8 +79,31 @@ impl Store {
         clock: Arc<dyn Clock>,
         committed: Arc<dyn Committed>,
     ) -> Result<Self, OpenError> {
+        let opened = open::open(dir, clock.as_ref(), |_| Ok(()))?;
+        Self::started(opened, clock, committed)
+    }
+
+    /// Opens the database; a new one is created with `rows` in it. If they are refused, or there is
+    /// a database, the caller writes them as any others. They have no effects.
+    pub fn open_filled<E: Display>(
+        dir: &Path,
+        clock: Arc<dyn Clock>,
+        committed: Arc<dyn Committed>,
+        rows: impl FnOnce(&Tx<'_>) -> Result<(), E>,
+    ) -> Result<Self, OpenError> {
+        let now = clock.now();
+        let opened = open::open(dir, clock.as_ref(), |conn| first::write(conn, now, rows))?;
+        Self::started(opened, clock, committed)
+    }
+
+    /// Starts the writer's thread.
+    fn started(
+        opened: open::Opened,
+        clock: Arc<dyn Clock>,
+        committed: Arc<dyn Committed>,
+    ) -> Result<Self, OpenError> {
         let start = |parts, conn| Ok((Writer::start(parts, conn).map_err(OpenError::Thread)?, ()));
-        Ok(Self::open_with(dir, clock, committed, start)?.0)
+        Ok(Self::with(opened, clock, committed, start)?.0)
     }
 
     /// Opens it without threads, for a simulation: only steps of the [`SteppedStore`] write, and
@@ -88,20 +113,21 @@ impl Store {
         clock: Arc<dyn Clock>,
         committed: Arc<dyn Committed>,
     ) -> Result<(Self, SteppedStore), OpenError> {
+        let opened = open::open(dir, clock.as_ref(), |_| Ok(()))?;
         let (mut store, stepped) =
-            Self::open_with(dir, clock, committed, |parts, conn| Ok(Writer::stepped(parts, conn)))?;
+            Self::with(opened, clock, committed, |parts, conn| Ok(Writer::stepped(parts, conn)))?;
         store.is_stepped = true;
         Ok((store, stepped))
     }
 
-    /// Opens the database and starts its writer; also returns what the writer is stepped with.
-    fn open_with<S>(
-        dir: &Path,
+    /// Starts the writer of the database; also returns what the writer is stepped with.
+    fn with<S>(
+        opened: open::Opened,
         clock: Arc<dyn Clock>,
         committed: Arc<dyn Committed>,
         start: impl FnOnce(Parts, Connection) -> Result<(Writer, S), OpenError>,
     ) -> Result<(Self, S), OpenError> {
-        let open::Opened { path, conn, lock } = open::open(dir, clock.as_ref())?;
+        let open::Opened { path, conn, lock } = opened;
         let (faults, health) = watch::channel(Health::Ok);
         let readers = Arc::new(Readers::new(path.clone(), health.clone()));
         let attention = Arc::new(AtomicBool::new(false));

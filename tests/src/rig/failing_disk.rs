@@ -7,9 +7,12 @@
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{Pid, Signal, kill_process};
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempDir};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::net::unix::pipe::{OpenOptions, Receiver};
 use tokio::process::{Child, Command};
 
 use super::{Process, host, soon};
@@ -48,11 +51,9 @@ impl Failure {
 
     /// A command that runs another with this failure on these files from its start.
     pub fn around(self, files: &[PathBuf], command: &Command) -> Command {
-        let given = command.as_std();
         let mut strace = self.command(files);
-        strace.arg("--quiet=all").arg("--").arg(given.get_program()).args(given.get_args());
-        strace.envs(given.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        strace
+        strace.arg("--quiet=all");
+        running(strace, command)
     }
 
     fn command(self, files: &[PathBuf]) -> Command {
@@ -62,6 +63,88 @@ impl Failure {
             strace.arg("--trace-path").arg(file);
         }
         strace
+    }
+}
+
+/// Adds a program to a command of strace, which runs it then.
+fn running(mut strace: Command, program: &Command) -> Command {
+    let given = program.as_std();
+    strace.arg("--").arg(given.get_program()).args(given.get_args());
+    strace.envs(given.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    strace
+}
+
+/// What happens to one call of a program, counted from its start.
+#[derive(Clone, Debug)]
+pub struct Injected {
+    calls: String,
+    what: String,
+}
+
+impl Injected {
+    /// Injects `what`, in the words of strace, at the call of this number among `calls`. Each
+    /// thread counts its own.
+    pub fn at(calls: &str, what: &str, number: usize) -> Self {
+        Self { calls: calls.to_owned(), what: format!("{calls}:{what}:when={number}") }
+    }
+
+    /// A command that runs another so; only calls on these files count.
+    pub fn around(&self, files: &[PathBuf], command: &Command) -> Command {
+        let mut strace = Process::command("strace".as_ref());
+        strace.args(["--follow-forks", "--daemonize", "--quiet=all", "--output=/dev/null"]);
+        strace.arg(format!("--trace={}", self.calls)).arg(format!("--inject={}", self.what));
+        for file in files {
+            strace.arg("--trace-path").arg(file);
+        }
+        running(strace, command)
+    }
+}
+
+/// Room for the calls of a program that a test has not read yet, in bytes.
+const LINES_BYTES: usize = 1 << 20;
+
+/// The calls of a program from its start.
+#[derive(Debug)]
+pub struct CallTrace {
+    calls: String,
+    dir: TempDir,
+    lines: Receiver,
+}
+
+impl CallTrace {
+    /// Notes these calls.
+    pub fn new(calls: &str) -> Self {
+        let dir = tempfile::tempdir().expect("a directory for the calls");
+        let pipe = dir.path().join("calls");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
+        // Also a writer, so that there is one before strace opens it.
+        let lines = OpenOptions::new().read_write(true).open_receiver(pipe).expect("our pipe");
+        fcntl_setpipe_size(&lines, LINES_BYTES).expect("a large pipe");
+        Self { calls: calls.to_owned(), dir, lines }
+    }
+
+    /// A command that runs another, which has the process id of the command.
+    pub fn around(&self, command: &Command) -> Command {
+        let mut strace = Process::command("strace".as_ref());
+        strace.args(["--follow-forks", "--daemonize", "--decode-fds"]);
+        strace.arg(format!("--trace={}", self.calls));
+        strace.arg("--output").arg(self.dir.path().join("calls"));
+        running(strace, command)
+    }
+
+    /// Returns the calls of the program, which has ended, up to the end of its first thread.
+    pub async fn end(self) -> Vec<String> {
+        let mut lines = BufReader::new(self.lines).lines();
+        let mut calls = Vec::new();
+        while let Some(line) =
+            soon("strace notes the end", lines.next_line()).await.expect("lines of strace")
+        {
+            if line.contains("+++ exited with") {
+                break;
+            }
+            calls.push(line);
+        }
+        calls
     }
 }
 

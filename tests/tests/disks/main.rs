@@ -9,6 +9,7 @@
     reason = "the runtime of a test ends the tasks that it spawned"
 )]
 
+mod first_boot;
 mod mail;
 
 use std::path::PathBuf;

@@ -102,7 +102,7 @@ const SUPERVISE_ORDER: [&str; 11] = [
 ];
 
 /// The rooms and the shared files of the broker's engine, in the same way.
-const ENGINE_ORDER: [&str; 21] = [
+const ENGINE_ORDER: [&str; 22] = [
     "error",
     "background",
     "declared",
@@ -123,6 +123,7 @@ const ENGINE_ORDER: [&str; 21] = [
     "operator",
     "sweep",
     "restored",
+    "first",
     "mod",
 ];
 
@@ -130,7 +131,7 @@ const ENGINE_ORDER: [&str; 21] = [
 const RPC_ORDER: [&str; 5] = ["edge", "mod", "reflection", "service", "server"];
 
 /// The rooms of the broker's store, in the same way.
-const STORE_ORDER: [&str; 12] = [
+const STORE_ORDER: [&str; 13] = [
     "key",
     "error",
     "columns",
@@ -140,6 +141,7 @@ const STORE_ORDER: [&str; 12] = [
     "effect",
     "file",
     "write",
+    "first",
     "table",
     "search",
     "mod",

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use hive_core::agent::Source;
 use hive_core::event::{AgentChange, AgentChanged, AgentCreated};
+use hive_core::limits::Limits;
 use hive_core::name::AgentName;
 
 use super::agents::{check_tree, retire};
@@ -22,28 +23,33 @@ impl Engine {
     /// Updates the agents of the file to its present content.
     pub async fn declare(&self, declared: BTreeMap<AgentName, Declared>) -> Result<(), Refusal> {
         let limits = Arc::clone(&self.limits);
-        self.store
-            .write(move |tx| {
-                for (name, wanted) in &declared {
-                    create_or_return(tx, name, wanted)?;
-                }
-                // Parents second: they may be declared after their children.
-                for (name, wanted) in &declared {
-                    apply(tx, name, wanted)?;
-                }
-                // The tree is checked once it is complete: two agents may have changed places.
-                let rows = agents::active(tx)?;
-                check_trees(tx, &rows, &declared)?;
-                for row in rows {
-                    if row.source == Some(Source::File) && !is_named(&declared, &row) {
-                        // Read again: its parent may just have been retired, and it moved up.
-                        retire(tx, &limits, &*agents::by_key(tx, row.key)?)?;
-                    }
-                }
-                Ok(())
-            })
-            .await
+        self.store.write(move |tx| declare(tx, &limits, &declared)).await
     }
+}
+
+/// Updates the agents of the file to its present content.
+pub(in crate::engine) fn declare(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    declared: &BTreeMap<AgentName, Declared>,
+) -> Result<(), Refusal> {
+    for (name, wanted) in declared {
+        create_or_return(tx, name, wanted)?;
+    }
+    // Parents second: they may be declared after their children.
+    for (name, wanted) in declared {
+        apply(tx, name, wanted)?;
+    }
+    // The tree is checked once it is complete: two agents may have changed places.
+    let rows = agents::active(tx)?;
+    check_trees(tx, &rows, declared)?;
+    for row in rows {
+        if row.source == Some(Source::File) && !is_named(declared, &row) {
+            // Read again: its parent may just have been retired, and it moved up.
+            retire(tx, limits, &*agents::by_key(tx, row.key)?)?;
+        }
+    }
+    Ok(())
 }
 
 /// Refuses an agent of the file that is below a circle. Each row is visited once.

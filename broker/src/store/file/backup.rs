@@ -123,7 +123,7 @@ pub(in crate::store) struct Named(pub(in crate::store) PathBuf);
 
 impl Named {
     /// Creates an empty file. SQLite fills it and leaves its mode as it is.
-    fn create(path: PathBuf) -> io::Result<Self> {
+    pub(in crate::store) fn create(path: PathBuf) -> io::Result<Self> {
         private::remove(&path);
         let named = Self(path);
         OpenOptions::new().create_new(true).write(true).mode(0o600).open(&named.0)?;

@@ -1,16 +1,17 @@
 //! Files: opening, migrating, reading, copying and checking the database, and the file of turn
 //! lines.
 //!
-//! `open` locks the state directory (`lock`), migrates (`migrate`, `sql/`) and syncs. `reader` has
-//! the connections that cannot write. `backup` copies a database file, `restore` puts a copy in
-//! place of the database, `check` reads all of it, `numbers` its highest ids,
-//! `mark` the mark of a backup.
+//! `open` locks the state directory (`lock`), migrates (`migrate`, `sql/`) and syncs; `create`
+//! makes a new database. `reader` has the connections that cannot write. `backup` copies a
+//! database file, `restore` puts a copy in place of the database, `check` reads all of it,
+//! `numbers` its highest ids, `mark` the mark of a backup.
 
 pub mod backup;
 pub mod check;
 pub mod restore;
 pub mod turn_events;
 
+pub(in crate::store) mod create;
 pub(in crate::store) mod lock;
 pub(in crate::store) mod mark;
 pub(in crate::store) mod migrate;

@@ -18,7 +18,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 use crate::clock::Clock;
 use crate::store::file::lock::Lock;
 use crate::store::file::migrate::MigrateError;
-use crate::store::file::{backup, migrate, private};
+use crate::store::file::{backup, create, migrate, private};
 
 /// If the log has at least this many pages after a commit, it is folded.
 const FOLD_PAGES: std::ffi::c_int = 2000;
@@ -66,30 +66,69 @@ pub(in crate::store) struct Opened {
     pub(in crate::store) lock: Lock,
 }
 
-pub(in crate::store) fn open(dir: &Path, clock: &dyn Clock) -> Result<Opened, OpenError> {
-    let directory = |source| OpenError::Directory { path: dir.to_path_buf(), source };
+/// A database and its directory, for the errors about them.
+#[derive(Clone, Copy)]
+pub(in crate::store) struct Place<'p> {
+    pub(in crate::store) dir: &'p Path,
+    pub(in crate::store) database: &'p Path,
+}
+
+impl Place<'_> {
+    pub(in crate::store) fn directory(self, source: io::Error) -> OpenError {
+        OpenError::Directory { path: self.dir.to_path_buf(), source }
+    }
+
+    pub(in crate::store) fn sqlite(self, source: rusqlite::Error) -> OpenError {
+        OpenError::Sqlite { path: self.database.to_path_buf(), hint: hint(&source), source }
+    }
+
+    pub(in crate::store) fn migrate(self, error: MigrateError) -> OpenError {
+        match error {
+            MigrateError::Sql { source, .. } => self.sqlite(source),
+            MigrateError::FromTheFuture { .. } => OpenError::Migrate(error),
+        }
+    }
+}
+
+/// Opens the database in `dir`. If there is none, it is created, and `rows` writes its first rows.
+pub(in crate::store) fn open(
+    dir: &Path,
+    clock: &dyn Clock,
+    rows: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+) -> Result<Opened, OpenError> {
+    let path = dir.join("hive.db");
+    let at = Place { dir, database: &path };
+    let directory = |source| at.directory(source);
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(directory)?;
     let lock = Lock::take(dir)
         .map_err(directory)?
         .ok_or_else(|| OpenError::InUse { path: dir.to_path_buf() })?;
     backup::remove_leftovers(dir);
+    create::remove_leftovers(dir);
 
-    let path = dir.join("hive.db");
-    let sqlite = |source| OpenError::Sqlite { path: path.clone(), hint: hint(&source), source };
+    let sqlite = |source| at.sqlite(source);
+    if is_missing(&path).map_err(directory)? {
+        create::create(at, clock, rows)?;
+    }
     private::create(&path).map_err(directory)?;
-    let migrating = |error| match error {
-        MigrateError::Sql { source, .. } => sqlite(source),
-        MigrateError::FromTheFuture { .. } => OpenError::Migrate(error),
-    };
     rewrite_log(&path).map_err(directory)?;
     // Checked before anything is set: even the journal mode would be a change.
     let mut conn = plain(&path).map_err(sqlite)?;
-    migrate::check(&conn).map_err(migrating)?;
+    migrate::check(&conn).map_err(|error| at.migrate(error))?;
     set_up(&mut conn).map_err(sqlite)?;
-    migrate::migrate(&mut conn).map_err(migrating)?;
+    migrate::migrate(&mut conn).map_err(|error| at.migrate(error))?;
     sync(&conn).map_err(sqlite)?;
     forget_other_boots(&conn, clock).map_err(sqlite)?;
     Ok(Opened { path, conn, lock })
+}
+
+/// Returns whether there is no file of this name. An empty file and a link are taken as they are.
+fn is_missing(path: &Path) -> io::Result<bool> {
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+        Ok(_) => Ok(false),
+    }
 }
 
 /// Opens a database again after a failure. The caller has closed every other connection, and has
@@ -122,7 +161,8 @@ pub(in crate::store) fn rewrite_log(database: &Path) -> io::Result<()> {
     loop {
         let len = log.read_at(&mut part, offset)?;
         if len == 0 {
-            return log.sync_all();
+            // In an empty log nothing is doubtful.
+            return if offset == 0 { Ok(()) } else { log.sync_all() };
         }
         log.write_all_at(&part[..len], offset)?;
         offset += len as u64;
@@ -175,7 +215,7 @@ pub(in crate::store) fn sync(conn: &Connection) -> rusqlite::Result<()> {
 
 /// Ends what the boot clock of an earlier boot timed: backoffs of deliveries, leases of consumers,
 /// and parks with backoff. Those times mean nothing now.
-fn forget_other_boots(conn: &Connection, clock: &dyn Clock) -> rusqlite::Result<()> {
+pub(super) fn forget_other_boots(conn: &Connection, clock: &dyn Clock) -> rusqlite::Result<()> {
     let known: Option<String> = rusqlite::OptionalExtension::optional(conn.query_row(
         "SELECT value FROM meta WHERE key = 'boot_id'",
         [],

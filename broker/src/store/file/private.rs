@@ -23,10 +23,17 @@ pub(in crate::store) fn remove(database: &Path) -> bool {
     found
 }
 
-/// Removes one file, if it exists.
-pub(in crate::store) fn remove_file(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        Ok(()) | Err(_) => Ok(()),
+/// Removes the files beside a database; returns whether there were any.
+pub(in crate::store) fn remove_beside(database: &Path) -> io::Result<bool> {
+    let mut found = false;
+    for suffix in ["-journal", "-wal", "-shm"] {
+        let mut name = database.as_os_str().to_owned();
+        name.push(suffix);
+        match std::fs::remove_file(name) {
+            Ok(()) => found = true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
     }
+    Ok(found)
 }

@@ -18,6 +18,7 @@ use rusqlite::{Connection, ErrorCode, ffi};
 use tokio_util::sync::CancellationToken;
 
 use crate::store::file::backup::{self, CopyError, copy_to, long_reader};
+use crate::store::file::create;
 use crate::store::file::lock::Lock;
 use crate::store::file::mark;
 use crate::store::file::migrate::{self, MigrateError};
@@ -80,6 +81,7 @@ pub fn restore(dir: &Path, backup: &Path, now: WallTime) -> Result<Restored, Res
         .map_err(directory)?
         .ok_or_else(|| RestoreError::InUse { path: dir.to_path_buf() })?;
     backup::remove_leftovers(dir);
+    create::remove_leftovers(dir);
     let database = dir.join("hive.db");
     let source = opened(backup)?;
     let numbers = numbers_of(&database);
@@ -169,9 +171,7 @@ fn replace(dir: &Path, database: &Path, copy: &Path) -> io::Result<Option<PathBu
     File::open(copy)?.sync_all()?;
     let replaced = if database.exists() { Some(keep(dir, database)?) } else { None };
     // The log of the old database must not be applied to the new one.
-    for beside in ["-wal", "-shm", "-journal"] {
-        private::remove_file(&with_suffix(database, beside))?;
-    }
+    private::remove_beside(database)?;
     hive_fault::point("broker.restore.kept");
     std::fs::rename(copy, database)?;
     File::open(dir)?.sync_all()?;

@@ -3,6 +3,7 @@
 mod backup;
 mod batch;
 mod cancelled_waiters;
+mod create;
 mod faults;
 mod long_history;
 mod many_waiters;

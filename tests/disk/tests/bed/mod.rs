@@ -197,6 +197,20 @@ impl Bed {
         });
     }
 
+    /// Kills the broker at the operation of this number. What is left is an image as after a power
+    /// cut.
+    pub(crate) fn kill_at(&mut self, number: u64) {
+        let cut = Arc::clone(&self.cut);
+        self.on_each(move |asked, _, disk| {
+            if asked == number {
+                let dir = directory();
+                let left = disk.kill(dir.path()).expect("an image");
+                *cut.lock().expect("one at a time") = Some((dir, left));
+            }
+            Verdict::Proceed
+        });
+    }
+
     /// Returns whether the power was cut; then the image is ready, and the store is not started on
     /// it.
     pub(crate) fn was_cut(&mut self) -> bool {
