@@ -32,6 +32,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use hive_core::id::TurnId;
 use hive_core::limits::Limits;
 use hive_core::time::WallTime;
 use tokio_util::sync::CancellationToken;
@@ -41,7 +42,7 @@ use crate::hints::Hints;
 use crate::store::PresenceChange;
 use crate::store::search::Index;
 use crate::store::turn_events::TurnEvents;
-use crate::store::{Effect, Store, agent};
+use crate::store::{Effect, Store, Tx, agent, lease, log, turn as turn_rows};
 pub use actor::Actor;
 use background::Background;
 use directories::Directories;
@@ -90,6 +91,14 @@ pub struct Parts {
     pub identity: Identity,
     /// The agents' state directories on this host.
     pub directories: Directories,
+}
+
+/// What an engine has begun on.
+enum Begun {
+    /// The identity of the log, and its last event.
+    Log(String, u64),
+    /// A backup that has replaced the database, with its newest turn.
+    Replaced(Option<TurnId>),
 }
 
 /// The engine of a broker.
@@ -154,50 +163,67 @@ impl Engine {
             identity,
             directories,
         };
-        let boot_id = engine.clock.boot_id().to_owned();
-        let limits = Arc::clone(&engine.limits);
-        engine.forget_replaced().await?;
-        let (log_id, last_event) = engine
-            .store
-            .write(move |tx| {
-                agent::ensure_operator(tx)?;
-                let log_id = restored::log_id(tx, &limits)?;
-                if hive_fault::planted!(RequestForgotten) {
-                    crate::store::request::forget(tx)?;
+        let mut forgotten = false;
+        let (log_id, last_event) = loop {
+            match engine.begin(forgotten).await? {
+                Begun::Log(log_id, last_event) => break (log_id, last_event),
+                Begun::Replaced(newest) => {
+                    engine.forget_replaced(newest).await?;
+                    forgotten = true;
                 }
-                for row in agent::active(tx)? {
-                    let boot_id =
-                        if hive_fault::planted!(RestartEndsTurns) { "" } else { &boot_id };
-                    fence_turns_of_other_boots(tx, &limits, &row, boot_id)?;
-                    if let Some(token) = row.session_token {
-                        let since = if hive_fault::planted!(NoGrace) {
-                            hive_core::time::BootTime(0)
-                        } else {
-                            tx.now.boot
-                        };
-                        let awaited =
-                            PresenceChange::Awaited { epoch: row.session_epoch, token, now: since };
-                        tx.after_commit(Effect::Presence(row.key, awaited));
-                    }
-                }
-                Ok::<_, Refusal>((log_id, crate::store::event::span(tx)?.1))
-            })
-            .await?;
+            }
+        };
         engine.log_id = log_id.into();
         engine.hints.set_last_event(last_event);
         Ok(engine)
+    }
+
+    /// Begins or continues the log, and fences what other boots left. A replaced database has to be
+    /// forgotten first. One command, because a start waits for each.
+    async fn begin(&self, forgotten: bool) -> Result<Begun, Refusal> {
+        let (boot_id, limits) = (self.clock.boot_id().to_owned(), Arc::clone(&self.limits));
+        let begin = move |tx: &Tx<'_>| {
+            if !forgotten && log::backup_time(tx)?.is_some() {
+                return Ok(Begun::Replaced(turn_rows::newest(tx)?));
+            }
+            agent::ensure_operator(tx)?;
+            let log_id = restored::log_id(tx, &limits)?;
+            if hive_fault::planted!(RequestForgotten) {
+                crate::store::request::forget(tx)?;
+            }
+            for row in agent::active(tx)? {
+                let boot_id = if hive_fault::planted!(RestartEndsTurns) { "" } else { &boot_id };
+                fence_turns_of_other_boots(tx, &limits, &row, boot_id)?;
+                if let Some(token) = row.session_token {
+                    let since = if hive_fault::planted!(NoGrace) {
+                        hive_core::time::BootTime(0)
+                    } else {
+                        tx.now.boot
+                    };
+                    let awaited =
+                        PresenceChange::Awaited { epoch: row.session_epoch, token, now: since };
+                    tx.after_commit(Effect::Presence(row.key, awaited));
+                }
+            }
+            Ok::<_, Refusal>(Begun::Log(log_id, crate::store::event::span(tx)?.1))
+        };
+        self.store.write(begin).await
     }
 
     /// Notes that the broker serves from now on. The grace time of harnesses that were attached to
     /// the last broker begins here, and so do the leases of consumers. The time before was the
     /// broker's own, and may be long if the host is slow or was asleep.
     pub async fn ready(&self) -> Result<(), Refusal> {
-        if self.store.read(|conn, _| Ok::<_, Refusal>(crate::store::lease::are_held(conn)?)).await?
-        {
-            self.store
-                .write(|tx| Ok::<_, Refusal>(crate::store::lease::renew_consumer_leases(tx)?))
-                .await?;
-        }
+        // The writer looks itself: its connection is there, and another one reads the whole schema.
+        // Nothing is leased before the broker serves, so the last commit has all leases.
+        let renew = |tx: &Tx<'_>| {
+            if lease::are_held(tx)? {
+                Ok::<_, Refusal>(lease::renew_consumer_leases(tx)?)
+            } else {
+                Ok(())
+            }
+        };
+        self.store.write(renew).await?;
         if !hive_fault::planted!(NoGrace) {
             self.presences.serving(self.clock.now().boot);
         }

@@ -8,13 +8,14 @@
 use hive_core::agent::HarnessState;
 use hive_core::delivery::{RedeliveryCause, Settlement};
 use hive_core::event::{Facts, HarnessLoss, HarnessLost};
+use hive_core::id::TurnId;
 use hive_core::limits::Limits;
 
 use crate::engine::mail::settle::settle;
 use crate::engine::turn::end::end_restored_turns;
 use crate::engine::{Engine, Refusal, token};
 use crate::store::event::{Fact, log as log_event};
-use crate::store::{Tx, agent, delivery, log, turn};
+use crate::store::{Tx, agent, delivery, log};
 
 /// What the ends of turns and leases say.
 const ERROR: &str = "a backup has replaced the database";
@@ -22,12 +23,7 @@ const ERROR: &str = "a backup has replaced the database";
 impl Engine {
     /// Deletes what the files beside the database hold of a database that a backup has replaced:
     /// the search index, and the lines of turns that the backup does not have.
-    pub(super) async fn forget_replaced(&self) -> Result<(), Refusal> {
-        let newest = self.store.read(|conn, _| {
-            let restored = log::backup_time(conn)?.is_some();
-            Ok::<_, Refusal>(if restored { Some(turn::newest(conn)?) } else { None })
-        });
-        let Some(newest) = newest.await? else { return Ok(()) };
+    pub(super) async fn forget_replaced(&self, newest: Option<TurnId>) -> Result<(), Refusal> {
         self.searching.forget();
         let lines = std::sync::Arc::clone(&self.turn_events);
         self.store.blocking(move || lines.forget_after(newest)).await??;

@@ -260,8 +260,9 @@ impl Engine {
         Ok(row.await?.is_some_and(|row| !row.retired))
     }
 
-    /// Returns the names of the active agents.
+    /// Returns the names of the active agents. The writer reads them, because a start has no other
+    /// connection yet.
     pub async fn active_names(&self) -> Result<Vec<String>, Refusal> {
-        self.store.read(|conn, _| Ok(agents::names(conn)?)).await
+        self.store.write(|tx| Ok(agents::names(tx)?)).await
     }
 }

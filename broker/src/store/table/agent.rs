@@ -25,6 +25,11 @@ pub(super) const PARENT: &str = "coalesce(parent_id, 1)";
 
 /// Inserts the row of the operator, if it is missing.
 pub fn ensure_operator(tx: &Tx<'_>) -> Result<()> {
+    // Most starts find it, and a look is cheaper to prepare than the statements below.
+    let there = "SELECT EXISTS (SELECT 1 FROM agent WHERE id = 1) AND EXISTS (SELECT 1 FROM inbox WHERE agent_id = 1)";
+    if one(tx, there, [])? {
+        return Ok(());
+    }
     let sql = "INSERT INTO agent (id, name, source, harness_state_time) VALUES (1, ?1, 0, ?2) ON CONFLICT DO NOTHING";
     run(tx, sql, (OPERATOR, tx.now.wall.0))?;
     run(tx, "INSERT INTO inbox (agent_id) VALUES (1) ON CONFLICT DO NOTHING", [])
