@@ -58,6 +58,10 @@ pub enum Bug {
     GraceNeverEnds,
     /// A stream of messages goes on after an unknown outcome: nothing behind it is accepted.
     SentBehindUnknown,
+    /// A stream leases all that is due: it holds no more than its window has room for.
+    WindowIgnored,
+    /// Leases are sent before their commit: a waiter is answered after it.
+    LeasedBeforeCommit,
     /// A dead letter sends no notice: the parent gets one.
     DeadLetterUntold,
     /// A settlement that is repeated is carried out again: it has the result of the first.
@@ -77,7 +81,7 @@ pub enum Bug {
 
 impl Bug {
     /// All planted bugs.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 31] = [
         Self::ReplyBeforeCommit,
         Self::LostWake,
         Self::SessionUnchecked,
@@ -107,6 +111,8 @@ impl Bug {
         Self::SettledTwice,
         Self::GraceNeverEnds,
         Self::SentBehindUnknown,
+        Self::WindowIgnored,
+        Self::LeasedBeforeCommit,
     ];
 }
 

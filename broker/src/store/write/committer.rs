@@ -165,6 +165,9 @@ impl Committer {
             jobs.drain(..).for_each(Job::commit);
             crate::sync::thread::yield_now();
         }
+        if hive_fault::planted!(LeasedBeforeCommit) {
+            std::mem::take(&mut polled).into_iter().for_each(|id| self.waiters.commit(id));
+        }
         hive_fault::point("broker.commit.before");
         let committed = ran
             .and_then(|()| tx.write_back().and_then(|()| statement(&tx, "COMMIT")).map_err(text));
