@@ -21,7 +21,8 @@ pub(super) fn write<E: Display>(
     conn.execute_batch("BEGIN IMMEDIATE")?;
     if let Err(refusal) = rows(&tx) {
         tracing::debug!(%refusal, "a new database begins without its first rows");
-        return conn.execute_batch("ROLLBACK");
+        // SQLite has ended the transaction by itself if the disk is full.
+        return if conn.is_autocommit() { Ok(()) } else { conn.execute_batch("ROLLBACK") };
     }
     // There is no use for the effects: no part of the broker has begun.
     tx.write_back()?;

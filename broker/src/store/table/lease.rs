@@ -130,6 +130,8 @@ pub fn renew_consumer_leases(tx: &Tx<'_>) -> Result<()> {
          WHERE agent_id = ?2 AND queue = 3 AND lease_until_boot > 0";
     for agent in holders(tx)? {
         run(tx, sql, (tx.now.boot.0, agent.0))?;
+        // A lease of a stream has an end from now on.
+        tx.cache().lease_ends.add(agent, tx.now.boot);
     }
     tx.after_commit(Effect::Due(tx.now.boot));
     Ok(())

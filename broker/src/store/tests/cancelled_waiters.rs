@@ -48,6 +48,29 @@ async fn a_waiter_that_is_cancelled_in_an_aborted_batch_ends_without_a_result() 
 }
 
 #[tokio::test]
+async fn a_waiter_that_is_cancelled_after_an_aborted_batch_gets_what_that_may_have_left() {
+    let rig = Rig::new();
+    let mut polls = 0;
+    let waiter = rig.wait(AgentKey(2), move |_| {
+        polls += 1;
+        if polls == 1 { nothing(0) } else { Ok(Poll::Ready(1)) }
+    });
+    let mut waiter = waiter.await;
+    assert!(matches!(waiter.next().await, Progress::Waiting { .. }));
+    let hold = rig.hold().await;
+    waiter.retry().await;
+    let fault = rig.queue(|_| Err::<(), _>(disk(SQLITE_IOERR))).await;
+    // The batch ends with the fault, so this is the first item after the recovery.
+    let cancelled = tokio::spawn(waiter.cancel());
+    tokio::task::yield_now().await;
+    aborted(hold.release().await);
+    aborted(fault.result().await);
+    let cancelled = in_time(cancelled).await.expect("no panic");
+    assert!(matches!(cancelled, Some(Ok(1))), "{cancelled:?}");
+    rig.recovered().await;
+}
+
+#[tokio::test]
 async fn a_new_waiter_is_refused_with_its_batch() {
     let rig = Rig::new();
     let hold = rig.hold().await;

@@ -5,7 +5,7 @@ use hive_core::delivery::Lane;
 use hive_core::id::MessageId;
 
 use super::super::agent::{self, NewAgent};
-use super::super::{AgentKey, Tx, delivery, inbox};
+use super::super::{AgentKey, Tx, delivery, inbox, lease};
 use super::{Failed, Rig, aborted, disk, write};
 
 /// Creates an agent; returns its key.
@@ -84,6 +84,26 @@ async fn a_command_sees_the_earlier_ones_of_its_batch_and_none_that_failed() {
     failed.result().await.expect_err("refused");
     assert_eq!(last.committed().await, (1, "large".to_owned()));
     let expected = (1, "large".to_owned());
+    assert_eq!(seen(&rig, key).await, (expected.clone(), expected));
+}
+
+#[tokio::test]
+async fn counts_that_a_failed_command_has_written_are_written_again() {
+    let rig = Rig::new();
+    let key = create(&rig, "ada").await;
+    let hold = rig.hold().await;
+    let first = rig.queue(move |tx| deliver(tx, key)).await;
+    let failed = rig
+        .queue(move |tx| {
+            // Writes the counts that the command before has changed.
+            lease::holders(tx)?;
+            Err::<(), _>(Failed::Refused)
+        })
+        .await;
+    hold.release().await.expect("committed");
+    first.committed().await;
+    failed.result().await.expect_err("refused");
+    let expected = (1, String::new());
     assert_eq!(seen(&rig, key).await, (expected.clone(), expected));
 }
 

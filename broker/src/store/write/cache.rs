@@ -157,6 +157,12 @@ impl Cache {
         for (key, row) in self.changed_inboxes.borrow_mut().drain(mark.inboxes..).rev() {
             self.inboxes.borrow_mut().insert(key, Counts { row, is_changed: true });
         }
+        // The command may have written the counts of earlier ones, too, and its rows are gone.
+        for (key, _) in self.changed_inboxes.borrow().iter() {
+            if let Some(counts) = self.inboxes.borrow_mut().get_mut(key) {
+                counts.is_changed = true;
+            }
+        }
         self.lease_ends.reset(mark.lease_ends);
     }
 

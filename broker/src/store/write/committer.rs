@@ -150,9 +150,9 @@ impl Committer {
         if let Err(error) = statement(&tx, "BEGIN IMMEDIATE") {
             let problem = text(error);
             drop(tx);
-            self.fail(conn, Arc::clone(&problem), Vec::new(), BTreeSet::new());
+            self.fail(conn, problem, Vec::new(), BTreeSet::new());
             if let Some(item) = first {
-                item.abort(&problem);
+                self.refuse(item);
             }
             return;
         }

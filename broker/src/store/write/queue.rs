@@ -129,8 +129,9 @@ pub(super) trait Pollable: Send {
     fn is_wanted(&self) -> bool;
     /// Sends the result of the last poll, because the batch is on disk.
     fn commit(&mut self);
-    /// Drops the result of the last poll, because the batch was aborted.
-    fn reset(&mut self);
+    /// Drops the result of the last poll, because the batch was aborted; returns whether there was
+    /// one.
+    fn reset(&mut self) -> bool;
     /// Sends an error.
     fn abort(&mut self, problem: &Arc<str>);
 }

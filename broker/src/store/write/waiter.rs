@@ -188,8 +188,10 @@ where
         }
     }
 
-    fn reset(&mut self) {
-        self.is_repeat |= self.result.take().is_some();
+    fn reset(&mut self) -> bool {
+        let had_result = self.result.take().is_some();
+        self.is_repeat |= had_result;
+        had_result
     }
 
     fn abort(&mut self, problem: &Arc<str>) {
@@ -208,6 +210,9 @@ struct Kept {
     /// Whether its caller cancelled it in the batch in which it was ready. If that batch is
     /// aborted, only the next poll can find the result again.
     is_cancelled: bool,
+    /// Whether it had a result in an aborted batch, which may be on disk after all. Only its next
+    /// poll can find that again, so a cancel does not remove it before.
+    is_unsure: bool,
     /// Why it is to be polled, while it is in the queue of those.
     wake: Option<Asked>,
 }
@@ -232,7 +237,14 @@ pub(super) struct Waiters {
 
 impl Waiters {
     pub(super) fn insert(&mut self, id: u64, agent: AgentKey, waiter: Box<dyn Pollable>) {
-        let kept = Kept { agent, waiter, is_notified: false, is_cancelled: false, wake: None };
+        let kept = Kept {
+            agent,
+            waiter,
+            is_notified: false,
+            is_cancelled: false,
+            is_unsure: false,
+            wake: None,
+        };
         self.waiters.insert(id, kept);
         self.agents.entry(agent).or_default().insert(id);
     }
@@ -275,11 +287,12 @@ impl Waiters {
         }
     }
 
-    /// Removes a pending waiter; one that is ready in this batch is answered with the batch.
+    /// Removes a pending waiter; one that is ready in this batch, or may have been in one that was
+    /// aborted, is answered with the batch of its poll.
     pub(super) fn cancel(&mut self, id: u64) {
         let Some(kept) = self.waiters.get_mut(&id) else { return };
         kept.is_cancelled = true;
-        if !kept.waiter.has_result() {
+        if !kept.waiter.has_result() && !kept.is_unsure {
             self.remove(id);
         }
     }
@@ -330,6 +343,7 @@ impl Waiters {
         let ends = kept.is_cancelled || kept.waiter.has_result() && !kept.waiter.stands();
         kept.waiter.commit();
         kept.is_notified = true;
+        kept.is_unsure = false;
         if ends {
             self.remove(id);
         }
@@ -351,7 +365,7 @@ impl Waiters {
     pub(super) fn retry_all(&mut self) {
         self.woken_again.clear();
         for kept in self.waiters.values_mut() {
-            kept.waiter.reset();
+            kept.is_unsure |= kept.waiter.reset();
             kept.wake = Some(Asked::Yes);
         }
         self.woken = self.waiters.keys().copied().collect();
