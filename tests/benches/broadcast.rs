@@ -7,18 +7,16 @@
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 
+use crate::parked::park;
 use crate::report::{Bounds, Report};
-use crate::rival::{Door, Kind, Producer, Server};
+use crate::rival::{Kind, Producer, Server};
 use crate::rounds::{Rounds, number, rounds};
 use crate::sample::{Sample, micros};
 
 const AGENTS: usize = 1000;
 /// Agents that are not parked: the other messages go to them in turn.
 const OTHERS: usize = 16;
-/// Agents that connect at once.
-const CONNECTING: usize = 32;
 /// Sends before the message to everyone.
 const ALONE: usize = 200;
 /// Time for a round.
@@ -60,26 +58,6 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Connects the agents, each with a task that waits for its message.
-async fn park(door: &Door, agents: usize) -> anyhow::Result<JoinSet<anyhow::Result<Instant>>> {
-    let (mut parked, mut connecting) = (JoinSet::new(), JoinSet::new());
-    for agent in 0..agents {
-        let door = door.clone();
-        connecting.spawn(async move { door.park(agent).await });
-        if connecting.len() == CONNECTING || agent + 1 == agents {
-            while let Some(agent) = connecting.join_next().await {
-                let mut agent = agent??;
-                parked.spawn(async move {
-                    agent.message().await?;
-                    Ok(Instant::now())
-                });
-            }
-        }
-    }
-    anyhow::ensure!(parked.len() == agents, "all agents are parked");
-    Ok(parked)
-}
-
 async fn measure(server: &Server, agents: usize) -> anyhow::Result<Round> {
     let door = server.door();
     let mut parked = park(&door, agents).await?;
@@ -92,9 +70,11 @@ async fn measure(server: &Server, agents: usize) -> anyhow::Result<Round> {
     let start = Instant::now();
     everyone.send_to_everyone().await?;
     let accepted = micros(start.elapsed());
-    let mut last = start;
-    while let Some(at) = parked.join_next().await {
-        last = last.max(at??);
+    let (mut last, mut all) = (start, Vec::new());
+    while let Some(agent) = parked.join_next().await {
+        let (at, agent) = agent??;
+        last = last.max(at);
+        all.push(agent);
     }
     served.send_replace(true);
     Ok(Round { before, during: during.await??, accepted, last: micros(last - start) })

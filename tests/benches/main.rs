@@ -14,6 +14,7 @@
 mod broadcast;
 mod cli;
 mod isolation;
+mod parked;
 mod plot;
 mod report;
 mod resident;

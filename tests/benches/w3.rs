@@ -6,8 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use tokio::task::JoinSet;
-
+use crate::parked::park;
 use crate::report::{Bounds, Report};
 use crate::rival::{Kind, Server};
 use crate::rounds::{Rounds, number, rounds};
@@ -17,8 +16,6 @@ use crate::servers;
 const AGENTS: usize = 1000;
 /// Number of agents for which the bound on the last one is set.
 const MANY: usize = 9500;
-/// Agents that connect at once.
-const CONNECTING: usize = 32;
 /// Outstanding sends of the operator.
 const OUTSTANDING: usize = 16;
 /// Time over which the CPU of an idle server is measured.
@@ -67,23 +64,7 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
 async fn measure(server: &Server, agents: usize) -> anyhow::Result<Round> {
     let (pid, door) = (server.pid()?, server.door());
     let before = servers::pss_mib(pid);
-    let mut parked = JoinSet::new();
-    let (mut connecting, mut connected) = (JoinSet::new(), 0);
-    for agent in 0..agents {
-        let door = door.clone();
-        connecting.spawn(async move { door.park(agent).await });
-        if connecting.len() == CONNECTING || agent + 1 == agents {
-            while let Some(agent) = connecting.join_next().await {
-                let mut agent = agent??;
-                connected += 1;
-                parked.spawn(async move {
-                    agent.message().await?;
-                    anyhow::Ok((Instant::now(), agent))
-                });
-            }
-        }
-    }
-    anyhow::ensure!(connected == agents, "all agents are parked");
+    let mut parked = park(&door, agents).await?;
     server.rests().await?;
     #[expect(clippy::cast_precision_loss, reason = "a number of agents")]
     let pss_kib = (servers::pss_mib(pid) - before) * 1024.0 / agents as f64;
