@@ -84,7 +84,7 @@ pub(crate) fn known<A: Agents>(agents: &A, name: &str) -> Result<A::Row, Refusal
     match agent::by_name(agents, name)? {
         Some(row) if row.borrow().key != AgentKey::OPERATOR => Ok(row),
         _ => {
-            let names = agent::names(agents.connection())?;
+            let names = agent::names(agents)?;
             let nearest = nearest(name, names.iter().map(String::as_str))
                 .into_iter()
                 .map(str::to_owned)

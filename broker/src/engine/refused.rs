@@ -119,7 +119,8 @@ impl Engine {
             let refused = CallRefused { reason: refusal.reason() };
             let logged = self.store.write(move |tx| {
                 let me = actor::row(tx, &caller)?;
-                Ok::<_, Refusal>(log(tx, Fact::about(refused, me.key).detail(&detail))?)
+                log(tx, Fact::about(refused, me.key).detail(&detail));
+                Ok::<_, Refusal>(())
             });
             if let Err(error) = logged.await {
                 tracing::warn!(%error, "a refusal could not be logged");

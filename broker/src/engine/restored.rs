@@ -39,7 +39,7 @@ pub(super) fn log_id(tx: &Tx<'_>, limits: &Limits) -> Result<String, Refusal> {
     }
     let id = token::new();
     if restored {
-        log_event(tx, Fact::of_hive(Facts::LogBegun).detail(ERROR))?;
+        log_event(tx, Fact::of_hive(Facts::LogBegun).detail(ERROR));
         for me in agent::active(tx)? {
             end_restored_turns(tx, limits, &me, ERROR)?;
             for mut row in delivery::leased_of(tx, me.key)? {
@@ -51,7 +51,7 @@ pub(super) fn log_id(tx: &Tx<'_>, limits: &Limits) -> Result<String, Refusal> {
                 agent::set_harness_state(tx, me.key, HarnessState::Offline)?;
                 let lost =
                     HarnessLost { session_epoch: me.session_epoch, loss: HarnessLoss::Restored };
-                log_event(tx, Fact::about(lost, me.key).detail(ERROR))?;
+                log_event(tx, Fact::about(lost, me.key).detail(ERROR));
             }
         }
         tracing::warn!("a backup has replaced the database; a new log begins");

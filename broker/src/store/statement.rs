@@ -11,6 +11,9 @@ use super::columns::Columns;
 pub(crate) enum Sql<'s> {
     /// A text of the program. A transaction finds its statement by the address.
     Fixed(&'static str),
+    /// Such a text, for a statement that reads nothing which only the writer's memory has, or whose
+    /// caller knows that. A transaction writes nothing back before it.
+    Direct(&'static str),
     /// A text that was put together.
     Made(&'s str),
 }
@@ -40,7 +43,7 @@ pub(crate) trait Statements {
 impl Statements for Connection {
     fn prepared<T>(
         &self,
-        (Sql::Fixed(text) | Sql::Made(text)): Sql<'_>,
+        (Sql::Fixed(text) | Sql::Direct(text) | Sql::Made(text)): Sql<'_>,
         work: impl FnOnce(&mut Statement<'_>) -> Result<T>,
     ) -> Result<T> {
         work(&mut *self.prepare_cached(text)?)
@@ -124,10 +127,10 @@ macro_rules! insert {
     }) => {
         $crate::store::statement::run(
             $tx,
-            concat!(
+            $crate::store::statement::Sql::Direct(concat!(
                 "INSERT INTO ", stringify!($table), " (", stringify!($first),
                 $(", ", stringify!($column),)* ") VALUES (?", $(insert!(@value $column),)* ")",
-            ),
+            )),
             rusqlite::params![$first_value $(, $value)*],
         )
     };

@@ -148,9 +148,11 @@ const STORE_ORDER: [&str; 13] = [
 ];
 
 /// The modules in which the store writes, in the same way.
-const WRITE_ORDER: [&str; 11] = [
+const WRITE_ORDER: [&str; 13] = [
     "held",
+    "fresh",
     "lease_ends",
+    "leases",
     "cache",
     "tx",
     "queue",

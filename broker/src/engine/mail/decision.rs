@@ -58,7 +58,7 @@ pub(crate) fn decide_row(
         Decision::Supersede => Facts::DeliverySuperseded,
     };
     let detail = format!("by {who}");
-    log(tx, Fact::about(facts, owner.key).message(row.message).detail(&detail))?;
+    log(tx, Fact::about(facts, owner.key).message(row.message).detail(&detail));
     Ok(())
 }
 

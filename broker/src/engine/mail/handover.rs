@@ -245,7 +245,7 @@ fn requeue(
     owner: AgentKey,
 ) -> Result<(), Refusal> {
     let me = agent::by_key(tx, owner)?;
-    for row in lease::given_by(tx, owner, &LeaseRequest::new(request))? {
+    for row in lease::given_by(tx, owner, &LeaseRequest::new(&request.fingerprint, &request.id))? {
         if let Some(turn) = row.lease.as_ref().and_then(|lease| lease.turn) {
             turn::uncarry(tx, turn, row.message)?;
         }

@@ -2,7 +2,7 @@
 //!
 //! - [`admission`]: the checks before anything is accepted by [`send`], [`question`], [`reminder`]
 //!   or [`wake`].
-//! - [`send_stream`]: sends in order on one stream.
+//! - [`send_stream`]: sends in order on one stream; [`receipt`]: the answer to a send.
 //! - [`notice`]: mail of the broker itself; [`outbox`]: the items on which the operator has to act;
 //!   [`text`]: their parts.
 //! - [`serving`]: the order in which mail is leased; [`receive`]: the leases; [`handover`]: their
@@ -21,6 +21,7 @@ pub mod messages;
 pub mod notice;
 pub mod outbox;
 pub mod question;
+mod receipt;
 pub mod receive;
 pub mod reminder;
 pub mod search;

@@ -110,7 +110,7 @@ pub(crate) fn put(tx: &Tx<'_>, limits: &Limits, notice: Notice<'_>) -> Result<Me
         .detail("from system")
         .question(notice.question)
         .reminder(notice.reminder);
-    log(tx, fact)?;
+    log(tx, fact);
     Ok(id)
 }
 
@@ -133,6 +133,6 @@ pub(crate) fn supersede(tx: &Tx<'_>, agent: AgentKey, message: MessageId) -> Res
     let Some(progress) = row.progress.decide(Decision::Supersede) else { return Ok(()) };
     row.progress = progress;
     deliveries::save(tx, &mut row, State::Ready)?;
-    log(tx, Fact::about(Facts::DeliverySuperseded, agent).message(message))?;
+    log(tx, Fact::about(Facts::DeliverySuperseded, agent).message(message));
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! commit that created it until the operator is notified or the item is settled. So no item is
 //! missed, and a settled item is not reported.
 
+use std::borrow::Borrow as _;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use hive_core::question;
 use hive_core::time::WallTime;
 
 use crate::engine::{Engine, Refusal};
+use crate::store::agent::{AgentRow, Agents};
 use crate::store::attention::{self, AttentionRow};
 use crate::store::{AgentKey, Tx, agent, delivery, question as questions};
 
@@ -138,7 +140,7 @@ fn backoff(failures: u32) -> Duration {
 }
 
 /// Returns whether the item still needs the operator.
-fn waits(conn: &rusqlite::Connection, row: &AttentionRow) -> Result<bool, Refusal> {
+fn waits<A: Agents>(conn: &A, row: &AttentionRow) -> Result<bool, Refusal> {
     let in_state = |inbox, state| -> Result<bool, Refusal> {
         let Some(message) = MessageId::new(row.subject) else { return Ok(false) };
         Ok(delivery::get(conn, inbox, message)?
@@ -154,7 +156,9 @@ fn waits(conn: &rusqlite::Connection, row: &AttentionRow) -> Result<bool, Refusa
         Kind::DeadLetter => in_state(row.agent, State::Dead),
         Kind::NeedsLogin => {
             let agent = agent::by_key(conn, row.agent)?;
-            Ok(!agent.retired && agent.park.is_some_and(|park| park::ends_by_login(park.cause)))
+            let agent: &AgentRow = agent.borrow();
+            Ok(!agent.retired
+                && agent.park.as_ref().is_some_and(|park| park::ends_by_login(park.cause)))
         }
     }
 }

@@ -86,7 +86,8 @@ pub(crate) fn claim(
     let attempt = row.progress.attempt(false);
     let (leased, detail) =
         (DeliveryLeased { attempt, cause: row.progress.cause }, format!("attempt {attempt}"));
-    Ok(log(tx, Fact::about(leased, me.key).message(row.message).turn(turn).detail(&detail))?)
+    log(tx, Fact::about(leased, me.key).message(row.message).turn(turn).detail(&detail));
+    Ok(())
 }
 
 impl Engine {
@@ -225,7 +226,7 @@ impl Polled {
             (None, None) => None,
             (Some(_), _) => actor.turn(tx, &me)?,
         };
-        let given_by = LeaseRequest::new(request);
+        let given_by = LeaseRequest::new(&request.fingerprint, &request.id);
         let is_given = !given_before(tx, &me, request, &given_by)?.is_empty();
         before(&me)?;
         // Read again, because the work before may have settled some.
@@ -313,7 +314,7 @@ fn lease_due(
             Some(turn) => Lease::of_turn(token, turn),
             None => Lease::of_consumer(token, tx.now.boot.after(lease), receive.lease),
         };
-        let lease = lease.given_by(tx, me.key, given_by);
+        let lease = lease::give(tx, me.key, lease, given_by);
         claim(tx, me, &mut row, lease)?;
         if let Some(turn) = turn {
             turn::carry(
@@ -340,7 +341,7 @@ fn lease_due(
 pub(super) fn leased(tx: &Tx<'_>, me: &AgentRow, row: &DeliveryRow) -> Result<Leased, Refusal> {
     let lease = row.lease.as_ref().filter(|lease| lease.turn.is_none());
     Ok(Leased {
-        delivery: delivery::view(tx, row, &me.name, tx.now)?,
+        delivery: delivery::view_leased(tx, row, &me.name)?,
         token: lease.map(|lease| lease.token.clone()),
         remaining: lease
             .filter(|lease| lease.stream.is_none())

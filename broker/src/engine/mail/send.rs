@@ -10,13 +10,12 @@ use hive_core::delivery::{Decision, Lane, State};
 use hive_core::event::Facts;
 use hive_core::id::{MessageId, TurnId};
 use hive_core::message::{Origin, Recipient};
-use hive_core::time::WallTime;
-use serde::{Deserialize, Serialize};
 
 use super::admission::{Admission, check_body};
 use super::decision::acked_by_operator;
 use super::notice::new_id;
 use super::outbox;
+pub use super::receipt::Receipt;
 use crate::engine::actor::Actor;
 use crate::engine::{Engine, Refusal};
 use crate::store::agent::{Addressee, AgentRow};
@@ -41,24 +40,6 @@ impl Send {
     pub fn new(to: Recipient, body: impl Into<String>) -> Self {
         Self { to, body: body.into(), in_reply_to: None }
     }
-}
-
-/// The receipt of a message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Receipt {
-    /// The id of the message.
-    pub message: MessageId,
-    /// Whether an earlier run had sent it already.
-    pub already_sent: bool,
-    /// Full inboxes that a broadcast left out.
-    pub skipped: Vec<String>,
-    /// The number of recipients.
-    pub recipients: u32,
-    /// When it was accepted.
-    pub accept_time: WallTime,
-    /// Unsettled deliveries that the one recipient had at that time.
-    #[serde(default)]
-    pub ahead: Option<u32>,
 }
 
 impl Engine {
@@ -171,7 +152,8 @@ pub(crate) fn settle_operators(tx: &Tx<'_>, message: MessageId, who: &str) -> Re
     who.clone_into(&mut row.settled_by);
     delivery::save(tx, &mut row, before)?;
     let (acked, detail) = (acked_by_operator(progress), format!("by {who}"));
-    Ok(log(tx, Fact::about(acked, AgentKey::OPERATOR).message(message).detail(&detail))?)
+    log(tx, Fact::about(acked, AgentKey::OPERATOR).message(message).detail(&detail));
+    Ok(())
 }
 
 fn origin(caller: &Caller) -> Origin {
@@ -209,7 +191,7 @@ fn write(
                 .message(id)
                 .turn(turn)
                 .detail(&detail),
-        )?;
+        );
         if recipient.key == AgentKey::OPERATOR {
             outbox::add(tx, outbox::Kind::Mail, me.key, id.get(), &send.body)?;
         }
@@ -218,7 +200,7 @@ fn write(
         log(
             tx,
             Fact::about(Facts::MessageAccepted, me.key).message(id).turn(turn).detail("to nobody"),
-        )?;
+        );
     }
     Ok(id)
 }

@@ -78,7 +78,7 @@ impl<'a, 'tx> Serving<'a, 'tx> {
 
     fn due(&self, lane: Option<Lane>, rows: u32) -> Result<Vec<DeliveryRow>, Refusal> {
         let Self { tx, agent, failures_below, .. } = *self;
-        Ok(delivery::due(tx, agent, lane, tx.now, failures_below, rows)?)
+        Ok(delivery::due(tx, agent, lane, failures_below, rows)?)
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn settle(
         }
     };
     let turn = row.lease.as_ref().and_then(|lease| lease.turn);
-    log(tx, Fact::about(facts, me.key).message(row.message).turn(turn).detail(&detail))?;
+    log(tx, Fact::about(facts, me.key).message(row.message).turn(turn).detail(&detail));
     if progress.state == State::Dead && !hive_fault::planted!(DeadLetterUntold) {
         notify_parent_of_dead_letter(tx, limits, me, &row)?;
     }

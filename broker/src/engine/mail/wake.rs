@@ -9,7 +9,6 @@ use hive_core::id::MessageId;
 use hive_core::limits::COALESCING_KEY_CHARS_MAX;
 use hive_core::message::Origin;
 use hive_core::name::Label;
-use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use super::admission::{Admission, check_body};
@@ -18,6 +17,7 @@ use crate::engine::actor::Actor;
 use crate::engine::actor::session;
 use crate::engine::once::once;
 use crate::engine::{Engine, Refusal};
+use crate::store::agent::Agents;
 use crate::store::event::{Fact, log};
 use crate::store::message::{self, NewMessage, To};
 use crate::store::request::RequestKey;
@@ -46,7 +46,7 @@ pub struct Woken {
 }
 
 /// Refuses a label that looks like the name of a present or retired agent, or like a reserved word.
-pub(crate) fn label_of_nobody(conn: &Connection, label: &Label) -> Result<(), Refusal> {
+pub(crate) fn label_of_nobody(conn: &impl Agents, label: &Label) -> Result<(), Refusal> {
     let refused = |problem| Err(Refusal::Field { field: "label", problem });
     if let Some(word) = label.looks_reserved() {
         return refused(format!("`{word}` is a reserved word; a label must not look like one"));
@@ -116,6 +116,6 @@ fn put(admission: &Admission<'_, '_>, wake: &Wake) -> Result<Woken, Refusal> {
     let lane = if wake.session_token.is_some() { Lane::System } else { Lane::Normal };
     delivery::insert(tx, me.key, id, lane, Some(me.key), wake.body.len() as u64)?;
     let detail = format!("from {origin}");
-    log(tx, Fact::about(Facts::MessageAccepted, me.key).message(id).detail(&detail))?;
+    log(tx, Fact::about(Facts::MessageAccepted, me.key).message(id).detail(&detail));
     Ok(Woken { message: id, superseded })
 }

@@ -114,10 +114,11 @@ impl Engine {
             };
             check_tree(tx, &row)?;
             agents::update(tx, &row)?;
-            Ok(log(
+            log(
                 tx,
                 Fact::about(AgentChanged { change: AgentChange::Parent }, row.key).detail("parent"),
-            )?)
+            );
+            Ok(())
         })
         .await?;
         self.get_agent(wanted).await
@@ -183,7 +184,7 @@ fn insert(tx: &Tx<'_>, create: &Create) -> Result<(), Refusal> {
         Some(row) => return Err(Refusal::from(AgentError::Exists { name: row.name.clone() })),
     };
     tx.after_commit(Effect::Changed(key));
-    log(tx, Fact::about(AgentCreated { source: Source::Runtime }, key).detail("by the operator"))?;
+    log(tx, Fact::about(AgentCreated { source: Source::Runtime }, key).detail("by the operator"));
     Ok(())
 }
 
@@ -208,7 +209,7 @@ pub(crate) fn retire(
     tx.after_commit(Effect::Presence(row.key, PresenceChange::Ended { epoch: row.session_epoch }));
     // An agent that gets the name later must run.
     agents::update(tx, &AgentRow { retired: true, stopped: false, ..row.clone() })?;
-    log(tx, Fact::about(Facts::AgentRetired, row.key))?;
+    log(tx, Fact::about(Facts::AgentRetired, row.key));
     Ok(())
 }
 

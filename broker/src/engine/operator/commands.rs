@@ -70,13 +70,13 @@ impl Engine {
                     tx,
                     Fact::about(AgentChanged { change: AgentChange::Model }, row.key)
                         .detail("model"),
-                )?;
+                );
             }
             let id = CommandId::new(tx.next_id()).expect("the sequence begins with 1");
             command::insert(tx, id, row.key, &order, &who)?;
             let detail = format!("command {id}: {order}, by {who}");
             let given = CommandGiven { kind: order.kind(), command_id: Some(id) };
-            log(tx, Fact::about(given, row.key).detail(&detail))?;
+            log(tx, Fact::about(given, row.key).detail(&detail));
             Ok(id)
         })
         .await
@@ -123,7 +123,7 @@ impl Engine {
                         };
                         let done = error.is_empty();
                         let closed = CommandClosed { done, command_id: Some(id) };
-                        log(tx, Fact::about(closed, me.key).detail(&detail))?;
+                        log(tx, Fact::about(closed, me.key).detail(&detail));
                         if done && command::order(tx, me.key, id)? == Some(Order::RestartHarness) {
                             kick::on_order(tx, &limits, &me)?;
                         }

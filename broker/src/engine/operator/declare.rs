@@ -95,7 +95,7 @@ fn create_or_return(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<
             let key = agents::insert(tx, &new)?;
             tx.after_commit(Effect::Changed(key));
             let created = AgentCreated { source: Source::File };
-            log(tx, Fact::about(created, key).detail("by the configuration file"))?;
+            log(tx, Fact::about(created, key).detail("by the configuration file"));
         }
         // The file is the declared state of the agents that it names, so it restores a name that
         // it, or the operator, had retired.
@@ -111,7 +111,7 @@ fn create_or_return(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<
                 },
             )?;
             let created = AgentCreated { source: Source::File };
-            log(tx, Fact::about(created, key).detail("by the configuration file"))?;
+            log(tx, Fact::about(created, key).detail("by the configuration file"));
         }
         Some(_) => {}
     }
@@ -160,7 +160,7 @@ fn apply(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<(), Refusal
     agents::update(tx, &row)?;
     if visible && before.is_some() {
         let changed = AgentChanged { change: AgentChange::File };
-        log(tx, Fact::about(changed, row.key).detail("by the configuration file"))?;
+        log(tx, Fact::about(changed, row.key).detail("by the configuration file"));
     }
     Ok(())
 }

@@ -292,9 +292,10 @@ impl Engine {
 
     /// Logs an event of a login. A failure to log does not stop the login.
     async fn log_login(&self, key: AgentKey, facts: Facts, detail: String) {
-        let write = self
-            .store
-            .write(move |tx| Ok::<_, Refusal>(log(tx, Fact::about(facts, key).detail(&detail))?));
+        let write = self.store.write(move |tx| {
+            log(tx, Fact::about(facts, key).detail(&detail));
+            Ok::<_, Refusal>(())
+        });
         if let Err(error) = write.await {
             tracing::warn!(%error, "a login could not be logged");
         }

@@ -167,10 +167,11 @@ impl Engine {
             tx.after_commit(Effect::Changed(row.key));
             let changed: Vec<&str> = parts.iter().map(|part| part.name()).collect();
             let detail = format!("policy: {}", changed.join(", "));
-            Ok(log(
+            log(
                 tx,
                 Fact::about(AgentChanged { change: AgentChange::Policy }, row.key).detail(&detail),
-            )?)
+            );
+            Ok(())
         })
         .await?;
         self.get_agent(name).await

@@ -114,7 +114,7 @@ impl Engine {
                 let directories =
                     if managed { Some(purge::insert(tx, row.key, &row.name)?) } else { None };
                 let detail = format!("by {}", caller.name());
-                log(tx, Fact::about(Facts::AgentPurged, row.key).detail(&detail))?;
+                log(tx, Fact::about(Facts::AgentPurged, row.key).detail(&detail));
                 let purged = Purged { dropped: before, directories };
                 keep(tx, me.key, &request, &Stored::Done(purged))?;
                 Ok(Step::Done(purged))
@@ -152,7 +152,7 @@ impl Engine {
                 log(
                     tx,
                     Fact::about(Facts::PurgeFinished, key).detail("its directories are deleted"),
-                )?;
+                );
             }
             Ok(())
         })

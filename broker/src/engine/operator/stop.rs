@@ -36,7 +36,7 @@ impl Engine {
             }
             agent::set_stopped(tx, row.key, stopped)?;
             let facts = if stopped { Facts::AgentStopped } else { Facts::AgentStarted };
-            log(tx, Fact::about(facts, row.key).detail(&detail))?;
+            log(tx, Fact::about(facts, row.key).detail(&detail));
             Ok(())
         })
         .await?;

@@ -198,7 +198,11 @@ async fn a_repeated_receive_gives_the_same_leases_while_they_live() {
 async fn an_empty_poll_writes_nothing() {
     let hive = hive_with(0).await;
     let changes = async || {
-        let read = hive.engine().store().write(|tx| Ok::<_, Refusal>(tx.total_changes())).await;
+        let read = hive
+            .engine()
+            .store()
+            .write(|tx| Ok::<_, Refusal>(tx.connection().total_changes()))
+            .await;
         read.expect("the writer answers")
     };
     let before = changes().await;

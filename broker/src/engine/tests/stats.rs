@@ -322,7 +322,7 @@ async fn a_hundred_thousand_turns_are_summed_up_at_once() {
     let now = hive.now().wall.0;
     let written = hive.engine().store().write(move |tx| {
         for sql in MANY.split(';') {
-            let mut insert = tx.prepare(sql)?;
+            let mut insert = tx.connection().prepare(sql)?;
             let parameters: Vec<i64> =
                 if insert.parameter_count() == 1 { vec![now] } else { Vec::new() };
             insert.execute(rusqlite::params_from_iter(parameters))?;

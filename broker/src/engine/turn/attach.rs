@@ -95,13 +95,13 @@ impl Engine {
                             session_epoch: me.session_epoch,
                             loss: HarnessLoss::TakenOver,
                         };
-                        log(tx, Fact::about(lost, me.key).detail("taken over"))?;
+                        log(tx, Fact::about(lost, me.key).detail("taken over"));
                     }
                     let (epoch, token) = (me.session_epoch + 1, token::new());
                     agent::set_session(tx, me.key, epoch, &token, &attach.revision)?;
                     let detail = format!("session epoch {epoch}, {}", attach.revision);
                     let attached = HarnessAttached { session_epoch: epoch };
-                    log(tx, Fact::about(attached, me.key).detail(&detail))?;
+                    log(tx, Fact::about(attached, me.key).detail(&detail));
                     agent::set_harness_state(tx, me.key, HarnessState::Starting)?;
                     super::kick::at_new_session(tx, &limits, &me)?;
                     (epoch, token)
@@ -189,14 +189,14 @@ fn end_one_away(
     end_open_turns(tx, limits, &me, outcome, "the harness vanished in mid-turn")?;
     agent::clear_session(tx, key)?;
     let lost = HarnessLost { session_epoch: epoch, loss: HarnessLoss::StayedAway };
-    log(tx, Fact::about(lost, key).detail("stayed away"))?;
+    log(tx, Fact::about(lost, key).detail("stayed away"));
     tx.after_commit(Effect::Presence(key, PresenceChange::Ended { epoch }));
     Ok(())
 }
 
 /// Refuses a harness of an agent that would work in the directories of a purged one.
-fn check_purged(conn: &rusqlite::Connection, row: &AgentRow) -> Result<(), Refusal> {
-    if purge::is_pending(conn, &row.name)? {
+fn check_purged(tx: &Tx<'_>, row: &AgentRow) -> Result<(), Refusal> {
+    if purge::is_pending(tx, &row.name)? {
         return Err(Refusal::from(AgentError::Purging { agent: row.name.clone() }));
     }
     Ok(())

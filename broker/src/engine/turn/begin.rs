@@ -245,7 +245,7 @@ fn open(
         .message(delivery.map(|(message, _)| message))
         .turn(id)
         .detail(&detail);
-    log(tx, fact)?;
+    log(tx, fact);
     agent::set_harness_state(tx, me.key, HarnessState::Thinking)?;
     Ok(id)
 }
@@ -258,7 +258,7 @@ fn begun(tx: &Tx<'_>, me: &AgentRow, row: &TurnRow) -> Result<Begun, Refusal> {
             let found = delivery::get(tx, me.key, message)?;
             let found = found
                 .ok_or_else(|| MailError::DeliveryNotFound { agent: me.name.clone(), message })?;
-            Some(delivery::view(tx, &found, &me.name, tx.now)?)
+            Some(delivery::view_leased(tx, &found, &me.name)?)
         }
     };
     Ok(Begun {

@@ -186,7 +186,7 @@ fn end_turn_with(
         ended.outcome, settled.acked, settled.returned, settled.dead, settled.held
     );
     let facts = TurnEnded { outcome: ended.outcome, session_epoch: open.session_epoch };
-    log(tx, Fact::about(facts, me.key).message(open.message).turn(open.id).detail(&detail))?;
+    log(tx, Fact::about(facts, me.key).message(open.message).turn(open.id).detail(&detail));
     if ended.outcome == Outcome::Failed && !open.kind.is_upkeep() && !is_of_failures(tx, open)? {
         notify_parent_of_failure(tx, limits, me, open, ended)?;
     }

@@ -60,7 +60,7 @@ pub(super) fn park_for(
     agent::set_park(tx, me.key, Some(row), failures, me.operator_notified || tell)?;
     let detail = format!("{}: {}", row.cause, row.error);
     let parked = AgentParked { cause: row.cause, until_time: row.park.until(tx.now) };
-    log(tx, Fact::about(parked, me.key).detail(&detail))?;
+    log(tx, Fact::about(parked, me.key).detail(&detail));
     let mut body =
         format!("{} cannot run turns now ({}):\n\n{}", me.name, row.cause, quoted(&row.error));
     let needs_login = park::ends_by_login(row.cause);

@@ -39,7 +39,8 @@ impl Engine {
             let (tx, me) = (admission.tx, admission.me);
             admission.turn("meta")?;
             agent::set_status_text(tx, me.key, &text)?;
-            Ok(log(tx, Fact::about(Facts::StatusChanged, me.key).detail(&text))?)
+            log(tx, Fact::about(Facts::StatusChanged, me.key).detail(&text));
+            Ok(())
         })
         .await
     }
@@ -65,7 +66,7 @@ impl Engine {
                 if me.harness_state != state {
                     agent::set_harness_state(tx, me.key, state)?;
                     let detail = state.to_string();
-                    log(tx, Fact::about(HarnessStateChanged { state }, me.key).detail(&detail))?;
+                    log(tx, Fact::about(HarnessStateChanged { state }, me.key).detail(&detail));
                 }
                 let park = me.park.as_ref().map(|parked| &parked.park);
                 let end = |operator_notified| {

@@ -6,7 +6,7 @@
 use hive_core::time::WallTime;
 use rusqlite::{Connection, Result};
 
-use crate::store::statement::{first, one, run};
+use crate::store::statement::{Statements, first, one, run};
 
 /// When the backup was made.
 const BACKUP_TIME: &str = "backup_time";
@@ -18,7 +18,7 @@ const PUT: &str = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
 const REMOVE: &str = "DELETE FROM meta WHERE key = ?1";
 
 /// Returns when the backup was made that this database is, if no broker has begun its log yet.
-pub(in crate::store) fn time(conn: &Connection) -> Result<Option<WallTime>> {
+pub(in crate::store) fn time(conn: &impl Statements) -> Result<Option<WallTime>> {
     first(conn, "SELECT value FROM meta WHERE key = ?1", [BACKUP_TIME])
 }
 
@@ -40,7 +40,7 @@ pub(in crate::store) fn numbers_are_behind(conn: &Connection) -> Result<bool> {
 }
 
 /// Removes the mark.
-pub(in crate::store) fn remove(conn: &Connection) -> Result<()> {
+pub(in crate::store) fn remove(conn: &impl Statements) -> Result<()> {
     run(conn, REMOVE, [BACKUP_TIME])?;
     run(conn, REMOVE, [NUMBERS_KNOWN])
 }

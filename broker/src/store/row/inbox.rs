@@ -5,7 +5,7 @@ use rusqlite::Result;
 use crate::store::codec::integer;
 use crate::store::columns::{columns, sql};
 use crate::store::key::AgentKey;
-use crate::store::statement::{Statements, one, update};
+use crate::store::statement::{Sql, Statements, one, run};
 
 columns! {
     /// The counts of an inbox.
@@ -27,17 +27,14 @@ columns! {
 /// Reads the counts of an inbox.
 pub(in crate::store) fn read(conn: &impl Statements, key: AgentKey) -> Result<InboxRow> {
     const SQL: &str = sql!("SELECT ", COLUMNS, " FROM inbox WHERE agent_id = ?1");
-    one(conn, SQL, [key.0])
+    one(conn, Sql::Direct(SQL), [key.0])
 }
 
 /// Writes the counts of an inbox.
 pub(in crate::store) fn write(conn: &impl Statements, key: AgentKey, row: InboxRow) -> Result<()> {
     let InboxRow { open_count, stored_bytes, system_run, ready_count, leased_count } = row;
-    update!(conn, inbox {
-        open_count: open_count,
-        stored_bytes: integer(stored_bytes),
-        system_run: system_run,
-        ready_count: ready_count,
-        leased_count: leased_count,
-    } where { agent_id: key.0 })
+    const SQL: &str = "UPDATE inbox SET open_count = ?2, stored_bytes = ?3, system_run = ?4, ready_count = ?5, leased_count = ?6 \
+         WHERE agent_id = ?1";
+    let values = (key.0, open_count, integer(stored_bytes), system_run, ready_count, leased_count);
+    run(conn, Sql::Direct(SQL), values)
 }

@@ -1,6 +1,9 @@
-//! Rows that the writer has in memory between commands.
+//! Rows that the writer has in memory.
 //!
-//! What changes them, and all SQL of agents, is in the modules of their tables.
+//! What changes them, and most of their SQL, is in the modules of their tables.
 
 pub(in crate::store) mod agent;
+pub(in crate::store) mod delivery;
+pub(in crate::store) mod event;
 pub(in crate::store) mod inbox;
+pub(in crate::store) mod lease;

@@ -15,7 +15,7 @@ use crate::store::key::AgentKey;
 pub use crate::store::row::agent::AgentRow;
 use crate::store::row::agent::COLUMNS;
 use crate::store::row::inbox::{self, InboxRow};
-use crate::store::statement::{all, first, insert, one, run, update};
+use crate::store::statement::{Sql, Statements, all, first, insert, one, run, update};
 use crate::store::write::tx::Tx;
 
 /// The beginning of a query for active agents; the condition of the index `agent_by_parent`.
@@ -37,12 +37,9 @@ pub fn ensure_operator(tx: &Tx<'_>) -> Result<()> {
 
 /// What agents are read from: a connection, or the transaction of the writer, which has rows in
 /// memory.
-pub trait Agents {
+pub(crate) trait Agents: Statements {
     /// A row, or a share of one in memory.
     type Row: Borrow<AgentRow>;
-
-    /// Returns the connection of both.
-    fn connection(&self) -> &Connection;
 
     /// Returns the agent or operator of this name.
     fn agent_by_name(&self, name: &str) -> Result<Option<Self::Row>>;
@@ -54,33 +51,23 @@ pub trait Agents {
 impl Agents for Connection {
     type Row = AgentRow;
 
-    fn connection(&self) -> &Connection {
-        self
-    }
-
     fn agent_by_name(&self, name: &str) -> Result<Option<AgentRow>> {
-        const SQL: &str = sql!("SELECT ", COLUMNS, " FROM agent WHERE name = ?1");
-        first(self, SQL, [name])
+        named(self, name)
     }
 
     fn agent_by_key(&self, key: AgentKey) -> Result<AgentRow> {
-        const SQL: &str = sql!("SELECT ", COLUMNS, " FROM agent WHERE id = ?1");
-        one(self, SQL, [key.0])
+        keyed(self, key)
     }
 }
 
 impl Agents for Tx<'_> {
     type Row = Arc<AgentRow>;
 
-    fn connection(&self) -> &Connection {
-        self
-    }
-
     fn agent_by_name(&self, name: &str) -> Result<Option<Arc<AgentRow>>> {
         if let Some(row) = self.cache().agent_named(name) {
             return Ok(Some(row));
         }
-        let row = Connection::agent_by_name(self, name)?;
+        let row = named(self, name)?;
         Ok(row.map(|row| self.cache().keep_agent(row)))
     }
 
@@ -88,28 +75,38 @@ impl Agents for Tx<'_> {
         if let Some(row) = self.cache().agent(key) {
             return Ok(row);
         }
-        Ok(self.cache().keep_agent(Connection::agent_by_key(self, key)?))
+        Ok(self.cache().keep_agent(keyed(self, key)?))
     }
 }
 
+fn named(conn: &impl Statements, name: &str) -> Result<Option<AgentRow>> {
+    const SQL: &str = sql!("SELECT ", COLUMNS, " FROM agent WHERE name = ?1");
+    first(conn, Sql::Direct(SQL), [name])
+}
+
+fn keyed(conn: &impl Statements, key: AgentKey) -> Result<AgentRow> {
+    const SQL: &str = sql!("SELECT ", COLUMNS, " FROM agent WHERE id = ?1");
+    one(conn, Sql::Direct(SQL), [key.0])
+}
+
 /// Returns the agent or operator of this name.
-pub fn by_name<A: Agents>(from: &A, name: &str) -> Result<Option<A::Row>> {
+pub(crate) fn by_name<A: Agents>(from: &A, name: &str) -> Result<Option<A::Row>> {
     from.agent_by_name(name)
 }
 
 /// Returns the agent or operator of this key.
-pub fn by_key<A: Agents>(from: &A, key: AgentKey) -> Result<A::Row> {
+pub(crate) fn by_key<A: Agents>(from: &A, key: AgentKey) -> Result<A::Row> {
     from.agent_by_key(key)
 }
 
 /// Returns the name of a key; of a purged agent, the name that it had.
-pub fn name_of(conn: &Connection, key: AgentKey) -> Result<String> {
+pub(crate) fn name_of(conn: &impl Statements, key: AgentKey) -> Result<String> {
     one(conn, "SELECT coalesce(purged_name, name) FROM agent WHERE id = ?1", [key.0])
 }
 
 /// Returns agents by name, after `after`.
-pub fn page(
-    conn: &Connection,
+pub(crate) fn page(
+    conn: &impl Statements,
     after: &str,
     include_retired: bool,
     rows: u32,
@@ -121,7 +118,7 @@ pub fn page(
 }
 
 /// Returns all agents that are not retired.
-pub fn active(conn: &Connection) -> Result<Vec<AgentRow>> {
+pub(crate) fn active(conn: &impl Statements) -> Result<Vec<AgentRow>> {
     let sql = format!("SELECT {COLUMNS} FROM agent WHERE id <> 1 AND retired = 0 ORDER BY id");
     all(conn, &sql, [])
 }
@@ -155,7 +152,7 @@ pub fn others(tx: &Tx<'_>, me: AgentKey) -> Result<Vec<Addressee>> {
 }
 
 /// Returns the active children of an agent; the operator's are the roots.
-pub fn children(conn: &Connection, parent: AgentKey) -> Result<Vec<AgentRow>> {
+pub(crate) fn children(conn: &impl Statements, parent: AgentKey) -> Result<Vec<AgentRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM agent WHERE id <> 1 AND retired = 0 AND coalesce(parent_id, 1) = ?1 ORDER BY name"
     );
@@ -163,7 +160,7 @@ pub fn children(conn: &Connection, parent: AgentKey) -> Result<Vec<AgentRow>> {
 }
 
 /// Returns the names of all active agents.
-pub fn names(conn: &Connection) -> Result<Vec<String>> {
+pub(crate) fn names(conn: &impl Statements) -> Result<Vec<String>> {
     all(conn, "SELECT name FROM agent WHERE id <> 1 AND retired = 0 ORDER BY name", [])
 }
 
@@ -201,7 +198,7 @@ pub fn insert(tx: &Tx<'_>, new: &NewAgent<'_>) -> Result<AgentKey> {
         declared: new.declared,
         harness_state_time: tx.now.wall.0,
     })?;
-    let key = AgentKey(tx.last_insert_rowid());
+    let key = AgentKey(tx.inserted_key());
     insert!(tx, into inbox { agent_id: key.0 })?;
     tx.cache().agent_changes(key);
     tx.after_commit(Effect::Changed(new.parent.unwrap_or(AgentKey::OPERATOR)));

@@ -6,13 +6,13 @@
 //! however often it is added.
 
 use hive_core::time::WallTime;
-use rusqlite::{Connection, Result};
+use rusqlite::Result;
 
 use crate::store::codec::{Coded as _, codes, integer};
 use crate::store::columns::columns;
 use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
-use crate::store::statement::{all, one, run};
+use crate::store::statement::{Statements, all, one, run};
 use crate::store::write::tx::Tx;
 
 /// The kind of an item.
@@ -62,8 +62,8 @@ pub fn insert(tx: &Tx<'_>, kind: Kind, agent: AgentKey, subject: u64, text: &str
 /// Returns the due items: first those that were never postponed, oldest first. `latest` is the
 /// furthest time to which a row can be postponed. If a time is later, the clock has been set back
 /// since, and the row is due as well.
-pub fn due(
-    conn: &Connection,
+pub(crate) fn due(
+    conn: &impl Statements,
     now: WallTime,
     latest: WallTime,
     rows: u32,
@@ -75,7 +75,7 @@ pub fn due(
 }
 
 /// Returns when the next postponed row becomes due.
-pub fn next_due(conn: &Connection, now: WallTime) -> Result<Option<WallTime>> {
+pub(crate) fn next_due(conn: &impl Statements, now: WallTime) -> Result<Option<WallTime>> {
     one(conn, "SELECT min(next_time) FROM attention WHERE next_time > ?1", [now.0])
 }
 

@@ -4,13 +4,13 @@
 use hive_core::command::{Command, Order};
 use hive_core::id::CommandId;
 use hive_core::time::WallTime;
-use rusqlite::{Connection, Result};
+use rusqlite::Result;
 
 use crate::store::codec::integer;
 use crate::store::columns::columns;
 use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
-use crate::store::statement::{all, first, insert, run};
+use crate::store::statement::{Statements, all, first, insert, run};
 use crate::store::write::tx::Tx;
 
 columns! {
@@ -42,7 +42,7 @@ pub fn insert(
 }
 
 /// Returns the open commands of an agent after `after`, oldest first.
-pub fn open(conn: &Connection, agent: AgentKey, after: u64) -> Result<Vec<Command>> {
+pub(crate) fn open(conn: &impl Statements, agent: AgentKey, after: u64) -> Result<Vec<Command>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM command WHERE agent_id = ?1 AND id > ?2 AND close_time IS NULL ORDER BY id"
     );
@@ -50,13 +50,21 @@ pub fn open(conn: &Connection, agent: AgentKey, after: u64) -> Result<Vec<Comman
 }
 
 /// Returns whether a command is closed; `None` if this agent has no such command.
-pub fn is_closed(conn: &Connection, agent: AgentKey, id: CommandId) -> Result<Option<bool>> {
+pub(crate) fn is_closed(
+    conn: &impl Statements,
+    agent: AgentKey,
+    id: CommandId,
+) -> Result<Option<bool>> {
     let sql = "SELECT close_time IS NOT NULL FROM command WHERE agent_id = ?1 AND id = ?2";
     first(conn, sql, (agent.0, integer(id.get())))
 }
 
 /// Returns the order in a command of this agent.
-pub fn order(conn: &Connection, agent: AgentKey, id: CommandId) -> Result<Option<Order>> {
+pub(crate) fn order(
+    conn: &impl Statements,
+    agent: AgentKey,
+    id: CommandId,
+) -> Result<Option<Order>> {
     let sql = "SELECT command FROM command WHERE agent_id = ?1 AND id = ?2";
     first(conn, sql, (agent.0, integer(id.get())))
 }

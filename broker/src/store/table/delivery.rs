@@ -8,80 +8,34 @@
 
 mod read;
 
-use hive_core::delivery::{Lane, Progress, RedeliveryCause, State};
+use hive_core::delivery::{Lane, State};
 use hive_core::id::{MessageId, TurnId};
-use hive_core::time::{BootTime, Now, WallTime};
-use rusqlite::{Connection, Result, params};
+use hive_core::time::{BootTime, Now};
+use rusqlite::{Result, params};
 
 use crate::store::codec::{Coded, integer};
-use crate::store::columns::{columns, sql};
+use crate::store::columns::sql;
 use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
-use crate::store::statement::{Statements, all, change, first, insert, one, run};
+pub use crate::store::row::delivery::DeliveryRow;
+use crate::store::row::delivery::{self as row, COLUMNS, queue_of};
+use crate::store::row::lease::{Lease, LeaseRequest};
+use crate::store::statement::{Sql, Statements, all, change, first, insert, one, run};
 use crate::store::table::inbox::{self, Moved};
-use crate::store::table::lease::{self, LEASE, Lease, LeaseRequest};
+use crate::store::table::lease;
+use crate::store::write::leases::Rows;
 use crate::store::write::tx::Tx;
+pub use read::Filter;
 #[cfg(test)]
 pub(in crate::store) use read::count_sql;
-pub(crate) use read::view;
-pub use read::{Filter, count, count_all, oldest_ready, page};
+pub(crate) use read::{count, count_all, oldest_ready, page, view_leased};
 
-columns! {
-    const PROGRESS: Progress {
-        state: State = "d.state",
-        failures: u32 = "d.failures",
-        cause: Option<RedeliveryCause> = "d.cause",
-        not_before: Option<BootTime> = "d.not_before_boot",
-    }
-}
+/// Leased deliveries of an agent that are read at once to find one.
+const LEASES_READ_MAX: u32 = 2048;
 
-columns! {
-    /// The row of a delivery, without the message's text.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct DeliveryRow, pub(super) const COLUMNS {
-        /// The recipient.
-        pub agent: AgentKey = "d.agent_id",
-        pub message: MessageId = "d.message_id",
-        /// The lane in which it is served.
-        pub lane: Lane = "d.lane",
-        /// The state, the attempts and the backoff.
-        pub progress: Progress = PROGRESS,
-        /// When its state last changed.
-        pub state_time: WallTime = "d.state_time",
-        /// The present claim, or the last one: it stays after settling, so that a repeated
-        /// settlement is recognised.
-        pub lease: Option<Lease> = LEASE,
-        /// The turn that holds it, or held it last.
-        pub turn: Option<TurnId> = "d.turn_id",
-        /// The error of the last failed run.
-        pub last_error: String = "d.last_error",
-        /// The end of that run's output.
-        pub output_tail: String = "d.output_tail",
-        /// The account of the operator that settled it.
-        pub settled_by: String = "d.settled_by",
-        /// The sender whose stored bytes it counts into.
-        pub sender: Option<AgentKey> = "d.sender_id",
-        /// The size of the body in bytes.
-        pub body_bytes: u64 = "d.body_bytes",
-    }
-}
-
-/// The queue of leased deliveries.
-const LEASED: i64 = 3;
-/// The queue of deliveries that are held or dead.
-const APART: i64 = 4;
 /// Finds an open delivery by its agent and message, in whatever queue it is.
 pub(in crate::store) const OPEN_KEY: &str =
     "d.agent_id = ?1 AND d.queue IN (1, 2, 3, 4) AND d.message_id = ?2";
-
-/// Returns the queue of open deliveries in a state.
-fn queue_of(lane: Lane, state: State) -> i64 {
-    match state {
-        State::Ready => lane.code(),
-        State::Leased => LEASED,
-        State::Held | State::Dead | State::Acked | State::Dropped | State::Superseded => APART,
-    }
-}
 
 /// Adds a delivery to an inbox and hints its owner.
 pub fn insert(
@@ -92,16 +46,8 @@ pub fn insert(
     sender: Option<AgentKey>,
     body_bytes: u64,
 ) -> Result<()> {
-    insert!(tx, into open_delivery {
-        agent_id: agent.0,
-        queue: queue_of(lane, State::Ready),
-        message_id: integer(message.get()),
-        lane: lane.code(),
-        state: State::Ready.code(),
-        state_time: tx.now.wall.0,
-        sender_id: sender.map(|key| key.0),
-        body_bytes: integer(body_bytes),
-    })?;
+    let accepted = DeliveryRow::new(agent, message, lane, tx.now.wall);
+    tx.cache().fresh.add(DeliveryRow { sender, body_bytes, ..accepted });
     inbox::opened(tx, agent, sender, body_bytes)?;
     tx.after_commit(Effect::Hint(agent));
     Ok(())
@@ -127,17 +73,36 @@ pub(crate) fn get(
 }
 
 /// Returns one leased delivery.
-fn leased(
-    conn: &impl Statements,
-    agent: AgentKey,
-    message: MessageId,
-) -> Result<Option<DeliveryRow>> {
+fn leased(tx: &Tx<'_>, agent: AgentKey, message: MessageId) -> Result<Option<DeliveryRow>> {
     const SQL: &str = sql!(
         "SELECT ",
         COLUMNS,
         " FROM open_delivery d WHERE d.agent_id = ?1 AND d.queue = 3 AND d.message_id = ?2"
     );
-    first(conn, SQL, (agent.0, integer(message.get())))
+    let few =
+        tx.cache().leases.has(agent) || inbox::get(tx, agent)?.leased_count <= LEASES_READ_MAX;
+    if few {
+        return all_leased(tx, agent, |rows| rows.get(&message).cloned());
+    }
+    first(tx, Sql::Direct(SQL), (agent.0, integer(message.get())))
+}
+
+/// Passes all leased deliveries of an agent to `work`.
+pub(super) fn all_leased<T>(
+    tx: &Tx<'_>,
+    agent: AgentKey,
+    work: impl FnOnce(&Rows) -> T,
+) -> Result<T> {
+    const SQL: &str = sql!(
+        "SELECT ",
+        COLUMNS,
+        " FROM open_delivery d WHERE d.agent_id = ?1 AND d.queue = 3 ORDER BY d.message_id"
+    );
+    let read = || match inbox::get(tx, agent)?.leased_count {
+        0 => Ok(Vec::new()),
+        _ => all(tx, Sql::Direct(SQL), [agent.0]),
+    };
+    tx.cache().leases.of(agent, read, work)
 }
 
 /// Returns a consumer's token: it names its delivery, so that finding it needs no index, and has a
@@ -148,15 +113,15 @@ pub fn lease_token(agent: AgentKey, message: MessageId, secret: &str) -> String 
 }
 
 /// Returns the delivery whose present or last claim has this token.
-pub(crate) fn by_lease_token(conn: &impl Statements, token: &str) -> Result<Option<DeliveryRow>> {
+pub fn by_lease_token(tx: &Tx<'_>, token: &str) -> Result<Option<DeliveryRow>> {
     let mut parts = token.splitn(3, '.');
     let agent = parts.next().and_then(|agent| agent.parse().ok()).map(AgentKey);
     let message = parts.next().and_then(|message| message.parse().ok()).and_then(MessageId::new);
     let (Some(agent), Some(message)) = (agent, message) else { return Ok(None) };
     // Nearly always it is leased.
-    let row = match leased(conn, agent, message)? {
+    let row = match leased(tx, agent, message)? {
         Some(row) => Some(row),
-        None => get(conn, agent, message)?,
+        None => get(tx, agent, message)?,
     };
     Ok(row.filter(|row| {
         row.lease
@@ -166,24 +131,33 @@ pub(crate) fn by_lease_token(conn: &impl Statements, token: &str) -> Result<Opti
 }
 
 /// Returns the deliveries of an agent that are leased under a turn, in order.
-pub fn leased_by(conn: &Connection, agent: AgentKey, turn: TurnId) -> Result<Vec<DeliveryRow>> {
-    let mut rows = leased_of(conn, agent)?;
-    rows.retain(|row| row.lease.as_ref().is_some_and(|lease| lease.turn == Some(turn)));
-    Ok(rows)
+pub fn leased_by(tx: &Tx<'_>, agent: AgentKey, turn: TurnId) -> Result<Vec<DeliveryRow>> {
+    leased_as(tx, agent, |lease| lease.turn == Some(turn))
 }
 
 /// Returns all leased deliveries of an agent, in order.
-pub(crate) fn leased_of(conn: &impl Statements, agent: AgentKey) -> Result<Vec<DeliveryRow>> {
-    const SQL: &str = sql!(
-        "SELECT ",
-        COLUMNS,
-        " FROM open_delivery d WHERE d.agent_id = ?1 AND d.queue = 3 ORDER BY d.message_id"
-    );
-    all(conn, SQL, [agent.0])
+pub fn leased_of(tx: &Tx<'_>, agent: AgentKey) -> Result<Vec<DeliveryRow>> {
+    leased_as(tx, agent, |_| true)
+}
+
+/// Returns the deliveries of an agent whose lease is wanted, in order.
+pub fn leased_as(
+    tx: &Tx<'_>,
+    agent: AgentKey,
+    wanted: impl Fn(&Lease) -> bool,
+) -> Result<Vec<DeliveryRow>> {
+    all_leased(tx, agent, |rows| {
+        let rows = rows.values().filter(|row| row.lease.as_ref().is_some_and(&wanted));
+        rows.cloned().collect()
+    })
 }
 
 /// Returns the ready, held and dead deliveries of an agent, at most `rows` of each kind.
-pub fn unsettled_of(conn: &Connection, agent: AgentKey, rows: u32) -> Result<Vec<DeliveryRow>> {
+pub(crate) fn unsettled_of(
+    conn: &impl Statements,
+    agent: AgentKey,
+    rows: u32,
+) -> Result<Vec<DeliveryRow>> {
     const READY: &str = sql!(
         "SELECT ",
         COLUMNS,
@@ -200,11 +174,33 @@ pub fn unsettled_of(conn: &Connection, agent: AgentKey, rows: u32) -> Result<Vec
 }
 
 /// Returns the next due deliveries of a lane, oldest first; or of both lanes, the system's first.
-pub(crate) fn due(
-    conn: &impl Statements,
+pub fn due(
+    tx: &Tx<'_>,
     agent: AgentKey,
     lane: Option<Lane>,
-    now: Now,
+    failures_below: u32,
+    rows: u32,
+) -> Result<Vec<DeliveryRow>> {
+    let fresh = &tx.cache().fresh;
+    let is_all_fresh = fresh.count(agent) == inbox::get(tx, agent)?.ready_count as usize;
+    let mut due = Vec::new();
+    if !is_all_fresh {
+        due = written_due(tx, agent, lane, failures_below, rows)?;
+    }
+    let is_of_lane = |row: &DeliveryRow| lane.is_none_or(|lane| row.lane == lane);
+    due.extend(fresh.of(agent, |row| is_of_lane(row) && row.progress.failures < failures_below));
+    if !is_all_fresh {
+        due.sort_by_key(|row| (row.lane.code(), row.message));
+    }
+    due.truncate(rows as usize);
+    Ok(due)
+}
+
+/// Returns the next due ones of the deliveries that are written.
+fn written_due(
+    tx: &Tx<'_>,
+    agent: AgentKey,
+    lane: Option<Lane>,
     failures_below: u32,
     rows: u32,
 ) -> Result<Vec<DeliveryRow>> {
@@ -229,7 +225,8 @@ pub(crate) fn due(
         sql = NEWEST_FIRST;
     }
     let (first, last) = lane.map_or((Lane::System, Lane::Normal), |lane| (lane, lane));
-    all(conn, sql, (agent.0, first.code(), last.code(), now.boot.0, failures_below, rows))
+    let now = tx.now.boot.0;
+    all(tx, Sql::Direct(sql), (agent.0, first.code(), last.code(), now, failures_below, rows))
 }
 
 /// Returns when the next delivery in backoff becomes due. Deliveries that are due already do not
@@ -241,7 +238,8 @@ pub(crate) fn next_due(
 ) -> Result<Option<BootTime>> {
     let sql = "SELECT min(not_before_boot) FROM open_delivery INDEXED BY open_delivery_backoff \
          WHERE not_before_boot IS NOT NULL AND agent_id = ?1 AND not_before_boot > ?2";
-    one(conn, sql, (agent.0, now.boot.0))
+    // A delivery that is not written yet has no backoff.
+    one(conn, Sql::Direct(sql), (agent.0, now.boot.0))
 }
 
 /// Writes a changed delivery. `before` is the state in which it was read.
@@ -256,6 +254,11 @@ pub fn save(tx: &Tx<'_>, row: &mut DeliveryRow, before: State) -> Result<()> {
         save_open(tx, row, before)?;
     }
     inbox::moved(tx, row, Moved { before, after })?;
+    if after == State::Leased {
+        tx.cache().leases.put(row);
+    } else if before == State::Leased {
+        tx.cache().leases.remove(row.agent, row.message);
+    }
     let lease = row.lease.as_ref();
     let frees_window = before == State::Leased
         && after != State::Leased
@@ -267,6 +270,9 @@ pub fn save(tx: &Tx<'_>, row: &mut DeliveryRow, before: State) -> Result<()> {
 }
 
 fn save_open(tx: &Tx<'_>, row: &DeliveryRow, before: State) -> Result<()> {
+    if tx.cache().fresh.take(row.agent, row.message) {
+        return row::insert(tx, row);
+    }
     const SQL: &str = "UPDATE open_delivery SET queue = ?4, state = ?5, failures = ?6, cause = ?7, \
          not_before_boot = ?8, lease_token = ?9, lease_turn_id = ?10, lease_until_boot = ?11, \
          lease_ms = ?12, lease_stream = ?13, lease_request = ?14, lease_end = ?15, turn_id = ?16, \
@@ -275,7 +281,7 @@ fn save_open(tx: &Tx<'_>, row: &DeliveryRow, before: State) -> Result<()> {
     let (state, lease) = (row.progress.state, row.lease.as_ref());
     run(
         tx,
-        SQL,
+        Sql::Direct(SQL),
         params![
             row.agent.0,
             queue_of(row.lane, before),
@@ -304,7 +310,8 @@ fn save_open(tx: &Tx<'_>, row: &DeliveryRow, before: State) -> Result<()> {
 fn settle(tx: &Tx<'_>, row: &DeliveryRow, before: State) -> Result<()> {
     let sql = "DELETE FROM open_delivery WHERE agent_id = ?1 AND queue = ?2 AND message_id = ?3";
     let key = (row.agent.0, queue_of(row.lane, before), integer(row.message.get()));
-    if change(tx, sql, key)? != 1 {
+    let is_fresh = tx.cache().fresh.take(row.agent, row.message);
+    if !is_fresh && change(tx, Sql::Direct(sql), key)? != 1 {
         return Err(rusqlite::Error::QueryReturnedNoRows);
     }
     let lease = row.lease.as_ref();

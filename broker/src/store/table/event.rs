@@ -1,20 +1,21 @@
 //! Table `event`: the log of committed facts.
 //!
 //! Invariant: events are numbered in commit order without holes, and an event is written in the
-//! transaction of its fact.
+//! transaction of its fact, at the end of the batch.
 
 mod facts;
 
 use hive_core::event::{Event, Facts, Kind};
 use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::time::WallTime;
-use rusqlite::{Connection, Result};
+use rusqlite::Result;
 
 use self::facts::Stored;
 use crate::store::codec::{Coded as _, integer};
 use crate::store::columns::{columns, name_of};
 use crate::store::key::AgentKey;
-use crate::store::statement::{all, insert, one};
+use crate::store::row::event::EventRow;
+use crate::store::statement::{Statements, all, one};
 use crate::store::write::tx::Tx;
 
 /// A fact to log, and what it concerns.
@@ -83,21 +84,21 @@ impl<'a> Fact<'a> {
 }
 
 /// Logs a fact.
-pub fn log(tx: &Tx<'_>, fact: Fact<'_>) -> Result<()> {
+pub fn log(tx: &Tx<'_>, fact: Fact<'_>) {
     let Stored { code, number } = fact.facts.into();
-    insert!(tx, into event {
+    tx.cache().fresh.add_event(EventRow {
         sequence: integer(tx.next_event()),
         kind: fact.facts.kind().code(),
         time: tx.now.wall.0,
-        agent_id: fact.agent.map(|key| key.0),
-        message_id: fact.message.map(|id| integer(id.get())),
-        turn_id: fact.turn.map(|id| integer(id.get())),
-        detail: fact.detail,
-        question_id: fact.question.map(|id| integer(id.get())),
-        reminder_id: fact.reminder.map(|id| integer(id.get())),
-        code: code,
-        number: number,
-    })
+        agent: fact.agent.map(|key| key.0),
+        message: fact.message.map(|id| integer(id.get())),
+        turn: fact.turn.map(|id| integer(id.get())),
+        detail: fact.detail.to_owned(),
+        question: fact.question.map(|id| integer(id.get())),
+        reminder: fact.reminder.map(|id| integer(id.get())),
+        code,
+        number,
+    });
 }
 
 columns! {
@@ -115,8 +116,8 @@ columns! {
 }
 
 /// Returns events after a number, oldest first; of one agent, or of all.
-pub fn after(
-    conn: &Connection,
+pub(crate) fn after(
+    conn: &impl Statements,
     sequence: u64,
     agent: Option<AgentKey>,
     rows: u32,
@@ -130,7 +131,7 @@ pub fn after(
 
 /// Returns the oldest number in the log, 0 if it is empty, and the newest that was ever assigned:
 /// pruning does not reduce it.
-pub fn span(conn: &Connection) -> Result<(u64, u64)> {
+pub(crate) fn span(conn: &impl Statements) -> Result<(u64, u64)> {
     let sql = "SELECT coalesce((SELECT min(sequence) FROM event), 0), max(coalesce((SELECT max(sequence) FROM event), 0), \
          coalesce((SELECT value FROM meta WHERE key = 'last_event'), 0))";
     one(conn, sql, [])
@@ -138,8 +139,8 @@ pub fn span(conn: &Connection) -> Result<(u64, u64)> {
 
 /// Returns questions that were asked or closed after an event, each once, and the event after which
 /// the next read begins; at most `rows` facts are read.
-pub fn questions_after(
-    conn: &Connection,
+pub(crate) fn questions_after(
+    conn: &impl Statements,
     sequence: u64,
     rows: u32,
 ) -> Result<(Vec<QuestionId>, u64)> {

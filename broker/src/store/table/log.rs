@@ -4,19 +4,19 @@
 //! has an identity, and no mark of a backup.
 
 use hive_core::time::WallTime;
-use rusqlite::{Connection, Result};
+use rusqlite::Result;
 
 use crate::store::file::mark;
-use crate::store::statement::{first, run};
+use crate::store::statement::{Statements, first, run};
 use crate::store::write::tx::Tx;
 
 /// Returns the identity of the log, if it has one yet.
-pub fn id(conn: &Connection) -> Result<Option<String>> {
+pub(crate) fn id(conn: &impl Statements) -> Result<Option<String>> {
     first(conn, "SELECT value FROM meta WHERE key = 'log_id'", [])
 }
 
 /// Returns when the backup was made that this database is, if no broker has begun its log yet.
-pub fn backup_time(conn: &Connection) -> Result<Option<WallTime>> {
+pub(crate) fn backup_time(conn: &impl Statements) -> Result<Option<WallTime>> {
     mark::time(conn)
 }
 

@@ -4,19 +4,19 @@
 
 use hive_core::limits::LOOSE_END_TEXT_CHARS_MAX;
 use hive_core::loose_end::LooseEnd;
-use rusqlite::{Connection, Result, Row};
+use rusqlite::{Result, Row};
 
 use crate::store::codec::integer;
 use crate::store::columns::Columns;
 use crate::store::key::AgentKey;
-use crate::store::statement::{all, insert, one, run};
+use crate::store::statement::{Statements, all, insert, one, run};
 use crate::store::write::tx::Tx;
 
 /// An entry of a set: its key and its text.
 pub type Entry = (String, String);
 
 /// Returns how many other co-processes publish for an agent.
-pub fn other_labels(conn: &Connection, agent: AgentKey, label: &str) -> Result<usize> {
+pub(crate) fn other_labels(conn: &impl Statements, agent: AgentKey, label: &str) -> Result<usize> {
     let sql =
         "SELECT count(DISTINCT label) FROM published_loose_end WHERE agent_id = ?1 AND label <> ?2";
     one(conn, sql, (agent.0, label))
@@ -123,8 +123,8 @@ impl Columns for LooseEnd {
 /// Returns loose ends by id, of one agent or of all; and whether there are more. A question between
 /// two agents is a loose end of each. Entries of one id stay together, so a page may be longer by
 /// one.
-pub fn page(
-    conn: &Connection,
+pub(crate) fn page(
+    conn: &impl Statements,
     agent: Option<AgentKey>,
     after: u64,
     rows: u32,

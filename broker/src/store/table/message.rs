@@ -5,12 +5,12 @@ use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::message::{Message, Origin, SystemKind};
 use hive_core::name::{AgentName, Label};
 use hive_core::time::WallTime;
-use rusqlite::{Connection, Result, Row};
+use rusqlite::{Result, Row};
 
 use crate::store::codec::{Coded, integer, parsed};
 use crate::store::columns::{Columns, columns, name_of, sql};
 use crate::store::key::AgentKey;
-use crate::store::statement::{Statements, all, first, insert, one, page as read_page, run};
+use crate::store::statement::{Sql, Statements, all, first, insert, one, page as read_page, run};
 use crate::store::write::tx::Tx;
 
 pub(in crate::store) const AGENT: i64 = 1;
@@ -85,6 +85,25 @@ impl<'a> NewMessage<'a> {
             reminder: None,
         }
     }
+
+    /// Returns the message as a reader sees it, without the names of its recipients.
+    fn as_message(&self, accept_time: WallTime) -> Message {
+        Message {
+            id: self.id,
+            origin: self.origin.clone(),
+            recipients: Vec::new(),
+            recipient_count: self.recipient_count,
+            body: self.body.to_owned(),
+            in_reply_to: self.in_reply_to,
+            accept_time,
+            system_kind: self.system_kind,
+            broadcast: self.to == To::Everyone,
+            turn_id: self.turn,
+            coalescing_key: self.coalescing_key.map(str::to_owned),
+            question_id: self.question,
+            reminder_id: self.reminder,
+        }
+    }
 }
 
 /// Writes a message.
@@ -105,7 +124,17 @@ pub fn insert(tx: &Tx<'_>, new: &NewMessage<'_>) -> Result<()> {
         coalescing_key: new.coalescing_key,
         question_id: new.question.map(|id| integer(id.get())),
         reminder_id: new.reminder.map(|id| integer(id.get())),
-    })
+    })?;
+    if let To::One(_) = new.to {
+        tx.cache().fresh.keep_message(new.id, new.body.len(), || new.as_message(tx.now.wall));
+    }
+    Ok(())
+}
+
+/// Returns a message of this batch that its one recipient is leased now, if memory has it.
+pub(super) fn take_fresh(tx: &Tx<'_>, id: MessageId, recipient: &str) -> Option<Message> {
+    let message = tx.cache().fresh.take_message(id)?;
+    Some(Message { recipients: vec![recipient.to_owned()], ..message })
 }
 
 columns! {
@@ -158,14 +187,14 @@ impl Columns for Origin {
 /// Returns a message, without a check of the reader.
 pub(crate) fn get(conn: &impl Statements, id: MessageId) -> Result<Option<Message>> {
     const SQL: &str = sql!("SELECT ", COLUMNS, " FROM message m WHERE m.id = ?1");
-    first(conn, SQL, [integer(id.get())])
+    first(conn, Sql::Direct(SQL), [integer(id.get())])
 }
 
 /// Returns the names of recipients of a broadcast after a name, by name, and the name after which
 /// the next page begins, if there may be more. Reads at most [`AGENTS_READ_MAX`] agents, so a page
 /// of a broadcast to few of many agents may be short.
-pub fn recipients(
-    conn: &Connection,
+pub(crate) fn recipients(
+    conn: &impl Statements,
     id: MessageId,
     after: &str,
     rows: u32,
@@ -211,7 +240,11 @@ pub struct Filter {
 
 /// Returns messages, newest first, at most `rows` and well under one reply's bytes; and whether
 /// there are more.
-pub fn page(conn: &Connection, filter: Filter, rows: u32) -> Result<(Vec<Message>, bool)> {
+pub(crate) fn page(
+    conn: &impl Statements,
+    filter: Filter,
+    rows: u32,
+) -> Result<(Vec<Message>, bool)> {
     let sql = format!(
         "SELECT {COLUMNS} FROM message m WHERE m.id < ?1 \
          AND (?2 IS NULL OR m.origin_id = ?2 OR m.to_id = ?2 OR (m.to_id = 0 AND \
@@ -226,7 +259,7 @@ pub fn page(conn: &Connection, filter: Filter, rows: u32) -> Result<(Vec<Message
 }
 
 /// Returns the messages sent in a turn.
-pub fn sent_in(conn: &Connection, turn: TurnId) -> Result<Vec<MessageId>> {
+pub(crate) fn sent_in(conn: &impl Statements, turn: TurnId) -> Result<Vec<MessageId>> {
     all(conn, "SELECT id FROM message WHERE turn_id = ?1 ORDER BY id", [integer(turn.get())])
 }
 
@@ -237,7 +270,7 @@ pub(in crate::store) const EARLIER_RUNS: &str = "SELECT DISTINCT before.turn_id 
      WHERE now.turn_id = ?1 AND before.turn_id <> ?1 AND t.outcome IS NOT NULL AND t.outcome <> 1";
 
 /// Returns the messages that earlier runs of a turn's deliveries sent, oldest first.
-pub fn sent_in_earlier_runs(conn: &Connection, turn: TurnId) -> Result<Vec<Message>> {
+pub(crate) fn sent_in_earlier_runs(conn: &impl Statements, turn: TurnId) -> Result<Vec<Message>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM message m WHERE m.turn_id IN ({EARLIER_RUNS}) ORDER BY m.id"
     );
@@ -246,8 +279,8 @@ pub fn sent_in_earlier_runs(conn: &Connection, turn: TurnId) -> Result<Vec<Messa
 
 /// Returns a message of an earlier run that equals one about to be sent and has not replaced
 /// another: in this turn, or in one that ended well and so has used it up.
-pub fn equal_in_earlier_runs(
-    conn: &Connection,
+pub(crate) fn equal_in_earlier_runs(
+    conn: &impl Statements,
     turn: TurnId,
     to: To,
     in_reply_to: Option<MessageId>,
@@ -280,15 +313,19 @@ pub fn absorb(tx: &Tx<'_>, turn: TurnId, id: u64) -> Result<()> {
 
 /// Returns the states of the unsettled deliveries of the broker's messages with this coalescing
 /// key.
-pub fn unsettled_notices(conn: &Connection, agent: AgentKey, key: &str) -> Result<Vec<State>> {
+pub(crate) fn unsettled_notices(
+    conn: &impl Statements,
+    agent: AgentKey,
+    key: &str,
+) -> Result<Vec<State>> {
     let sql = "SELECT d.state FROM message m JOIN open_delivery d ON d.agent_id = ?1 AND d.queue IN (1, 2, 3, 4) \
          AND d.message_id = m.id WHERE m.coalescing_key = ?2 AND m.origin_kind = ?3";
     all(conn, sql, (agent.0, key, SYSTEM))
 }
 
 /// Returns the newest of the broker's messages with this coalescing key to an inbox, and its text.
-pub fn last_notice(
-    conn: &Connection,
+pub(crate) fn last_notice(
+    conn: &impl Statements,
     to: AgentKey,
     key: &str,
 ) -> Result<Option<(MessageId, String)>> {
@@ -297,8 +334,8 @@ pub fn last_notice(
 }
 
 /// Returns the undelivered message of this origin with this coalescing key, if there is one.
-pub fn coalescable(
-    conn: &Connection,
+pub(crate) fn coalescable(
+    conn: &impl Statements,
     agent: AgentKey,
     origin: &Origin,
     key: &str,

@@ -4,12 +4,12 @@
 //! directories are deleted.
 
 use hive_core::time::WallTime;
-use rusqlite::{Connection, Result};
+use rusqlite::Result;
 
 use crate::store::codec::integer;
 use crate::store::columns::columns;
 use crate::store::key::AgentKey;
-use crate::store::statement::{all, change, insert, one};
+use crate::store::statement::{Statements, all, change, insert, one};
 use crate::store::write::tx::Tx;
 
 columns! {
@@ -32,13 +32,13 @@ pub fn insert(tx: &Tx<'_>, agent: AgentKey, name: &str) -> Result<u64> {
 }
 
 /// Returns the directories to delete after an id, oldest first.
-pub fn after(conn: &Connection, id: u64, rows: u32) -> Result<Vec<PurgeRow>> {
+pub(crate) fn after(conn: &impl Statements, id: u64, rows: u32) -> Result<Vec<PurgeRow>> {
     let sql = format!("SELECT {COLUMNS} FROM purge WHERE id > ?1 ORDER BY id LIMIT ?2");
     all(conn, &sql, (integer(id), rows))
 }
 
 /// Returns whether directories of an earlier agent of this name are still to be deleted.
-pub fn is_pending(conn: &Connection, name: &str) -> Result<bool> {
+pub(crate) fn is_pending(conn: &impl Statements, name: &str) -> Result<bool> {
     one(conn, "SELECT EXISTS (SELECT 1 FROM purge WHERE name = ?1)", [name])
 }
 

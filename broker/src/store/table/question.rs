@@ -6,13 +6,13 @@
 use hive_core::id::{MessageId, QuestionId, TurnId};
 use hive_core::question::{Answer, Question, State, Wording};
 use hive_core::time::WallTime;
-use rusqlite::{Connection, Result};
+use rusqlite::Result;
 
 use crate::store::codec::{Coded as _, integer};
 use crate::store::columns::{columns, name_of};
 use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
-use crate::store::statement::{all, change, first, insert, one, page as read_page};
+use crate::store::statement::{Statements, all, change, first, insert, one, page as read_page};
 use crate::store::table::message::EARLIER_RUNS;
 use crate::store::write::tx::Tx;
 
@@ -130,18 +130,18 @@ pub fn close(tx: &Tx<'_>, id: QuestionId, close: &Close<'_>) -> Result<bool> {
 }
 
 /// Returns a question with its keys, without a check of the reader.
-pub fn row(conn: &Connection, id: QuestionId) -> Result<Option<QuestionRow>> {
+pub(crate) fn row(conn: &impl Statements, id: QuestionId) -> Result<Option<QuestionRow>> {
     let sql = format!("SELECT {COLUMNS} FROM question q WHERE q.id = ?1");
     first(conn, &sql, [integer(id.get())])
 }
 
 /// Returns a question, without a check of the reader.
-pub fn get(conn: &Connection, id: QuestionId) -> Result<Option<Question>> {
+pub(crate) fn get(conn: &impl Statements, id: QuestionId) -> Result<Option<Question>> {
     Ok(row(conn, id)?.map(|row| row.question))
 }
 
 /// Returns whether an agent asked a question or was asked it.
-pub fn concerns(conn: &Connection, id: QuestionId, agent: AgentKey) -> Result<bool> {
+pub(crate) fn concerns(conn: &impl Statements, id: QuestionId, agent: AgentKey) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM question WHERE id = ?1 AND (asker_id = ?2 OR target_id = ?2))";
     one(conn, sql, (integer(id.get()), agent.0))
 }
@@ -171,8 +171,8 @@ impl Filter {
 }
 
 /// Returns questions, newest first; and whether there are more.
-pub fn page(
-    conn: &Connection,
+pub(crate) fn page(
+    conn: &impl Statements,
     filter: &Filter,
     before: Option<QuestionId>,
     rows: u32,
@@ -201,7 +201,7 @@ pub fn bytes_of(question: &Question) -> usize {
 }
 
 /// Returns the open questions that an agent asked or was asked.
-pub fn open_of(conn: &Connection, agent: AgentKey) -> Result<Vec<QuestionRow>> {
+pub(crate) fn open_of(conn: &impl Statements, agent: AgentKey) -> Result<Vec<QuestionRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM question q WHERE q.state = 1 AND q.asker_id = ?1 UNION ALL \
          SELECT {COLUMNS} FROM question q WHERE q.state = 1 AND q.target_id = ?1"
@@ -210,22 +210,26 @@ pub fn open_of(conn: &Connection, agent: AgentKey) -> Result<Vec<QuestionRow>> {
 }
 
 /// Returns how many open questions an agent has asked.
-pub fn open_asked(conn: &Connection, asker: AgentKey) -> Result<u32> {
+pub(crate) fn open_asked(conn: &impl Statements, asker: AgentKey) -> Result<u32> {
     one(conn, "SELECT count(*) FROM question WHERE asker_id = ?1 AND state = 1", [asker.0])
 }
 
 /// Returns how many open questions an agent has to answer.
-pub fn open_owed(conn: &Connection, target: AgentKey) -> Result<u64> {
+pub(crate) fn open_owed(conn: &impl Statements, target: AgentKey) -> Result<u64> {
     one(conn, "SELECT count(*) FROM question WHERE target_id = ?1 AND state = 1", [target.0])
 }
 
 /// Returns how many questions are open.
-pub fn open_count(conn: &Connection) -> Result<u64> {
+pub(crate) fn open_count(conn: &impl Statements) -> Result<u64> {
     one(conn, "SELECT count(*) FROM question WHERE state = 1", [])
 }
 
 /// Returns open questions whose deadline has passed, oldest deadline first.
-pub fn expired(conn: &Connection, now: WallTime, rows: u32) -> Result<Vec<QuestionRow>> {
+pub(crate) fn expired(
+    conn: &impl Statements,
+    now: WallTime,
+    rows: u32,
+) -> Result<Vec<QuestionRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM question q WHERE q.state = 1 AND q.deadline_time <= ?1 ORDER BY q.deadline_time LIMIT ?2"
     );
@@ -233,7 +237,7 @@ pub fn expired(conn: &Connection, now: WallTime, rows: u32) -> Result<Vec<Questi
 }
 
 /// Returns the next deadline of an open question.
-pub fn next_deadline(conn: &Connection) -> Result<Option<WallTime>> {
+pub(crate) fn next_deadline(conn: &impl Statements) -> Result<Option<WallTime>> {
     let sql =
         "SELECT min(deadline_time) FROM question WHERE state = 1 AND deadline_time IS NOT NULL";
     one(conn, sql, [])
@@ -241,7 +245,7 @@ pub fn next_deadline(conn: &Connection) -> Result<Option<WallTime>> {
 
 /// Returns the questions that earlier runs of a turn's deliveries asked and did not withdraw,
 /// oldest first.
-pub fn asked_in_earlier_runs(conn: &Connection, turn: TurnId) -> Result<Vec<Question>> {
+pub(crate) fn asked_in_earlier_runs(conn: &impl Statements, turn: TurnId) -> Result<Vec<Question>> {
     let sql = format!(
         "SELECT {QUESTION} FROM question q WHERE q.turn_id IN ({EARLIER_RUNS}) AND q.state <> 4 ORDER BY q.id"
     );
@@ -250,8 +254,8 @@ pub fn asked_in_earlier_runs(conn: &Connection, turn: TurnId) -> Result<Vec<Ques
 
 /// Returns a question of an earlier run that equals one about to be asked and has not replaced
 /// another, as for messages.
-pub fn equal_in_earlier_runs(
-    conn: &Connection,
+pub(crate) fn equal_in_earlier_runs(
+    conn: &impl Statements,
     turn: TurnId,
     target: AgentKey,
     wording: &Wording,

@@ -7,13 +7,13 @@ use hive_core::id::{MessageId, ReminderId, TurnId};
 use hive_core::name::AgentName;
 use hive_core::reminder::{Reminder, State};
 use hive_core::time::WallTime;
-use rusqlite::{Connection, Result};
+use rusqlite::Result;
 
 use crate::store::codec::{Coded as _, integer};
 use crate::store::columns::{columns, name_of};
 use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
-use crate::store::statement::{all, change, first, insert, one, page as read_page};
+use crate::store::statement::{Statements, all, change, first, insert, one, page as read_page};
 use crate::store::table::message::EARLIER_RUNS;
 use crate::store::write::tx::Tx;
 
@@ -85,14 +85,14 @@ pub fn close(
 }
 
 /// Returns a reminder, without a check of the reader.
-pub fn row(conn: &Connection, id: ReminderId) -> Result<Option<ReminderRow>> {
+pub(crate) fn row(conn: &impl Statements, id: ReminderId) -> Result<Option<ReminderRow>> {
     let sql = format!("SELECT {COLUMNS} FROM reminder r WHERE r.id = ?1");
     first(conn, &sql, [integer(id.get())])
 }
 
 /// Returns reminders by id, of one agent or of all; and whether there are more.
-pub fn page(
-    conn: &Connection,
+pub(crate) fn page(
+    conn: &impl Statements,
     agent: Option<AgentKey>,
     states: &[State],
     after: Option<ReminderId>,
@@ -110,7 +110,7 @@ pub fn page(
 }
 
 /// Returns the pending reminders of an agent.
-pub fn pending_of(conn: &Connection, agent: AgentKey) -> Result<Vec<ReminderRow>> {
+pub(crate) fn pending_of(conn: &impl Statements, agent: AgentKey) -> Result<Vec<ReminderRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM reminder r WHERE r.agent_id = ?1 AND r.state = 1 ORDER BY r.id"
     );
@@ -118,17 +118,17 @@ pub fn pending_of(conn: &Connection, agent: AgentKey) -> Result<Vec<ReminderRow>
 }
 
 /// Returns how many pending reminders an agent has.
-pub fn pending(conn: &Connection, agent: AgentKey) -> Result<u32> {
+pub(crate) fn pending(conn: &impl Statements, agent: AgentKey) -> Result<u32> {
     one(conn, "SELECT count(*) FROM reminder WHERE agent_id = ?1 AND state = 1", [agent.0])
 }
 
 /// Returns how many reminders are pending.
-pub fn pending_count(conn: &Connection) -> Result<u64> {
+pub(crate) fn pending_count(conn: &impl Statements) -> Result<u64> {
     one(conn, "SELECT count(*) FROM reminder WHERE state = 1", [])
 }
 
 /// Returns the due pending reminders, in the order of their times.
-pub fn due(conn: &Connection, now: WallTime, rows: u32) -> Result<Vec<ReminderRow>> {
+pub(crate) fn due(conn: &impl Statements, now: WallTime, rows: u32) -> Result<Vec<ReminderRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM reminder r WHERE r.state = 1 AND r.due_time <= ?1 ORDER BY r.due_time, r.id LIMIT ?2"
     );
@@ -136,13 +136,13 @@ pub fn due(conn: &Connection, now: WallTime, rows: u32) -> Result<Vec<ReminderRo
 }
 
 /// Returns when the next pending reminder is due.
-pub fn next_due(conn: &Connection) -> Result<Option<WallTime>> {
+pub(crate) fn next_due(conn: &impl Statements) -> Result<Option<WallTime>> {
     one(conn, "SELECT min(due_time) FROM reminder WHERE state = 1", [])
 }
 
 /// Returns the reminders that earlier runs of a turn's deliveries set and did not withdraw, oldest
 /// first.
-pub fn set_in_earlier_runs(conn: &Connection, turn: TurnId) -> Result<Vec<Reminder>> {
+pub(crate) fn set_in_earlier_runs(conn: &impl Statements, turn: TurnId) -> Result<Vec<Reminder>> {
     let sql = format!(
         "SELECT {REMINDER} FROM reminder r WHERE r.turn_id IN ({EARLIER_RUNS}) AND r.state <> 3 ORDER BY r.id"
     );
@@ -152,8 +152,8 @@ pub fn set_in_earlier_runs(conn: &Connection, turn: TurnId) -> Result<Vec<Remind
 /// Returns a reminder of an earlier run that equals one about to be set and has not replaced
 /// another. Reminders with a delay are equal if their delays are, because the later run counts from
 /// a later time.
-pub fn equal_in_earlier_runs(
-    conn: &Connection,
+pub(crate) fn equal_in_earlier_runs(
+    conn: &impl Statements,
     turn: TurnId,
     new: &NewReminder<'_>,
 ) -> Result<Option<ReminderId>> {

@@ -7,7 +7,7 @@ use rusqlite::Result;
 
 use crate::store::columns::{columns, sql};
 use crate::store::key::AgentKey;
-use crate::store::statement::{Statements, first, run};
+use crate::store::statement::{Sql, Statements, first, run};
 use crate::store::write::tx::Tx;
 
 /// The key of a repeatable request: the RPC, the id, and a digest of its content.
@@ -42,14 +42,15 @@ pub(crate) fn find(
         COLUMNS,
         " FROM request WHERE caller_id = ?1 AND rpc = ?2 AND request_id = ?3"
     );
-    first(conn, SQL, (caller.0, key.rpc, &key.id))
+    first(conn, Sql::Direct(SQL), (caller.0, key.rpc, &key.id))
 }
 
 /// Stores the answer. It replaces an older one whose replay is no longer guaranteed.
 pub fn put(tx: &Tx<'_>, caller: AgentKey, key: &RequestKey, answer: &str) -> Result<()> {
     let sql = "INSERT OR REPLACE INTO request (caller_id, rpc, request_id, fingerprint, answer, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let fingerprint = key.fingerprint.as_slice();
-    run(tx, sql, (caller.0, key.rpc, &key.id, fingerprint, answer, tx.now.wall.0))
+    let values = (caller.0, key.rpc, &key.id, fingerprint, answer, tx.now.wall.0);
+    run(tx, Sql::Direct(sql), values)
 }
 
 /// Deletes all requests, which only a planted bug does.

@@ -5,10 +5,10 @@
 //! deliveries is unsettled.
 
 use hive_core::time::WallTime;
-use rusqlite::{Connection, Result};
+use rusqlite::Result;
 
 use crate::store::key::AgentKey;
-use crate::store::statement::{all, change, one, run};
+use crate::store::statement::{Statements, all, change, one, run};
 use crate::store::write::tx::Tx;
 
 /// The times before which rows are deleted.
@@ -33,7 +33,11 @@ pub type OldRequest = (AgentKey, String, String);
 
 /// Returns request ids from before a time. The table is not ordered by time, so this reads all of
 /// it, on a connection that only reads.
-pub fn old_requests(conn: &Connection, before: WallTime, rows: u32) -> Result<Vec<OldRequest>> {
+pub(crate) fn old_requests(
+    conn: &impl Statements,
+    before: WallTime,
+    rows: u32,
+) -> Result<Vec<OldRequest>> {
     let sql = "SELECT caller_id, rpc, request_id FROM request WHERE time < ?1 LIMIT ?2";
     all(conn, sql, (before.0, rows))
 }

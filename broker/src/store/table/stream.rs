@@ -8,15 +8,12 @@ use hive_core::time::BootTime;
 use rusqlite::Result;
 
 use crate::store::codec::integer;
-use crate::store::columns::{columns, sql};
+use crate::store::columns::sql;
 use crate::store::key::AgentKey;
-use crate::store::statement::{Statements, all, change, one};
-use crate::store::table::delivery::{COLUMNS, DeliveryRow};
-use crate::store::table::lease;
+use crate::store::statement::{Sql, change};
+use crate::store::table::delivery::{self, DeliveryRow};
+use crate::store::table::lease::{self, LASTING};
 use crate::store::write::tx::Tx;
-
-/// The end of a lease whose stream lives.
-pub const LASTING: BootTime = BootTime(i64::MAX);
 
 /// The leases of a stream: a part of what is leased from one inbox.
 const OF_STREAM: &str = "agent_id = ?1 AND queue = 3 AND lease_stream = ?2";
@@ -40,41 +37,38 @@ impl Held {
     }
 }
 
-columns! {
-    const HELD: Held {
-        deliveries: u32 = "count(*)",
-        bytes: u64 = "coalesce(sum(body_bytes), 0)",
-        failures: u32 = "coalesce(max(failures), 0)",
-    }
+/// Returns what a stream holds.
+pub fn held(tx: &Tx<'_>, agent: AgentKey, stream: &str) -> Result<Held> {
+    delivery::all_leased(tx, agent, |rows| {
+        let mut held = Held::default();
+        for row in rows.values().filter(|row| is_of(row, stream)) {
+            held.deliveries += 1;
+            held.bytes += row.body_bytes;
+            held.failures = held.failures.max(row.progress.failures);
+        }
+        held
+    })
 }
 
-/// Returns what a stream holds.
-pub(crate) fn held(conn: &impl Statements, agent: AgentKey, stream: &str) -> Result<Held> {
-    const SQL: &str = sql!("SELECT ", HELD, " FROM open_delivery WHERE ", OF_STREAM);
-    one(conn, SQL, (agent.0, stream))
+fn is_of(row: &DeliveryRow, stream: &str) -> bool {
+    row.lease.as_ref().is_some_and(|lease| lease.stream.as_deref() == Some(stream))
 }
 
 /// Returns the deliveries that a stream holds, in order; without a name those of all streams of the
 /// agent.
-pub(crate) fn leased(
-    conn: &impl Statements,
-    agent: AgentKey,
-    stream: Option<&str>,
-) -> Result<Vec<DeliveryRow>> {
-    const SQL: &str = sql!(
-        "SELECT ",
-        COLUMNS,
-        " FROM open_delivery d WHERE d.agent_id = ?1 AND d.queue = 3 AND d.lease_stream IS NOT NULL \
-          AND (?2 IS NULL OR d.lease_stream = ?2) ORDER BY d.message_id"
-    );
-    all(conn, SQL, (agent.0, stream))
+pub fn leased(tx: &Tx<'_>, agent: AgentKey, stream: Option<&str>) -> Result<Vec<DeliveryRow>> {
+    delivery::leased_as(tx, agent, |lease| match stream {
+        Some(stream) => lease.stream.as_deref() == Some(stream),
+        None => lease.stream.is_some(),
+    })
 }
 
 /// Makes the leases of a stream last as long as one that begins, with its grace.
 pub fn renew(tx: &Tx<'_>, agent: AgentKey, stream: &str, grace_ms: u64) -> Result<usize> {
     const SQL: &str =
         sql!("UPDATE open_delivery SET lease_until_boot = ?3, lease_ms = ?4 WHERE ", OF_STREAM);
-    change(tx, SQL, (agent.0, stream, LASTING.0, integer(grace_ms)))
+    tx.cache().leases.forget(agent);
+    change(tx, Sql::Direct(SQL), (agent.0, stream, LASTING.0, integer(grace_ms)))
 }
 
 /// Ends the leases of a stream at this time, where they do not end already.
@@ -85,5 +79,6 @@ pub fn begin_grace(tx: &Tx<'_>, agent: AgentKey, stream: &str, until: BootTime) 
         " AND lease_until_boot = ?4"
     );
     lease::ends_at(tx, agent, until);
-    change(tx, SQL, (agent.0, stream, until.0, LASTING.0))
+    tx.cache().leases.forget(agent);
+    change(tx, Sql::Direct(SQL), (agent.0, stream, until.0, LASTING.0))
 }

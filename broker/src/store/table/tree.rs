@@ -7,7 +7,7 @@ use rusqlite::{Connection, Result};
 
 use crate::store::key::AgentKey;
 use crate::store::row::agent::COLUMNS;
-use crate::store::statement::{all, one};
+use crate::store::statement::{Statements, all, one};
 use crate::store::table::agent::{ACTIVE, AgentRow, PARENT, by_key};
 
 /// The condition that an agent's name, role or status contains a text.
@@ -33,12 +33,16 @@ pub(in crate::store) fn first_children() -> String {
 }
 
 /// Returns the names and roles of the first children by name; the operator's are the roots.
-pub fn children(conn: &Connection, parent: AgentKey, rows: u32) -> Result<Vec<(String, String)>> {
+pub(crate) fn children(
+    conn: &impl Statements,
+    parent: AgentKey,
+    rows: u32,
+) -> Result<Vec<(String, String)>> {
     all(conn, &first_children(), (parent.0, rows))
 }
 
 /// Returns how many children an agent has.
-pub fn children_count(conn: &Connection, parent: AgentKey) -> Result<u32> {
+pub(crate) fn children_count(conn: &impl Statements, parent: AgentKey) -> Result<u32> {
     let sql = format!("SELECT count(*) FROM agent WHERE {ACTIVE} AND {PARENT} = ?1");
     one(conn, &sql, [parent.0])
 }
@@ -50,8 +54,8 @@ pub(in crate::store) fn children_after() -> String {
 }
 
 /// Returns active children by name, after a name; the operator's are the roots.
-pub fn children_page(
-    conn: &Connection,
+pub(crate) fn children_page(
+    conn: &impl Statements,
     parent: AgentKey,
     after: &str,
     rows: u32,
@@ -71,8 +75,8 @@ pub struct Around {
 /// Returns active agents whose name, role or status contains `text`, without `me`: its children,
 /// its parent, then the others, each with the number of its group; each group by name. Only those
 /// after `after`.
-pub fn around(
-    conn: &Connection,
+pub(crate) fn around(
+    conn: &impl Statements,
     me: &AgentRow,
     text: &str,
     after: Option<&Around>,
@@ -106,7 +110,7 @@ pub fn around(
 }
 
 /// Returns the role of an agent's parent; empty for a root.
-pub fn parent_role(conn: &Connection, agent: &AgentRow) -> Result<String> {
+pub(crate) fn parent_role(conn: &Connection, agent: &AgentRow) -> Result<String> {
     match agent.parent {
         Some(AgentKey::OPERATOR) | None => Ok(String::new()),
         Some(parent) => Ok(by_key(conn, parent)?.role),

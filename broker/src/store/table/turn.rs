@@ -8,7 +8,7 @@ use hive_core::limits::ALONE_FROM_ATTEMPT;
 use hive_core::name::AgentName;
 use hive_core::time::WallTime;
 use hive_core::turn::{Ended, Kind, Outcome, Turn, Usage};
-use rusqlite::{Connection, Result, Row};
+use rusqlite::{Result, Row};
 
 use crate::store::codec::{Coded as _, integer};
 use crate::store::columns::{Columns as _, columns, name_of};
@@ -106,7 +106,11 @@ pub fn uncarry(tx: &Tx<'_>, turn: TurnId, message: MessageId) -> Result<()> {
 }
 
 /// Returns the tool call by which a turn received a delivery; `None` for the one that triggered it.
-pub fn tool_use_of(conn: &Connection, turn: TurnId, message: MessageId) -> Result<Option<String>> {
+pub(crate) fn tool_use_of(
+    conn: &impl Statements,
+    turn: TurnId,
+    message: MessageId,
+) -> Result<Option<String>> {
     let sql = "SELECT tool_use_id FROM turn_delivery WHERE turn_id = ?1 AND message_id = ?2";
     Ok(first(conn, sql, (integer(turn.get()), integer(message.get())))?.flatten())
 }
@@ -133,7 +137,7 @@ pub(crate) fn open_of(
 ///
 /// The index is named, here and below: SQLite would take that of all turns of the agent, and read
 /// every one that ever ran.
-pub fn open_all(conn: &Connection, agent: AgentKey) -> Result<Vec<TurnRow>> {
+pub(crate) fn open_all(conn: &impl Statements, agent: AgentKey) -> Result<Vec<TurnRow>> {
     let sql = format!(
         "SELECT {ROW_COLUMNS} FROM turn INDEXED BY turn_open WHERE agent_id = ?1 AND outcome IS NULL ORDER BY id"
     );
@@ -141,7 +145,7 @@ pub fn open_all(conn: &Connection, agent: AgentKey) -> Result<Vec<TurnRow>> {
 }
 
 /// Returns the agent's last turn that was no upkeep of its conversation.
-pub fn last_work(conn: &Connection, agent: AgentKey) -> Result<Option<TurnRow>> {
+pub(crate) fn last_work(conn: &impl Statements, agent: AgentKey) -> Result<Option<TurnRow>> {
     let sql = format!(
         "SELECT {ROW_COLUMNS} FROM turn INDEXED BY turn_by_agent WHERE agent_id = ?1 AND kind IN ({}, {}) ORDER BY id DESC LIMIT 1",
         Kind::Mail.code(),
@@ -151,8 +155,8 @@ pub fn last_work(conn: &Connection, agent: AgentKey) -> Result<Option<TurnRow>> 
 }
 
 /// Returns the agent's open turn that runs in the process with this token.
-pub fn open_of_process(
-    conn: &Connection,
+pub(crate) fn open_of_process(
+    conn: &impl Statements,
     agent: AgentKey,
     process_token: &str,
 ) -> Result<Option<TurnRow>> {
@@ -232,7 +236,7 @@ columns! {
     } + received + sent
 }
 
-fn fill(conn: &Connection, turn: &mut Turn) -> Result<()> {
+fn fill(conn: &impl Statements, turn: &mut Turn) -> Result<()> {
     let sql = "SELECT message_id FROM turn_delivery WHERE turn_id = ?1 AND tool_use_id IS NOT NULL ORDER BY message_id";
     turn.received = all(conn, sql, [integer(turn.id.get())])?;
     turn.sent = message::sent_in(conn, turn.id)?;
@@ -240,7 +244,11 @@ fn fill(conn: &Connection, turn: &mut Turn) -> Result<()> {
 }
 
 /// Returns a turn for display, if it is this agent's or `agent` is `None`.
-pub fn view(conn: &Connection, turn: TurnId, agent: Option<AgentKey>) -> Result<Option<Turn>> {
+pub(crate) fn view(
+    conn: &impl Statements,
+    turn: TurnId,
+    agent: Option<AgentKey>,
+) -> Result<Option<Turn>> {
     let sql = format!(
         "SELECT {VIEW_COLUMNS} FROM turn t WHERE t.id = ?1 AND (?2 IS NULL OR t.agent_id = ?2)"
     );
@@ -252,14 +260,14 @@ pub fn view(conn: &Connection, turn: TurnId, agent: Option<AgentKey>) -> Result<
 }
 
 /// Returns the newest turn of all agents.
-pub fn newest(conn: &Connection) -> Result<Option<TurnId>> {
+pub(crate) fn newest(conn: &impl Statements) -> Result<Option<TurnId>> {
     first(conn, "SELECT id FROM turn ORDER BY id DESC LIMIT 1", [])
 }
 
 /// Reads the model of the newest turn that has reported one; empty if none has. Only a few turns
 /// are read. If all turns of an agent fail before the model answers, this must not read its whole
 /// history.
-pub fn model_of_newest(conn: &Connection, agent: AgentKey) -> Result<String> {
+pub(crate) fn model_of_newest(conn: &impl Statements, agent: AgentKey) -> Result<String> {
     let sql = "SELECT model FROM (SELECT id, model FROM turn WHERE agent_id = ?1 ORDER BY id DESC LIMIT 20) WHERE model <> '' \
          ORDER BY id DESC LIMIT 1";
     Ok(first(conn, sql, [agent.0])?.unwrap_or_default())
@@ -267,8 +275,8 @@ pub fn model_of_newest(conn: &Connection, agent: AgentKey) -> Result<String> {
 
 /// Returns turns, newest first, at most `rows` and well under one reply's bytes; of one agent, or
 /// of all. Also returns whether there are more.
-pub fn page(
-    conn: &Connection,
+pub(crate) fn page(
+    conn: &impl Statements,
     agent: Option<AgentKey>,
     before: Option<TurnId>,
     rows: u32,

@@ -4,11 +4,11 @@
 
 use hive_core::id::TurnId;
 use hive_core::turn::ToolUse;
-use rusqlite::{Connection, Result};
+use rusqlite::Result;
 
 use crate::store::codec::integer;
 use crate::store::key::AgentKey;
-use crate::store::statement::{all, insert};
+use crate::store::statement::{Statements, all, insert};
 use crate::store::table::turn_stats::{Window, turns};
 use crate::store::write::tx::Tx;
 
@@ -29,8 +29,8 @@ pub(in crate::store) fn sql(of_one_agent: bool, rows: usize) -> String {
 }
 
 /// Returns the tools that the turns of a window called most, of one agent or of all, most first.
-pub fn most_called(
-    conn: &Connection,
+pub(crate) fn most_called(
+    conn: &impl Statements,
     window: Window,
     agent: Option<AgentKey>,
     rows: usize,

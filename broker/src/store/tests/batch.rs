@@ -89,7 +89,7 @@ async fn a_command_that_fails_is_rolled_back_alone() {
     let refused = refused.await;
     let wrong = rig.queue(|tx| {
         write(tx, "wrong")?;
-        tx.execute("INSERT INTO meta (key, value) VALUES (NULL, NULL)", [])?;
+        tx.connection().execute("INSERT INTO meta (key, value) VALUES (NULL, NULL)", [])?;
         Ok(())
     });
     let wrong = wrong.await;

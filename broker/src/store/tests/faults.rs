@@ -13,8 +13,14 @@ async fn a_full_disk_aborts_the_batch_and_the_store_recovers() {
     let rig = Rig::new();
     rig.send("before").await;
     let full = rig.write(|tx| {
-        let pages: i64 = tx.pragma_query_value(None, "page_count", |row| row.get(0))?;
-        Ok::<_, Failed>(tx.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?)
+        let pages: i64 =
+            tx.connection().pragma_query_value(None, "page_count", |row| row.get(0))?;
+        Ok::<_, Failed>(tx.connection().pragma_update_and_check(
+            None,
+            "max_page_count",
+            pages,
+            |_| Ok(()),
+        )?)
     });
     full.await.expect("from now on there is no room for another page");
     let before = rig.commits.all().len();
@@ -106,7 +112,9 @@ async fn a_faulted_store_can_be_closed() {
 async fn an_ordinary_mistake_of_a_command_is_no_fault() {
     let rig = Rig::new();
     let health = rig.health();
-    let wrong = rig.write(|tx| Ok::<_, Failed>(tx.execute("SELECT * FROM nowhere", [])?)).await;
+    let wrong = rig
+        .write(|tx| Ok::<_, Failed>(tx.connection().execute("SELECT * FROM nowhere", [])?))
+        .await;
     assert!(matches!(wrong, Err(Failed::Store(StoreError::Sql(_)))));
     assert!(!health.has_changed().expect("the store is open"));
 }

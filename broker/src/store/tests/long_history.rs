@@ -7,6 +7,8 @@ use hive_core::id::TurnId;
 use hive_core::time::{BootTime, Now, WallTime};
 use rusqlite::Connection;
 
+use super::super::write::cache::Cache;
+use super::super::write::tx::{Counters, Tx};
 use super::super::{AgentKey, delivery, turn};
 use super::*;
 
@@ -23,6 +25,11 @@ fn database(past: u32) -> Connection {
         [],
     )
     .expect("an agent");
+    conn.execute(
+        "INSERT INTO inbox (agent_id, open_count, ready_count, leased_count) VALUES (2, 1, 1, 1)",
+        [],
+    )
+    .expect("its inbox");
     for number in 1..=past + 1 {
         let outcome = (number <= past).then_some(1);
         conn.execute(
@@ -46,18 +53,23 @@ fn database(past: u32) -> Connection {
     conn
 }
 
-/// Returns the number of steps of SQLite that the work takes.
-fn steps<T>(conn: &mut Connection, work: impl Fn(&Connection) -> rusqlite::Result<T>) -> u64 {
+/// Returns the number of steps of SQLite that the work takes in a transaction with nothing in
+/// memory.
+fn steps<T>(conn: &mut Connection, work: impl Fn(&Tx<'_>) -> rusqlite::Result<T>) -> u64 {
     let count = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&count);
     let handler = move || {
         counted.fetch_add(1, Ordering::Relaxed);
         false
     };
+    let once = |conn: &Connection| {
+        let (counters, cache) = (Counters::default(), Cache::default());
+        work(&Tx::new(conn, &counters, &cache, NOW, false)).expect("it can be read");
+    };
     // The second time it is prepared already.
-    work(conn).expect("it can be read");
+    once(conn);
     conn.progress_handler(1, Some(handler)).expect("it counts");
-    work(conn).expect("it can be read");
+    once(conn);
     conn.progress_handler(1, None::<fn() -> bool>).expect("it stops");
     count.load(Ordering::Relaxed)
 }
@@ -65,23 +77,19 @@ fn steps<T>(conn: &mut Connection, work: impl Fn(&Connection) -> rusqlite::Resul
 #[test]
 fn the_next_delivery_is_found_without_reading_the_history() {
     let (mut short, mut long) = (database(10), database(2_000));
-    let open = |conn: &Connection| {
-        turn::open_of_process(conn, AGENT, "token").map(|open| open.expect("one is open").id)
+    let open = |tx: &Tx<'_>| {
+        turn::open_of_process(tx, AGENT, "token").map(|open| open.expect("one is open").id)
     };
-    type Work<'a> = (&'a str, &'a dyn Fn(&Connection) -> rusqlite::Result<()>);
+    type Work<'a> = (&'a str, &'a dyn Fn(&Tx<'_>) -> rusqlite::Result<()>);
     let all: [Work<'_>; 7] = [
-        ("due", &|conn| {
-            delivery::due(conn, AGENT, None, NOW, 5, 8).map(|due| assert_eq!(due.len(), 1))
-        }),
-        ("next due", &|conn| delivery::next_due(conn, AGENT, NOW).map(drop)),
-        ("oldest", &|conn| {
-            delivery::oldest_ready(conn, AGENT).map(|oldest| assert!(oldest.is_some()))
-        }),
-        ("open", &|conn| turn::open_of(conn, AGENT, "").map(|open| assert!(open.is_some()))),
-        ("all open", &|conn| turn::open_all(conn, AGENT).map(|open| assert_eq!(open.len(), 1))),
-        ("open of a process", &|conn| open(conn).map(drop)),
-        ("leased", &|conn| {
-            delivery::leased_by(conn, AGENT, TurnId::new(1_000_001).expect("an id")).map(drop)
+        ("due", &|tx| delivery::due(tx, AGENT, None, 5, 8).map(|due| assert_eq!(due.len(), 1))),
+        ("next due", &|tx| delivery::next_due(tx, AGENT, NOW).map(drop)),
+        ("oldest", &|tx| delivery::oldest_ready(tx, AGENT).map(|oldest| assert!(oldest.is_some()))),
+        ("open", &|tx| turn::open_of(tx, AGENT, "").map(|open| assert!(open.is_some()))),
+        ("all open", &|tx| turn::open_all(tx, AGENT).map(|open| assert_eq!(open.len(), 1))),
+        ("open of a process", &|tx| open(tx).map(drop)),
+        ("leased", &|tx| {
+            delivery::leased_by(tx, AGENT, TurnId::new(1_000_001).expect("an id")).map(drop)
         }),
     ];
     for (name, work) in all {

@@ -100,7 +100,7 @@ fn write(tx: &Tx<'_>, body: &str) -> Result<u64, Failed> {
     let message_id = MessageId::new(id).expect("not 0");
     let new = NewMessage::new(message_id, &Origin::System, To::One(AgentKey::OPERATOR), body);
     super::message::insert(tx, &new)?;
-    log(tx, Fact::about(hive_core::event::Facts::MessageAccepted, AgentKey::OPERATOR))?;
+    log(tx, Fact::about(hive_core::event::Facts::MessageAccepted, AgentKey::OPERATOR));
     tx.after_commit(Effect::Hint(AgentKey::OPERATOR));
     Ok(id)
 }

@@ -164,8 +164,10 @@ async fn an_empty_file_is_a_new_database() {
 async fn a_commit_is_synced_and_readers_cannot_write() {
     let rig = Rig::new();
     let settings = rig.write(|tx| {
-        let journal: String = tx.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
-        let synchronous: i64 = tx.pragma_query_value(None, "synchronous", |row| row.get(0))?;
+        let journal: String =
+            tx.connection().pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+        let synchronous: i64 =
+            tx.connection().pragma_query_value(None, "synchronous", |row| row.get(0))?;
         Ok::<_, Failed>((journal, synchronous))
     });
     assert_eq!(settings.await.expect("read"), ("wal".to_owned(), 2));

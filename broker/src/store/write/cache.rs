@@ -1,5 +1,5 @@
-//! What the writer keeps in memory between commands: agents, the counts of inboxes, and the ends of
-//! leases.
+//! What the writer keeps in memory between commands: agents, the counts of inboxes, leases and
+//! their ends, and new rows.
 //!
 //! Agents are read through: a change of a row drops it from memory, and the next command reads it
 //! from the transaction. Counts are written back: a command changes them in memory, and the batch
@@ -16,7 +16,9 @@ use rusqlite::Result;
 use crate::store::key::AgentKey;
 use crate::store::row::agent::AgentRow;
 use crate::store::row::inbox::InboxRow;
+use crate::store::write::fresh::Fresh;
 use crate::store::write::lease_ends::LeaseEnds;
+use crate::store::write::leases::Leases;
 
 /// Agents in memory. If there are more, all are dropped and read again when they are used.
 const AGENTS_MAX: usize = 1024;
@@ -46,6 +48,8 @@ pub(in crate::store) struct Cache {
     /// Inboxes that the batch has changed, each with its counts before, oldest change first.
     changed_inboxes: RefCell<Vec<(AgentKey, InboxRow)>>,
     pub(in crate::store) lease_ends: LeaseEnds,
+    pub(in crate::store) leases: Leases,
+    pub(in crate::store) fresh: Fresh,
 }
 
 /// The changes of a batch at one moment.
@@ -54,6 +58,9 @@ pub(super) struct Mark {
     agents: usize,
     inboxes: usize,
     lease_ends: usize,
+    leases: usize,
+    /// Whether all that is new was written.
+    is_written: bool,
 }
 
 impl Cache {
@@ -146,6 +153,8 @@ impl Cache {
             agents: self.changed_agents.borrow().len(),
             inboxes: self.changed_inboxes.borrow().len(),
             lease_ends: self.lease_ends.mark(),
+            leases: self.leases.mark(),
+            is_written: self.fresh.is_empty(),
         }
     }
 
@@ -157,13 +166,17 @@ impl Cache {
         for (key, row) in self.changed_inboxes.borrow_mut().drain(mark.inboxes..).rev() {
             self.inboxes.borrow_mut().insert(key, Counts { row, is_changed: true });
         }
-        // The command may have written the counts of earlier ones, too, and its rows are gone.
-        for (key, _) in self.changed_inboxes.borrow().iter() {
-            if let Some(counts) = self.inboxes.borrow_mut().get_mut(key) {
-                counts.is_changed = true;
-            }
-        }
         self.lease_ends.reset(mark.lease_ends);
+        self.leases.reset(mark.leases);
+        if mark.is_written {
+            // What is new is the failed command's.
+            self.fresh.clear();
+        }
+    }
+
+    /// Returns whether the transaction has all that memory has.
+    pub(super) fn is_written(&self) -> bool {
+        self.fresh.is_empty() && self.changed_inboxes.borrow().is_empty()
     }
 
     /// Writes the changed counts into the transaction.
@@ -186,6 +199,8 @@ impl Cache {
         self.changed_agents.borrow_mut().clear();
         self.changed_inboxes.borrow_mut().clear();
         self.lease_ends.committed();
+        self.leases.committed();
+        self.fresh.clear();
         let mut inboxes = self.inboxes.borrow_mut();
         if inboxes.len() > INBOXES_MAX {
             inboxes.clear();
@@ -205,5 +220,7 @@ impl Cache {
         self.changed_agents.borrow_mut().clear();
         self.changed_inboxes.borrow_mut().clear();
         self.lease_ends.clear();
+        self.leases.clear();
+        self.fresh.clear();
     }
 }

@@ -23,7 +23,7 @@ use crate::store::effect::Committed;
 use crate::store::error::Health;
 use crate::store::file::open;
 use crate::store::file::reader::Readers;
-use crate::store::statement::run;
+use crate::store::statement::{Sql, run};
 use crate::sync::{mpsc, watch};
 
 /// The parts of the store that the committer shares.
@@ -339,12 +339,12 @@ fn text(error: rusqlite::Error) -> Arc<str> {
 
 /// Runs one command; if it fails, its changes are undone.
 fn one(tx: &Tx<'_>, undo: Undo, command: impl FnOnce(&Tx<'_>) -> Ran) -> Result<(), Arc<str>> {
-    let mark = tx.mark();
     if undo == Undo::Nothing {
-        let rows_before = tx.total_changes();
+        let mark = tx.mark();
+        let changes_before = tx.changes();
         return match command(tx) {
             Ran::Keep => Ok(()),
-            Ran::Undo if tx.total_changes() == rows_before => {
+            Ran::Undo if tx.changes() == changes_before => {
                 tx.reset(mark);
                 Ok(())
             }
@@ -352,7 +352,9 @@ fn one(tx: &Tx<'_>, undo: Undo, command: impl FnOnce(&Tx<'_>) -> Ran) -> Result<
             Ran::Abort(problem) => Err(problem),
         };
     }
-    statement(tx, "SAVEPOINT command").map_err(text)?;
+    // What earlier commands have changed in memory is not undone with this one.
+    tx.write_back().and_then(|()| statement(tx, "SAVEPOINT command")).map_err(text)?;
+    let mark = tx.mark();
     match command(tx) {
         Ran::Keep => statement(tx, "RELEASE command").map_err(text),
         Ran::Undo => {
@@ -366,5 +368,5 @@ fn one(tx: &Tx<'_>, undo: Undo, command: impl FnOnce(&Tx<'_>) -> Ran) -> Result<
 }
 
 fn statement(tx: &Tx<'_>, sql: &'static str) -> rusqlite::Result<()> {
-    run(tx, sql, [])
+    run(tx, Sql::Direct(sql), [])
 }

@@ -9,12 +9,14 @@
 pub(in crate::store) mod stepped;
 pub mod waiter;
 
+mod fresh;
 mod held;
 mod lease_ends;
 mod progress;
 
 pub(in crate::store) mod cache;
 pub(in crate::store) mod committer;
+pub(in crate::store) mod leases;
 pub(in crate::store) mod queue;
 pub(in crate::store) mod tx;
 pub(in crate::store) mod writer;

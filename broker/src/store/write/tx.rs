@@ -6,7 +6,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::ops::Deref;
 
 use hive_core::id::NUMBER_MAX;
 use hive_core::time::Now;
@@ -16,7 +15,7 @@ use crate::store::effect::Effect;
 use crate::store::effect::PresenceChange;
 use crate::store::file::numbers::Numbers;
 use crate::store::key::AgentKey;
-use crate::store::row::inbox;
+use crate::store::row::{delivery, event, inbox};
 use crate::store::statement::{Sql, Statements};
 use crate::store::write::cache::{self, Cache};
 use crate::store::write::held::Prepared;
@@ -66,6 +65,8 @@ pub struct Tx<'c> {
     counters: &'c Counters,
     cache: &'c Cache,
     effects: RefCell<Vec<Effect>>,
+    /// Rows that memory had, and that were written.
+    written_back: Cell<u64>,
     /// The time of the transaction.
     pub now: Now,
     /// Whether a notifier works through the operator outbox (the table `attention`). If not, no row
@@ -96,6 +97,7 @@ impl<'c> Tx<'c> {
             counters,
             cache,
             effects: RefCell::default(),
+            written_back: Cell::default(),
             now,
             attention,
         }
@@ -113,7 +115,44 @@ impl<'c> Tx<'c> {
 
     /// Writes what changed in memory only into the transaction.
     pub(in crate::store) fn write_back(&self) -> rusqlite::Result<()> {
-        self.cache.write_back(|agent, counts| inbox::write(self, agent, counts))
+        let before = self.conn.total_changes();
+        self.cache.write_back(|agent, counts| inbox::write(self, agent, counts))?;
+        self.cache
+            .fresh
+            .write_back(|row| delivery::insert(self, row), |events| event::insert(self, events))?;
+        let written = self.conn.total_changes() - before;
+        self.written_back.set(self.written_back.get() + written);
+        Ok(())
+    }
+
+    /// Makes the rows and the memory agree before a statement that may need that.
+    fn before(&self, text: &str) -> rusqlite::Result<()> {
+        const IN_MEMORY: [&str; 4] = ["open_delivery", " delivery", "inbox", " event"];
+        if !self.cache.is_written() && IN_MEMORY.iter().any(|table| text.contains(table)) {
+            self.write_back()?;
+        }
+        if text.contains("open_delivery") && !text.starts_with("SELECT") {
+            self.cache.leases.forget_all();
+        }
+        Ok(())
+    }
+
+    /// Returns the connection, for SQL of tests. The transaction has all that memory has.
+    #[cfg(test)]
+    pub(crate) fn connection(&self) -> &Connection {
+        self.write_back().expect("it can be written");
+        self.cache.leases.forget_all();
+        self.conn
+    }
+
+    /// Returns the number of changes that commands have made so far, of rows and in memory.
+    pub(super) fn changes(&self) -> u64 {
+        self.conn.total_changes() - self.written_back.get() + self.cache.fresh.changes()
+    }
+
+    /// Returns the key of the last row that was added to a table with a key of one number.
+    pub(in crate::store) fn inserted_key(&self) -> i64 {
+        self.conn.last_insert_rowid()
     }
 
     /// Returns the next number of the hive's one sequence.
@@ -199,17 +238,20 @@ impl Statements for Tx<'_> {
         sql: Sql<'_>,
         work: impl FnOnce(&mut Statement<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<T> {
-        let Sql::Fixed(text) = sql else { return self.conn.prepared(sql, work) };
+        let text = match sql {
+            Sql::Direct(text) => text,
+            Sql::Fixed(text) => {
+                self.before(text)?;
+                text
+            }
+            Sql::Made(text) => {
+                self.before(text)?;
+                return self.conn.prepared(sql, work);
+            }
+        };
         let (mut work, mut done) = (Some(work), None);
         self.statements
             .run(text, &mut |statement| done = work.take().map(|work| work(statement)))?;
         done.unwrap_or(Err(rusqlite::Error::InvalidQuery))
-    }
-}
-
-impl Deref for Tx<'_> {
-    type Target = Connection;
-    fn deref(&self) -> &Connection {
-        self.conn
     }
 }

@@ -280,16 +280,23 @@ impl Bed {
 
     /// Returns what a caller reads.
     pub(crate) fn read(&mut self) -> Result<BTreeMap<u64, String>, Failed> {
-        let store = &self.open.as_ref().expect("the store is open").store;
-        let context = &mut Context::from_waker(Waker::noop());
-        let Poll::Ready(rows) =
-            pin!(store.read(|conn, _| rows(conn).map_err(Failed::from))).poll(context)
-        else {
-            panic!("a store that is worked by hand reads at once")
-        };
-        let rows = rows?;
+        let rows = self.look(rows)?;
         self.seen.extend(rows.clone());
         Ok(rows)
+    }
+
+    /// Does work on a connection that reads.
+    fn look<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Failed> {
+        let store = &self.open.as_ref().expect("the store is open").store;
+        let context = &mut Context::from_waker(Waker::noop());
+        let look = pin!(store.read(|conn, _| work(conn).map_err(Failed::from)));
+        let Poll::Ready(found) = look.poll(context) else {
+            panic!("a store that is worked by hand reads at once")
+        };
+        found
     }
 
     pub(crate) fn step(&mut self) -> Step {
@@ -311,8 +318,8 @@ impl Bed {
         self.start().unwrap_or_else(|error| {
             panic!("{who}: the store opens: {error}: {:?}", std::error::Error::source(&error))
         });
-        let sound = self.run(|tx| {
-            Ok(tx.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0))?)
+        let sound = self.look(|conn| {
+            conn.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0))
         });
         assert_eq!(sound.ok().as_deref(), Some("ok"), "{who}");
         let expected: Vec<_> = self.told.clone().into_iter().chain(self.seen.clone()).collect();

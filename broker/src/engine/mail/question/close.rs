@@ -72,7 +72,7 @@ pub(crate) fn close(
         State::Cancelled => (Facts::QuestionCancelled, SystemKind::QuestionCancelled),
     };
     let detail = texts::closed(state, closed_by);
-    log(tx, Fact::about(event, row.asker).question(id).detail(&detail))?;
+    log(tx, Fact::about(event, row.asker).question(id).detail(&detail));
     let said = answer.map(texts::answer).unwrap_or_default();
     let end = End { state, operator_override, answer: &said, why: &why };
     send_to_target(tx, limits, row, kind, &end, closer)?;

@@ -283,7 +283,7 @@ fn put(admission: &Admission<'_, '_>, ask: &Ask) -> Result<Asked, Refusal> {
         .turn(turn)
         .question(id)
         .detail(&detail);
-    log(tx, fact)?;
+    log(tx, fact);
     Ok(Asked { id, already: false })
 }
 

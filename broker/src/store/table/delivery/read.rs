@@ -8,7 +8,7 @@ use hive_core::delivery::{Delivery, State};
 use hive_core::id::MessageId;
 use hive_core::message::Message;
 use hive_core::time::{Now, WallTime};
-use rusqlite::{Connection, Result};
+use rusqlite::Result;
 
 use super::{COLUMNS, DeliveryRow};
 use crate::store::codec::{Coded, integer};
@@ -16,6 +16,7 @@ use crate::store::columns::name_of;
 use crate::store::key::AgentKey;
 use crate::store::statement::{Statements, first, one, page as read_page};
 use crate::store::table::message;
+use crate::store::write::tx::Tx;
 
 /// All columns of both tables, in one order.
 const ALL: &str = "agent_id, message_id, lane, state, failures, cause, not_before_boot, lease_token, lease_turn_id, \
@@ -55,17 +56,17 @@ pub(in crate::store) fn count_sql(whose: &str, state: State) -> String {
 }
 
 /// Returns how many deliveries of an inbox are in a state, as of the last commit.
-pub fn count(conn: &Connection, agent: AgentKey, state: State) -> Result<u32> {
+pub(crate) fn count(conn: &impl Statements, agent: AgentKey, state: State) -> Result<u32> {
     one(conn, &count_sql("= ?1", state), [agent.0])
 }
 
 /// Returns how many deliveries of all agents (the operator's not counted) are in a state.
-pub fn count_all(conn: &Connection, state: State) -> Result<u64> {
+pub(crate) fn count_all(conn: &impl Statements, state: State) -> Result<u64> {
     one(conn, &count_sql(OF_ALL, state), [])
 }
 
 /// Returns when the oldest ready message of an inbox was accepted.
-pub fn oldest_ready(conn: &Connection, agent: AgentKey) -> Result<Option<WallTime>> {
+pub(crate) fn oldest_ready(conn: &impl Statements, agent: AgentKey) -> Result<Option<WallTime>> {
     let sql = "SELECT m.accept_time FROM message m WHERE m.id = (SELECT min(first) FROM \
          (SELECT min(message_id) AS first FROM open_delivery WHERE agent_id = ?1 AND queue = 1 \
           UNION ALL SELECT min(message_id) FROM open_delivery WHERE agent_id = ?1 AND queue = 2))";
@@ -85,8 +86,8 @@ pub struct Filter {
 
 /// Returns deliveries in the order of their messages, at most `rows` and well under one reply's
 /// bytes; and whether there are more.
-pub fn page(
-    conn: &Connection,
+pub(crate) fn page(
+    conn: &impl Statements,
     filter: &Filter,
     now: Now,
     rows: u32,
@@ -144,6 +145,14 @@ pub(crate) fn view(
 ) -> Result<Delivery> {
     let message = message::get(conn, row.message)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     Ok(shown(row.clone(), message, agent.to_owned(), now))
+}
+
+/// Does the same for a delivery that was just leased to its recipient, whose message may be new.
+pub(crate) fn view_leased(tx: &Tx<'_>, row: &DeliveryRow, agent: &str) -> Result<Delivery> {
+    match message::take_fresh(tx, row.message, agent) {
+        Some(message) => Ok(shown(row.clone(), message, agent.to_owned(), tx.now)),
+        None => view(tx, row, agent, tx.now),
+    }
 }
 
 fn shown(row: DeliveryRow, message: Message, agent: String, now: Now) -> Delivery {
