@@ -255,7 +255,8 @@ pub fn save(tx: &Tx<'_>, row: &mut DeliveryRow, before: State) -> Result<()> {
     }
     inbox::moved(tx, row, Moved { before, after })?;
     if after == State::Leased {
-        tx.cache().leases.put(row);
+        let is_only = inbox::get(tx, row.agent)?.leased_count == 1;
+        tx.cache().leases.put(row, is_only);
     } else if before == State::Leased {
         tx.cache().leases.remove(row.agent, row.message);
     }

@@ -53,9 +53,13 @@ impl Leases {
         self.agents.borrow().contains_key(&agent)
     }
 
-    /// Notes that a delivery was leased, or that its lease has changed.
-    pub(in crate::store) fn put(&self, row: &DeliveryRow) {
+    /// Notes that a delivery was leased, or that its lease has changed; `is_only`: it is the only
+    /// one that is leased from its inbox.
+    pub(in crate::store) fn put(&self, row: &DeliveryRow, is_only: bool) {
         let mut agents = self.agents.borrow_mut();
+        if is_only {
+            agents.entry(row.agent).or_default();
+        }
         let Some(rows) = agents.get_mut(&row.agent) else { return };
         self.changed.borrow_mut().push(row.agent);
         let before = rows.insert(row.message, row.clone()).as_ref().map_or(0, bytes_of);
