@@ -1,11 +1,13 @@
 //! The services: one file for each. A method decodes, calls the engine once, and encodes.
 //!
-//! `backup` and `login` are the streams of `admin` and `turn`, `stats` a part of `history`, and
-//! `agents` one of `topology`. All watches share `watching`. `deliveries` is the stream of `inbox`,
+//! `backup` is the stream of `admin`, `attach` and `login` are those of `turn`, `stats` is a part
+//! of `history`, and `agents` one of `topology`. All watches share `watching`, and `resting` is a
+//! stream without a task. `deliveries` is the stream of `inbox`,
 //! `sends` that of `message`, and `settlement` their common part.
 
 mod admin;
 mod agents;
+mod attach;
 mod backup;
 mod deliveries;
 mod event;
@@ -16,6 +18,7 @@ mod loose_end;
 mod message;
 mod question;
 mod reminder;
+mod resting;
 mod sends;
 mod server_info;
 mod settlement;

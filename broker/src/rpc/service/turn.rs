@@ -1,23 +1,18 @@
 //! `TurnService`: the harness's side.
 
-use std::sync::Arc;
-
-use hive_core::agent::{Agent, HarnessState};
+use hive_core::agent::HarnessState;
 use hive_core::id::{CommandId, NUMBER_MAX, TurnId};
 use hive_core::limits::TURN_EVENT_LINE_BYTES_MAX;
-use hive_core::tree::Kin;
 use hive_core::turn::{Ended, Kind, MAIN_CONVERSATION};
 use hive_proto::convert::{self, request as fields, time};
 use hive_proto::status::bad_field;
 use hive_proto::v1;
-use hive_proto::v1::attach_response::Step;
-use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::login;
-use crate::engine::error::HarnessError;
-use crate::engine::turn::attach::{Attach, Attached};
+use super::attach;
+use super::resting::Resting;
+use crate::engine::turn::attach::Attach;
 use crate::engine::turn::begin::{Begin, Begun};
 use crate::engine::turn::end::EndedAnswer;
 use crate::engine::turn::problem::Problem;
@@ -25,11 +20,7 @@ use crate::engine::{Refusal, permit};
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
 use crate::rpc::edge::request;
-use crate::spawn::spawn;
-use crate::store::AgentKey;
 use crate::store::turn_events::Line;
-
-type Out<T> = mpsc::Sender<Result<T, Status>>;
 
 /// Cuts a line to the limit, at a character boundary.
 fn cut(mut line: String) -> String {
@@ -37,100 +28,9 @@ fn cut(mut line: String) -> String {
     line
 }
 
-/// Returns the parts of an agent whose changes its harness has to know.
-fn known(agent: &Agent) -> impl PartialEq {
-    let Agent { policy, parent, model, role, available_models, stopped, .. } = agent;
-    (policy, parent, model, role, available_models, stopped)
-}
-
-/// The stream to an attached harness.
-struct Feed {
-    rpc: Rpc,
-    key: AgentKey,
-    out: Out<v1::AttachResponse>,
-    /// The state that the harness knows.
-    agent: Agent,
-    kin: Kin,
-    last_command: u64,
-    last_login: u64,
-}
-
-impl Feed {
-    /// Sends steps until the harness disconnects, is fenced, or the broker ends.
-    async fn run(rpc: Rpc, attached: Attached, out: Out<v1::AttachResponse>) {
-        let Attached { attachment, session_token, resumed, agent, kin, open_turn } = attached;
-        let (key, ended) = (attachment.agent(), attachment.ended().clone());
-        let engine = Arc::clone(&rpc.engine);
-        let (hints, identity) = (engine.hints().agent(key), engine.identity());
-        let first = v1::Attached {
-            session_token,
-            session_epoch: attachment.epoch(),
-            resumed,
-            agent: Some(v1::Agent::from(agent.clone())),
-            open_turns: open_turn.into_iter().map(Into::into).collect(),
-            operator_pronouns: identity.operator_pronouns.clone(),
-            hive_domain: identity.hive_domain.clone(),
-            kin: Some(kin.clone().into()),
-            park_backoff: Some(engine.limits().park_backoff().into()),
-        };
-        let mut feed = Self { rpc, key, out, agent, kin, last_command: 0, last_login: 0 };
-        feed.send(Step::Attached(first)).await;
-        loop {
-            let hint = hints.changed.notified();
-            tokio::pin!(hint);
-            hint.as_mut().enable();
-            let refusal = match feed.send_changes().await {
-                Err(refusal) => refusal,
-                Ok(()) => tokio::select! {
-                    () = hint => continue,
-                    () = feed.out.closed() => return,
-                    () = ended.cancelled() => feed.session_lost(),
-                    () = engine.draining().cancelled() => Refusal::Draining,
-                },
-            };
-            drop(feed.out.send(Err(refusal.into())).await);
-            return;
-        }
-    }
-
-    fn session_lost(&self) -> Refusal {
-        HarnessError::SessionLost { agent: self.agent.name.to_string() }.into()
-    }
-
-    /// Sends what has changed since the last call.
-    async fn send_changes(&mut self) -> Result<(), Refusal> {
-        let engine = Arc::clone(&self.rpc.engine);
-        for command in engine.open_commands(self.key, self.last_command).await? {
-            self.last_command = command.id.get();
-            self.send(Step::Command(command.into())).await;
-        }
-        let wanted = engine.login_wanted(self.key).filter(|(id, _)| *id != self.last_login);
-        if let Some(wanted) = wanted {
-            self.last_login = wanted.0;
-            self.send(Step::LoginWanted(login::wanted(wanted))).await;
-        }
-        let agent = engine.agent_by_key(self.key).await?;
-        if known(&agent) != known(&self.agent) {
-            self.agent = agent.clone();
-            self.send(Step::AgentChanged(agent.into())).await;
-        }
-        let kin = engine.kin(self.key).await?;
-        if kin != self.kin {
-            self.kin = kin.clone();
-            self.send(Step::KinChanged(kin.into())).await;
-        }
-        Ok(())
-    }
-
-    /// Sends a step. If the harness has disconnected, the loop notices it.
-    async fn send(&self, step: Step) {
-        drop(self.out.send(Ok(v1::AttachResponse { step: Some(step) })).await);
-    }
-}
-
 #[tonic::async_trait]
 impl v1::turn_service_server::TurnService for Rpc {
-    type AttachStream = ReceiverStream<Result<v1::AttachResponse, Status>>;
+    type AttachStream = Resting<v1::AttachResponse>;
 
     async fn attach(
         &self,
@@ -147,9 +47,7 @@ impl v1::turn_service_server::TurnService for Rpc {
             .engine
             .attach(caller, Attach { session_token, take_over, revision, isolation })
             .await?;
-        let (out, stream) = mpsc::channel(8);
-        spawn(&self.streams, Feed::run(self.clone(), attached, out));
-        Ok(Response::new(ReceiverStream::new(stream)))
+        Ok(Response::new(attach::steps(self.clone(), attached)))
     }
 
     async fn ack_command(
