@@ -4,6 +4,7 @@
 //! Invariant: everything that crosses a socket is defined in `proto/hive/v1`; the Rust in `gen/` is
 //! generated and proven fresh by a test.
 
+pub mod codec;
 pub mod connect;
 pub mod convert;
 pub mod handshake;

@@ -36,6 +36,7 @@ fn code(set: &FileDescriptorSet, out: &Path) {
     tonic_prost_build::configure()
         .emit_rerun_if_changed(false)
         .build_transport(false)
+        .codec_path("crate::codec::ProstCodec")
         .out_dir(out)
         .compile_fds(set.clone())
         .expect("code is generated");
