@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -169,24 +168,11 @@ pub async fn start_on(
 
     engine.ready().await.context("the database could not be prepared")?;
     let health = tonic_health::server::HealthReporter::new();
-    let serving = [
-        Either::Left(server::serve_agents(rpc.clone(), health.clone(), agent_conns, stop.clone())),
-        Either::Right(server::serve_operator(
-            rpc.clone(),
-            health.clone(),
-            operator_conns,
-            stop.clone(),
-        )),
-    ];
-    for served in serving {
-        let shutdown = shutdown.clone();
-        spawn(&servers, async move {
-            if let Err(error) = served.await {
-                tracing::error!(%error, "serving failed; the broker ends");
-                shutdown.cancel();
-            }
-        });
-    }
+    let agents = server::serve_agents(rpc.clone(), health.clone(), agent_conns, stop.clone());
+    let operator =
+        server::serve_operator(rpc.clone(), health.clone(), operator_conns, stop.clone());
+    spawn(&servers, agents);
+    spawn(&servers, operator);
     start_reconcilers(&tasks, &engine, &stop, settings, notifier, health);
     Ok(Running { engine, rpc, sockets, shutdown, stop, close, servers, tasks, accepting })
 }

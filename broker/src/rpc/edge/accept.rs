@@ -33,7 +33,7 @@ pub(super) async fn accept(
     listener: UnixListener,
     (owner, trust): (Owner, Arc<Trust>),
     sandboxes: Arc<Sandboxes>,
-    out: mpsc::Sender<io::Result<Conn>>,
+    out: mpsc::Sender<Conn>,
     closing: Closing,
     seat: Option<Seat>,
 ) {
@@ -60,7 +60,7 @@ pub(super) async fn accept(
         };
         match conn {
             Ok(conn) => {
-                if out.send(Ok(conn)).await.is_err() {
+                if out.send(conn).await.is_err() {
                     return;
                 }
             }

@@ -40,9 +40,11 @@ impl std::fmt::Debug for Taken {
     }
 }
 
-/// Encodes the beginning of an answer, if it is ready.
-pub(in crate::rpc) fn begun(
+/// Encodes the beginning of an answer, if it is ready. Its body keeps a value until it is sent or
+/// dropped.
+pub(in crate::rpc) fn begun<K: Send + Unpin + 'static>(
     answer: http::Response<Body>,
+    kept: K,
     cx: &mut Context<'_>,
 ) -> http::Response<Body> {
     let (mut parts, mut body) = answer.into_parts();
@@ -54,7 +56,7 @@ pub(in crate::rpc) fn begun(
     };
     http::Response::from_parts(
         parts,
-        Body::new(Answer { first, piece: Bytes::new(), body, taken, is_asked: true, kept: () }),
+        Body::new(Answer { first, piece: Bytes::new(), body, taken, is_asked: true, kept }),
     )
 }
 
@@ -165,7 +167,8 @@ mod tests {
 
     async fn begun_now(answer: http::Response<Body>) -> http::Response<Body> {
         let mut answer = Some(answer);
-        std::future::poll_fn(|cx| Poll::Ready(begun(answer.take().expect("polled once"), cx))).await
+        std::future::poll_fn(|cx| Poll::Ready(begun(answer.take().expect("polled once"), (), cx)))
+            .await
     }
 
     /// Returns a body of one frame.

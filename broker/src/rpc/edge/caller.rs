@@ -1,11 +1,11 @@
-//! Callers: one layer derives the authority of a call from its connection; handlers use nothing
+//! Callers: one place derives the authority of a call from its connection; handlers use nothing
 //! else.
 //!
 //! Invariant: a peer whose user may not use the socket reaches no handler.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hive_core::agent::Isolation;
@@ -18,49 +18,21 @@ use tokio_util::task::TaskTracker;
 use tonic::body::Body;
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Extensions, Request, Status};
-use tower::{Layer, Service};
 
 use super::conn::{ConnInfo, Owner, Slots, Trust};
 use super::deadline::{Deadline, Moments};
-use super::fair::fairly;
+use super::fair::{Arriving, Call, fairly};
 use super::method;
+use super::services::Services;
 use super::size::SizeLimit;
 use crate::engine::sandboxes::{Denied, Sandboxes, Scope};
 use crate::engine::{Actor, Refusal};
 
-/// The layer that puts a [`Caller`] into every request, or answers that the peer is not trusted.
-#[derive(Clone, Debug)]
-pub struct CallerLayer {
-    body_bytes_max: u32,
-    sandboxes: Arc<Sandboxes>,
-    tasks: TaskTracker,
-}
-
-impl CallerLayer {
-    /// Returns the layer; `body_bytes_max` is the longest body of a message, in bytes. Work that
-    /// outlives its call is tracked in `tasks`.
-    #[must_use]
-    pub fn new(body_bytes_max: u32, sandboxes: Arc<Sandboxes>, tasks: TaskTracker) -> Self {
-        Self { body_bytes_max, sandboxes, tasks }
-    }
-}
-
-impl<S> Layer<S> for CallerLayer {
-    type Service = CallerService<S>;
-    fn layer(&self, inner: S) -> Self::Service {
-        CallerService {
-            inner,
-            body_bytes_max: self.body_bytes_max,
-            sandboxes: Arc::clone(&self.sandboxes),
-            tasks: self.tasks.clone(),
-        }
-    }
-}
-
-/// See [`CallerLayer`].
-#[derive(Clone, Debug)]
-pub struct CallerService<S> {
-    inner: S,
+/// The calls of all connections to a kind of socket: each gets its [`Caller`], or the answer that
+/// the peer is not trusted.
+#[derive(Debug)]
+pub(in crate::rpc) struct Calls {
+    services: Arc<Services>,
     body_bytes_max: u32,
     sandboxes: Arc<Sandboxes>,
     tasks: TaskTracker,
@@ -76,72 +48,80 @@ const UNCOMPRESSED: &str = "identity";
 /// The part of another encoding that its refusal shows, in characters.
 const ENCODING_CHARS: usize = 32;
 
-type Answer<T, E> = std::pin::Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
-
-impl<S> Service<http::Request<Body>> for CallerService<S>
-where
-    S: Service<http::Request<Body>, Response = http::Response<Body>> + Clone + Send + 'static,
-    S::Future: Send + 'static,
-    S::Error: Send + 'static,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = Answer<S::Response, S::Error>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
+impl Calls {
+    /// Returns the calls to these services; `body_bytes_max` is the longest body of a message, in
+    /// bytes. Work that outlives its call is tracked in `tasks`.
+    pub(in crate::rpc) fn new(
+        services: Services,
+        body_bytes_max: u32,
+        sandboxes: Arc<Sandboxes>,
+        tasks: TaskTracker,
+    ) -> Self {
+        Self { services: Arc::new(services), body_bytes_max, sandboxes, tasks }
     }
 
-    fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
-        let allowed = |info: &ConnInfo| {
-            let (owner, method) = (&info.owner, method::of_path(request.uri().path()));
-            let size = SizeLimit::new(owner, method.size, self.body_bytes_max);
-            let caller = caller(info)?;
-            let scope = scope(&self.sandboxes, info)?;
-            if scope == Scope::Limited && method.scope == Scope::Everything {
-                return Err(Status::from(Refusal::PeerNotTrusted { sentence: beside(owner) }));
-            }
-            let served = check_call(&request, owner);
-            Ok((caller, scope, info.slots.clone(), size, method.class_on(owner), served))
+    /// Answers a call on a connection.
+    pub(super) fn call(
+        &self,
+        conn: &Arc<ConnInfo>,
+        mut request: http::Request<Body>,
+    ) -> Call<Infallible> {
+        let (owner, slots) = (&conn.owner, &conn.slots);
+        let method = method::of_path(request.uri().path());
+        let (caller, scope) = match self.admit(conn, method.scope) {
+            Ok(admitted) => admitted,
+            Err(refused) => return answered(refused),
         };
-        match request.extensions().get::<ConnInfo>().map(allowed) {
-            Some(Ok((caller, scope, slots, size, class, served))) => {
-                request.extensions_mut().insert(caller);
-                request.extensions_mut().insert(scope);
-                let Ok(slot) = Arc::clone(&slots.calls).try_acquire_owned() else {
-                    let refused = Status::from(Refusal::CallLimit { max: slots.calls_max });
-                    return Box::pin(std::future::ready(Ok(refused.into_http())));
-                };
-                if let Err(refused) = served {
-                    let refused = Box::pin(std::future::ready(Ok(refused.into_http())));
-                    return Box::pin(fairly(self.tasks.clone(), slots, slot, class, refused));
-                }
-                let deadline = Deadline::of(request.headers());
+        let Ok(slot) = Arc::clone(&slots.calls).try_acquire_owned() else {
+            return answered(Refusal::CallLimit { max: slots.calls_max }.into());
+        };
+        let deadline = Deadline::of(request.headers());
+        let arriving: Arriving<Infallible> = match check_call(&request, owner) {
+            Err(refused) => Box::pin(std::future::ready(answered(refused))),
+            Ok(()) => {
+                let extensions = request.extensions_mut();
+                extensions.insert(Arc::clone(conn));
+                extensions.insert(caller);
+                extensions.insert(scope);
                 if let Some(deadline) = &deadline {
-                    request.extensions_mut().insert(deadline.moments());
+                    extensions.insert(deadline.moments());
                 }
-                // The service that was polled ready takes the call.
-                let next = self.inner.clone();
-                let mut inner = std::mem::replace(&mut self.inner, next);
-                let tasks = self.tasks.clone();
-                let call = Box::pin(async move {
-                    let (parts, body) = request.into_parts();
-                    let request = http::Request::from_parts(parts, size.on(body).await);
-                    let call = Box::pin(async move { inner.call(request).await });
-                    fairly(tasks, slots, slot, class, call).await
-                });
-                match deadline {
-                    Some(deadline) => Box::pin(deadline.on(call)),
-                    None => call,
-                }
+                let size = SizeLimit::new(owner, method.size, self.body_bytes_max);
+                Box::pin(arriving(Arc::clone(&self.services), size, request))
             }
-            Some(Err(status)) => Box::pin(std::future::ready(Ok(status.into_http()))),
-            None => Box::pin(std::future::ready(Ok(Status::internal(
-                "the connection has no owner",
-            )
-            .into_http()))),
+        };
+        let call = fairly(self.tasks.clone(), slots, slot, method.class_on(owner), arriving);
+        match deadline {
+            Some(deadline) => Box::pin(deadline.on(call)),
+            None => call,
         }
     }
+
+    /// Returns the caller on a connection and its scope, if it may make calls of this one.
+    fn admit(&self, conn: &ConnInfo, wanted: Scope) -> Result<(Caller, Scope), Status> {
+        let caller = caller(conn)?;
+        let scope = scope(&self.sandboxes, conn)?;
+        if scope == Scope::Limited && wanted == Scope::Everything {
+            let sentence = beside(&conn.owner);
+            return Err(Refusal::PeerNotTrusted { sentence }.into());
+        }
+        Ok((caller, scope))
+    }
+}
+
+/// Waits for the first message of a request, and returns its call.
+async fn arriving(
+    services: Arc<Services>,
+    size: SizeLimit,
+    request: http::Request<Body>,
+) -> Call<Infallible> {
+    let (parts, body) = request.into_parts();
+    let request = http::Request::from_parts(parts, size.on(body).await);
+    services.call(request)
+}
+
+fn answered(refused: Status) -> Call<Infallible> {
+    Box::pin(std::future::ready(Ok(refused.into_http())))
 }
 
 fn caller(info: &ConnInfo) -> Result<Caller, Status> {
@@ -293,14 +273,14 @@ pub(in crate::rpc) fn moments<T>(request: &Request<T>) -> Option<Moments> {
 
 /// Returns the limits of the socket of a call.
 pub(in crate::rpc) fn slots<T>(request: &Request<T>) -> Result<Slots, Status> {
-    let info = request.extensions().get::<ConnInfo>();
+    let info = request.extensions().get::<Arc<ConnInfo>>();
     info.map(|info| info.slots.clone()).ok_or_else(|| Status::internal("the call has no socket"))
 }
 
 /// Returns the isolation of the calling harness: `Uid` if it has a user id of its own. Its
 /// namespaces prove nothing without a supervisor.
 pub(in crate::rpc) fn isolation<T>(request: &Request<T>) -> Option<Isolation> {
-    let info = request.extensions().get::<ConnInfo>()?;
+    let info = request.extensions().get::<Arc<ConnInfo>>()?;
     let own_uid = info.peer.uid != 0 && info.peer.uid != rustix::process::geteuid().as_raw();
     match info.trust.as_ref() {
         Trust::Uids(uids) if own_uid && uids.as_slice() == [info.peer.uid] => Some(Isolation::Uid),

@@ -21,7 +21,6 @@ use tokio::net::UnixStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
-use tonic::transport::server::Connected;
 
 use super::closing::{Closing, LAST_WORDS};
 use super::peer;
@@ -96,8 +95,8 @@ impl Slots {
     }
 }
 
-/// The properties of a connection.
-#[derive(Clone, Debug)]
+/// The properties of a connection. Its calls share them.
+#[derive(Debug)]
 pub struct ConnInfo {
     /// The owner of the socket.
     pub owner: Owner,
@@ -108,7 +107,7 @@ pub struct ConnInfo {
     /// The limits of the socket.
     pub slots: Slots,
     /// The pid namespace of the peer; `None` if the broker does not run under `hivectl up`.
-    pub place: Option<Arc<Place>>,
+    pub place: Option<Place>,
 }
 
 /// What a connection has of the limits: a slot of its socket, and for agents a file.
@@ -118,7 +117,7 @@ pub(super) type Held = (OwnedSemaphorePermit, Option<ConnFile>);
 #[derive(Debug)]
 pub struct Conn {
     stream: UnixStream,
-    info: ConnInfo,
+    info: Arc<ConnInfo>,
     close: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Ready when it stops reading.
     leave: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -147,16 +146,21 @@ impl Conn {
             Owner::Agent(agent) => sandboxes.ended(agent),
             Owner::Operator => None,
         };
-        let seen = sandboxes.is_supervised().then(|| Arc::new(peer::place(&stream, peer.pid)));
+        let place = sandboxes.is_supervised().then(|| peer::place(&stream, peer.pid));
         Ok(Self {
             stream,
-            info: ConnInfo { owner, peer, trust, slots, place: seen },
+            info: Arc::new(ConnInfo { owner, peer, trust, slots, place }),
             close: Box::pin(closing.until_now()),
             leave: Box::pin(closing.until_soon()),
             last_words: None,
             cut: registration_ended.map(|token| Box::pin(token.cancelled_owned())),
             _held: held,
         })
+    }
+
+    /// Returns its properties.
+    pub(super) fn info(&self) -> &Arc<ConnInfo> {
+        &self.info
     }
 
     fn is_closed(&mut self, cx: &mut Context<'_>) -> bool {
@@ -179,13 +183,6 @@ impl Conn {
             self.last_words = Some(Box::pin(tokio::time::sleep(LAST_WORDS)));
         }
         self.last_words.as_mut().map(|left| left.as_mut().poll(cx))
-    }
-}
-
-impl Connected for Conn {
-    type ConnectInfo = ConnInfo;
-    fn connect_info(&self) -> ConnInfo {
-        self.info.clone()
     }
 }
 

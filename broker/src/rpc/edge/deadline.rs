@@ -1,9 +1,8 @@
 //! Deadlines: a call whose deadline passes before its answer begins ends with DEADLINE_EXCEEDED.
 //!
-//! The deadline is the client's, in the header `grpc-timeout`. tonic has a timer for the same
-//! header around the layers of this crate, and answers CANCELLED when that one fires. Invariant:
-//! the deadline here is a little earlier and is compared with the clock at each poll, so a call
-//! ends by it and not by tonic's timer.
+//! The deadline is the client's, in the header `grpc-timeout`. A client has a timer of its own, and
+//! when that one fires it sees no answer. Invariant: the deadline here is a little earlier and is
+//! compared with the clock at each poll, so a call ends by it and its client sees why.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -15,7 +14,7 @@ use tonic::Status;
 use tonic::body::Body;
 
 const HEADER: &str = "grpc-timeout";
-/// By how much a call ends before tonic's timer; at most a quarter of the deadline.
+/// By how much a call ends before its deadline; at most a quarter of it.
 const EARLIER: Duration = Duration::from_millis(1);
 /// Most digits of a deadline, by the specification of gRPC.
 const DIGITS_MAX: usize = 8;
@@ -42,7 +41,7 @@ pub(in crate::rpc) struct Deadline {
 }
 
 impl Deadline {
-    /// Returns the deadline in these headers. One that cannot be read is none, as for tonic.
+    /// Returns the deadline in these headers. One that cannot be read is none.
     pub(in crate::rpc) fn of(headers: &HeaderMap) -> Option<Self> {
         let text = headers.get(HEADER)?.to_str().ok()?;
         let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
@@ -101,7 +100,7 @@ where
         if let Poll::Ready(answer) = Pin::new(&mut self.call).poll(cx) {
             return Poll::Ready(answer);
         }
-        // The clock decides: after a stall tonic's timer may have fired as well.
+        // The clock decides: after a stall the timer may not have fired yet.
         if self.timer.as_mut().poll(cx).is_ready() || Instant::now() >= self.at {
             return Poll::Ready(Ok(self.deadline.exceeded().into_http()));
         }

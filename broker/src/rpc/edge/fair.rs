@@ -42,33 +42,40 @@ pub(super) type Answered<E> = Result<http::Response<Body>, E>;
 /// A call. It is moved about while it waits, so it is a pointer.
 pub(in crate::rpc) type Call<E> = Pin<Box<dyn Future<Output = Answered<E>> + Send>>;
 
-/// Runs a call once it gets a permit, and releases the permit when the class of the call says so.
-pub(in crate::rpc) async fn fairly<E: Send + 'static>(
+/// A call whose request is still to come.
+pub(in crate::rpc) type Arriving<E> = Pin<Box<dyn Future<Output = Call<E>> + Send>>;
+
+/// Runs a call once its request is there and it gets a permit, and releases the permit when the
+/// class of the call says so.
+pub(in crate::rpc) fn fairly<E: Send + 'static>(
     tasks: TaskTracker,
-    slots: Slots,
+    slots: &Slots,
     slot: OwnedSemaphorePermit,
     class: Class,
-    call: Call<E>,
-) -> Answered<E> {
+    arriving: Arriving<E>,
+) -> Call<E> {
+    let at_work = Arc::clone(&slots.at_work);
     if matches!(class, Class::Page | Class::Watch) {
-        return Box::pin(page(tasks, slots, slot, class, call)).await;
+        let pages = Arc::clone(&slots.pages);
+        return Box::pin(page(tasks, pages, at_work, slot, class, arriving));
     }
-    let answer = Work::on(tasks, slots.at_work, class, call).await?;
-    Ok(answer.map(|body| answer::holding(slot, body)))
+    Box::pin(Work::on(tasks, at_work, class, arriving, slot))
 }
 
 /// Reads a page: after the earlier ones of the agent, and to its end.
 async fn page<E: Send + 'static>(
     tasks: TaskTracker,
-    slots: Slots,
+    pages: Arc<Semaphore>,
+    at_work: Arc<Semaphore>,
     slot: OwnedSemaphorePermit,
     class: Class,
-    call: Call<E>,
+    arriving: Arriving<E>,
 ) -> Answered<E> {
+    let call = arriving.await;
     // The semaphore is never closed; a page without its permit would still be a page.
-    let pages = slots.pages.acquire_owned().await;
+    let pages = pages.acquire_owned().await;
     // A task of its own: the work continues without its caller, and keeps the next page waiting.
-    let reading = Work::on(tasks.clone(), slots.at_work, class, call);
+    let reading = Work::on(tasks.clone(), at_work, class, Box::pin(std::future::ready(call)), ());
     let read = tasks.spawn(async move { (reading.await, pages) });
     let Ok((answered, pages)) = read.await else {
         return Ok(Status::from(Refusal::Fault("a page could not be read")).into_http());
@@ -194,6 +201,14 @@ mod tests {
         }
     }
 
+    /// Returns a call whose request is there.
+    fn arrived(
+        answer: impl Future<Output = Answered<Infallible>> + Send + 'static,
+    ) -> Arriving<Infallible> {
+        let call: Call<Infallible> = Box::pin(answer);
+        Box::pin(ready(call))
+    }
+
     /// Runs a call that has this answer.
     async fn call(
         slots: &Slots,
@@ -201,7 +216,7 @@ mod tests {
         answer: impl Future<Output = Answered<Infallible>> + Send + 'static,
     ) -> http::Response<Body> {
         let slot = Arc::clone(&slots.calls).acquire_owned().await.expect("open");
-        fairly(TaskTracker::new(), slots.clone(), slot, class, Box::pin(answer))
+        fairly(TaskTracker::new(), slots, slot, class, arrived(answer))
             .await
             .expect("it cannot fail")
     }
@@ -270,7 +285,7 @@ mod tests {
             served()
         };
         let slot = Arc::clone(&slots.calls).acquire_owned().await.expect("open");
-        let call = fairly(tasks.clone(), slots, slot, Class::Page, Box::pin(slow));
+        let call = fairly(tasks.clone(), &slots, slot, Class::Page, arrived(slow));
         assert!(timeout(HARDLY, call).await.is_err(), "its caller has gone");
         tasks.close();
         tasks.wait().await;

@@ -83,7 +83,7 @@ pub enum ListenError {
 #[derive(Debug)]
 pub struct Sockets {
     layout: Mutex<Layout>,
-    agents: mpsc::Sender<io::Result<Conn>>,
+    agents: mpsc::Sender<Conn>,
     open: Mutex<HashMap<AgentName, OpenSocket>>,
     order: tokio::sync::Mutex<()>,
     /// Connections of retired agents in their last second: a later agent of the name gets none.
@@ -106,7 +106,7 @@ struct OpenSocket {
 }
 
 /// The channel of accepted connections: agents' and the operator's.
-pub type Incoming = mpsc::Receiver<io::Result<Conn>>;
+pub type Incoming = mpsc::Receiver<Conn>;
 
 impl Sockets {
     /// Takes the sockets that systemd handed over, and opens the operator's socket.

@@ -1,12 +1,12 @@
 //! The edge: the layers that a connection and a call pass before a handler runs.
 //!
 //! ```text
-//!   listen ──► conn (peer, trust, slots) ──► caller ──► deadline ──► size ──► fair (permits) ──► handler ──► answer
+//!   listen ──► conn (peer, trust, slots) ──► serve ──► caller ──► deadline ──► size ──► fair (permits) ──► handler ──► answer
 //! ```
 //!
-//! `method` describes each RPC; `layout`, `socket_file` and `handed` make the sockets, `accept`
-//! their connections, and `room` limits their files; `request` reads the common parts of requests,
-//! `page` those of lists; `error` maps refusals to the wire.
+//! `method` describes each RPC, and `services` has their handlers; `layout`, `socket_file` and
+//! `handed` make the sockets, `accept` their connections, and `room` limits their files; `request`
+//! reads the common parts of requests, `page` those of lists; `error` maps refusals to the wire.
 
 mod accept;
 pub mod caller;
@@ -26,5 +26,7 @@ pub(in crate::rpc) mod fair;
 mod handed;
 mod layout;
 pub(in crate::rpc) mod room;
+pub(in crate::rpc) mod serve;
+pub(in crate::rpc) mod services;
 mod size;
 mod socket_file;

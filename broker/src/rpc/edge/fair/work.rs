@@ -2,9 +2,9 @@
 //! too.
 //!
 //! ```text
-//!   queued ──► working ──► released, by the class of the call ──► answered
-//!                 ├──► answered
-//!                 └──► refused, which keeps the permit for a pause
+//!   arriving ──► queued ──► working ──► released, by the class of the call ──► answered
+//!                              ├──► answered
+//!                              └──► refused, which keeps the permit for a pause
 //! ```
 //!
 //! It is a future by hand: each call has one, and one that waits may wait for hours. Invariant: a
@@ -20,50 +20,63 @@ use tokio_util::task::TaskTracker;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::{Answered, Call, PAUSE, Permit, WORK_MAX};
+use super::{Answered, Arriving, Call, PAUSE, Permit, WORK_MAX};
 use crate::engine::permit;
 use crate::rpc::edge::answer;
 use crate::rpc::edge::method::Class;
 
 /// A call at work.
-pub(super) struct Work<E> {
-    call: Call<E>,
+pub(super) struct Work<E, K> {
     class: Class,
     tasks: TaskTracker,
     at_work: Arc<Semaphore>,
-    stage: Stage,
+    stage: Stage<E>,
+    /// Kept until the answer is sent or given up.
+    kept: Option<K>,
     /// For the next moment at which something changes without the call.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-enum Stage {
-    /// It has not been polled yet.
-    New,
+enum Stage<E> {
+    /// It waits for its request.
+    Arriving(Arriving<E>),
     /// It waits for a permit.
-    Queued(Pin<Box<dyn Future<Output = Permit> + Send>>),
+    Queued(Call<E>, Pin<Box<dyn Future<Output = Permit> + Send>>),
     /// It works with a permit.
     Working {
+        call: Call<E>,
         permit: Permit,
         start: Instant,
         /// Whether it has said that it waits.
         is_waiting: bool,
     },
     /// It waits without a permit.
-    Released,
+    Released(Call<E>),
     /// It was refused.
     Refused(Permit, Box<http::Response<Body>>),
     /// It was answered.
     Over,
 }
 
-impl<E> Work<E> {
+impl<E, K: Send + Unpin + 'static> Work<E, K> {
     pub(super) fn on(
         tasks: TaskTracker,
         at_work: Arc<Semaphore>,
         class: Class,
-        call: Call<E>,
+        arriving: Arriving<E>,
+        kept: K,
     ) -> Self {
-        Self { call, class, tasks, at_work, stage: Stage::New, timer: None }
+        let stage = Stage::Arriving(arriving);
+        Self { class, tasks, at_work, stage, kept: Some(kept), timer: None }
+    }
+
+    /// Begins an answer.
+    fn begun(
+        &mut self,
+        answer: http::Response<Body>,
+        cx: &mut Context<'_>,
+    ) -> http::Response<Body> {
+        answer::begun(answer, self.kept.take(), cx)
     }
 
     /// Waits until this moment.
@@ -78,12 +91,12 @@ impl<E> Work<E> {
     /// Polls the call, which works with a permit.
     fn poll_working(
         &mut self,
+        mut call: Call<E>,
         permit: Permit,
-        start: Instant,
-        was_waiting: bool,
+        (start, was_waiting): (Instant, bool),
         cx: &mut Context<'_>,
     ) -> Poll<Answered<E>> {
-        let (answered, says_so) = permit::watched(|| self.call.as_mut().poll(cx));
+        let (answered, says_so) = permit::watched(|| call.as_mut().poll(cx));
         let is_waiting = was_waiting || says_so;
         match answered {
             Poll::Ready(Ok(answer)) if is_refusal(&answer) => {
@@ -93,7 +106,7 @@ impl<E> Work<E> {
             }
             Poll::Ready(answered) => {
                 self.stage = Stage::Over;
-                let answered = answered.map(|answer| answer::begun(answer, cx));
+                let answered = answered.map(|answer| self.begun(answer, cx));
                 permit.release();
                 Poll::Ready(answered)
             }
@@ -106,9 +119,9 @@ impl<E> Work<E> {
                 };
                 if self.poll_until(start + held, cx).is_ready() {
                     permit.release();
-                    (self.stage, self.timer) = (Stage::Released, None);
+                    (self.stage, self.timer) = (Stage::Released(call), None);
                 } else {
-                    self.stage = Stage::Working { permit, start, is_waiting };
+                    self.stage = Stage::Working { call, permit, start, is_waiting };
                 }
                 Poll::Pending
             }
@@ -122,43 +135,50 @@ impl<E> Work<E> {
         let Stage::Refused(permit, answer) = std::mem::replace(&mut self.stage, Stage::Over) else {
             return Poll::Pending;
         };
-        let answer = answer::begun(*answer, cx);
+        let answer = self.begun(*answer, cx);
         permit.release();
         Poll::Ready(Ok(answer))
     }
 }
 
-impl<E> Future for Work<E> {
+impl<E, K: Send + Unpin + 'static> Future for Work<E, K> {
     type Output = Answered<E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answered<E>> {
         let this = self.get_mut();
         loop {
             match std::mem::replace(&mut this.stage, Stage::Over) {
-                Stage::New => {
-                    this.stage = match Permit::try_taken(&this.tasks, &this.at_work, PAUSE) {
-                        Some(permit) => working(permit),
-                        None => {
-                            let (tasks, of) = (this.tasks.clone(), Arc::clone(&this.at_work));
-                            Stage::Queued(Box::pin(Permit::taken(tasks, of, PAUSE)))
-                        }
-                    };
-                }
-                Stage::Queued(mut taken) => match taken.as_mut().poll(cx) {
-                    Poll::Ready(permit) => this.stage = working(permit),
+                Stage::Arriving(mut arriving) => match arriving.as_mut().poll(cx) {
+                    Poll::Ready(call) => {
+                        this.stage = match Permit::try_taken(&this.tasks, &this.at_work, PAUSE) {
+                            Some(permit) => working(call, permit),
+                            None => {
+                                let (tasks, of) = (this.tasks.clone(), Arc::clone(&this.at_work));
+                                Stage::Queued(call, Box::pin(Permit::taken(tasks, of, PAUSE)))
+                            }
+                        };
+                    }
                     Poll::Pending => {
-                        this.stage = Stage::Queued(taken);
+                        this.stage = Stage::Arriving(arriving);
                         return Poll::Pending;
                     }
                 },
-                Stage::Working { permit, start, is_waiting } => {
-                    return this.poll_working(permit, start, is_waiting, cx);
+                Stage::Queued(call, mut taken) => match taken.as_mut().poll(cx) {
+                    Poll::Ready(permit) => this.stage = working(call, permit),
+                    Poll::Pending => {
+                        this.stage = Stage::Queued(call, taken);
+                        return Poll::Pending;
+                    }
+                },
+                Stage::Working { call, permit, start, is_waiting } => {
+                    return this.poll_working(call, permit, (start, is_waiting), cx);
                 }
-                Stage::Released => {
-                    this.stage = Stage::Released;
-                    let answer = ready!(this.call.as_mut().poll(cx));
-                    this.stage = Stage::Over;
-                    return Poll::Ready(answer.map(|answer| answer::begun(answer, cx)));
+                Stage::Released(mut call) => {
+                    let Poll::Ready(answered) = call.as_mut().poll(cx) else {
+                        this.stage = Stage::Released(call);
+                        return Poll::Pending;
+                    };
+                    return Poll::Ready(answered.map(|answer| this.begun(answer, cx)));
                 }
                 Stage::Refused(permit, answer) => {
                     this.stage = Stage::Refused(permit, answer);
@@ -171,8 +191,8 @@ impl<E> Future for Work<E> {
     }
 }
 
-fn working(permit: Permit) -> Stage {
-    Stage::Working { permit, start: Instant::now(), is_waiting: false }
+fn working<E>(call: Call<E>, permit: Permit) -> Stage<E> {
+    Stage::Working { call, permit, start: Instant::now(), is_waiting: false }
 }
 
 /// Returns whether the answer is a status and nothing else.

@@ -1,0 +1,92 @@
+//! Serving: each connection has a task, which reads its calls.
+//!
+//! hyper is used without tonic's server, whose layers cost kilobytes for each connection and each
+//! call that waits. Invariant: after `shutdown` a connection takes no new call, and it ends with
+//! its last one.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use hyper::body::Incoming;
+use hyper::server::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tonic::body::Body;
+
+use super::caller::Calls;
+use super::conn::{Conn, ConnInfo};
+use crate::spawn::spawn;
+
+/// Largest header block of a request, in bytes; requests of the hive have a token and little else.
+const HEADER_BYTES_MAX: u32 = 16 * 1024;
+/// Most calls at once on one connection.
+const CONCURRENT_CALLS_MAX: u32 = 128;
+/// Most calls that a client may reset before they were handled; one more ends the connection.
+const UNSEEN_RESETS_MAX: usize = 20;
+/// Bytes of one request that may be in flight before the broker has read them.
+const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
+/// Most calls on one connection that the broker had to reset or refuse by the rules of HTTP/2; one
+/// more ends the connection.
+const OWN_RESETS_MAX: usize = 1024;
+
+/// Serves connections until `shutdown`, then waits for their calls in flight.
+pub(in crate::rpc) async fn serve(
+    calls: Calls,
+    mut incoming: mpsc::Receiver<Conn>,
+    shutdown: CancellationToken,
+) {
+    let (calls, tasks, ends) = (Arc::new(calls), TaskTracker::new(), shutdown.child_token());
+    loop {
+        let conn = tokio::select! {
+            conn = incoming.recv() => conn,
+            () = shutdown.cancelled() => None,
+        };
+        let Some(conn) = conn else { break };
+        let calls = CallsOf { conn: Arc::clone(conn.info()), calls: Arc::clone(&calls) };
+        spawn(&tasks, serve_one(conn, calls, ends.clone()));
+    }
+    drop(incoming);
+    ends.cancel();
+    tasks.close();
+    tasks.wait().await;
+}
+
+/// The calls of one connection.
+struct CallsOf {
+    conn: Arc<ConnInfo>,
+    calls: Arc<Calls>,
+}
+
+impl hyper::service::Service<http::Request<Incoming>> for CallsOf {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn call(&self, request: http::Request<Incoming>) -> Self::Future {
+        self.calls.call(&self.conn, request.map(Body::new))
+    }
+}
+
+/// Serves a connection. An async function would keep its arguments twice.
+fn serve_one(conn: Conn, calls: CallsOf, ends: CancellationToken) -> impl Future<Output = ()> {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .max_header_list_size(HEADER_BYTES_MAX)
+        .max_concurrent_streams(CONCURRENT_CALLS_MAX)
+        .max_pending_accept_reset_streams(UNSEEN_RESETS_MAX)
+        // The default has no limit at all.
+        .max_local_error_reset_streams(OWN_RESETS_MAX)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES);
+    let mut served = Box::pin(builder.serve_connection(TokioIo::new(conn), calls));
+    async move {
+        // Its client sees how it ended.
+        tokio::select! {
+            _ = &mut served => return,
+            () = ends.cancelled() => served.as_mut().graceful_shutdown(),
+        }
+        drop(served.await);
+    }
+}
