@@ -1,5 +1,8 @@
 //! Waiting for a waiter of the store: until it is ready, its deadline has passed, or the broker
 //! ends.
+//!
+//! A call may wait for hours, and its future has room for each step that it may come to. Invariant:
+//! steps that most calls do not come to while they wait are behind pointers.
 
 use tokio::time::Instant;
 
@@ -35,13 +38,13 @@ impl Engine {
                 () = self.draining().cancelled(), if last.is_some() => break Some(Refusal::Draining),
                 () = self.until(due) => {
                     due = None;
-                    waiter.retry().await;
+                    Box::pin(waiter.retry()).await;
                 }
                 () = until(deadline), if last.is_some() => break None,
             }
         };
         // A result that arrives at the same time is not lost: its mail is leased already.
-        if let Some(result) = waiter.cancel().await {
+        if let Some(result) = Box::pin(waiter.cancel()).await {
             return result;
         }
         match (refusal, last) {
@@ -53,7 +56,7 @@ impl Engine {
     /// Waits until the boot clock shows `due`; forever without one.
     pub(crate) async fn until(&self, due: Option<BootTime>) {
         match due {
-            Some(due) => tokio::time::sleep(due.since(self.clock().now().boot)).await,
+            Some(due) => Box::pin(tokio::time::sleep(due.since(self.clock().now().boot))).await,
             None => std::future::pending().await,
         }
     }
@@ -61,7 +64,7 @@ impl Engine {
 
 async fn until(deadline: Option<Instant>) {
     match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        Some(deadline) => Box::pin(tokio::time::sleep_until(deadline)).await,
         None => std::future::pending().await,
     }
 }

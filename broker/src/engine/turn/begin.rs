@@ -29,7 +29,7 @@ use crate::store::event::{Fact, log};
 use crate::store::lease::Lease;
 use crate::store::request::RequestKey;
 use crate::store::turn::{self, NewTurn, TurnRow};
-use crate::store::waiter::Poll;
+use crate::store::waiter::{Poll, Waiter};
 use crate::store::{AgentKey, Effect, Tx, command, delivery, inbox, message, question, reminder};
 
 /// The request of a harness for a turn.
@@ -64,28 +64,56 @@ pub struct Begun {
     pub commands: Vec<Command>,
 }
 
+/// The first step of a turn.
+enum First {
+    /// It has begun.
+    Begun(Box<Begun>),
+    /// It waits for mail.
+    Waits(Waiter<Option<Box<Begun>>, Refusal>),
+}
+
 impl Engine {
     /// Begins a turn: for mail, for which it waits, or at once without mail.
-    pub async fn begin_turn(
+    ///
+    /// A call that waits keeps the waiter and not its request: that is with the first step, which
+    /// is behind a pointer.
+    pub fn begin_turn(
         &self,
         caller: Caller,
         request: RequestKey,
         begin: Begin,
-    ) -> Result<Begun, Refusal> {
-        match begin.kind {
-            Kind::Mail => self.begin_for_mail(caller, request, begin).await,
-            Kind::Continue | Kind::Checkpoint | Kind::Compact => {
-                self.begin_without_mail(caller, request, begin).await
-            }
+    ) -> impl Future<Output = Result<Begun, Refusal>> {
+        let first = Box::pin(self.begin_or_wait(caller, request, begin));
+        async move {
+            let first = first.await?;
+            let begun = match first {
+                First::Begun(begun) => Some(begun),
+                First::Waits(waiter) => self.wait_for(waiter, None, |_| true).await?,
+            };
+            begun.map(|begun| *begun).ok_or(Refusal::Draining)
         }
     }
 
-    async fn begin_for_mail(
+    async fn begin_or_wait(
         &self,
         caller: Caller,
         request: RequestKey,
         begin: Begin,
-    ) -> Result<Begun, Refusal> {
+    ) -> Result<First, Refusal> {
+        Ok(match begin.kind {
+            Kind::Mail => First::Waits(self.wait_for_mail(caller, request, begin).await?),
+            Kind::Continue | Kind::Checkpoint | Kind::Compact => {
+                First::Begun(Box::new(self.begin_without_mail(caller, request, begin).await?))
+            }
+        })
+    }
+
+    async fn wait_for_mail(
+        &self,
+        caller: Caller,
+        request: RequestKey,
+        begin: Begin,
+    ) -> Result<Waiter<Option<Box<Begun>>, Refusal>, Refusal> {
         let key = self.key_of(&caller).await?;
         self.check_open()?;
         self.presences.touch(key, &begin.session_token, self.clock.now().boot);
@@ -101,8 +129,7 @@ impl Engine {
                 Ok::<_, Refusal>(polled)
             })
             .await;
-        let begun = self.wait_for(waiter, None, |_| true).await?;
-        begun.map(|begun| *begun).ok_or(Refusal::Draining)
+        Ok(waiter)
     }
 
     /// Begins a turn that carries no delivery. The operator may have a conversation compacted even

@@ -1,6 +1,7 @@
 //! `TurnService`: the harness's side.
 
 use hive_core::agent::HarnessState;
+use hive_core::caller::Caller;
 use hive_core::id::{CommandId, NUMBER_MAX, TurnId};
 use hive_core::limits::TURN_EVENT_LINE_BYTES_MAX;
 use hive_core::turn::{Ended, Kind, MAIN_CONVERSATION};
@@ -20,12 +21,30 @@ use crate::engine::{Refusal, permit};
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
 use crate::rpc::edge::request;
+use crate::store::request::RequestKey;
 use crate::store::turn_events::Line;
 
 /// Cuts a line to the limit, at a character boundary.
 fn cut(mut line: String) -> String {
     line.truncate(line.floor_char_boundary(TURN_EVENT_LINE_BYTES_MAX));
     line
+}
+
+/// Returns who wishes which turn. The call that waits for it keeps nothing else of its request.
+fn wish(request: Request<v1::BeginTurnRequest>) -> Result<(Caller, RequestKey, Begin), Status> {
+    let (caller, session_token, key, message) = request::session_command(request)?;
+    let v1::BeginTurnRequest { request_id: _, process_token, conversation, kind } = message;
+    if !conversation.is_empty() && conversation != MAIN_CONVERSATION {
+        let problem = format!("this version has one conversation, `{MAIN_CONVERSATION}`");
+        return Err(bad_field("conversation", problem));
+    }
+    let begin = Begin {
+        session_token,
+        process_token: fields::process_token(process_token, "process_token")?,
+        conversation: MAIN_CONVERSATION.to_owned(),
+        kind: convert::value::<v1::TurnKind, Kind>(kind, "kind")?,
+    };
+    Ok((caller, key, begin))
 }
 
 #[tonic::async_trait]
@@ -65,18 +84,7 @@ impl v1::turn_service_server::TurnService for Rpc {
         &self,
         request: Request<v1::BeginTurnRequest>,
     ) -> Result<Response<v1::BeginTurnResponse>, Status> {
-        let (caller, session_token, key, message) = request::session_command(request)?;
-        let v1::BeginTurnRequest { request_id: _, process_token, conversation, kind } = message;
-        if !conversation.is_empty() && conversation != MAIN_CONVERSATION {
-            let problem = format!("this version has one conversation, `{MAIN_CONVERSATION}`");
-            return Err(bad_field("conversation", problem));
-        }
-        let begin = Begin {
-            session_token,
-            process_token: fields::process_token(process_token, "process_token")?,
-            conversation: MAIN_CONVERSATION.to_owned(),
-            kind: convert::value::<v1::TurnKind, Kind>(kind, "kind")?,
-        };
+        let (caller, key, begin) = wish(request)?;
         let Begun {
             turn,
             delivery,
