@@ -26,9 +26,18 @@ pub enum Progress<T, E> {
     },
 }
 
+/// What the caller has not looked at.
+#[derive(Debug)]
+struct Unseen<T, E> {
+    results: VecDeque<Result<T, E>>,
+    /// The note that it waits, with the parts of [`Progress::Waiting`]; newer than all results. It
+    /// has a place of its own, because a queue has places for several as soon as it has one.
+    waits: Option<(T, Option<BootTime>)>,
+}
+
 #[derive(Debug)]
 struct Shared<T, E> {
-    queue: Mutex<VecDeque<Progress<T, E>>>,
+    unseen: Mutex<Unseen<T, E>>,
     came: Notify,
     /// Whether one of the ends has been dropped.
     is_over: AtomicBool,
@@ -45,7 +54,7 @@ pub(super) struct Listener<T, E>(Arc<Shared<T, E>>);
 /// Returns both ends.
 pub(super) fn channel<T, E>() -> (Reporter<T, E>, Listener<T, E>) {
     let shared = Shared {
-        queue: Mutex::new(VecDeque::new()),
+        unseen: Mutex::new(Unseen { results: VecDeque::new(), waits: None }),
         came: Notify::new(),
         is_over: AtomicBool::new(false),
     };
@@ -53,14 +62,25 @@ pub(super) fn channel<T, E>() -> (Reporter<T, E>, Listener<T, E>) {
     (Reporter(Arc::clone(&shared)), Listener(shared))
 }
 
+impl<T, E> Unseen<T, E> {
+    fn next(&mut self) -> Option<Progress<T, E>> {
+        let result = self.results.pop_front().map(Progress::Done);
+        let waits = |(so_far, next_due)| Progress::Waiting { so_far, next_due };
+        result.or_else(|| self.waits.take().map(waits))
+    }
+}
+
 impl<T, E> Reporter<T, E> {
     pub(super) fn send(&self, progress: Progress<T, E>) {
-        let mut queue = lock(&self.0.queue);
-        if let Some(Progress::Waiting { .. }) = queue.back() {
-            queue.pop_back();
-        }
-        queue.push_back(progress);
-        drop(queue);
+        let mut unseen = lock(&self.0.unseen);
+        unseen.waits = match progress {
+            Progress::Waiting { so_far, next_due } => Some((so_far, next_due)),
+            Progress::Done(result) => {
+                unseen.results.push_back(result);
+                None
+            }
+        };
+        drop(unseen);
         self.0.came.notify_one();
     }
 
@@ -76,7 +96,7 @@ impl<T, E> Listener<T, E> {
         loop {
             // Read before the queue: what was sent before the end is returned first.
             let is_over = self.0.is_over.load(Ordering::Acquire);
-            if let Some(progress) = lock(&self.0.queue).pop_front() {
+            if let Some(progress) = lock(&self.0.unseen).next() {
                 return Some(progress);
             }
             if is_over {
