@@ -223,10 +223,14 @@ impl Store {
         E: From<StoreError> + Send + 'static,
     {
         let readers = Arc::clone(&self.readers);
+        let turn = readers.turn().await;
         let now = self.clock.now();
-        self.blocking(move || readers.read(|conn| query(conn, now)))
-            .await
-            .unwrap_or_else(|error| Err(error.into()))
+        let work = move || {
+            let answer = readers.read(|conn| query(conn, now));
+            drop(turn);
+            answer
+        };
+        self.blocking(work).await.unwrap_or_else(|error| Err(error.into()))
     }
 
     /// Runs work that may block on a thread for such work; in a stepped store on the caller's.

@@ -4,27 +4,38 @@
 //! on disk.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::store::error::Health;
 use crate::store::error::StoreError;
 use crate::sync::{Mutex, MutexGuard, PoisonError, watch};
 
-/// Most idle connections that are kept: as many as there are threads that read.
-const IDLE_MAX: usize = 8;
+/// Most connections. Each costs a quarter of a megabyte, for the schema and its statements, and
+/// all are kept once they were made; other queries wait.
+const CONNECTIONS_MAX: usize = 4;
 
 #[derive(Debug)]
 pub(in crate::store) struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
+    turns: Arc<Semaphore>,
     health: watch::Receiver<Health>,
 }
 
 impl Readers {
     pub(in crate::store) fn new(path: PathBuf, health: watch::Receiver<Health>) -> Self {
-        Self { path, idle: Mutex::new(Vec::new()), health }
+        let turns = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        Self { path, idle: Mutex::new(Vec::new()), turns, health }
+    }
+
+    /// Waits until a query may have a connection, as long as it keeps the value.
+    pub(in crate::store) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        // The semaphore is never closed.
+        Arc::clone(&self.turns).acquire_owned().await.ok()
     }
 
     /// Runs a query on one snapshot.
@@ -52,7 +63,7 @@ impl Readers {
         // Checked again: a fault during the query may have made its rows worthless.
         self.health.borrow().check()?;
         let mut idle = self.lock();
-        if ended.is_ok() && idle.len() < IDLE_MAX {
+        if ended.is_ok() && idle.len() < CONNECTIONS_MAX {
             idle.push(conn);
         }
         Ok(())
