@@ -9,7 +9,7 @@ use super::super::{AgentKey, Tx, delivery, inbox, lease};
 use super::{Failed, Rig, aborted, disk, write};
 
 /// Creates an agent; returns its key.
-async fn create(rig: &Rig, name: &'static str) -> AgentKey {
+pub(super) async fn create(rig: &Rig, name: &'static str) -> AgentKey {
     let policy = Policy::default();
     let created = rig.write(move |tx| {
         agent::ensure_operator(tx)?;
@@ -29,7 +29,7 @@ async fn create(rig: &Rig, name: &'static str) -> AgentKey {
 }
 
 /// Puts a new message into an inbox.
-fn deliver(tx: &Tx<'_>, to: AgentKey) -> Result<(), Failed> {
+pub(super) fn deliver(tx: &Tx<'_>, to: AgentKey) -> Result<(), Failed> {
     let id = MessageId::new(write(tx, "hello")?).expect("not 0");
     Ok(delivery::insert(tx, to, id, Lane::Normal, None, 5)?)
 }

@@ -177,12 +177,13 @@ impl Committer {
                 self.cache.committed();
                 let effects = tx.into_effects();
                 self.parts.committed.committed(&effects, self.counters.last_event());
+                // Mail before the receipts of it: the first one that is woken runs first.
+                for id in polled {
+                    self.waiters.commit(id);
+                }
                 for job in jobs {
                     job.commit();
                     hive_fault::point("broker.replies.between");
-                }
-                for id in polled {
-                    self.waiters.commit(id);
                 }
                 self.waiters.wake_again();
             }

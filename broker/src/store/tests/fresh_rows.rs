@@ -1,0 +1,137 @@
+//! New rows and leases in the writer's memory: every statement sees them, they are written once,
+//! and a command that fails takes only its own ones back.
+
+use std::time::Duration;
+
+use hive_core::delivery::State;
+use hive_core::id::MessageId;
+use hive_core::time::BootTime;
+
+use super::super::delivery::{self, DeliveryRow};
+use super::super::lease::Lease;
+use super::super::{AgentKey, Tx, event, inbox, stream};
+use super::memory::{create, deliver};
+use super::{Failed, Rig};
+
+const STREAM: &str = "s";
+const GRACE: Duration = Duration::from_secs(30);
+
+/// Leases the next due delivery to a stream.
+fn claim(tx: &Tx<'_>, key: AgentKey) -> Result<DeliveryRow, Failed> {
+    let mut row = delivery::due(tx, key, None, 9, 1)?.pop().expect("one is due");
+    row.progress = row.progress.lease(tx.now).expect("what is due can be leased");
+    let token = delivery::lease_token(key, row.message, "secret");
+    row.lease = Some(Lease::of_stream(token, STREAM, GRACE));
+    delivery::save(tx, &mut row, State::Ready)?;
+    Ok(row)
+}
+
+fn ack(tx: &Tx<'_>, key: AgentKey, message: u64) -> Result<(), Failed> {
+    let token = delivery::lease_token(key, id(message), "secret");
+    let mut row = delivery::by_lease_token(tx, &token)?.expect("it has this lease");
+    assert_eq!(row.progress.state, State::Leased);
+    row.progress.state = State::Acked;
+    Ok(delivery::save(tx, &mut row, State::Leased)?)
+}
+
+fn id(number: u64) -> MessageId {
+    MessageId::new(number).expect("not 0")
+}
+
+/// Returns the ids and states of the open deliveries of an agent on disk, and how many of them are
+/// counted as ready and as leased.
+async fn on_disk(rig: &Rig, key: AgentKey) -> (Vec<(u64, i64)>, (u32, u32)) {
+    let read = rig.read(move |conn, _| {
+        let sql = "SELECT message_id, state FROM open_delivery WHERE agent_id = ?1 ORDER BY 1";
+        let rows = super::super::statement::all(conn, sql, [key.0])?;
+        let sql = "SELECT ready_count, leased_count FROM inbox WHERE agent_id = ?1";
+        let counts = conn.query_row(sql, [key.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok::<_, Failed>((rows, counts))
+    });
+    read.await.expect("read")
+}
+
+#[tokio::test]
+async fn every_statement_of_a_batch_sees_what_is_new_in_it() {
+    let rig = Rig::new();
+    let key = create(&rig, "ada").await;
+    let hold = rig.hold().await;
+    let first = rig.queue(move |tx| deliver(tx, key)).await;
+    let second = rig.queue(move |tx| {
+        deliver(tx, key)?;
+        let rows = delivery::unsettled_of(tx, key, 9)?;
+        let events = event::after(tx, 0, None, 9)?;
+        let one = delivery::get(tx, key, id(2))?.expect("it is there");
+        Ok((rows.len(), events.len(), one.progress.state))
+    });
+    let second = second.await;
+    hold.release().await.expect("committed");
+    first.committed().await;
+    assert_eq!(second.committed().await, (2, 2, State::Ready));
+    assert_eq!(on_disk(&rig, key).await, (vec![(1, 1), (2, 1)], (2, 0)));
+}
+
+#[tokio::test]
+async fn what_is_leased_at_once_is_on_disk_as_leased_and_what_is_due_keeps_its_order() {
+    let rig = Rig::new();
+    let key = create(&rig, "ada").await;
+    rig.write(move |tx| deliver(tx, key)).await.expect("committed");
+    let leased = rig.write(move |tx| {
+        deliver(tx, key)?;
+        deliver(tx, key)?;
+        let due = delivery::due(tx, key, None, 9, 2)?;
+        assert_eq!(due.iter().map(|row| row.message.get()).collect::<Vec<_>>(), [1, 2]);
+        Ok::<_, Failed>([claim(tx, key)?.message.get(), claim(tx, key)?.message.get()])
+    });
+    assert_eq!(leased.await.expect("committed"), [1, 2]);
+    assert_eq!(on_disk(&rig, key).await, (vec![(1, 2), (2, 2), (3, 1)], (1, 2)));
+    let held = rig.write(move |tx| Ok::<_, Failed>(stream::held(tx, key, STREAM)?.deliveries));
+    assert_eq!(held.await.expect("read"), 2);
+    rig.write(move |tx| ack(tx, key, 1)).await.expect("committed");
+    assert_eq!(on_disk(&rig, key).await, (vec![(2, 2), (3, 1)], (1, 1)));
+}
+
+#[tokio::test]
+async fn a_failed_command_takes_only_its_own_rows_back() {
+    let rig = Rig::new();
+    let key = create(&rig, "ada").await;
+    rig.write(move |tx| deliver(tx, key).and_then(|()| claim(tx, key))).await.expect("leased");
+    let hold = rig.hold().await;
+    let first = rig.queue(move |tx| deliver(tx, key)).await;
+    let failed = rig.queue(move |tx| {
+        deliver(tx, key)?;
+        claim(tx, key)?;
+        claim(tx, key)?;
+        ack(tx, key, 1)?;
+        Err::<(), _>(Failed::Refused)
+    });
+    let failed = failed.await;
+    let last = rig.queue(move |tx| {
+        assert_eq!(inbox::get(tx, key)?.ready_count, 1);
+        ack(tx, key, 1)?;
+        Ok(claim(tx, key)?.message.get())
+    });
+    let last = last.await;
+    hold.release().await.expect("committed");
+    first.committed().await;
+    failed.result().await.expect_err("refused");
+    assert_eq!(last.committed().await, 2);
+    assert_eq!(on_disk(&rig, key).await, (vec![(2, 2)], (0, 1)));
+    let (_, events) = super::read(&rig).await.expect("read");
+    assert_eq!(events, [1, 2], "the number of the failed command's event is free again");
+}
+
+#[tokio::test]
+async fn a_change_of_many_leases_is_seen_in_each() {
+    let rig = Rig::new();
+    let key = create(&rig, "ada").await;
+    rig.write(move |tx| deliver(tx, key).and_then(|()| claim(tx, key))).await.expect("leased");
+    let until = rig.write(move |tx| {
+        // Reads the leases into memory.
+        assert_eq!(stream::held(tx, key, STREAM)?.deliveries, 1);
+        stream::begin_grace(tx, key, STREAM, BootTime(77))?;
+        let row = stream::leased(tx, key, Some(STREAM))?.pop();
+        Ok::<_, Failed>(row.and_then(|row| row.lease?.until))
+    });
+    assert_eq!(until.await.expect("committed"), Some(BootTime(77)));
+}
