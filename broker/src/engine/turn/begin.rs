@@ -28,7 +28,7 @@ use crate::store::agent::{self, AgentRow};
 use crate::store::event::{Fact, log};
 use crate::store::lease::Lease;
 use crate::store::request::RequestKey;
-use crate::store::turn::{self, NewTurn, TurnRow};
+use crate::store::turn::{self, NewTurn};
 use crate::store::waiter::{Poll, Waiter};
 use crate::store::{AgentKey, Effect, Tx, command, delivery, inbox, message, question, reminder};
 
@@ -120,7 +120,7 @@ impl Engine {
         let (boot_id, grace) = (self.clock.boot_id().to_owned(), self.limits.harness_grace());
         let waiter = self
             .store
-            .wait(key, move |tx| {
+            .wait_after_checks(key, move |tx| {
                 let me = session(tx, &caller, &begin.session_token)?;
                 let polled = poll_begin(tx, &me, &request, &begin, &boot_id)?;
                 if matches!(polled, Poll::Ready(_)) {
@@ -161,8 +161,7 @@ impl Engine {
                 let id = open(tx, &me, &begin, &boot_id, None)?;
                 keep(tx, me.key, &request, &id)?;
                 opened(tx, me.key, grace);
-                let row = turn::get(tx, id)?.ok_or(TurnError::NotFound { id })?;
-                begun(tx, &me, &row)
+                begun(tx, &me, turn::view_new(tx, id)?, None, IsRerun::No)
             })
             .await
     }
@@ -209,8 +208,16 @@ fn begun_before(
     request: &RequestKey,
 ) -> Result<Option<Begun>, Refusal> {
     let Some(id) = replay::<TurnId>(tx, me.key, request)? else { return Ok(None) };
-    let open = turn::get(tx, id)?.filter(|row| row.outcome.is_none());
-    open.map(|row| begun(tx, me, &row)).transpose()
+    let Some(turn) = turn::view(tx, id, Some(me.key))?.filter(|turn| turn.outcome.is_none()) else {
+        return Ok(None);
+    };
+    let find = |message| {
+        let found = delivery::get(tx, me.key, message)?;
+        let missing = || MailError::DeliveryNotFound { agent: me.name.clone(), message };
+        Ok::<_, Refusal>(delivery::view_leased(tx, &found.ok_or_else(missing)?, &me.name)?)
+    };
+    let delivery = turn.message_id.map(find).transpose()?;
+    begun(tx, me, turn, delivery, IsRerun::Maybe).map(Some)
 }
 
 fn poll_begin(
@@ -237,13 +244,15 @@ fn poll_begin(
             next_due: delivery::next_due(tx, me.key, tx.now)?,
         });
     };
+    let is_rerun = if row.turn.is_some() { IsRerun::Maybe } else { IsRerun::No };
     let delivery = Some((row.message, row.progress.attempt(false)));
     let id = open(tx, me, begin, boot_id, delivery)?;
     claim(tx, me, &mut row, Lease::of_turn(token::new(), id))?;
     turn::carry(tx, id, me.key, row.message, None)?;
     keep(tx, me.key, request, &id)?;
-    let row = turn::get(tx, id)?.ok_or(TurnError::NotFound { id })?;
-    Ok(Poll::Ready(Some(Box::new(begun(tx, me, &row)?))))
+    let delivery = delivery::view_leased(tx, &row, &me.name)?;
+    let begun = begun(tx, me, turn::view_new(tx, id)?, Some(delivery), is_rerun)?;
+    Ok(Poll::Ready(Some(Box::new(begun))))
 }
 
 fn open(
@@ -277,24 +286,37 @@ fn open(
     Ok(id)
 }
 
-fn begun(tx: &Tx<'_>, me: &AgentRow, row: &TurnRow) -> Result<Begun, Refusal> {
-    let view = turn::view(tx, row.id, Some(me.key))?.ok_or(TurnError::NotFound { id: row.id })?;
-    let delivery = match row.message {
-        None => None,
-        Some(message) => {
-            let found = delivery::get(tx, me.key, message)?;
-            let found = found
-                .ok_or_else(|| MailError::DeliveryNotFound { agent: me.name.clone(), message })?;
-            Some(delivery::view_leased(tx, &found, &me.name)?)
-        }
+/// Whether an earlier turn may have carried the delivery of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IsRerun {
+    /// None has: nothing was done for it before, so nothing is looked up.
+    No,
+    Maybe,
+}
+
+fn begun(
+    tx: &Tx<'_>,
+    me: &AgentRow,
+    turn: Turn,
+    delivery: Option<Delivery>,
+    is_rerun: IsRerun,
+) -> Result<Begun, Refusal> {
+    let id = turn.id;
+    let (already_sent, already_asked, already_reminded) = match is_rerun {
+        IsRerun::No => (Vec::new(), Vec::new(), Vec::new()),
+        IsRerun::Maybe => (
+            message::sent_in_earlier_runs(tx, id)?,
+            question::asked_in_earlier_runs(tx, id)?,
+            reminder::set_in_earlier_runs(tx, id)?,
+        ),
     };
     Ok(Begun {
-        turn: view,
+        turn,
         delivery,
         pending: inbox::get(tx, me.key)?.ready_count,
-        already_sent: message::sent_in_earlier_runs(tx, row.id)?,
-        already_asked: question::asked_in_earlier_runs(tx, row.id)?,
-        already_reminded: reminder::set_in_earlier_runs(tx, row.id)?,
+        already_sent,
+        already_asked,
+        already_reminded,
         commands: command::open(tx, me.key, 0)?,
     })
 }

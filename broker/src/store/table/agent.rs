@@ -305,10 +305,19 @@ pub fn set_status_text(tx: &Tx<'_>, key: AgentKey, text: &str) -> Result<()> {
 
 /// Stores the state of the harness; the time changes only with the state.
 pub fn set_harness_state(tx: &Tx<'_>, key: AgentKey, state: HarnessState) -> Result<()> {
+    let before = by_key(tx, key)?;
+    if before.harness_state == state {
+        return Ok(());
+    }
     tx.cache().agent_changes(key);
     tx.after_commit(Effect::Shown(key));
-    let sql = "UPDATE agent SET harness_state = ?2, harness_state_time = ?3 WHERE id = ?1 AND harness_state <> ?2";
-    run(tx, sql, (key.0, state.code(), tx.now.wall.0))
+    let harness_state_time = tx.now.wall;
+    let sql = "UPDATE agent SET harness_state = ?2, harness_state_time = ?3 WHERE id = ?1";
+    run(tx, sql, (key.0, state.code(), harness_state_time.0))?;
+    // It changes twice in each turn, so the row is not read again.
+    let row = AgentRow { harness_state: state, harness_state_time, ..(*before).clone() };
+    tx.cache().keep_agent(row);
+    Ok(())
 }
 
 /// Stores the present size of the context; 0 if it is unknown. A window that was not reported stays

@@ -7,7 +7,7 @@ use hive_core::time::WallTime;
 use rusqlite::Result;
 
 use crate::store::codec::integer;
-use crate::store::columns::columns;
+use crate::store::columns::{columns, sql};
 use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
 use crate::store::statement::{Statements, all, first, insert, run};
@@ -43,10 +43,12 @@ pub fn insert(
 
 /// Returns the open commands of an agent after `after`, oldest first.
 pub(crate) fn open(conn: &impl Statements, agent: AgentKey, after: u64) -> Result<Vec<Command>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM command WHERE agent_id = ?1 AND id > ?2 AND close_time IS NULL ORDER BY id"
+    const SQL: &str = sql!(
+        "SELECT ",
+        COLUMNS,
+        " FROM command WHERE agent_id = ?1 AND id > ?2 AND close_time IS NULL ORDER BY id"
     );
-    all(conn, &sql, (agent.0, integer(after)))
+    all(conn, SQL, (agent.0, integer(after)))
 }
 
 /// Returns whether a command is closed; `None` if this agent has no such command.

@@ -11,10 +11,10 @@ use hive_core::turn::{Ended, Kind, Outcome, Turn, Usage};
 use rusqlite::{Result, Row};
 
 use crate::store::codec::{Coded as _, integer};
-use crate::store::columns::{Columns as _, columns, name_of};
+use crate::store::columns::{Columns as _, columns, name_of, sql};
 use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
-use crate::store::statement::{Statements, all, first, insert, page as read_page, run};
+use crate::store::statement::{Statements, all, first, insert, one, page as read_page, run};
 use crate::store::table::message;
 use crate::store::write::tx::Tx;
 
@@ -117,8 +117,8 @@ pub(crate) fn tool_use_of(
 
 /// Returns a turn by its id.
 pub(crate) fn get(conn: &impl Statements, turn: TurnId) -> Result<Option<TurnRow>> {
-    let sql = format!("SELECT {ROW_COLUMNS} FROM turn WHERE id = ?1");
-    first(conn, &sql, [integer(turn.get())])
+    const SQL: &str = sql!("SELECT ", ROW_COLUMNS, " FROM turn WHERE id = ?1");
+    first(conn, SQL, [integer(turn.get())])
 }
 
 /// Returns the agent's open turn of a conversation.
@@ -127,10 +127,12 @@ pub(crate) fn open_of(
     agent: AgentKey,
     conversation: &str,
 ) -> Result<Option<TurnRow>> {
-    let sql = format!(
-        "SELECT {ROW_COLUMNS} FROM turn WHERE agent_id = ?1 AND conversation = ?2 AND outcome IS NULL"
+    const SQL: &str = sql!(
+        "SELECT ",
+        ROW_COLUMNS,
+        " FROM turn WHERE agent_id = ?1 AND conversation = ?2 AND outcome IS NULL"
     );
-    first(conn, &sql, (agent.0, conversation))
+    first(conn, SQL, (agent.0, conversation))
 }
 
 /// Returns all open turns of an agent.
@@ -249,14 +251,23 @@ pub(crate) fn view(
     turn: TurnId,
     agent: Option<AgentKey>,
 ) -> Result<Option<Turn>> {
-    let sql = format!(
-        "SELECT {VIEW_COLUMNS} FROM turn t WHERE t.id = ?1 AND (?2 IS NULL OR t.agent_id = ?2)"
+    const SQL: &str = sql!(
+        "SELECT ",
+        VIEW_COLUMNS,
+        " FROM turn t WHERE t.id = ?1 AND (?2 IS NULL OR t.agent_id = ?2)"
     );
-    let mut found = first(conn, &sql, (integer(turn.get()), agent.map(|key| key.0)))?;
+    let mut found = first(conn, SQL, (integer(turn.get()), agent.map(|key| key.0)))?;
     if let Some(turn) = &mut found {
         fill(conn, turn)?;
     }
     Ok(found)
+}
+
+/// Returns a turn for display that was opened in this transaction: it has received and sent nothing
+/// yet.
+pub fn view_new(tx: &Tx<'_>, turn: TurnId) -> Result<Turn> {
+    const SQL: &str = sql!("SELECT ", VIEW_COLUMNS, " FROM turn t WHERE t.id = ?1");
+    one(tx, SQL, [integer(turn.get())])
 }
 
 /// Returns the newest turn of all agents.
