@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use crate::report::Report;
+use crate::report::{Bounds, Report};
 use crate::sample::Sample;
 use crate::{ROUNDS, servers};
 
@@ -59,7 +59,8 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     let harness = rig.harness(&key).pid();
     report.add("W6", "resident: wake to settled", "ms", ours, None);
     report.add("W6", "resident: the same claude without Hive, line to result", "ms", alone, None);
-    report.add("W6", "resident: ratio of the two", "x", ratio, Some("1.3"));
+    let bounds = Bounds::most(1.15, 1.1, 1.05);
+    report.figure("W6", "resident: ratio of the two", "x", ratio, Some(bounds));
     report.add("W6", "resident: CPU of harness and broker per turn", "ms", ours_cpu, None);
     report.add(
         "W6",

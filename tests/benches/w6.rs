@@ -5,7 +5,7 @@ use hive_proto::v1::EventKind;
 use hive_tests::rig::{HarnessOptions, Rig};
 use hive_tests::{binary, claude, mcp};
 
-use crate::report::Report;
+use crate::report::{Bounds, Report};
 use crate::sample::Sample;
 use crate::{ROUNDS, servers};
 
@@ -61,7 +61,8 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
         None,
     );
     report.add("W6", "CPU of claude per turn", "ms", theirs, None);
-    report.add("W6", "ours / claude's", "%", ratio, Some("5"));
+    let bounds = Bounds::most(2.0, 1.5, 1.0);
+    report.figure("W6", "ours / claude's", "%", ratio, Some(bounds));
     rig.stop_harness(&key).await;
     rig.stop_broker().await;
     Ok(())
