@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hive_core::delivery::{RedeliveryCause, Settlement};
@@ -12,7 +12,7 @@ use hive_core::time::BootTime;
 use crate::engine::mail::settle;
 use crate::engine::{Engine, Refusal};
 use crate::store::agent::AgentRow;
-use crate::store::retention::{Cutoffs, old_requests, prune};
+use crate::store::retention::{Cursor, Cutoffs, old_requests, prune};
 use crate::store::{AgentKey, Effect, agent, lease, turn};
 
 /// Most rows of one step, so that a step never stalls a send.
@@ -92,29 +92,33 @@ impl Engine {
         compared
     }
 
+    fn retention_cursor(&self) -> MutexGuard<'_, Option<Cursor>> {
+        self.retention.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Deletes one step of settled rows older than `keep`; returns whether there is more.
     pub async fn sweep_retention(&self, keep: Duration) -> Result<bool, Refusal> {
         let now = self.clock.now().wall;
         let requests = Duration::from_secs(u64::from(self.limits.request_id_hours) * 3600);
         let cutoffs = Cutoffs { history: now.before(keep), requests: now.before(requests) };
-        let cursor = *self.retention.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let cursor = self.retention_cursor().clone().unwrap_or_default();
+        let cursor = Arc::new(cursor);
+        let from = Arc::clone(&cursor);
         let old = self
             .store
-            .read(move |conn, _| Ok::<_, Refusal>(old_requests(conn, cutoffs.requests, STEP_ROWS)?))
+            .read(move |conn, _| Ok::<_, Refusal>(old_requests(conn, cutoffs, &from, STEP_ROWS)?))
             .await?;
         let next = self
             .store
-            .write(move |tx| {
-                prune(tx, cutoffs, cursor.unwrap_or_default(), &old, STEP_ROWS)
-                    .map_err(Refusal::from)
-            })
+            .write(move |tx| prune(tx, cutoffs, &cursor, old, STEP_ROWS).map_err(Refusal::from))
             .await?;
-        *self.retention.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = next;
+        let more = next.is_some();
+        *self.retention_cursor() = next;
         let before =
             now.before(Duration::from_secs(u64::from(self.limits.turn_events_hours) * 3600));
         let (lines, bytes_max) = (Arc::clone(&self.turn_events), self.limits.turn_events_bytes_max);
         let lines_gone =
             self.store.blocking(move || lines.prune(before, bytes_max, STEP_ROWS)).await??;
-        Ok(next.is_some() || lines_gone > 0)
+        Ok(more || lines_gone > 0)
     }
 }

@@ -193,3 +193,29 @@ async fn a_step_is_small_and_the_steps_come_to_an_end() {
     assert!(hive.inbox("bob").await.is_empty());
     assert_eq!(hive.inbox("alice").await.len(), steps);
 }
+
+#[tokio::test]
+async fn old_requests_are_found_wherever_they_are_and_others_stay() {
+    let hive = Hive::new(&["alice"]).await;
+    let now = hive.now().wall.0;
+    let old = now - i64::try_from(8 * DAY * 1000).expect("a time");
+    let written = hive.engine().store().write(move |tx| {
+        let sql = "INSERT INTO request (caller_id, rpc, request_id, fingerprint, answer, time) \
+             WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 5999) \
+             SELECT 1, 'Test', format('r-%05d', i), x'00', '1', iif(i % 10 = 9 OR i > 5000, ?1, ?2) FROM n";
+        Ok::<_, Refusal>(tx.connection().execute(sql, (old, now))?)
+    });
+    assert_eq!(written.await.expect("written"), 6000);
+    let count = async |hive: &Hive| {
+        let sql = "SELECT sum(time = ?1), sum(time = ?2) FROM request WHERE rpc = 'Test'";
+        let counts = hive.engine().store().read(move |conn, _| {
+            let counts: (u32, u32) =
+                conn.query_row(sql, (old, now), |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok::<_, Refusal>(counts)
+        });
+        counts.await.expect("read")
+    };
+    assert_eq!(count(&hive).await, (1499, 4501));
+    prune(&hive).await;
+    assert_eq!(count(&hive).await, (0, 4501));
+}

@@ -22,24 +22,64 @@ pub struct Cutoffs {
 }
 
 /// The position at which the next step begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
+    requests: Place,
     message: i64,
     turn: i64,
 }
 
-/// The key of an old request.
-pub type OldRequest = (AgentKey, String, String);
+/// The key of a request: the caller, the RPC and the id.
+type RequestId = (AgentKey, String, String);
 
-/// Returns request ids from before a time. The table is not ordered by time, so this reads all of
-/// it, on a connection that only reads.
+/// The place of the next step in the table of requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Start,
+    After(RequestId),
+    End,
+}
+
+/// Requests that one step reads. The table is not ordered by time, so all of them are read once in
+/// each pass of the retention, on a connection that only reads.
+const REQUESTS_READ_MAX: u32 = 2000;
+
+/// The old requests that a step deletes.
+#[derive(Clone, Debug)]
+pub struct OldRequests {
+    ids: Vec<RequestId>,
+    next: Place,
+}
+
+/// Returns the old requests of the next step, at most `rows`.
 pub(crate) fn old_requests(
     conn: &impl Statements,
-    before: WallTime,
+    cutoffs: Cutoffs,
+    cursor: &Cursor,
     rows: u32,
-) -> Result<Vec<OldRequest>> {
-    let sql = "SELECT caller_id, rpc, request_id FROM request WHERE time < ?1 LIMIT ?2";
-    all(conn, sql, (before.0, rows))
+) -> Result<OldRequests> {
+    let (caller, rpc, id) = match &cursor.requests {
+        Place::Start => (0, "", ""),
+        Place::After((caller, rpc, id)) => (caller.0, rpc.as_str(), id.as_str()),
+        Place::End => return Ok(OldRequests { ids: Vec::new(), next: Place::End }),
+    };
+    let sql = "SELECT caller_id, rpc, request_id, time FROM request WHERE (caller_id, rpc, request_id) > (?1, ?2, ?3) \
+         ORDER BY caller_id, rpc, request_id LIMIT ?4";
+    let found: Vec<(RequestId, WallTime)> = all(conn, sql, (caller, rpc, id, REQUESTS_READ_MAX))?;
+    let is_last = found.len() < REQUESTS_READ_MAX as usize;
+    let (mut ids, mut last) = (Vec::new(), None);
+    for (id, time) in found {
+        if ids.len() == rows as usize {
+            return Ok(OldRequests { ids, next: last.map_or(Place::End, Place::After) });
+        }
+        if time < cutoffs.requests {
+            ids.push(id.clone());
+        }
+        last = Some(id);
+    }
+    let next = last.filter(|_| !is_last).map_or(Place::End, Place::After);
+    Ok(OldRequests { ids, next })
 }
 
 /// Reads `rows` rows of each kind and deletes the old ones; returns where the next step begins, or
@@ -47,15 +87,15 @@ pub(crate) fn old_requests(
 pub fn prune(
     tx: &Tx<'_>,
     cutoffs: Cutoffs,
-    cursor: Cursor,
-    requests: &[OldRequest],
+    cursor: &Cursor,
+    requests: OldRequests,
     rows: u32,
 ) -> Result<Option<Cursor>> {
     tx.keep_counters()?;
     // A time in the future was written while the wall clock was ahead. Such a row is kept until
     // then, and the step continues after it.
     let now = tx.now.wall.0;
-    for (caller, rpc, id) in requests {
+    for (caller, rpc, id) in &requests.ids {
         run(
             tx,
             "DELETE FROM request WHERE caller_id = ?1 AND rpc = ?2 AND request_id = ?3 AND time < ?4",
@@ -69,10 +109,14 @@ pub fn prune(
     run(tx, "DELETE FROM reminder WHERE state <> 1 AND close_time < ?1", [cutoffs.history.0])?;
     let message = messages(tx, cutoffs, cursor.message, rows)?;
     let turn = turns(tx, cutoffs.history, cursor.turn, rows)?;
-    if message.is_none() && turn.is_none() && events == 0 && requests.is_empty() {
+    if message.is_none() && turn.is_none() && events == 0 && requests.next == Place::End {
         return Ok(None);
     }
-    Ok(Some(Cursor { message: message.unwrap_or(i64::MAX), turn: turn.unwrap_or(i64::MAX) }))
+    Ok(Some(Cursor {
+        requests: requests.next,
+        message: message.unwrap_or(i64::MAX),
+        turn: turn.unwrap_or(i64::MAX),
+    }))
 }
 
 /// Runs one step through the messages; returns `None` at the first message that is not old. Ids
