@@ -13,6 +13,7 @@
 
 mod broadcast;
 mod cli;
+mod history;
 mod isolation;
 mod parked;
 mod plot;
@@ -113,6 +114,9 @@ async fn run(wanted: &Wanted, report: &mut Report) -> anyhow::Result<()> {
     }
     if wanted.has("w4") {
         w4::run(report).await?;
+    }
+    if wanted.has("history") {
+        history::run(report).await?;
     }
     if wanted.has("w5") {
         w5::run(report).await?;

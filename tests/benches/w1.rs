@@ -16,8 +16,9 @@ const MESSAGES: usize = 300;
 
 /// A server with a parked consumer.
 #[derive(Debug)]
-struct Pair {
+pub(crate) struct Pair {
     server: Server,
+    inbox: usize,
     producer: Producer,
     taken: mpsc::Receiver<Instant>,
     consumer: JoinHandle<anyhow::Result<()>>,
@@ -25,9 +26,13 @@ struct Pair {
 
 impl Pair {
     async fn start(kind: Kind) -> anyhow::Result<Self> {
-        let server = Server::start(kind, 1).await?;
+        Self::on(Server::start(kind, 1).await?, 0).await
+    }
+
+    /// Parks a consumer on an empty inbox of a server.
+    pub(crate) async fn on(server: Server, inbox: usize) -> anyhow::Result<Self> {
         let producer = server.door().producer().await?;
-        let mut consumer = server.door().consumer(0, crate::PAGE).await?;
+        let mut consumer = server.door().consumer(inbox, crate::PAGE).await?;
         let (took, taken) = mpsc::channel(1);
         let consumer = tokio::spawn(async move {
             loop {
@@ -37,16 +42,16 @@ impl Pair {
                 }
             }
         });
-        Ok(Self { server, producer, taken, consumer })
+        Ok(Self { server, inbox, producer, taken, consumer })
     }
 
-    async fn round(&mut self) -> anyhow::Result<Sample> {
+    pub(crate) async fn round(&mut self) -> anyhow::Result<Sample> {
         let mut sample = Sample::default();
         for _ in 0..MESSAGES {
             // The consumer is parked again: its ack is answered, and its next receive waits.
             tokio::time::sleep(Duration::from_millis(2)).await;
             let start = Instant::now();
-            self.producer.send(0).await?;
+            self.producer.send(self.inbox).await?;
             let taken = self.taken.recv().await;
             let at = taken.ok_or_else(|| anyhow::anyhow!("the consumer has stopped"))?;
             sample.push(micros(at.duration_since(start)));
@@ -54,7 +59,7 @@ impl Pair {
         Ok(sample)
     }
 
-    async fn stop(self) -> anyhow::Result<()> {
+    pub(crate) async fn stop(self) -> anyhow::Result<()> {
         self.consumer.abort();
         drop(self.producer);
         self.server.stop().await

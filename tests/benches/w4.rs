@@ -126,7 +126,7 @@ fn first_hive(kinds: &[Kind]) -> Kind {
 }
 
 /// Sends this many messages to each inbox.
-async fn fill(server: &Server, each: &[usize]) -> anyhow::Result<()> {
+pub(crate) async fn fill(server: &Server, each: &[usize]) -> anyhow::Result<()> {
     let total: usize = each.iter().sum();
     // Streams are the fastest way to load a Hive.
     let kind = server.kind();
@@ -204,6 +204,19 @@ async fn round_of(
     figures.drained.push(kind, count as f64 / span.as_secs_f64());
     figures.pss.push(kind, servers::pss_mib(server.pid()?));
     Ok(taken)
+}
+
+/// Receives and acks this many messages of each inbox.
+pub(crate) async fn drain_all(server: &Server, each: &[usize]) -> anyhow::Result<()> {
+    let door = server.door_of(Kind::Streamed);
+    let mut consumers = JoinSet::new();
+    for (inbox, quota) in each.iter().enumerate().filter(|(_, quota)| **quota > 0) {
+        consumers.spawn(drain(door.consumer(inbox, PAGE).await?, inbox, *quota));
+    }
+    while let Some(drained) = consumers.join_next().await {
+        drained??;
+    }
+    server.rests().await
 }
 
 /// Receives and acks this many messages of an inbox, up to a page more.

@@ -126,6 +126,14 @@ impl Server {
         Door { kind, socket, agents }
     }
 
+    /// Returns the database of a Hive.
+    pub(crate) fn database(&self) -> anyhow::Result<PathBuf> {
+        match &self.files {
+            Files::Hive(rig) => Ok(rig.path("state/hive.db")),
+            Files::Other(_) => anyhow::bail!("only a Hive has this database"),
+        }
+    }
+
     pub(crate) fn pid(&self) -> anyhow::Result<Pid> {
         self.process.pid()
     }
