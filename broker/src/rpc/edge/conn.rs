@@ -113,16 +113,24 @@ pub struct ConnInfo {
 /// What a connection has of the limits: a slot of its socket, and for agents a file.
 pub(super) type Held = (OwnedSemaphorePermit, Option<ConnFile>);
 
+/// The end of a connection that has stopped reading.
+#[derive(Debug)]
+struct LastWords {
+    close: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// The time that is left to write.
+    left: Pin<Box<Sleep>>,
+}
+
 /// An accepted connection.
 #[derive(Debug)]
 pub struct Conn {
     stream: UnixStream,
     info: Arc<ConnInfo>,
-    close: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// Ready when it stops reading.
+    closing: Closing,
+    /// Ready when it stops reading, or closes at once.
     leave: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// The time that is left to write; set when it stops reading.
-    last_words: Option<Pin<Box<Sleep>>>,
+    /// Set when it stops reading.
+    last_words: Option<Box<LastWords>>,
     /// Ready when the registration that the agent's sandbox had when this connection was accepted
     /// is replaced or removed. `None` if there was none.
     cut: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
@@ -150,7 +158,7 @@ impl Conn {
         Ok(Self {
             stream,
             info: Arc::new(ConnInfo { owner, peer, trust, slots, place }),
-            close: Box::pin(closing.until_now()),
+            closing: closing.clone(),
             leave: Box::pin(closing.until_soon()),
             last_words: None,
             cut: registration_ended.map(|token| Box::pin(token.cancelled_owned())),
@@ -163,26 +171,29 @@ impl Conn {
         &self.info
     }
 
-    fn is_closed(&mut self, cx: &mut Context<'_>) -> bool {
-        let is_cut = self.cut.as_mut().is_some_and(|cut| cut.as_mut().poll(cx).is_ready());
-        is_cut || self.close.as_mut().poll(cx).is_ready()
+    fn is_cut(&mut self, cx: &mut Context<'_>) -> bool {
+        self.cut.as_mut().is_some_and(|cut| cut.as_mut().poll(cx).is_ready())
     }
 
     /// Returns an error if it is over. Every poll asks, because HTTP/2 does not read while it owes
     /// an answer and the peer has no room for it.
     fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        if self.is_closed(cx) || matches!(self.is_leaving(cx), Some(Poll::Ready(()))) {
+        if self.is_cut(cx) || matches!(self.is_leaving(cx), Some(Poll::Ready(()))) {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
         Ok(())
     }
 
-    /// Returns `None` while it reads; then whether its last second is over.
+    /// Returns `None` while it reads; then whether its last second is over, or it closes at once.
     fn is_leaving(&mut self, cx: &mut Context<'_>) -> Option<Poll<()>> {
         if self.last_words.is_none() && self.leave.as_mut().poll(cx).is_ready() {
-            self.last_words = Some(Box::pin(tokio::time::sleep(LAST_WORDS)));
+            let (close, left) = (self.closing.until_now(), tokio::time::sleep(LAST_WORDS));
+            self.last_words =
+                Some(Box::new(LastWords { close: Box::pin(close), left: Box::pin(left) }));
         }
-        self.last_words.as_mut().map(|left| left.as_mut().poll(cx))
+        let LastWords { close, left } = self.last_words.as_deref_mut()?;
+        let is_over = close.as_mut().poll(cx).is_ready() || left.as_mut().poll(cx).is_ready();
+        Some(if is_over { Poll::Ready(()) } else { Poll::Pending })
     }
 }
 
