@@ -64,8 +64,9 @@ pub struct Begun {
     pub commands: Vec<Command>,
 }
 
-/// The first step of a turn.
-enum First {
+/// A turn after its first step.
+#[derive(Debug)]
+pub enum First {
     /// It has begun.
     Begun(Box<Begun>),
     /// It waits for mail.
@@ -74,27 +75,19 @@ enum First {
 
 impl Engine {
     /// Begins a turn: for mail, for which it waits, or at once without mail.
-    ///
-    /// A call that waits keeps the waiter and not its request: that is with the first step, which
-    /// is behind a pointer.
-    pub fn begin_turn(
+    pub async fn begin_turn(
         &self,
         caller: Caller,
         request: RequestKey,
         begin: Begin,
-    ) -> impl Future<Output = Result<Begun, Refusal>> {
-        let first = Box::pin(self.begin_or_wait(caller, request, begin));
-        async move {
-            let first = first.await?;
-            let begun = match first {
-                First::Begun(begun) => Some(begun),
-                First::Waits(waiter) => self.wait_for(waiter, None, |_| true).await?,
-            };
-            begun.map(|begun| *begun).ok_or(Refusal::Draining)
-        }
+    ) -> Result<Begun, Refusal> {
+        let first = self.begin_or_wait(caller, request, begin).await?;
+        self.begun(first).await
     }
 
-    async fn begin_or_wait(
+    /// Takes the first step of [`Self::begin_turn`]. What waits after it keeps nothing of the
+    /// request.
+    pub async fn begin_or_wait(
         &self,
         caller: Caller,
         request: RequestKey,
@@ -106,6 +99,15 @@ impl Engine {
                 First::Begun(Box::new(self.begin_without_mail(caller, request, begin).await?))
             }
         })
+    }
+
+    /// Takes the second step of [`Self::begin_turn`], which may last for hours.
+    pub async fn begun(&self, first: First) -> Result<Begun, Refusal> {
+        let begun = match first {
+            First::Begun(begun) => Some(begun),
+            First::Waits(waiter) => self.wait_for(waiter, None, |_| true).await?,
+        };
+        begun.map(|begun| *begun).ok_or(Refusal::Draining)
     }
 
     async fn wait_for_mail(

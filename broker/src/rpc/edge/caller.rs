@@ -4,7 +4,6 @@
 //! Invariant: a peer whose user may not use the socket reaches no handler.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,7 +20,8 @@ use tonic::{Extensions, Request, Status};
 
 use super::conn::{ConnInfo, Owner, Slots, Trust};
 use super::deadline::{Deadline, Moments};
-use super::fair::{Arriving, Call, fairly};
+use super::fair::{Arriving, fairly};
+use super::later::Call;
 use super::method;
 use super::services::Services;
 use super::size::SizeLimit;
@@ -61,11 +61,7 @@ impl Calls {
     }
 
     /// Answers a call on a connection.
-    pub(super) fn call(
-        &self,
-        conn: &Arc<ConnInfo>,
-        mut request: http::Request<Body>,
-    ) -> Call<Infallible> {
+    pub(super) fn call(&self, conn: &Arc<ConnInfo>, mut request: http::Request<Body>) -> Call {
         let (owner, slots) = (&conn.owner, &conn.slots);
         let method = method::of_path(request.uri().path());
         let (caller, scope) = match self.admit(conn, method.scope) {
@@ -76,7 +72,7 @@ impl Calls {
             return answered(Refusal::CallLimit { max: slots.calls_max }.into());
         };
         let deadline = Deadline::of(request.headers());
-        let arriving: Arriving<Infallible> = match check_call(&request, owner) {
+        let arriving: Arriving = match check_call(&request, owner) {
             Err(refused) => Box::pin(std::future::ready(answered(refused))),
             Ok(()) => {
                 let extensions = request.extensions_mut();
@@ -110,17 +106,13 @@ impl Calls {
 }
 
 /// Waits for the first message of a request, and returns its call.
-async fn arriving(
-    services: Arc<Services>,
-    size: SizeLimit,
-    request: http::Request<Body>,
-) -> Call<Infallible> {
+async fn arriving(services: Arc<Services>, size: SizeLimit, request: http::Request<Body>) -> Call {
     let (parts, body) = request.into_parts();
     let request = http::Request::from_parts(parts, size.on(body).await);
     services.call(request)
 }
 
-fn answered(refused: Status) -> Call<Infallible> {
+fn answered(refused: Status) -> Call {
     Box::pin(std::future::ready(Ok(refused.into_http())))
 }
 

@@ -17,10 +17,10 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::task::TaskTracker;
 use tonic::Status;
-use tonic::body::Body;
 
 use super::answer;
 use super::conn::Slots;
+use super::later::{Answered, Call};
 use super::method::Class;
 use crate::engine::Refusal;
 use crate::spawn::spawn;
@@ -38,22 +38,18 @@ const LONG_LIST: usize = 16;
 /// A long list with refusals keeps the next one waiting for this time. Chosen by measurement.
 const LIST_PAUSE: Duration = Duration::from_millis(40);
 
-pub(super) type Answered<E> = Result<http::Response<Body>, E>;
-/// A call. It is moved about while it waits, so it is a pointer.
-pub(in crate::rpc) type Call<E> = Pin<Box<dyn Future<Output = Answered<E>> + Send>>;
-
 /// A call whose request is still to come.
-pub(in crate::rpc) type Arriving<E> = Pin<Box<dyn Future<Output = Call<E>> + Send>>;
+pub(in crate::rpc) type Arriving = Pin<Box<dyn Future<Output = Call> + Send>>;
 
 /// Runs a call once its request is there and it gets a permit, and releases the permit when the
 /// class of the call says so.
-pub(in crate::rpc) fn fairly<E: Send + 'static>(
+pub(in crate::rpc) fn fairly(
     tasks: TaskTracker,
     slots: &Slots,
     slot: OwnedSemaphorePermit,
     class: Class,
-    arriving: Arriving<E>,
-) -> Call<E> {
+    arriving: Arriving,
+) -> Call {
     let at_work = Arc::clone(&slots.at_work);
     if matches!(class, Class::Page | Class::Watch) {
         let pages = Arc::clone(&slots.pages);
@@ -63,14 +59,14 @@ pub(in crate::rpc) fn fairly<E: Send + 'static>(
 }
 
 /// Reads a page: after the earlier ones of the agent, and to its end.
-async fn page<E: Send + 'static>(
+async fn page(
     tasks: TaskTracker,
     pages: Arc<Semaphore>,
     at_work: Arc<Semaphore>,
     slot: OwnedSemaphorePermit,
     class: Class,
-    arriving: Arriving<E>,
-) -> Answered<E> {
+    arriving: Arriving,
+) -> Answered {
     let call = arriving.await;
     // The semaphore is never closed; a page without its permit would still be a page.
     let pages = pages.acquire_owned().await;
@@ -180,8 +176,9 @@ impl Drop for Permit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::convert::Infallible;
     use std::future::{pending, ready};
+
+    use tonic::body::Body;
 
     use crate::engine::permit;
 
@@ -202,10 +199,8 @@ mod tests {
     }
 
     /// Returns a call whose request is there.
-    fn arrived(
-        answer: impl Future<Output = Answered<Infallible>> + Send + 'static,
-    ) -> Arriving<Infallible> {
-        let call: Call<Infallible> = Box::pin(answer);
+    fn arrived(answer: impl Future<Output = Answered> + Send + 'static) -> Arriving {
+        let call: Call = Box::pin(answer);
         Box::pin(ready(call))
     }
 
@@ -213,7 +208,7 @@ mod tests {
     async fn call(
         slots: &Slots,
         class: Class,
-        answer: impl Future<Output = Answered<Infallible>> + Send + 'static,
+        answer: impl Future<Output = Answered> + Send + 'static,
     ) -> http::Response<Body> {
         let slot = Arc::clone(&slots.calls).acquire_owned().await.expect("open");
         fairly(TaskTracker::new(), slots, slot, class, arrived(answer))
@@ -221,7 +216,7 @@ mod tests {
             .expect("it cannot fail")
     }
 
-    fn served() -> Answered<Infallible> {
+    fn served() -> Answered {
         Ok(http::Response::new(Body::new("a page".to_owned())))
     }
 

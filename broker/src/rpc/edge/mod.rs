@@ -6,7 +6,8 @@
 //!
 //! `method` describes each RPC, and `services` has their handlers; `layout`, `socket_file` and
 //! `handed` make the sockets, `accept` their connections, and `room` limits their files; `request`
-//! reads the common parts of requests, `page` those of lists; `error` maps refusals to the wire.
+//! reads the common parts of requests, `page` those of lists; `later` is the answer of a call that
+//! waits for long; `error` maps refusals to the wire.
 
 mod accept;
 pub mod caller;
@@ -18,6 +19,7 @@ pub mod method;
 pub mod peer;
 
 pub(in crate::rpc) mod answer;
+pub(in crate::rpc) mod later;
 pub(in crate::rpc) mod page;
 pub(in crate::rpc) mod request;
 

@@ -5,7 +5,6 @@
 //! its last one.
 
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use hyper::body::Incoming;
@@ -18,6 +17,7 @@ use tonic::body::Body;
 
 use super::caller::Calls;
 use super::conn::{Conn, ConnInfo};
+use super::later::Call;
 use crate::spawn::spawn;
 
 /// Largest header block of a request, in bytes; requests of the hive have a token and little else.
@@ -63,7 +63,7 @@ struct CallsOf {
 impl hyper::service::Service<http::Request<Incoming>> for CallsOf {
     type Response = http::Response<Body>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+    type Future = Call;
 
     fn call(&self, request: http::Request<Incoming>) -> Self::Future {
         self.calls.call(&self.conn, request.map(Body::new))
@@ -80,7 +80,9 @@ fn serve_one(conn: Conn, calls: CallsOf, ends: CancellationToken) -> impl Future
         // The default has no limit at all.
         .max_local_error_reset_streams(OWN_RESETS_MAX)
         .initial_stream_window_size(STREAM_WINDOW_BYTES);
-    let mut served = Box::pin(builder.serve_connection(TokioIo::new(conn), calls));
+    // Apart from each other, because hyper's part alone is of a size that the allocator has.
+    let conn = TokioIo::new(Box::new(conn));
+    let mut served = Box::pin(builder.serve_connection(conn, calls));
     async move {
         // Its client sees how it ended.
         tokio::select! {

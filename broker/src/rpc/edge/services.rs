@@ -11,9 +11,9 @@ use tonic::body::Body;
 use tonic::server::NamedService;
 use tower::Service;
 
-use super::fair::Call;
+use super::later::Call;
 
-type Handler = Box<dyn Fn(http::Request<Body>) -> Call<Infallible> + Send + Sync>;
+type Handler = Box<dyn Fn(http::Request<Body>) -> Call + Send + Sync>;
 
 /// See the module.
 #[derive(Default)]
@@ -27,7 +27,7 @@ impl Services {
                 http::Request<Body>,
                 Response = http::Response<Body>,
                 Error = Infallible,
-                Future = Call<Infallible>,
+                Future = Call,
             > + NamedService
             + Clone
             + Send
@@ -40,7 +40,7 @@ impl Services {
     }
 
     /// Begins a call of the service that its path names.
-    pub(super) fn call(&self, request: http::Request<Body>) -> Call<Infallible> {
+    pub(super) fn call(&self, request: http::Request<Body>) -> Call {
         let name = request.uri().path().split('/').nth(1);
         match name.and_then(|name| self.0.get(name)) {
             Some(handler) => handler(request),

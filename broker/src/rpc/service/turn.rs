@@ -1,5 +1,7 @@
 //! `TurnService`: the harness's side.
 
+use std::sync::Arc;
+
 use hive_core::agent::HarnessState;
 use hive_core::caller::Caller;
 use hive_core::id::{CommandId, NUMBER_MAX, TurnId};
@@ -20,7 +22,7 @@ use crate::engine::turn::problem::Problem;
 use crate::engine::{Refusal, permit};
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
-use crate::rpc::edge::request;
+use crate::rpc::edge::{later, request};
 use crate::store::request::RequestKey;
 use crate::store::turn_events::Line;
 
@@ -30,7 +32,7 @@ fn cut(mut line: String) -> String {
     line
 }
 
-/// Returns who wishes which turn. The call that waits for it keeps nothing else of its request.
+/// Returns who wishes which turn.
 fn wish(request: Request<v1::BeginTurnRequest>) -> Result<(Caller, RequestKey, Begin), Status> {
     let (caller, session_token, key, message) = request::session_command(request)?;
     let v1::BeginTurnRequest { request_id: _, process_token, conversation, kind } = message;
@@ -45,6 +47,20 @@ fn wish(request: Request<v1::BeginTurnRequest>) -> Result<(Caller, RequestKey, B
         kind: convert::value::<v1::TurnKind, Kind>(kind, "kind")?,
     };
     Ok((caller, key, begin))
+}
+
+fn begun(begun: Begun) -> v1::BeginTurnResponse {
+    let Begun { turn, delivery, pending, already_sent, already_asked, already_reminded, commands } =
+        begun;
+    v1::BeginTurnResponse {
+        turn: Some(turn.into()),
+        delivery: delivery.map(Into::into),
+        pending_count: pending,
+        already_sent: already_sent.into_iter().map(Into::into).collect(),
+        already_asked: already_asked.into_iter().map(Into::into).collect(),
+        already_reminded: already_reminded.into_iter().map(Into::into).collect(),
+        commands: commands.into_iter().map(Into::into).collect(),
+    }
 }
 
 #[tonic::async_trait]
@@ -85,24 +101,9 @@ impl v1::turn_service_server::TurnService for Rpc {
         request: Request<v1::BeginTurnRequest>,
     ) -> Result<Response<v1::BeginTurnResponse>, Status> {
         let (caller, key, begin) = wish(request)?;
-        let Begun {
-            turn,
-            delivery,
-            pending,
-            already_sent,
-            already_asked,
-            already_reminded,
-            commands,
-        } = self.engine.begin_turn(caller, key, begin).await?;
-        Ok(Response::new(v1::BeginTurnResponse {
-            turn: Some(turn.into()),
-            delivery: delivery.map(Into::into),
-            pending_count: pending,
-            already_sent: already_sent.into_iter().map(Into::into).collect(),
-            already_asked: already_asked.into_iter().map(Into::into).collect(),
-            already_reminded: already_reminded.into_iter().map(Into::into).collect(),
-            commands: commands.into_iter().map(Into::into).collect(),
-        }))
+        let engine = Arc::clone(&self.engine);
+        let first = engine.begin_or_wait(caller, key, begin).await?;
+        Ok(later::response(async move { Ok(begun(engine.begun(first).await?)) }))
     }
 
     async fn request_next_turn(

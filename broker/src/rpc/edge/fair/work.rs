@@ -20,50 +20,51 @@ use tokio_util::task::TaskTracker;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::{Answered, Arriving, Call, PAUSE, Permit, WORK_MAX};
+use super::{Arriving, PAUSE, Permit, WORK_MAX};
 use crate::engine::permit;
 use crate::rpc::edge::answer;
+use crate::rpc::edge::later::{self, Answered, Call};
 use crate::rpc::edge::method::Class;
 
 /// A call at work.
-pub(super) struct Work<E, K> {
+pub(super) struct Work<K> {
     class: Class,
     tasks: TaskTracker,
     at_work: Arc<Semaphore>,
-    stage: Stage<E>,
+    stage: Stage,
     /// Kept until the answer is sent or given up.
     kept: Option<K>,
     /// For the next moment at which something changes without the call.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-enum Stage<E> {
+enum Stage {
     /// It waits for its request.
-    Arriving(Arriving<E>),
+    Arriving(Arriving),
     /// It waits for a permit.
-    Queued(Call<E>, Pin<Box<dyn Future<Output = Permit> + Send>>),
+    Queued(Call, Pin<Box<dyn Future<Output = Permit> + Send>>),
     /// It works with a permit.
     Working {
-        call: Call<E>,
+        call: Call,
         permit: Permit,
         start: Instant,
         /// Whether it has said that it waits.
         is_waiting: bool,
     },
     /// It waits without a permit.
-    Released(Call<E>),
+    Released(Call),
     /// It was refused.
     Refused(Permit, Box<http::Response<Body>>),
     /// It was answered.
     Over,
 }
 
-impl<E, K: Send + Unpin + 'static> Work<E, K> {
+impl<K: Send + Unpin + 'static> Work<K> {
     pub(super) fn on(
         tasks: TaskTracker,
         at_work: Arc<Semaphore>,
         class: Class,
-        arriving: Arriving<E>,
+        arriving: Arriving,
         kept: K,
     ) -> Self {
         let stage = Stage::Arriving(arriving);
@@ -91,12 +92,12 @@ impl<E, K: Send + Unpin + 'static> Work<E, K> {
     /// Polls the call, which works with a permit.
     fn poll_working(
         &mut self,
-        mut call: Call<E>,
+        mut call: Call,
         permit: Permit,
         (start, was_waiting): (Instant, bool),
         cx: &mut Context<'_>,
-    ) -> Poll<Answered<E>> {
-        let (answered, says_so) = permit::watched(|| call.as_mut().poll(cx));
+    ) -> Poll<Answered> {
+        let (answered, says_so) = permit::watched(|| later::poll(&mut call, cx));
         let is_waiting = was_waiting || says_so;
         match answered {
             Poll::Ready(Ok(answer)) if is_refusal(&answer) => {
@@ -128,7 +129,7 @@ impl<E, K: Send + Unpin + 'static> Work<E, K> {
         }
     }
 
-    fn poll_refused(&mut self, cx: &mut Context<'_>) -> Poll<Answered<E>> {
+    fn poll_refused(&mut self, cx: &mut Context<'_>) -> Poll<Answered> {
         let end =
             self.timer.as_ref().map_or_else(|| Instant::now() + PAUSE, |timer| timer.deadline());
         ready!(self.poll_until(end, cx));
@@ -141,10 +142,10 @@ impl<E, K: Send + Unpin + 'static> Work<E, K> {
     }
 }
 
-impl<E, K: Send + Unpin + 'static> Future for Work<E, K> {
-    type Output = Answered<E>;
+impl<K: Send + Unpin + 'static> Future for Work<K> {
+    type Output = Answered;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answered<E>> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answered> {
         let this = self.get_mut();
         loop {
             match std::mem::replace(&mut this.stage, Stage::Over) {
@@ -174,7 +175,7 @@ impl<E, K: Send + Unpin + 'static> Future for Work<E, K> {
                     return this.poll_working(call, permit, (start, is_waiting), cx);
                 }
                 Stage::Released(mut call) => {
-                    let Poll::Ready(answered) = call.as_mut().poll(cx) else {
+                    let Poll::Ready(answered) = later::poll(&mut call, cx) else {
                         this.stage = Stage::Released(call);
                         return Poll::Pending;
                     };
@@ -191,7 +192,7 @@ impl<E, K: Send + Unpin + 'static> Future for Work<E, K> {
     }
 }
 
-fn working<E>(call: Call<E>, permit: Permit) -> Stage<E> {
+fn working(call: Call, permit: Permit) -> Stage {
     Stage::Working { call, permit, start: Instant::now(), is_waiting: false }
 }
 
