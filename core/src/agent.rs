@@ -107,7 +107,7 @@ pub enum Isolation {
 }
 
 /// The rights and quotas of an agent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Policy {
     /// Tool groups that its bridge offers.
     pub tool_groups: Vec<String>,

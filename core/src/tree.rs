@@ -12,7 +12,7 @@ pub const SHOWN_ROLE_CHARS_MAX: usize = 200;
 pub const FIND_TEXT_CHARS_MAX: usize = 256;
 
 /// The parent and the children of an agent, as its prompt names them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Kin {
     /// Role of its parent; empty for a root and for a parent without a role.
     pub parent_role: String,
@@ -23,7 +23,7 @@ pub struct Kin {
 }
 
 /// A child in [`Kin`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Child {
     /// The child's name.
     pub name: AgentName,

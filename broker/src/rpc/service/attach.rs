@@ -3,11 +3,11 @@
 //! Invariant: the harness is attached as long as the stream lives. A step is sent after the state
 //! that it shows was read, so a hint in between causes another reading.
 
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::Arc;
 
-use hive_core::agent::{Agent, Policy};
+use hive_core::agent::Agent;
 use hive_core::name::AgentName;
-use hive_core::tree::Kin;
 use hive_proto::v1;
 use hive_proto::v1::attach_response::Step;
 
@@ -19,22 +19,18 @@ use crate::engine::presence::Attachment;
 use crate::engine::turn::attach::Attached;
 use crate::rpc::Rpc;
 
-/// The parts of an agent whose changes its harness has to know.
-#[derive(PartialEq, Eq)]
-struct Known {
-    policy: Policy,
-    parent: Option<AgentName>,
-    model: String,
-    role: String,
-    available_models: Vec<String>,
-    stopped: bool,
+/// A digest of what the harness knows. It is compared only, and kept for as long as the stream, so
+/// it is smaller than the values.
+fn digest(of: impl Hash) -> u64 {
+    let mut digest = DefaultHasher::new();
+    of.hash(&mut digest);
+    digest.finish()
 }
 
-impl Known {
-    fn of(agent: &Agent) -> Self {
-        let Agent { policy, parent, model, role, available_models, stopped, .. } = agent.clone();
-        Self { policy, parent, model, role, available_models, stopped }
-    }
+/// Returns the digest of the parts of an agent whose changes its harness has to know.
+fn known(agent: &Agent) -> u64 {
+    let Agent { policy, parent, model, role, available_models, stopped, .. } = agent;
+    digest((policy, parent, model, role, available_models, stopped))
 }
 
 /// See the module.
@@ -44,9 +40,9 @@ struct Feed {
     out: Out<v1::AttachResponse>,
     /// The name of the agent.
     name: AgentName,
-    /// The state that the harness knows.
-    known: Known,
-    kin: Kin,
+    /// The digests of the state that the harness knows.
+    known: u64,
+    kin: u64,
     last_command: u64,
     last_login: u64,
 }
@@ -66,7 +62,7 @@ pub(super) fn steps(rpc: Rpc, attached: Attached) -> Resting<v1::AttachResponse>
         kin: Some(kin.clone().into()),
         park_backoff: Some(rpc.engine.limits().park_backoff().into()),
     };
-    let (name, known) = (agent.name.clone(), Known::of(&agent));
+    let (name, known, kin) = (agent.name.clone(), known(&agent), digest(&kin));
     Resting::new(|out| {
         let mut feed =
             Feed { rpc, attachment, out, name, known, kin, last_command: 0, last_login: 0 };
@@ -117,14 +113,15 @@ impl Feed {
             self.send(Step::LoginWanted(login::wanted(wanted))).await;
         }
         let agent = engine.agent_by_key(key).await?;
-        let known = Known::of(&agent);
+        let known = known(&agent);
         if known != self.known {
             self.known = known;
             self.send(Step::AgentChanged(agent.into())).await;
         }
         let kin = engine.kin(key).await?;
-        if kin != self.kin {
-            self.kin = kin.clone();
+        let digest = digest(&kin);
+        if digest != self.kin {
+            self.kin = digest;
             self.send(Step::KinChanged(kin.into())).await;
         }
         Ok(())
