@@ -16,7 +16,7 @@ use crate::sync::{Mutex, MutexGuard, PoisonError, watch};
 
 /// Most connections. Each costs a quarter of a megabyte, for the schema and its statements, and
 /// all are kept once they were made; other queries wait.
-const CONNECTIONS_MAX: usize = 4;
+const CONNECTIONS_MAX: usize = 3;
 
 #[derive(Debug)]
 pub(in crate::store) struct Readers {
