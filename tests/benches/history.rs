@@ -35,12 +35,10 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     each[INBOXES] = 0;
     w4::fill(&server, &each).await?;
     w4::drain_all(&server, &each).await?;
+    w4::fill(&server, &each).await?;
     server.end(Signal::TERM).await?;
     let database = server.database()?;
     age(&database)?;
-    server.restart().await?;
-    w4::fill(&server, &each).await?;
-    server.end(Signal::TERM).await?;
     server.restart().await?;
 
     let mut full = Pair::on(server, INBOXES).await?;
@@ -75,9 +73,17 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
 /// Makes all that is settled too old to be kept.
 fn age(database: &Path) -> anyhow::Result<()> {
     let conn = Connection::open(database)?;
+    let last: i64 =
+        conn.query_row("SELECT max(message_id) FROM settled_delivery", [], |row| row.get(0))?;
+    let end: i64 =
+        conn.query_row("SELECT min(accept_time) FROM message WHERE id > ?1", [last], |row| {
+            row.get(0)
+        })?;
     conn.execute_batch(&format!(
-        "UPDATE message SET accept_time = accept_time - {OLD}; UPDATE settled_delivery SET state_time = state_time - {OLD}; \
-         UPDATE event SET time = time - {OLD}; UPDATE request SET time = time - {OLD};"
+        "UPDATE message SET accept_time = accept_time - {OLD} WHERE id <= {last}; \
+         UPDATE settled_delivery SET state_time = state_time - {OLD}; \
+         UPDATE event SET time = time - {OLD} WHERE time < {end}; \
+         UPDATE request SET time = time - {OLD} WHERE time < {end};"
     ))?;
     Ok(())
 }

@@ -148,11 +148,12 @@ const STORE_ORDER: [&str; 13] = [
 ];
 
 /// The modules in which the store writes, in the same way.
-const WRITE_ORDER: [&str; 13] = [
+const WRITE_ORDER: [&str; 14] = [
     "held",
     "fresh",
     "lease_ends",
     "leases",
+    "request_ids",
     "cache",
     "tx",
     "queue",

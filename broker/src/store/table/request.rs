@@ -7,7 +7,7 @@ use rusqlite::Result;
 
 use crate::store::columns::{columns, sql};
 use crate::store::key::AgentKey;
-use crate::store::statement::{Sql, Statements, first, run};
+use crate::store::statement::{Sql, Statements, first, one, run};
 use crate::store::write::tx::Tx;
 
 /// The key of a repeatable request: the RPC, the id, and a digest of its content.
@@ -31,8 +31,22 @@ columns! {
     }
 }
 
-/// Returns the earlier request of this caller with this id.
-pub(crate) fn find(
+/// Returns the earlier request of this caller with this id. One that is certainly new is not looked
+/// for.
+pub fn find(tx: &Tx<'_>, caller: AgentKey, key: &RequestKey) -> Result<Option<Answered>> {
+    let has_any = |series: &str| {
+        // A full stop is the character after a hyphen.
+        let sql = "SELECT EXISTS (SELECT 1 FROM request WHERE caller_id = ?1 AND rpc = ?2 AND request_id >= ?3 || '-' AND request_id < ?3 || '.')";
+        one(tx, Sql::Direct(sql), (caller.0, key.rpc, series))
+    };
+    if tx.cache().request_ids.is_new(caller, key.rpc, &key.id, has_any)? {
+        return Ok(None);
+    }
+    read(tx, caller, key)
+}
+
+/// Returns the row of a request.
+pub(crate) fn read(
     conn: &impl Statements,
     caller: AgentKey,
     key: &RequestKey,

@@ -159,7 +159,7 @@ async fn an_answer_of_remove_agent_is_found_under_its_new_name() {
     let found = store.read(|conn, _| {
         let answer = |rpc| {
             let key = RequestKey { rpc, id: "r1".to_owned(), fingerprint: [0; 16] };
-            request::find(conn, AgentKey::OPERATOR, &key)
+            request::read(conn, AgentKey::OPERATOR, &key)
         };
         let found = [answer("RemoveAgent")?, answer("RetireAgent")?, answer("StopAgent")?];
         Ok::<_, Failed>(found.map(|found| found.map(|answered| answered.answer)))

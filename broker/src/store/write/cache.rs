@@ -19,6 +19,7 @@ use crate::store::row::inbox::InboxRow;
 use crate::store::write::fresh::Fresh;
 use crate::store::write::lease_ends::LeaseEnds;
 use crate::store::write::leases::Leases;
+use crate::store::write::request_ids::RequestIds;
 
 /// Agents in memory. If there are more, all are dropped and read again when they are used.
 const AGENTS_MAX: usize = 1024;
@@ -50,6 +51,7 @@ pub(in crate::store) struct Cache {
     pub(in crate::store) lease_ends: LeaseEnds,
     pub(in crate::store) leases: Leases,
     pub(in crate::store) fresh: Fresh,
+    pub(in crate::store) request_ids: RequestIds,
 }
 
 /// The changes of a batch at one moment.
@@ -200,6 +202,7 @@ impl Cache {
         self.changed_inboxes.borrow_mut().clear();
         self.lease_ends.committed();
         self.leases.committed();
+        self.request_ids.committed();
         self.fresh.clear();
         let mut inboxes = self.inboxes.borrow_mut();
         if inboxes.len() > INBOXES_MAX {
@@ -221,6 +224,7 @@ impl Cache {
         self.changed_inboxes.borrow_mut().clear();
         self.lease_ends.clear();
         self.leases.clear();
+        self.request_ids.clear();
         self.fresh.clear();
     }
 }

@@ -13,6 +13,7 @@ mod fresh;
 mod held;
 mod lease_ends;
 mod progress;
+mod request_ids;
 
 pub(in crate::store) mod cache;
 pub(in crate::store) mod committer;
