@@ -33,7 +33,7 @@ const RESTART_PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Period of the deletion of old rows.
 const RETENTION_PERIOD: Duration = Duration::from_secs(3600);
 /// Pause between two steps of deleting, so that sends run in between.
-const RETENTION_STEP_PAUSE: Duration = Duration::from_millis(20);
+const RETENTION_STEP_PAUSE: Duration = Duration::from_millis(40);
 
 /// Runs a reconciler until `stop`. One that panics starts again after a pause that doubles: all
 /// that it does can be done twice.
