@@ -149,7 +149,7 @@ fn is_repeat(end: LeaseEnd, action: &Action) -> bool {
 
 /// Returns a consumer's delivery by the token of its present or last lease.
 fn of_token(tx: &Tx<'_>, me: &AgentRow, token: &str) -> Result<DeliveryRow, Refusal> {
-    let row = delivery::by_lease_token(tx, token)?.filter(|row| row.agent == me.key);
+    let row = delivery::by_lease_token(tx, me.key, token)?;
     let row = row.filter(|row| row.lease.as_ref().is_some_and(|lease| lease.turn.is_none()));
     row.ok_or(Refusal::LeaseLost)
 }

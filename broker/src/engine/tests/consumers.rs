@@ -145,7 +145,8 @@ async fn tokens_are_not_guessed_and_not_anothers() {
     let hive = hive_with(1).await;
     let taken = hive.receive("bob", 1).await;
     assert_eq!(reason(hive.ack("alice", &taken[0]).await), Reason::LeaseLost);
-    for token in ["", "0", "ffffffffffffffffffffffffffffffff"] {
+    let alices = "2.1.ffffffffffffffffffffffffffffffff";
+    for token in ["", "0", "ffffffffffffffffffffffffffffffff", "999999.1.f", "1.1.f", alices] {
         let guess = hive.settle("bob", token, Action::Ack).await;
         assert_eq!(reason(guess), Reason::LeaseLost);
     }

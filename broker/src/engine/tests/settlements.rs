@@ -36,6 +36,16 @@ fn shown(results: Results) -> Vec<Result<Settled, Reason>> {
 }
 
 #[tokio::test]
+async fn a_token_of_an_unknown_agent_is_refused_alone() {
+    let hive = hive_with(1).await;
+    let taken = hive.receive("bob", 1).await;
+    let token = taken[0].token.clone().expect("a consumer's");
+    let unknown = Entry::of_lease("999999.1.f", Action::Ack);
+    let results = settle(&hive, vec![Entry::of_lease(token, Action::Ack), unknown]).await;
+    assert_eq!(shown(results), [Ok(Settled::State(State::Acked)), Err(Reason::LeaseLost)]);
+}
+
+#[tokio::test]
 async fn many_are_settled_in_one_commit_with_results_in_order() {
     let hive = hive_with(6).await;
     let taken = hive.receive("bob", 6).await;

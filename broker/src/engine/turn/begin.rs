@@ -163,7 +163,8 @@ impl Engine {
                 let id = open(tx, &me, &begin, &boot_id, None)?;
                 keep(tx, me.key, &request, &id)?;
                 opened(tx, me.key, grace);
-                begun(tx, &me, turn::view_new(tx, id)?, None, IsRerun::No)
+                let commands = command::open(tx, me.key, 0)?;
+                begun(tx, &me, turn::view_new(tx, id)?, None, IsRerun::No, commands)
             })
             .await
     }
@@ -219,7 +220,8 @@ fn begun_before(
         Ok::<_, Refusal>(delivery::view_leased(tx, &found.ok_or_else(missing)?, &me.name)?)
     };
     let delivery = turn.message_id.map(find).transpose()?;
-    begun(tx, me, turn, delivery, IsRerun::Maybe).map(Some)
+    let commands = command::open(tx, me.key, 0)?;
+    begun(tx, me, turn, delivery, IsRerun::Maybe, commands).map(Some)
 }
 
 fn poll_begin(
@@ -247,13 +249,15 @@ fn poll_begin(
         });
     };
     let is_rerun = if row.turn.is_some() { IsRerun::Maybe } else { IsRerun::No };
+    // What may not be readable is read before anything is written.
+    let commands = command::open(tx, me.key, 0)?;
     let delivery = Some((row.message, row.progress.attempt(false)));
     let id = open(tx, me, begin, boot_id, delivery)?;
     claim(tx, me, &mut row, Lease::of_turn(token::new(), id))?;
     turn::carry(tx, id, me.key, row.message, None)?;
     keep(tx, me.key, request, &id)?;
     let delivery = delivery::view_leased(tx, &row, &me.name)?;
-    let begun = begun(tx, me, turn::view_new(tx, id)?, Some(delivery), is_rerun)?;
+    let begun = begun(tx, me, turn::view_new(tx, id)?, Some(delivery), is_rerun, commands)?;
     Ok(Poll::Ready(Some(Box::new(begun))))
 }
 
@@ -302,6 +306,7 @@ fn begun(
     turn: Turn,
     delivery: Option<Delivery>,
     is_rerun: IsRerun,
+    commands: Vec<Command>,
 ) -> Result<Begun, Refusal> {
     let id = turn.id;
     let (already_sent, already_asked, already_reminded) = match is_rerun {
@@ -319,7 +324,7 @@ fn begun(
         already_sent,
         already_asked,
         already_reminded,
-        commands: command::open(tx, me.key, 0)?,
+        commands,
     })
 }
 

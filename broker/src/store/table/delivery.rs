@@ -112,12 +112,15 @@ pub fn lease_token(agent: AgentKey, message: MessageId, secret: &str) -> String 
     format!("{}.{message}.{secret}", agent.0)
 }
 
-/// Returns the delivery whose present or last claim has this token.
-pub fn by_lease_token(tx: &Tx<'_>, token: &str) -> Result<Option<DeliveryRow>> {
+/// Returns the delivery of this agent whose present or last claim has this token. A token is what a
+/// client sends: it may name any agent, or none.
+pub fn by_lease_token(tx: &Tx<'_>, owner: AgentKey, token: &str) -> Result<Option<DeliveryRow>> {
     let mut parts = token.splitn(3, '.');
     let agent = parts.next().and_then(|agent| agent.parse().ok()).map(AgentKey);
     let message = parts.next().and_then(|message| message.parse().ok()).and_then(MessageId::new);
-    let (Some(agent), Some(message)) = (agent, message) else { return Ok(None) };
+    let (Some(agent), Some(message)) = (agent.filter(|agent| *agent == owner), message) else {
+        return Ok(None);
+    };
     // Nearly always it is leased.
     let row = match leased(tx, agent, message)? {
         Some(row) => Some(row),
@@ -189,7 +192,7 @@ pub fn due(
     }
     let is_of_lane = |row: &DeliveryRow| lane.is_none_or(|lane| row.lane == lane);
     due.extend(fresh.of(agent, |row| is_of_lane(row) && row.progress.failures < failures_below));
-    if !is_all_fresh {
+    if !is_all_fresh || lane.is_none() {
         due.sort_by_key(|row| (row.lane.code(), row.message));
     }
     due.truncate(rows as usize);

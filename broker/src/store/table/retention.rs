@@ -109,7 +109,8 @@ pub fn prune(
     run(tx, "DELETE FROM reminder WHERE state <> 1 AND close_time < ?1", [cutoffs.history.0])?;
     let message = messages(tx, cutoffs, cursor.message, rows)?;
     let turn = turns(tx, cutoffs.history, cursor.turn, rows)?;
-    if message.is_none() && turn.is_none() && events == 0 && requests.next == Place::End {
+    if message.is_none() && turn.is_none() && events < rows as usize && requests.next == Place::End
+    {
         return Ok(None);
     }
     Ok(Some(Cursor {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use hive_core::delivery::State;
+use hive_core::delivery::{Lane, State};
 use hive_core::id::MessageId;
 use hive_core::time::BootTime;
 
@@ -11,7 +11,7 @@ use super::super::delivery::{self, DeliveryRow};
 use super::super::lease::Lease;
 use super::super::{AgentKey, Tx, event, inbox, stream};
 use super::memory::{create, deliver};
-use super::{Failed, Rig};
+use super::{Failed, Rig, write};
 
 const STREAM: &str = "s";
 const GRACE: Duration = Duration::from_secs(30);
@@ -28,7 +28,7 @@ fn claim(tx: &Tx<'_>, key: AgentKey) -> Result<DeliveryRow, Failed> {
 
 fn ack(tx: &Tx<'_>, key: AgentKey, message: u64) -> Result<(), Failed> {
     let token = delivery::lease_token(key, id(message), "secret");
-    let mut row = delivery::by_lease_token(tx, &token)?.expect("it has this lease");
+    let mut row = delivery::by_lease_token(tx, key, &token)?.expect("it has this lease");
     assert_eq!(row.progress.state, State::Leased);
     row.progress.state = State::Acked;
     Ok(delivery::save(tx, &mut row, State::Leased)?)
@@ -134,4 +134,16 @@ async fn a_change_of_many_leases_is_seen_in_each() {
         Ok::<_, Failed>(row.and_then(|row| row.lease?.until))
     });
     assert_eq!(until.await.expect("committed"), Some(BootTime(77)));
+}
+
+#[tokio::test]
+async fn of_both_lanes_the_systems_mail_is_due_first() {
+    let rig = Rig::new();
+    let key = create(&rig, "ada").await;
+    let first = rig.write(move |tx| {
+        deliver(tx, key)?;
+        delivery::insert(tx, key, id(write(tx, "a notice")?), Lane::System, None, 8)?;
+        Ok::<_, Failed>(delivery::due(tx, key, None, 9, 1)?.pop().map(|row| row.message.get()))
+    });
+    assert_eq!(first.await.expect("committed"), Some(2));
 }

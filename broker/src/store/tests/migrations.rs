@@ -326,7 +326,8 @@ async fn deliveries_of_one_table_move_to_their_queues() {
             .collect();
         let held = super::super::stream::held(tx, ada, "stream")?.deliveries;
         let turn = delivery::leased_by(tx, ada, TurnId::new(30).expect("not 0"))?.len();
-        let settled = delivery::by_lease_token(tx, "2.19.secret")?.and_then(|row| row.lease?.end);
+        let settled =
+            delivery::by_lease_token(tx, ada, "2.19.secret")?.and_then(|row| row.lease?.end);
         let failed = delivery::get(tx, ada, id(13))?.expect("it is kept");
         Ok::<_, Failed>((
             states,

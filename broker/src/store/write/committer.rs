@@ -340,6 +340,18 @@ fn text(error: rusqlite::Error) -> Arc<str> {
 
 /// Runs one command; if it fails, its changes are undone.
 fn one(tx: &Tx<'_>, undo: Undo, command: impl FnOnce(&Tx<'_>) -> Ran) -> Result<(), Arc<str>> {
+    run_or_undo(tx, undo, command)?;
+    if tx.is_torn() {
+        return Err("what is new could not be written".into());
+    }
+    Ok(())
+}
+
+fn run_or_undo(
+    tx: &Tx<'_>,
+    undo: Undo,
+    command: impl FnOnce(&Tx<'_>) -> Ran,
+) -> Result<(), Arc<str>> {
     if undo == Undo::Nothing {
         let mark = tx.mark();
         let changes_before = tx.changes();

@@ -15,7 +15,8 @@ use crate::store::effect::Effect;
 use crate::store::effect::PresenceChange;
 use crate::store::file::numbers::Numbers;
 use crate::store::key::AgentKey;
-use crate::store::row::{delivery, event, inbox};
+use crate::store::row::delivery::{self, DeliveryRow};
+use crate::store::row::{event, inbox};
 use crate::store::statement::{Sql, Statements};
 use crate::store::write::cache::{self, Cache};
 use crate::store::write::held::Prepared;
@@ -67,6 +68,8 @@ pub struct Tx<'c> {
     effects: RefCell<Vec<Effect>>,
     /// Rows that memory had, and that were written.
     written_back: Cell<u64>,
+    /// Whether rows that memory had could not be written.
+    is_torn: Cell<bool>,
     /// The time of the transaction.
     pub now: Now,
     /// Whether a notifier works through the operator outbox (the table `attention`). If not, no row
@@ -98,6 +101,7 @@ impl<'c> Tx<'c> {
             cache,
             effects: RefCell::default(),
             written_back: Cell::default(),
+            is_torn: Cell::default(),
             now,
             attention,
         }
@@ -116,13 +120,18 @@ impl<'c> Tx<'c> {
     /// Writes what changed in memory only into the transaction.
     pub(in crate::store) fn write_back(&self) -> rusqlite::Result<()> {
         let before = self.conn.total_changes();
-        self.cache.write_back(|agent, counts| inbox::write(self, agent, counts))?;
-        self.cache
-            .fresh
-            .write_back(|row| delivery::insert(self, row), |events| event::insert(self, events))?;
+        let all = self.write_all_back();
+        self.is_torn.set(self.is_torn.get() || all.is_err());
+        all?;
         let written = self.conn.total_changes() - before;
         self.written_back.set(self.written_back.get() + written);
         Ok(())
+    }
+
+    fn write_all_back(&self) -> rusqlite::Result<()> {
+        self.cache.write_back(|agent, counts| inbox::write(self, agent, counts))?;
+        let deliveries = |row: &DeliveryRow| delivery::insert(self, row);
+        self.cache.fresh.write_back(deliveries, |events| event::insert(self, events))
     }
 
     /// Makes the rows and the memory agree before a statement that may need that.
@@ -138,11 +147,18 @@ impl<'c> Tx<'c> {
     }
 
     /// Returns the connection, for SQL of tests. The transaction has all that memory has.
-    #[cfg(test)]
-    pub(crate) fn connection(&self) -> &Connection {
+    #[cfg(any(test, feature = "faults"))]
+    #[must_use]
+    pub fn connection(&self) -> &Connection {
         self.write_back().expect("it can be written");
         self.cache.leases.forget_all();
         self.conn
+    }
+
+    /// Returns whether rows of any command could not be written. Then the batch is aborted, whichever
+    /// command met the error.
+    pub(super) fn is_torn(&self) -> bool {
+        self.is_torn.get()
     }
 
     /// Returns the number of changes that commands have made so far, of rows and in memory.

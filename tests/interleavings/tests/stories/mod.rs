@@ -145,7 +145,7 @@ fn directory() -> TempDir {
 
 /// Puts a message in; answers the number of its event.
 pub(crate) fn say(tx: &Tx<'_>, agent: AgentKey, body: &str) -> Result<u64, Failed> {
-    tx.execute("INSERT INTO mail (agent, body) VALUES (?1, ?2)", (agent.0, body))?;
+    tx.connection().execute("INSERT INTO mail (agent, body) VALUES (?1, ?2)", (agent.0, body))?;
     tx.after_commit(Effect::Hint(agent));
     Ok(tx.next_event())
 }
@@ -165,12 +165,12 @@ pub(crate) fn look(
 ) -> impl FnMut(&Tx<'_>) -> Result<Poll<Option<String>>, Failed> + Send + 'static {
     move |tx| {
         let oldest = "SELECT id, body FROM mail WHERE agent = ?1 AND taken = 0 ORDER BY id LIMIT 1";
-        let found = tx.query_row(oldest, [agent.0], |row| {
+        let found = tx.connection().query_row(oldest, [agent.0], |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
         });
         match found {
             Ok((id, body)) => {
-                tx.execute("UPDATE mail SET taken = 1 WHERE id = ?1", [id])?;
+                tx.connection().execute("UPDATE mail SET taken = 1 WHERE id = ?1", [id])?;
                 Ok(Poll::Ready(Some(body)))
             }
             Err(rusqlite::Error::QueryReturnedNoRows) => {
