@@ -155,8 +155,8 @@ impl<'c> Tx<'c> {
         self.conn
     }
 
-    /// Returns whether rows of any command could not be written. Then the batch is aborted, whichever
-    /// command met the error.
+    /// Returns whether rows of any command could not be written. Then the batch is aborted,
+    /// whichever command met the error.
     pub(super) fn is_torn(&self) -> bool {
         self.is_torn.get()
     }
