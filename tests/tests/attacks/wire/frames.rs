@@ -141,6 +141,8 @@ pub(crate) struct Heard {
     pub(crate) bytes: usize,
     /// The number of acknowledged pings and settings.
     pub(crate) acks: usize,
+    /// The number of updates of the connection's window.
+    pub(crate) windows: usize,
 }
 
 /// A connection that ignores the protocol's rules.
@@ -241,6 +243,7 @@ impl Heard {
                 // The first says that no more is accepted, the last why; the worse one counts.
                 GOAWAY => self.goaway = self.goaway.max(Some(code(4))),
                 PING | SETTINGS if flags & ACK != 0 => self.acks += 1,
+                WINDOW_UPDATE if stream == 0 => self.windows += 1,
                 _ => {}
             }
             at += 9 + length;
