@@ -184,6 +184,23 @@ const fn copied<const LEN: usize>(
     (to, len)
 }
 
+/// Returns a text before and after its first part of this kind, which it must have.
+pub(super) const fn around<'t>(text: &'t str, part: &str) -> (&'t str, &'t str) {
+    let (bytes, wanted) = (text.as_bytes(), part.as_bytes());
+    let mut at = 0;
+    while at + wanted.len() <= bytes.len() {
+        let mut same = 0;
+        while same < wanted.len() && bytes[at + same] == wanted[same] {
+            same += 1;
+        }
+        if same == wanted.len() {
+            return (text.split_at(at).0, text.split_at(at + same).1);
+        }
+        at += 1;
+    }
+    panic!("the text has no such part")
+}
+
 /// Returns joined texts as a text.
 pub(super) const fn text(bytes: &[u8]) -> &str {
     match str::from_utf8(bytes) {

@@ -2,7 +2,10 @@
 //!
 //! The writer holds those that it has used.
 
-use rusqlite::{Connection, OptionalExtension as _, Params, Result, Statement};
+use std::borrow::Borrow;
+
+use rusqlite::types::{ToSqlOutput, Value, ValueRef};
+use rusqlite::{Connection, OptionalExtension as _, Params, Result, Statement, params_from_iter};
 
 use super::columns::Columns;
 
@@ -138,6 +141,92 @@ macro_rules! insert {
 }
 
 pub(super) use insert;
+
+/// Rows that one statement of [`insert_all`] adds.
+pub(super) const ROWS_AT_ONCE: usize = 8;
+
+/// A value of a row that is added, by its type.
+pub(super) trait Bound<'v> {
+    fn bound(self) -> ToSqlOutput<'v>;
+}
+
+impl Bound<'_> for i64 {
+    fn bound(self) -> ToSqlOutput<'static> {
+        ToSqlOutput::Owned(Value::Integer(self))
+    }
+}
+
+impl Bound<'_> for u32 {
+    fn bound(self) -> ToSqlOutput<'static> {
+        i64::from(self).bound()
+    }
+}
+
+impl<'v> Bound<'v> for &'v str {
+    fn bound(self) -> ToSqlOutput<'v> {
+        ToSqlOutput::Borrowed(ValueRef::Text(self.as_bytes()))
+    }
+}
+
+impl<'v> Bound<'v> for &'v [u8] {
+    fn bound(self) -> ToSqlOutput<'v> {
+        ToSqlOutput::Borrowed(ValueRef::Blob(self))
+    }
+}
+
+impl<'v, T: Bound<'v>> Bound<'v> for Option<T> {
+    fn bound(self) -> ToSqlOutput<'v> {
+        self.map_or(ToSqlOutput::Owned(Value::Null), T::bound)
+    }
+}
+
+/// Adds rows by statements for one row and for [`ROWS_AT_ONCE`].
+pub(super) fn add_rows<T, const COLUMNS: usize>(
+    to: &impl Statements,
+    (one, many): (&'static str, &'static str),
+    rows: &[impl Borrow<T>],
+    values: fn(&T) -> [ToSqlOutput<'_>; COLUMNS],
+) -> Result<()> {
+    let (chunks, rest) = rows.as_chunks::<ROWS_AT_ONCE>();
+    for rows in chunks {
+        let values = rows.iter().flat_map(|row| values(row.borrow()));
+        run(to, Sql::Direct(many), params_from_iter(values))?;
+    }
+    for row in rest {
+        run(to, Sql::Direct(one), params_from_iter(values(row.borrow())))?;
+    }
+    Ok(())
+}
+
+/// Adds rows, several with one statement:
+/// `insert_all!(tx, rows, |row: Type| into table { column: value, … })`.
+macro_rules! insert_all {
+    ($to:expr, $rows:expr, |$row:ident: $type:ty| into $table:ident {
+        $first:ident: $first_value:expr $(, $column:ident: $value:expr)* $(,)?
+    }) => {{
+        use rusqlite::types::ToSqlOutput;
+        use $crate::store::columns::sql;
+        use $crate::store::statement::{Bound as _, ROWS_AT_ONCE, add_rows};
+        const COLUMNS: usize = [stringify!($first) $(, stringify!($column))*].len();
+        const INTO: &str = concat!(
+            "INSERT INTO ", stringify!($table), " (", stringify!($first),
+            $(", ", stringify!($column),)* ") VALUES "
+        );
+        const ROW: &str = concat!("(?", $(insert_all!(@value $column),)* ")");
+        const ONE: &str = sql!(INTO, ROW);
+        const MANY: &str = sql!(
+            INTO, ROW, ", ", ROW, ", ", ROW, ", ", ROW, ", ", ROW, ", ", ROW, ", ", ROW, ", ", ROW
+        );
+        const _: () = assert!(ROWS_AT_ONCE == 8, "MANY has as many rows");
+        fn values($row: &$type) -> [ToSqlOutput<'_>; COLUMNS] {
+            [$first_value.bound() $(, $value.bound())*]
+        }
+        add_rows($to, (ONE, MANY), $rows, values)
+    }};
+    (@value $column:ident) => { ", ?" };
+}
+
+pub(super) use insert_all;
 
 /// Writes columns of a row: `update!(tx, table { column: value, … } where { column: value, … })`.
 macro_rules! update {

@@ -295,10 +295,14 @@ fn lease_due(
     // then nothing else.
     let mut serving = match turn {
         Some(_) => others(most),
-        None => Serving::new(tx, me.key, u32::MAX, 1),
+        None => Serving::new(tx, me.key, u32::MAX, most),
     };
     while rows.len() < most as usize {
         let Some(mut row) = serving.next()? else { break };
+        if turn.is_none() && !rows.is_empty() && row.progress.is_alone() {
+            serving = others(most - u32::try_from(rows.len()).unwrap_or(most));
+            continue;
+        }
         let is_full = receive.max_bytes.is_some_and(|max| bytes + row.body_bytes > max);
         if is_full && !rows.is_empty() {
             break;
@@ -330,9 +334,6 @@ fn lease_due(
         rows.push(row);
         if alone {
             break;
-        }
-        if turn.is_none() && rows.len() == 1 {
-            serving = others(most.saturating_sub(1));
         }
     }
     Ok(rows)

@@ -11,7 +11,7 @@ use crate::store::codec::{Coded, integer};
 use crate::store::columns::columns;
 use crate::store::key::AgentKey;
 use crate::store::row::lease::{LEASE, Lease, LeaseRequest};
-use crate::store::statement::{Statements, insert};
+use crate::store::statement::{Sql, Statements, change, insert_all};
 
 columns! {
     const PROGRESS: Progress {
@@ -67,6 +67,11 @@ pub(in crate::store) fn queue_of(lane: Lane, state: State) -> i64 {
     }
 }
 
+/// Returns whether a queue is one of ready deliveries.
+pub(in crate::store) fn is_ready(queue: i64) -> bool {
+    queue != LEASED && queue != APART
+}
+
 impl DeliveryRow {
     /// Returns the delivery of a message that was just accepted.
     pub(in crate::store) fn new(
@@ -90,32 +95,52 @@ impl DeliveryRow {
             body_bytes: 0,
         }
     }
+
+    /// Returns the turn that has its lease, as the row stores it.
+    pub(in crate::store) fn lease_turn(&self) -> Option<i64> {
+        self.lease.as_ref().and_then(|lease| lease.turn).map(|turn| integer(turn.get()))
+    }
 }
 
-/// Adds an open delivery.
-pub(in crate::store) fn insert(to: &impl Statements, row: &DeliveryRow) -> Result<()> {
-    let (state, lease) = (row.progress.state, row.lease.as_ref());
-    insert!(to, into open_delivery {
+/// Adds open deliveries.
+pub(in crate::store) fn insert(to: &impl Statements, rows: &[&DeliveryRow]) -> Result<()> {
+    insert_all!(to, rows, |row: DeliveryRow| into open_delivery {
         agent_id: row.agent.0,
-        queue: queue_of(row.lane, state),
+        queue: queue_of(row.lane, row.progress.state),
         message_id: integer(row.message.get()),
         lane: row.lane.code(),
-        state: state.code(),
+        state: row.progress.state.code(),
         failures: row.progress.failures,
         cause: row.progress.cause.map(Coded::code),
         not_before_boot: row.progress.not_before.map(|time| time.0),
-        lease_token: lease.map(|lease| lease.token.as_str()),
-        lease_turn_id: lease.and_then(|lease| lease.turn).map(|turn| integer(turn.get())),
-        lease_until_boot: lease.and_then(|lease| lease.until).map(|until| until.0),
-        lease_ms: lease.and_then(|lease| lease.length_ms).map(integer),
-        lease_stream: lease.and_then(|lease| lease.stream.as_deref()),
-        lease_request: lease.and_then(|lease| lease.request.as_ref()).map(LeaseRequest::bytes),
-        lease_end: lease.and_then(|lease| lease.end).map(Coded::code),
+        lease_token: row.lease.as_ref().map(|lease| lease.token.as_str()),
+        lease_turn_id: row.lease_turn(),
+        lease_until_boot: row.lease.as_ref().and_then(|lease| lease.until).map(|until| until.0),
+        lease_ms: row.lease.as_ref().and_then(|lease| lease.length_ms).map(integer),
+        lease_stream: row.lease.as_ref().and_then(|lease| lease.stream.as_deref()),
+        lease_request:
+            row.lease.as_ref().and_then(|lease| lease.request.as_ref()).map(LeaseRequest::bytes),
+        lease_end: row.lease.as_ref().and_then(|lease| lease.end).map(Coded::code),
         turn_id: row.turn.map(|turn| integer(turn.get())),
         state_time: row.state_time.0,
         sender_id: row.sender.map(|key| key.0),
         body_bytes: integer(row.body_bytes),
-        last_error: row.last_error,
-        output_tail: row.output_tail,
+        last_error: row.last_error.as_str(),
+        output_tail: row.output_tail.as_str(),
     })
+}
+
+/// Removes an open delivery, which must be there.
+pub(in crate::store) fn delete(
+    from: &impl Statements,
+    agent: AgentKey,
+    queue: i64,
+    message: MessageId,
+) -> Result<()> {
+    const SQL: &str =
+        "DELETE FROM open_delivery WHERE agent_id = ?1 AND queue = ?2 AND message_id = ?3";
+    match change(from, Sql::Direct(SQL), (agent.0, queue, integer(message.get())))? {
+        1 => Ok(()),
+        _ => Err(rusqlite::Error::QueryReturnedNoRows),
+    }
 }

@@ -1,16 +1,8 @@
 //! The row of an event.
 
-use rusqlite::types::{ToSqlOutput, Value, ValueRef};
-use rusqlite::{Result, params_from_iter};
+use rusqlite::Result;
 
-use crate::store::statement::{Sql, Statements, run};
-
-const COLUMNS: usize = 11;
-/// Rows that one statement adds.
-const AT_ONCE: usize = 8;
-
-const INTO: &str = "INSERT INTO event (sequence, kind, time, agent_id, message_id, turn_id, detail, question_id, reminder_id, code, number) VALUES ";
-const ROW: &str = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+use crate::store::statement::{Statements, insert_all};
 
 /// An event to write, with its kind and its facts as codes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,39 +20,19 @@ pub(in crate::store) struct EventRow {
     pub(in crate::store) number: Option<i64>,
 }
 
-impl EventRow {
-    fn values(&self) -> [ToSqlOutput<'_>; COLUMNS] {
-        let number = |number: i64| ToSqlOutput::Owned(Value::Integer(number));
-        let maybe = |value: Option<i64>| value.map_or(ToSqlOutput::Owned(Value::Null), number);
-        [
-            number(self.sequence),
-            number(self.kind),
-            number(self.time),
-            maybe(self.agent),
-            maybe(self.message),
-            maybe(self.turn),
-            ToSqlOutput::Borrowed(ValueRef::Text(self.detail.as_bytes())),
-            maybe(self.question),
-            maybe(self.reminder),
-            maybe(self.code),
-            maybe(self.number),
-        ]
-    }
-}
-
 /// Adds events.
 pub(in crate::store) fn insert(to: &impl Statements, rows: &[EventRow]) -> Result<()> {
-    use crate::store::columns::sql;
-    const ONE: &str = sql!(INTO, ROW);
-    const MANY: &str = sql!(
-        INTO, ROW, ", ", ROW, ", ", ROW, ", ", ROW, ", ", ROW, ", ", ROW, ", ", ROW, ", ", ROW
-    );
-    let (many, rest) = rows.as_chunks::<AT_ONCE>();
-    for rows in many {
-        run(to, Sql::Direct(MANY), params_from_iter(rows.iter().flat_map(EventRow::values)))?;
-    }
-    for row in rest {
-        run(to, Sql::Direct(ONE), params_from_iter(row.values()))?;
-    }
-    Ok(())
+    insert_all!(to, rows, |row: EventRow| into event {
+        sequence: row.sequence,
+        kind: row.kind,
+        time: row.time,
+        agent_id: row.agent,
+        message_id: row.message,
+        turn_id: row.turn,
+        detail: row.detail.as_str(),
+        question_id: row.question,
+        reminder_id: row.reminder,
+        code: row.code,
+        number: row.number,
+    })
 }

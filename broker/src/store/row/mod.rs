@@ -7,3 +7,4 @@ pub(in crate::store) mod delivery;
 pub(in crate::store) mod event;
 pub(in crate::store) mod inbox;
 pub(in crate::store) mod lease;
+pub(in crate::store) mod settled;

@@ -8,6 +8,8 @@
 
 mod read;
 
+use std::sync::Arc;
+
 use hive_core::delivery::{Lane, State};
 use hive_core::id::{MessageId, TurnId};
 use hive_core::time::{BootTime, Now};
@@ -18,9 +20,9 @@ use crate::store::columns::sql;
 use crate::store::effect::Effect;
 use crate::store::key::AgentKey;
 pub use crate::store::row::delivery::DeliveryRow;
-use crate::store::row::delivery::{self as row, COLUMNS, queue_of};
+use crate::store::row::delivery::{COLUMNS, queue_of};
 use crate::store::row::lease::{Lease, LeaseRequest};
-use crate::store::statement::{Sql, Statements, all, change, first, insert, one, run};
+use crate::store::statement::{Sql, Statements, all, first, one, run};
 use crate::store::table::inbox::{self, Moved};
 use crate::store::table::lease;
 use crate::store::write::leases::Rows;
@@ -82,9 +84,15 @@ fn leased(tx: &Tx<'_>, agent: AgentKey, message: MessageId) -> Result<Option<Del
     let few =
         tx.cache().leases.has(agent) || inbox::get(tx, agent)?.leased_count <= LEASES_READ_MAX;
     if few {
-        return all_leased(tx, agent, |rows| rows.get(&message).cloned());
+        return all_leased(tx, agent, |rows| rows.get(&message).map(|row| DeliveryRow::clone(row)));
     }
+    write_new(tx, agent)?;
     first(tx, Sql::Direct(SQL), (agent.0, integer(message.get())))
+}
+
+/// Writes what is new, so that the rows of an inbox are as memory has them.
+pub(super) fn write_new(tx: &Tx<'_>, agent: AgentKey) -> Result<()> {
+    if tx.cache().fresh.has(agent) { tx.write_back() } else { Ok(()) }
 }
 
 /// Passes all leased deliveries of an agent to `work`.
@@ -100,7 +108,7 @@ pub(super) fn all_leased<T>(
     );
     let read = || match inbox::get(tx, agent)?.leased_count {
         0 => Ok(Vec::new()),
-        _ => all(tx, Sql::Direct(SQL), [agent.0]),
+        _ => write_new(tx, agent).and_then(|()| all(tx, Sql::Direct(SQL), [agent.0])),
     };
     tx.cache().leases.of(agent, read, work)
 }
@@ -151,7 +159,7 @@ pub fn leased_as(
 ) -> Result<Vec<DeliveryRow>> {
     all_leased(tx, agent, |rows| {
         let rows = rows.values().filter(|row| row.lease.as_ref().is_some_and(&wanted));
-        rows.cloned().collect()
+        rows.map(|row| DeliveryRow::clone(row)).collect()
     })
 }
 
@@ -184,22 +192,22 @@ pub fn due(
     failures_below: u32,
     rows: u32,
 ) -> Result<Vec<DeliveryRow>> {
-    let fresh = &tx.cache().fresh;
-    let is_all_fresh = fresh.count(agent) == inbox::get(tx, agent)?.ready_count as usize;
-    let mut due = Vec::new();
-    if !is_all_fresh {
-        due = written_due(tx, agent, lane, failures_below, rows)?;
+    let is_wanted = |row: &DeliveryRow| {
+        lane.is_none_or(|lane| row.lane == lane) && row.progress.failures < failures_below
+    };
+    let (mut due, new_count) = tx.cache().fresh.ready_of(agent, is_wanted);
+    let is_all_new = new_count == inbox::get(tx, agent)?.ready_count as usize;
+    if !is_all_new {
+        due.extend(written_due(tx, agent, lane, failures_below, rows)?);
     }
-    let is_of_lane = |row: &DeliveryRow| lane.is_none_or(|lane| row.lane == lane);
-    due.extend(fresh.of(agent, |row| is_of_lane(row) && row.progress.failures < failures_below));
-    if !is_all_fresh || lane.is_none() {
+    if !is_all_new || lane.is_none() {
         due.sort_by_key(|row| (row.lane.code(), row.message));
     }
     due.truncate(rows as usize);
     Ok(due)
 }
 
-/// Returns the next due ones of the deliveries that are written.
+/// Returns the next due ones of the deliveries that are written, and that still are as they were.
 fn written_due(
     tx: &Tx<'_>,
     agent: AgentKey,
@@ -229,7 +237,12 @@ fn written_due(
     }
     let (first, last) = lane.map_or((Lane::System, Lane::Normal), |lane| (lane, lane));
     let now = tx.now.boot.0;
-    all(tx, Sql::Direct(sql), (agent.0, first.code(), last.code(), now, failures_below, rows))
+    let fresh = &tx.cache().fresh;
+    let rows = rows.saturating_add(u32::try_from(fresh.gone_count(agent)).unwrap_or(u32::MAX));
+    let values = (agent.0, first.code(), last.code(), now, failures_below, rows);
+    let mut due: Vec<DeliveryRow> = all(tx, Sql::Direct(sql), values)?;
+    due.retain(|row| !fresh.is_gone(row));
+    Ok(due)
 }
 
 /// Returns when the next delivery in backoff becomes due. Deliveries that are due already do not
@@ -251,17 +264,21 @@ pub fn save(tx: &Tx<'_>, row: &mut DeliveryRow, before: State) -> Result<()> {
     if after != before {
         row.state_time = tx.now.wall;
     }
-    if after.is_settled() {
-        settle(tx, row, before)?;
-    } else {
-        save_open(tx, row, before)?;
-    }
     inbox::moved(tx, row, Moved { before, after })?;
     if after == State::Leased {
+        let row = Arc::new(row.clone());
         let is_only = inbox::get(tx, row.agent)?.leased_count == 1;
-        tx.cache().leases.put(row, is_only);
-    } else if before == State::Leased {
-        tx.cache().leases.remove(row.agent, row.message);
+        tx.cache().leases.put(&row, is_only);
+        tx.cache().fresh.change(row, before);
+    } else {
+        if after.is_settled() {
+            tx.cache().fresh.settle(row.clone(), before);
+        } else {
+            write(tx, row, before)?;
+        }
+        if before == State::Leased {
+            tx.cache().leases.remove(row.agent, row.message);
+        }
     }
     let lease = row.lease.as_ref();
     let frees_window = before == State::Leased
@@ -273,10 +290,9 @@ pub fn save(tx: &Tx<'_>, row: &mut DeliveryRow, before: State) -> Result<()> {
     lease::moved(tx, row, Moved { before, after })
 }
 
-fn save_open(tx: &Tx<'_>, row: &DeliveryRow, before: State) -> Result<()> {
-    if tx.cache().fresh.take(row.agent, row.message) {
-        return row::insert(tx, row);
-    }
+/// Writes an open delivery that is not leased.
+fn write(tx: &Tx<'_>, row: &DeliveryRow, before: State) -> Result<()> {
+    write_new(tx, row.agent)?;
     const SQL: &str = "UPDATE open_delivery SET queue = ?4, state = ?5, failures = ?6, cause = ?7, \
          not_before_boot = ?8, lease_token = ?9, lease_turn_id = ?10, lease_until_boot = ?11, \
          lease_ms = ?12, lease_stream = ?13, lease_request = ?14, lease_end = ?15, turn_id = ?16, \
@@ -308,33 +324,4 @@ fn save_open(tx: &Tx<'_>, row: &DeliveryRow, before: State) -> Result<()> {
             row.state_time.0,
         ],
     )
-}
-
-/// Moves an open delivery to the settled ones.
-fn settle(tx: &Tx<'_>, row: &DeliveryRow, before: State) -> Result<()> {
-    let sql = "DELETE FROM open_delivery WHERE agent_id = ?1 AND queue = ?2 AND message_id = ?3";
-    let key = (row.agent.0, queue_of(row.lane, before), integer(row.message.get()));
-    let is_fresh = tx.cache().fresh.take(row.agent, row.message);
-    if !is_fresh && change(tx, Sql::Direct(sql), key)? != 1 {
-        return Err(rusqlite::Error::QueryReturnedNoRows);
-    }
-    let lease = row.lease.as_ref();
-    insert!(tx, into settled_delivery {
-        message_id: integer(row.message.get()),
-        agent_id: row.agent.0,
-        lane: row.lane.code(),
-        state: row.progress.state.code(),
-        failures: row.progress.failures,
-        cause: row.progress.cause.map(Coded::code),
-        lease_token: lease.map(|lease| lease.token.as_str()),
-        lease_turn_id: lease.and_then(|lease| lease.turn).map(|turn| integer(turn.get())),
-        lease_end: lease.and_then(|lease| lease.end).map(Coded::code),
-        turn_id: row.turn.map(|turn| integer(turn.get())),
-        state_time: row.state_time.0,
-        settled_by: row.settled_by,
-        sender_id: row.sender.map(|key| key.0),
-        body_bytes: integer(row.body_bytes),
-        last_error: row.last_error,
-        output_tail: row.output_tail,
-    })
 }

@@ -115,9 +115,8 @@ pub fn give(tx: &Tx<'_>, agent: AgentKey, lease: Lease, request: &LeaseRequest) 
 pub fn given_by(tx: &Tx<'_>, agent: AgentKey, request: &LeaseRequest) -> Result<Vec<DeliveryRow>> {
     let ids = || {
         delivery::all_leased(tx, agent, |rows| {
-            let request =
-                |row: &DeliveryRow| Some(row.lease.as_ref()?.request.as_ref()?.hash_of_id());
-            rows.values().filter_map(request).collect()
+            let requests = rows.values().filter_map(|row| row.lease.as_ref()?.request.as_ref());
+            requests.map(LeaseRequest::hash_of_id).collect()
         })
     };
     if !tx.cache().may_have_given(agent, request.hash_of_id(), ids)? {

@@ -8,7 +8,7 @@ use hive_core::time::WallTime;
 use rusqlite::{Result, Row};
 
 use crate::store::codec::{Coded, integer, parsed};
-use crate::store::columns::{Columns, columns, name_of, sql};
+use crate::store::columns::{Columns, around, columns, name_of, sql};
 use crate::store::key::AgentKey;
 use crate::store::statement::{Sql, Statements, all, first, insert, one, page as read_page, run};
 use crate::store::write::tx::Tx;
@@ -131,10 +131,21 @@ pub fn insert(tx: &Tx<'_>, new: &NewMessage<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns a message of this batch that its one recipient is leased now, if memory has it.
-pub(super) fn take_fresh(tx: &Tx<'_>, id: MessageId, recipient: &str) -> Option<Message> {
-    let message = tx.cache().fresh.take_message(id)?;
-    Some(Message { recipients: vec![recipient.to_owned()], ..message })
+/// Returns a message that this recipient is leased now.
+pub(super) fn get_leased(tx: &Tx<'_>, id: MessageId, recipient: &str) -> Result<Option<Message>> {
+    // The name of the recipient is known, so no agent is looked for.
+    const AROUND: (&str, &str) = around(COLUMNS, name_of!("m.to_id"));
+    const SQL: &str = sql!(
+        "SELECT ",
+        AROUND.0,
+        "iif(m.to_id = 0, NULL, ?2)",
+        AROUND.1,
+        " FROM message m WHERE m.id = ?1"
+    );
+    match tx.cache().fresh.take_message(id) {
+        Some(message) => Ok(Some(Message { recipients: vec![recipient.to_owned()], ..message })),
+        None => first(tx, Sql::Direct(SQL), (integer(id.get()), recipient)),
+    }
 }
 
 columns! {

@@ -67,6 +67,7 @@ pub fn leased(tx: &Tx<'_>, agent: AgentKey, stream: Option<&str>) -> Result<Vec<
 pub fn renew(tx: &Tx<'_>, agent: AgentKey, stream: &str, grace_ms: u64) -> Result<usize> {
     const SQL: &str =
         sql!("UPDATE open_delivery SET lease_until_boot = ?3, lease_ms = ?4 WHERE ", OF_STREAM);
+    delivery::write_new(tx, agent)?;
     tx.cache().leases.forget(agent);
     change(tx, Sql::Direct(SQL), (agent.0, stream, LASTING.0, integer(grace_ms)))
 }
@@ -79,6 +80,7 @@ pub fn begin_grace(tx: &Tx<'_>, agent: AgentKey, stream: &str, until: BootTime) 
         " AND lease_until_boot = ?4"
     );
     lease::ends_at(tx, agent, until);
+    delivery::write_new(tx, agent)?;
     tx.cache().leases.forget(agent);
     change(tx, Sql::Direct(SQL), (agent.0, stream, until.0, LASTING.0))
 }

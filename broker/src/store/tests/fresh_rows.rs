@@ -147,3 +147,54 @@ async fn of_both_lanes_the_systems_mail_is_due_first() {
     });
     assert_eq!(first.await.expect("committed"), Some(2));
 }
+
+#[tokio::test]
+async fn many_deliveries_of_several_inboxes_are_leased_and_settled_in_one_batch() {
+    let rig = Rig::new();
+    let (ada, bob) = (create(&rig, "ada").await, create(&rig, "bob").await);
+    rig.write(move |tx| {
+        (0..20).try_for_each(|_| deliver(tx, ada).and_then(|()| deliver(tx, bob)))?;
+        (0..17).try_for_each(|_| claim(tx, bob).map(drop))
+    })
+    .await
+    .expect("committed");
+    let seen = rig.write(move |tx| {
+        (0..19).try_for_each(|_| claim(tx, ada).map(drop))?;
+        // Acked in the batch of its lease, and in one after it.
+        ack(tx, ada, 1)?;
+        (1..=17).try_for_each(|number| ack(tx, bob, number * 2))?;
+        (0..2).try_for_each(|_| claim(tx, bob).map(drop))?;
+        let due = delivery::due(tx, bob, None, 9, 9)?;
+        let settled = delivery::get(tx, bob, id(2))?.map(|row| row.progress.state);
+        Ok::<_, Failed>((due.iter().map(|row| row.message.get()).collect::<Vec<_>>(), settled))
+    });
+    assert_eq!(seen.await.expect("committed"), (vec![40], Some(State::Acked)));
+    let of_ada: Vec<_> = (1..20).map(|at| (at * 2 + 1, if at < 19 { 2 } else { 1 })).collect();
+    assert_eq!(on_disk(&rig, ada).await, (of_ada, (1, 18)));
+    assert_eq!(on_disk(&rig, bob).await, (vec![(36, 2), (38, 2), (40, 1)], (1, 2)));
+    let settled = rig.read(move |conn, _| {
+        let sql =
+            "SELECT count(*) FROM settled_delivery WHERE state = 5 AND lease_token IS NOT NULL";
+        Ok::<u32, Failed>(conn.query_row(sql, [], |row| row.get(0))?)
+    });
+    assert_eq!(settled.await.expect("read"), 18);
+}
+
+#[tokio::test]
+async fn a_delivery_that_is_leased_and_returned_in_one_batch_is_ready_at_its_place() {
+    let rig = Rig::new();
+    let key = create(&rig, "ada").await;
+    rig.write(move |tx| deliver(tx, key)).await.expect("committed");
+    let due = rig.write(move |tx| {
+        deliver(tx, key)?;
+        for _ in 0..2 {
+            let mut row = claim(tx, key)?;
+            row.progress.state = State::Ready;
+            delivery::save(tx, &mut row, State::Leased)?;
+        }
+        let due = delivery::due(tx, key, None, 9, 9)?;
+        Ok::<_, Failed>(due.iter().map(|row| row.message.get()).collect::<Vec<_>>())
+    });
+    assert_eq!(due.await.expect("committed"), [1, 2]);
+    assert_eq!(on_disk(&rig, key).await, (vec![(1, 1), (2, 1)], (2, 0)));
+}

@@ -1,34 +1,56 @@
-//! What the commands of a batch have added, as far as memory has it: ready deliveries and events
-//! that are written before the commit, and messages that need not be read back.
+//! What the commands of a batch have changed and not written: open deliveries that are new or
+//! leased, settled ones, and events; and messages that need not be read back.
 //!
-//! Most new deliveries are leased in the batch that accepts them, and are then written once, as
-//! leased ones. Invariant: a statement that could read these rows runs after they are written. A
-//! command that can be undone begins when all are written, so undoing it removes no row of an
-//! earlier one.
+//! These rows are written together, in the order of their tables, before the commit. Most new
+//! deliveries are leased in the batch that accepts them, and are then written once. Invariant: a
+//! statement that could read these rows runs after they are written. A command that can be undone
+//! begins when all are written, so undoing it removes no row of an earlier one.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
+use hive_core::delivery::State;
 use hive_core::id::MessageId;
 use hive_core::message::Message;
 use rusqlite::Result;
 
 use crate::store::key::AgentKey;
-use crate::store::row::delivery::DeliveryRow;
-use crate::store::row::event::EventRow;
+use crate::store::row::delivery::{self, DeliveryRow, is_ready, queue_of};
+use crate::store::row::event::{self, EventRow};
+use crate::store::row::settled;
+use crate::store::statement::Statements;
 
 /// Bytes of the largest text that memory has. A longer one is read back.
 const BODY_BYTES_MAX: usize = 4 * 1024;
 
 #[derive(Debug, Default)]
 pub(in crate::store) struct Fresh {
-    /// Ready deliveries of each agent, in the order of their messages.
-    deliveries: RefCell<HashMap<AgentKey, VecDeque<DeliveryRow>>>,
+    inboxes: RefCell<BTreeMap<AgentKey, Inbox>>,
+    settled: RefCell<Vec<DeliveryRow>>,
     events: RefCell<Vec<EventRow>>,
     /// Messages of the batch, without the names of their recipients.
     messages: RefCell<HashMap<MessageId, Message>>,
     /// Changes since the start.
     changes: Cell<u64>,
+}
+
+/// What has changed in an inbox.
+#[derive(Debug, Default)]
+struct Inbox {
+    /// Open deliveries that are not written, or not as they are now.
+    open: BTreeMap<MessageId, Arc<DeliveryRow>>,
+    /// Rows in the file that are no more, by queue and message.
+    gone: BTreeSet<(i64, MessageId)>,
+}
+
+impl Inbox {
+    /// Notes that a delivery, which had been read in a state, is not as it was.
+    fn leave(&mut self, row: &DeliveryRow, before: State) {
+        if self.open.remove(&row.message).is_none() {
+            self.gone.insert((queue_of(row.lane, before), row.message));
+        }
+    }
 }
 
 impl Fresh {
@@ -41,15 +63,39 @@ impl Fresh {
         self.changes.get()
     }
 
-    /// Returns whether rows are to be written.
+    /// Returns whether no row is to be written.
     pub(super) fn is_empty(&self) -> bool {
-        self.deliveries.borrow().is_empty() && self.events.borrow().is_empty()
+        self.inboxes.borrow().is_empty()
+            && self.settled.borrow().is_empty()
+            && self.events.borrow().is_empty()
+    }
+
+    /// Returns whether the rows of an inbox are not as memory has them.
+    pub(in crate::store) fn has(&self, agent: AgentKey) -> bool {
+        self.inboxes.borrow().contains_key(&agent)
     }
 
     /// Adds a ready delivery of a new message.
     pub(in crate::store) fn add(&self, row: DeliveryRow) {
         self.changed();
-        self.deliveries.borrow_mut().entry(row.agent).or_default().push_back(row);
+        let mut inboxes = self.inboxes.borrow_mut();
+        inboxes.entry(row.agent).or_default().open.insert(row.message, Arc::new(row));
+    }
+
+    /// Changes an open delivery that had been read in the state `before`.
+    pub(in crate::store) fn change(&self, row: Arc<DeliveryRow>, before: State) {
+        self.changed();
+        let mut inboxes = self.inboxes.borrow_mut();
+        let inbox = inboxes.entry(row.agent).or_default();
+        inbox.leave(&row, before);
+        inbox.open.insert(row.message, row);
+    }
+
+    /// Settles a delivery that had been read in the state `before`.
+    pub(in crate::store) fn settle(&self, row: DeliveryRow, before: State) {
+        self.changed();
+        self.inboxes.borrow_mut().entry(row.agent).or_default().leave(&row, before);
+        self.settled.borrow_mut().push(row);
     }
 
     pub(in crate::store) fn add_event(&self, row: EventRow) {
@@ -73,50 +119,63 @@ impl Fresh {
         self.messages.borrow_mut().remove(&id)
     }
 
-    /// Returns how many deliveries of an agent are not written.
-    pub(in crate::store) fn count(&self, agent: AgentKey) -> usize {
-        self.deliveries.borrow().get(&agent).map_or(0, VecDeque::len)
-    }
-
-    /// Returns those deliveries of an agent that are not written and that are wanted.
-    pub(in crate::store) fn of(
+    /// Returns the ready deliveries of an agent that are not written and that are wanted, with the
+    /// number of all.
+    pub(in crate::store) fn ready_of(
         &self,
         agent: AgentKey,
         wanted: impl Fn(&DeliveryRow) -> bool,
-    ) -> Vec<DeliveryRow> {
-        let deliveries = self.deliveries.borrow();
-        let rows = deliveries.get(&agent).into_iter().flatten();
-        rows.filter(|row| wanted(row)).cloned().collect()
+    ) -> (Vec<DeliveryRow>, usize) {
+        let inboxes = self.inboxes.borrow();
+        let open = inboxes.get(&agent).into_iter().flat_map(|inbox| inbox.open.values());
+        let (mut found, mut count) = (Vec::new(), 0);
+        for row in open.filter(|row| row.progress.state == State::Ready) {
+            count += 1;
+            if wanted(row) {
+                found.push(DeliveryRow::clone(row));
+            }
+        }
+        (found, count)
     }
 
-    /// Removes a delivery whose state changes; returns whether it was not written.
-    pub(in crate::store) fn take(&self, agent: AgentKey, message: MessageId) -> bool {
-        let mut deliveries = self.deliveries.borrow_mut();
-        let Some(rows) = deliveries.get_mut(&agent) else { return false };
-        let Some(at) = rows.iter().position(|row| row.message == message) else { return false };
-        rows.remove(at);
-        if rows.is_empty() {
-            deliveries.remove(&agent);
-        }
-        self.changed();
-        true
+    /// Returns how many ready deliveries of an inbox, as the file has them, are no more.
+    pub(in crate::store) fn gone_count(&self, agent: AgentKey) -> usize {
+        let inboxes = self.inboxes.borrow();
+        let gone = inboxes.get(&agent).into_iter().flat_map(|inbox| &inbox.gone);
+        gone.filter(|(queue, _)| is_ready(*queue)).count()
+    }
+
+    /// Returns whether a ready delivery, as the file has it, is no more.
+    pub(in crate::store) fn is_gone(&self, row: &DeliveryRow) -> bool {
+        let inboxes = self.inboxes.borrow();
+        let key = (queue_of(row.lane, State::Ready), row.message);
+        inboxes.get(&row.agent).is_some_and(|inbox| inbox.gone.contains(&key))
     }
 
     /// Writes all rows. If that fails, the batch is aborted.
-    pub(super) fn write_back(
-        &self,
-        mut delivery: impl FnMut(&DeliveryRow) -> Result<()>,
-        events: impl FnOnce(&[EventRow]) -> Result<()>,
-    ) -> Result<()> {
-        for row in self.deliveries.take().values().flatten() {
-            delivery(row)?;
+    pub(super) fn write_back(&self, to: &impl Statements) -> Result<()> {
+        let inboxes = self.inboxes.take();
+        for (agent, inbox) in &inboxes {
+            for (queue, message) in &inbox.gone {
+                delivery::delete(to, *agent, *queue, *message)?;
+            }
         }
-        events(&self.events.take())
+        let mut open: Vec<&DeliveryRow> =
+            inboxes.values().flat_map(|inbox| inbox.open.values()).map(Arc::as_ref).collect();
+        open.sort_unstable_by_key(|row| {
+            (row.agent, queue_of(row.lane, row.progress.state), row.message)
+        });
+        delivery::insert(to, &open)?;
+        let mut settled = self.settled.take();
+        settled.sort_unstable_by_key(|row| (row.message, row.agent));
+        settled::insert(to, &settled)?;
+        event::insert(to, &self.events.take())
     }
 
     /// Forgets everything.
     pub(super) fn clear(&self) {
-        self.deliveries.borrow_mut().clear();
+        self.inboxes.borrow_mut().clear();
+        self.settled.borrow_mut().clear();
         self.events.borrow_mut().clear();
         self.messages.borrow_mut().clear();
     }

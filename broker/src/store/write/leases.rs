@@ -1,4 +1,4 @@
-//! The leased deliveries of agents, as the file has them.
+//! The leased deliveries of agents, as the transaction has them.
 //!
 //! A settlement finds its delivery here, and a stream what it holds. Invariant: what memory has of
 //! an agent is all that is leased from its inbox. An agent that a failed command has changed or
@@ -6,6 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use hive_core::id::MessageId;
 use rusqlite::Result;
@@ -14,7 +15,7 @@ use crate::store::key::AgentKey;
 use crate::store::row::delivery::DeliveryRow;
 
 /// Leased deliveries of one agent.
-pub(in crate::store) type Rows = BTreeMap<MessageId, DeliveryRow>;
+pub(in crate::store) type Rows = BTreeMap<MessageId, Arc<DeliveryRow>>;
 
 /// Bytes in memory after a commit.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -42,8 +43,8 @@ impl Leases {
         if let Some(rows) = self.agents.borrow().get(&agent) {
             return Ok(work(rows));
         }
-        let rows: Rows = read()?.into_iter().map(|row| (row.message, row)).collect();
-        self.bytes.set(self.bytes.get() + rows.values().map(bytes_of).sum::<usize>());
+        let rows: Rows = read()?.into_iter().map(|row| (row.message, Arc::new(row))).collect();
+        self.bytes.set(self.bytes.get() + rows.values().map(|row| bytes_of(row)).sum::<usize>());
         self.changed.borrow_mut().push(agent);
         Ok(work(self.agents.borrow_mut().entry(agent).insert_entry(rows).get()))
     }
@@ -55,14 +56,14 @@ impl Leases {
 
     /// Notes that a delivery was leased, or that its lease has changed; `is_only`: it is the only
     /// one that is leased from its inbox.
-    pub(in crate::store) fn put(&self, row: &DeliveryRow, is_only: bool) {
+    pub(in crate::store) fn put(&self, row: &Arc<DeliveryRow>, is_only: bool) {
         let mut agents = self.agents.borrow_mut();
         if is_only {
             agents.entry(row.agent).or_default();
         }
         let Some(rows) = agents.get_mut(&row.agent) else { return };
         self.changed.borrow_mut().push(row.agent);
-        let before = rows.insert(row.message, row.clone()).as_ref().map_or(0, bytes_of);
+        let before = rows.insert(row.message, Arc::clone(row)).map_or(0, |row| bytes_of(&row));
         self.bytes.set(self.bytes.get() + bytes_of(row) - before);
     }
 
@@ -71,7 +72,7 @@ impl Leases {
         let mut agents = self.agents.borrow_mut();
         let Some(rows) = agents.get_mut(&agent) else { return };
         self.changed.borrow_mut().push(agent);
-        let before = rows.remove(&message).as_ref().map_or(0, bytes_of);
+        let before = rows.remove(&message).map_or(0, |row| bytes_of(&row));
         self.bytes.set(self.bytes.get() - before);
         if rows.is_empty() {
             agents.remove(&agent);
@@ -81,7 +82,8 @@ impl Leases {
     /// Forgets the leases of an agent, because a statement changes their rows.
     pub(in crate::store) fn forget(&self, agent: AgentKey) {
         if let Some(rows) = self.agents.borrow_mut().remove(&agent) {
-            self.bytes.set(self.bytes.get() - rows.values().map(bytes_of).sum::<usize>());
+            self.bytes
+                .set(self.bytes.get() - rows.values().map(|row| bytes_of(row)).sum::<usize>());
         }
     }
 

@@ -15,8 +15,7 @@ use crate::store::effect::Effect;
 use crate::store::effect::PresenceChange;
 use crate::store::file::numbers::Numbers;
 use crate::store::key::AgentKey;
-use crate::store::row::delivery::{self, DeliveryRow};
-use crate::store::row::{event, inbox};
+use crate::store::row::inbox;
 use crate::store::statement::{Sql, Statements};
 use crate::store::write::cache::{self, Cache};
 use crate::store::write::held::Prepared;
@@ -130,13 +129,13 @@ impl<'c> Tx<'c> {
 
     fn write_all_back(&self) -> rusqlite::Result<()> {
         self.cache.write_back(|agent, counts| inbox::write(self, agent, counts))?;
-        let deliveries = |row: &DeliveryRow| delivery::insert(self, row);
-        self.cache.fresh.write_back(deliveries, |events| event::insert(self, events))
+        self.cache.fresh.write_back(self)
     }
 
     /// Makes the rows and the memory agree before a statement that may need that.
     fn before(&self, text: &str) -> rusqlite::Result<()> {
-        const IN_MEMORY: [&str; 4] = ["open_delivery", " delivery", "inbox", " event"];
+        const IN_MEMORY: [&str; 5] =
+            ["open_delivery", "settled_delivery", " delivery", "inbox", " event"];
         if !self.cache.is_written() && IN_MEMORY.iter().any(|table| text.contains(table)) {
             self.write_back()?;
         }

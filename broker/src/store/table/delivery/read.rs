@@ -131,31 +131,19 @@ pub(crate) fn page(
     let (found, more) = read_page(conn, &sql, values, rows, bytes_of)?;
     let mut deliveries = Vec::with_capacity(found.len());
     for (row, message, agent) in found {
-        deliveries.push((row.agent, shown(row, message, agent, now)));
+        deliveries.push((row.agent, shown(&row, message, agent, now)));
     }
     Ok((deliveries, more))
 }
 
-/// Returns a delivery to the agent of this name for display, with its message.
-pub(crate) fn view(
-    conn: &impl Statements,
-    row: &DeliveryRow,
-    agent: &str,
-    now: Now,
-) -> Result<Delivery> {
-    let message = message::get(conn, row.message)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    Ok(shown(row.clone(), message, agent.to_owned(), now))
-}
-
-/// Does the same for a delivery that was just leased to its recipient, whose message may be new.
+/// Returns a delivery that was just leased to the agent of this name, with its message.
 pub(crate) fn view_leased(tx: &Tx<'_>, row: &DeliveryRow, agent: &str) -> Result<Delivery> {
-    match message::take_fresh(tx, row.message, agent) {
-        Some(message) => Ok(shown(row.clone(), message, agent.to_owned(), tx.now)),
-        None => view(tx, row, agent, tx.now),
-    }
+    let message = message::get_leased(tx, row.message, agent)?;
+    let message = message.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    Ok(shown(row, message, agent.to_owned(), tx.now))
 }
 
-fn shown(row: DeliveryRow, message: Message, agent: String, now: Now) -> Delivery {
+fn shown(row: &DeliveryRow, message: Message, agent: String, now: Now) -> Delivery {
     Delivery {
         message,
         agent,
@@ -163,11 +151,11 @@ fn shown(row: DeliveryRow, message: Message, agent: String, now: Now) -> Deliver
         state: row.progress.state,
         attempt: row.progress.attempt(!row.settled_by.is_empty()),
         cause: row.progress.cause,
-        last_error: row.last_error,
-        output_tail: row.output_tail,
+        last_error: row.last_error.clone(),
+        output_tail: row.output_tail.clone(),
         turn_id: row.turn,
         not_before: row.progress.not_before.map(|boot| now.wall_at(boot)),
         state_time: row.state_time,
-        settled_by: row.settled_by,
+        settled_by: row.settled_by.clone(),
     }
 }
