@@ -7,6 +7,7 @@
 
 pub mod search;
 
+mod blocked;
 mod codec;
 mod columns;
 mod effect;

@@ -131,12 +131,13 @@ const ENGINE_ORDER: [&str; 22] = [
 const RPC_ORDER: [&str; 5] = ["edge", "mod", "reflection", "service", "server"];
 
 /// The rooms of the broker's store, in the same way.
-const STORE_ORDER: [&str; 13] = [
+const STORE_ORDER: [&str; 14] = [
     "key",
     "error",
     "columns",
     "codec",
     "statement",
+    "blocked",
     "row",
     "effect",
     "file",
@@ -148,7 +149,8 @@ const STORE_ORDER: [&str; 13] = [
 ];
 
 /// The modules in which the store writes, in the same way.
-const WRITE_ORDER: [&str; 14] = [
+const WRITE_ORDER: [&str; 15] = [
+    "folding",
     "held",
     "fresh",
     "lease_ends",

@@ -2,9 +2,9 @@
 //! lines.
 //!
 //! `open` locks the state directory (`lock`), migrates (`migrate`, `sql/`) and syncs; `create`
-//! makes a new database. `reader` has the connections that cannot write. `backup` copies a
-//! database file, `restore` puts a copy in place of the database, `check` reads all of it,
-//! `numbers` its highest ids, `mark` the mark of a backup.
+//! makes a new database. `reader` has the connections that cannot write. `fold` shortens the log,
+//! `backup` copies a database file, `restore` puts a copy in place of the database, `check` reads
+//! all of it, `numbers` its highest ids, `mark` the mark of a backup.
 
 pub mod backup;
 pub mod check;
@@ -12,6 +12,7 @@ pub mod restore;
 pub mod turn_events;
 
 pub(in crate::store) mod create;
+pub(in crate::store) mod fold;
 pub(in crate::store) mod lock;
 pub(in crate::store) mod mark;
 pub(in crate::store) mod migrate;

@@ -12,16 +12,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::hooks::Wal;
-use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
+use rusqlite::{Connection, OpenFlags, ffi};
 
 use crate::clock::Clock;
 use crate::store::file::lock::Lock;
 use crate::store::file::migrate::MigrateError;
-use crate::store::file::{backup, create, migrate, private};
-
-/// If the log has at least this many pages after a commit, it is folded.
-const FOLD_PAGES: std::ffi::c_int = 2000;
+use crate::store::file::{backup, create, fold, migrate, private};
 
 /// Why the database could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -187,20 +183,7 @@ fn set_up(conn: &mut Connection) -> rusqlite::Result<()> {
     conn.pragma_update(None, "synchronous", "full")?;
     conn.pragma_update(None, "foreign_keys", "on")?;
     conn.pragma_update(None, "cache_size", -4096)?;
-    conn.wal_hook(Some(fold_if_long))
-}
-
-/// Folds the log after a commit, as SQLite does by itself. But SQLite would not report a failed
-/// sync of the database, and would regard the lost pages as folded.
-fn fold_if_long(log: &mut Wal, pages: std::ffi::c_int) -> rusqlite::Result<()> {
-    if pages < FOLD_PAGES {
-        return Ok(());
-    }
-    match log.checkpoint() {
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) => Err(error),
-        // If there is no room, or readers prevent it, the log grows until the next time.
-        Ok(()) | Err(_) => Ok(()),
-    }
+    fold::note_length(conn)
 }
 
 /// Writes all visible rows to disk; fails if the disk does, or if a reader has an older snapshot.

@@ -3,39 +3,56 @@
 //! Invariant: nothing is read while the database is faulted: a row could be visible without being
 //! on disk.
 
+use std::num::NonZero;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::store::blocked::block_within;
 use crate::store::error::Health;
 use crate::store::error::StoreError;
 use crate::sync::{Mutex, MutexGuard, PoisonError, watch};
 
-/// Most connections. Each costs a quarter of a megabyte, for the schema and its statements, and
+/// Bounds of the number of connections, which is one for each core: a query that waits for a core
+/// need not have one. Each costs a quarter of a megabyte, for the schema and its statements, and
 /// all are kept once they were made; other queries wait.
-const CONNECTIONS_MAX: usize = 3;
+const CONNECTIONS: RangeInclusive<usize> = 2..=4;
 
 #[derive(Debug)]
 pub(in crate::store) struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
+    /// The most connections.
+    most: usize,
     turns: Arc<Semaphore>,
     health: watch::Receiver<Health>,
 }
 
 impl Readers {
     pub(in crate::store) fn new(path: PathBuf, health: watch::Receiver<Health>) -> Self {
-        let turns = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        Self { path, idle: Mutex::new(Vec::new()), turns, health }
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let most = cores.clamp(*CONNECTIONS.start(), *CONNECTIONS.end());
+        let turns = Arc::new(Semaphore::new(most));
+        Self { path, idle: Mutex::new(Vec::new()), most, turns, health }
     }
 
     /// Waits until a query may have a connection, as long as it keeps the value.
     pub(in crate::store) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
         Arc::clone(&self.turns).acquire_owned().await.ok()
+    }
+
+    /// Waits until no query runs, at most this long; until the value is dropped, none begins. The
+    /// caller is a thread that may block.
+    pub(in crate::store) fn pause(&self, most: Duration) -> Option<OwnedSemaphorePermit> {
+        let all = u32::try_from(self.most).ok()?;
+        let mut pause = std::pin::pin!(Arc::clone(&self.turns).acquire_many_owned(all));
+        block_within(most, |context| pause.as_mut().poll(context))?.ok()
     }
 
     /// Runs a query on one snapshot.
@@ -63,7 +80,7 @@ impl Readers {
         // Checked again: a fault during the query may have made its rows worthless.
         self.health.borrow().check()?;
         let mut idle = self.lock();
-        if ended.is_ok() && idle.len() < CONNECTIONS_MAX {
+        if ended.is_ok() && idle.len() < self.most {
             idle.push(conn);
         }
         Ok(())

@@ -5,6 +5,7 @@ mod batch;
 mod cancelled_waiters;
 mod create;
 mod faults;
+mod folding;
 mod fresh_rows;
 mod long_history;
 mod many_waiters;

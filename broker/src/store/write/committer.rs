@@ -14,6 +14,7 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
 use super::cache::Cache;
+use super::folding::Folding;
 use super::held::Prepared;
 use super::queue::{Item, Job, Ran, Undo};
 use super::tx::{Counters, Tx};
@@ -21,6 +22,7 @@ use super::waiter::{Asked, Waiters};
 use crate::clock::Clock;
 use crate::store::effect::Committed;
 use crate::store::error::Health;
+use crate::store::file::fold::log_pages;
 use crate::store::file::open;
 use crate::store::file::reader::Readers;
 use crate::store::statement::{Sql, run};
@@ -61,6 +63,7 @@ pub(super) struct Committer {
     counters: Counters,
     cache: Cache,
     waiters: Waiters,
+    pub(super) folding: Folding,
     /// Whether a sync may have failed since the log was last rewritten.
     log_is_doubtful: bool,
 }
@@ -91,6 +94,7 @@ impl Committer {
             counters,
             cache: Cache::default(),
             waiters: Waiters::default(),
+            folding: Folding::default(),
             log_is_doubtful: true,
         }
     }
@@ -186,6 +190,9 @@ impl Committer {
                     hive_fault::point("broker.replies.between");
                 }
                 self.waiters.wake_again();
+                if self.folding.committed(log_pages()) {
+                    self.fold(conn);
+                }
             }
             Err(problem) => {
                 // No caller has these numbers. If the rows are on disk after all, the counters are
@@ -194,6 +201,13 @@ impl Committer {
                 drop(tx);
                 self.fail(conn, problem, jobs, polled);
             }
+        }
+    }
+
+    /// Folds the log. After an error of the disk the connection is not trusted.
+    pub(super) fn fold(&mut self, conn: &Connection) {
+        if let Err(error) = self.folding.fold(conn, &self.parts.readers) {
+            self.fail(conn, text(error), Vec::new(), BTreeSet::new());
         }
     }
 
@@ -258,6 +272,7 @@ impl Committer {
             self.log_is_doubtful = false;
         }
         let conn = open::reopen(&self.parts.path).map_err(|error| error.to_string())?;
+        self.folding = Folding::default();
         self.counters.load(&conn).map_err(|error| error.to_string())?;
         Ok(conn)
     }

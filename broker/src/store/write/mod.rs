@@ -9,6 +9,7 @@
 pub(in crate::store) mod stepped;
 pub mod waiter;
 
+mod folding;
 mod fresh;
 mod held;
 mod lease_ends;

@@ -23,6 +23,7 @@ use super::queue::{Item, Job, Queue, Ran, Undo, catch, lock};
 use super::stepped::SteppedStore;
 use super::tx::Tx;
 use super::waiter::{Life, Poll, Polled, Waiter, Wake};
+use crate::store::blocked::block_within;
 use crate::store::error::{CommandError, StoreError};
 use crate::store::key::AgentKey;
 use crate::sync::thread::{self, JoinHandle};
@@ -33,6 +34,8 @@ const QUEUE_COMMANDS: usize = 4096;
 /// The first command of a batch does not wait long for the last, and a message to everyone does not
 /// hold up the commands behind it.
 const BATCH: Most = Most { items: 512, polls: 128 };
+/// Time without an item after which the log is folded.
+const FOLD_AFTER: Duration = Duration::from_millis(100);
 /// Pause between attempts to open a faulted database again.
 const RECOVERY_PAUSE: Duration = Duration::from_millis(500);
 
@@ -148,8 +151,19 @@ fn serve(committer: &mut Committer, conn: &Connection, items: &mut mpsc::Receive
     let statements = Held::new(conn);
     while committer.is_open() {
         let first = if committer.woken_count() == 0 {
-            let Some(first) = items.blocking_recv() else { return true };
-            Some(first)
+            let next = if committer.folding.is_due_when_idle() {
+                block_within(FOLD_AFTER, |context| items.poll_recv(context))
+            } else {
+                Some(items.blocking_recv())
+            };
+            match next {
+                Some(Some(first)) => Some(first),
+                Some(None) => return true,
+                None => {
+                    committer.fold(conn);
+                    continue;
+                }
+            }
         } else {
             None
         };

@@ -32,11 +32,12 @@ use super::{last, sound};
 pub(crate) use restorer::Backup;
 
 /// Fail points of the broker, and the latest visit at which each may strike.
-const BROKER_POINTS: [(&str, u64); 7] = [
+const BROKER_POINTS: [(&str, u64); 8] = [
     ("broker.commit.before", 40),
     ("broker.commit.after", 40),
     ("broker.replies.between", 40),
     ("broker.checkpoint.before", 1),
+    ("broker.fold.before", 1),
     ("broker.spill.written", 1),
     ("broker.backup.copied", 1),
     ("broker.socket.bound", 1),

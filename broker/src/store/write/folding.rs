@@ -1,0 +1,84 @@
+//! When the log is folded into the database: when it has grown, or as soon as nothing is written.
+//!
+//! Invariant: a fold that readers have prevented is tried again only when the log has grown again.
+
+use rusqlite::Connection;
+
+use crate::store::file::fold::{self, IDLE_PAGES, PAGES};
+use crate::store::file::reader::Readers;
+
+/// What is known of the log.
+#[derive(Debug)]
+pub(super) struct Folding {
+    /// Pages after the last commit.
+    pages: u32,
+    /// Pages after which it is folded next.
+    next: u32,
+    /// Pages that have been folded, or would have been without readers.
+    folded: u32,
+}
+
+impl Default for Folding {
+    fn default() -> Self {
+        Self { pages: 0, next: PAGES, folded: 0 }
+    }
+}
+
+impl Folding {
+    /// Notes the length of the log after a commit; returns whether it is to be folded now.
+    pub(super) fn committed(&mut self, pages: u32) -> bool {
+        if pages < self.pages {
+            // It has begun again.
+            (self.next, self.folded) = (PAGES, 0);
+        }
+        self.pages = pages;
+        pages >= self.next
+    }
+
+    /// Returns whether it is worth to fold it while nothing is written.
+    pub(super) fn is_due_when_idle(&self) -> bool {
+        self.pages >= self.folded + IDLE_PAGES
+    }
+
+    /// Folds the log, as far as readers allow.
+    pub(super) fn fold(&mut self, conn: &Connection, readers: &Readers) -> rusqlite::Result<()> {
+        let is_long = self.pages >= fold::LONG_PAGES;
+        let pause = is_long.then(|| readers.pause(fold::QUERIES_WAIT)).flatten();
+        fold::fold(conn, pause.is_some())?;
+        self.folded();
+        Ok(())
+    }
+
+    fn folded(&mut self) {
+        (self.next, self.folded) = (self.pages + PAGES, self.pages);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_folded_when_it_has_grown_and_again_when_it_has_grown_further() {
+        let mut folding = Folding::default();
+        assert!(!folding.committed(PAGES - 1));
+        assert!(folding.committed(PAGES));
+        folding.folded();
+        // A reader keeps it from beginning again.
+        assert!(!folding.committed(PAGES + 1));
+        assert!(folding.committed(2 * PAGES + 1));
+    }
+
+    #[test]
+    fn a_log_that_has_begun_again_is_as_a_new_one() {
+        let mut folding = Folding::default();
+        assert!(folding.committed(PAGES + 7));
+        folding.folded();
+        assert!(!folding.is_due_when_idle());
+        assert!(!folding.committed(3));
+        assert!(!folding.is_due_when_idle());
+        assert!(!folding.committed(PAGES - 1));
+        assert!(folding.is_due_when_idle());
+        assert!(folding.committed(PAGES));
+    }
+}
