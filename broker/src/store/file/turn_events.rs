@@ -3,7 +3,7 @@
 //! They are not mail. A crash may lose the last seconds of them, so they never delay a send.
 //! Invariant: no settlement needs them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use hive_core::id::TurnId;
@@ -31,100 +31,118 @@ columns! {
     }
 }
 
-/// The database of lines.
+/// The database of lines. It is opened by [`Self::prepare`], or by its first use.
 #[derive(Debug)]
 pub struct TurnEvents {
-    conn: Mutex<Connection>,
+    path: PathBuf,
+    conn: Mutex<Option<Connection>>,
 }
 
 impl TurnEvents {
-    /// Opens it; a damaged file is replaced by an empty one, because nothing depends on it. A file
-    /// that the disk keeps from being opened is not damaged.
-    pub fn open(dir: &Path) -> std::result::Result<Self, OpenError> {
-        let path = dir.join("turn-events.db");
-        Self::open_file(&path).map_err(|source| OpenError::Sqlite {
-            hint: hint(&source),
-            path,
-            source,
-        })
+    /// Returns the database in `dir`, which is not open yet.
+    #[must_use]
+    pub fn closed(dir: &Path) -> Self {
+        Self { path: dir.join("turn-events.db"), conn: Mutex::default() }
     }
 
-    fn open_file(path: &Path) -> Result<Self> {
-        let conn = match prepare(path) {
-            Ok(conn) => conn,
-            Err(error) if !is_damage(&error) => return Err(error),
-            Err(error) => {
-                tracing::warn!(%error, "the live turn lines cannot be read and are started afresh");
-                private::remove(path);
-                prepare(path)?
-            }
-        };
-        Ok(Self { conn: Mutex::new(conn) })
+    /// Opens the database in `dir`.
+    pub fn open(dir: &Path) -> std::result::Result<Self, OpenError> {
+        let lines = Self::closed(dir);
+        lines.prepare()?;
+        Ok(lines)
+    }
+
+    /// Opens it; a damaged file is replaced by an empty one, because nothing depends on it. A file
+    /// that the disk keeps from being opened is not damaged.
+    pub fn prepare(&self) -> std::result::Result<(), OpenError> {
+        let path = self.path.clone();
+        let failed = |source| OpenError::Sqlite { hint: hint(&source), path, source };
+        self.with(|_| Ok(())).map_err(failed)
+    }
+
+    /// Works with the open database.
+    fn with<T>(&self, work: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
+        let mut conn = self.conn.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *conn {
+            Some(conn) => work(conn),
+            none => work(none.insert(open(&self.path)?)),
+        }
     }
 
     /// Adds lines; existing ones stay as they are.
     pub fn append(&self, turn: TurnId, lines: &[Line]) -> Result<usize> {
-        let mut conn = self.lock();
-        let tx = conn.transaction()?;
-        let mut kept = 0;
-        for line in lines {
-            kept += tx
-                .prepare_cached("INSERT OR IGNORE INTO line (turn_id, sequence, stream, text, time) VALUES (?1, ?2, ?3, ?4, ?5)")?
-                .execute((integer(turn.get()), integer(line.sequence), line.stream, &line.text, line.time.0))?;
-        }
-        tx.commit()?;
-        Ok(kept)
+        self.with(|conn| {
+            let tx = conn.transaction()?;
+            let mut kept = 0;
+            for line in lines {
+                kept += tx
+                    .prepare_cached("INSERT OR IGNORE INTO line (turn_id, sequence, stream, text, time) VALUES (?1, ?2, ?3, ?4, ?5)")?
+                    .execute((integer(turn.get()), integer(line.sequence), line.stream, &line.text, line.time.0))?;
+            }
+            tx.commit()?;
+            Ok(kept)
+        })
     }
 
     /// Returns lines after a number, in order, at most `rows` and `bytes` (but at least one).
     pub fn after(&self, turn: TurnId, sequence: u64, rows: u32, bytes: usize) -> Result<Vec<Line>> {
-        let conn = self.lock();
         let sql = format!(
             "SELECT {COLUMNS} FROM line WHERE turn_id = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3"
         );
-        let mut select = conn.prepare_cached(&sql)?;
-        let values = (integer(turn.get()), integer(sequence), rows);
-        let found = select.query_map(values, |row| Line::read(row, 0))?;
-        let mut lines = Vec::new();
-        let mut total = 0;
-        for line in found {
-            let line = line?;
-            total += line.text.len();
-            if total > bytes && !lines.is_empty() {
-                break;
+        self.with(|conn| {
+            let mut select = conn.prepare_cached(&sql)?;
+            let values = (integer(turn.get()), integer(sequence), rows);
+            let found = select.query_map(values, |row| Line::read(row, 0))?;
+            let mut lines = Vec::new();
+            let mut total = 0;
+            for line in found {
+                let line = line?;
+                total += line.text.len();
+                if total > bytes && !lines.is_empty() {
+                    break;
+                }
+                lines.push(line);
             }
-            lines.push(line);
-        }
-        Ok(lines)
+            Ok(lines)
+        })
     }
 
     /// Deletes the lines of all turns after this one.
     pub fn forget_after(&self, turn: Option<TurnId>) -> Result<usize> {
         let last = turn.map_or(0, |turn| integer(turn.get()));
-        self.lock().execute("DELETE FROM line WHERE turn_id > ?1", [last])
+        self.with(|conn| conn.execute("DELETE FROM line WHERE turn_id > ?1", [last]))
     }
 
     /// Deletes lines from before a time, and the oldest beyond the limit in bytes; at most `rows`
     /// at once. Returns the number of deleted lines.
     pub fn prune(&self, before: WallTime, bytes_max: u64, rows: u32) -> Result<usize> {
-        let conn = self.lock();
-        let mut gone = conn.execute(
-            "DELETE FROM line WHERE (turn_id, sequence) IN (SELECT turn_id, sequence FROM line WHERE time < ?1 LIMIT ?2)",
-            (before.0, rows),
-        )?;
-        let sql = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
-        let used: u64 = one(&*conn, sql, [])?;
-        if used > bytes_max {
-            gone += conn.execute(
-                "DELETE FROM line WHERE (turn_id, sequence) IN (SELECT turn_id, sequence FROM line ORDER BY turn_id, sequence LIMIT ?1)",
-                [rows],
+        self.with(|conn| {
+            let mut gone = conn.execute(
+                "DELETE FROM line WHERE (turn_id, sequence) IN (SELECT turn_id, sequence FROM line WHERE time < ?1 LIMIT ?2)",
+                (before.0, rows),
             )?;
-        }
-        Ok(gone)
+            let sql = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
+            let used: u64 = one(&*conn, sql, [])?;
+            if used > bytes_max {
+                gone += conn.execute(
+                    "DELETE FROM line WHERE (turn_id, sequence) IN (SELECT turn_id, sequence FROM line ORDER BY turn_id, sequence LIMIT ?1)",
+                    [rows],
+                )?;
+            }
+            Ok(gone)
+        })
     }
+}
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Connection> {
-        self.conn.lock().unwrap_or_else(PoisonError::into_inner)
+/// Opens the file; a damaged one is replaced.
+fn open(path: &Path) -> Result<Connection> {
+    match connect(path) {
+        Err(error) if is_damage(&error) => {
+            tracing::warn!(%error, "the live turn lines cannot be read and are started afresh");
+            private::remove(path);
+            connect(path)
+        }
+        opened => opened,
     }
 }
 
@@ -135,7 +153,7 @@ fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase | Unknown))
 }
 
-fn prepare(path: &Path) -> Result<Connection> {
+fn connect(path: &Path) -> Result<Connection> {
     private::create(path)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     let conn = Connection::open(path)?;

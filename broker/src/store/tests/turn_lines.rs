@@ -62,6 +62,16 @@ fn old_lines_go_and_so_do_the_oldest_beyond_the_bound() {
 }
 
 #[test]
+fn the_first_use_opens_the_file() {
+    let dir = directory();
+    let lines = TurnEvents::closed(dir.path());
+    assert!(!dir.path().join("turn-events.db").exists());
+    lines.append(turn(1), &[line(1, "hello")]).expect("kept");
+    lines.prepare().expect("it is open");
+    assert_eq!(lines.after(turn(1), 0, 10, 100).expect("read").len(), 1);
+}
+
+#[test]
 fn a_damaged_file_is_started_afresh() {
     let dir = directory();
     std::fs::write(dir.path().join("turn-events.db"), "this is no database at all".repeat(100))
