@@ -19,6 +19,7 @@ use crate::config::{self, Settings};
 use crate::engine::background;
 use crate::engine::directories::Directories;
 use crate::engine::memory::Memory;
+use crate::engine::start::Started;
 use crate::engine::{Engine, Parts, first};
 use crate::files;
 use crate::notify::Notifier;
@@ -90,7 +91,7 @@ fn parts(settings: &Settings, clock: Arc<dyn Clock>) -> anyhow::Result<Parts> {
     let rows = |tx: &Tx<'_>| first::rows(tx, &settings.limits, settings.agents.as_ref());
     let (seen, committed) = (Arc::clone(&clock), Arc::clone(&memory) as _);
     let store = Store::open_filled(&settings.state_dir, seen, committed, rows)?;
-    around(store, memory, settings, clock)
+    Ok(around(store, memory, settings, clock))
 }
 
 /// Opens the files of a broker whose writer is stepped, so that it needs no thread of its own.
@@ -101,25 +102,21 @@ pub fn stepped_parts(
     let memory = Arc::new(Memory::default());
     let (store, stepped) =
         Store::open_stepped(&settings.state_dir, Arc::clone(&clock), Arc::clone(&memory) as _)?;
-    Ok((around(store, memory, settings, clock)?, stepped))
+    Ok((around(store, memory, settings, clock), stepped))
 }
 
 /// Returns the parts of an engine on this store.
-fn around(
-    store: Store,
-    memory: Arc<Memory>,
-    settings: &Settings,
-    clock: Arc<dyn Clock>,
-) -> anyhow::Result<Parts> {
-    Ok(Parts {
+fn around(store: Store, memory: Arc<Memory>, settings: &Settings, clock: Arc<dyn Clock>) -> Parts {
+    Parts {
         store,
-        turn_events: TurnEvents::open(&settings.state_dir)?,
+        // `start_on` opens it, while the writer works.
+        turn_events: Arc::new(TurnEvents::closed(&settings.state_dir)),
         memory,
         clock,
         limits: settings.limits.clone(),
         identity: settings.identity.clone(),
         directories: Directories::new(settings.state_dirs.clone(), settings.agents_dir.clone()),
-    })
+    }
 }
 
 /// Starts a broker and returns once it serves calls.
@@ -142,14 +139,16 @@ pub async fn start_on(
     if notifier.is_some() {
         parts.store.use_outbox();
     }
-    let engine =
-        Arc::new(Engine::start(parts).await.context("the database could not be prepared")?);
-    if let Some(agents) = &settings.agents {
-        engine
-            .declare(agents.clone())
-            .await
-            .context("the agents of the configuration file could not be set up")?;
-    }
+    // Both at once: the engine waits for the writer, which is another thread.
+    let turn_events = Arc::clone(&parts.turn_events);
+    let (started, opened) = tokio::join!(
+        biased;
+        Engine::start_with(parts, settings.agents.clone()),
+        async { turn_events.prepare() },
+    );
+    opened?;
+    let Started { engine, names } = started?;
+    let engine = Arc::new(engine);
 
     let (shutdown, stop, close) =
         (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
@@ -164,7 +163,7 @@ pub async fn start_on(
         close.clone(),
     )?;
     let rpc = Rpc::new(Arc::clone(&engine), tasks.clone(), shutdown.clone(), Arc::clone(&sockets));
-    rpc.reconcile_sockets().await.context("the agents' sockets could not be set up")?;
+    rpc.open_sockets(&names);
 
     engine.ready().await.context("the database could not be prepared")?;
     let health = tonic_health::server::HealthReporter::new();

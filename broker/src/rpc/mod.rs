@@ -52,7 +52,12 @@ impl Rpc {
     /// Opens and closes agents' sockets to match the present agents.
     pub async fn reconcile_sockets(&self) -> Result<(), Refusal> {
         let _order = self.sockets.in_order().await;
-        let names = self.engine.active_names().await?;
+        self.open_sockets(&self.engine.active_names().await?);
+        Ok(())
+    }
+
+    /// Opens the sockets of these agents, and closes all others.
+    pub fn open_sockets(&self, names: &[String]) {
         let names: Vec<AgentName> =
             names.iter().filter_map(|name| AgentName::parse(name).ok()).collect();
         let errors = self.sockets.reconcile(&names);
@@ -65,7 +70,6 @@ impl Rpc {
             let error = self.sockets.shortage(names.len());
             tracing::error!(%error, agents = short.len(), named, "agents have no socket");
         }
-        Ok(())
     }
 
     /// Opens or closes the socket of one agent to match whether it is active. The cost does not

@@ -174,7 +174,7 @@ impl World {
         self.broker.replace(Some(Rc::clone(&broker)));
         let parts = Parts {
             store,
-            turn_events,
+            turn_events: Arc::new(turn_events),
             memory,
             clock,
             limits: Limits::default(),

@@ -70,7 +70,7 @@ impl Fleet {
         let turn_events = TurnEvents::open(dir.path()).expect("the turn lines open");
         let parts = Parts {
             store,
-            turn_events,
+            turn_events: Arc::new(turn_events),
             memory,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             limits: Limits::default(),

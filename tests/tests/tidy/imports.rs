@@ -102,7 +102,7 @@ const SUPERVISE_ORDER: [&str; 11] = [
 ];
 
 /// The rooms and the shared files of the broker's engine, in the same way.
-const ENGINE_ORDER: [&str; 22] = [
+const ENGINE_ORDER: [&str; 23] = [
     "error",
     "background",
     "declared",
@@ -124,6 +124,7 @@ const ENGINE_ORDER: [&str; 22] = [
     "sweep",
     "restored",
     "first",
+    "start",
     "mod",
 ];
 

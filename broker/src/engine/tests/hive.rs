@@ -297,7 +297,7 @@ async fn open(
     let directories = Directories::new(named, Some(dir.join("agents")));
     let parts = Parts {
         store,
-        turn_events,
+        turn_events: Arc::new(turn_events),
         memory,
         clock,
         limits: limits.clone(),

@@ -200,7 +200,7 @@ impl Run {
         let directories = Directories::default();
         let parts = Parts {
             store,
-            turn_events,
+            turn_events: Arc::new(turn_events),
             memory,
             clock,
             limits: Limits::default(),
