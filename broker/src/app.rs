@@ -187,15 +187,16 @@ fn start_reconcilers(
 ) {
     let start = Start { tasks, engine, stop };
     let keep = Duration::from_secs(u64::from(settings.retention_days) * 24 * 3600);
-    start.reconciler(background::LEASES, task::due);
-    start.reconciler(background::DEADLINES, task::wall::wall_due);
+    start.later(task::START_PAUSE, background::LEASES, task::due);
+    start.later(task::START_PAUSE, background::DEADLINES, task::wall::wall_due);
     if let Some(notifier) = notifier.map(Arc::new) {
         start.reconciler(background::OUTBOX, move |engine, stop| {
             task::outbox(engine, Arc::clone(&notifier), stop)
         });
     }
-    start
-        .reconciler(background::RETENTION, move |engine, stop| task::retention(engine, keep, stop));
+    start.later(task::RETENTION_START_PAUSE, background::RETENTION, move |engine, stop| {
+        task::retention(engine, keep, stop)
+    });
     start.reconciler(background::SEARCH, task::search);
     // The reporter begins with this status.
     let is_shown_serving = Arc::new(AtomicBool::new(true));
@@ -219,6 +220,16 @@ impl Start<'_> {
     {
         let (engine, stop) = (Arc::clone(self.engine), self.stop.clone());
         spawn(self.tasks, task::keep_running(name, engine, stop, reconciler));
+    }
+
+    /// The same after a pause, for work that is done by time.
+    fn later<F, R>(&self, pause: Duration, name: &'static str, reconciler: F)
+    where
+        F: Fn(Arc<Engine>, CancellationToken) -> R + Send + 'static,
+        R: Future<Output = ()> + Send + 'static,
+    {
+        let (engine, stop) = (Arc::clone(self.engine), self.stop.clone());
+        spawn(self.tasks, task::keep_running_later(pause, name, engine, stop, reconciler));
     }
 }
 

@@ -30,6 +30,12 @@ use crate::engine::background::{HEALTH, LEASES, RETENTION};
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause before a reconciler that panics again and again starts again.
 const RESTART_PAUSE_MAX: Duration = Duration::from_secs(60);
+/// Pause after the start of the broker before work that is done by time. Clients that have waited
+/// for the broker come first: that work needs connections and threads of its own.
+pub const START_PAUSE: Duration = Duration::from_millis(200);
+/// The same before old rows are deleted. It is longer, so that this work reads by the connection
+/// that the other has made.
+pub const RETENTION_START_PAUSE: Duration = Duration::from_millis(400);
 /// Period of the deletion of old rows.
 const RETENTION_PERIOD: Duration = Duration::from_secs(3600);
 /// Pause between two steps of deleting, so that sends run in between.
@@ -64,6 +70,22 @@ pub async fn keep_running<F, R>(
             return;
         }
         pause = RESTART_PAUSE_MAX.min(2 * pause);
+    }
+}
+
+/// Runs a reconciler until `stop`, after a pause.
+pub async fn keep_running_later<F, R>(
+    pause: Duration,
+    name: &'static str,
+    engine: Arc<Engine>,
+    stop: CancellationToken,
+    reconciler: F,
+) where
+    F: Fn(Arc<Engine>, CancellationToken) -> R,
+    R: Future<Output = ()> + Send + 'static,
+{
+    if stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_some() {
+        keep_running(name, engine, stop, reconciler).await;
     }
 }
 

@@ -216,7 +216,10 @@ async fn attach(mut command: Command, program: Pid) -> Option<Child> {
         }
         false
     });
-    host::allows("strace of a program that runs", attached.await).then_some(strace)
+    let attached = attached.await;
+    // It stays open: strace also names each thread that begins later, and would end if it cannot.
+    strace.stderr = Some(said.into_inner().into_inner());
+    host::allows("strace of a program that runs", attached).then_some(strace)
 }
 
 async fn detach(strace: &mut Child) {
