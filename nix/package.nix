@@ -41,6 +41,7 @@ rustPlatform.buildRustPackage {
 
   # As in any other build of the checkout.
   env.LIBSQLITE3_FLAGS = (lib.importTOML ../.cargo/config.toml).env.LIBSQLITE3_FLAGS;
+  env.CFLAGS = (lib.importTOML ../.cargo/config.toml).env.CFLAGS;
 
   cargoBuildFlags = [
     "--package=hive-broker"
