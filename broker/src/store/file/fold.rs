@@ -42,9 +42,9 @@ pub(in crate::store) fn log_pages() -> u32 {
     LOG_PAGES.get()
 }
 
-/// Folds the log; `is_alone`: no query runs. If there is no room, or a snapshot needs an old page,
-/// the rest is left to the next time.
-pub(in crate::store) fn fold(conn: &Connection, is_alone: bool) -> rusqlite::Result<()> {
+/// Folds the log; returns whether all of it is folded. `is_alone`: no query runs. If there is no
+/// room, or a snapshot needs an old page, the rest is left to the next time.
+pub(in crate::store) fn fold(conn: &Connection, is_alone: bool) -> rusqlite::Result<bool> {
     hive_fault::point("broker.fold.before");
     let folded = if is_alone {
         // A copy that is being made may read; it is not waited for.
@@ -58,10 +58,13 @@ pub(in crate::store) fn fold(conn: &Connection, is_alone: bool) -> rusqlite::Res
     }
     match folded {
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) => Err(error),
-        Ok(()) | Err(_) => Ok(()),
+        folded => Ok(folded.unwrap_or(false)),
     }
 }
 
-fn checkpoint(conn: &Connection, pragma: &str) -> rusqlite::Result<()> {
-    conn.query_row(pragma, [], |_| Ok(()))
+fn checkpoint(conn: &Connection, pragma: &str) -> rusqlite::Result<bool> {
+    conn.query_row(pragma, [], |row| {
+        let (pages, folded): (i64, i64) = (row.get(1)?, row.get(2)?);
+        Ok(pages == folded)
+    })
 }

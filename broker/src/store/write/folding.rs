@@ -1,10 +1,11 @@
 //! When the log is folded into the database: when it has grown, or as soon as nothing is written.
 //!
-//! Invariant: a fold that readers have prevented is tried again only when the log has grown again.
+//! Invariant: a fold that readers have prevented is tried again after each commit, but they are
+//! waited for only when the log has grown further.
 
 use rusqlite::Connection;
 
-use crate::store::file::fold::{self, IDLE_PAGES, PAGES};
+use crate::store::file::fold::{self, IDLE_PAGES, LONG_PAGES, PAGES};
 use crate::store::file::reader::Readers;
 
 /// What is known of the log.
@@ -14,13 +15,15 @@ pub(super) struct Folding {
     pages: u32,
     /// Pages after which it is folded next.
     next: u32,
-    /// Pages that have been folded, or would have been without readers.
+    /// Pages after which queries are paused for it next.
+    pause: u32,
+    /// Pages at the last fold.
     folded: u32,
 }
 
 impl Default for Folding {
     fn default() -> Self {
-        Self { pages: 0, next: PAGES, folded: 0 }
+        Self { pages: 0, next: PAGES, pause: LONG_PAGES, folded: 0 }
     }
 }
 
@@ -29,7 +32,7 @@ impl Folding {
     pub(super) fn committed(&mut self, pages: u32) -> bool {
         if pages < self.pages {
             // It has begun again.
-            (self.next, self.folded) = (PAGES, 0);
+            *self = Self::default();
         }
         self.pages = pages;
         pages >= self.next
@@ -42,15 +45,19 @@ impl Folding {
 
     /// Folds the log, as far as readers allow.
     pub(super) fn fold(&mut self, conn: &Connection, readers: &Readers) -> rusqlite::Result<()> {
-        let is_long = self.pages >= fold::LONG_PAGES;
-        let pause = is_long.then(|| readers.pause(fold::QUERIES_WAIT)).flatten();
-        fold::fold(conn, pause.is_some())?;
-        self.folded();
+        let mut pause = None;
+        if self.pages >= self.pause {
+            self.pause = self.pages + PAGES;
+            pause = readers.pause(fold::QUERIES_WAIT);
+        }
+        let is_whole = fold::fold(conn, pause.is_some())?;
+        self.folded(is_whole);
         Ok(())
     }
 
-    fn folded(&mut self) {
-        (self.next, self.folded) = (self.pages + PAGES, self.pages);
+    fn folded(&mut self, is_whole: bool) {
+        self.next = self.pages + if is_whole { PAGES } else { 1 };
+        self.folded = self.pages;
     }
 }
 
@@ -63,17 +70,20 @@ mod tests {
         let mut folding = Folding::default();
         assert!(!folding.committed(PAGES - 1));
         assert!(folding.committed(PAGES));
-        folding.folded();
+        folding.folded(true);
         // A reader keeps it from beginning again.
         assert!(!folding.committed(PAGES + 1));
         assert!(folding.committed(2 * PAGES + 1));
+        // A reader needs some of its pages.
+        folding.folded(false);
+        assert!(folding.committed(2 * PAGES + 2));
     }
 
     #[test]
     fn a_log_that_has_begun_again_is_as_a_new_one() {
         let mut folding = Folding::default();
         assert!(folding.committed(PAGES + 7));
-        folding.folded();
+        folding.folded(true);
         assert!(!folding.is_due_when_idle());
         assert!(!folding.committed(3));
         assert!(!folding.is_due_when_idle());

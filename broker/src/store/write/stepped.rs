@@ -13,7 +13,7 @@ pub enum Step {
     Idle,
     /// A batch was run; it is committed, or the database has failed.
     Batch {
-        /// Whether it is committed.
+        /// Whether it is committed, and the log folded if that was due.
         committed: bool,
     },
     /// The database cannot be used: one attempt was made to open it again, and queued items were
