@@ -242,9 +242,18 @@ async fn in_sandboxes_agents_write_to_each_other() {
         unread(&operator, "operator").await,
         [("bob answers: I have read \"how are you?\".".to_owned(), asked)]
     );
-    let status = rig.hivectl(&["--json", "status"]).await;
-    let findings: serde_json::Value = serde_json::from_str(&status.stdout).expect("JSON");
     assert!(up.said.contains("isolation: sandbox, by /"), "{}", up.said);
+    // A task is known from its first run, and some begin a moment after the broker.
+    let all_have_run = async {
+        loop {
+            let status = rig.hivectl(&["--json", "status"]).await;
+            let findings: serde_json::Value = serde_json::from_str(&status.stdout).expect("JSON");
+            if findings["background_tasks"].as_array().is_some_and(|tasks| tasks.len() >= 5) {
+                return (status, findings);
+            }
+        }
+    };
+    let (status, findings) = soon("each background task has run", all_have_run).await;
     for finding in ["not_isolated_agents", "partly_isolated_agents"] {
         assert_eq!(findings[finding], serde_json::json!([]), "{status:?}");
     }
