@@ -27,12 +27,14 @@ use crate::rpc::listen::Sockets;
 use crate::rpc::{Rpc, server};
 use crate::spawn::spawn;
 use crate::store::turn_events::TurnEvents;
-use crate::store::{SteppedStore, Store, Tx};
+use crate::store::{Migrating, SteppedStore, Store, Tx};
 use crate::supervisor::Supervisor;
 use crate::task;
 
 /// Maximum time for calls in flight when the broker ends.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(5);
+/// Time that the service manager gives a migration until its next report.
+const MIGRATION_SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// Runs the broker until a signal or the operator ends it.
 pub async fn run(cli: Cli) -> anyhow::Result<()> {
@@ -47,7 +49,9 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
     let clock = Arc::new(SystemClock::new().context("the clock of this boot cannot be read")?);
     let running = start(&settings, clock, supervisor).await?;
     // A missing socket of the service manager is no reason to stop.
-    if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
+    if let Err(error) =
+        sd_notify::notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status("")])
+    {
         tracing::debug!(%error, "the service manager was not told");
     }
     tracing::info!(
@@ -85,12 +89,26 @@ pub struct Running {
     accepting: TaskTracker,
 }
 
+/// Tells the log and the service manager how far the migration of the database is. The service
+/// manager would otherwise end a start that takes long.
+fn report(migrating: &Migrating) {
+    tracing::info!("{migrating}");
+    let (text, more) = (migrating.to_string(), u32::try_from(MIGRATION_SILENCE_MAX.as_micros()));
+    let told = sd_notify::notify(&[
+        sd_notify::NotifyState::Status(&text),
+        sd_notify::NotifyState::ExtendTimeoutUsec(more.unwrap_or(u32::MAX)),
+    ]);
+    if let Err(error) = told {
+        tracing::debug!(%error, "the service manager was not told");
+    }
+}
+
 /// Opens the files of a broker whose writer is a thread.
 fn parts(settings: &Settings, clock: Arc<dyn Clock>) -> anyhow::Result<Parts> {
     let memory = Arc::new(Memory::default());
     let rows = |tx: &Tx<'_>| first::rows(tx, &settings.limits, settings.agents.as_ref());
     let (seen, committed) = (Arc::clone(&clock), Arc::clone(&memory) as _);
-    let store = Store::open_filled(&settings.state_dir, seen, committed, rows)?;
+    let store = Store::open_filled(&settings.state_dir, seen, committed, rows, &report)?;
     Ok(around(store, memory, settings, clock))
 }
 

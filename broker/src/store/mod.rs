@@ -39,6 +39,7 @@ pub(crate) use error::is_fatal;
 pub use error::{CommandError, Health, StoreError};
 pub use file::migrate::{MigrateError, SCHEMA_VERSION};
 pub use file::open::OpenError;
+pub use file::progress::Migrating;
 pub use file::{backup, check, restore, turn_events};
 pub use key::AgentKey;
 pub use table::{
@@ -80,20 +81,23 @@ impl Store {
         clock: Arc<dyn Clock>,
         committed: Arc<dyn Committed>,
     ) -> Result<Self, OpenError> {
-        let opened = open::open(dir, clock.as_ref(), |_| Ok(()))?;
+        let opened = open::open(dir, clock.as_ref(), |_| Ok(()), &|_| {})?;
         Self::started(opened, clock, committed)
     }
 
     /// Opens the database; a new one is created with `rows` in it. If they are refused, or there is
-    /// a database, the caller writes them as any others. They have no effects.
+    /// a database, the caller writes them as any others. They have no effects. If the database is
+    /// migrated, `report` gets the progress, on any thread.
     pub fn open_filled<E: Display>(
         dir: &Path,
         clock: Arc<dyn Clock>,
         committed: Arc<dyn Committed>,
         rows: impl FnOnce(&Tx<'_>) -> Result<(), E>,
+        report: &(dyn Fn(&Migrating) + Sync),
     ) -> Result<Self, OpenError> {
         let now = clock.now();
-        let opened = open::open(dir, clock.as_ref(), |conn| first::write(conn, now, rows))?;
+        let write = |conn: &Connection| first::write(conn, now, rows);
+        let opened = open::open(dir, clock.as_ref(), write, report)?;
         Self::started(opened, clock, committed)
     }
 
@@ -114,7 +118,7 @@ impl Store {
         clock: Arc<dyn Clock>,
         committed: Arc<dyn Committed>,
     ) -> Result<(Self, SteppedStore), OpenError> {
-        let opened = open::open(dir, clock.as_ref(), |_| Ok(()))?;
+        let opened = open::open(dir, clock.as_ref(), |_| Ok(()), &|_| {})?;
         let (mut store, stepped) =
             Self::with(opened, clock, committed, |parts, conn| Ok(Writer::stepped(parts, conn)))?;
         store.is_stepped = true;

@@ -37,7 +37,9 @@ pub(crate) enum UpError {
     AlreadyUp { socket: PathBuf },
     #[error("the broker ended at once: {ending}{last_words}")]
     BrokerEnded { ending: String, last_words: String },
-    #[error("the broker does not answer after {seconds} s{last_words}")]
+    #[error(
+        "the broker does not answer, and has written nothing to its log for {seconds} s{last_words}"
+    )]
     BrokerSilent { seconds: u64, last_words: String },
     #[error("system_prompt = \"{}\" cannot be used", .path.display())]
     Prompt { path: PathBuf, source: WalkError },

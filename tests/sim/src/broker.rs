@@ -119,6 +119,7 @@ impl Broker {
 fn hint(error: &OpenError) -> String {
     match error {
         OpenError::Sqlite { hint, source, .. } => format!("{hint} ({source:?})"),
+        OpenError::Migration { hint, source, .. } => format!("{hint} ({source:?})"),
         OpenError::Directory { source, .. } => source.to_string(),
         OpenError::InUse { .. } => "in use".to_owned(),
         OpenError::Migrate(error) => error.to_string(),

@@ -15,10 +15,12 @@ mod harness;
 pub mod host;
 mod look;
 mod mode;
+pub mod old_database;
 pub mod on_disk;
 mod open;
 mod process;
 pub mod raw;
+mod ready;
 mod refusing;
 pub mod request;
 pub mod small_disk;
@@ -33,7 +35,6 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tokio::net::UnixDatagram;
 use tokio::process::Command;
 use tonic::transport::Channel;
 
@@ -103,6 +104,8 @@ pub struct Rig {
     /// The directory of the programs; `None`: where they were built.
     programs: Option<PathBuf>,
     broker: Option<Process>,
+    /// What the broker told its service manager before it was ready.
+    said: Vec<String>,
     harnesses: BTreeMap<String, Process>,
 }
 
@@ -120,7 +123,7 @@ impl Rig {
             .tempdir_in(parent)
             .expect("a temporary directory");
         std::fs::write(dir.path().join("hive.toml"), config).expect("the configuration is written");
-        Self { dir, programs: None, broker: None, harnesses: BTreeMap::new() }
+        Self { dir, programs: None, broker: None, said: Vec::new(), harnesses: BTreeMap::new() }
     }
 
     /// Uses programs from this directory: other builds.
@@ -195,28 +198,6 @@ impl Rig {
             let log = std::fs::read_to_string(self.path("hived.log")).unwrap_or_default();
             panic!("hived ended with {status}: {log}");
         }
-    }
-
-    /// Starts a broker that may end before it is ready; the error is its exit status.
-    pub async fn try_start_broker_by(&mut self, mut broker: Command) -> Result<(), ExitStatus> {
-        let notify = self.path("notify");
-        drop(std::fs::remove_file(&notify));
-        let ready = UnixDatagram::bind(&notify).expect("a socket for readiness");
-        // The broker may be another user's.
-        std::fs::set_permissions(&notify, std::os::unix::fs::PermissionsExt::from_mode(0o666))
-            .expect("it is ours");
-        broker.env("NOTIFY_SOCKET", &notify);
-        let mut broker = Process::spawn("hived", broker, &self.path("hived.log"));
-        let mut word = [0; 64];
-        tokio::select! {
-            heard = soon("hived is ready", ready.recv(&mut word)) => {
-                let length = heard.expect("a word of hived");
-                assert!(word[..length].starts_with(b"READY=1"), "hived says that it is ready");
-            }
-            status = broker.wait() => return Err(status),
-        }
-        self.broker = Some(broker);
-        Ok(())
     }
 
     /// Waits until the broker ends by itself.

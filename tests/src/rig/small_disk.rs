@@ -95,6 +95,14 @@ impl SmallDisk {
         while file.write_all(&block).is_ok() {}
     }
 
+    /// Makes this much room on a full disk.
+    pub fn leave(&self, bytes: u64) {
+        let file = std::fs::File::options().write(true).open(self.path("ballast"));
+        let file = file.expect("the ballast is there");
+        let full = file.metadata().expect("it has a length").len();
+        file.set_len(full - bytes).expect("it can be cut");
+    }
+
     /// Makes room again.
     pub fn free(&self) {
         std::fs::remove_file(self.path("ballast")).expect("the ballast is there");

@@ -11,6 +11,7 @@
 
 mod first_boot;
 mod mail;
+mod migration;
 
 use std::path::PathBuf;
 

@@ -45,7 +45,10 @@ fn hived() -> Program {
                 "The inherited socket on which `hivectl up` describes the sandboxes of the agents.",
             ),
             ("LISTEN_FDS", "Sockets that a supervisor opened for it."),
-            ("NOTIFY_SOCKET", "Where it tells a supervisor that it is ready, and that it ends."),
+            (
+                "NOTIFY_SOCKET",
+                "Where it tells a supervisor how far a migration is, that it is ready, and that it ends.",
+            ),
         ],
         files: &[
             ("/run/hive/hived.sock", "The operator's socket."),

@@ -11,6 +11,7 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::AtomicU32;
 
 use rusqlite::{Connection, Result, ffi};
 
@@ -39,7 +40,7 @@ pub(in crate::store) fn create(
     let sqlite = |error| at.sqlite(error);
     let mut conn = open::plain(&named.0).map_err(sqlite)?;
     set_up(&conn).map_err(sqlite)?;
-    migrate::migrate(&mut conn).map_err(|error| at.migrate(error))?;
+    migrate::migrate(&mut conn, &AtomicU32::new(0)).map_err(|error| at.migrate(error))?;
     open::forget_other_boots(&conn, clock).map_err(sqlite)?;
     rows(&conn).map_err(sqlite)?;
     finish(conn).map_err(sqlite)?;

@@ -1,9 +1,11 @@
 //! Migrations: an append-only list over `PRAGMA user_version`.
 //!
-//! Invariant: a database is migrated one version at a time, each in its own transaction, and a new
-//! one is made in one; one from the future is left untouched.
+//! Invariant: a database is brought to this broker's version in one transaction, or is left as it
+//! was; one from the future is left untouched.
 
-use rusqlite::Connection;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rusqlite::{Connection, TransactionBehavior};
 
 /// The migrations; entry N brings a database from version N to N + 1. Never edit an entry that was
 /// released.
@@ -51,18 +53,19 @@ pub enum MigrateError {
     },
 }
 
-/// Brings the database to [`SCHEMA_VERSION`].
-pub(crate) fn migrate(conn: &mut Connection) -> Result<(), MigrateError> {
-    let found = check(conn)?;
-    let scripts = (1..=SCHEMA_VERSION).zip(MIGRATIONS).skip(found as usize);
-    if found == 0 {
-        return apply(conn, SCHEMA_VERSION, SCHEMA)
-            .map_err(|source| MigrateError::Sql { version: SCHEMA_VERSION, source });
+/// Brings the database to [`SCHEMA_VERSION`], in one transaction: whatever ends it early, the older
+/// broker can still use the file. `at` gets each version when its script begins.
+pub(crate) fn migrate(conn: &mut Connection, at: &AtomicU32) -> Result<(), MigrateError> {
+    match check(conn)? {
+        SCHEMA_VERSION => Ok(()),
+        0 => apply(conn, std::iter::once((SCHEMA_VERSION, SCHEMA)), at),
+        found => apply(conn, scripts(found, SCHEMA_VERSION), at),
     }
-    for (version, script) in scripts {
-        apply(conn, version, script).map_err(|source| MigrateError::Sql { version, source })?;
-    }
-    Ok(())
+}
+
+/// Returns the scripts that bring a database from one version to another.
+fn scripts(found: u32, wanted: u32) -> impl Iterator<Item = (u32, &'static str)> {
+    (1..=wanted).zip(MIGRATIONS.iter().copied()).skip(found as usize)
 }
 
 /// Returns the version of the database, if this broker knows it. Only reads, so that one from the
@@ -73,13 +76,38 @@ pub(crate) fn check(conn: &Connection) -> Result<u32, MigrateError> {
     if found > SCHEMA_VERSION { Err(MigrateError::FromTheFuture { found }) } else { Ok(found) }
 }
 
-fn apply(conn: &mut Connection, version: u32, script: &str) -> rusqlite::Result<()> {
-    let tx = conn.transaction()?;
-    tx.execute_batch(script)?;
-    tx.pragma_update(None, "user_version", version)?;
-    tx.commit()?;
+fn apply(
+    conn: &mut Connection,
+    scripts: impl Iterator<Item = (u32, &'static str)>,
+    at: &AtomicU32,
+) -> Result<(), MigrateError> {
+    let failed = |source| MigrateError::Sql { version: at.load(Ordering::Relaxed), source };
+    // A backup that reads it does not matter; another writer would.
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+    for (version, script) in scripts {
+        at.store(version, Ordering::Relaxed);
+        tx.execute_batch(script).map_err(failed)?;
+    }
+    let made = at.load(Ordering::Relaxed);
+    tx.pragma_update(None, "user_version", made).map_err(failed)?;
+    tx.commit().map_err(failed)?;
     hive_fault::point("broker.open.migrated");
     Ok(())
+}
+
+/// Makes a database of an earlier version, with the rows that the caller adds on the way: after
+/// each version, those that a broker of that version may have.
+#[cfg(test)]
+pub(in crate::store) fn make(
+    conn: &mut Connection,
+    wanted: u32,
+    mut fill: impl FnMut(&Connection, u32),
+) {
+    for version in 1..=wanted {
+        let script = scripts(version - 1, version);
+        apply(conn, script, &AtomicU32::new(version)).expect("the script of that version");
+        fill(conn, version);
+    }
 }
 
 #[cfg(test)]
@@ -95,7 +123,7 @@ mod tests {
     fn a_database_from_the_future_is_refused_and_left_alone() {
         let mut conn = Connection::open_in_memory().expect("an in-memory database");
         conn.pragma_update(None, "user_version", 99).expect("a pragma");
-        let error = migrate(&mut conn).expect_err("too new");
+        let error = migrate(&mut conn, &AtomicU32::new(0)).expect_err("too new");
         assert!(matches!(error, MigrateError::FromTheFuture { found: 99 }));
         let tables: i64 = conn
             .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
@@ -117,11 +145,9 @@ mod tests {
     #[test]
     fn a_new_database_is_what_all_migrations_make() {
         let mut new = Connection::open_in_memory().expect("an in-memory database");
-        migrate(&mut new).expect("created");
+        migrate(&mut new, &AtomicU32::new(0)).expect("created");
         let mut old = Connection::open_in_memory().expect("an in-memory database");
-        for (version, script) in (1..).zip(MIGRATIONS) {
-            apply(&mut old, version, script).expect("migrated");
-        }
+        make(&mut old, SCHEMA_VERSION, |_, _| {});
         assert_eq!(whole(&new), whole(&old));
         let tables = "SELECT name FROM sqlite_schema WHERE type = 'table'";
         let mut select = old.prepare(tables).expect("a statement");
@@ -136,7 +162,7 @@ mod tests {
     #[test]
     fn migrating_twice_changes_nothing() {
         let mut conn = Connection::open_in_memory().expect("an in-memory database");
-        migrate(&mut conn).expect("first");
-        migrate(&mut conn).expect("second");
+        migrate(&mut conn, &AtomicU32::new(0)).expect("first");
+        migrate(&mut conn, &AtomicU32::new(0)).expect("second");
     }
 }

@@ -1,10 +1,10 @@
 //! Files: opening, migrating, reading, copying and checking the database, and the file of turn
 //! lines.
 //!
-//! `open` locks the state directory (`lock`), migrates (`migrate`, `sql/`) and syncs; `create`
-//! makes a new database. `reader` has the connections that cannot write. `fold` shortens the log,
-//! `backup` copies a database file, `restore` puts a copy in place of the database, `check` reads
-//! all of it, `numbers` its highest ids, `mark` the mark of a backup.
+//! `open` locks the state directory (`lock`), migrates (`migrate`, `sql/`, `progress`) and syncs;
+//! `create` makes a new database. `reader` has the connections that cannot write. `fold` shortens
+//! the log, `backup` copies a database file, `restore` puts a copy in place of the database,
+//! `check` reads all of it, `numbers` its highest ids, `mark` the mark of a backup.
 
 pub mod backup;
 pub mod check;
@@ -19,4 +19,5 @@ pub(in crate::store) mod migrate;
 pub(in crate::store) mod numbers;
 pub(in crate::store) mod open;
 pub(in crate::store) mod private;
+pub(in crate::store) mod progress;
 pub(in crate::store) mod reader;

@@ -9,15 +9,17 @@ use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, ffi};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 use crate::clock::Clock;
 use crate::store::file::lock::Lock;
-use crate::store::file::migrate::MigrateError;
-use crate::store::file::{backup, create, fold, migrate, private};
+use crate::store::file::migrate::{MigrateError, SCHEMA_VERSION};
+use crate::store::file::progress::Migrating;
+use crate::store::file::{backup, create, fold, migrate, private, progress};
 
 /// Why the database could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +42,25 @@ pub enum OpenError {
     /// The database has another version, or could not be migrated.
     #[error(transparent)]
     Migrate(#[from] MigrateError),
+    /// The database of an older broker could not be migrated.
+    #[error(
+        "the database {} could not be migrated from schema version {found} to {SCHEMA_VERSION}, which ended at version {version}; \
+         it is as it was before: {hint}",
+        .path.display()
+    )]
+    Migration {
+        /// The file.
+        path: PathBuf,
+        /// The version that it still has.
+        found: u32,
+        /// The version whose script failed.
+        version: u32,
+        /// The usual cause of the error, and its remedy.
+        hint: String,
+        /// The error of SQLite.
+        #[source]
+        source: rusqlite::Error,
+    },
     /// SQLite returned an error.
     #[error("the database {} cannot be opened: {hint}", .path.display())]
     Sqlite {
@@ -84,13 +105,32 @@ impl Place<'_> {
             MigrateError::FromTheFuture { .. } => OpenError::Migrate(error),
         }
     }
+
+    /// Returns the error of a migration of a database that had this version and this many bytes.
+    fn migration(self, error: MigrateError, found: u32, bytes: u64) -> OpenError {
+        let (version, source) = match error {
+            MigrateError::Sql { version, source } => (version, source),
+            MigrateError::FromTheFuture { .. } => return OpenError::Migrate(error),
+        };
+        let path = self.database.to_path_buf();
+        let mut hint = hint(&source).to_owned();
+        if source.sqlite_error_code() == Some(ErrorCode::DiskFull) {
+            let room = progress::mib(bytes);
+            hint.push_str(&format!(
+                "; it needs up to about as much as the database has, {room} MiB"
+            ));
+        }
+        OpenError::Migration { path, found, version, hint, source }
+    }
 }
 
 /// Opens the database in `dir`. If there is none, it is created, and `rows` writes its first rows.
+/// If it is migrated, `report` gets the progress.
 pub(in crate::store) fn open(
     dir: &Path,
     clock: &dyn Clock,
     rows: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+    report: &(dyn Fn(&Migrating) + Sync),
 ) -> Result<Opened, OpenError> {
     let path = dir.join("hive.db");
     let at = Place { dir, database: &path };
@@ -110,9 +150,20 @@ pub(in crate::store) fn open(
     rewrite_log(&path).map_err(directory)?;
     // Checked before anything is set: even the journal mode would be a change.
     let mut conn = plain(&path).map_err(sqlite)?;
-    migrate::check(&conn).map_err(|error| at.migrate(error))?;
+    let found = migrate::check(&conn).map_err(|error| at.migrate(error))?;
     set_up(&mut conn).map_err(sqlite)?;
-    migrate::migrate(&mut conn).map_err(|error| at.migrate(error))?;
+    match found {
+        SCHEMA_VERSION => {}
+        0 => migrate::migrate(&mut conn, &AtomicU32::new(0)).map_err(|error| at.migrate(error))?,
+        _ => {
+            let bytes = std::fs::metadata(&path).map_err(directory)?.len();
+            progress::watched(&path, found, report, |version| {
+                migrate::migrate(&mut conn, version)
+                    .map_err(|error| at.migration(error, found, bytes))?;
+                sync(&conn).map_err(sqlite)
+            })?;
+        }
+    }
     sync(&conn).map_err(sqlite)?;
     forget_other_boots(&conn, clock).map_err(sqlite)?;
     Ok(Opened { path, conn, lock })
@@ -231,7 +282,6 @@ pub(super) fn forget_other_boots(conn: &Connection, clock: &dyn Clock) -> rusqli
 
 /// Returns the usual cause of an error of SQLite, with its remedy.
 pub(in crate::store) fn hint(error: &rusqlite::Error) -> &'static str {
-    use rusqlite::ErrorCode;
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => {
             "the file is not a database of Hive; move it away or restore a backup"

@@ -19,7 +19,7 @@ const NOW: Now = Now { wall: WallTime(1_000_000), boot: BootTime(1_000) };
 /// after them a delivery that waits and a turn that runs.
 fn database(past: u32) -> Connection {
     let mut conn = Connection::open_in_memory().expect("a database");
-    super::super::file::migrate::migrate(&mut conn).expect("the schema");
+    super::super::file::migrate::migrate(&mut conn, &Default::default()).expect("the schema");
     conn.execute(
         "INSERT INTO agent (id, name, source, harness_state_time) VALUES (2, 'ann', 1, 0)",
         [],

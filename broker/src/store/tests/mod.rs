@@ -4,6 +4,7 @@ mod backup;
 mod batch;
 mod cancelled_waiters;
 mod create;
+mod each_version;
 mod faults;
 mod folding;
 mod fresh_rows;

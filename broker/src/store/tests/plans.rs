@@ -8,7 +8,7 @@ use super::super::{delivery, tree, turn_stats, turn_tool};
 /// Returns the plan of SQLite for a statement, a line for each table.
 fn plan(sql: &str) -> Vec<String> {
     let mut conn = Connection::open_in_memory().expect("a database");
-    super::super::file::migrate::migrate(&mut conn).expect("the schema");
+    super::super::file::migrate::migrate(&mut conn, &Default::default()).expect("the schema");
     let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a statement");
     let steps = explain.raw_query().mapped(|row| row.get(3));
     steps.collect::<rusqlite::Result<_>>().expect("its steps")

@@ -24,8 +24,9 @@ use crate::supervise::setup::environment;
 use crate::supervise::setup::plan::Plan;
 use crate::supervise::signals::Stop;
 
-/// Maximum time until the broker answers for the first time.
-const START_MAX: Duration = Duration::from_secs(20);
+/// Maximum time of a broker that starts without an answer and without a new line in its log. While
+/// it migrates a large database, it writes a line every other second.
+const SILENCE_MAX: Duration = Duration::from_secs(20);
 /// Interval between two tries to connect to the broker's socket while it starts.
 const ANSWER_PAUSE: Duration = Duration::from_millis(20);
 
@@ -59,11 +60,10 @@ pub(crate) async fn first_answer(
     ended: &mut UnboundedReceiver<Ended>,
     stop: &mut Stop,
 ) -> Result<(), UpError> {
-    let socket = plan.operator_socket();
     let log = plan.log_file("hived");
     tokio::select! {
-        answered = timeout(START_MAX, answer(&socket)) => answered.map_err(|_| UpError::BrokerSilent {
-            seconds: START_MAX.as_secs(),
+        answered = answer_or_silence(plan) => answered.map_err(|Silent| UpError::BrokerSilent {
+            seconds: SILENCE_MAX.as_secs(),
             last_words: last_words(&log),
         }),
         Some(ended) = ended.recv() => Err(UpError::BrokerEnded { ending: ended.description, last_words: last_words(&log) }),
@@ -74,12 +74,31 @@ pub(crate) async fn first_answer(
 /// Waits until a broker that has ended is started again and answers; no longer than it may take to
 /// start.
 pub(crate) async fn answers_again(plan: &Plan, ended: &mut UnboundedReceiver<Ended>) {
-    let socket = plan.operator_socket();
     tokio::select! {
         // Without the broker, the harnesses end alone.
-        _ = timeout(START_MAX, answer(&socket)) => {}
+        _ = answer_or_silence(plan) => {}
         Some(_) = ended.recv() => note("the broker cannot be started again"),
     }
+}
+
+/// The broker neither answers nor writes to its log.
+struct Silent;
+
+/// Waits for the first answer for as long as the broker's log goes on, and shows its last line.
+async fn answer_or_silence(plan: &Plan) -> Result<(), Silent> {
+    let (socket, log) = (plan.operator_socket(), plan.log_file("hived"));
+    let length = || std::fs::metadata(&log).map_or(0, |log| log.len());
+    let mut heard = length();
+    let mut answer = std::pin::pin!(answer(&socket));
+    while timeout(SILENCE_MAX, &mut answer).await.is_err() {
+        let now = length();
+        if now == heard {
+            return Err(Silent);
+        }
+        heard = now;
+        note(&format!("the broker is still starting{}", last_words(&log)));
+    }
+    Ok(())
 }
 
 async fn answer(socket: &Path) {
