@@ -84,9 +84,8 @@ pub(crate) fn claim(
     delivery::save(tx, row, State::Ready)?;
     let turn = row.lease.as_ref().and_then(|lease| lease.turn);
     let attempt = row.progress.attempt(false);
-    let (leased, detail) =
-        (DeliveryLeased { attempt, cause: row.progress.cause }, format!("attempt {attempt}"));
-    log(tx, Fact::about(leased, me.key).message(row.message).turn(turn).detail(&detail));
+    let leased = DeliveryLeased { attempt, cause: row.progress.cause };
+    log(tx, Fact::about(leased, me.key).message(row.message).turn(turn));
     Ok(())
 }
 

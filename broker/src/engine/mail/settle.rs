@@ -37,8 +37,7 @@ pub(crate) fn settle(
         ),
         State::Held => (DeliveryHeld { attempt }.into(), String::new()),
         State::Ready | State::Leased | State::Dropped | State::Superseded => {
-            let cause = cause(progress);
-            (DeliveryReturned { attempt, cause }.into(), cause.to_string())
+            (DeliveryReturned { attempt, cause: cause(progress) }.into(), String::new())
         }
     };
     let turn = row.lease.as_ref().and_then(|lease| lease.turn);

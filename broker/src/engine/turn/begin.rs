@@ -281,12 +281,8 @@ fn open(
         model: &me.model,
     };
     turn::insert(tx, &new)?;
-    let detail = begin.kind.to_string();
     let begun = TurnBegun { kind: begin.kind, session_epoch: me.session_epoch };
-    let fact = Fact::about(begun, me.key)
-        .message(delivery.map(|(message, _)| message))
-        .turn(id)
-        .detail(&detail);
+    let fact = Fact::about(begun, me.key).message(delivery.map(|(message, _)| message)).turn(id);
     log(tx, fact);
     agent::set_harness_state(tx, me.key, HarnessState::Thinking)?;
     Ok(id)

@@ -65,8 +65,7 @@ impl Engine {
                 presences.touch(me.key, &session_token, tx.now.boot);
                 if me.harness_state != state {
                     agent::set_harness_state(tx, me.key, state)?;
-                    let detail = state.to_string();
-                    log(tx, Fact::about(HarnessStateChanged { state }, me.key).detail(&detail));
+                    log(tx, Fact::about(HarnessStateChanged { state }, me.key));
                 }
                 let park = me.park.as_ref().map(|parked| &parked.park);
                 let end = |operator_notified| {

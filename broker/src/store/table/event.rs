@@ -4,6 +4,7 @@
 //! transaction of its fact, at the end of the batch.
 
 mod facts;
+mod words;
 
 use hive_core::event::{Event, Facts, Kind};
 use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId};
@@ -11,6 +12,7 @@ use hive_core::time::WallTime;
 use rusqlite::Result;
 
 use self::facts::Stored;
+use self::words::words;
 use crate::store::codec::{Coded as _, integer};
 use crate::store::columns::{columns, name_of};
 use crate::store::key::AgentKey;
@@ -25,7 +27,7 @@ pub struct Fact<'a> {
     pub agent: Option<AgentKey>,
     pub message: Option<MessageId>,
     pub turn: Option<TurnId>,
-    /// A text for people; may be empty.
+    /// A text for people; may be empty, and is for facts that say all of it.
     pub detail: &'a str,
     pub question: Option<QuestionId>,
     pub reminder: Option<ReminderId>,
@@ -86,6 +88,7 @@ impl<'a> Fact<'a> {
 /// Logs a fact.
 pub fn log(tx: &Tx<'_>, fact: Fact<'_>) {
     let Stored { code, number } = fact.facts.into();
+    debug_assert!(fact.detail.is_empty() || words(fact.facts).is_none(), "{fact:?}");
     tx.cache().fresh.add_event(EventRow {
         sequence: integer(tx.next_event()),
         kind: fact.facts.kind().code(),
@@ -126,7 +129,12 @@ pub(crate) fn after(
     let sql = format!(
         "SELECT {COLUMNS} FROM event e WHERE e.sequence > ?1 AND {filter} ORDER BY e.sequence LIMIT ?2"
     );
-    all(conn, &sql, (integer(sequence), rows, agent.map(|key| key.0)))
+    let mut events: Vec<Event> =
+        all(conn, &sql, (integer(sequence), rows, agent.map(|key| key.0)))?;
+    for event in events.iter_mut().filter(|event| event.detail.is_empty()) {
+        event.detail = words(event.facts).unwrap_or_default();
+    }
+    Ok(events)
 }
 
 /// Returns the oldest number in the log, 0 if it is empty, and the newest that was ever assigned:

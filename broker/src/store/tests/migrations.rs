@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use hive_core::delivery::{Lane, LeaseEnd};
-use hive_core::event::{Facts, HarnessAttached, Kind};
+use hive_core::event::{DeliveryLeased, Facts, HarnessAttached, Kind};
 use hive_core::id::{MessageId, TurnId};
 use hive_core::time::WallTime;
 use hive_core::turn::{Ended, Outcome, ToolUse};
@@ -233,6 +233,32 @@ async fn events_of_a_broker_without_facts_have_none_and_new_ones_have_them() {
         assert_eq!((event.facts, event.detail.as_str()), (Facts::unknown(*kind), "in words"));
     }
     assert_eq!(new.facts, attached.into());
+}
+
+#[tokio::test]
+async fn a_detail_that_the_facts_say_is_not_stored_and_is_read_as_before() {
+    let dir = directory();
+    let (store, _) = open(dir.path());
+    let leased = DeliveryLeased { attempt: 3, cause: None };
+    let written = store.write(move |tx| {
+        log(tx, Fact::about(leased, AgentKey::OPERATOR));
+        Ok::<_, Failed>(())
+    });
+    written.await.expect("written");
+    // An older broker stored it beside the facts.
+    let copy = "INSERT INTO event (sequence, kind, time, agent_id, detail, code, number) \
+         SELECT 2, kind, time, agent_id, 'attempt 2', code, 2 FROM event WHERE sequence = 1";
+    let other = Connection::open(store.path()).expect("it opens");
+    assert_eq!(other.execute(copy, []).expect("written"), 1);
+    let found = store.read(|conn, _| {
+        let stored: String =
+            conn.query_row("SELECT detail FROM event WHERE sequence = 1", [], |row| row.get(0))?;
+        Ok::<_, Failed>((stored, event::after(conn, 0, None, 10)?))
+    });
+    let (stored, events) = found.await.expect("read");
+    assert_eq!(stored, "");
+    let details: Vec<_> = events.iter().map(|event| event.detail.as_str()).collect();
+    assert_eq!(details, ["attempt 3", "attempt 2"]);
 }
 
 #[tokio::test]
