@@ -18,11 +18,13 @@ use std::path::PathBuf;
 use hive_tests::cases;
 use hive_tests::rig::Rig;
 use hive_tests::rig::failing_disk::{FailingDisk, Failure, SyncTrace};
-use hive_tests::rig::soon;
+use hive_tests::rig::{host, soon};
 use mail::{Mail, Told};
 
+const ADA: &str = "[agents.ada]\n";
+
 async fn started() -> Rig {
-    let mut rig = Rig::new("[agents.ada]\n");
+    let mut rig = Rig::new(ADA);
     rig.start_broker().await;
     rig
 }
@@ -33,7 +35,21 @@ fn files(rig: &Rig) -> Vec<PathBuf> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_is_one_fdatasync_of_the_log() {
-    let mut rig = started().await;
+    one_fdatasync(Rig::new(ADA)).await;
+}
+
+/// The build with fail points, which is of another set of features.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_of_a_build_with_fail_points_is_one_fdatasync_of_the_log() {
+    let programs = std::env::var_os("HIVE_TEST_FAULTS_DIR").map(PathBuf::from);
+    if !host::allows("programs with fail points (HIVE_TEST_FAULTS_DIR)", programs.is_some()) {
+        return;
+    }
+    one_fdatasync(Rig::new(ADA).with_programs(&programs.expect("it is set"))).await;
+}
+
+async fn one_fdatasync(mut rig: Rig) {
+    rig.start_broker().await;
     let mut mail = Mail::of(&rig).await;
     mail.accepted("before").await;
     let Some(trace) = SyncTrace::of(rig.broker().pid(), &files(&rig)).await else { return };
