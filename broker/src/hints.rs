@@ -80,7 +80,7 @@ impl Hints {
 }
 
 impl Committed for Hints {
-    fn committed(&self, effects: &[Effect], last_event: u64) {
+    fn committed(&self, effects: &[Effect], _last_event: u64) {
         for effect in effects {
             match effect {
                 Effect::Hint(agent) => self.agent(*agent).inbox.notify_waiters(),
@@ -103,6 +103,9 @@ impl Committed for Hints {
                 Effect::NameFreed(_) => {}
             }
         }
+    }
+
+    fn answered(&self, last_event: u64) {
         self.last_event.send_if_modified(|last| std::mem::replace(last, last_event) != last_event);
     }
 }

@@ -54,6 +54,10 @@ impl Committed for Memory {
         self.hints.committed(effects, last_event);
     }
 
+    fn answered(&self, last_event: u64) {
+        self.hints.answered(last_event);
+    }
+
     fn recovered(&self) {
         self.keys.clear();
         self.doubt();

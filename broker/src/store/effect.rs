@@ -111,6 +111,10 @@ pub trait Committed: Send + Sync {
     /// Applies effects that are on disk; `last_event` is the newest event.
     fn committed(&self, effects: &[Effect], last_event: u64);
 
+    /// Notes that the callers of the batch have their answers; `last_event` is the newest event.
+    /// Who only watches is notified here: a hundred watchers would otherwise run before the sender.
+    fn answered(&self, last_event: u64);
+
     /// Notes that the database can be used again after a failure. A batch that was aborted may be
     /// on disk after all, and its effects were not applied.
     fn recovered(&self) {}

@@ -46,6 +46,10 @@ impl Committed for Attachments {
         self.memory.committed(effects, last_event);
     }
 
+    fn answered(&self, last_event: u64) {
+        self.memory.answered(last_event);
+    }
+
     fn recovered(&self) {
         self.memory.recovered();
     }

@@ -156,6 +156,10 @@ impl Committed for Counting {
         self.commits.send_modify(|commits| *commits += 1);
     }
 
+    fn answered(&self, last_event: u64) {
+        self.memory.answered(last_event);
+    }
+
     fn recovered(&self) {
         self.memory.recovered();
     }

@@ -62,6 +62,8 @@ impl Committed for Witness {
             conn.query_row("SELECT count(*) FROM message", [], |row| row.get(0)).expect("counted");
         self.saw.store(rows > 0, Ordering::SeqCst);
     }
+
+    fn answered(&self, _: u64) {}
 }
 
 #[tokio::test]

@@ -77,6 +77,8 @@ impl Committed for Commits {
         let commit = Commit { effects: effects.to_vec(), last_event };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(commit);
     }
+
+    fn answered(&self, _: u64) {}
 }
 
 /// Returns a directory in memory, if the host has one.

@@ -190,6 +190,7 @@ impl Committer {
                     hive_fault::point("broker.replies.between");
                 }
                 self.waiters.wake_again();
+                self.parts.committed.answered(self.counters.last_event());
                 if self.folding.committed(log_pages()) {
                     self.fold(conn);
                 }

@@ -63,6 +63,8 @@ pub(crate) struct Nobody;
 
 impl Committed for Nobody {
     fn committed(&self, _: &[Effect], _: u64) {}
+
+    fn answered(&self, _: u64) {}
 }
 
 pub(crate) struct Open {

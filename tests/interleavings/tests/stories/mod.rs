@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hive_broker::clock::ManualClock;
 use hive_broker::store::waiter::{Poll, Progress};
-use hive_broker::store::{AgentKey, CommandError, Committed, Effect, SteppedStore, Store, StoreError, Tx};
+use hive_broker::store::{
+    AgentKey, CommandError, Committed, Effect, SteppedStore, Store, StoreError, Tx,
+};
 use hive_broker::sync::Notify;
 use rusqlite::Connection;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
@@ -93,6 +95,8 @@ impl Committed for Commits {
             self.due.notify_one();
         }
     }
+
+    fn answered(&self, _: u64) {}
 }
 
 /// An open store, and its directory.
