@@ -13,8 +13,10 @@
 
 mod broadcast;
 mod cli;
+mod flood;
 mod history;
 mod isolation;
+mod migration;
 mod parked;
 mod plot;
 mod report;
@@ -31,6 +33,7 @@ mod w3;
 mod w4;
 mod w5;
 mod w6;
+mod watchers;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -117,6 +120,15 @@ async fn run(wanted: &Wanted, report: &mut Report) -> anyhow::Result<()> {
     }
     if wanted.has("history") {
         history::run(report).await?;
+    }
+    if wanted.has("migration") {
+        migration::run(report).await?;
+    }
+    if wanted.has("watchers") {
+        watchers::run(report).await?;
+    }
+    if wanted.has("flood") {
+        flood::run(report).await?;
     }
     if wanted.has("w5") {
         w5::run(report).await?;

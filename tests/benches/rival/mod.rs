@@ -24,6 +24,7 @@ use tokio::task::JoinSet;
 
 use crate::sample::{Sample, micros};
 pub(crate) use server::Server;
+pub(crate) use unary::ack;
 
 /// Bytes of a message.
 const BODY: &str = match std::str::from_utf8(&[b'x'; 200]) {
@@ -98,6 +99,11 @@ impl Door {
             None => self.socket.clone(),
         };
         Ok(hive_proto::connect::connect(&socket).await?)
+    }
+
+    /// Connects to the operator's socket of a Hive.
+    pub(crate) async fn operator(&self) -> anyhow::Result<tonic::transport::Channel> {
+        self.channel(None).await
     }
 
     /// Connects a producer.
