@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rusqlite::ffi::SQLITE_IOERR;
 
 use super::super::waiter::{Poll, Progress, Waiter, Wake};
-use super::super::{AgentKey, Effect};
+use super::super::{AgentKey, Effect, Tx};
 use super::{Failed, Rig, aborted, disk, in_time};
 
 const AGENT: AgentKey = AgentKey(2);
@@ -78,6 +78,26 @@ async fn what_comes_in_the_batch_of_a_result_is_found_in_the_next_one() {
     second.committed().await;
     assert_eq!(ready(&mut waiter).await, (1, false));
     assert_eq!(ready(&mut waiter).await, (1, false), "no other wake was needed");
+}
+
+#[tokio::test]
+async fn the_note_that_it_waits_outlives_a_wake_in_its_batch() {
+    let rig = Rig::new();
+    let hold = rig.hold().await;
+    // As a stream does it: only what its caller asks for, or what is new, is a note.
+    let poll = |_: &Tx<'_>, wake: Wake| {
+        let note = Poll::Pending { so_far: (), next_due: None };
+        Ok::<_, Failed>(if wake.is_asked { note } else { Poll::Unchanged })
+    };
+    let mut waiter = rig.stand_after_checks(AGENT, poll).await;
+    let wakes = rig.queue(|tx| {
+        tx.after_commit(Effect::Hint(AGENT));
+        Ok(())
+    });
+    let wakes = wakes.await;
+    hold.release().await.expect("committed");
+    wakes.committed().await;
+    assert!(matches!(in_time(waiter.next()).await, Progress::Waiting { .. }));
 }
 
 #[tokio::test]

@@ -249,8 +249,7 @@ impl Committer {
 
     /// Tries once to open the faulted database again; returns whether it is open.
     pub(super) fn recover(&mut self) -> bool {
-        let opened = self.reopen();
-        match opened {
+        match self.reopen() {
             Ok(conn) => {
                 tracing::warn!("the database has recovered");
                 self.state = State::Open(conn);
@@ -354,7 +353,7 @@ fn text(error: rusqlite::Error) -> Arc<str> {
     error.to_string().into()
 }
 
-/// Runs one command; if it fails, its changes are undone.
+/// Runs one command, whose changes are undone if it fails.
 fn one(tx: &Tx<'_>, undo: Undo, command: impl FnOnce(&Tx<'_>) -> Ran) -> Result<(), Arc<str>> {
     run_or_undo(tx, undo, command)?;
     if tx.is_torn() {

@@ -165,7 +165,10 @@ where
         let wake = Wake { is_asked, is_repeat: self.is_repeat };
         let poll = &mut self.poll;
         let (result, ran) = catch(|| poll(tx, wake));
-        self.result = Some(result);
+        // The answer of an earlier poll in this batch is still to be sent, if it has not changed.
+        if self.result.is_none() || !matches!(result, Ok(Poll::Unchanged)) {
+            self.result = Some(result);
+        }
         ran
     }
 
