@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::changes::Changes;
 use crate::due::Due;
@@ -28,6 +29,8 @@ pub struct AgentHints {
 pub struct Hints {
     agents: Mutex<HashMap<AgentKey, Arc<AgentHints>>>,
     last_event: watch::Sender<u64>,
+    /// The newest event whose changes are noted in `changes`.
+    noted_event: AtomicU64,
     agents_changed: watch::Sender<u64>,
     /// Which agents changed, for watches of agents.
     pub changes: Changes,
@@ -44,6 +47,7 @@ impl Default for Hints {
         Self {
             agents: Mutex::default(),
             last_event: watch::channel(0).0,
+            noted_event: AtomicU64::new(0),
             agents_changed: watch::channel(0).0,
             changes: Changes::default(),
             due: Due::default(),
@@ -67,6 +71,13 @@ impl Hints {
         self.last_event.subscribe()
     }
 
+    /// Returns the newest event whose change of an agent is noted. Its callers may not have their
+    /// answers yet.
+    #[must_use]
+    pub fn noted_event(&self) -> u64 {
+        self.noted_event.load(Ordering::Acquire)
+    }
+
     /// Returns a channel that changes whenever an agent is created, changed or retired.
     #[must_use]
     pub fn agents_changed(&self) -> watch::Receiver<u64> {
@@ -75,12 +86,13 @@ impl Hints {
 
     /// Sets the newest event's number when the broker starts.
     pub fn set_last_event(&self, last_event: u64) {
+        self.noted_event.store(last_event, Ordering::Release);
         self.last_event.send_replace(last_event);
     }
 }
 
 impl Committed for Hints {
-    fn committed(&self, effects: &[Effect], _last_event: u64) {
+    fn committed(&self, effects: &[Effect], last_event: u64) {
         for effect in effects {
             match effect {
                 Effect::Hint(agent) => self.agent(*agent).inbox.notify_waiters(),
@@ -103,6 +115,7 @@ impl Committed for Hints {
                 Effect::NameFreed(_) => {}
             }
         }
+        self.noted_event.store(last_event, Ordering::Release);
     }
 
     fn answered(&self, last_event: u64) {

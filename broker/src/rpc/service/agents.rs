@@ -114,7 +114,9 @@ pub(super) async fn watch(
         async |step| out.send(Ok(v1::WatchAgentsResponse { step: Some(step) })).await.is_ok();
     let (mut changed, mut log) = (engine.hints().changes.subscribe(), engine.hints().last_event());
     // Read before the agents: they include everything up to here.
-    let (mut place, begin) = (*changed.borrow_and_update(), *log.borrow_and_update());
+    log.mark_unchanged();
+    let begin = engine.hints().noted_event();
+    let mut place = *changed.borrow_and_update();
     let mut watcher = Watcher { engine, scope, shown: HashMap::new(), ends: BTreeSet::new() };
     let part = |agents, complete| {
         let log_id = engine.log_id().to_owned();
@@ -139,7 +141,8 @@ pub(super) async fn watch(
     loop {
         drop(changed.borrow_and_update());
         // Read before the journal, which has every change up to it.
-        let position = *log.borrow_and_update();
+        log.mark_unchanged();
+        let position = engine.hints().noted_event();
         let (mut keys, next) = engine.changes_after(place, WATCH_ROWS as usize)?;
         let more = keys.len() == WATCH_ROWS as usize;
         watcher.add_ended(&mut keys);

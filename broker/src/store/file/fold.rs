@@ -65,6 +65,7 @@ pub(in crate::store) fn fold(conn: &Connection, is_alone: bool) -> rusqlite::Res
 fn checkpoint(conn: &Connection, pragma: &str) -> rusqlite::Result<bool> {
     conn.query_row(pragma, [], |row| {
         let (pages, folded): (i64, i64) = (row.get(1)?, row.get(2)?);
-        Ok(pages == folded)
+        // Both are -1 if another program folds it.
+        Ok(pages >= 0 && pages == folded)
     })
 }

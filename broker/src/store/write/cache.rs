@@ -165,8 +165,12 @@ impl Cache {
         for key in self.changed_agents.borrow_mut().drain(mark.agents..) {
             self.forget_agent(key);
         }
-        for (key, row) in self.changed_inboxes.borrow_mut().drain(mark.inboxes..).rev() {
+        let mut changed = self.changed_inboxes.borrow_mut();
+        let undone = changed.split_off(mark.inboxes);
+        for (key, row) in undone.into_iter().rev() {
             self.inboxes.borrow_mut().insert(key, Counts { row, is_changed: true });
+            // The command may have had its counts written.
+            changed.push((key, row));
         }
         self.lease_ends.reset(mark.lease_ends);
         self.leases.reset(mark.leases);
