@@ -114,7 +114,7 @@ pub(super) async fn watch(
         async |step| out.send(Ok(v1::WatchAgentsResponse { step: Some(step) })).await.is_ok();
     let (mut changed, mut log) = (engine.hints().changes.subscribe(), engine.hints().last_event());
     // Read before the agents: they include everything up to here.
-    log.mark_unchanged();
+    drop(log.borrow_and_update());
     let begin = engine.hints().noted_event();
     let mut place = *changed.borrow_and_update();
     let mut watcher = Watcher { engine, scope, shown: HashMap::new(), ends: BTreeSet::new() };
@@ -141,7 +141,7 @@ pub(super) async fn watch(
     loop {
         drop(changed.borrow_and_update());
         // Read before the journal, which has every change up to it.
-        log.mark_unchanged();
+        drop(log.borrow_and_update());
         let position = engine.hints().noted_event();
         let (mut keys, next) = engine.changes_after(place, WATCH_ROWS as usize)?;
         let more = keys.len() == WATCH_ROWS as usize;
