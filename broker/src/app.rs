@@ -247,7 +247,11 @@ impl Start<'_> {
         R: Future<Output = ()> + Send + 'static,
     {
         let (engine, stop) = (Arc::clone(self.engine), self.stop.clone());
-        spawn(self.tasks, task::keep_running_later(pause, name, engine, stop, reconciler));
+        spawn(self.tasks, async move {
+            if stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_some() {
+                task::keep_running(name, engine, stop, reconciler).await;
+            }
+        });
     }
 }
 

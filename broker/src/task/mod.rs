@@ -73,22 +73,6 @@ pub async fn keep_running<F, R>(
     }
 }
 
-/// Runs a reconciler until `stop`, after a pause.
-pub async fn keep_running_later<F, R>(
-    pause: Duration,
-    name: &'static str,
-    engine: Arc<Engine>,
-    stop: CancellationToken,
-    reconciler: F,
-) where
-    F: Fn(Arc<Engine>, CancellationToken) -> R,
-    R: Future<Output = ()> + Send + 'static,
-{
-    if stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_some() {
-        keep_running(name, engine, stop, reconciler).await;
-    }
-}
-
 /// Ends expired leases and sessions, and requeues leases that no client got.
 pub async fn due(engine: Arc<Engine>, stop: CancellationToken) {
     loop {
