@@ -25,7 +25,7 @@ use hive_tests::rig::{Rig, fresh_id, request};
 use tonic::transport::Channel;
 
 use self::flooder::{ALL_AT_ONCE, Flood, NICE};
-use self::kinds::{Kind, STREAMS, WRITES};
+use self::kinds::{Kind, LISTS, WRITES};
 use crate::report::{Bounds, Report};
 use crate::rival::ack;
 use crate::rounds::rounds;
@@ -97,11 +97,8 @@ impl Neighbours {
 
 pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
     let messages = [Kind::StreamMessages("erin")];
-    let floods: [(&str, &[Kind]); 3] = [
-        ("over StreamMessages", &messages),
-        ("over all streams", &STREAMS),
-        ("of unary writes", &WRITES),
-    ];
+    let floods: [(&str, &[Kind]); 3] =
+        [("over StreamMessages", &messages), ("of lists", &LISTS), ("of unary writes", &WRITES)];
     for (name, calls) in floods {
         let mut rig = Rig::new_in(HIVE, &hive_tests::binary::workspace().join("target"));
         let mut command = rig.broker_command();

@@ -3,9 +3,9 @@
 //!
 //! A call takes a permit to work once its request has arrived, and releases it by its class
 //! ([`Class`]). Pages of one agent are read one at a time, each to its end even if its caller has
-//! gone. Invariant: no client can release a permit early: neither by disconnecting, nor by sending
-//! its request slowly, nor by not reading the answer. A call keeps its slot among the open calls
-//! until its answer has been sent or given up.
+//! gone, and at most half of the time. Invariant: no client can release a permit early: neither by
+//! disconnecting, nor by sending its request slowly, nor by not reading the answer. A call keeps
+//! its slot among the open calls until its answer has been sent or given up.
 
 mod work;
 
@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tonic::Status;
 
@@ -29,14 +30,16 @@ use work::Work;
 /// A call that works for longer releases its permit, because it is waiting. Without this limit four
 /// sends on a stalled disk would keep the heartbeats of their agent waiting.
 pub(in crate::rpc) const WORK_MAX: Duration = Duration::from_millis(20);
-/// A refused call keeps its permit for this time, and so does a call whose caller disconnected. It
-/// slows down a program that retries refused calls in a loop; other sockets do not wait.
-pub(in crate::rpc) const PAUSE: Duration = Duration::from_millis(10);
+/// A refused call keeps its permit for this time, and so does a call whose caller disconnected, and
+/// one that asked for mail where there is none. It slows down a program that repeats such calls in
+/// a loop; other sockets do not wait.
+pub(in crate::rpc) const PAUSE: Duration = Duration::from_millis(16);
 
 /// A list of more settlements than this is long. Chosen by measurement.
 const LONG_LIST: usize = 16;
-/// A long list with refusals keeps the next one waiting for this time. Chosen by measurement.
-const LIST_PAUSE: Duration = Duration::from_millis(40);
+/// A long list keeps the next one waiting for this time for each of its refusals: an agent gets no
+/// more refusals in lists than in calls, of which it has four at once.
+const LIST_PAUSE: Duration = Duration::from_millis(4);
 
 /// A call whose request is still to come.
 pub(in crate::rpc) type Arriving = Pin<Box<dyn Future<Output = Call> + Send>>;
@@ -70,6 +73,7 @@ async fn page(
     let call = arriving.await;
     // The semaphore is never closed; a page without its permit would still be a page.
     let pages = pages.acquire_owned().await;
+    let start = Instant::now();
     // A task of its own: the work continues without its caller, and keeps the next page waiting.
     let reading = Work::on(tasks.clone(), at_work, class, Box::pin(std::future::ready(call)), ());
     let read = tasks.spawn(async move { (reading.await, pages) });
@@ -82,6 +86,7 @@ async fn page(
     // the permit.
     spawn(&tasks, async move {
         drop(tokio::time::timeout(WORK_MAX, until_gone).await);
+        tokio::time::sleep(start.elapsed().min(WORK_MAX)).await;
         drop(pages);
     });
     Ok(answer.map(|body| answer::holding((slot, gone), body)))
@@ -106,17 +111,22 @@ impl ListTurn {
             return Self(None);
         }
         let lists = Arc::clone(&slots.lists);
-        Self(Some(Permit::taken(tasks.clone(), lists, LIST_PAUSE).await))
+        // If its caller goes away, all may be refused.
+        Self(Some(Permit::taken(tasks.clone(), lists, list_pause(length)).await))
     }
 
     /// Ends the turn; at once if no settlement was refused.
     pub(in crate::rpc) fn end<T, E>(self, results: &[Result<T, E>]) {
-        if let Some(permit) = self.0
-            && results.iter().all(Result::is_ok)
-        {
-            permit.release();
+        let Some(mut permit) = self.0 else { return };
+        match results.iter().filter(|result| result.is_err()).count() {
+            0 => permit.release(),
+            refused => permit.pause = list_pause(refused),
         }
     }
+}
+
+fn list_pause(refused: usize) -> Duration {
+    LIST_PAUSE * u32::try_from(refused).unwrap_or(u32::MAX)
 }
 
 /// Works on several messages of a stream, with a permit for each.
@@ -182,7 +192,7 @@ mod tests {
 
     use crate::engine::permit;
 
-    use tokio::time::{Instant, timeout};
+    use tokio::time::timeout;
 
     const HARDLY: Duration = Duration::from_millis(1);
 
@@ -265,10 +275,39 @@ mod tests {
         drop(call(&slots, Class::Page, ready(served())).await);
         assert_eq!(
             start.elapsed(),
-            long + WORK_MAX,
-            "one that is not read is not waited for longer"
+            long + WORK_MAX + WORK_MAX,
+            "one that is not read is not waited for longer, and each has its rest"
         );
         drop(unread);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_agent_reads_pages_at_most_half_of_the_time() {
+        let (slots, start) = (slots(), Instant::now());
+        let took = WORK_MAX / 2;
+        let reading = async move {
+            tokio::time::sleep(took).await;
+            served()
+        };
+        drop(call(&slots, Class::Page, reading).await);
+        assert_eq!(start.elapsed(), took, "the answer comes at once");
+        drop(call(&slots, Class::Short, ready(served())).await);
+        assert_eq!(start.elapsed(), took, "and other calls do not wait");
+        drop(call(&slots, Class::Page, ready(served())).await);
+        assert_eq!(start.elapsed(), 2 * took);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_finds_nothing_is_answered_at_once_and_keeps_its_permit_for_a_while() {
+        let (slots, start) = (slots(), Instant::now());
+        let nothing = async {
+            permit::keep();
+            served()
+        };
+        drop(call(&slots, Class::LongPoll, nothing).await);
+        assert_eq!(start.elapsed(), Duration::ZERO);
+        drop(call(&slots, Class::Short, ready(served())).await);
+        assert_eq!(start.elapsed(), PAUSE);
     }
 
     #[tokio::test(start_paused = true)]

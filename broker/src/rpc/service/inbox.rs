@@ -14,10 +14,10 @@ use tokio::time::Instant;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{deliveries, settlement};
-use crate::engine::Refusal;
 use crate::engine::mail::handover::Handover;
 use crate::engine::mail::receive::{Leased, Receive, Received};
 use crate::engine::mail::settlements::Results;
+use crate::engine::{Refusal, permit};
 use crate::rpc::Rpc;
 use crate::rpc::edge::answer::Taken;
 use crate::rpc::edge::caller;
@@ -87,12 +87,16 @@ impl v1::inbox_service_server::InboxService for Rpc {
             },
             leases_until: moments.map(|moments| moments.leases_until.into_std()),
         };
+        let waits = !receive.wait.is_zero();
         let entries = settlements::entries(settlements, "settlements")?;
         let turn = ListTurn::wait(&self.streams, &slots, entries.len()).await;
         let settled = |results: &Results| turn.end(results);
         let (received, results, handover) =
             self.engine.settle_and_receive(actor, key, entries, settled, receive).await?;
         let Received { deliveries, pending, alone } = received;
+        if !waits && deliveries.is_empty() && results.is_empty() {
+            permit::keep();
+        }
         let mut response = Response::new(v1::ReceiveMessagesResponse {
             deliveries: deliveries.into_iter().map(leased).collect(),
             pending_count: pending,

@@ -4,6 +4,7 @@
 //! ```text
 //!   arriving ──► queued ──► working ──► released, by the class of the call ──► answered
 //!                              ├──► answered
+//!                              ├──► answered that there is nothing, and the permit is kept for a pause
 //!                              └──► refused, which keeps the permit for a pause
 //! ```
 //!
@@ -21,7 +22,7 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::{Arriving, PAUSE, Permit, WORK_MAX};
-use crate::engine::permit;
+use crate::engine::permit::{self, Said};
 use crate::rpc::edge::answer;
 use crate::rpc::edge::later::{self, Answered, Call};
 use crate::rpc::edge::method::Class;
@@ -97,8 +98,8 @@ impl<K: Send + Unpin + 'static> Work<K> {
         (start, was_waiting): (Instant, bool),
         cx: &mut Context<'_>,
     ) -> Poll<Answered> {
-        let (answered, says_so) = permit::watched(|| later::poll(&mut call, cx));
-        let is_waiting = was_waiting || says_so;
+        let (answered, said) = permit::watched(|| later::poll(&mut call, cx));
+        let is_waiting = was_waiting || said == Said::Release;
         match answered {
             Poll::Ready(Ok(answer)) if is_refusal(&answer) => {
                 self.timer = None;
@@ -108,7 +109,10 @@ impl<K: Send + Unpin + 'static> Work<K> {
             Poll::Ready(answered) => {
                 self.stage = Stage::Over;
                 let answered = answered.map(|answer| self.begun(answer, cx));
-                permit.release();
+                // Otherwise it is dropped, and so released after a pause.
+                if said != Said::Keep {
+                    permit.release();
+                }
                 Poll::Ready(answered)
             }
             Poll::Pending => {
