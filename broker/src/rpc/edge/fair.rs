@@ -3,7 +3,7 @@
 //!
 //! A call takes a permit to work once its request has arrived, and releases it by its class
 //! ([`Class`]). Pages of one agent are read one at a time, each to its end even if its caller has
-//! gone, and at most half of the time. Invariant: no client can release a permit early: neither by
+//! gone, and a rest as long as it took. Invariant: no client can release a permit early: neither by
 //! disconnecting, nor by sending its request slowly, nor by not reading the answer. A call keeps
 //! its slot among the open calls until its answer has been sent or given up.
 
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_agent_reads_pages_at_most_half_of_the_time() {
+    async fn a_page_is_followed_by_a_rest_as_long_as_it_took() {
         let (slots, start) = (slots(), Instant::now());
         let took = WORK_MAX / 2;
         let reading = async move {
@@ -308,6 +308,17 @@ mod tests {
         assert_eq!(start.elapsed(), Duration::ZERO);
         drop(call(&slots, Class::Short, ready(served())).await);
         assert_eq!(start.elapsed(), PAUSE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_list_keeps_the_next_one_waiting_for_each_of_its_refusals() {
+        let (tasks, slots, start) = (TaskTracker::new(), slots(), Instant::now());
+        let turn = || ListTurn::wait(&tasks, &slots, LONG_LIST + 1);
+        turn().await.end(&[Ok(()), Err(()), Err(())]);
+        turn().await.end::<(), ()>(&[Ok(())]);
+        assert_eq!(start.elapsed(), 2 * LIST_PAUSE);
+        turn().await.end::<(), ()>(&[Ok(())]);
+        assert_eq!(start.elapsed(), 2 * LIST_PAUSE, "and not after a list without refusals");
     }
 
     #[tokio::test(start_paused = true)]
