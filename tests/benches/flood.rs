@@ -36,7 +36,9 @@ const MESSAGES: usize = 300;
 /// Pairs of rounds, for each round of other workloads: a p99 differs more than a median.
 const PAIRS: usize = 3;
 /// Answers of the broker to the flooder before a round begins.
-const ANSWERED: u64 = 20;
+const ANSWERED: u64 = 2;
+/// Messages between two rounds that no figure has: the broker ends its work for the flooder.
+const BETWEEN: usize = 10;
 
 /// A flooder, the recipient of its messages, and two neighbours, who have no rate.
 const HIVE: &str = "[hive]\nname = \"bench\"\n[agents.mallory]\n[agents.erin]\n\
@@ -87,6 +89,9 @@ impl Neighbours {
     }
 
     async fn round(&mut self) -> anyhow::Result<Round> {
+        for _ in 0..BETWEEN {
+            self.message(&mut Round::default()).await?;
+        }
         let mut round = Round::default();
         for _ in 0..MESSAGES {
             self.message(&mut round).await?;
@@ -127,7 +132,7 @@ async fn measure(report: &mut Report, rig: &Rig, name: &str, calls: &[Kind]) -> 
             }
             let round = neighbours.round().await?;
             if is_flooded {
-                flood.stop().await;
+                flood.cut().await;
             }
             let to = if is_flooded { &mut flooded } else { &mut quiet };
             to[0].push(round.sent.quantile(0.99));
