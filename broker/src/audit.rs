@@ -83,8 +83,8 @@ const RULES: &[(&str, &str)] = &[
     ),
     (
         "events have holes only before the first event of a new log",
-        "SELECT count(*) FROM event e WHERE e.kind <> 35 AND e.sequence > (SELECT min(sequence) FROM event) \
-         AND NOT EXISTS (SELECT 1 FROM event p WHERE p.sequence = e.sequence - 1)",
+        "SELECT count(*) FROM (SELECT kind, sequence, lag(sequence) OVER (ORDER BY sequence) AS before FROM event) \
+         WHERE kind <> 35 AND before IS NOT NULL AND before <> sequence - 1",
     ),
     (
         "ids of all kinds are of one sequence",
@@ -93,8 +93,9 @@ const RULES: &[(&str, &str)] = &[
     ),
     (
         "every closed question has exactly one event of its end, and an open one none",
-        "SELECT count(*) FROM question q WHERE (SELECT count(*) FROM event e WHERE e.question_id = q.id AND e.kind BETWEEN 24 AND 26) \
-         <> (q.state <> 1) AND EXISTS (SELECT 1 FROM event e WHERE e.question_id = q.id AND e.kind = 23)",
+        "WITH about AS MATERIALIZED (SELECT question_id, sum(kind = 23) AS asked, sum(kind BETWEEN 24 AND 26) AS ended FROM event \
+         WHERE question_id IS NOT NULL GROUP BY question_id) \
+         SELECT count(*) FROM question q JOIN about e ON e.question_id = q.id WHERE e.asked > 0 AND e.ended <> (q.state <> 1)",
     ),
     (
         "the asker of a closed question has exactly one outcome in its inbox, unless it withdrew the question or is retired",

@@ -49,7 +49,7 @@ pub(crate) fn decide_row(
     };
     row.progress = row.progress.decide(decision).ok_or_else(wrong)?;
     row.settled_by = if row.progress.state.is_settled() { who.to_owned() } else { String::new() };
-    delivery::save(tx, &mut row, before)?;
+    let row = delivery::save(tx, row, before)?;
     let facts = match decision {
         Decision::Ack => acked_by_operator(row.progress),
         Decision::Drop => Facts::DeliveryDropped,

@@ -132,7 +132,7 @@ pub(crate) fn supersede(tx: &Tx<'_>, agent: AgentKey, message: MessageId) -> Res
     let Some(mut row) = deliveries::get(tx, agent, message)? else { return Ok(()) };
     let Some(progress) = row.progress.decide(Decision::Supersede) else { return Ok(()) };
     row.progress = progress;
-    deliveries::save(tx, &mut row, State::Ready)?;
+    deliveries::save(tx, row, State::Ready)?;
     log(tx, Fact::about(Facts::DeliverySuperseded, agent).message(message));
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! itself.
 
 use crate::engine::error::HarnessError;
+use std::borrow::Borrow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -72,21 +73,21 @@ pub struct Received {
     pub alone: bool,
 }
 
-/// Writes a lease.
+/// Writes a lease, and returns the leased delivery.
 pub(crate) fn claim(
     tx: &Tx<'_>,
     me: &AgentRow,
-    row: &mut DeliveryRow,
+    mut row: DeliveryRow,
     lease: Lease,
-) -> Result<(), Refusal> {
+) -> Result<Arc<DeliveryRow>, Refusal> {
     row.turn = lease.turn.or(row.turn);
     row.lease = Some(lease);
-    delivery::save(tx, row, State::Ready)?;
+    let row = delivery::save(tx, row, State::Ready)?;
     let turn = row.lease.as_ref().and_then(|lease| lease.turn);
     let attempt = row.progress.attempt(false);
     let leased = DeliveryLeased { attempt, cause: row.progress.cause };
     log(tx, Fact::about(leased, me.key).message(row.message).turn(turn));
-    Ok(())
+    Ok(row)
 }
 
 impl Engine {
@@ -273,8 +274,13 @@ fn given_before(
 }
 
 /// Returns leased deliveries as the answer to a receive.
-fn received(tx: &Tx<'_>, me: &AgentRow, rows: &[DeliveryRow]) -> Result<Received, Refusal> {
-    let deliveries = rows.iter().map(|row| leased(tx, me, row)).collect::<Result<_, _>>()?;
+fn received(
+    tx: &Tx<'_>,
+    me: &AgentRow,
+    rows: &[impl Borrow<DeliveryRow>],
+) -> Result<Received, Refusal> {
+    let deliveries =
+        rows.iter().map(|row| leased(tx, me, row.borrow())).collect::<Result<_, _>>()?;
     let pending = inbox::get(tx, me.key)?.ready_count;
     Ok(Received { deliveries, pending, alone: false })
 }
@@ -285,8 +291,8 @@ fn lease_due(
     turn: Option<TurnId>,
     receive: &Receive,
     given_by: &LeaseRequest,
-) -> Result<Vec<DeliveryRow>, Refusal> {
-    let mut rows: Vec<DeliveryRow> = Vec::new();
+) -> Result<Vec<Arc<DeliveryRow>>, Refusal> {
+    let mut rows: Vec<Arc<DeliveryRow>> = Vec::new();
     let mut bytes = 0;
     let most = receive.max_deliveries;
     let others = |most| Serving::new(tx, me.key, ALONE_FROM_ATTEMPT - 1, most);
@@ -318,7 +324,7 @@ fn lease_due(
             None => Lease::of_consumer(token, tx.now.boot.after(lease), receive.lease),
         };
         let lease = lease::give(tx, me.key, lease, given_by);
-        claim(tx, me, &mut row, lease)?;
+        let row = claim(tx, me, row, lease)?;
         if let Some(turn) = turn {
             turn::carry(
                 tx,

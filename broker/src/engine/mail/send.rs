@@ -150,7 +150,7 @@ pub(crate) fn settle_operators(tx: &Tx<'_>, message: MessageId, who: &str) -> Re
     let Some(progress) = row.progress.decide(Decision::Ack) else { return Ok(()) };
     row.progress = progress;
     who.clone_into(&mut row.settled_by);
-    delivery::save(tx, &mut row, before)?;
+    delivery::save(tx, row, before)?;
     let (acked, detail) = (acked_by_operator(progress), format!("by {who}"));
     log(tx, Fact::about(acked, AgentKey::OPERATOR).message(message).detail(&detail));
     Ok(())

@@ -28,7 +28,7 @@ pub(crate) fn settle(
     let attempt = row.progress.attempt(false);
     let progress = row.progress.settle(settlement, tx.now, limits).ok_or(Refusal::LeaseLost)?;
     row.progress = progress;
-    delivery::save(tx, &mut row, State::Leased)?;
+    let row = delivery::save(tx, row, State::Leased)?;
     let (facts, detail): (Facts, String) = match progress.state {
         State::Acked => (DeliveryAcked { attempt, settler: Settler::Holder }.into(), String::new()),
         State::Dead => (

@@ -172,7 +172,7 @@ fn extend(
         request,
         ..Lease::of_consumer(lease.token.clone(), tx.now.boot.after(length), length)
     };
-    delivery::save(tx, &mut row, State::Leased)?;
+    delivery::save(tx, row, State::Leased)?;
     Ok(Settled::Extended(length))
 }
 

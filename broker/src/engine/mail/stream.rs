@@ -245,7 +245,7 @@ impl DeliveryStream {
                 rows = lease_due(tx, &me, room, held, of_stream)?;
                 count += u32::try_from(rows.len()).unwrap_or(u32::MAX);
             }
-            unsure = rows.iter().filter_map(token_of).map(str::to_owned).collect();
+            unsure = rows.iter().filter_map(|row| token_of(row)).map(str::to_owned).collect();
             let pending = inbox::get(tx, me.key)?.ready_count;
             let deliveries =
                 rows.iter().map(|row| leased(tx, &me, row)).collect::<Result<Vec<_>, _>>()?;
@@ -331,13 +331,13 @@ fn may_stream(tx: &Tx<'_>, actor: &Actor, key: AgentKey) -> Result<Arc<AgentRow>
 }
 
 /// Returns those of a stream's leases that have one of these tokens.
-fn kept(tx: &Tx<'_>, key: &Key, tokens: &[String]) -> Result<Vec<DeliveryRow>, Refusal> {
+fn kept(tx: &Tx<'_>, key: &Key, tokens: &[String]) -> Result<Vec<Arc<DeliveryRow>>, Refusal> {
     if tokens.is_empty() {
         return Ok(Vec::new());
     }
     let mut rows = stream::leased(tx, key.0, Some(&key.1))?;
     rows.retain(|row| token_of(row).is_some_and(|known| tokens.iter().any(|one| one == known)));
-    Ok(rows)
+    Ok(rows.into_iter().map(Arc::new).collect())
 }
 
 /// Leases what there is room for. A delivery that is served alone waits until the stream holds
@@ -348,8 +348,8 @@ fn lease_due(
     room: Window,
     held: stream::Held,
     lease: impl Fn(String) -> Lease,
-) -> Result<Vec<DeliveryRow>, Refusal> {
-    let mut rows: Vec<DeliveryRow> = Vec::new();
+) -> Result<Vec<Arc<DeliveryRow>>, Refusal> {
+    let mut rows: Vec<Arc<DeliveryRow>> = Vec::new();
     let (mut count, mut bytes) = (held.deliveries, held.bytes);
     let mut is_alone = held.is_alone();
     let mut serving =
@@ -362,7 +362,7 @@ fn lease_due(
         }
         take(tx, &mut row)?;
         let token = delivery::lease_token(me.key, row.message, &token::new());
-        claim(tx, me, &mut row, lease(token))?;
+        let row = claim(tx, me, row, lease(token))?;
         count += 1;
         bytes += row.body_bytes;
         is_alone = row.progress.is_alone();

@@ -242,7 +242,7 @@ fn poll_begin(
     if let Some(parked) = me.parked(tx.now) {
         return Ok(Poll::Pending { so_far: None, next_due: parked.park.due(tx.now) });
     }
-    let Some(mut row) = pick(tx, me.key)? else {
+    let Some(row) = pick(tx, me.key)? else {
         return Ok(Poll::Pending {
             so_far: None,
             next_due: delivery::next_due(tx, me.key, tx.now)?,
@@ -253,7 +253,7 @@ fn poll_begin(
     let commands = command::open(tx, me.key, 0)?;
     let delivery = Some((row.message, row.progress.attempt(false)));
     let id = open(tx, me, begin, boot_id, delivery)?;
-    claim(tx, me, &mut row, Lease::of_turn(token::new(), id))?;
+    let row = claim(tx, me, row, Lease::of_turn(token::new(), id))?;
     turn::carry(tx, id, me.key, row.message, None)?;
     keep(tx, me.key, request, &id)?;
     let delivery = delivery::view_leased(tx, &row, &me.name)?;

@@ -91,6 +91,11 @@ const RULES: &[&str] = &[
      JOIN agent a ON a.id IN (q.asker_id, q.target_id) WHERE q.state = 1 AND a.retired = 1",
     "SELECT format('reminder %d is pending, and `%s` is retired', r.id, a.name) FROM reminder r JOIN agent a ON a.id = r.agent_id \
      WHERE r.state = 1 AND a.retired = 1",
+    // Events are in the pages that say so.
+    "SELECT format('the events %d to %d cannot be read', first, last) FROM event_page WHERE NOT json_valid(events)",
+    "SELECT format('the events %d to %d are in a page with the events %s to %s', first, last, events ->> '$[0][0]', \
+     events ->> '$[#-1][0]') FROM event_page WHERE json_valid(events) AND (events ->> '$[0][0]' IS NOT first \
+     OR events ->> '$[#-1][0]' IS NOT last)",
 ];
 
 /// Tables whose ids are of the hive's one sequence, with a name for their rows.

@@ -32,7 +32,7 @@ impl Numbers {
         ];
         let events = [
             number(conn, "SELECT value FROM meta WHERE key = 'last_event'")?,
-            number(conn, "SELECT max(sequence) FROM event")?,
+            number(conn, "SELECT max(last) FROM event_page")?,
         ];
         let numbers = Self {
             last_id: ids.into_iter().fold(0, u64::max),

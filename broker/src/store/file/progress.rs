@@ -116,8 +116,10 @@ mod tests {
                 .expect("written");
             let next = reports.recv().expect("a report");
             assert_eq!((next.version, next.database, next.written), (10, 3 << 20, (1 << 20) + 1));
-            let text = "migrating a database of 3 MiB from schema version 1 to 11: at version 10, 2 MiB written, ";
-            assert!(next.to_string().starts_with(text), "{next}");
+            let text = format!(
+                "migrating a database of 3 MiB from schema version 1 to {SCHEMA_VERSION}: at version 10, 2 MiB written, "
+            );
+            assert!(next.to_string().starts_with(&text), "{next}");
         });
     }
 }

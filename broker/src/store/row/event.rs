@@ -1,38 +1,64 @@
-//! The row of an event.
+//! The row of an event, and the pages in which events are stored.
+//!
+//! A page is a JSON array of events, each an array of the values of [`EventRow`] in their order.
+//! The events of ordinary mail leave out the values at the end, which they do not have. Invariant:
+//! the order never changes, and a new value comes last.
 
-use rusqlite::Result;
+use rusqlite::{Error, Result};
+use serde::{Deserialize, Serialize, Serializer};
 
-use crate::store::statement::{Statements, insert_all};
+use crate::store::codec::integer;
+use crate::store::statement::{Sql, Statements, run};
 
-/// An event to write, with its kind and its facts as codes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Maximum events of a page, which then has two to four kilobytes.
+const PAGE_EVENTS: usize = 64;
+
+/// An event as it is stored, with its kind and its facts as codes.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(in crate::store) struct EventRow {
-    pub(in crate::store) sequence: i64,
+    pub(in crate::store) sequence: u64,
     pub(in crate::store) kind: i64,
     pub(in crate::store) time: i64,
     pub(in crate::store) agent: Option<i64>,
-    pub(in crate::store) message: Option<i64>,
-    pub(in crate::store) turn: Option<i64>,
-    pub(in crate::store) detail: String,
-    pub(in crate::store) question: Option<i64>,
-    pub(in crate::store) reminder: Option<i64>,
+    pub(in crate::store) message: Option<u64>,
     pub(in crate::store) code: Option<i64>,
     pub(in crate::store) number: Option<i64>,
+    #[serde(default)]
+    pub(in crate::store) turn: Option<u64>,
+    #[serde(default)]
+    pub(in crate::store) detail: String,
+    #[serde(default)]
+    pub(in crate::store) question: Option<u64>,
+    #[serde(default)]
+    pub(in crate::store) reminder: Option<u64>,
 }
 
-/// Adds events.
+impl Serialize for EventRow {
+    fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        let row = self;
+        let first =
+            (row.sequence, row.kind, row.time, row.agent, row.message, row.code, row.number);
+        let last = (row.turn, row.detail.as_str(), row.question, row.reminder);
+        if last == (None, "", None, None) {
+            return first.serialize(to);
+        }
+        let (sequence, kind, time, agent, message, code, number) = first;
+        let (turn, detail, question, reminder) = last;
+        (sequence, kind, time, agent, message, code, number, turn, detail, question, reminder)
+            .serialize(to)
+    }
+}
+
+/// Adds events, in the order of their numbers.
 pub(in crate::store) fn insert(to: &impl Statements, rows: &[EventRow]) -> Result<()> {
-    insert_all!(to, rows, |row: EventRow| into event {
-        sequence: row.sequence,
-        kind: row.kind,
-        time: row.time,
-        agent_id: row.agent,
-        message_id: row.message,
-        turn_id: row.turn,
-        detail: row.detail.as_str(),
-        question_id: row.question,
-        reminder_id: row.reminder,
-        code: row.code,
-        number: row.number,
-    })
+    const SQL: &str = "INSERT INTO event_page (last, first, time, events) VALUES (?1, ?2, ?3, ?4)";
+    for page in rows.chunks(PAGE_EVENTS) {
+        let events = serde_json::to_string(page)
+            .map_err(|error| Error::ToSqlConversionFailure(Box::new(error)))?;
+        let (first, last) = (page.first(), page.last());
+        let number = |row: Option<&EventRow>| row.map(|row| integer(row.sequence));
+        let time = page.iter().map(|row| row.time).max();
+        run(to, Sql::Direct(SQL), (number(last), number(first), time, events))?;
+    }
+    Ok(())
 }

@@ -4,6 +4,7 @@
 //! a repeated settlement is recognised.
 
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hive_core::delivery::LeaseEnd;
@@ -42,13 +43,13 @@ columns! {
 
 /// The receive that gave a lease: a repeat of it is answered with the same leases.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaseRequest(Vec<u8>);
+pub struct LeaseRequest(Arc<[u8]>);
 
 impl LeaseRequest {
     /// Returns the receive with this digest of its content, and this id.
     #[must_use]
     pub fn new(digest: &[u8; DIGEST_BYTES], id: &str) -> Self {
-        Self([digest.as_slice(), id.as_bytes()].concat())
+        Self([digest.as_slice(), id.as_bytes()].concat().into())
     }
 
     /// Returns whether this is a receive with the id of the other.
@@ -69,7 +70,7 @@ impl LeaseRequest {
 
 impl Columns for LeaseRequest {
     fn read(row: &Row<'_>, at: usize) -> Result<Self> {
-        row.get(at).map(Self)
+        row.get(at).map(|bytes: Vec<u8>| Self(bytes.into()))
     }
 }
 

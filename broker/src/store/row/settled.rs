@@ -1,5 +1,7 @@
 //! The row of a settled delivery.
 
+use std::sync::Arc;
+
 use rusqlite::Result;
 
 use crate::store::codec::{Coded, integer};
@@ -7,7 +9,7 @@ use crate::store::row::delivery::DeliveryRow;
 use crate::store::statement::{Statements, insert_all};
 
 /// Adds deliveries that have been settled.
-pub(in crate::store) fn insert(to: &impl Statements, rows: &[DeliveryRow]) -> Result<()> {
+pub(in crate::store) fn insert(to: &impl Statements, rows: &[Arc<DeliveryRow>]) -> Result<()> {
     insert_all!(to, rows, |row: DeliveryRow| into settled_delivery {
         message_id: integer(row.message.get()),
         agent_id: row.agent.0,

@@ -258,23 +258,24 @@ pub(crate) fn next_due(
     one(conn, Sql::Direct(sql), (agent.0, now.boot.0))
 }
 
-/// Writes a changed delivery. `before` is the state in which it was read.
-pub fn save(tx: &Tx<'_>, row: &mut DeliveryRow, before: State) -> Result<()> {
+/// Writes a changed delivery, and returns it. `before` is the state in which it was read.
+pub fn save(tx: &Tx<'_>, mut row: DeliveryRow, before: State) -> Result<Arc<DeliveryRow>> {
     let after = row.progress.state;
     if after != before {
         row.state_time = tx.now.wall;
     }
-    inbox::moved(tx, row, Moved { before, after })?;
+    inbox::moved(tx, &row, Moved { before, after })?;
+    // Memory has it, too.
+    let row = Arc::new(row);
     if after == State::Leased {
-        let row = Arc::new(row.clone());
         let is_only = inbox::get(tx, row.agent)?.leased_count == 1;
         tx.cache().leases.put(&row, is_only);
-        tx.cache().fresh.change(row, before);
+        tx.cache().fresh.change(Arc::clone(&row), before);
     } else {
         if after.is_settled() {
-            tx.cache().fresh.settle(row.clone(), before);
+            tx.cache().fresh.settle(Arc::clone(&row), before);
         } else {
-            write(tx, row, before)?;
+            write(tx, &row, before)?;
         }
         if before == State::Leased {
             tx.cache().leases.remove(row.agent, row.message);
@@ -287,7 +288,8 @@ pub fn save(tx: &Tx<'_>, row: &mut DeliveryRow, before: State) -> Result<()> {
     if after == State::Ready || frees_window {
         tx.after_commit(Effect::Hint(row.agent));
     }
-    lease::moved(tx, row, Moved { before, after })
+    lease::moved(tx, &row, Moved { before, after })?;
+    Ok(row)
 }
 
 /// Writes an open delivery that is not leased.

@@ -1,4 +1,4 @@
-//! Table `event`: the log of committed facts.
+//! Table `event_page`: the log of committed facts, several in a row.
 //!
 //! Invariant: events are numbered in commit order without holes, and an event is written in the
 //! transaction of its fact, at the end of the batch.
@@ -6,18 +6,22 @@
 mod facts;
 mod words;
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use hive_core::event::{Event, Facts, Kind};
 use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::time::WallTime;
-use rusqlite::Result;
+use rusqlite::types::Type;
+use rusqlite::{Error, Result};
 
 use self::facts::Stored;
 use self::words::words;
-use crate::store::codec::{Coded as _, integer};
-use crate::store::columns::{columns, name_of};
+use crate::store::codec::{Coded as _, integer, json};
+use crate::store::columns::{name_of, sql};
 use crate::store::key::AgentKey;
 use crate::store::row::event::EventRow;
-use crate::store::statement::{Statements, all, one};
+use crate::store::statement::{Sql, Statements, one};
 use crate::store::write::tx::Tx;
 
 /// A fact to log, and what it concerns.
@@ -90,32 +94,18 @@ pub fn log(tx: &Tx<'_>, fact: Fact<'_>) {
     let Stored { code, number } = fact.facts.into();
     debug_assert!(fact.detail.is_empty() || words(fact.facts).is_none(), "{fact:?}");
     tx.cache().fresh.add_event(EventRow {
-        sequence: integer(tx.next_event()),
+        sequence: tx.next_event(),
         kind: fact.facts.kind().code(),
         time: tx.now.wall.0,
         agent: fact.agent.map(|key| key.0),
-        message: fact.message.map(|id| integer(id.get())),
-        turn: fact.turn.map(|id| integer(id.get())),
+        message: fact.message.map(MessageId::get),
+        turn: fact.turn.map(TurnId::get),
         detail: fact.detail.to_owned(),
-        question: fact.question.map(|id| integer(id.get())),
-        reminder: fact.reminder.map(|id| integer(id.get())),
+        question: fact.question.map(QuestionId::get),
+        reminder: fact.reminder.map(ReminderId::get),
         code,
         number,
     });
-}
-
-columns! {
-    const COLUMNS: Event {
-        sequence: u64 = "e.sequence",
-        facts: Facts = "e.kind, e.code, e.number",
-        time: WallTime = "e.time",
-        agent: String = concat!("coalesce(", name_of!("e.agent_id"), ", '')"),
-        message_id: Option<MessageId> = "e.message_id",
-        turn_id: Option<TurnId> = "e.turn_id",
-        detail: String = "e.detail",
-        question_id: Option<QuestionId> = "e.question_id",
-        reminder_id: Option<ReminderId> = "e.reminder_id",
-    }
 }
 
 /// Returns events after a number, oldest first; of one agent, or of all.
@@ -125,22 +115,90 @@ pub(crate) fn after(
     agent: Option<AgentKey>,
     rows: u32,
 ) -> Result<Vec<Event>> {
-    let filter = if agent.is_some() { "e.agent_id = ?3" } else { "?3 IS NULL" };
-    let sql = format!(
-        "SELECT {COLUMNS} FROM event e WHERE e.sequence > ?1 AND {filter} ORDER BY e.sequence LIMIT ?2"
-    );
-    let mut events: Vec<Event> =
-        all(conn, &sql, (integer(sequence), rows, agent.map(|key| key.0)))?;
-    for event in events.iter_mut().filter(|event| event.detail.is_empty()) {
-        event.detail = words(event.facts).unwrap_or_default();
-    }
-    Ok(events)
+    let mut found = Vec::new();
+    each_after(conn, sequence, |row| {
+        if agent.is_none_or(|agent| row.agent == Some(agent.0)) {
+            found.push(row);
+        }
+        found.len() < rows as usize
+    })?;
+    let mut names = BTreeMap::new();
+    found.into_iter().map(|row| event(conn, row, &mut names)).collect()
+}
+
+/// Passes the events after a number to `work`, oldest first, until it returns false.
+fn each_after(
+    conn: &impl Statements,
+    sequence: u64,
+    mut work: impl FnMut(EventRow) -> bool,
+) -> Result<()> {
+    const SQL: &str = "SELECT events FROM event_page WHERE last > ?1 ORDER BY last";
+    conn.prepared(Sql::Fixed(SQL), |select| {
+        let mut pages = select.query([integer(sequence)])?;
+        while let Some(page) = pages.next()? {
+            let events: Vec<EventRow> = json(page, 0)?;
+            let mut events = events.into_iter().filter(|row| row.sequence > sequence);
+            if !events.all(&mut work) {
+                break;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Returns an event as a reader sees it. `names` has the names of agents that were read before.
+fn event(
+    conn: &impl Statements,
+    row: EventRow,
+    names: &mut BTreeMap<i64, String>,
+) -> Result<Event> {
+    const NAME: &str = sql!("SELECT coalesce(", name_of!("?1"), ", '')");
+    let corrupt = |wanted| corrupt(row.sequence, wanted);
+    let kind = Kind::decode(row.kind).ok_or_else(|| corrupt("kind"))?;
+    let stored = Stored { code: row.code, number: row.number };
+    let facts = facts::facts(kind, stored).ok_or_else(|| corrupt("facts of its kind"))?;
+    let agent = match row.agent {
+        None => String::new(),
+        Some(agent) => match names.entry(agent) {
+            Entry::Occupied(known) => known.get().clone(),
+            Entry::Vacant(new) => new.insert(one(conn, Sql::Direct(NAME), [agent])?).clone(),
+        },
+    };
+    let detail = if row.detail.is_empty() { words(facts).unwrap_or_default() } else { row.detail };
+    Ok(Event {
+        sequence: row.sequence,
+        facts,
+        time: WallTime(row.time),
+        agent,
+        message_id: id(row.sequence, row.message, MessageId::new)?,
+        turn_id: id(row.sequence, row.turn, TurnId::new)?,
+        detail,
+        question_id: id(row.sequence, row.question, QuestionId::new)?,
+        reminder_id: id(row.sequence, row.reminder, ReminderId::new)?,
+    })
+}
+
+fn id<T>(event: u64, number: Option<u64>, new: fn(u64) -> Option<T>) -> Result<Option<T>> {
+    number.map(|number| new(number).ok_or_else(|| corrupt(event, "id"))).transpose()
+}
+
+/// An event with a value that no broker has stored.
+#[derive(Debug, thiserror::Error)]
+#[error("event {sequence} has no valid {wanted}")]
+struct Corrupt {
+    sequence: u64,
+    wanted: &'static str,
+}
+
+fn corrupt(sequence: u64, wanted: &'static str) -> Error {
+    Error::FromSqlConversionFailure(0, Type::Text, Box::new(Corrupt { sequence, wanted }))
 }
 
 /// Returns the oldest number in the log, 0 if it is empty, and the newest that was ever assigned:
 /// pruning does not reduce it.
 pub(crate) fn span(conn: &impl Statements) -> Result<(u64, u64)> {
-    let sql = "SELECT coalesce((SELECT min(sequence) FROM event), 0), max(coalesce((SELECT max(sequence) FROM event), 0), \
+    let sql = "SELECT coalesce((SELECT first FROM event_page ORDER BY last LIMIT 1), 0), \
+         max(coalesce((SELECT max(last) FROM event_page), 0), \
          coalesce((SELECT value FROM meta WHERE key = 'last_event'), 0))";
     one(conn, sql, [])
 }
@@ -152,16 +210,21 @@ pub(crate) fn questions_after(
     sequence: u64,
     rows: u32,
 ) -> Result<(Vec<QuestionId>, u64)> {
-    let sql = "SELECT sequence, question_id FROM event WHERE sequence > ?1 AND kind BETWEEN ?2 AND ?3 AND question_id IS NOT NULL \
-         ORDER BY sequence LIMIT ?4";
     let (first, last) = (Kind::QuestionAsked.code(), Kind::QuestionCancelled.code());
-    let found: Vec<(u64, QuestionId)> = all(conn, sql, (integer(sequence), first, last, rows))?;
-    let full = found.len() == rows as usize;
+    let mut found = Vec::new();
+    each_after(conn, sequence, |row| {
+        if let Some(question) = row.question.filter(|_| (first..=last).contains(&row.kind)) {
+            found.push((row.sequence, question));
+        }
+        found.len() < rows as usize
+    })?;
     let newest = match found.last() {
-        Some((newest, _)) if full => *newest,
+        Some((newest, _)) if found.len() == rows as usize => *newest,
         Some(_) | None => span(conn)?.1,
     };
-    let mut ids: Vec<QuestionId> = found.into_iter().map(|(_, id)| id).collect();
+    let question = |(event, number)| id(event, Some(number), QuestionId::new);
+    let mut ids: Vec<QuestionId> =
+        found.into_iter().filter_map(|found| question(found).transpose()).collect::<Result<_>>()?;
     ids.sort_unstable();
     ids.dedup();
     Ok((ids, newest.max(sequence)))

@@ -102,8 +102,8 @@ pub fn prune(
             (caller.0, rpc, id, cutoffs.requests.0),
         )?;
     }
-    let sql = "DELETE FROM event WHERE sequence IN (SELECT sequence FROM \
-         (SELECT sequence, time FROM event WHERE time <= ?3 ORDER BY sequence LIMIT ?2) WHERE time < ?1)";
+    let sql = "DELETE FROM event_page WHERE last IN (SELECT last FROM \
+         (SELECT last, time FROM event_page WHERE time <= ?3 ORDER BY last LIMIT ?2) WHERE time < ?1)";
     let events = change(tx, sql, (cutoffs.history.0, rows, now))?;
     run(tx, "DELETE FROM command WHERE close_time < ?1", [cutoffs.history.0])?;
     run(tx, "DELETE FROM reminder WHERE state <> 1 AND close_time < ?1", [cutoffs.history.0])?;

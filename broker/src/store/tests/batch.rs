@@ -28,6 +28,24 @@ async fn commands_that_wait_together_are_committed_together() {
 }
 
 #[tokio::test]
+async fn a_batch_with_many_changes_takes_no_further_command() {
+    let rig = Rig::new();
+    let hold = rig.hold().await;
+    let mut tasks = Vec::new();
+    for _ in 0..4 {
+        // A message and an event each: two such commands are not too many, and three are.
+        let job = rig.queue(|tx| (0..600).try_for_each(|_| write(tx, "hello").map(drop)));
+        tasks.push(job.await);
+    }
+    hold.release().await.expect("committed");
+    for task in tasks {
+        task.committed().await;
+    }
+    let commits: Vec<u64> = rig.commits.all().iter().map(|commit| commit.last_event).collect();
+    assert_eq!(commits, [1800, 2400]);
+}
+
+#[tokio::test]
 async fn many_at_once_are_all_there_and_none_twice() {
     let rig = Rig::new();
     let mut tasks = Vec::new();

@@ -1,6 +1,7 @@
 //! New rows and leases in the writer's memory: every statement sees them, they are written once,
 //! and a command that fails takes only its own ones back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hive_core::delivery::{Lane, State};
@@ -17,13 +18,12 @@ const STREAM: &str = "s";
 const GRACE: Duration = Duration::from_secs(30);
 
 /// Leases the next due delivery to a stream.
-fn claim(tx: &Tx<'_>, key: AgentKey) -> Result<DeliveryRow, Failed> {
+fn claim(tx: &Tx<'_>, key: AgentKey) -> Result<Arc<DeliveryRow>, Failed> {
     let mut row = delivery::due(tx, key, None, 9, 1)?.pop().expect("one is due");
     row.progress = row.progress.lease(tx.now).expect("what is due can be leased");
     let token = delivery::lease_token(key, row.message, "secret");
     row.lease = Some(Lease::of_stream(token, STREAM, GRACE));
-    delivery::save(tx, &mut row, State::Ready)?;
-    Ok(row)
+    Ok(delivery::save(tx, row, State::Ready)?)
 }
 
 fn ack(tx: &Tx<'_>, key: AgentKey, message: u64) -> Result<(), Failed> {
@@ -31,7 +31,7 @@ fn ack(tx: &Tx<'_>, key: AgentKey, message: u64) -> Result<(), Failed> {
     let mut row = delivery::by_lease_token(tx, key, &token)?.expect("it has this lease");
     assert_eq!(row.progress.state, State::Leased);
     row.progress.state = State::Acked;
-    Ok(delivery::save(tx, &mut row, State::Leased)?)
+    Ok(delivery::save(tx, row, State::Leased).map(drop)?)
 }
 
 fn id(number: u64) -> MessageId {
@@ -188,9 +188,9 @@ async fn a_delivery_that_is_leased_and_returned_in_one_batch_is_ready_at_its_pla
     let due = rig.write(move |tx| {
         deliver(tx, key)?;
         for _ in 0..2 {
-            let mut row = claim(tx, key)?;
+            let mut row = Arc::unwrap_or_clone(claim(tx, key)?);
             row.progress.state = State::Ready;
-            delivery::save(tx, &mut row, State::Leased)?;
+            delivery::save(tx, row, State::Leased)?;
         }
         let due = delivery::due(tx, key, None, 9, 9)?;
         Ok::<_, Failed>(due.iter().map(|row| row.message.get()).collect::<Vec<_>>())

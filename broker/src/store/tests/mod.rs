@@ -5,6 +5,7 @@ mod batch;
 mod cancelled_waiters;
 mod create;
 mod each_version;
+mod event_pages;
 mod faults;
 mod folding;
 mod fresh_rows;

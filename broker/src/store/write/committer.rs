@@ -16,7 +16,7 @@ use rusqlite::config::DbConfig;
 use super::cache::Cache;
 use super::folding::Folding;
 use super::held::Prepared;
-use super::queue::{Item, Job, Ran, Undo};
+use super::queue::{Item, Job, Most, Ran, Undo};
 use super::tx::{Counters, Tx};
 use super::waiter::{Asked, Waiters};
 use crate::clock::Clock;
@@ -45,15 +45,6 @@ enum State {
     Lent,
     /// The database failed; nothing of the old connection is trusted.
     Faulted(Arc<str>),
-}
-
-/// The largest size of a batch.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Most {
-    /// Queued items.
-    pub(super) items: usize,
-    /// Polls of woken waiters. Another item of the queue waits for these at most.
-    pub(super) polls: usize,
 }
 
 /// Runs the batches.
@@ -306,7 +297,7 @@ fn run_all(
 ) -> Result<(), Arc<str>> {
     let Queued { first, items, most } = queued;
     let mut next = first.or_else(|| items.try_recv().ok());
-    let mut count = 0;
+    let (mut count, before) = (0, tx.changes());
     while let Some(item) = next {
         match item {
             Item::Job(job) => {
@@ -323,7 +314,8 @@ fn run_all(
             Item::Cancel(id) => waiters.cancel(id),
         }
         count += 1;
-        next = if count < most.items { items.try_recv().ok() } else { None };
+        let is_full = count >= most.items || tx.changes() - before >= most.changes;
+        next = if is_full { None } else { items.try_recv().ok() };
         // An item may be newer than the batch: no time span that it sets may begin before it was
         // queued.
         tx.now = clock.now();

@@ -27,7 +27,7 @@ const BODY_BYTES_MAX: usize = 4 * 1024;
 #[derive(Debug, Default)]
 pub(in crate::store) struct Fresh {
     inboxes: RefCell<BTreeMap<AgentKey, Inbox>>,
-    settled: RefCell<Vec<DeliveryRow>>,
+    settled: RefCell<Vec<Arc<DeliveryRow>>>,
     events: RefCell<Vec<EventRow>>,
     /// Messages of the batch, without the names of their recipients.
     messages: RefCell<HashMap<MessageId, Message>>,
@@ -92,7 +92,7 @@ impl Fresh {
     }
 
     /// Settles a delivery that had been read in the state `before`.
-    pub(in crate::store) fn settle(&self, row: DeliveryRow, before: State) {
+    pub(in crate::store) fn settle(&self, row: Arc<DeliveryRow>, before: State) {
         self.changed();
         self.inboxes.borrow_mut().entry(row.agent).or_default().leave(&row, before);
         self.settled.borrow_mut().push(row);

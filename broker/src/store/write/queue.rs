@@ -43,6 +43,17 @@ impl Queue {
     }
 }
 
+/// The largest size of a batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Most {
+    /// Queued items.
+    pub(super) items: usize,
+    /// Changes after which it takes no further item.
+    pub(super) changes: u64,
+    /// Polls of woken waiters. Another item of the queue waits for these at most.
+    pub(super) polls: usize,
+}
+
 /// An item of the queue.
 pub(super) enum Item {
     /// A command.

@@ -2,8 +2,8 @@
 //!
 //! Invariant: it does the same as the writer's thread, with the same committer.
 
-use super::committer::{Committer, Most};
-use super::queue::Item;
+use super::committer::Committer;
+use super::queue::{Item, Most};
 use crate::sync::mpsc;
 
 /// The result of a step.
@@ -63,7 +63,7 @@ impl SteppedStore {
         if first.is_none() && self.committer.woken_count() == 0 {
             return Step::Idle;
         }
-        let most = Most { items: most, polls: most };
+        let most = Most { items: most, changes: u64::MAX, polls: most };
         let Some(conn) = self.committer.lend() else { return Step::Idle };
         self.committer.batch(&conn, &conn, first, &mut self.items, most);
         self.committer.take_back(conn);

@@ -16,10 +16,10 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::committer::{Committer, Most, Parts};
+use super::committer::{Committer, Parts};
 use super::held::Held;
 use super::progress;
-use super::queue::{Item, Job, Queue, Ran, Undo, catch, lock};
+use super::queue::{Item, Job, Most, Queue, Ran, Undo, catch, lock};
 use super::stepped::SteppedStore;
 use super::tx::Tx;
 use super::waiter::{Life, Poll, Polled, Waiter, Wake};
@@ -32,8 +32,9 @@ use crate::sync::{Mutex, mpsc, oneshot};
 /// Slots of the queue; further callers wait for a slot.
 const QUEUE_COMMANDS: usize = 4096;
 /// The first command of a batch does not wait long for the last, and a message to everyone does not
-/// hold up the commands behind it.
-const BATCH: Most = Most { items: 512, polls: 128 };
+/// hold up the commands behind it. The callers of a batch do nothing while it runs: with so many
+/// changes, half of a hundred consumers who drain pages work on theirs in the meantime.
+const BATCH: Most = Most { items: 512, changes: 3000, polls: 128 };
 /// Time without an item after which the log is folded.
 const FOLD_AFTER: Duration = Duration::from_millis(100);
 /// Pause between attempts to open a faulted database again.

@@ -142,20 +142,6 @@ CREATE TABLE request (
     PRIMARY KEY (caller_id, rpc, request_id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE event (
-    sequence   INTEGER PRIMARY KEY,
-    kind       INTEGER NOT NULL,
-    time       INTEGER NOT NULL,
-    agent_id   INTEGER,
-    message_id INTEGER,
-    turn_id    INTEGER,
-    detail     TEXT NOT NULL DEFAULT '',
-    question_id INTEGER,
-    reminder_id INTEGER,
-    code INTEGER,
-    number INTEGER
-) STRICT;
-
 CREATE TABLE question (
     id                INTEGER PRIMARY KEY,
     asker_id          INTEGER NOT NULL REFERENCES agent (id),
@@ -323,3 +309,29 @@ CREATE VIEW delivery AS
     UNION ALL
     SELECT agent_id, message_id, lane, state, failures, cause, not_before_boot, lease_token, lease_turn_id, lease_until_boot, lease_ms, lease_stream,
         lease_request, lease_end, turn_id, state_time, settled_by, sender_id, body_bytes, last_error, output_tail FROM settled_delivery;
+
+CREATE TABLE event_page (
+    -- The numbers of its last and its first event.
+    last   INTEGER PRIMARY KEY,
+    first  INTEGER NOT NULL,
+    -- The time of its newest event.
+    time   INTEGER NOT NULL,
+    -- A JSON array of its events, each an array.
+    events TEXT NOT NULL,
+    CHECK (first <= last)
+) STRICT;
+
+CREATE VIEW event AS SELECT
+    p.last AS page,
+    e.value ->> 0 AS sequence,
+    e.value ->> 1 AS kind,
+    e.value ->> 2 AS time,
+    e.value ->> 3 AS agent_id,
+    e.value ->> 4 AS message_id,
+    e.value ->> 5 AS code,
+    e.value ->> 6 AS number,
+    e.value ->> 7 AS turn_id,
+    coalesce(e.value ->> 8, '') AS detail,
+    e.value ->> 9 AS question_id,
+    e.value ->> 10 AS reminder_id
+FROM event_page p, json_each(p.events) e;

@@ -1,19 +1,21 @@
-//! Facts of events as two columns: the code of an enum's value, and a number.
+//! Facts of events as two values: the code of an enum's value, and a number.
 //!
 //! Invariant: facts have a value in at least one of the two, so an event with NULL in both has
 //! none.
 
+use hive_core::delivery::RedeliveryCause;
 use hive_core::event::{
     AgentChanged, AgentCreated, AgentParked, CallRefused, CommandClosed, CommandGiven,
     DeliveryAcked, DeliveryDead, DeliveryHeld, DeliveryLeased, DeliveryReturned, Facts,
     HarnessAttached, HarnessLost, HarnessStateChanged, Kind, ReminderSet, TurnBegun, TurnEnded,
 };
-use rusqlite::{Result, Row};
+use hive_core::id::CommandId;
+use hive_core::reason::Reason;
+use hive_core::time::WallTime;
 
 use crate::store::codec::{Coded, integer};
-use crate::store::columns::Columns;
 
-/// The facts of an event as its row holds them.
+/// The facts of an event as its row has them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stored {
     /// The code of an enum's value.
@@ -104,93 +106,87 @@ impl From<Facts> for Stored {
     }
 }
 
-/// Reads the kind, the code and the number of an event.
-impl Columns for Facts {
-    const WIDTH: usize = 3;
-
-    fn read(row: &Row<'_>, at: usize) -> Result<Self> {
-        let kind = Kind::read(row, at)?;
-        let cells = Cells { row, at: at + 1 };
-        if cells.are_null()? {
-            return Ok(Self::unknown(kind));
+/// Returns the facts of an event of this kind; `None` if they have a value that the kind cannot
+/// have.
+pub(super) fn facts(kind: Kind, stored: Stored) -> Option<Facts> {
+    if (stored.code, stored.number) == (None, None) {
+        return Some(Facts::unknown(kind));
+    }
+    Some(match kind {
+        Kind::DeliveryLeased => {
+            let cause = stored.code.map(|code| RedeliveryCause::decode(code).ok_or(())).transpose();
+            DeliveryLeased { attempt: stored.number()?, cause: cause.ok()? }.into()
         }
-        Ok(match kind {
-            Kind::DeliveryLeased => {
-                DeliveryLeased { attempt: cells.number()?, cause: cells.code()? }.into()
-            }
-            Kind::DeliveryAcked => {
-                DeliveryAcked { attempt: cells.number()?, settler: cells.code()? }.into()
-            }
-            Kind::DeliveryReturned => {
-                DeliveryReturned { attempt: cells.number()?, cause: cells.code()? }.into()
-            }
-            Kind::DeliveryDead => {
-                DeliveryDead { attempt: cells.number()?, cause: cells.code()? }.into()
-            }
-            Kind::DeliveryHeld => DeliveryHeld { attempt: cells.number()? }.into(),
-            Kind::TurnBegun => {
-                TurnBegun { kind: cells.code()?, session_epoch: cells.number()? }.into()
-            }
-            Kind::TurnEnded => {
-                TurnEnded { outcome: cells.code()?, session_epoch: cells.number()? }.into()
-            }
-            Kind::HarnessAttached => HarnessAttached { session_epoch: cells.number()? }.into(),
-            Kind::HarnessLost => {
-                HarnessLost { session_epoch: cells.number()?, loss: cells.code()? }.into()
-            }
-            Kind::AgentCreated => AgentCreated { source: cells.code()? }.into(),
-            Kind::AgentChanged => AgentChanged { change: cells.code()? }.into(),
-            Kind::AgentParked => {
-                AgentParked { cause: cells.code()?, until_time: cells.number()? }.into()
-            }
-            Kind::CommandGiven => {
-                CommandGiven { kind: cells.code()?, command_id: cells.number()? }.into()
-            }
-            Kind::CommandClosed => {
-                CommandClosed { done: cells.code()?, command_id: cells.number()? }.into()
-            }
-            Kind::Refused => CallRefused { reason: cells.code()? }.into(),
-            Kind::ReminderSet => ReminderSet { due_time: cells.number()? }.into(),
-            Kind::HarnessStateChanged => HarnessStateChanged { state: cells.code()? }.into(),
-            Kind::MessageAccepted
-            | Kind::DeliveryReleased
-            | Kind::DeliveryRedriven
-            | Kind::DeliveryDropped
-            | Kind::DeliverySuperseded
-            | Kind::AgentRetired
-            | Kind::StatusChanged
-            | Kind::QuestionAsked
-            | Kind::QuestionAnswered
-            | Kind::QuestionExpired
-            | Kind::QuestionCancelled
-            | Kind::ReminderFired
-            | Kind::ReminderCancelled
-            | Kind::AgentStopped
-            | Kind::AgentStarted
-            | Kind::AgentPurged
-            | Kind::PurgeFinished
-            | Kind::LogBegun => Self::unknown(kind),
-        })
-    }
+        Kind::DeliveryAcked => {
+            DeliveryAcked { attempt: stored.number()?, settler: stored.code()? }.into()
+        }
+        Kind::DeliveryReturned => {
+            DeliveryReturned { attempt: stored.number()?, cause: stored.code()? }.into()
+        }
+        Kind::DeliveryDead => {
+            DeliveryDead { attempt: stored.number()?, cause: stored.code()? }.into()
+        }
+        Kind::DeliveryHeld => DeliveryHeld { attempt: stored.number()? }.into(),
+        Kind::TurnBegun => {
+            TurnBegun { kind: stored.code()?, session_epoch: stored.number()? }.into()
+        }
+        Kind::TurnEnded => {
+            TurnEnded { outcome: stored.code()?, session_epoch: stored.number()? }.into()
+        }
+        Kind::HarnessAttached => HarnessAttached { session_epoch: stored.number()? }.into(),
+        Kind::HarnessLost => {
+            HarnessLost { session_epoch: stored.number()?, loss: stored.code()? }.into()
+        }
+        Kind::AgentCreated => AgentCreated { source: stored.code()? }.into(),
+        Kind::AgentChanged => AgentChanged { change: stored.code()? }.into(),
+        Kind::AgentParked => {
+            AgentParked { cause: stored.code()?, until_time: stored.number.map(WallTime) }.into()
+        }
+        Kind::CommandGiven => {
+            CommandGiven { kind: stored.code()?, command_id: stored.command()? }.into()
+        }
+        Kind::CommandClosed => {
+            CommandClosed { done: stored.code? != 0, command_id: stored.command()? }.into()
+        }
+        Kind::Refused => {
+            let reason = i32::try_from(stored.code?).ok().and_then(Reason::numbered);
+            CallRefused { reason: reason? }.into()
+        }
+        Kind::ReminderSet => ReminderSet { due_time: WallTime(stored.number?) }.into(),
+        Kind::HarnessStateChanged => HarnessStateChanged { state: stored.code()? }.into(),
+        Kind::MessageAccepted
+        | Kind::DeliveryReleased
+        | Kind::DeliveryRedriven
+        | Kind::DeliveryDropped
+        | Kind::DeliverySuperseded
+        | Kind::AgentRetired
+        | Kind::StatusChanged
+        | Kind::QuestionAsked
+        | Kind::QuestionAnswered
+        | Kind::QuestionExpired
+        | Kind::QuestionCancelled
+        | Kind::ReminderFired
+        | Kind::ReminderCancelled
+        | Kind::AgentStopped
+        | Kind::AgentStarted
+        | Kind::AgentPurged
+        | Kind::PurgeFinished
+        | Kind::LogBegun => Facts::unknown(kind),
+    })
 }
 
-/// The two columns of a row.
-struct Cells<'a> {
-    row: &'a Row<'a>,
-    at: usize,
-}
-
-impl Cells<'_> {
-    fn are_null(&self) -> Result<bool> {
-        let cells: (Option<i64>, Option<i64>) = Columns::read(self.row, self.at)?;
-        Ok(cells == (None, None))
+impl Stored {
+    fn code<T: Coded>(self) -> Option<T> {
+        T::decode(self.code?)
     }
 
-    fn code<T: Columns>(&self) -> Result<T> {
-        T::read(self.row, self.at)
+    fn number<T: TryFrom<i64>>(self) -> Option<T> {
+        T::try_from(self.number?).ok()
     }
 
-    fn number<T: Columns>(&self) -> Result<T> {
-        T::read(self.row, self.at + 1)
+    /// Returns the id of a command, if the facts have one.
+    fn command(self) -> Option<Option<CommandId>> {
+        let Some(number) = self.number else { return Some(None) };
+        u64::try_from(number).ok().and_then(CommandId::new).map(Some)
     }
 }
