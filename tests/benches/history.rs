@@ -82,7 +82,7 @@ fn age(database: &Path) -> anyhow::Result<()> {
     conn.execute_batch(&format!(
         "UPDATE message SET accept_time = accept_time - {OLD} WHERE id <= {last}; \
          UPDATE settled_delivery SET state_time = state_time - {OLD}; \
-         UPDATE event SET time = time - {OLD} WHERE time < {end}; \
+         UPDATE event_page SET time = time - {OLD} WHERE time < {end}; \
          UPDATE request SET time = time - {OLD} WHERE time < {end};"
     ))?;
     Ok(())

@@ -7,8 +7,8 @@ use rusqlite::OpenFlags;
 
 use super::Rig;
 
-/// Every row of every table, as `column=value;` in a row; without `meta`, which the broker keeps
-/// for itself and writes when it likes.
+/// Every row of every table, as `column=value;` in a row, and each event in place of the pages that
+/// have them; without `meta`, which the broker keeps for itself and writes when it likes.
 pub type Tables = BTreeMap<String, Vec<String>>;
 
 /// Reads a database of a broker, which may be running.
@@ -17,7 +17,10 @@ pub fn read(path: &Path) -> Tables {
     let database = rusqlite::Connection::open_with_flags(path, flags).expect("it opens");
     let snapshot = database.unchecked_transaction().expect("one state of it");
     let mut names = snapshot
-        .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'meta'")
+        .prepare(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('meta', 'event_page') \
+             OR name = 'event'",
+        )
         .expect("a query");
     let names: Vec<String> = names
         .query_map([], |row| row.get(0))
@@ -26,7 +29,14 @@ pub fn read(path: &Path) -> Tables {
         .expect("names");
     assert!(names.len() > 5, "these are no tables of a broker: {names:?}");
     let rows = |name: &String| {
-        let mut query = snapshot.prepare(&format!("SELECT * FROM \"{name}\"")).expect("a query");
+        // Which page an event is in is not a fact about it.
+        let columns = if name == "event" {
+            "sequence, kind, time, agent_id, message_id, code, number, turn_id, detail, question_id, reminder_id"
+        } else {
+            "*"
+        };
+        let sql = format!("SELECT {columns} FROM \"{name}\"");
+        let mut query = snapshot.prepare(&sql).expect("a query");
         let columns: Vec<String> = query.column_names().map(str::to_owned).collect();
         let rows = query.query_map([], |row| {
             let value = |(place, column)| {

@@ -10,6 +10,11 @@ use rusqlite::{Connection, OptionalExtension as _, Result};
 use crate::store::codec::integer;
 use crate::store::file::mark;
 
+/// The first schema version with questions, reminders and loose ends.
+const QUESTIONS_FROM: u32 = 2;
+/// The first schema version with pages of events.
+const EVENT_PAGES_FROM: u32 = 12;
+
 /// The numbers that were assigned last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::store) struct Numbers {
@@ -21,18 +26,29 @@ impl Numbers {
     /// Reads them. If no broker has begun on this backup yet, and it replaced a database whose
     /// numbers are not known, they are so far ahead that none of those is used again.
     pub(in crate::store) fn read(conn: &Connection) -> Result<Self> {
-        let ids = [
+        // A database that a restored one replaces may be of an older version.
+        let version: u32 = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        let mut ids = vec![
             number(conn, "SELECT value FROM meta WHERE key = 'last_id'")?,
             number(conn, "SELECT max(id) FROM message")?,
             number(conn, "SELECT max(id) FROM turn")?,
             number(conn, "SELECT max(id) FROM command")?,
-            number(conn, "SELECT max(id) FROM question")?,
-            number(conn, "SELECT max(id) FROM reminder")?,
-            number(conn, "SELECT max(id) FROM published_loose_end")?,
         ];
+        if version >= QUESTIONS_FROM {
+            ids.extend([
+                number(conn, "SELECT max(id) FROM question")?,
+                number(conn, "SELECT max(id) FROM reminder")?,
+                number(conn, "SELECT max(id) FROM published_loose_end")?,
+            ]);
+        }
+        let newest_event = if version >= EVENT_PAGES_FROM {
+            "SELECT max(last) FROM event_page"
+        } else {
+            "SELECT max(sequence) FROM event"
+        };
         let events = [
             number(conn, "SELECT value FROM meta WHERE key = 'last_event'")?,
-            number(conn, "SELECT max(last) FROM event_page")?,
+            number(conn, newest_event)?,
         ];
         let numbers = Self {
             last_id: ids.into_iter().fold(0, u64::max),

@@ -233,7 +233,8 @@ fn set_up(conn: &mut Connection) -> rusqlite::Result<()> {
     // disk".
     conn.pragma_update(None, "synchronous", "full")?;
     conn.pragma_update(None, "foreign_keys", "on")?;
-    // In KiB. A batch changes a megabyte of pages at most; what it reads, the kernel has too.
+    // In KiB. A batch usually changes less than a megabyte of pages, and what it reads, the kernel
+    // has too.
     conn.pragma_update(None, "cache_size", -1792)?;
     fold::note_length(conn)
 }

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use hive_core::time::WallTime;
 use rusqlite::Connection;
 
-use super::super::MigrateError;
+use super::super::file::migrate;
 use super::super::restore::{RestoreError, Restored, restore};
+use super::super::{MigrateError, SCHEMA_VERSION};
 use super::{Rig, directory, open, send};
 
 fn put_back(dir: &Path, backup: &Path) -> Result<Restored, RestoreError> {
@@ -48,6 +49,32 @@ async fn a_restored_database_replaces_the_old_one_which_is_kept() {
     let rig = Rig::open(dir);
     rig.holds(&["new"]).await;
     assert_eq!(rig.send("after").await, 3, "above those of the replaced database");
+}
+
+#[tokio::test]
+async fn the_numbers_of_a_replaced_database_of_each_older_version_are_known() {
+    let (backups, backup) = two().await;
+    for version in 1..SCHEMA_VERSION {
+        let dir = directory();
+        let mut conn = Connection::open(dir.path().join("hive.db")).expect("a database");
+        conn.pragma_update(None, "journal_mode", "wal").expect("a log");
+        migrate::make(&mut conn, version, |conn, version| {
+            let rows = "INSERT INTO message (id, origin_kind, origin_name, to_id, body, accept_time) \
+                 VALUES (70, 3, '', 1, 'hello', 0); \
+                 INSERT INTO event (sequence, kind, time) VALUES (90, 1, 0)";
+            if version == 1 {
+                conn.execute_batch(rows).expect("rows");
+            }
+        });
+        drop(conn);
+        let done = put_back(dir.path(), &backup).expect("restored");
+        assert!(done.numbers_known, "of version {version}");
+        let rig = Rig::open(dir);
+        assert_eq!(rig.send("after").await, 71, "above those of version {version}");
+        let newest = rig.commits.all().last().map(|commit| commit.last_event);
+        assert_eq!(newest, Some(91), "above those of version {version}");
+    }
+    drop(backups);
 }
 
 #[tokio::test]

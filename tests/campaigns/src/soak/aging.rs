@@ -16,7 +16,7 @@ const TIMES: [(&str, &str); 10] = [
     ("settled_delivery", "state_time"),
     ("turn", "start_time"),
     ("turn", "end_time"),
-    ("event", "time"),
+    ("event_page", "time"),
     ("request", "time"),
     ("command", "close_time"),
     ("reminder", "close_time"),
