@@ -49,16 +49,24 @@ impl Serialize for EventRow {
     }
 }
 
+/// Returns the bit of an agent in the agents of a page. Others may have the same.
+pub(in crate::store) fn bit_of(agent: i64) -> i64 {
+    1 << agent.rem_euclid(62)
+}
+
 /// Adds events, in the order of their numbers.
 pub(in crate::store) fn insert(to: &impl Statements, rows: &[EventRow]) -> Result<()> {
-    const SQL: &str = "INSERT INTO event_page (last, first, time, events) VALUES (?1, ?2, ?3, ?4)";
+    const SQL: &str = "INSERT INTO event_page (last, first, time, agents, events) \
+         VALUES (?1, ?2, ?3, ?4, ?5)";
     for page in rows.chunks(PAGE_EVENTS) {
         let events = serde_json::to_string(page)
             .map_err(|error| Error::ToSqlConversionFailure(Box::new(error)))?;
         let (first, last) = (page.first(), page.last());
         let number = |row: Option<&EventRow>| row.map(|row| integer(row.sequence));
         let time = page.iter().map(|row| row.time).max();
-        run(to, Sql::Direct(SQL), (number(last), number(first), time, events))?;
+        let agents =
+            page.iter().filter_map(|row| row.agent).map(bit_of).fold(0, |all, bit| all | bit);
+        run(to, Sql::Direct(SQL), (number(last), number(first), time, agents, events))?;
     }
     Ok(())
 }

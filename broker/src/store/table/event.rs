@@ -20,7 +20,7 @@ use self::words::words;
 use crate::store::codec::{Coded as _, integer, json};
 use crate::store::columns::{name_of, sql};
 use crate::store::key::AgentKey;
-use crate::store::row::event::EventRow;
+use crate::store::row::event::{EventRow, bit_of};
 use crate::store::statement::{Sql, Statements, one};
 use crate::store::write::tx::Tx;
 
@@ -116,7 +116,7 @@ pub(crate) fn after(
     rows: u32,
 ) -> Result<Vec<Event>> {
     let mut found = Vec::new();
-    each_after(conn, sequence, |row| {
+    each_after(conn, sequence, agent, |row| {
         if agent.is_none_or(|agent| row.agent == Some(agent.0)) {
             found.push(row);
         }
@@ -126,15 +126,17 @@ pub(crate) fn after(
     found.into_iter().map(|row| event(conn, row, &mut names)).collect()
 }
 
-/// Passes the events after a number to `work`, oldest first, until it returns false.
+/// Passes the events after a number to `work`, oldest first, until it returns false; of an agent,
+/// those of the pages that may have one of it.
 fn each_after(
     conn: &impl Statements,
     sequence: u64,
+    agent: Option<AgentKey>,
     mut work: impl FnMut(EventRow) -> bool,
 ) -> Result<()> {
-    const SQL: &str = "SELECT events FROM event_page WHERE last > ?1 ORDER BY last";
+    const SQL: &str = "SELECT events FROM event_page WHERE last > ?1 AND (?2 IS NULL OR agents & ?2) ORDER BY last";
     conn.prepared(Sql::Fixed(SQL), |select| {
-        let mut pages = select.query([integer(sequence)])?;
+        let mut pages = select.query((integer(sequence), agent.map(|agent| bit_of(agent.0))))?;
         while let Some(page) = pages.next()? {
             let events: Vec<EventRow> = json(page, 0)?;
             let mut events = events.into_iter().filter(|row| row.sequence > sequence);
@@ -212,7 +214,7 @@ pub(crate) fn questions_after(
 ) -> Result<(Vec<QuestionId>, u64)> {
     let (first, last) = (Kind::QuestionAsked.code(), Kind::QuestionCancelled.code());
     let mut found = Vec::new();
-    each_after(conn, sequence, |row| {
+    each_after(conn, sequence, None, |row| {
         if let Some(question) = row.question.filter(|_| (first..=last).contains(&row.kind)) {
             found.push((row.sequence, question));
         }

@@ -246,7 +246,7 @@ const COOKED: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "INSERT INTO event_page (last, first, time, events) VALUES (6, 5, 0, '[[5,1,0,null,null,null,null]]'), (8, 7, 0, '[')",
+        "INSERT INTO event_page (last, first, time, agents, events) VALUES (6, 5, 0, 0, '[[5,1,0,null,null,null,null]]'), (8, 7, 0, 0, '[')",
         &[
             "the events 5 to 6 are in a page with the events 5 to 5",
             "the events 7 to 8 cannot be read",

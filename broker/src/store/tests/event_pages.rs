@@ -120,7 +120,8 @@ async fn a_value_that_no_broker_has_stored_is_an_error() {
         ("[[1,1]]", "column 0"),
     ] {
         let rig = Rig::new();
-        let sql = "INSERT INTO event_page (last, first, time, events) VALUES (1, 1, 0, ?1)";
+        let sql =
+            "INSERT INTO event_page (last, first, time, agents, events) VALUES (1, 1, 0, 0, ?1)";
         let other = Connection::open(rig.store.path()).expect("it opens");
         other.execute(sql, [events]).expect("written");
         let error = event::after(&other, 0, None, 9).expect_err("it is refused");
@@ -138,7 +139,7 @@ async fn the_events_of_an_older_broker_are_in_pages_after_the_migration() {
     migrate::make(&mut conn, 11, |conn, version| {
         // Numbers 3 to 130, and after a restored backup some that are far ahead.
         let rows = "WITH RECURSIVE n (i) AS (SELECT 3 UNION ALL SELECT i + 1 FROM n WHERE i < 130) \
-             INSERT INTO event (sequence, kind, time, message_id, detail) SELECT i, 1, i, i, 'from ' || i FROM n; \
+             INSERT INTO event (sequence, kind, time, agent_id, message_id, detail) SELECT i, 1, i, 2 + i / 70, i, 'from ' || i FROM n; \
              INSERT INTO event (sequence, kind, time, code, number) VALUES (2000000, 35, 9, NULL, NULL), (2000001, 2, 8, 1, 4)";
         if version == 11 {
             conn.execute_batch(rows).expect("events");
@@ -149,9 +150,13 @@ async fn the_events_of_an_older_broker_are_in_pages_after_the_migration() {
     let read = store.read(|conn, _| {
         let sql = "SELECT first, last, time FROM event_page ORDER BY last";
         let pages: Vec<(u64, u64, i64)> = super::super::statement::all(conn, sql, [])?;
-        Ok::<_, Failed>((pages, event::after(conn, 0, None, 1000)?))
+        let sql = "SELECT agents FROM event_page ORDER BY last";
+        let agents: Vec<i64> = super::super::statement::all(conn, sql, [])?;
+        let of_one = event::after(conn, 0, Some(AgentKey(3)), 1000)?;
+        Ok::<_, Failed>((pages, agents, of_one.len(), event::after(conn, 0, None, 1000)?))
     });
-    let (pages, events) = read.await.expect("read");
+    let (pages, agents, of_one, events) = read.await.expect("read");
+    assert_eq!((agents, of_one), (vec![1 << 2, 1 << 2 | 1 << 3, 0], 61));
     assert_eq!(pages, [(3, 66, 66), (67, 130, 130), (2_000_000, 2_000_001, 9)]);
     let numbers: Vec<u64> = events.iter().map(|event| event.sequence).collect();
     assert_eq!(numbers, (3..=130).chain([2_000_000, 2_000_001]).collect::<Vec<_>>());

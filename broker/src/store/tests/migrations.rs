@@ -246,7 +246,7 @@ async fn a_detail_that_the_facts_say_is_not_stored_and_is_read_as_before() {
     });
     written.await.expect("written");
     // An older broker stored it beside the facts.
-    let copy = "INSERT INTO event_page (last, first, time, events) SELECT 2, 2, time, \
+    let copy = "INSERT INTO event_page (last, first, time, agents, events) SELECT 2, 2, time, 2, \
          json_array(json_array(2, kind, time, agent_id, NULL, code, 2, NULL, 'attempt 2')) FROM event WHERE sequence = 1";
     let other = Connection::open(store.path()).expect("it opens");
     assert_eq!(other.execute(copy, []).expect("written"), 1);

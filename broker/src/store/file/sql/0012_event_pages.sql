@@ -6,12 +6,14 @@ CREATE TABLE event_page (
     first  INTEGER NOT NULL,
     -- The time of its newest event.
     time   INTEGER NOT NULL,
+    -- Its agents: for each the bit with the rest of its id divided by 62. A page without the bit has no event of that agent.
+    agents INTEGER NOT NULL,
     -- A JSON array of its events, each an array.
     events TEXT NOT NULL,
     CHECK (first <= last)
 ) STRICT;
 
-INSERT INTO event_page (last, first, time, events)
+INSERT INTO event_page (last, first, time, agents, events)
     WITH RECURSIVE page (first) AS (
         SELECT min(sequence) FROM event
         UNION ALL
@@ -21,6 +23,8 @@ INSERT INTO event_page (last, first, time, events)
         (SELECT max(sequence) FROM event WHERE sequence BETWEEN page.first AND page.first + 63),
         page.first,
         (SELECT max(time) FROM event WHERE sequence BETWEEN page.first AND page.first + 63),
+        (SELECT coalesce(sum(DISTINCT 1 << (agent_id % 62)), 0) FROM event
+            WHERE sequence BETWEEN page.first AND page.first + 63 AND agent_id IS NOT NULL),
         (SELECT json_group_array(
                 json_array(sequence, kind, time, agent_id, message_id, code, number, turn_id, detail, question_id, reminder_id)
                 ORDER BY sequence)

@@ -316,6 +316,8 @@ CREATE TABLE event_page (
     first  INTEGER NOT NULL,
     -- The time of its newest event.
     time   INTEGER NOT NULL,
+    -- Its agents: for each the bit with the rest of its id divided by 62. A page without the bit has no event of that agent.
+    agents INTEGER NOT NULL,
     -- A JSON array of its events, each an array.
     events TEXT NOT NULL,
     CHECK (first <= last)
