@@ -9,7 +9,7 @@
 //! Invariant: rounds with and without watchers take turns on one server, and a watcher that misses
 //! an event ends the bench.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hive_proto::v1::WatchEventsRequest;
 use hive_proto::v1::event_service_client::EventServiceClient;
@@ -27,6 +27,8 @@ const WATCHERS: usize = 100;
 const INBOXES: usize = 10;
 /// Sends of a round.
 const MESSAGES: usize = 300;
+/// Time from one send to the next, if the machine is idle in between: enough for all watchers.
+const INTERVAL: Duration = Duration::from_millis(25);
 /// More rounds than elsewhere, because a tenth is less than rounds of the same differ by.
 const ROUNDS_FACTOR: usize = 3;
 
@@ -91,8 +93,8 @@ async fn sends(
             for (sees, goal) in watchers.seen.iter_mut().zip(goals) {
                 sees.wait_for(|seen| *seen >= goal).await?;
             }
-            // Also without watchers: a connection that rests is slower than one that does not.
-            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+            // Also without watchers: what has rested for longer is slower, so both rest alike.
+            tokio::time::sleep_until((start + INTERVAL).into()).await;
         }
     }
     Ok(sample)

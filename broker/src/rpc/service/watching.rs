@@ -19,6 +19,11 @@ pub(super) const STEPS: usize = 4;
 /// The time after which a watcher gets its position, if the log moved and nothing matched.
 const PROGRESS: Duration = Duration::from_secs(60);
 
+/// The time between a change and the read of it. The clients of the change are answered first, and
+/// what follows soon is read with it: a hundred watchers would otherwise take the processor from
+/// the next message, and each would read the log once for each commit.
+const REST: Duration = Duration::from_millis(5);
+
 /// The sending end of a watch.
 pub(super) type Out<T> = mpsc::Sender<Result<T, Status>>;
 
@@ -79,11 +84,20 @@ pub(super) async fn wait<T, M>(
     position: u64,
 ) -> Result<Woken, Refusal> {
     tokio::select! {
-        changed = changes.changed() => Ok(if changed.is_ok() { Woken::Changed } else { Woken::Gone }),
+        changed = rested_change(changes) => Ok(if changed { Woken::Changed } else { Woken::Gone }),
         () = out.closed() => Ok(Woken::Gone),
         () = engine.draining().cancelled() => Err(Refusal::Draining),
         () = told.is_due(position) => Ok(Woken::Progress),
     }
+}
+
+/// Waits for a change, and then until it may be read; returns whether there can be more.
+async fn rested_change<M>(changes: &mut watch::Receiver<M>) -> bool {
+    let changed = changes.changed().await.is_ok();
+    if changed {
+        tokio::time::sleep(REST).await;
+    }
+    changed
 }
 
 /// Cuts items into parts that each stay well under one reply's bytes; an empty list is one part.
@@ -116,6 +130,26 @@ mod tests {
         let lengths: Vec<usize> = cut.iter().map(Vec::len).collect();
         assert_eq!(lengths, [3, 1, 1, 1], "{cut:?}");
         assert_eq!(parts(Vec::<usize>::new(), |size| *size), [Vec::<usize>::new()]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_rests_and_what_follows_is_read_with_it() {
+        let (log, mut changes) = watch::channel(1);
+        let begun = Instant::now();
+        log.send_replace(2);
+        let follows = async {
+            tokio::time::sleep(REST / 2).await;
+            log.send_replace(3);
+        };
+        let (changed, ()) = tokio::join!(rested_change(&mut changes), follows);
+        assert!(changed);
+        assert_eq!((begun.elapsed(), *changes.borrow_and_update()), (REST, 3));
+        let more = tokio::time::timeout(10 * REST, rested_change(&mut changes)).await;
+        assert!(more.is_err(), "both were read");
+        drop(log);
+        let begun = Instant::now();
+        assert!(!rested_change(&mut changes).await);
+        assert_eq!(begun.elapsed(), Duration::ZERO, "an end does not rest");
     }
 
     #[tokio::test(start_paused = true)]
