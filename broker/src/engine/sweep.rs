@@ -17,6 +17,9 @@ use crate::store::{AgentKey, Effect, agent, lease, turn};
 
 /// Most rows of one step, so that a step never stalls a send.
 const STEP_ROWS: u32 = 200;
+/// Rows of each kind that one step of the retention reads. It has work for longer than any other,
+/// so its steps are smaller: a send that comes during one waits for its end.
+const RETENTION_ROWS: u32 = 100;
 /// Most sessions that one step ends: each may have a turn with deliveries.
 const STEP_SESSIONS: usize = 32;
 
@@ -106,11 +109,15 @@ impl Engine {
         let from = Arc::clone(&cursor);
         let old = self
             .store
-            .read(move |conn, _| Ok::<_, Refusal>(old_requests(conn, cutoffs, &from, STEP_ROWS)?))
+            .read(move |conn, _| {
+                Ok::<_, Refusal>(old_requests(conn, cutoffs, &from, RETENTION_ROWS)?)
+            })
             .await?;
         let next = self
             .store
-            .write(move |tx| prune(tx, cutoffs, &cursor, old, STEP_ROWS).map_err(Refusal::from))
+            .write(move |tx| {
+                prune(tx, cutoffs, &cursor, old, RETENTION_ROWS).map_err(Refusal::from)
+            })
             .await?;
         let more = next.is_some();
         *self.retention_cursor() = next;
@@ -118,7 +125,7 @@ impl Engine {
             now.before(Duration::from_secs(u64::from(self.limits.turn_events_hours) * 3600));
         let (lines, bytes_max) = (Arc::clone(&self.turn_events), self.limits.turn_events_bytes_max);
         let lines_gone =
-            self.store.blocking(move || lines.prune(before, bytes_max, STEP_ROWS)).await??;
+            self.store.blocking(move || lines.prune(before, bytes_max, RETENTION_ROWS)).await??;
         Ok(more || lines_gone > 0)
     }
 }

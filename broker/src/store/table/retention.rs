@@ -45,6 +45,9 @@ enum Place {
 /// each pass of the retention, on a connection that only reads.
 const REQUESTS_READ_MAX: u32 = 2000;
 
+/// Events that one step deletes at most, apart from the first page. A page has up to 64.
+const EVENTS_MAX: u32 = 600;
+
 /// The old requests that a step deletes.
 #[derive(Clone, Debug)]
 pub struct OldRequests {
@@ -103,14 +106,15 @@ pub fn prune(
         )?;
     }
     let sql = "DELETE FROM event_page WHERE last IN (SELECT last FROM \
-         (SELECT last, time FROM event_page WHERE time <= ?3 ORDER BY last LIMIT ?2) WHERE time < ?1)";
-    let events = change(tx, sql, (cutoffs.history.0, rows, now))?;
+         (SELECT last, time FROM event_page WHERE time <= ?3 \
+          AND last <= (SELECT max(last, first + ?4 - 1) FROM event_page WHERE time <= ?3 ORDER BY last LIMIT 1) \
+          ORDER BY last LIMIT ?2) WHERE time < ?1)";
+    let event_pages = change(tx, sql, (cutoffs.history.0, rows, now, EVENTS_MAX))?;
     run(tx, "DELETE FROM command WHERE close_time < ?1", [cutoffs.history.0])?;
     run(tx, "DELETE FROM reminder WHERE state <> 1 AND close_time < ?1", [cutoffs.history.0])?;
     let message = messages(tx, cutoffs, cursor.message, rows)?;
     let turn = turns(tx, cutoffs.history, cursor.turn, rows)?;
-    if message.is_none() && turn.is_none() && events < rows as usize && requests.next == Place::End
-    {
+    if message.is_none() && turn.is_none() && event_pages == 0 && requests.next == Place::End {
         return Ok(None);
     }
     Ok(Some(Cursor {

@@ -38,6 +38,23 @@ async fn pages(rig: &Rig) -> Vec<(u64, u64)> {
     read.await.expect("read")
 }
 
+async fn newest_time(rig: &Rig) -> i64 {
+    let read = rig.read(|conn, _| {
+        Ok::<_, Failed>(conn.query_row("SELECT max(time) FROM event_page", [], |row| row.get(0))?)
+    });
+    read.await.expect("read")
+}
+
+/// Runs one step of the retention from the beginning.
+async fn prune(rig: &Rig, before: i64, rows: u32) -> Option<Cursor> {
+    let cutoffs = Cutoffs { history: WallTime(before), requests: WallTime(0) };
+    let pruned = rig.write(move |tx| {
+        let requests = retention::old_requests(tx, cutoffs, &Cursor::default(), rows)?;
+        Ok::<_, Failed>(retention::prune(tx, cutoffs, &Cursor::default(), requests, rows)?)
+    });
+    pruned.await.expect("pruned")
+}
+
 #[tokio::test]
 async fn the_events_of_a_commit_are_a_few_rows_and_are_read_one_by_one() {
     let rig = Rig::new();
@@ -90,25 +107,31 @@ async fn a_page_is_deleted_when_its_newest_event_is_old() {
     let rig = Rig::new();
     let ada = create(&rig, "ada").await;
     rig.write(move |tx| log_pairs(tx, ada, 50)).await.expect("committed");
-    let newest = rig.read(|conn, _| {
-        Ok::<i64, Failed>(conn.query_row("SELECT max(time) FROM event_page", [], |row| row.get(0))?)
-    });
-    let newest = newest.await.expect("read");
-    let prune = async |before| {
-        let cutoffs = Cutoffs { history: WallTime(before), requests: WallTime(0) };
-        let pruned = rig.write(move |tx| {
-            let requests = retention::old_requests(tx, cutoffs, &Cursor::default(), 9)?;
-            retention::prune(tx, cutoffs, &Cursor::default(), requests, 9)?;
-            Ok::<_, Failed>(())
-        });
-        pruned.await.expect("pruned");
-    };
+    let newest = newest_time(&rig).await;
+    let prune = async |before| drop(prune(&rig, before, 9).await);
     prune(newest).await;
     assert_eq!(pages(&rig).await, [(1, 64), (65, 100)]);
     prune(newest + 1).await;
     assert_eq!(pages(&rig).await, [(0_u64, 0); 0]);
     let read = rig.read(|conn, _| Ok::<_, Failed>(event::span(conn)?));
     assert_eq!(read.await.expect("read"), (0, 100), "the numbers go on");
+}
+
+#[tokio::test]
+async fn a_step_deletes_some_hundred_events_and_passes_those_from_the_future() {
+    let rig = Rig::new();
+    let ada = create(&rig, "ada").await;
+    rig.write(move |tx| log_pairs(tx, ada, 500)).await.expect("committed");
+    let newest = newest_time(&rig).await;
+    let other = Connection::open(rig.store.path()).expect("it opens");
+    let far = "UPDATE event_page SET time = time + 1000000000000 WHERE first = 1";
+    assert_eq!(other.execute(far, []), Ok(1));
+    assert!(prune(&rig, newest + 1, 100).await.is_some(), "there is more");
+    assert_eq!(pages(&rig).await[..2], [(1, 64), (641, 704)]);
+    assert!(prune(&rig, newest + 1, 100).await.is_some(), "nothing is known of the rest");
+    assert_eq!(pages(&rig).await, [(1, 64)]);
+    assert_eq!(prune(&rig, newest + 1, 100).await, None);
+    assert_eq!(pages(&rig).await, [(1, 64)]);
 }
 
 #[tokio::test]
