@@ -1,11 +1,12 @@
 //! Watchers: the time of a send while a hundred clients follow the log of events, and while none
 //! does.
 //!
-//! One message is sent at a time, to an agent that does not wait for it, and the next one is sent
-//! after every watcher has the event of it. So the machine is idle when a send begins, and what is
-//! measured is what the broker does for watchers before the sender has the receipt. In a second
-//! figure each send begins as soon as the one before is answered: then the broker, the sender and
-//! the hundred clients, which are all of this process, share the cores, so it has no bound.
+//! One message is sent at a time, to an agent that does not wait for it, and the next one 25 ms
+//! later, when every watcher has the event of it. So the machine is idle when a send begins, and
+//! what is measured is what the broker does for watchers before the sender has the receipt. In a
+//! second figure each send begins as soon as the one before is answered: then the broker, the
+//! sender and the hundred clients, which are all of this process, share the cores, so it has no
+//! bound.
 //! Invariant: rounds with and without watchers take turns on one server, and a watcher that misses
 //! an event ends the bench.
 
