@@ -26,7 +26,7 @@ const RULES: &[&str] = &[
     "SELECT format('the inbox of `%s` counts %d ready and %d leased deliveries and has %d and %d', name, ready_count, leased_count, \
      ready, leased) FROM (SELECT a.name, i.ready_count, i.leased_count, \
      (SELECT count(*) FROM open_delivery d WHERE d.agent_id = a.id AND d.queue IN (1, 2)) AS ready, \
-     (SELECT count(*) FROM open_delivery d WHERE d.agent_id = a.id AND d.queue = 3) AS leased \
+     (SELECT count(*) FROM open_delivery d WHERE d.agent_id = a.id AND d.queue = 0) AS leased \
      FROM inbox i JOIN agent a ON a.id = i.agent_id) WHERE ready_count <> ready OR leased_count <> leased",
     "SELECT format('message %d to `%s` is settled, and is not', s.message_id, a.name) FROM open_delivery d \
      JOIN settled_delivery s ON s.message_id = d.message_id AND s.agent_id = d.agent_id JOIN agent a ON a.id = d.agent_id",
@@ -48,7 +48,7 @@ const RULES: &[&str] = &[
      JOIN message m ON m.id = d.message_id JOIN agent a ON a.id = d.agent_id WHERE m.to_id NOT IN (0, d.agent_id)",
     "SELECT format('message %d to everyone states %d recipients and has %d deliveries', id, stated, found) FROM (SELECT m.id, \
      m.recipient_count AS stated, (SELECT count(*) FROM settled_delivery d WHERE d.message_id = m.id) + \
-     (SELECT count(*) FROM agent a JOIN open_delivery d ON d.agent_id = a.id AND d.queue IN (1, 2, 3, 4) \
+     (SELECT count(*) FROM agent a JOIN open_delivery d ON d.agent_id = a.id AND d.queue IN (0, 1, 2, 4) \
      AND d.message_id = m.id) AS found FROM message m WHERE m.to_id = 0) WHERE stated <> found",
     // A lease has one holder: an open turn of that agent, or a consumer with a time.
     "SELECT format('message %d is leased from the inbox of `%s` to nobody', d.message_id, a.name) FROM open_delivery d \

@@ -270,7 +270,7 @@ pub(super) fn forget_other_boots(conn: &Connection, clock: &dyn Clock) -> rusqli
         [],
     )?;
     conn.execute(
-        "UPDATE open_delivery SET lease_until_boot = 0 WHERE queue = 3 AND lease_until_boot IS NOT NULL \
+        "UPDATE open_delivery SET lease_until_boot = 0 WHERE queue = 0 AND lease_until_boot IS NOT NULL \
          AND agent_id IN (SELECT agent_id FROM inbox WHERE leased_count > 0)",
         [],
     )?;

@@ -54,7 +54,7 @@ columns! {
 }
 
 /// The queue of leased deliveries.
-const LEASED: i64 = 3;
+const LEASED: i64 = 0;
 /// The queue of deliveries that are held or dead.
 const APART: i64 = 4;
 

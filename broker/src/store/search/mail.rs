@@ -133,7 +133,7 @@ fn with_options(mut text: String, options: Option<&str>) -> String {
 /// Returns the recipients of a broadcast.
 fn recipients(conn: &Connection, id: u64) -> Result<Vec<i64>> {
     let sql = "SELECT a.id FROM agent a WHERE EXISTS (SELECT 1 FROM settled_delivery d WHERE d.message_id = ?1 AND d.agent_id = a.id) \
-         OR EXISTS (SELECT 1 FROM open_delivery d WHERE d.agent_id = a.id AND d.queue IN (1, 2, 3, 4) AND d.message_id = ?1)";
+         OR EXISTS (SELECT 1 FROM open_delivery d WHERE d.agent_id = a.id AND d.queue IN (0, 1, 2, 4) AND d.message_id = ?1)";
     all(conn, sql, [integer(id)])
 }
 

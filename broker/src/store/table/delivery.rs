@@ -1,7 +1,7 @@
 //! Tables `open_delivery` and `settled_delivery`: one row for each message and recipient.
 //!
 //! A delivery is open until it is settled. Open ones are in queues, each in the order of its
-//! messages: the ready ones of each lane, the leased ones, and those that are held or dead. The
+//! messages: the leased ones, the ready ones of each lane, and those that are held or dead. The
 //! view `delivery` has both tables, for reads that are not on the path of a message. Invariant:
 //! `save` is the only function that changes a delivery's state, and it keeps the inbox's counts in
 //! step.
@@ -37,7 +37,7 @@ const LEASES_READ_MAX: u32 = 2048;
 
 /// Finds an open delivery by its agent and message, in whatever queue it is.
 pub(in crate::store) const OPEN_KEY: &str =
-    "d.agent_id = ?1 AND d.queue IN (1, 2, 3, 4) AND d.message_id = ?2";
+    "d.agent_id = ?1 AND d.queue IN (0, 1, 2, 4) AND d.message_id = ?2";
 
 /// Adds a delivery to an inbox and hints its owner.
 pub fn insert(
@@ -79,7 +79,7 @@ fn leased(tx: &Tx<'_>, agent: AgentKey, message: MessageId) -> Result<Option<Del
     const SQL: &str = sql!(
         "SELECT ",
         COLUMNS,
-        " FROM open_delivery d WHERE d.agent_id = ?1 AND d.queue = 3 AND d.message_id = ?2"
+        " FROM open_delivery d WHERE d.agent_id = ?1 AND d.queue = 0 AND d.message_id = ?2"
     );
     let few =
         tx.cache().leases.has(agent) || inbox::get(tx, agent)?.leased_count <= LEASES_READ_MAX;
@@ -104,7 +104,7 @@ pub(super) fn all_leased<T>(
     const SQL: &str = sql!(
         "SELECT ",
         COLUMNS,
-        " FROM open_delivery d WHERE d.agent_id = ?1 AND d.queue = 3 ORDER BY d.message_id"
+        " FROM open_delivery d WHERE d.agent_id = ?1 AND d.queue = 0 ORDER BY d.message_id"
     );
     let read = || match inbox::get(tx, agent)?.leased_count {
         0 => Ok(Vec::new()),

@@ -21,7 +21,7 @@ use crate::store::write::tx::Tx;
 pub fn renew_consumer_leases(tx: &Tx<'_>) -> Result<()> {
     let sql = "UPDATE open_delivery SET lease_until_boot = CASE WHEN lease_stream IS NULL \
              THEN max(lease_until_boot, ?1 + coalesce(lease_ms, 0)) ELSE ?1 + coalesce(lease_ms, 0) END \
-         WHERE agent_id = ?2 AND queue = 3 AND lease_until_boot > 0";
+         WHERE agent_id = ?2 AND queue = 0 AND lease_until_boot > 0";
     for agent in holders(tx)? {
         run(tx, sql, (tx.now.boot.0, agent.0))?;
         // A lease of a stream has an end from now on.
@@ -57,7 +57,7 @@ pub fn expired(tx: &Tx<'_>, rows: u32) -> Result<Vec<DeliveryRow>> {
     const SQL: &str = sql!(
         "SELECT ",
         COLUMNS,
-        " FROM open_delivery d WHERE d.agent_id = ?1 AND d.queue = 3 \
+        " FROM open_delivery d WHERE d.agent_id = ?1 AND d.queue = 0 \
           AND d.lease_until_boot <= ?2 ORDER BY d.message_id LIMIT ?3"
     );
     let ends = &tx.cache().lease_ends;
@@ -83,7 +83,7 @@ pub fn expired(tx: &Tx<'_>, rows: u32) -> Result<Vec<DeliveryRow>> {
 /// Returns when the first lease of an agent ends. A lease of a stream that lives never does.
 fn first_end(conn: &impl Statements, agent: AgentKey) -> Result<Option<BootTime>> {
     let sql = "SELECT min(lease_until_boot) FROM open_delivery \
-         WHERE agent_id = ?1 AND queue = 3 AND lease_until_boot < ?2";
+         WHERE agent_id = ?1 AND queue = 0 AND lease_until_boot < ?2";
     one(conn, sql, (agent.0, LASTING.0))
 }
 

@@ -213,7 +213,7 @@ pub(crate) fn recipients(
     // A purged agent is listed under the name that it had, at the place of the name of its row.
     let sql = "SELECT a.name, coalesce(a.purged_name, a.name), \
          (EXISTS (SELECT 1 FROM settled_delivery d WHERE d.message_id = ?1 AND d.agent_id = a.id) OR EXISTS \
-          (SELECT 1 FROM open_delivery d WHERE d.agent_id = a.id AND d.queue IN (1, 2, 3, 4) AND d.message_id = ?1)) \
+          (SELECT 1 FROM open_delivery d WHERE d.agent_id = a.id AND d.queue IN (0, 1, 2, 4) AND d.message_id = ?1)) \
          FROM agent a WHERE a.name > ?2 ORDER BY a.name LIMIT ?3";
     let agents: Vec<(String, String, bool)> =
         all(conn, sql, (integer(id.get()), after, AGENTS_READ_MAX))?;
@@ -233,7 +233,7 @@ pub(crate) fn recipients(
 /// Returns whether an agent sent or received a message.
 pub(crate) fn concerns(conn: &impl Statements, id: MessageId, agent: AgentKey) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM message WHERE id = ?1 AND origin_id = ?2) \
-             OR EXISTS (SELECT 1 FROM open_delivery WHERE agent_id = ?2 AND queue IN (1, 2, 3, 4) AND message_id = ?1) \
+             OR EXISTS (SELECT 1 FROM open_delivery WHERE agent_id = ?2 AND queue IN (0, 1, 2, 4) AND message_id = ?1) \
              OR EXISTS (SELECT 1 FROM settled_delivery WHERE message_id = ?1 AND agent_id = ?2)";
     one(conn, sql, (integer(id.get()), agent.0))
 }
@@ -260,7 +260,7 @@ pub(crate) fn page(
         "SELECT {COLUMNS} FROM message m WHERE m.id < ?1 \
          AND (?2 IS NULL OR m.origin_id = ?2 OR m.to_id = ?2 OR (m.to_id = 0 AND \
           (EXISTS (SELECT 1 FROM settled_delivery d WHERE d.message_id = m.id AND d.agent_id = ?2) OR EXISTS \
-           (SELECT 1 FROM open_delivery d WHERE d.agent_id = ?2 AND d.queue IN (1, 2, 3, 4) AND d.message_id = m.id)))) \
+           (SELECT 1 FROM open_delivery d WHERE d.agent_id = ?2 AND d.queue IN (0, 1, 2, 4) AND d.message_id = m.id)))) \
          AND (?3 IS NULL OR m.id = ?3 OR m.in_reply_to = ?3) ORDER BY m.id DESC LIMIT ?4"
     );
     let before = filter.before.map_or(i64::MAX, |id| integer(id.get()));
@@ -329,7 +329,7 @@ pub(crate) fn unsettled_notices(
     agent: AgentKey,
     key: &str,
 ) -> Result<Vec<State>> {
-    let sql = "SELECT d.state FROM message m JOIN open_delivery d ON d.agent_id = ?1 AND d.queue IN (1, 2, 3, 4) \
+    let sql = "SELECT d.state FROM message m JOIN open_delivery d ON d.agent_id = ?1 AND d.queue IN (0, 1, 2, 4) \
          AND d.message_id = m.id WHERE m.coalescing_key = ?2 AND m.origin_kind = ?3";
     all(conn, sql, (agent.0, key, SYSTEM))
 }

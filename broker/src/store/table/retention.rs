@@ -145,7 +145,7 @@ fn messages(tx: &Tx<'_>, cutoffs: Cutoffs, after: i64, rows: u32) -> Result<Opti
         };
         let sql = format!(
             "SELECT NOT EXISTS (SELECT 1 FROM settled_delivery WHERE message_id = ?1 AND (state_time >= ?2 OR (lease_end IS NOT NULL AND state_time >= ?3))) \
-             AND NOT EXISTS (SELECT 1 FROM open_delivery WHERE agent_id IN ({inboxes}) AND queue IN (1, 2, 3, 4) AND message_id = ?1)"
+             AND NOT EXISTS (SELECT 1 FROM open_delivery WHERE agent_id IN ({inboxes}) AND queue IN (0, 1, 2, 4) AND message_id = ?1)"
         );
         if one(tx, &sql, (id, before.0, cutoffs.requests.0))? {
             run(tx, "DELETE FROM settled_delivery WHERE message_id = ?1", [id])?;
@@ -169,7 +169,7 @@ fn turns(tx: &Tx<'_>, before: WallTime, after: i64, rows: u32) -> Result<Option<
         // A turn that carried unsettled mail stays, because a later run of that mail reads the
         // messages that it sent. An open turn stays as well.
         let sql = "SELECT (SELECT end_time < ?2 FROM turn WHERE id = ?1) IS TRUE AND NOT EXISTS (SELECT 1 FROM turn_delivery td \
-             JOIN open_delivery d ON d.agent_id = td.agent_id AND d.queue IN (1, 2, 3, 4) AND d.message_id = td.message_id \
+             JOIN open_delivery d ON d.agent_id = td.agent_id AND d.queue IN (0, 1, 2, 4) AND d.message_id = td.message_id \
              WHERE td.turn_id = ?1)";
         if one(tx, sql, (id, before.0))? {
             for sql in [

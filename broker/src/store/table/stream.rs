@@ -16,7 +16,7 @@ use crate::store::table::lease::{self, LASTING};
 use crate::store::write::tx::Tx;
 
 /// The leases of a stream: a part of what is leased from one inbox.
-const OF_STREAM: &str = "agent_id = ?1 AND queue = 3 AND lease_stream = ?2";
+const OF_STREAM: &str = "agent_id = ?1 AND queue = 0 AND lease_stream = ?2";
 
 /// What a stream holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

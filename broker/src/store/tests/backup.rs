@@ -181,7 +181,7 @@ const COOKED: &[(&str, &[&str])] = &[
     ),
     (
         "INSERT INTO open_delivery (agent_id, queue, message_id, lane, state, state_time, body_bytes, lease_token, lease_turn_id) \
-         VALUES (2, 3, 10, 2, 2, 0, 5, 't', 11); UPDATE inbox SET open_count = 1, leased_count = 1 WHERE agent_id = 2",
+         VALUES (2, 0, 10, 2, 2, 0, 5, 't', 11); UPDATE inbox SET open_count = 1, leased_count = 1 WHERE agent_id = 2",
         &[
             "message 10 is leased from the inbox of `alice` to turn 11, which is not open",
             "turn 11 holds message 10 without carrying it",
@@ -189,7 +189,7 @@ const COOKED: &[(&str, &[&str])] = &[
     ),
     (
         "INSERT INTO open_delivery (agent_id, queue, message_id, lane, state, state_time, body_bytes, lease_token, lease_until_boot, \
-         not_before_boot) VALUES (2, 3, 10, 2, 2, 0, 5, 't', 1, 1), (1, 3, 14, 2, 2, 0, 5, 't', NULL, NULL); \
+         not_before_boot) VALUES (2, 0, 10, 2, 2, 0, 5, 't', 1, 1), (1, 0, 14, 2, 2, 0, 5, 't', NULL, NULL); \
          UPDATE inbox SET open_count = 1, leased_count = 1 WHERE agent_id IN (1, 2)",
         &[
             "message 14 is leased from the inbox of `operator` to nobody",

@@ -16,18 +16,21 @@ use super::{Failed, directory, open, send};
 /// Returns the rows that brokers of this version add, or nothing.
 fn rows(version: u32) -> &'static str {
     match version {
-        // Messages 11 to 14: ready, held, dead and acked; 15 to everyone.
+        // Messages 11 to 14: ready, held, dead and acked; 15 to everyone; 16 leased.
         1 => {
             "INSERT INTO agent (id, name, source, harness_state_time) VALUES (1, 'operator', 0, 0), (2, 'ada', 2, 0), (3, 'bob', 2, 0);
-             INSERT INTO inbox (agent_id, open_count, stored_bytes) VALUES (1, 0, 0), (2, 4, 0), (3, 1, 0);
+             INSERT INTO inbox (agent_id, open_count, stored_bytes) VALUES (1, 0, 0), (2, 5, 0), (3, 1, 0);
              INSERT INTO message (id, origin_kind, origin_id, origin_name, to_id, body, accept_time) VALUES
                 (11, 2, 1, 'uid 0', 2, 'ready', 1000), (12, 2, 1, 'uid 0', 2, 'held', 1000), (13, 2, 1, 'uid 0', 2, 'dead', 1000),
-                (14, 2, 1, 'uid 0', 2, 'acked', 1000), (15, 2, 1, 'uid 0', 0, 'all', 1000);
+                (14, 2, 1, 'uid 0', 2, 'acked', 1000), (15, 2, 1, 'uid 0', 0, 'all', 1000),
+                (16, 2, 1, 'uid 0', 2, 'leased', 1000);
              INSERT INTO delivery (agent_id, message_id, lane, state, failures, cause, lease_token, turn_id, last_error, state_time,
                 settled_by, body_bytes) VALUES
                 (2, 11, 2, 1, 0, NULL, NULL, NULL, '', 1000, '', 5), (2, 12, 2, 3, 0, NULL, '2.12.t', 21, '', 1000, '', 4),
                 (2, 13, 1, 4, 5, 1, NULL, 21, 'it failed', 1000, '', 4), (2, 14, 2, 5, 0, NULL, '2.14.t', NULL, '', 1000, 'ada', 5),
                 (2, 15, 2, 1, 0, NULL, NULL, NULL, '', 1000, '', 3), (3, 15, 2, 1, 0, NULL, NULL, NULL, '', 1000, '', 3);
+             INSERT INTO delivery (agent_id, message_id, lane, state, lease_token, lease_until_boot, state_time, body_bytes)
+                VALUES (2, 16, 2, 2, '2.16.t', 5000, 1000, 6);
              INSERT INTO turn (id, agent_id, kind, conversation, session_epoch, process_token, boot_id, outcome, settled, start_time,
                 end_time) VALUES (21, 2, 1, 'main', 1, 'p', 'boot-0', 1, '{}', 1000, 2000);
              INSERT INTO turn_delivery (turn_id, message_id, agent_id) VALUES (21, 12, 2), (21, 13, 2);
@@ -120,5 +123,5 @@ async fn a_database_of_each_version_opens_with_what_it_held() {
     }
     let held = first.expect("versions");
     assert!(held.iter().any(|row| row.contains("\"ready\"")), "{held:?}");
-    assert_eq!(held.len(), 3 + 3 + 5 + 6 + 1 + 2 + 1 + 1 + 1, "{held:?}");
+    assert_eq!(held.len(), 3 + 3 + 6 + 7 + 1 + 2 + 1 + 1 + 1, "{held:?}");
 }

@@ -181,6 +181,28 @@ async fn many_deliveries_of_several_inboxes_are_leased_and_settled_in_one_batch(
 }
 
 #[tokio::test]
+async fn a_lease_is_extended_in_a_batch_that_settles_and_leases_many() {
+    let rig = Rig::new();
+    let key = create(&rig, "ada").await;
+    rig.write(move |tx| {
+        (0..20).try_for_each(|_| deliver(tx, key))?;
+        (0..9).try_for_each(|_| claim(tx, key).map(drop))
+    })
+    .await
+    .expect("committed");
+    let changed = rig.write(move |tx| {
+        (1..9).try_for_each(|number| ack(tx, key, number))?;
+        let token = delivery::lease_token(key, id(9), "secret");
+        let row = delivery::by_lease_token(tx, key, &token)?.expect("it is leased");
+        delivery::save(tx, row, State::Leased)?;
+        (0..7).try_for_each(|_| claim(tx, key).map(drop))
+    });
+    changed.await.expect("committed");
+    let of_ada: Vec<_> = (9..21).map(|number| (number, if number < 17 { 2 } else { 1 })).collect();
+    assert_eq!(on_disk(&rig, key).await, (of_ada, (4, 8)));
+}
+
+#[tokio::test]
 async fn a_delivery_that_is_leased_and_returned_in_one_batch_is_ready_at_its_place() {
     let rig = Rig::new();
     let key = create(&rig, "ada").await;

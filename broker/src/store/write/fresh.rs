@@ -19,7 +19,7 @@ use crate::store::key::AgentKey;
 use crate::store::row::delivery::{self, DeliveryRow, is_ready, queue_of};
 use crate::store::row::event::{self, EventRow};
 use crate::store::row::settled;
-use crate::store::statement::Statements;
+use crate::store::statement::{ROWS_AT_ONCE, Statements};
 
 /// Bytes of the largest text that memory has. A longer one is read back.
 const BODY_BYTES_MAX: usize = 4 * 1024;
@@ -154,18 +154,7 @@ impl Fresh {
 
     /// Writes all rows. If that fails, the batch is aborted.
     pub(super) fn write_back(&self, to: &impl Statements) -> Result<()> {
-        let inboxes = self.inboxes.take();
-        for (agent, inbox) in &inboxes {
-            for (queue, message) in &inbox.gone {
-                delivery::delete(to, *agent, *queue, *message)?;
-            }
-        }
-        let mut open: Vec<&DeliveryRow> =
-            inboxes.values().flat_map(|inbox| inbox.open.values()).map(Arc::as_ref).collect();
-        open.sort_unstable_by_key(|row| {
-            (row.agent, queue_of(row.lane, row.progress.state), row.message)
-        });
-        delivery::insert(to, &open)?;
+        write_open(to, &self.inboxes.take())?;
         let mut settled = self.settled.take();
         settled.sort_unstable_by_key(|row| (row.message, row.agent));
         settled::insert(to, &settled)?;
@@ -179,4 +168,32 @@ impl Fresh {
         self.events.borrow_mut().clear();
         self.messages.borrow_mut().clear();
     }
+}
+
+/// Writes what has changed in inboxes. Where that is much, rows are removed and added in turns: if
+/// all were removed first, SQLite would merge pages that the new rows then split again. A lease
+/// that was extended is removed and added, so each turn removes at least all rows up to the last
+/// one that it adds.
+fn write_open(to: &impl Statements, inboxes: &BTreeMap<AgentKey, Inbox>) -> Result<()> {
+    let mut few = Vec::new();
+    for (agent, inbox) in inboxes {
+        let place = |row: &DeliveryRow| (queue_of(row.lane, row.progress.state), row.message);
+        let mut open: Vec<&DeliveryRow> = inbox.open.values().map(Arc::as_ref).collect();
+        open.sort_unstable_by_key(|row| place(row));
+        let remove =
+            |(queue, message): &(i64, MessageId)| delivery::delete(to, *agent, *queue, *message);
+        let mut gone = inbox.gone.iter().peekable();
+        let (many, rest) = open.as_chunks::<ROWS_AT_ONCE>();
+        for rows in many {
+            gone.by_ref().take(ROWS_AT_ONCE).try_for_each(remove)?;
+            let last = rows.last().map(|row| place(row));
+            while let Some(row) = gone.next_if(|row| Some(**row) <= last) {
+                remove(row)?;
+            }
+            delivery::insert(to, rows)?;
+        }
+        gone.try_for_each(remove)?;
+        few.extend(rest);
+    }
+    delivery::insert(to, &few)
 }

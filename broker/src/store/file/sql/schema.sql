@@ -240,7 +240,7 @@ CREATE INDEX agent_by_parent ON agent (coalesce(parent_id, 1), name) WHERE retir
 
 CREATE TABLE open_delivery (
     agent_id         INTEGER NOT NULL,
-    -- 1 and 2: ready, in the lane with this code. 3: leased. 4: held or dead. Each is in the order of its messages.
+    -- 0: leased. 1 and 2: ready, in the lane with this code. 4: held or dead. Each is in the order of its messages.
     queue            INTEGER NOT NULL,
     message_id       INTEGER NOT NULL,
     lane             INTEGER NOT NULL CHECK (lane IN (1, 2)),
@@ -267,7 +267,7 @@ CREATE TABLE open_delivery (
     -- Not stored: only a settled delivery has one.
     settled_by       TEXT NOT NULL GENERATED ALWAYS AS ('') VIRTUAL,
     PRIMARY KEY (agent_id, queue, message_id),
-    CHECK (queue = CASE state WHEN 1 THEN lane WHEN 2 THEN 3 ELSE 4 END),
+    CHECK (queue = CASE state WHEN 1 THEN lane WHEN 2 THEN 0 ELSE 4 END),
     CHECK (state <> 2 OR lease_token IS NOT NULL),
     CHECK (lease_turn_id IS NULL OR lease_until_boot IS NULL)
 ) STRICT, WITHOUT ROWID;
