@@ -5,7 +5,7 @@
 //! numbers that it may delete in `meta`. Invariant: no number of a database is above these.
 
 use hive_core::id::NUMBER_MAX;
-use rusqlite::{Connection, OptionalExtension as _, Result};
+use rusqlite::{Connection, Result};
 
 use crate::store::codec::integer;
 use crate::store::file::mark;
@@ -28,32 +28,24 @@ impl Numbers {
     pub(in crate::store) fn read(conn: &Connection) -> Result<Self> {
         // A database that a restored one replaces may be of an older version.
         let version: u32 = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        let mut ids = vec![
-            number(conn, "SELECT value FROM meta WHERE key = 'last_id'")?,
-            number(conn, "SELECT max(id) FROM message")?,
-            number(conn, "SELECT max(id) FROM turn")?,
-            number(conn, "SELECT max(id) FROM command")?,
+        // One statement for all ids and one for all events, because a start waits for them.
+        let ids = [
+            "SELECT value FROM meta WHERE key = 'last_id'",
+            "SELECT max(id) FROM message",
+            "SELECT max(id) FROM turn",
+            "SELECT max(id) FROM command",
+            "SELECT max(id) FROM question",
+            "SELECT max(id) FROM reminder",
+            "SELECT max(id) FROM published_loose_end",
         ];
-        if version >= QUESTIONS_FROM {
-            ids.extend([
-                number(conn, "SELECT max(id) FROM question")?,
-                number(conn, "SELECT max(id) FROM reminder")?,
-                number(conn, "SELECT max(id) FROM published_loose_end")?,
-            ]);
-        }
+        let ids = if version >= QUESTIONS_FROM { &ids[..] } else { &ids[..4] };
         let newest_event = if version >= EVENT_PAGES_FROM {
             "SELECT max(last) FROM event_page"
         } else {
             "SELECT max(sequence) FROM event"
         };
-        let events = [
-            number(conn, "SELECT value FROM meta WHERE key = 'last_event'")?,
-            number(conn, newest_event)?,
-        ];
-        let numbers = Self {
-            last_id: ids.into_iter().fold(0, u64::max),
-            last_event: events.into_iter().fold(0, u64::max),
-        };
+        let events = ["SELECT value FROM meta WHERE key = 'last_event'", newest_event];
+        let numbers = Self { last_id: highest(conn, ids)?, last_event: highest(conn, &events)? };
         Ok(if mark::numbers_are_behind(conn)? { numbers.far_ahead() } else { numbers })
     }
 
@@ -79,11 +71,14 @@ fn next_million(number: u64) -> u64 {
     (number / 1_000_000 + 2) * 1_000_000
 }
 
-/// Returns a counter of the database. One with a number that no client could hold is refused: at a
-/// million numbers a second, the last one is given out after 285 years.
-fn number(conn: &Connection, sql: &str) -> Result<u64> {
-    let value: Option<Option<i64>> = conn.query_row(sql, [], |row| row.get(0)).optional()?;
-    let value = value.flatten().unwrap_or(0);
+/// Returns the highest number that these statements find. One that no client could hold is refused:
+/// at a million numbers a second, the last one is given out after 285 years.
+fn highest(conn: &Connection, selects: &[&str]) -> Result<u64> {
+    let sql = format!(
+        "SELECT max(number) FROM (SELECT NULL AS number UNION ALL {})",
+        selects.join(" UNION ALL ")
+    );
+    let value = conn.query_row(&sql, [], |row| row.get::<_, Option<i64>>(0))?.unwrap_or(0);
     match u64::try_from(value) {
         Ok(number) if number > NUMBER_MAX => {
             Err(rusqlite::Error::IntegralValueOutOfRange(0, value))

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use hive_core::id::TurnId;
 use hive_core::time::WallTime;
@@ -134,13 +135,25 @@ impl TurnEvents {
     }
 }
 
-/// Opens the file; a damaged one is replaced.
+/// Who may have the file open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Locking {
+    /// Only this connection, which needs no shared memory for the index of the log.
+    Exclusive,
+    /// Other programs too.
+    Shared,
+}
+
+/// Opens the file; a damaged one is replaced. One that another program reads is shared with it.
 fn open(path: &Path) -> Result<Connection> {
-    match connect(path) {
+    match connect(path, Locking::Exclusive) {
         Err(error) if is_damage(&error) => {
             tracing::warn!(%error, "the live turn lines cannot be read and are started afresh");
             private::remove(path);
-            connect(path)
+            connect(path, Locking::Exclusive)
+        }
+        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
+            connect(path, Locking::Shared)
         }
         opened => opened,
     }
@@ -153,13 +166,17 @@ fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase | Unknown))
 }
 
-fn connect(path: &Path) -> Result<Connection> {
+fn connect(path: &Path, locking: Locking) -> Result<Connection> {
     private::create(path)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     let conn = Connection::open(path)?;
     // A power cut may lose lines; mail is in another file. First, because a new file is written by
     // the next statement.
     conn.pragma_update(None, "synchronous", "off")?;
+    if locking == Locking::Exclusive {
+        conn.busy_timeout(Duration::ZERO)?;
+        conn.pragma_update(None, "locking_mode", "exclusive")?;
+    }
     conn.pragma_update(None, "journal_mode", "wal")?;
     conn.pragma_update(None, "cache_size", -512)?;
     conn.execute_batch(
@@ -167,5 +184,7 @@ fn connect(path: &Path) -> Result<Connection> {
          text TEXT NOT NULL, time INTEGER NOT NULL, PRIMARY KEY (turn_id, sequence)) STRICT, WITHOUT ROWID; \
          CREATE INDEX IF NOT EXISTS line_by_time ON line (time);",
     )?;
+    // A write, so that a disk that is too full for the log is found at the start.
+    conn.pragma_update(None, "user_version", 1)?;
     Ok(conn)
 }

@@ -2,6 +2,7 @@
 
 use hive_core::id::TurnId;
 use hive_core::time::WallTime;
+use rusqlite::Connection;
 
 use super::super::turn_events::{Line, TurnEvents};
 use super::directory;
@@ -69,6 +70,24 @@ fn the_first_use_opens_the_file() {
     lines.append(turn(1), &[line(1, "hello")]).expect("kept");
     lines.prepare().expect("it is open");
     assert_eq!(lines.after(turn(1), 0, 10, 100).expect("read").len(), 1);
+}
+
+#[test]
+fn a_file_that_another_program_reads_is_shared_with_it() {
+    let dir = directory();
+    let lines = TurnEvents::open(dir.path()).expect("opened");
+    lines.append(turn(1), &[line(1, "hello")]).expect("kept");
+    drop(lines);
+    let other = Connection::open(dir.path().join("turn-events.db")).expect("opened");
+    let count =
+        |rows| other.query_row("SELECT count(*) FROM line", [], |row| row.get(0)) == Ok(rows);
+    other.execute_batch("BEGIN").expect("it begins");
+    assert!(count(1));
+    let lines = TurnEvents::open(dir.path()).expect("opened all the same");
+    lines.append(turn(1), &[line(2, "goodbye")]).expect("kept");
+    assert!(count(1), "its snapshot is from before");
+    other.execute_batch("COMMIT").expect("it ends");
+    assert!(count(2));
 }
 
 #[test]
