@@ -171,25 +171,24 @@ impl Fresh {
 }
 
 /// Writes what has changed in inboxes. Where that is much, rows are removed and added in turns: if
-/// all were removed first, SQLite would merge pages that the new rows then split again. A lease
-/// that was extended is removed and added, so each turn removes at least all rows up to the last
-/// one that it adds.
+/// all were removed first, SQLite would merge pages that the new rows then split again.
 fn write_open(to: &impl Statements, inboxes: &BTreeMap<AgentKey, Inbox>) -> Result<()> {
     let mut few = Vec::new();
     for (agent, inbox) in inboxes {
-        let place = |row: &DeliveryRow| (queue_of(row.lane, row.progress.state), row.message);
         let mut open: Vec<&DeliveryRow> = inbox.open.values().map(Arc::as_ref).collect();
-        open.sort_unstable_by_key(|row| place(row));
+        open.sort_unstable_by_key(|row| (queue_of(row.lane, row.progress.state), row.message));
         let remove =
             |(queue, message): &(i64, MessageId)| delivery::delete(to, *agent, *queue, *message);
-        let mut gone = inbox.gone.iter().peekable();
+        // Such as an extended lease: its old row goes before any new one is added.
+        let stays = |(queue, message): &&(i64, MessageId)| {
+            let row = inbox.open.get(message);
+            row.is_some_and(|row| queue_of(row.lane, row.progress.state) == *queue)
+        };
+        inbox.gone.iter().filter(stays).try_for_each(remove)?;
+        let mut gone = inbox.gone.iter().filter(|place| !stays(place));
         let (many, rest) = open.as_chunks::<ROWS_AT_ONCE>();
         for rows in many {
             gone.by_ref().take(ROWS_AT_ONCE).try_for_each(remove)?;
-            let last = rows.last().map(|row| place(row));
-            while let Some(row) = gone.next_if(|row| Some(**row) <= last) {
-                remove(row)?;
-            }
             delivery::insert(to, rows)?;
         }
         gone.try_for_each(remove)?;
