@@ -184,7 +184,7 @@ fn connect(path: &Path, locking: Locking) -> Result<Connection> {
          text TEXT NOT NULL, time INTEGER NOT NULL, PRIMARY KEY (turn_id, sequence)) STRICT, WITHOUT ROWID; \
          CREATE INDEX IF NOT EXISTS line_by_time ON line (time);",
     )?;
-    // A write, so that a disk that is too full for the log is found at the start.
+    // Only a write finds that another program reads the file.
     conn.pragma_update(None, "user_version", 1)?;
     Ok(conn)
 }
