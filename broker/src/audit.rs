@@ -119,6 +119,13 @@ const RULES: &[(&str, &str)] = &[
         "SELECT count(*) FROM delivery d JOIN agent a ON a.id = d.agent_id \
          WHERE a.name LIKE '#%' AND d.state NOT IN (5, 6, 7)",
     ),
+    (
+        "a request is answered once",
+        "SELECT count(*) - count(DISTINCT caller || ' ' || rpc || ' ' || id) FROM (SELECT caller_id AS caller, rpc, request_id AS id FROM request \
+         UNION ALL SELECT caller_id, rpc, series || '-' || (e.value ->> 0) FROM request_block, json_each(answers) e \
+         UNION ALL SELECT s.value ->> 0, s.value ->> 1, (s.value ->> 2) || '-' || (e.value ->> 0) \
+         FROM request_page p, json_each(p.answers) s, json_each(s.value, '$[3]') e)",
+    ),
 ];
 
 /// Returns a sentence for each rule that this database breaks.

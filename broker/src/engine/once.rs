@@ -17,7 +17,7 @@ pub(crate) fn replay<T: DeserializeOwned>(
     key: &RequestKey,
 ) -> Result<Option<T>, Refusal> {
     let Some(answered) = request::find(tx, caller, key)? else { return Ok(None) };
-    if answered.fingerprint != key.fingerprint && !hive_fault::planted!(RequestContentUnchecked) {
+    if !answered.is_same && !hive_fault::planted!(RequestContentUnchecked) {
         return Err(Refusal::RequestIdReused { id: key.id.clone() });
     }
     parsed(&answered.answer).map(Some)
@@ -32,15 +32,18 @@ fn parsed<T: DeserializeOwned>(answer: &str) -> Result<T, Refusal> {
     Ok(parsed?)
 }
 
-/// Stores the answer to this request.
+/// Stores an answer to this request, which may replace an earlier one.
 pub(crate) fn keep<T: Serialize>(
     tx: &Tx<'_>,
     caller: AgentKey,
     key: &RequestKey,
     answer: &T,
 ) -> Result<(), Refusal> {
-    let json = serde_json::to_string(answer).expect("answers are plain data");
-    Ok(request::put(tx, caller, key, &json)?)
+    Ok(request::put(tx, caller, key, &json(answer))?)
+}
+
+fn json<T: Serialize>(answer: &T) -> String {
+    serde_json::to_string(answer).expect("answers are plain data")
 }
 
 /// Does the work, or returns the first answer to this request.
@@ -54,7 +57,7 @@ pub(crate) fn once<T: Serialize + DeserializeOwned>(
         return Ok(answer);
     }
     let answer = work()?;
-    keep(tx, caller, key, &answer)?;
+    request::add(tx, caller, key, json(&answer))?;
     Ok(answer)
 }
 

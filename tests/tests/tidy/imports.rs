@@ -150,9 +150,10 @@ const STORE_ORDER: [&str; 14] = [
 ];
 
 /// The modules in which the store writes, in the same way.
-const WRITE_ORDER: [&str; 15] = [
+const WRITE_ORDER: [&str; 16] = [
     "folding",
     "held",
+    "requests",
     "fresh",
     "lease_ends",
     "leases",

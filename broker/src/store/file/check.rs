@@ -96,6 +96,12 @@ const RULES: &[&str] = &[
     "SELECT format('the events %d to %d are in a page with the events %s to %s', first, last, events ->> '$[0][0]', \
      events ->> '$[#-1][0]') FROM event_page WHERE json_valid(events) AND (events ->> '$[0][0]' IS NOT first \
      OR events ->> '$[#-1][0]' IS NOT last)",
+    // The first answer to a request is found by its number.
+    "SELECT format('the answers to requests in page %d cannot be read', id) FROM request_page WHERE NOT json_valid(answers)",
+    "SELECT format('the answers to the requests of agent number %d from `%s-%d` on cannot be read', caller_id, series, first) \
+     FROM request_block WHERE NOT json_valid(answers)",
+    "SELECT format('the answers to the requests of agent number %d from `%s-%d` on are those from %s on', caller_id, series, first, \
+     answers ->> '$[0][0]') FROM request_block WHERE json_valid(answers) AND answers ->> '$[0][0]' IS NOT first",
 ];
 
 /// Tables whose ids are of the hive's one sequence, with a name for their rows.

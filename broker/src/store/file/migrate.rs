@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("sql/0011_lease_ends.sql"),
     include_str!("sql/0012_event_pages.sql"),
     include_str!("sql/0013_leased_first.sql"),
+    include_str!("sql/0014_counted_requests.sql"),
 ];
 
 /// The schema of a new database. To run all migrations would take longer than all else of a first
@@ -30,7 +31,7 @@ const MIGRATIONS: &[&str] = &[
 const SCHEMA: &str = include_str!("sql/schema.sql");
 
 /// The version that this broker writes.
-pub const SCHEMA_VERSION: u32 = 13;
+pub const SCHEMA_VERSION: u32 = 14;
 
 /// Why a database could not be brought to this broker's version.
 #[derive(Debug, thiserror::Error)]

@@ -7,4 +7,5 @@ pub(in crate::store) mod delivery;
 pub(in crate::store) mod event;
 pub(in crate::store) mod inbox;
 pub(in crate::store) mod lease;
+pub(in crate::store) mod request;
 pub(in crate::store) mod settled;

@@ -29,20 +29,25 @@ pub struct Cursor {
     turn: i64,
 }
 
-/// The key of a request: the caller, the RPC and the id.
-type RequestId = (AgentKey, String, String);
+/// The key of a request with a row of its own: the caller, the RPC and the id.
+type RequestKey = (AgentKey, String, String);
 
-/// The place of the next step in the table of requests.
+/// The key of a block of requests: the caller, the RPC, the series, and the first number.
+type BlockKey = ((AgentKey, String, String), i64);
+
+/// The place of the next step in the tables of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Place {
     #[default]
     Start,
-    After(RequestId),
+    After(RequestKey),
+    /// Among the blocks, after one of them.
+    Blocks(Option<BlockKey>),
     End,
 }
 
-/// Requests that one step reads. The table is not ordered by time, so all of them are read once in
-/// each pass of the retention, on a connection that only reads.
+/// Requests, or blocks of them, that one step reads. The tables are not ordered by time, so all of
+/// them are read once in each pass of the retention, on a connection that only reads.
 const REQUESTS_READ_MAX: u32 = 2000;
 
 /// Events that one step deletes at most, apart from the first page. A page has up to 64.
@@ -51,7 +56,8 @@ const EVENTS_MAX: u32 = 600;
 /// The old requests that a step deletes.
 #[derive(Clone, Debug)]
 pub struct OldRequests {
-    ids: Vec<RequestId>,
+    ids: Vec<RequestKey>,
+    blocks: Vec<BlockKey>,
     next: Place,
 }
 
@@ -62,27 +68,52 @@ pub(crate) fn old_requests(
     cursor: &Cursor,
     rows: u32,
 ) -> Result<OldRequests> {
-    let (caller, rpc, id) = match &cursor.requests {
-        Place::Start => (0, "", ""),
-        Place::After((caller, rpc, id)) => (caller.0, rpc.as_str(), id.as_str()),
-        Place::End => return Ok(OldRequests { ids: Vec::new(), next: Place::End }),
-    };
-    let sql = "SELECT caller_id, rpc, request_id, time FROM request WHERE (caller_id, rpc, request_id) > (?1, ?2, ?3) \
-         ORDER BY caller_id, rpc, request_id LIMIT ?4";
-    let found: Vec<(RequestId, WallTime)> = all(conn, sql, (caller, rpc, id, REQUESTS_READ_MAX))?;
-    let is_last = found.len() < REQUESTS_READ_MAX as usize;
-    let (mut ids, mut last) = (Vec::new(), None);
-    for (id, time) in found {
-        if ids.len() == rows as usize {
-            return Ok(OldRequests { ids, next: last.map_or(Place::End, Place::After) });
-        }
-        if time < cutoffs.requests {
-            ids.push(id.clone());
-        }
-        last = Some(id);
+    let before = cutoffs.requests;
+    let start = || (AgentKey(0), String::new(), String::new());
+    let (mut ids, mut blocks) = (Vec::new(), Vec::new());
+    let mut next = cursor.requests.clone();
+    if matches!(next, Place::Start | Place::After(_)) {
+        let sql = "SELECT caller_id, rpc, request_id, time FROM request WHERE (caller_id, rpc, request_id) > (?1, ?2, ?3) \
+             ORDER BY caller_id, rpc, request_id LIMIT ?4";
+        let (caller, rpc, id) = if let Place::After(key) = next { key } else { start() };
+        let found: Vec<(RequestKey, WallTime)> =
+            all(conn, sql, (caller.0, rpc, id, REQUESTS_READ_MAX))?;
+        let last = take_old(found, before, rows, &mut ids);
+        next = last.map_or(Place::Blocks(None), Place::After);
     }
-    let next = last.filter(|_| !is_last).map_or(Place::End, Place::After);
-    Ok(OldRequests { ids, next })
+    if let Place::Blocks(after) = next {
+        let sql = "SELECT caller_id, rpc, series, first, time FROM request_block \
+             WHERE (caller_id, rpc, series, first) > (?1, ?2, ?3, ?4) \
+             ORDER BY caller_id, rpc, series, first LIMIT ?5";
+        let ((caller, rpc, series), first) = after.unwrap_or_else(|| (start(), 0));
+        let found: Vec<(BlockKey, WallTime)> =
+            all(conn, sql, (caller.0, rpc, series, first, REQUESTS_READ_MAX))?;
+        let last = take_old(found, before, rows, &mut blocks);
+        next = last.map_or(Place::End, |last| Place::Blocks(Some(last)));
+    }
+    Ok(OldRequests { ids, blocks, next })
+}
+
+/// Moves the keys of old rows, at most `rows`, to `old`; returns the last key that was looked at,
+/// or `None` if there are no more.
+fn take_old<K: Clone>(
+    found: Vec<(K, WallTime)>,
+    before: WallTime,
+    rows: u32,
+    old: &mut Vec<K>,
+) -> Option<K> {
+    let is_last = found.len() < REQUESTS_READ_MAX as usize;
+    let mut last = None;
+    for (key, time) in found {
+        if old.len() == rows as usize {
+            return last;
+        }
+        if time < before {
+            old.push(key.clone());
+        }
+        last = Some(key);
+    }
+    last.filter(|_| !is_last)
 }
 
 /// Reads `rows` rows of each kind and deletes the old ones; returns where the next step begins, or
@@ -98,13 +129,7 @@ pub fn prune(
     // A time in the future was written while the wall clock was ahead. Such a row is kept until
     // then, and the step continues after it.
     let now = tx.now.wall.0;
-    for (caller, rpc, id) in &requests.ids {
-        run(
-            tx,
-            "DELETE FROM request WHERE caller_id = ?1 AND rpc = ?2 AND request_id = ?3 AND time < ?4",
-            (caller.0, rpc, id, cutoffs.requests.0),
-        )?;
-    }
+    delete_requests(tx, cutoffs.requests, cursor, &requests)?;
     let sql = "DELETE FROM event_page WHERE last IN (SELECT last FROM \
          (SELECT last, time FROM event_page WHERE time <= ?3 \
           AND last <= (SELECT max(last, first + ?4 - 1) FROM event_page WHERE time <= ?3 ORDER BY last LIMIT 1) \
@@ -122,6 +147,36 @@ pub fn prune(
         message: message.unwrap_or(i64::MAX),
         turn: turn.unwrap_or(i64::MAX),
     }))
+}
+
+fn delete_requests(
+    tx: &Tx<'_>,
+    before: WallTime,
+    cursor: &Cursor,
+    requests: &OldRequests,
+) -> Result<()> {
+    for (caller, rpc, id) in &requests.ids {
+        run(
+            tx,
+            "DELETE FROM request WHERE caller_id = ?1 AND rpc = ?2 AND request_id = ?3 AND time < ?4",
+            (caller.0, rpc, id, before.0),
+        )?;
+    }
+    for ((caller, rpc, series), first) in &requests.blocks {
+        run(
+            tx,
+            "DELETE FROM request_block WHERE caller_id = ?1 AND rpc = ?2 AND series = ?3 AND first = ?4 AND time < ?5",
+            (caller.0, rpc, series, first, before.0),
+        )?;
+    }
+    // The pages are few, and are looked at once in each pass.
+    if requests.next == Place::End && cursor.requests != Place::End {
+        let deleted = change(tx, "DELETE FROM request_page WHERE time < ?1", [before.0])?;
+        if deleted > 0 {
+            tx.cache().fresh.requests.forget_pages();
+        }
+    }
+    Ok(())
 }
 
 /// Runs one step through the messages; returns `None` at the first message that is not old. Ids

@@ -253,6 +253,16 @@ const COOKED: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "INSERT INTO request_page (id, time, answers) VALUES (1, 0, '[]'), (2, 0, '['); \
+         INSERT INTO request_block (caller_id, rpc, series, first, time, answers) VALUES \
+         (2, 'Send', 'a', 8, 0, '[[8,\"00\",\"1\"]]'), (2, 'Send', 'b', 8, 0, '[[9,\"00\",\"1\"]]'), (2, 'Send', 'c', 8, 0, '[')",
+        &[
+            "the answers to requests in page 2 cannot be read",
+            "the answers to the requests of agent number 2 from `b-8` on are those from 9 on",
+            "the answers to the requests of agent number 2 from `c-8` on cannot be read",
+        ],
+    ),
+    (
         "PRAGMA foreign_keys = off; UPDATE turn SET agent_id = 9",
         &["row 11 of the table `turn` refers to a row of `agent` that is not there"],
     ),

@@ -3,6 +3,7 @@
 mod backup;
 mod batch;
 mod cancelled_waiters;
+mod counted_requests;
 mod create;
 mod each_version;
 mod event_pages;

@@ -207,7 +207,7 @@ impl Cache {
         self.lease_ends.committed();
         self.leases.committed();
         self.request_ids.committed();
-        self.fresh.clear();
+        self.fresh.committed();
         let mut inboxes = self.inboxes.borrow_mut();
         if inboxes.len() > INBOXES_MAX {
             inboxes.clear();

@@ -1,5 +1,5 @@
 //! What the commands of a batch have changed and not written: open deliveries that are new or
-//! leased, settled ones, and events; and messages that need not be read back.
+//! leased, settled ones, answers to requests, and events; and messages that need not be read back.
 //!
 //! These rows are written together, in the order of their tables, before the commit. Most new
 //! deliveries are leased in the batch that accepts them, and are then written once. Invariant: a
@@ -13,13 +13,16 @@ use std::sync::Arc;
 use hive_core::delivery::State;
 use hive_core::id::MessageId;
 use hive_core::message::Message;
+use hive_core::time::WallTime;
 use rusqlite::Result;
 
 use crate::store::key::AgentKey;
 use crate::store::row::delivery::{self, DeliveryRow, is_ready, queue_of};
 use crate::store::row::event::{self, EventRow};
+use crate::store::row::request::{Entry, Series};
 use crate::store::row::settled;
 use crate::store::statement::{ROWS_AT_ONCE, Statements};
+use crate::store::write::requests::Requests;
 
 /// Bytes of the largest text that memory has. A longer one is read back.
 const BODY_BYTES_MAX: usize = 4 * 1024;
@@ -29,6 +32,7 @@ pub(in crate::store) struct Fresh {
     inboxes: RefCell<BTreeMap<AgentKey, Inbox>>,
     settled: RefCell<Vec<Arc<DeliveryRow>>>,
     events: RefCell<Vec<EventRow>>,
+    pub(in crate::store) requests: Requests,
     /// Messages of the batch, without the names of their recipients.
     messages: RefCell<HashMap<MessageId, Message>>,
     /// Changes since the start.
@@ -68,6 +72,7 @@ impl Fresh {
         self.inboxes.borrow().is_empty()
             && self.settled.borrow().is_empty()
             && self.events.borrow().is_empty()
+            && self.requests.is_empty()
     }
 
     /// Returns whether the rows of an inbox are not as memory has them.
@@ -101,6 +106,12 @@ impl Fresh {
     pub(in crate::store) fn add_event(&self, row: EventRow) {
         self.changed();
         self.events.borrow_mut().push(row);
+    }
+
+    /// Adds the answer to a counted request.
+    pub(in crate::store) fn add_answer(&self, series: Series, entry: Entry) {
+        self.changed();
+        self.requests.add(series, entry);
     }
 
     /// Keeps a message for the one that is leased it in this batch, unless its body is long.
@@ -153,12 +164,18 @@ impl Fresh {
     }
 
     /// Writes all rows. If that fails, the batch is aborted.
-    pub(super) fn write_back(&self, to: &impl Statements) -> Result<()> {
+    pub(super) fn write_back(&self, to: &impl Statements, now: WallTime) -> Result<()> {
         write_open(to, &self.inboxes.take())?;
         let mut settled = self.settled.take();
         settled.sort_unstable_by_key(|row| (row.message, row.agent));
         settled::insert(to, &settled)?;
+        self.requests.write_back(to, now)?;
         event::insert(to, &self.events.take())
+    }
+
+    /// Notes that the batch, which was written, is on disk.
+    pub(super) fn committed(&self) {
+        self.messages.borrow_mut().clear();
     }
 
     /// Forgets everything.
@@ -166,6 +183,7 @@ impl Fresh {
         self.inboxes.borrow_mut().clear();
         self.settled.borrow_mut().clear();
         self.events.borrow_mut().clear();
+        self.requests.clear();
         self.messages.borrow_mut().clear();
     }
 }

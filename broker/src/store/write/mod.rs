@@ -14,11 +14,12 @@ mod fresh;
 mod held;
 mod lease_ends;
 mod progress;
-mod request_ids;
+mod requests;
 
 pub(in crate::store) mod cache;
 pub(in crate::store) mod committer;
 pub(in crate::store) mod leases;
 pub(in crate::store) mod queue;
+pub(in crate::store) mod request_ids;
 pub(in crate::store) mod tx;
 pub(in crate::store) mod writer;

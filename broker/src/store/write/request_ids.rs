@@ -1,9 +1,8 @@
 //! Request ids of clients that count their calls: which of them are certainly new.
 //!
-//! Nearly every request is new, and a query for it finds nothing. An id such as `client-17` is of
-//! the series `client`. If the file had no id of a series when it was first looked at, memory knows
-//! the highest number since then. Invariant: an id is called new only if no row can have it, even
-//! if commands have failed in the meantime; after an aborted batch nothing is known.
+//! Nearly every request is new, and a query for it finds nothing. For each series memory knows the
+//! highest number. Invariant: an id is called new only if no row can have it, even if commands have
+//! failed in the meantime; after an aborted batch nothing is known.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -11,61 +10,51 @@ use std::collections::HashMap;
 use rusqlite::Result;
 
 use crate::store::key::AgentKey;
+use crate::store::row::request::Counted;
 
 /// Series in memory. If there are more, all are looked at again.
 const SERIES_MAX: usize = 4096;
 
 /// What is known of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Series {
+pub(in crate::store) enum Known {
     /// No id has a number above this one.
     UpTo(u64),
-    /// The file had some of its ids before.
-    Older,
+    /// Some of its ids have rows of their own, whose numbers are not in order.
+    Nothing,
 }
 
 /// The series of one caller and RPC, by name.
-type Known = HashMap<String, Series>;
+type KnownSeries = HashMap<String, Known>;
 
 #[derive(Debug, Default)]
 pub(in crate::store) struct RequestIds {
-    callers: RefCell<HashMap<(AgentKey, &'static str), Known>>,
-}
-
-/// Returns the series and the number of an id.
-fn parts(id: &str) -> Option<(&str, u64)> {
-    let (series, number) = id.rsplit_once('-')?;
-    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    let number: u64 = number.parse().ok().filter(|_| is_number)?;
-    Some((series, number))
+    callers: RefCell<HashMap<(AgentKey, &'static str), KnownSeries>>,
 }
 
 impl RequestIds {
-    /// Returns whether no row has this id of a caller; `has_any` returns whether the file has any
-    /// of a series.
+    /// Returns whether no row has this id of a caller; `look` returns what the rows say of its
+    /// series.
     pub(in crate::store) fn is_new(
         &self,
         caller: AgentKey,
         rpc: &'static str,
-        id: &str,
-        has_any: impl FnOnce(&str) -> Result<bool>,
+        id: Counted<'_>,
+        look: impl FnOnce() -> Result<Known>,
     ) -> Result<bool> {
-        let Some((series, number)) = parts(id) else { return Ok(false) };
         let mut callers = self.callers.borrow_mut();
-        let known = callers.entry((caller, rpc)).or_default();
-        if let Some(state) = known.get_mut(series) {
-            return Ok(match state {
-                Series::UpTo(highest) if number > *highest => {
-                    *highest = number;
-                    true
-                }
-                Series::UpTo(_) | Series::Older => false,
-            });
-        }
-        let is_new = !has_any(series)?;
-        let state = if is_new { Series::UpTo(number) } else { Series::Older };
-        known.insert(series.to_owned(), state);
-        Ok(is_new)
+        let series = callers.entry((caller, rpc)).or_default();
+        let known = match series.get_mut(id.series) {
+            Some(known) => known,
+            None => series.entry(id.series.to_owned()).or_insert(look()?),
+        };
+        Ok(match known {
+            Known::UpTo(highest) if id.number > *highest => {
+                *highest = id.number;
+                true
+            }
+            Known::UpTo(_) | Known::Nothing => false,
+        })
     }
 
     /// Notes that the batch is on disk.
@@ -87,33 +76,32 @@ mod tests {
 
     const CALLER: AgentKey = AgentKey(2);
 
+    fn is_new(ids: &RequestIds, id: &str, rows: Known) -> bool {
+        let id = Counted::of(id).expect("it is counted");
+        ids.is_new(CALLER, "Send", id, || Ok(rows)).expect("no fault")
+    }
+
     #[test]
     fn only_a_higher_number_of_a_series_is_new() {
         let ids = RequestIds::default();
-        let is_new = |id: &str| ids.is_new(CALLER, "Send", id, |_| Ok(false)).expect("no fault");
+        let is_new = |id: &str| is_new(&ids, id, Known::UpTo(2));
         assert_eq!(
-            ["a-1", "a-3", "a-2", "a-3", "a-4"].map(is_new),
+            ["a-3", "a-5", "a-4", "a-5", "a-6"].map(is_new),
             [true, true, false, false, true]
         );
-        assert_eq!(["b-7", "a-5", "b-07", "b-8"].map(is_new), [true, true, false, true]);
-        assert_eq!(
-            ["a", "a-", "a-x", "a-+6", "6", "a-99999999999999999999"].map(is_new),
-            [false; 6]
-        );
-        let other = ids.is_new(CALLER, "Ask", "a-1", |_| Ok(false)).expect("no fault");
-        let another = ids.is_new(AgentKey(3), "Send", "a-1", |_| Ok(false)).expect("no fault");
+        assert_eq!(["b-2", "a-7", "b-3", "b-3"].map(is_new), [false, true, true, false]);
+        let id = Counted { series: "a", number: 3 };
+        let other = ids.is_new(CALLER, "Ask", id, || Ok(Known::UpTo(0))).expect("no fault");
+        let another = ids.is_new(AgentKey(3), "Send", id, || Ok(Known::UpTo(0))).expect("no fault");
         assert!(other && another, "each caller and each RPC has series of its own");
     }
 
     #[test]
-    fn nothing_is_new_in_a_series_that_the_file_had() {
+    fn nothing_is_new_in_a_series_with_rows_that_have_no_order() {
         let ids = RequestIds::default();
-        let is_new = |id: &str| {
-            let has_any = |series: &str| Ok(series == "old");
-            ids.is_new(CALLER, "Send", id, has_any).expect("no fault")
-        };
-        assert_eq!(["old-9", "old-10", "new-1"].map(is_new), [false, false, true]);
+        let old = ["old-9", "old-10"].map(|id| is_new(&ids, id, Known::Nothing));
+        assert_eq!((old, is_new(&ids, "new-1", Known::UpTo(0))), ([false, false], true));
         ids.clear();
-        assert!(is_new("new-1"), "it is looked at again");
+        assert!(is_new(&ids, "new-1", Known::UpTo(0)), "it is looked at again");
     }
 }

@@ -129,7 +129,7 @@ impl<'c> Tx<'c> {
 
     fn write_all_back(&self) -> rusqlite::Result<()> {
         self.cache.write_back(|agent, counts| inbox::write(self, agent, counts))?;
-        self.cache.fresh.write_back(self)
+        self.cache.fresh.write_back(self, self.now.wall)
     }
 
     /// Makes the rows and the memory agree before a statement that may need that.
@@ -151,6 +151,7 @@ impl<'c> Tx<'c> {
     pub fn connection(&self) -> &Connection {
         self.write_back().expect("it can be written");
         self.cache.leases.forget_all();
+        self.cache.fresh.requests.forget_pages();
         self.conn
     }
 
