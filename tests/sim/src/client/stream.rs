@@ -274,7 +274,10 @@ impl World {
     ) -> Result<Option<Vec<Answer>>, End> {
         match heard {
             Some(Said::Leased(new)) => {
-                match hold.awaited.take() {
+                // What the operator has decided makes room that the consumer does not know of.
+                let is_decided = |handed: &Handed| self.decided.borrow().contains(&handed.message);
+                let has_room = || hold.held.iter().any(is_decided).then(|| self.await_one(who));
+                match hold.awaited.take().or_else(has_room) {
                     Some(awaited) if new.len() == 1 => self.got(who, hold, awaited, new),
                     _ => self.wrong(format!("a stream got more than it has room for: {new:?}")),
                 }
