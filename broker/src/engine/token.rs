@@ -2,40 +2,52 @@
 
 use std::cell::RefCell;
 
-/// Random bits of one token, in bytes.
+/// Random bytes of the token of a session or of a log.
 const BYTES: usize = 16;
-/// Tokens whose bits are fetched at once.
-const AT_ONCE: usize = 32;
+/// Random bytes of a lease's token. A lease is looked for in the inbox of one agent, on the socket
+/// of that agent; rows have its token for days, so it is short.
+const LEASE_BYTES: usize = 8;
+/// Random bytes that are fetched at once.
+const POOL_BYTES: usize = 32 * BYTES;
 
 /// Random bytes that no token has used yet.
 struct Pool {
-    bytes: [u8; BYTES * AT_ONCE],
+    bytes: [u8; POOL_BYTES],
     used: usize,
 }
 
 thread_local! {
     static POOL: RefCell<Pool> =
-        const { RefCell::new(Pool { bytes: [0; BYTES * AT_ONCE], used: BYTES * AT_ONCE }) };
+        const { RefCell::new(Pool { bytes: [0; POOL_BYTES], used: POOL_BYTES }) };
 }
 
 impl Pool {
     /// Returns bytes that no other token has; memory keeps no copy of them.
-    fn take(&mut self) -> [u8; BYTES] {
-        if self.used == self.bytes.len() {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        if self.used + N > self.bytes.len() {
             getrandom::fill(&mut self.bytes).expect("Linux has random numbers once it has booted");
             self.used = 0;
         }
-        let mut bytes = [0; BYTES];
-        bytes.swap_with_slice(&mut self.bytes[self.used..self.used + BYTES]);
-        self.used += BYTES;
+        let mut bytes = [0; N];
+        bytes.swap_with_slice(&mut self.bytes[self.used..self.used + N]);
+        self.used += N;
         bytes
     }
 }
 
 /// Returns a new secret of 128 random bits, as 32 hexadecimal digits.
 pub(crate) fn new() -> String {
+    secret::<BYTES>()
+}
+
+/// Returns the secret of a new lease: 64 random bits, as 16 hexadecimal digits.
+pub(crate) fn of_lease() -> String {
+    secret::<LEASE_BYTES>()
+}
+
+fn secret<const N: usize>() -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut bytes = [0; BYTES];
+    let mut bytes = [0; N];
     if !hive_fault::fill(&mut bytes) {
         bytes = POOL.with_borrow_mut(Pool::take);
     }
@@ -49,10 +61,11 @@ mod tests {
 
     #[test]
     fn no_token_is_given_twice() {
-        let tokens: HashSet<String> = (0..1000).map(|_| super::new()).collect();
-        assert_eq!(tokens.len(), 1000);
-        let is_hex =
-            |token: &String| token.len() == 32 && token.bytes().all(|b| b.is_ascii_hexdigit());
-        assert!(tokens.iter().all(is_hex));
+        let tokens: HashSet<String> =
+            (0..1000).flat_map(|_| [super::new(), super::of_lease()]).collect();
+        assert_eq!(tokens.len(), 2000);
+        assert_eq!(tokens.iter().filter(|token| token.len() == 32).count(), 1000);
+        assert_eq!(tokens.iter().filter(|token| token.len() == 16).count(), 1000);
+        assert!(tokens.iter().all(|token| token.bytes().all(|byte| byte.is_ascii_hexdigit())));
     }
 }

@@ -318,7 +318,7 @@ fn lease_due(
         } else {
             receive.lease
         };
-        let token = delivery::lease_token(me.key, row.message, &token::new());
+        let token = delivery::lease_token(me.key, row.message, &token::of_lease());
         let lease = match turn {
             Some(turn) => Lease::of_turn(token, turn),
             None => Lease::of_consumer(token, tx.now.boot.after(lease), receive.lease),

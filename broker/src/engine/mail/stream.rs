@@ -361,7 +361,7 @@ fn lease_due(
             break;
         }
         take(tx, &mut row)?;
-        let token = delivery::lease_token(me.key, row.message, &token::new());
+        let token = delivery::lease_token(me.key, row.message, &token::of_lease());
         let row = claim(tx, me, row, lease(token))?;
         count += 1;
         bytes += row.body_bytes;

@@ -253,7 +253,7 @@ fn poll_begin(
     let commands = command::open(tx, me.key, 0)?;
     let delivery = Some((row.message, row.progress.attempt(false)));
     let id = open(tx, me, begin, boot_id, delivery)?;
-    let row = claim(tx, me, row, Lease::of_turn(token::new(), id))?;
+    let row = claim(tx, me, row, Lease::of_turn(token::of_lease(), id))?;
     turn::carry(tx, id, me.key, row.message, None)?;
     keep(tx, me.key, request, &id)?;
     let delivery = delivery::view_leased(tx, &row, &me.name)?;

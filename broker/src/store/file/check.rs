@@ -97,9 +97,13 @@ const RULES: &[&str] = &[
      events ->> '$[#-1][0]') FROM event_page WHERE json_valid(events) AND (events ->> '$[0][0]' IS NOT first \
      OR events ->> '$[#-1][0]' IS NOT last)",
     // The first answer to a request is found by its number.
-    "SELECT format('the answers to requests in page %d cannot be read', id) FROM request_page WHERE NOT json_valid(answers)",
+    "SELECT format('the answers to requests in page %d cannot be read', id) FROM request_page WHERE CASE WHEN json_valid(answers) \
+     THEN EXISTS (SELECT 1 FROM json_each(answers) s, json_each(s.value, '$[3]') e \
+     WHERE length(e.value ->> 1) IS NOT 32 OR json_type(e.value, '$[2]') IS NOT 'text') \
+     OR EXISTS (SELECT 1 FROM json_each(answers) s WHERE json_type(s.value, '$[3]') IS NOT 'array') ELSE TRUE END",
     "SELECT format('the answers to the requests of agent number %d from `%s-%d` on cannot be read', caller_id, series, first) \
-     FROM request_block WHERE NOT json_valid(answers)",
+     FROM request_block WHERE CASE WHEN json_valid(answers) THEN EXISTS (SELECT 1 FROM json_each(answers) e \
+     WHERE length(e.value ->> 1) IS NOT 32 OR json_type(e.value, '$[2]') IS NOT 'text') ELSE TRUE END",
     "SELECT format('the answers to the requests of agent number %d from `%s-%d` on are those from %s on', caller_id, series, first, \
      answers ->> '$[0][0]') FROM request_block WHERE json_valid(answers) AND answers ->> '$[0][0]' IS NOT first",
 ];

@@ -1,5 +1,5 @@
-//! The rows of counted requests: pages, each with those of a commit, and blocks of neighbouring
-//! numbers, which are made of many pages at once.
+//! The rows of counted requests: pages, each with those that were written together, and blocks of
+//! neighbouring numbers, which are made of many pages at once.
 //!
 //! Clients count their calls: the request id `client-17` is of the series `client` and has the
 //! number 17. With a row for each request a commit would change as many pages of the file as it has
@@ -89,6 +89,7 @@ pub(in crate::store) type Answers = BTreeMap<Series, Vec<Entry>>;
 columns! {
     /// A page as it was read.
     struct Page, const PAGE {
+        id: i64 = "id",
         /// JSON: for each series its caller, RPC, name and answers.
         answers: String = "answers",
         time: i64 = "time",
@@ -103,14 +104,19 @@ pub(in crate::store) struct Pages {
     bytes: usize,
     /// The time of the newest request in them.
     time: i64,
+    /// Pages that cannot be read. They stay until the retention deletes them.
+    unreadable: Vec<i64>,
 }
 
 impl Pages {
     pub(in crate::store) fn read(from: &impl Statements) -> Result<Self> {
         const SQL: &str = sql!("SELECT ", PAGE, " FROM request_page ORDER BY id");
         let mut pages = Self::default();
-        for Page { answers, time } in all(from, Sql::Direct(SQL), [])? {
-            let series: Vec<(i64, String, String, Vec<Entry>)> = parsed(&answers)?;
+        for Page { id, answers, time } in all(from, Sql::Direct(SQL), [])? {
+            let Ok(series) = parsed::<Vec<(i64, String, String, Vec<Entry>)>>(&answers) else {
+                pages.unreadable.push(id);
+                continue;
+            };
             let series = series.into_iter().map(|(caller, rpc, name, entries)| {
                 (Series { caller: AgentKey(caller), rpc: Cow::Owned(rpc), name }, entries)
             });
@@ -119,7 +125,15 @@ impl Pages {
         Ok(pages)
     }
 
-    /// Writes a page with the answers of a commit.
+    /// Returns an error if there is a page that cannot be read. A request that is not found may be
+    /// in it.
+    pub(in crate::store) fn all_are_read(&self) -> Result<()> {
+        let Some(id) = self.unreadable.first() else { return Ok(()) };
+        let problem = format!("the answers to requests in page {id} cannot be read");
+        Err(Error::FromSqlConversionFailure(1, Type::Text, problem.into()))
+    }
+
+    /// Writes a page with answers of a batch.
     pub(in crate::store) fn write(
         &mut self,
         to: &impl Statements,
@@ -161,13 +175,13 @@ impl Pages {
         self.answers.get(series).map_or(&[], Vec::as_slice)
     }
 
-    /// Makes blocks of all pages.
-    pub(in crate::store) fn into_blocks(self, to: &impl Statements) -> Result<()> {
+    /// Makes blocks of the pages.
+    pub(in crate::store) fn make_blocks(&mut self, to: &impl Statements) -> Result<()> {
         // No number is answered twice, so no such row is there. If one were, it should not stop the
         // mail.
         const SQL: &str = "INSERT OR REPLACE INTO request_block (caller_id, rpc, series, first, time, answers) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        for (Series { caller, rpc, name }, mut entries) in self.answers {
+        for (Series { caller, rpc, name }, mut entries) in std::mem::take(&mut self.answers) {
             entries.sort_unstable_by_key(|entry| entry.number);
             for block in entries.chunk_by(|a, b| a.number / BLOCK == b.number / BLOCK) {
                 let first = block.first().map(|entry| integer(entry.number));
@@ -178,7 +192,15 @@ impl Pages {
                 )?;
             }
         }
-        run(to, Sql::Direct("DELETE FROM request_page"), [])
+        let unreadable = std::mem::take(&mut self.unreadable);
+        if unreadable.is_empty() {
+            run(to, Sql::Direct("DELETE FROM request_page"), [])?;
+        } else {
+            let sql = "DELETE FROM request_page WHERE id NOT IN (SELECT value FROM json_each(?1))";
+            run(to, Sql::Direct(sql), [json(&unreadable)?])?;
+        }
+        *self = Self { unreadable, ..Self::default() };
+        Ok(())
     }
 }
 
@@ -206,11 +228,11 @@ pub(in crate::store) fn in_blocks(
 
 /// Returns a number that none in the blocks of a series exceeds.
 pub(in crate::store) fn highest_in_blocks(from: &impl Statements, series: &Series) -> Result<u64> {
-    const SQL: &str = "SELECT coalesce(max(first), 0) FROM request_block \
+    const SQL: &str = "SELECT max(first) FROM request_block \
          WHERE caller_id = ?1 AND rpc = ?2 AND series = ?3";
     let Series { caller, rpc, name } = series;
-    let first: u64 = one(from, Sql::Direct(SQL), (caller.0, rpc, name))?;
-    Ok(first - first % BLOCK + (BLOCK - 1))
+    let first: Option<u64> = one(from, Sql::Direct(SQL), (caller.0, rpc, name))?;
+    Ok(first.map_or(0, |first| first - first % BLOCK + (BLOCK - 1)))
 }
 
 fn json(value: &impl Serialize) -> Result<String> {

@@ -61,7 +61,7 @@ pub struct OldRequests {
     next: Place,
 }
 
-/// Returns the old requests of the next step, at most `rows`.
+/// Returns the old requests of the next step, at most `rows` and as many blocks.
 pub(crate) fn old_requests(
     conn: &impl Statements,
     cutoffs: Cutoffs,

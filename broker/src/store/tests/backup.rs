@@ -253,13 +253,19 @@ const COOKED: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "INSERT INTO request_page (id, time, answers) VALUES (1, 0, '[]'), (2, 0, '['); \
+        "INSERT INTO request_page (id, time, answers) VALUES (1, 0, '[]'), (2, 0, '['), (3, 0, '[[2,\"Send\",\"a\"]]'), \
+         (4, 0, '[[2,\"Send\",\"a\",[[1,\"0\",\"1\"]]]]'), (5, 0, '[[2,\"Send\",\"a\",[[1,\"00000000000000000000000000000000\",\"1\"]]]]'); \
          INSERT INTO request_block (caller_id, rpc, series, first, time, answers) VALUES \
-         (2, 'Send', 'a', 8, 0, '[[8,\"00\",\"1\"]]'), (2, 'Send', 'b', 8, 0, '[[9,\"00\",\"1\"]]'), (2, 'Send', 'c', 8, 0, '[')",
+         (2, 'Send', 'a', 8, 0, '[[8,\"00000000000000000000000000000000\",\"1\"]]'), \
+         (2, 'Send', 'b', 8, 0, '[[9,\"00000000000000000000000000000000\",\"1\"]]'), \
+         (2, 'Send', 'c', 8, 0, '['), (2, 'Send', 'd', 8, 0, '[[8,\"00000000000000000000000000000000\",1]]')",
         &[
             "the answers to requests in page 2 cannot be read",
+            "the answers to requests in page 3 cannot be read",
+            "the answers to requests in page 4 cannot be read",
             "the answers to the requests of agent number 2 from `b-8` on are those from 9 on",
             "the answers to the requests of agent number 2 from `c-8` on cannot be read",
+            "the answers to the requests of agent number 2 from `d-8` on cannot be read",
         ],
     ),
     (

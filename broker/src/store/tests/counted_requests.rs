@@ -5,7 +5,7 @@ use hive_core::time::WallTime;
 
 use super::super::request::{self, Answered, RequestKey};
 use super::super::retention::{self, Cursor, Cutoffs};
-use super::super::{AgentKey, Tx};
+use super::super::{AgentKey, Health, Tx, event, statement};
 use super::{Failed, Rig, aborted, disk};
 
 const CALLER: AgentKey = AgentKey::OPERATOR;
@@ -162,25 +162,48 @@ async fn another_content_and_another_rpc_are_not_the_same_request() {
 #[tokio::test]
 async fn what_a_failed_command_or_batch_has_answered_is_not_answered() {
     let rig = Rig::new();
-    each_once(&rig, ids("a", 1..63)).await;
+    each_once(&rig, ids("a", 1..64)).await;
     let failed = rig.write(|tx| {
-        assert!(once(tx, "a-63")? && once(tx, "a-64")?);
+        assert!(once(tx, "a-64")? && once(tx, "a-65")?);
         // Writes the page, and blocks of all pages.
-        retention::old_requests(tx, cutoffs(0), &Cursor::default(), 1)?;
-        assert_eq!(super::super::event::after(tx, 0, None, 9)?.len(), 0);
+        assert_eq!(event::after(tx, 0, None, 9)?.len(), 0);
+        let blocks: u32 = statement::one(tx, "SELECT count(*) FROM request_block", [])?;
+        assert_eq!(blocks, 9);
         Err::<(), _>(Failed::Refused)
     });
     failed.await.expect_err("refused");
+    assert_eq!(rows(&rig).await, [0, 63, 0]);
+    assert!(each_once(&rig, ids("a", 1..64)).await.is_empty());
     let lost = rig.write(|tx| {
-        assert!(once(tx, "a-63")?);
+        assert!(once(tx, "a-64")?);
         Err::<(), _>(disk(rusqlite::ffi::SQLITE_FULL))
     });
     aborted(lost.await);
     rig.recovered().await;
-    assert_eq!(rows(&rig).await, [0, 62, 0]);
-    assert_eq!(each_once(&rig, ids("a", 1..65)).await, ["a-63", "a-64"]);
-    assert_eq!(rows(&rig).await, [0, 0, 9]);
-    assert!(each_once(&rig, ids("a", 1..65)).await.is_empty());
+    assert_eq!(rows(&rig).await, [0, 63, 0]);
+    assert_eq!(each_once(&rig, ids("a", 1..66)).await, ["a-64", "a-65"]);
+    assert_eq!(rows(&rig).await, [0, 1, 9]);
+    assert!(each_once(&rig, ids("a", 1..66)).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_page_that_cannot_be_read_stops_no_new_request() {
+    let rig = Rig::new();
+    each_once(&rig, ids("a", [1])).await;
+    let damaged = rig.write(|tx| {
+        let sql = "INSERT INTO request_page (time, answers) VALUES (?1, '[[1]]')";
+        Ok::<_, Failed>(tx.connection().execute(sql, [tx.now.wall.0])?)
+    });
+    damaged.await.expect("committed");
+    let many = ids("a", 2..100);
+    assert_eq!(each_once(&rig, many.clone()).await, many);
+    assert!(each_once(&rig, many).await.is_empty());
+    let [_, pages, blocks] = rows(&rig).await;
+    assert!(pages > 1 && blocks > 1, "{pages} {blocks}");
+    // It may have been answered.
+    let unknown = rig.write(|tx| once(tx, "a-0")).await.expect_err("nothing is known of it");
+    assert!(format!("{unknown:?}").contains("page 2 cannot be read"), "{unknown:?}");
+    assert_eq!(*rig.health().borrow(), Health::Ok);
 }
 
 fn cutoffs(before: i64) -> Cutoffs {

@@ -61,6 +61,7 @@ pub(super) struct Mark {
     inboxes: usize,
     lease_ends: usize,
     leases: usize,
+    requests: u64,
     /// Whether all that is new was written.
     is_written: bool,
 }
@@ -156,6 +157,7 @@ impl Cache {
             inboxes: self.changed_inboxes.borrow().len(),
             lease_ends: self.lease_ends.mark(),
             leases: self.leases.mark(),
+            requests: self.fresh.requests.mark(),
             is_written: self.fresh.is_empty(),
         }
     }
@@ -176,7 +178,7 @@ impl Cache {
         self.leases.reset(mark.leases);
         if mark.is_written {
             // What is new is the failed command's.
-            self.fresh.clear();
+            self.fresh.reset(mark.requests);
         }
     }
 

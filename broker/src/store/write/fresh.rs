@@ -178,12 +178,23 @@ impl Fresh {
         self.messages.borrow_mut().clear();
     }
 
+    /// Forgets what a failed command has made, before which all was written; `requests` is the mark
+    /// of the requests at that time.
+    pub(super) fn reset(&self, requests: u64) {
+        self.forget_rows();
+        self.requests.reset(requests);
+    }
+
     /// Forgets everything.
     pub(super) fn clear(&self) {
+        self.forget_rows();
+        self.requests.clear();
+    }
+
+    fn forget_rows(&self) {
         self.inboxes.borrow_mut().clear();
         self.settled.borrow_mut().clear();
         self.events.borrow_mut().clear();
-        self.requests.clear();
         self.messages.borrow_mut().clear();
     }
 }

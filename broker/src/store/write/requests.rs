@@ -3,7 +3,7 @@
 //! Invariant: a repeat finds an answer in one of these places or in a block, also if it comes in
 //! the batch that answered first. What is known of the pages is what the transaction has.
 
-use std::cell::{RefCell, RefMut};
+use std::cell::{Cell, RefCell, RefMut};
 
 use hive_core::time::WallTime;
 use rusqlite::Result;
@@ -17,6 +17,8 @@ pub(in crate::store) struct Requests {
     fresh: RefCell<Answers>,
     /// What the pages have, once that was read.
     pages: RefCell<Option<Pages>>,
+    /// How often the pages have changed.
+    changes: Cell<u64>,
 }
 
 impl Requests {
@@ -49,10 +51,15 @@ impl Requests {
         if let Some(entry) = fresh.get(series).and_then(|entries| entries.iter().find(is_it)) {
             return Ok(Some(entry.clone()));
         }
-        if let Some(entry) = self.pages(from)?.of(series).iter().find(is_it) {
+        let pages = self.pages(from)?;
+        if let Some(entry) = pages.of(series).iter().find(is_it) {
             return Ok(Some(entry.clone()));
         }
-        request::in_blocks(from, series, number)
+        let found = request::in_blocks(from, series, number)?;
+        if found.is_none() {
+            pages.all_are_read()?;
+        }
+        Ok(found)
     }
 
     /// Returns a number that none of a series exceeds.
@@ -70,17 +77,32 @@ impl Requests {
         if answers.is_empty() {
             return Ok(());
         }
+        self.changes.set(self.changes.get() + 1);
         let mut pages = self.pages(to)?;
         pages.write(to, answers, time.0)?;
         if pages.are_many() {
-            std::mem::take(&mut *pages).into_blocks(to)?;
+            pages.make_blocks(to)?;
         }
         Ok(())
     }
 
     /// Notes that the pages are not what they were.
     pub(in crate::store) fn forget_pages(&self) {
+        self.changes.set(self.changes.get() + 1);
         *self.pages.borrow_mut() = None;
+    }
+
+    /// Returns a mark of what the pages have.
+    pub(super) fn mark(&self) -> u64 {
+        self.changes.get()
+    }
+
+    /// Forgets what a failed command has answered since a mark. Most have written no page.
+    pub(super) fn reset(&self, mark: u64) {
+        self.fresh.borrow_mut().clear();
+        if self.changes.get() != mark {
+            self.forget_pages();
+        }
     }
 
     /// Forgets everything.

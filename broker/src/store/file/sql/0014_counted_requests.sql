@@ -1,6 +1,6 @@
 -- Answers to requests of clients that count their calls. A request with any other id, or with a long answer, is in `request`.
 
--- Those of a commit. Blocks are made of all pages when there are many.
+-- Those that were written together, mostly of a commit. Blocks are made of all pages when there are many.
 CREATE TABLE request_page (
     id      INTEGER PRIMARY KEY,
     time    INTEGER NOT NULL,
