@@ -119,6 +119,10 @@ impl Committed for Hints {
     }
 
     fn answered(&self, last_event: u64) {
-        self.last_event.send_if_modified(|last| std::mem::replace(last, last_event) != last_event);
+        // The number of a later batch may have come before.
+        self.last_event.send_if_modified(|last| {
+            let before = std::mem::replace(last, last_event.max(*last));
+            before != *last
+        });
     }
 }

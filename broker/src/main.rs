@@ -44,7 +44,8 @@ fn main() -> ExitCode {
             }
         };
     }
-    // Calls are short and the writer has its own thread: two workers can load one disk fully.
+    // Calls are short and the writer has its own thread: two workers can load one disk fully. One
+    // serves the sockets while the other runs a batch.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .max_blocking_threads(8)

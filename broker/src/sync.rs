@@ -1,4 +1,5 @@
-//! Primitives between tasks and the writer's thread: channels, hints, locks, and the thread itself.
+//! Primitives between tasks and the writer's thread: channels, hints, locks, the thread itself, and
+//! work in place of it.
 //!
 //! Only the store, the hints and the waiters of hints use them, so that their real code can run
 //! under Shuttle, which chooses the order of the steps of threads and tasks. Invariant: without the
@@ -8,15 +9,49 @@
 mod real {
     pub use std::sync::{Mutex, MutexGuard, PoisonError};
     pub use std::thread;
+    use tokio::runtime::{Handle, RuntimeFlavor};
     pub use tokio::sync::{Notify, mpsc, oneshot, watch};
+    pub use tokio::task::yield_now;
+
+    /// The other threads of a runtime.
+    #[derive(Debug)]
+    pub struct Others(Handle);
+
+    impl Others {
+        /// Returns those beside this thread, if there are any: then it may wait for the disk.
+        pub fn here() -> Option<Self> {
+            let runtime = Handle::try_current().ok()?;
+            let has_others = runtime.runtime_flavor() == RuntimeFlavor::MultiThread
+                && runtime.metrics().num_workers() > 1;
+            has_others.then_some(Self(runtime))
+        }
+
+        /// Wakes one of them, which then looks at the sockets. The caller is none of them.
+        pub fn wake(&self) {
+            drop(self.0.spawn(async {}));
+        }
+    }
 }
 
 #[cfg(feature = "interleavings")]
 mod real {
+    pub use shuttle::future::yield_now;
     pub use shuttle::sync::{Mutex, MutexGuard};
     pub use shuttle::thread;
     pub use shuttle_tokio::sync::{Notify, mpsc, oneshot, watch};
     pub use std::sync::PoisonError;
+
+    /// No thread holds up another one.
+    #[derive(Debug)]
+    pub struct Others;
+
+    impl Others {
+        pub fn here() -> Option<Self> {
+            Some(Self)
+        }
+
+        pub fn wake(&self) {}
+    }
 }
 
 pub use real::*;

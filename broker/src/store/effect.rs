@@ -105,14 +105,15 @@ impl PartialEq for Live {
 
 impl Eq for Live {}
 
-/// A receiver of committed effects, called on the writer's thread before the replies are sent. Must
-/// not block.
+/// A receiver of committed effects, called where the batch was run, before the replies are sent.
+/// Must not block.
 pub trait Committed: Send + Sync {
     /// Applies effects that are on disk; `last_event` is the newest event.
     fn committed(&self, effects: &[Effect], last_event: u64);
 
     /// Notes that the callers of the batch have their answers; `last_event` is the newest event.
     /// Who only watches is notified here: a hundred watchers would otherwise run before the sender.
+    /// May be called after a later batch.
     fn answered(&self, last_event: u64);
 
     /// Notes that the database can be used again after a failure. A batch that was aborted may be

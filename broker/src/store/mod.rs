@@ -1,9 +1,10 @@
 //! The store: SQLite behind two doors, `read` and `write`.
 //!
-//! One thread owns the write connection and commits queued commands together; reads use connections
-//! of their own that cannot write. Only this module has SQL, one file per table. Invariant: `write`
-//! answers after the commit that made its work durable, or with an error that says it is not known
-//! to be. (WAL with `synchronous=FULL` syncs the log at every commit.)
+//! One at a time has the write connection, mostly a thread for it, and commits queued commands
+//! together; reads use connections of their own that cannot write. Only this module has SQL, one
+//! file per table. Invariant: `write` answers after the commit that made its work durable, or with
+//! an error that says it is not known to be. (WAL with `synchronous=FULL` syncs the log at every
+//! commit.)
 
 pub mod search;
 

@@ -77,6 +77,9 @@ pub enum Bug {
     /// The late end of a call requeues leases that a repeat has taken over: only the end of the
     /// newest call does.
     LateReset,
+    /// A caller that has run a batch leaves what was queued in the meantime: the writer's thread is
+    /// called. Not one of [`ALL`](Self::ALL), because a simulation runs no batch beside a caller.
+    LeftQueued,
 }
 
 impl Bug {

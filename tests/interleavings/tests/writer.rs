@@ -280,3 +280,13 @@ fn the_stories_find_a_lost_hint() {
         waiters_are_woken();
     });
 }
+
+/// And a caller that runs a batch and leaves what others have queued in the meantime.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn the_stories_find_an_item_that_a_caller_leaves_behind() {
+    explore(|| {
+        let _planted = Planted::new(Bug::LeftQueued);
+        senders_are_answered_after_their_commits();
+    });
+}

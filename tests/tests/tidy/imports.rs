@@ -150,7 +150,7 @@ const STORE_ORDER: [&str; 14] = [
 ];
 
 /// The modules in which the store writes, in the same way.
-const WRITE_ORDER: [&str; 16] = [
+const WRITE_ORDER: [&str; 18] = [
     "folding",
     "held",
     "requests",
@@ -161,9 +161,11 @@ const WRITE_ORDER: [&str; 16] = [
     "cache",
     "tx",
     "queue",
+    "command",
     "progress",
     "waiter",
     "committer",
+    "seat",
     "stepped",
     "writer",
     "mod",

@@ -24,22 +24,22 @@ pub(in crate::store) const QUERIES_WAIT: Duration = Duration::from_millis(20);
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 thread_local! {
-    /// Pages of the log after the last commit of this thread.
-    static LOG_PAGES: Cell<u32> = const { Cell::new(0) };
+    /// Pages of the log after the last commit of this thread, until they are looked at.
+    static LOG_PAGES: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
 /// Makes a connection note the length of the log after each commit, and fold nothing by itself.
 pub(super) fn note_length(conn: &mut Connection) -> rusqlite::Result<()> {
     fn note(_: &mut Wal, pages: std::ffi::c_int) -> rusqlite::Result<()> {
-        LOG_PAGES.set(u32::try_from(pages).unwrap_or(0));
+        LOG_PAGES.set(Some(u32::try_from(pages).unwrap_or(0)));
         Ok(())
     }
     conn.wal_hook(Some(note))
 }
 
-/// Returns the pages of the log after the last commit of this thread.
-pub(in crate::store) fn log_pages() -> u32 {
-    LOG_PAGES.get()
+/// Returns the pages of the log if this thread has committed since it called this.
+pub(in crate::store) fn new_log_pages() -> Option<u32> {
+    LOG_PAGES.take()
 }
 
 /// Folds the log; returns whether all of it is folded. `is_alone`: no query runs. If there is no

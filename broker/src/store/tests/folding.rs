@@ -11,7 +11,7 @@ use super::super::file::fold;
 use super::{Failed, GUARD, Rig, send};
 
 /// Returns the number of messages in the database file, without its log.
-fn folded(dir: &Path) -> Option<u32> {
+pub(super) fn folded(dir: &Path) -> Option<u32> {
     let copy = tempfile::NamedTempFile::new().expect("a file");
     std::fs::copy(dir.join("hive.db"), copy.path()).expect("copied");
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;

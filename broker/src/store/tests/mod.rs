@@ -17,6 +17,7 @@ mod migrations;
 mod open;
 mod plans;
 mod restore;
+mod seat;
 mod standing_waiters;
 mod turn_lines;
 

@@ -10,22 +10,23 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use hive_core::time::BootTime;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
 use super::cache::Cache;
+use super::command::{one, statement, text};
 use super::folding::Folding;
 use super::held::Prepared;
-use super::queue::{Item, Job, Most, Ran, Undo};
+use super::queue::{Announce, Item, Job, Most};
 use super::tx::{Counters, Tx};
 use super::waiter::{Asked, Waiters};
 use crate::clock::Clock;
 use crate::store::effect::Committed;
 use crate::store::error::Health;
-use crate::store::file::fold::log_pages;
+use crate::store::file::fold::new_log_pages;
 use crate::store::file::open;
 use crate::store::file::reader::Readers;
-use crate::store::statement::{Sql, run};
 use crate::sync::{mpsc, watch};
 
 /// The parts of the store that the committer shares.
@@ -118,8 +119,13 @@ impl Committer {
         self.waiters.woken_count()
     }
 
+    /// Returns the time.
+    pub(super) fn now(&self) -> BootTime {
+        self.parts.clock.now().boot
+    }
+
     /// Runs the first item and queued ones in one transaction, polls woken waiters, and notifies
-    /// their callers.
+    /// their callers; returns the number of items. Then [`announce`](Self::announce) is due.
     pub(super) fn batch(
         &mut self,
         conn: &Connection,
@@ -127,12 +133,13 @@ impl Committer {
         first: Option<Item>,
         items: &mut mpsc::Receiver<Item>,
         most: Most,
-    ) {
+    ) -> usize {
         if let Some(Item::Cancel(id)) = first
             && self.waiters.woken_count() == 0
         {
             // There is nothing to write, so no transaction is needed.
-            return self.waiters.cancel(id);
+            self.waiters.cancel(id);
+            return 1;
         }
         let mut tx = Tx::new(
             conn,
@@ -149,7 +156,7 @@ impl Committer {
             if let Some(item) = first {
                 self.refuse(item);
             }
-            return;
+            return 0;
         }
         let start = tx.mark();
         let (mut jobs, mut polled) = (Vec::new(), BTreeSet::new());
@@ -164,10 +171,12 @@ impl Committer {
             std::mem::take(&mut polled).into_iter().for_each(|id| self.waiters.commit(id));
         }
         hive_fault::point("broker.commit.before");
-        let committed = ran
-            .and_then(|()| tx.write_back().and_then(|()| statement(&tx, "COMMIT")).map_err(text));
+        let committed = ran.and_then(|items| {
+            tx.write_back().and_then(|()| statement(&tx, "COMMIT")).map_err(text)?;
+            Ok(items)
+        });
         match committed {
-            Ok(()) => {
+            Ok(items) => {
                 hive_fault::point("broker.commit.after");
                 self.cache.committed();
                 let effects = tx.into_effects();
@@ -181,10 +190,10 @@ impl Committer {
                     hive_fault::point("broker.replies.between");
                 }
                 self.waiters.wake_again();
-                self.parts.committed.answered(self.counters.last_event());
-                if self.folding.committed(log_pages()) {
-                    self.fold(conn);
+                if let Some(pages) = new_log_pages() {
+                    self.folding.committed(pages);
                 }
+                items
             }
             Err(problem) => {
                 // No caller has these numbers. If the rows are on disk after all, the counters are
@@ -192,7 +201,20 @@ impl Committer {
                 tx.reset(start);
                 drop(tx);
                 self.fail(conn, problem, jobs, polled);
+                0
             }
+        }
+    }
+
+    /// Returns what tells the watchers of this batch, which run after its callers.
+    pub(super) fn announce(&self) -> Announce {
+        Announce::new(Arc::clone(&self.parts.committed), self.counters.last_event())
+    }
+
+    /// Folds the log if it has grown so long that it is not left to an idle moment.
+    pub(super) fn fold_if_long(&mut self, conn: &Connection) {
+        if self.is_open() && self.folding.is_long() {
+            self.fold(conn);
         }
     }
 
@@ -285,8 +307,8 @@ struct Queued<'q> {
     most: Most,
 }
 
-/// Runs queued items, and polls woken waiters, in one transaction. If that fails, the caller aborts
-/// the jobs.
+/// Runs queued items, and polls woken waiters, in one transaction; returns the number of items. If
+/// that fails, the caller aborts the jobs.
 fn run_all(
     tx: &mut Tx<'_>,
     clock: &dyn Clock,
@@ -294,7 +316,7 @@ fn run_all(
     waiters: &mut Waiters,
     jobs: &mut Vec<Box<dyn Job>>,
     polled: &mut BTreeSet<u64>,
-) -> Result<(), Arc<str>> {
+) -> Result<usize, Arc<str>> {
     let Queued { first, items, most } = queued;
     let mut next = first.or_else(|| items.try_recv().ok());
     let (mut count, before) = (0, tx.changes());
@@ -325,7 +347,7 @@ fn run_all(
         let Some((id, asked)) = waiters.next_woken() else { break };
         poll(tx, waiters, id, asked, polled)?;
     }
-    Ok(())
+    Ok(count)
 }
 
 /// Polls a waiter that is pending and whose caller still waits.
@@ -339,54 +361,4 @@ fn poll(
     let Some(waiter) = waiters.due_for_poll(id) else { return Ok(()) };
     polled.insert(id);
     one(tx, waiter.undo(), |tx| waiter.run(tx, asked == Asked::Yes))
-}
-
-fn text(error: rusqlite::Error) -> Arc<str> {
-    error.to_string().into()
-}
-
-/// Runs one command, whose changes are undone if it fails.
-fn one(tx: &Tx<'_>, undo: Undo, command: impl FnOnce(&Tx<'_>) -> Ran) -> Result<(), Arc<str>> {
-    run_or_undo(tx, undo, command)?;
-    if tx.is_torn() {
-        return Err("what is new could not be written".into());
-    }
-    Ok(())
-}
-
-fn run_or_undo(
-    tx: &Tx<'_>,
-    undo: Undo,
-    command: impl FnOnce(&Tx<'_>) -> Ran,
-) -> Result<(), Arc<str>> {
-    if undo == Undo::Nothing {
-        let mark = tx.mark();
-        let changes_before = tx.changes();
-        return match command(tx) {
-            Ran::Keep => Ok(()),
-            Ran::Undo if tx.changes() == changes_before => {
-                tx.reset(mark);
-                Ok(())
-            }
-            Ran::Undo => Err("a command failed after it had written".into()),
-            Ran::Abort(problem) => Err(problem),
-        };
-    }
-    // What earlier commands have changed in memory is not undone with this one.
-    tx.write_back().and_then(|()| statement(tx, "SAVEPOINT command")).map_err(text)?;
-    let mark = tx.mark();
-    match command(tx) {
-        Ran::Keep => statement(tx, "RELEASE command").map_err(text),
-        Ran::Undo => {
-            tx.reset(mark);
-            statement(tx, "ROLLBACK TO command")
-                .and_then(|()| statement(tx, "RELEASE command"))
-                .map_err(text)
-        }
-        Ran::Abort(problem) => Err(problem),
-    }
-}
-
-fn statement(tx: &Tx<'_>, sql: &'static str) -> rusqlite::Result<()> {
-    run(tx, Sql::Direct(sql), [])
 }

@@ -28,14 +28,18 @@ impl Default for Folding {
 }
 
 impl Folding {
-    /// Notes the length of the log after a commit; returns whether it is to be folded now.
-    pub(super) fn committed(&mut self, pages: u32) -> bool {
+    /// Notes the length of the log after a commit.
+    pub(super) fn committed(&mut self, pages: u32) {
         if pages < self.pages {
             // It has begun again.
             *self = Self::default();
         }
         self.pages = pages;
-        pages >= self.next
+    }
+
+    /// Returns whether it is to be folded before the next batch.
+    pub(super) fn is_long(&self) -> bool {
+        self.pages >= self.next
     }
 
     /// Returns whether it is worth to fold it while nothing is written.
@@ -65,30 +69,35 @@ impl Folding {
 mod tests {
     use super::*;
 
+    fn committed(folding: &mut Folding, pages: u32) -> bool {
+        folding.committed(pages);
+        folding.is_long()
+    }
+
     #[test]
     fn a_log_is_folded_when_it_has_grown_and_again_when_it_has_grown_further() {
         let mut folding = Folding::default();
-        assert!(!folding.committed(PAGES - 1));
-        assert!(folding.committed(PAGES));
+        assert!(!committed(&mut folding, PAGES - 1));
+        assert!(committed(&mut folding, PAGES));
         folding.folded(true);
         // A reader keeps it from beginning again.
-        assert!(!folding.committed(PAGES + 1));
-        assert!(folding.committed(2 * PAGES + 1));
+        assert!(!committed(&mut folding, PAGES + 1));
+        assert!(committed(&mut folding, 2 * PAGES + 1));
         // A reader needs some of its pages.
         folding.folded(false);
-        assert!(folding.committed(2 * PAGES + 2));
+        assert!(committed(&mut folding, 2 * PAGES + 2));
     }
 
     #[test]
     fn a_log_that_has_begun_again_is_as_a_new_one() {
         let mut folding = Folding::default();
-        assert!(folding.committed(PAGES + 7));
+        assert!(committed(&mut folding, PAGES + 7));
         folding.folded(true);
         assert!(!folding.is_due_when_idle());
-        assert!(!folding.committed(3));
+        assert!(!committed(&mut folding, 3));
         assert!(!folding.is_due_when_idle());
-        assert!(!folding.committed(PAGES - 1));
+        assert!(!committed(&mut folding, PAGES - 1));
         assert!(folding.is_due_when_idle());
-        assert!(folding.committed(PAGES));
+        assert!(committed(&mut folding, PAGES));
     }
 }

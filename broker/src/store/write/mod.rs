@@ -4,17 +4,21 @@
 //!   writer (thread) or stepped (simulation) ──► committer ──► tx
 //!              ▲                                    │
 //!            queue ◄── commands, waiters            └──► waiter: polled in the batch that wakes it
+//!
+//!   seat: the thread runs the batches, or the caller of the only command
 //! ```
 
 pub(in crate::store) mod stepped;
 pub mod waiter;
 
+mod command;
 mod folding;
 mod fresh;
 mod held;
 mod lease_ends;
 mod progress;
 mod requests;
+mod seat;
 
 pub(in crate::store) mod cache;
 pub(in crate::store) mod committer;

@@ -6,40 +6,96 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::tx::Tx;
+use crate::store::effect::Committed;
 use crate::store::error::{CommandError, StoreError, is_fatal};
 use crate::store::key::AgentKey;
-use crate::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use crate::sync::{self, Mutex, MutexGuard, PoisonError, mpsc};
 
 /// The sending end of the queue, shared by the store and its waiters; closed for all of them at
 /// once.
 #[derive(Debug)]
-pub(super) struct Queue(Mutex<Option<mpsc::Sender<Item>>>);
+pub(super) struct Queue {
+    sender: Mutex<Option<mpsc::Sender<Item>>>,
+    /// `None` if what is queued is stepped.
+    runner: Option<Arc<dyn Runner>>,
+}
 
 impl Queue {
     /// Returns both ends of a queue with this many slots.
-    pub(super) fn new(slots: usize) -> (Arc<Self>, mpsc::Receiver<Item>) {
+    pub(super) fn new(
+        slots: usize,
+        runner: Option<Arc<dyn Runner>>,
+    ) -> (Arc<Self>, mpsc::Receiver<Item>) {
         let (sender, items) = mpsc::channel(slots);
-        (Arc::new(Self(Mutex::new(Some(sender)))), items)
+        (Arc::new(Self { sender: Mutex::new(Some(sender)), runner }), items)
     }
 
-    /// Queues an item, and waits for a slot; returns `false` once the queue is closed.
-    pub(super) async fn send(&self, item: Item) -> bool {
-        let sender = lock(&self.0).clone();
-        match sender {
-            Some(sender) => sender.send(item).await.is_ok(),
-            None => false,
-        }
+    /// Queues an item, and waits for a slot; `None` once the queue is closed.
+    pub(super) async fn send(&self, item: Item) -> Option<Sent> {
+        let sender = lock(&self.sender).clone()?;
+        sender.send(item).await.ok()?;
+        drop(sender);
+        Some(Sent(self.runner.as_ref().and_then(|runner| runner.serve())))
     }
 
     /// Queues an item if there is a free slot.
     pub(super) fn try_send(&self, item: Item) {
-        if let Some(sender) = &*lock(&self.0) {
+        if let Some(sender) = &*lock(&self.sender) {
             drop(sender.try_send(item));
+        }
+        if let Some(runner) = &self.runner {
+            runner.call();
         }
     }
 
     pub(super) fn close(&self) {
-        drop(lock(&self.0).take());
+        drop(lock(&self.sender).take());
+        if let Some(runner) = &self.runner {
+            runner.close();
+        }
+    }
+}
+
+/// What runs queued items. It is asked to by those that queue them, after that.
+pub(super) trait Runner: Send + Sync + std::fmt::Debug {
+    /// Runs what is queued on this thread, if callers may at present, and returns what is then due.
+    /// If they may not, the one that runs the batches does.
+    fn serve(&self) -> Option<Announce>;
+    /// Has what is queued run, but not on this thread.
+    fn call(&self);
+    /// Has the queue, which was closed, finished.
+    fn close(&self);
+}
+
+/// Notifies the watchers of a batch when it is dropped.
+#[must_use = "the watchers run when it is dropped"]
+pub(super) struct Announce {
+    committed: Arc<dyn Committed>,
+    last_event: u64,
+}
+
+impl Announce {
+    pub(super) fn new(committed: Arc<dyn Committed>, last_event: u64) -> Self {
+        Self { committed, last_event }
+    }
+}
+
+impl Drop for Announce {
+    fn drop(&mut self) {
+        self.committed.answered(self.last_event);
+    }
+}
+
+/// What was queued; the watchers of its batch run when it is dropped.
+pub(super) struct Sent(Option<Announce>);
+
+impl Sent {
+    /// If the caller has run the batch, lets the tasks that it woke run first: mail goes out before
+    /// the receipt of it, and the watchers run after both.
+    pub(super) async fn mail_first(self) {
+        if self.0.is_some() {
+            sync::yield_now().await;
+        }
     }
 }
 

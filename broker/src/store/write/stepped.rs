@@ -66,6 +66,8 @@ impl SteppedStore {
         let most = Most { items: most, changes: u64::MAX, polls: most };
         let Some(conn) = self.committer.lend() else { return Step::Idle };
         self.committer.batch(&conn, &conn, first, &mut self.items, most);
+        drop(self.committer.announce());
+        self.committer.fold_if_long(&conn);
         self.committer.take_back(conn);
         Step::Batch { committed: self.committer.is_open() }
     }

@@ -110,7 +110,7 @@ impl<T, E: CommandError> Waiter<T, E> {
 
     async fn queue(&self, item: Item) {
         // A writer that has ended drops the waiter, which `next` reports.
-        self.queue.send(item).await;
+        drop(self.queue.send(item).await);
     }
 }
 

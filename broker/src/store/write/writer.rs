@@ -6,9 +6,10 @@
 //!                                              └──► all refused, reopen, checkpoint, only then go on
 //! ```
 //!
-//! A thread runs the batches with a [`Committer`]; a simulation steps them instead. A batch takes
-//! the queued items and does not wait for more: the sync is the batching window. Invariant: each
-//! caller that queued an item is answered exactly once.
+//! A thread runs the batches with a [`Committer`], or, while there is one item at a time, the
+//! caller that has queued it ([`Seat`]); a simulation steps them instead. A batch takes the queued
+//! items and does not wait for more: the sync is the batching window. Invariant: each caller that
+//! queued an item is answered exactly once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,13 +18,12 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::committer::{Committer, Parts};
-use super::held::Held;
 use super::progress;
-use super::queue::{Item, Job, Most, Queue, Ran, Undo, catch, lock};
+use super::queue::{Item, Job, Queue, Ran, Runner, Undo, catch, lock};
+use super::seat::{Batches, Seat, Served};
 use super::stepped::SteppedStore;
 use super::tx::Tx;
 use super::waiter::{Life, Poll, Polled, Waiter, Wake};
-use crate::store::blocked::block_within;
 use crate::store::error::{CommandError, StoreError};
 use crate::store::key::AgentKey;
 use crate::sync::thread::{self, JoinHandle};
@@ -31,12 +31,6 @@ use crate::sync::{Mutex, mpsc, oneshot};
 
 /// Slots of the queue; further callers wait for a slot.
 const QUEUE_COMMANDS: usize = 4096;
-/// The first command of a batch does not wait long for the last, and a message to everyone does not
-/// hold up the commands behind it. The callers of a batch do nothing while it runs: with so many
-/// changes, half of a hundred consumers who drain pages work on theirs in the meantime.
-const BATCH: Most = Most { items: 512, changes: 3000, polls: 128 };
-/// Time without an item after which the log is folded.
-const FOLD_AFTER: Duration = Duration::from_millis(100);
 /// Pause between attempts to open a faulted database again.
 const RECOVERY_PAUSE: Duration = Duration::from_millis(500);
 
@@ -50,22 +44,23 @@ pub(in crate::store) struct Writer {
 
 impl Writer {
     pub(in crate::store) fn start(parts: Parts, conn: Connection) -> std::io::Result<Self> {
-        let (writer, items) = Self::new();
-        let committer = Committer::new(parts, conn);
-        let thread =
-            thread::Builder::new().name("writer".into()).spawn(move || run(committer, items))?;
+        let (seat, called) = Seat::new();
+        let (writer, items) = Self::new(Some(Arc::<Seat>::clone(&seat)));
+        let batches = Batches::new(Committer::new(parts, conn), items);
+        let work = move || run(&seat, batches, called);
+        let thread = thread::Builder::new().name("writer".into()).spawn(work)?;
         *lock(&writer.thread) = Some(thread);
         Ok(writer)
     }
 
     /// Returns a writer whose batches are stepped.
     pub(in crate::store) fn stepped(parts: Parts, conn: Connection) -> (Self, SteppedStore) {
-        let (writer, items) = Self::new();
+        let (writer, items) = Self::new(None);
         (writer, SteppedStore::new(Committer::new(parts, conn), items))
     }
 
-    fn new() -> (Self, mpsc::Receiver<Item>) {
-        let (queue, items) = Queue::new(QUEUE_COMMANDS);
+    fn new(runner: Option<Arc<dyn Runner>>) -> (Self, mpsc::Receiver<Item>) {
+        let (queue, items) = Queue::new(QUEUE_COMMANDS, runner);
         (Self { queue, last_waiter: AtomicU64::new(0), thread: Mutex::default() }, items)
     }
 
@@ -77,9 +72,8 @@ impl Writer {
     {
         let (reply, answer) = oneshot::channel();
         let job = Box::new(Pending { undo, command: Some(command), answer: None, reply });
-        if !self.queue.send(Item::Job(job)).await {
-            return Err(StoreError::Closed.into());
-        }
+        let sent = self.queue.send(Item::Job(job)).await;
+        sent.ok_or(StoreError::Closed)?.mail_first().await;
         answer.await.unwrap_or_else(|_| Err(StoreError::Closed.into()))
     }
 
@@ -98,10 +92,12 @@ impl Writer {
     {
         let (progress, receiver) = progress::channel();
         let id = self.last_waiter.fetch_add(1, Ordering::Relaxed);
+        // It is cancelled if the caller goes away before the end of this.
+        let waiter = Waiter::new(id, Arc::clone(&self.queue), receiver, life);
         // A writer that has ended drops the waiter, which its caller notices.
         let polled = Box::new(Polled::new(undo, life, poll, progress));
-        self.queue.send(Item::Wait(id, agent, polled)).await;
-        Waiter::new(id, Arc::clone(&self.queue), receiver, life)
+        drop(self.queue.send(Item::Wait(id, agent, polled)).await);
+        waiter
     }
 
     /// Lets the thread finish the queue, and waits for it.
@@ -122,55 +118,37 @@ impl Drop for Writer {
     }
 }
 
-/// Runs batches on the thread until the queue is closed and empty.
-fn run(mut committer: Committer, mut items: mpsc::Receiver<Item>) {
+/// Runs batches, and leaves the seat to callers while these may run them, until the queue is closed
+/// and empty.
+fn run(seat: &Seat, mut batches: Box<Batches>, mut called: mpsc::Receiver<()>) {
     loop {
-        while !committer.is_open() && !committer.recover() {
+        while !batches.committer.is_open() && !batches.committer.recover() {
             // Items that are queued in the meantime are refused at once.
             loop {
-                match items.try_recv() {
-                    Ok(item) => committer.refuse(item),
+                match batches.items.try_recv() {
+                    Ok(item) => batches.committer.refuse(item),
                     Err(mpsc::error::TryRecvError::Empty) => break,
                     Err(mpsc::error::TryRecvError::Disconnected) => return,
                 }
             }
             thread::sleep(RECOVERY_PAUSE);
         }
-        let Some(conn) = committer.lend() else { continue };
-        let is_over = serve(&mut committer, &conn, &mut items);
-        committer.take_back(conn);
-        if is_over {
-            break;
+        let Some(conn) = batches.committer.lend() else { continue };
+        let served = batches.serve(&conn);
+        batches.committer.take_back(conn);
+        match served {
+            Served::Failed => {}
+            Served::Closed => break,
+            Served::Lone => match seat.leave(batches, &mut called) {
+                Some(back) => batches = back,
+                None => {
+                    tracing::error!("a caller panicked while it ran a batch; restart the broker");
+                    return;
+                }
+            },
         }
     }
-    committer.close();
-}
-
-/// Runs batches on a connection, until one has failed or the queue is closed and empty; returns
-/// whether it is.
-fn serve(committer: &mut Committer, conn: &Connection, items: &mut mpsc::Receiver<Item>) -> bool {
-    let statements = Held::new(conn);
-    while committer.is_open() {
-        let first = if committer.woken_count() == 0 {
-            let next = if committer.folding.is_due_when_idle() {
-                block_within(FOLD_AFTER, |context| items.poll_recv(context))
-            } else {
-                Some(items.blocking_recv())
-            };
-            match next {
-                Some(Some(first)) => Some(first),
-                Some(None) => return true,
-                None => {
-                    committer.fold(conn);
-                    continue;
-                }
-            }
-        } else {
-            None
-        };
-        committer.batch(conn, &statements, first, items, BATCH);
-    }
-    false
+    batches.committer.close();
 }
 
 struct Pending<F, T, E> {
