@@ -1,5 +1,5 @@
 //! System calls without a safe interface: taking an inherited descriptor, reading the properties of
-//! a namespace, and setting a limit of a program that is started.
+//! a namespace, setting a limit of a program that is started, and the heap of the C library.
 //!
 //! Invariant: an inherited descriptor is taken once, at the start of the process, and no program
 //! that is started later inherits it.
@@ -13,6 +13,25 @@ use std::os::fd::{AsFd, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl, opcode};
 use rustix::process::{Resource, Rlimit, setrlimit};
+
+/// Has all threads share one heap of the C library, which hardly any code but SQLite uses. To be
+/// called before a thread begins.
+pub fn share_heap() {
+    // SAFETY: it takes numbers, and no other thread allocates in the meantime.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        nix::libc::mallopt(nix::libc::M_ARENA_MAX, 1)
+    };
+}
+
+/// Gives the free memory of the C library's heap back to the kernel.
+pub fn trim_heap() {
+    // SAFETY: it takes no pointer, and may be called at any time by any thread.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        nix::libc::malloc_trim(0)
+    };
+}
 
 /// The ioctl group of namespaces (`linux/nsfs.h`).
 const NAMESPACES: u8 = 0xb7;

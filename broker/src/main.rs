@@ -8,7 +8,7 @@ use clap::Parser as _;
 use hive_broker::cli::{Cli, Command, LogFormat};
 use hive_broker::clock::{Clock as _, SystemClock};
 use hive_broker::store::restore::{self, Restored};
-use hive_broker::{app, config};
+use hive_broker::{app, config, kernel};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -21,6 +21,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const EXIT_FINDINGS: u8 = 8;
 
 fn main() -> ExitCode {
+    kernel::share_heap();
     let cli = Cli::parse();
     if let Some(path) = &cli.check_config {
         return match config::read(path) {

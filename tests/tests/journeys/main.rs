@@ -22,6 +22,7 @@ mod handed_over;
 mod killed;
 mod login;
 mod mailbox;
+mod memory;
 mod missed;
 mod next_turn;
 mod orders;

@@ -249,6 +249,13 @@ pub(in crate::store) fn sync(conn: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// Frees the pages that a connection has cached and does not use at present.
+pub(in crate::store) fn release_memory(conn: &Connection) {
+    if let Err(error) = conn.execute_batch("PRAGMA shrink_memory") {
+        tracing::debug!(%error, "cached pages stay in memory");
+    }
+}
+
 /// Ends what the boot clock of an earlier boot timed: backoffs of deliveries, leases of consumers,
 /// and parks with backoff. Those times mean nothing now.
 pub(super) fn forget_other_boots(conn: &Connection, clock: &dyn Clock) -> rusqlite::Result<()> {

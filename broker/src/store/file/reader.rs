@@ -15,6 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::store::blocked::block_within;
 use crate::store::error::Health;
 use crate::store::error::StoreError;
+use crate::store::file::open;
 use crate::sync::{Mutex, MutexGuard, PoisonError, watch};
 
 /// Bounds of the number of connections, which is one for each core: a query that waits for a core
@@ -86,6 +87,11 @@ impl Readers {
             idle.push(conn);
         }
         Ok(())
+    }
+
+    /// Frees the pages that idle connections have cached.
+    pub(in crate::store) fn release_memory(&self) {
+        self.lock().iter().for_each(open::release_memory);
     }
 
     /// Closes the idle connections, so that the database can be opened again.

@@ -170,13 +170,14 @@ fn connect(path: &Path, locking: Locking) -> Result<Connection> {
     private::create(path)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     let conn = Connection::open(path)?;
-    // A power cut may lose lines; mail is in another file. First, because a new file is written by
-    // the next statement.
-    conn.pragma_update(None, "synchronous", "off")?;
     if locking == Locking::Exclusive {
         conn.busy_timeout(Duration::ZERO)?;
+        // Before the first statement that reads the file, which would open the shared memory.
         conn.pragma_update(None, "locking_mode", "exclusive")?;
     }
+    // A power cut may lose lines; mail is in another file. Before the next statement, which writes
+    // a new file.
+    conn.pragma_update(None, "synchronous", "off")?;
     conn.pragma_update(None, "journal_mode", "wal")?;
     conn.pragma_update(None, "cache_size", -512)?;
     conn.execute_batch(

@@ -22,6 +22,7 @@ use super::queue::{Announce, Item, Job, Most};
 use super::tx::{Counters, Tx};
 use super::waiter::{Asked, Waiters};
 use crate::clock::Clock;
+use crate::kernel;
 use crate::store::effect::Committed;
 use crate::store::error::Health;
 use crate::store::file::fold::new_log_pages;
@@ -222,6 +223,15 @@ impl Committer {
     pub(super) fn fold(&mut self, conn: &Connection) {
         if let Err(error) = self.folding.fold(conn, &self.parts.readers) {
             self.fail(conn, text(error), Vec::new(), BTreeSet::new());
+        }
+    }
+
+    /// Gives the memory of cached pages back to the kernel, which still has these in its own cache.
+    pub(super) fn release_memory(&self, conn: &Connection) {
+        if self.is_open() {
+            open::release_memory(conn);
+            self.parts.readers.release_memory();
+            kernel::trim_heap();
         }
     }
 

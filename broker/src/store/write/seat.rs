@@ -116,6 +116,7 @@ impl Batches {
                     Some(None) => return Served::Closed,
                     None => {
                         self.committer.fold(conn);
+                        self.committer.release_memory(conn);
                         continue;
                     }
                 }
