@@ -114,6 +114,8 @@ fn one_fault_anywhere_is_outlived() {
         Verdict::Fail(Error::Full),
         Verdict::Fail(Error::NoMemory),
         Verdict::Torn(700, Error::Io),
+        Verdict::Torn(9000, Error::Full),
+        Verdict::Torn(usize::MAX, Error::Io),
         Verdict::Lose,
         Verdict::LoseSome(3),
     ];

@@ -77,6 +77,8 @@ fn whatever_fails_during_a_migration_leaves_the_old_database_or_the_new_one() {
         (Verdict::Fail(Error::Io), "the disk fails"),
         (Verdict::Fail(Error::Full), "the disk is full; free some space"),
         (Verdict::Torn(700, Error::Io), "the disk fails"),
+        (Verdict::Torn(9000, Error::Full), "the disk is full; free some space"),
+        (Verdict::Torn(usize::MAX, Error::Io), "the disk fails"),
     ] {
         for number in 0..ops() {
             let mut bed = old();

@@ -66,9 +66,27 @@ fn nothing_is_answered_until_a_recovery_has_succeeded_whatever_fails_in_it() {
 }
 
 #[test]
+fn a_commit_is_one_write_and_one_sync_of_the_log() {
+    let mut bed = Bed::new();
+    bed.say("the statements of the next ones are prepared").expect("written");
+    for body in ["short", &long(1)] {
+        let ops = [Action::Write, Action::Sync].map(|action| bed.disk.count(Kind::Log, action));
+        bed.say(body).expect("written");
+        let now = [Action::Write, Action::Sync].map(|action| bed.disk.count(Kind::Log, action));
+        assert_eq!(now, ops.map(|count| count + 1), "{body}");
+    }
+}
+
+#[test]
 fn a_batch_is_aborted_as_a_whole_or_not_at_all() {
     for number in 0..40 {
-        for verdict in [Verdict::Fail(Error::Full), Verdict::Torn(300, Error::Io), Verdict::Lose] {
+        for verdict in [
+            Verdict::Fail(Error::Full),
+            Verdict::Torn(300, Error::Io),
+            Verdict::Torn(9000, Error::Full),
+            Verdict::Torn(usize::MAX, Error::Io),
+            Verdict::Lose,
+        ] {
             let mut bed = Bed::new();
             // As long as those below, so that the batch finds the pages that it reads in memory: a
             // failed read would keep the rest of it in the queue.

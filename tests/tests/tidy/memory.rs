@@ -7,10 +7,14 @@
 use crate::tree::{self, none};
 
 /// The places of unsafe code, each with the reason why there is no safe way.
-const PLACES: [(&str, &str); 3] = [
+const PLACES: [(&str, &str); 4] = [
     (
         "tests/disk/src/shim",
         "the VFS below SQLite, which talks C and which no delivered program has",
+    ),
+    (
+        "broker/src/store/file/vfs.rs",
+        "the VFS that gathers the writes to the log: SQLite calls it in C",
     ),
     ("harness/src/isolation/raw.rs", "system calls of the probes, which no library offers safely"),
     (

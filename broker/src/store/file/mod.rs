@@ -3,8 +3,9 @@
 //!
 //! `open` locks the state directory (`lock`), migrates (`migrate`, `sql/`, `progress`) and syncs;
 //! `create` makes a new database. `reader` has the connections that cannot write. `fold` shortens
-//! the log, `backup` copies a database file, `restore` puts a copy in place of the database,
-//! `check` reads all of it, `numbers` its highest ids, `mark` the mark of a backup.
+//! the log, and `vfs` gathers the writes to it (`gathered`). `backup` copies a database file,
+//! `restore` puts a copy in place of the database, `check` reads all of it, `numbers` its highest
+//! ids, `mark` the mark of a backup.
 
 pub mod backup;
 pub mod check;
@@ -13,6 +14,7 @@ pub mod turn_events;
 
 pub(in crate::store) mod create;
 pub(in crate::store) mod fold;
+pub(in crate::store) mod gathered;
 pub(in crate::store) mod lock;
 pub(in crate::store) mod mark;
 pub(in crate::store) mod migrate;
@@ -21,3 +23,4 @@ pub(in crate::store) mod open;
 pub(in crate::store) mod private;
 pub(in crate::store) mod progress;
 pub(in crate::store) mod reader;
+pub(in crate::store) mod vfs;

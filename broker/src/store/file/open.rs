@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::store::file::lock::Lock;
 use crate::store::file::migrate::{MigrateError, SCHEMA_VERSION};
 use crate::store::file::progress::Migrating;
-use crate::store::file::{backup, create, fold, migrate, private, progress};
+use crate::store::file::{backup, create, fold, migrate, private, progress, vfs};
 
 /// Why the database could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -217,10 +217,8 @@ pub(in crate::store) fn rewrite_log(database: &Path) -> io::Result<()> {
 }
 
 pub(in crate::store) fn plain(path: &Path) -> rusqlite::Result<Connection> {
-    Connection::open_with_flags(
-        path,
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-    )
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags_and_vfs(path, flags, vfs::name()?)
 }
 
 fn set_up(conn: &mut Connection) -> rusqlite::Result<()> {

@@ -60,7 +60,11 @@ pub(super) fn key(rpc: &'static str, number: u64) -> RequestKey {
 pub(super) fn any(dice: &mut dyn Rng) -> Verdict {
     let error = [Error::Io, Error::Full, Error::NoMemory][dice.random_range(0..3)];
     match dice.random_range(0..5) {
-        0 => Verdict::Torn(dice.random_range(0..5000), error),
+        // Within a page or, as often, anywhere in the write of a commit.
+        0 => {
+            let most = [5000, 50_000][dice.random_range(0..2)];
+            Verdict::Torn(dice.random_range(0..most), error)
+        }
         1 => Verdict::Lose,
         2 => Verdict::LoseSome(dice.random_range(0..u64::MAX)),
         _ => Verdict::Fail(error),
