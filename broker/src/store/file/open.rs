@@ -165,6 +165,7 @@ pub(in crate::store) fn open(
         }
     }
     sync(&conn).map_err(sqlite)?;
+    write_at_commits(&conn).map_err(sqlite)?;
     forget_other_boots(&conn, clock).map_err(sqlite)?;
     Ok(Opened { path, conn, lock })
 }
@@ -191,6 +192,7 @@ pub(in crate::store) fn reopen(path: &Path) -> rusqlite::Result<Connection> {
     drop(alone);
     let mut conn = plain(path)?;
     set_up(&mut conn)?;
+    write_at_commits(&conn)?;
     Ok(conn)
 }
 
@@ -235,6 +237,12 @@ fn set_up(conn: &mut Connection) -> rusqlite::Result<()> {
     // has too.
     conn.pragma_update(None, "cache_size", -1792)?;
     fold::note_length(conn)
+}
+
+/// Keeps a connection from writing pages before their commit, as a migration has to. What is
+/// written for a transaction that is undone would wait in the VFS until the next commit.
+fn write_at_commits(conn: &Connection) -> rusqlite::Result<()> {
+    conn.pragma_update(None, "cache_spill", "off")
 }
 
 /// Writes all visible rows to disk; fails if the disk does, or if a reader has an older snapshot.

@@ -7,13 +7,16 @@
 //! A log is laid out as `Front` with the host's file after it, in memory that SQLite provides
 //! (`szOsFile` bytes). Any other file is opened in place. Invariant: the host's log has all that
 //! SQLite has written when it is synced, and so before another connection looks for the commit:
-//! commits sync (`synchronous=full`). What no commit has synced is not written at the close.
+//! commits sync last (`synchronous=full`, and no sector is padded after the sync, because the
+//! host's VFS has SQLITE_IOCAP_POWERSAFE_OVERWRITE). Outside of a commit nothing is gathered, apart
+//! from the pages of a migration, whose connection is closed if it fails (`cache_spill=off`). What
+//! no commit has synced is not written at the close.
 
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use rusqlite::ffi::{self, sqlite3_file, sqlite3_int64, sqlite3_io_methods, sqlite3_vfs};
 
@@ -21,15 +24,12 @@ use crate::store::file::gathered::Gathered;
 
 const NAME: &CStr = c"hive";
 
-/// The default VFS.
-struct Host(*mut sqlite3_vfs);
-// SAFETY: a VFS that is registered is neither changed nor freed, and SQLite itself calls it from
-// any thread.
-unsafe impl Send for Host {}
-// SAFETY: as above.
-unsafe impl Sync for Host {}
-
-static HOST: OnceLock<Option<Host>> = OnceLock::new();
+/// The VFS, with the one to which it passes everything on. Never freed.
+#[repr(C)]
+struct Gathering {
+    vfs: sqlite3_vfs,
+    host: *mut sqlite3_vfs,
+}
 
 /// A log; the host's file follows it in memory. `gathered` is a box from the open to the close.
 #[repr(C, align(8))]
@@ -38,30 +38,31 @@ struct Front {
     gathered: *mut Gathered,
 }
 
-/// Returns the name of the VFS, for opening a connection with it.
+/// Returns the name of the VFS, for opening a connection with it. If the process has another
+/// default VFS than it had before, it is registered again, over that one.
 pub(super) fn name() -> rusqlite::Result<&'static CStr> {
-    match HOST.get_or_init(register) {
-        Some(_) => Ok(NAME),
-        None => Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_ERROR), None)),
-    }
-}
-
-fn register() -> Option<Host> {
+    static OVER: AtomicPtr<sqlite3_vfs> = AtomicPtr::new(ptr::null_mut());
     // SAFETY: with a null pointer this returns the default VFS, or null.
     let host = unsafe { ffi::sqlite3_vfs_find(ptr::null()) };
-    if host.is_null() {
-        return None;
+    if host.is_null() || (OVER.load(Ordering::Acquire) != host && !register(host)) {
+        return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_ERROR), None));
     }
-    // SAFETY: it points to a VFS. A bitwise copy shares its functions and its data for them,
-    // neither of which is ever freed.
-    let mut vfs = Box::new(unsafe { ptr::read(host) });
-    vfs.szOsFile += c_int::try_from(size_of::<Front>()).ok()?;
+    OVER.store(host, Ordering::Release);
+    Ok(NAME)
+}
+
+fn register(host: *mut sqlite3_vfs) -> bool {
+    // SAFETY: it points to a VFS that is registered. A bitwise copy shares its functions and its
+    // data for them, neither of which is ever freed.
+    let mut vfs = unsafe { ptr::read(host) };
+    let Ok(front) = c_int::try_from(size_of::<Front>()) else { return false };
+    vfs.szOsFile += front;
     vfs.pNext = ptr::null_mut();
     vfs.zName = NAME.as_ptr();
     vfs.xOpen = Some(open);
+    let gathering = Box::leak(Box::new(Gathering { vfs, host }));
     // SAFETY: the VFS is complete and leaked, so it lives as long as the process.
-    let registered = unsafe { ffi::sqlite3_vfs_register(Box::leak(vfs), 0) };
-    (registered == ffi::SQLITE_OK).then_some(Host(host))
+    unsafe { ffi::sqlite3_vfs_register(&raw mut gathering.vfs, 0) == ffi::SQLITE_OK }
 }
 
 /// Returns the host's file behind a log.
@@ -95,19 +96,20 @@ macro_rules! call {
 }
 
 unsafe extern "C" fn open(
-    _: *mut sqlite3_vfs,
+    vfs: *mut sqlite3_vfs,
     name: *const c_char,
     file: *mut sqlite3_file,
     flags: c_int,
     out_flags: *mut c_int,
 ) -> c_int {
-    let Some(Host(host)) = HOST.get().and_then(Option::as_ref) else { return ffi::SQLITE_ERROR };
-    // SAFETY: the VFS lives for ever.
-    let Some(real) = (unsafe { (**host).xOpen }) else { return ffi::SQLITE_ERROR };
+    // SAFETY: SQLite calls it with the VFS that was registered, which is the front of this.
+    let host = unsafe { (*vfs.cast::<Gathering>()).host };
+    // SAFETY: the host's VFS lives for ever.
+    let Some(real) = (unsafe { (*host).xOpen }) else { return ffi::SQLITE_ERROR };
     if flags & ffi::SQLITE_OPEN_WAL == 0 {
         // SAFETY: these are SQLite's own arguments, and the memory is longer than the host's VFS
         // asked for.
-        return unsafe { real(*host, name, file, flags, out_flags) };
+        return unsafe { real(host, name, file, flags, out_flags) };
     }
     // SAFETY: the memory is of `szOsFile` bytes; the place behind the front is the host's. A file
     // without methods is not open, and SQLite does not close it.
@@ -118,7 +120,7 @@ unsafe extern "C" fn open(
         behind
     };
     // SAFETY: SQLite's own arguments, with the memory that the host's VFS asked for.
-    let opened = unsafe { real(*host, name, behind, flags, out_flags) };
+    let opened = unsafe { real(host, name, behind, flags, out_flags) };
     // SAFETY: a host's file with methods is open, and has to be closed if it failed. The memory of
     // the front is ours.
     unsafe {

@@ -9,6 +9,16 @@ use super::super::{Health, StoreError};
 use super::{Failed, Rig, aborted, disk, in_time, read, send, write};
 
 #[tokio::test]
+async fn nothing_is_written_before_its_commit() {
+    let rig = Rig::new();
+    let spills = rig.write(|tx| {
+        let spill = tx.connection().pragma_query_value(None, "cache_spill", |row| row.get(0))?;
+        Ok::<i64, Failed>(spill)
+    });
+    assert_eq!(spills.await.expect("read"), 0);
+}
+
+#[tokio::test]
 async fn a_full_disk_aborts_the_batch_and_the_store_recovers() {
     let rig = Rig::new();
     rig.send("before").await;
