@@ -32,3 +32,4 @@ pub(in crate::rpc) mod serve;
 pub(in crate::rpc) mod services;
 mod size;
 mod socket_file;
+mod together;

@@ -1,4 +1,4 @@
-//! Serving: each connection has a task, which reads its calls.
+//! Serving: each connection has a task, which reads its calls and answers them.
 //!
 //! hyper is used without tonic's server, whose layers cost kilobytes for each connection and each
 //! call that waits. Invariant: after `shutdown` a connection takes no new call, and it ends with
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::TokioIo;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -18,6 +18,7 @@ use tonic::body::Body;
 use super::caller::Calls;
 use super::conn::{Conn, ConnInfo};
 use super::later::Call;
+use super::together::Together;
 use crate::spawn::spawn;
 
 /// Largest header block of a request, in bytes; requests of the hive have a token and little else.
@@ -72,23 +73,24 @@ impl hyper::service::Service<http::Request<Incoming>> for CallsOf {
 
 /// Serves a connection. An async function would keep its arguments twice.
 fn serve_one(conn: Conn, calls: CallsOf, ends: CancellationToken) -> impl Future<Output = ()> {
-    let mut builder = http2::Builder::new(TokioExecutor::new());
-    builder
-        .max_header_list_size(HEADER_BYTES_MAX)
-        .max_concurrent_streams(CONCURRENT_CALLS_MAX)
-        .max_pending_accept_reset_streams(UNSEEN_RESETS_MAX)
-        // The default has no limit at all.
-        .max_local_error_reset_streams(OWN_RESETS_MAX)
-        .initial_stream_window_size(STREAM_WINDOW_BYTES);
-    // Apart from each other, because hyper's part alone is of a size that the allocator has.
-    let conn = TokioIo::new(Box::new(conn));
-    let mut served = Box::pin(builder.serve_connection(conn, calls));
+    let mut served = Together::new(|executor| {
+        let mut builder = http2::Builder::new(executor);
+        builder
+            .max_header_list_size(HEADER_BYTES_MAX)
+            .max_concurrent_streams(CONCURRENT_CALLS_MAX)
+            .max_pending_accept_reset_streams(UNSEEN_RESETS_MAX)
+            // The default has no limit at all.
+            .max_local_error_reset_streams(OWN_RESETS_MAX)
+            .initial_stream_window_size(STREAM_WINDOW_BYTES);
+        // Apart from each other, because hyper's part alone is of a size that the allocator has.
+        let conn = TokioIo::new(Box::new(conn));
+        Box::pin(builder.serve_connection(conn, calls))
+    });
     async move {
-        // Its client sees how it ended.
         tokio::select! {
-            _ = &mut served => return,
-            () = ends.cancelled() => served.as_mut().graceful_shutdown(),
+            () = &mut served => return,
+            () = ends.cancelled() => served.conn().graceful_shutdown(),
         }
-        drop(served.await);
+        served.await;
     }
 }

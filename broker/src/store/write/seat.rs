@@ -37,7 +37,8 @@ const SHORT_MILLIS: i64 = 2;
 const FOLD_AFTER: Duration = Duration::from_millis(100);
 /// Time between two looks of the thread at the batches of callers. tokio's worker that runs a batch
 /// may be the one that waits for all sockets. If the disk is slow, another one takes its place
-/// after two looks; only the task that was woken last waits for the batch.
+/// after two looks; only the task that was woken last waits for the batch, and what comes on the
+/// connection of the caller, which has no other call.
 const LOOK_AFTER: Duration = Duration::from_millis(5);
 /// Looks without a batch after which the thread sleeps until there is one.
 const RESTS: u32 = 20;
