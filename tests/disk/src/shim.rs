@@ -1,4 +1,4 @@
-//! The shim between SQLite and the host's VFS: the only module of the project with `unsafe` in it.
+//! The shim between SQLite and the host's VFS, which has the `unsafe` of this crate.
 //! The shim decides nothing; `disk` does.
 //!
 //! A file on a disk is laid out as `Shim` with the host's file after it, in memory that SQLite
