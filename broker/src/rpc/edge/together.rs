@@ -303,4 +303,27 @@ mod tests {
         drop(begin);
         together.await.expect("the connection ends by itself");
     }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_call_may_wait_for_the_disk_only_if_no_other_would_wait_with_it() {
+        let (begin, calls) = mpsc::unbounded_channel::<Call>();
+        let together = tokio::spawn(conn(calls));
+        let may_wait = async || {
+            let (tell, told) = oneshot::channel();
+            let call = async move { tell.send(sync::Others::here().is_some()) };
+            begin.send(Box::pin(call.map(drop))).expect("the connection is there");
+            told.await.expect("it was polled")
+        };
+        assert!(may_wait().await, "it is alone");
+        let (end, ends) = oneshot::channel::<()>();
+        begin.send(Box::pin(ends.map(drop))).expect("the connection is there");
+        assert!(!may_wait().await, "the other one may be a heartbeat");
+        drop(end);
+        // It ends once the connection is polled.
+        while !may_wait().await {
+            yield_now().await;
+        }
+        drop(begin);
+        together.await.expect("the connection ends by itself");
+    }
 }
