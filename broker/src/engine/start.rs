@@ -24,8 +24,7 @@ use super::turn::end::fence_turns_of_other_boots;
 use super::{Engine, Parts, Refusal, restored};
 use crate::store::search::Index;
 use crate::store::{
-    CommandError, Effect, PresenceChange, StoreError, Tx, agent, event, lease, log,
-    turn as turn_rows,
+    CommandError, Effect, PresenceChange, StoreError, Tx, agent, lease, log, turn as turn_rows,
 };
 
 /// Why an engine could not start.
@@ -152,7 +151,7 @@ impl Engine {
             if let Some(declared) = declared {
                 declare(tx, &limits, &declared).map_err(StartError::Agents)?;
             }
-            let (last_event, names) = (event::span(tx)?.1, agent::names(tx)?);
+            let (last_event, names) = (tx.last_event(), agent::names(tx)?);
             Ok(Begun::Log { log_id, last_event, leased, names })
         };
         self.store.write(begin).await
@@ -181,14 +180,13 @@ fn go_on(tx: &Tx<'_>, limits: &Limits, boot_id: &str) -> Result<String, Refusal>
     if hive_fault::planted!(RequestForgotten) {
         crate::store::request::forget(tx)?;
     }
-    for row in agent::active(tx)? {
-        let boot_id = if hive_fault::planted!(RestartEndsTurns) { "" } else { boot_id };
-        fence_turns_of_other_boots(tx, limits, &row, boot_id)?;
-        if let Some(token) = row.session_token {
-            let since = if hive_fault::planted!(NoGrace) { BootTime(0) } else { tx.now.boot };
-            let awaited = PresenceChange::Awaited { epoch: row.session_epoch, token, now: since };
-            tx.after_commit(Effect::Presence(row.key, awaited));
-        }
+    let sessions = agent::sessions(tx)?;
+    let boot_id = if hive_fault::planted!(RestartEndsTurns) { "" } else { boot_id };
+    fence_turns_of_other_boots(tx, limits, boot_id)?;
+    for agent::Session { agent, epoch, token } in sessions {
+        let since = if hive_fault::planted!(NoGrace) { BootTime(0) } else { tx.now.boot };
+        let awaited = PresenceChange::Awaited { epoch, token, now: since };
+        tx.after_commit(Effect::Presence(agent, awaited));
     }
     Ok(log_id)
 }

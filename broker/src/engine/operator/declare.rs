@@ -15,7 +15,7 @@ use super::agents::{check_tree, retire};
 use super::policy::Part;
 use crate::engine::declared::Declared;
 use crate::engine::{Engine, Refusal, actor};
-use crate::store::agent::{self as agents, AgentRow, NewAgent};
+use crate::store::agent::{self as agents, AgentRow, NewAgent, Place};
 use crate::store::event::{Fact, log};
 use crate::store::{AgentKey, Effect, Tx};
 
@@ -41,33 +41,33 @@ pub(in crate::engine) fn declare(
         apply(tx, name, wanted)?;
     }
     // The tree is checked once it is complete: two agents may have changed places.
-    let rows = agents::active(tx)?;
-    check_trees(tx, &rows, declared)?;
-    for row in rows {
-        if row.source == Some(Source::File) && !is_named(declared, &row) {
-            // Read again: its parent may just have been retired, and it moved up.
-            retire(tx, limits, &*agents::by_key(tx, row.key)?)?;
+    let places = agents::places(tx)?;
+    check_trees(tx, &places, declared)?;
+    for place in places {
+        if place.source == Some(Source::File) && !is_named(declared, &place) {
+            // Its parent may just have been retired, and it moved up.
+            retire(tx, limits, &*agents::by_key(tx, place.key)?)?;
         }
     }
     Ok(())
 }
 
-/// Refuses an agent of the file that is below a circle. Each row is visited once.
+/// Refuses an agent of the file that is below a circle. Each place is visited once.
 fn check_trees(
     tx: &Tx<'_>,
-    rows: &[AgentRow],
+    places: &[Place],
     declared: &BTreeMap<AgentName, Declared>,
 ) -> Result<(), Refusal> {
     let parents: HashMap<AgentKey, Option<AgentKey>> =
-        rows.iter().map(|row| (row.key, row.parent)).collect();
+        places.iter().map(|place| (place.key, place.parent)).collect();
     let mut rooted = HashSet::new();
-    for row in rows.iter().filter(|row| is_named(declared, row)) {
+    for place in places.iter().filter(|place| is_named(declared, place)) {
         let mut way = HashSet::new();
-        let mut next = Some(row.key);
+        let mut next = Some(place.key);
         while let Some(key) = next.filter(|key| !rooted.contains(key)) {
             if !way.insert(key) {
                 // It finds the same circle, and names it.
-                return check_tree(tx, row);
+                return check_tree(tx, &*agents::by_key(tx, place.key)?);
             }
             next = parents.get(&key).copied().flatten();
         }
@@ -76,8 +76,8 @@ fn check_trees(
     Ok(())
 }
 
-fn is_named(declared: &BTreeMap<AgentName, Declared>, row: &AgentRow) -> bool {
-    AgentName::parse(&row.name).is_ok_and(|name| declared.contains_key(&name))
+fn is_named(declared: &BTreeMap<AgentName, Declared>, place: &Place) -> bool {
+    AgentName::parse(&place.name).is_ok_and(|name| declared.contains_key(&name))
 }
 
 fn create_or_return(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<(), Refusal> {

@@ -273,12 +273,18 @@ pub(crate) fn end_restored_turns(
 pub(crate) fn fence_turns_of_other_boots(
     tx: &Tx<'_>,
     limits: &Limits,
-    me: &AgentRow,
     boot_id: &str,
 ) -> Result<(), Refusal> {
-    for open in turns::open_all(tx, me.key)? {
-        if open.boot_id != boot_id {
-            end_turn(tx, limits, me, &open, &by_broker(Outcome::Fenced, "the host rebooted"))?;
+    for key in turns::agents_of_other_boots(tx, boot_id)? {
+        let me = agent::by_key(tx, key)?;
+        if me.retired {
+            continue;
+        }
+        for open in turns::open_all(tx, key)? {
+            if open.boot_id != boot_id {
+                let ended = by_broker(Outcome::Fenced, "the host rebooted");
+                end_turn(tx, limits, &me, &open, &ended)?;
+            }
         }
     }
     Ok(())

@@ -124,6 +124,40 @@ pub(crate) fn active(conn: &impl Statements) -> Result<Vec<AgentRow>> {
 }
 
 columns! {
+    /// The session of an agent.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Session, const SESSION {
+        pub agent: AgentKey = "id",
+        pub epoch: u64 = "session_epoch",
+        pub token: String = "session_token",
+    }
+}
+
+/// Returns the sessions of all active agents.
+pub(crate) fn sessions(conn: &impl Statements) -> Result<Vec<Session>> {
+    let sql = format!(
+        "SELECT {SESSION} FROM agent WHERE {ACTIVE} AND session_token IS NOT NULL ORDER BY id"
+    );
+    all(conn, &sql, [])
+}
+
+columns! {
+    /// The place of an agent in the tree.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Place, const PLACE {
+        pub key: AgentKey = "id",
+        pub name: String = "name",
+        pub source: Option<Source> = "nullif(source, 0)",
+        pub parent: Option<AgentKey> = "parent_id",
+    }
+}
+
+/// Returns the places of all active agents.
+pub(crate) fn places(conn: &impl Statements) -> Result<Vec<Place>> {
+    all(conn, &format!("SELECT {PLACE} FROM agent WHERE {ACTIVE} ORDER BY id"), [])
+}
+
+columns! {
     /// The key and the name of an agent.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Addressee, const ADDRESSEE {

@@ -146,6 +146,15 @@ pub(crate) fn open_all(conn: &impl Statements, agent: AgentKey) -> Result<Vec<Tu
     all(conn, &sql, [agent.0])
 }
 
+/// Returns the agents with open turns that began before the host was started last.
+pub(crate) fn agents_of_other_boots(
+    conn: &impl Statements,
+    boot_id: &str,
+) -> Result<Vec<AgentKey>> {
+    let sql = "SELECT DISTINCT agent_id FROM turn INDEXED BY turn_open WHERE outcome IS NULL AND boot_id <> ?1";
+    all(conn, sql, [boot_id])
+}
+
 /// Returns the agent's last turn that was no upkeep of its conversation.
 pub(crate) fn last_work(conn: &impl Statements, agent: AgentKey) -> Result<Option<TurnRow>> {
     let sql = format!(

@@ -183,6 +183,12 @@ impl<'c> Tx<'c> {
         next(&self.counters.last_event)
     }
 
+    /// Returns the number of the newest event.
+    #[must_use]
+    pub fn last_event(&self) -> u64 {
+        self.counters.last_event.get()
+    }
+
     /// Adds an effect, applied once the transaction is on disk.
     pub fn after_commit(&self, effect: Effect) {
         if hive_fault::planted!(LostWake) && matches!(effect, Effect::Hint(_)) {
