@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use crate::cli::Cli;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Settings};
+use crate::doors::{Doors, Ends, Open};
 use crate::engine::background;
 use crate::engine::directories::Directories;
 use crate::engine::memory::Memory;
@@ -64,7 +65,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
         tokio::select! {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
-            () = running.shutdown.cancelled() => break,
+            () = running.ends.shutdown.cancelled() => break,
             _ = reload.recv() => reloaded(&cli, &running).await,
         }
     }
@@ -78,15 +79,7 @@ pub struct Running {
     engine: Arc<Engine>,
     rpc: Rpc,
     sockets: Arc<Sockets>,
-    /// Cancelled by the operator's drain.
-    shutdown: CancellationToken,
-    /// Cancelled to stop taking calls.
-    stop: CancellationToken,
-    /// Cancelled to close connections.
-    close: CancellationToken,
-    servers: TaskTracker,
-    tasks: TaskTracker,
-    accepting: TaskTracker,
+    ends: Ends,
 }
 
 /// Tells the log and the service manager how far the migration of the database is. The service
@@ -103,12 +96,17 @@ fn report(migrating: &Migrating) {
     }
 }
 
-/// Opens the files of a broker whose writer is a thread.
-fn parts(settings: &Settings, clock: Arc<dyn Clock>) -> anyhow::Result<Parts> {
+/// Opens the files of a broker whose writer is a thread. `begin` is called once its directory is
+/// its own, if there is a database that needs no migration.
+fn parts(
+    settings: &Settings,
+    clock: Arc<dyn Clock>,
+    begin: impl FnOnce(),
+) -> anyhow::Result<Parts> {
     let memory = Arc::new(Memory::default());
     let rows = |tx: &Tx<'_>| first::rows(tx, &settings.limits, settings.agents.as_ref());
     let (seen, committed) = (Arc::clone(&clock), Arc::clone(&memory) as _);
-    let store = Store::open_filled(&settings.state_dir, seen, committed, rows, &report)?;
+    let store = Store::open_filled(&settings.state_dir, seen, committed, begin, rows, &report)?;
     Ok(around(store, memory, settings, clock))
 }
 
@@ -127,13 +125,14 @@ pub fn stepped_parts(
 fn around(store: Store, memory: Arc<Memory>, settings: &Settings, clock: Arc<dyn Clock>) -> Parts {
     Parts {
         store,
-        // `start_on` opens it, while the writer works.
+        // Its first use opens it: mail does not wait for lines of turns.
         turn_events: Arc::new(TurnEvents::closed(&settings.state_dir)),
         memory,
         clock,
         limits: settings.limits.clone(),
         identity: settings.identity.clone(),
         directories: Directories::new(settings.state_dirs.clone(), settings.agents_dir.clone()),
+        sandboxes: Arc::default(),
     }
 }
 
@@ -143,7 +142,10 @@ pub async fn start(
     clock: Arc<dyn Clock>,
     supervisor: Option<Supervisor>,
 ) -> anyhow::Result<Running> {
-    start_on(parts(settings, clock)?, settings, supervisor).await
+    let (ends, sandboxes) = (Ends::default(), Arc::default());
+    let mut doors = Doors::new(settings, ends.clone(), Arc::clone(&sandboxes), supervisor);
+    let parts = parts(settings, clock, || doors.begin());
+    serve(parts.map(|parts| Parts { sandboxes, ..parts }), settings, ends, doors).await
 }
 
 /// Starts a broker on open files. If its writer is stepped, it must be stepped already: the start
@@ -153,45 +155,55 @@ pub async fn start_on(
     settings: &Settings,
     supervisor: Option<Supervisor>,
 ) -> anyhow::Result<Running> {
+    let ends = Ends::default();
+    let doors = Doors::new(settings, ends.clone(), Arc::clone(&parts.sandboxes), supervisor);
+    serve(Ok(parts), settings, ends, doors).await
+}
+
+/// Serves calls on the sockets, or removes them if the broker does not start.
+async fn serve(
+    parts: anyhow::Result<Parts>,
+    settings: &Settings,
+    ends: Ends,
+    mut doors: Doors,
+) -> anyhow::Result<Running> {
+    let running = match parts {
+        Ok(parts) => begin(parts, settings, ends, &mut doors).await,
+        Err(error) => Err(error),
+    };
+    if running.is_err() {
+        doors.abandon().await;
+    }
+    running
+}
+
+/// Starts the engine, and has the sockets serve its calls.
+async fn begin(
+    parts: Parts,
+    settings: &Settings,
+    ends: Ends,
+    doors: &mut Doors,
+) -> anyhow::Result<Running> {
     let notifier = settings.notify.as_ref().map(Notifier::new).transpose()?;
     if notifier.is_some() {
         parts.store.use_outbox();
     }
-    // Both at once: the engine waits for the writer, which is another thread.
-    let turn_events = Arc::clone(&parts.turn_events);
-    let (started, opened) = tokio::join!(
-        biased;
-        Engine::start_with(parts, settings.agents.clone()),
-        async { turn_events.prepare() },
-    );
-    opened?;
-    let Started { engine, names } = started?;
+    let Started { engine, names } = Engine::start_with(parts, settings.agents.clone()).await?;
     let engine = Arc::new(engine);
-
-    let (shutdown, stop, close) =
-        (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
-    let (servers, tasks, accepting) = (TaskTracker::new(), TaskTracker::new(), TaskTracker::new());
-    if let Some(supervisor) = supervisor {
-        spawn(&tasks, supervisor.serve(Arc::clone(&engine), stop.clone())?);
-    }
-    let (sockets, agent_conns, operator_conns) = Sockets::open(
-        settings.layout(),
-        Arc::clone(engine.sandboxes()),
-        accepting.clone(),
-        close.clone(),
-    )?;
-    let rpc = Rpc::new(Arc::clone(&engine), tasks.clone(), shutdown.clone(), Arc::clone(&sockets));
+    let Open { sockets, agent_calls, operator_calls } = doors.open().await?;
+    let rpc = Rpc::new(
+        Arc::clone(&engine),
+        ends.tasks.clone(),
+        ends.shutdown.clone(),
+        Arc::clone(&sockets),
+    );
     rpc.open_sockets(&names);
-
     engine.ready().await.context("the database could not be prepared")?;
     let health = tonic_health::server::HealthReporter::new();
-    let agents = server::serve_agents(rpc.clone(), health.clone(), agent_conns, stop.clone());
-    let operator =
-        server::serve_operator(rpc.clone(), health.clone(), operator_conns, stop.clone());
-    spawn(&servers, agents);
-    spawn(&servers, operator);
-    start_reconcilers(&tasks, &engine, &stop, settings, notifier, health);
-    Ok(Running { engine, rpc, sockets, shutdown, stop, close, servers, tasks, accepting })
+    operator_calls.set(server::operator_calls(&rpc, &health))?;
+    agent_calls.set(server::agent_calls(&rpc, &health))?;
+    start_reconcilers(&ends.tasks, &engine, &ends.stop, settings, notifier, health);
+    Ok(Running { engine, rpc, sockets, ends })
 }
 
 /// Starts the background tasks, each with a name for its status.
@@ -297,22 +309,22 @@ impl Running {
             tracing::debug!(%error, "the service manager was not told");
         }
         self.engine.drain();
-        self.stop.cancel();
-        for tracker in [&self.servers, &self.tasks, &self.accepting] {
+        self.ends.stop.cancel();
+        for tracker in [&self.ends.servers, &self.ends.tasks, &self.ends.accepting] {
             tracker.close();
         }
         let calls = async {
-            self.servers.wait().await;
-            self.tasks.wait().await;
+            self.ends.servers.wait().await;
+            self.ends.tasks.wait().await;
         };
         if tokio::time::timeout(DRAIN_DEADLINE, calls).await.is_err() {
             tracing::warn!("some calls did not end in time; their connections are closed");
         }
-        self.close.cancel();
+        self.ends.close.cancel();
         self.sockets.remove_files();
         let rest = async {
-            self.accepting.wait().await;
-            self.servers.wait().await;
+            self.ends.accepting.wait().await;
+            self.ends.servers.wait().await;
         };
         if tokio::time::timeout(DRAIN_DEADLINE, rest).await.is_err() {
             tracing::warn!("some connections did not end in time");

@@ -2,8 +2,8 @@
 //! and serves them as typed gRPC on one unix socket per agent and one for the operator.
 //!
 //! `rpc` decodes and encodes, `engine` decides, `store` keeps the data, `task` runs due work,
-//! `supervisor` listens to `hivectl up`; only `app` knows them all. The library exists for the
-//! binary and for tests; it is no public interface.
+//! `supervisor` listens to `hivectl up`; only `app` and `doors` know them all. The library exists
+//! for the binary and for tests; it is no public interface.
 
 #![cfg_attr(
     test,
@@ -20,6 +20,7 @@ pub mod changes;
 pub mod cli;
 pub mod clock;
 pub mod config;
+mod doors;
 pub mod due;
 pub mod engine;
 pub mod files;

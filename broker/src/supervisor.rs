@@ -12,7 +12,6 @@ use hive_core::name::AgentName;
 use hive_proto::supervisor::{Link, LinkError, Reached, SUPERVISOR_FD_ENV, ToBroker, ToUp};
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::Engine;
 use crate::engine::sandboxes::{Report, Sandboxes};
 use crate::kernel;
 use crate::namespace::PidNamespace;
@@ -45,16 +44,16 @@ impl Supervisor {
     /// until the link ends, or `stop`.
     pub fn serve(
         self,
-        engine: Arc<Engine>,
+        sandboxes: Arc<Sandboxes>,
         stop: CancellationToken,
     ) -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
         let own = PidNamespace::own()
             .context("the broker's own pid namespace cannot be read; /proc must be mounted")?;
-        engine.sandboxes().supervise(own, knows_peers());
+        sandboxes.supervise(own, knows_peers());
         Ok(async move {
             tokio::select! {
-                ended = self.follow(engine.sandboxes()) => {
-                    engine.sandboxes().abandon();
+                ended = self.follow(&sandboxes) => {
+                    sandboxes.abandon();
                     tracing::warn!(error = %ended, "hivectl up has left the broker: sandboxes that it starts from now on are not trusted");
                 }
                 () = stop.cancelled() => {}

@@ -88,6 +88,8 @@ pub struct Parts {
     pub identity: Identity,
     /// The agents' state directories on this host.
     pub directories: Directories,
+    /// What is known of the agents' sandboxes.
+    pub sandboxes: Arc<Sandboxes>,
 }
 
 /// The engine of a broker.

@@ -88,13 +88,14 @@ impl Engine {
         parts: Parts,
         declared: Option<BTreeMap<AgentName, Declared>>,
     ) -> Result<Started, StartError> {
-        let Parts { store, turn_events, memory, clock, limits, identity, directories } = parts;
+        let Parts { store, turn_events, memory, clock, limits, identity, directories, sandboxes } =
+            parts;
         let mut engine = Self {
             log_id: Arc::default(),
             leases_were_held: false,
             presences: Arc::clone(&memory.presences),
             turn_events,
-            sandboxes: Arc::default(),
+            sandboxes,
             buckets: Arc::default(),
             logins: Arc::default(),
             refusals: Refusals::default(),

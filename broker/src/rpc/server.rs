@@ -5,45 +5,34 @@
 
 use std::sync::Arc;
 
-use hive_proto::v1;
-use hive_proto::v1::admin_service_server::AdminServiceServer;
-use tokio_util::sync::CancellationToken;
-
 use super::Rpc;
 use super::caller::Calls;
-use super::edge::serve;
+pub use super::edge::serve::serve;
 use super::edge::services::Services;
-use super::listen::Incoming;
 use super::method::Method;
 use super::reflection::{self, Late};
+use hive_proto::v1;
+use hive_proto::v1::admin_service_server::AdminServiceServer;
 
-/// Serves agents' sockets until `shutdown`, then waits for calls in flight.
-pub async fn serve_agents(
-    rpc: Rpc,
-    health: tonic_health::server::HealthReporter,
-    incoming: Incoming,
-    shutdown: CancellationToken,
-) {
+/// Returns the calls of agents' sockets.
+#[must_use]
+pub fn agent_calls(rpc: &Rpc, health: &tonic_health::server::HealthReporter) -> Calls {
     use v1::{
         status_service_server as status, turn_service_server as turn, wake_service_server as wake,
     };
-    let services = shared(&rpc, &health, |method| method.agent)
+    let services = shared(rpc, health, |method| method.agent)
         .add(turn::TurnServiceServer::new(rpc.clone()))
         .add(wake::WakeServiceServer::new(rpc.clone()))
         .add(status::StatusServiceServer::new(rpc.clone()));
-    serve(&rpc, services, incoming, shutdown).await;
+    calls(rpc, services)
 }
 
-/// Serves the operator's socket until `shutdown`, then waits for calls in flight.
-pub async fn serve_operator(
-    rpc: Rpc,
-    health: tonic_health::server::HealthReporter,
-    incoming: Incoming,
-    shutdown: CancellationToken,
-) {
+/// Returns the calls of the operator's socket.
+#[must_use]
+pub fn operator_calls(rpc: &Rpc, health: &tonic_health::server::HealthReporter) -> Calls {
     let services =
-        shared(&rpc, &health, |method| method.operator).add(AdminServiceServer::new(rpc.clone()));
-    serve(&rpc, services, incoming, shutdown).await;
+        shared(rpc, health, |method| method.operator).add(AdminServiceServer::new(rpc.clone()));
+    calls(rpc, services)
 }
 
 /// Adds the services of both sockets.
@@ -76,10 +65,9 @@ fn shared(
         .add(server_info::ServerInfoServiceServer::new(rpc.clone()))
 }
 
-async fn serve(rpc: &Rpc, services: Services, incoming: Incoming, shutdown: CancellationToken) {
+fn calls(rpc: &Rpc, services: Services) -> Calls {
     let engine = &rpc.engine;
     let body_bytes_max = engine.limits().body_bytes_max;
     let (sandboxes, tasks) = (Arc::clone(engine.sandboxes()), rpc.streams.clone());
-    let calls = Calls::new(services, body_bytes_max, sandboxes, tasks);
-    serve::serve(calls, incoming, shutdown).await;
+    Calls::new(services, body_bytes_max, sandboxes, tasks)
 }

@@ -58,7 +58,7 @@ use file::{lock, open};
 use waiter::{Life, Poll, Waiter, Wake};
 use write::committer::Parts;
 use write::queue::Undo;
-use write::writer::Writer;
+use write::writer::{Thread, Writer};
 
 /// The open database.
 #[derive(Debug)]
@@ -82,34 +82,39 @@ impl Store {
         clock: Arc<dyn Clock>,
         committed: Arc<dyn Committed>,
     ) -> Result<Self, OpenError> {
-        let opened = open::open(dir, clock.as_ref(), |_| Ok(()), &|_| {})?;
-        Self::started(opened, clock, committed)
+        let thread = Thread::start().map_err(OpenError::Thread)?;
+        let opened = open::open(dir, clock.as_ref(), || {}, |_| Ok(()), &|_| {})?;
+        Ok(Self::on(thread, opened, clock, committed))
     }
 
     /// Opens the database; a new one is created with `rows` in it. If they are refused, or there is
-    /// a database, the caller writes them as any others. They have no effects. If the database is
-    /// migrated, `report` gets the progress, on any thread.
+    /// a database, the caller writes them as any others. They have no effects. `begin` is called as
+    /// soon as the directory is this broker's, if there is a database that needs no migration. If
+    /// it is migrated, `report` gets the progress, on any thread.
     pub fn open_filled<E: Display>(
         dir: &Path,
         clock: Arc<dyn Clock>,
         committed: Arc<dyn Committed>,
+        begin: impl FnOnce(),
         rows: impl FnOnce(&Tx<'_>) -> Result<(), E>,
         report: &(dyn Fn(&Migrating) + Sync),
     ) -> Result<Self, OpenError> {
+        let thread = Thread::start().map_err(OpenError::Thread)?;
         let now = clock.now();
         let write = |conn: &Connection| first::write(conn, now, rows);
-        let opened = open::open(dir, clock.as_ref(), write, report)?;
-        Self::started(opened, clock, committed)
+        let opened = open::open(dir, clock.as_ref(), begin, write, report)?;
+        Ok(Self::on(thread, opened, clock, committed))
     }
 
-    /// Starts the writer's thread.
-    fn started(
+    /// Returns a store whose writer is this thread.
+    fn on(
+        thread: Thread,
         opened: open::Opened,
         clock: Arc<dyn Clock>,
         committed: Arc<dyn Committed>,
-    ) -> Result<Self, OpenError> {
-        let start = |parts, conn| Ok((Writer::start(parts, conn).map_err(OpenError::Thread)?, ()));
-        Ok(Self::with(opened, clock, committed, start)?.0)
+    ) -> Self {
+        let start = |parts, conn| (Writer::on(thread, parts, conn), ());
+        Self::with(opened, clock, committed, start).0
     }
 
     /// Opens it without threads, for a simulation: only steps of the [`SteppedStore`] write, and
@@ -119,9 +124,8 @@ impl Store {
         clock: Arc<dyn Clock>,
         committed: Arc<dyn Committed>,
     ) -> Result<(Self, SteppedStore), OpenError> {
-        let opened = open::open(dir, clock.as_ref(), |_| Ok(()), &|_| {})?;
-        let (mut store, stepped) =
-            Self::with(opened, clock, committed, |parts, conn| Ok(Writer::stepped(parts, conn)))?;
+        let opened = open::open(dir, clock.as_ref(), || {}, |_| Ok(()), &|_| {})?;
+        let (mut store, stepped) = Self::with(opened, clock, committed, Writer::stepped);
         store.is_stepped = true;
         Ok((store, stepped))
     }
@@ -131,8 +135,8 @@ impl Store {
         opened: open::Opened,
         clock: Arc<dyn Clock>,
         committed: Arc<dyn Committed>,
-        start: impl FnOnce(Parts, Connection) -> Result<(Writer, S), OpenError>,
-    ) -> Result<(Self, S), OpenError> {
+        start: impl FnOnce(Parts, Connection) -> (Writer, S),
+    ) -> (Self, S) {
         let open::Opened { path, conn, lock } = opened;
         let (faults, health) = watch::channel(Health::Ok);
         let readers = Arc::new(Readers::new(path.clone(), health.clone()));
@@ -145,7 +149,7 @@ impl Store {
             readers: Arc::clone(&readers),
             attention: Arc::clone(&attention),
         };
-        let (writer, stepped) = start(parts, conn)?;
+        let (writer, stepped) = start(parts, conn);
         let store = Self {
             path,
             clock,
@@ -157,7 +161,7 @@ impl Store {
             is_stepped: false,
             _lock: lock,
         };
-        Ok((store, stepped))
+        (store, stepped)
     }
 
     /// Fills the operator outbox from the next commit on; without a notifier, no task would drain

@@ -120,7 +120,9 @@ fn hint(error: &OpenError) -> String {
     match error {
         OpenError::Sqlite { hint, source, .. } => format!("{hint} ({source:?})"),
         OpenError::Migration { hint, source, .. } => format!("{hint} ({source:?})"),
-        OpenError::Directory { source, .. } => source.to_string(),
+        OpenError::Directory { source, .. } | OpenError::NoWrites { source, .. } => {
+            source.to_string()
+        }
         OpenError::InUse { .. } => "in use".to_owned(),
         OpenError::Migrate(error) => error.to_string(),
         OpenError::Thread(error) => error.to_string(),
@@ -181,6 +183,7 @@ impl World {
             limits: Limits::default(),
             identity: Identity::default(),
             directories: Directories::default(),
+            sandboxes: Arc::default(),
         };
         let world = Rc::clone(self);
         self.exec.spawn(group, format!("start {group}"), async move {

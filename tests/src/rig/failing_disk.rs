@@ -126,7 +126,7 @@ impl CallTrace {
     /// A command that runs another, which has the process id of the command.
     pub fn around(&self, command: &Command) -> Command {
         let mut strace = Process::command("strace".as_ref());
-        strace.args(["--follow-forks", "--daemonize", "--decode-fds"]);
+        strace.args(["--follow-forks", "--daemonize", "--decode-fds", "--string-limit=200"]);
         strace.arg(format!("--trace={}", self.calls));
         strace.arg("--output").arg(self.dir.path().join("calls"));
         running(strace, command)

@@ -13,13 +13,16 @@ mod first_boot;
 mod mail;
 mod migration;
 
+use std::cell::Cell;
 use std::path::PathBuf;
 
+use hive_proto::connect::connect;
 use hive_tests::cases;
-use hive_tests::rig::Rig;
 use hive_tests::rig::failing_disk::{FailingDisk, Failure, SyncTrace};
-use hive_tests::rig::{host, soon};
+use hive_tests::rig::{Client, Rig, host, soon};
+use hive_tests::scripted::appear;
 use mail::{Mail, Told};
+use rustix::process::{Pid, Signal, kill_process};
 
 const ADA: &str = "[agents.ada]\n";
 
@@ -138,10 +141,52 @@ async fn a_broker_whose_disk_fails_at_the_start_refuses_to_start_and_loses_nothi
             said.contains("hive.db") || said.contains("state directory"),
             "{failure:?}: {said}"
         );
+        assert!(!rig.operator_socket().exists(), "{failure:?}: no socket is left");
         rig.start_broker().await;
         mail.reconnect(&rig).await;
         mail.all_there().await;
     }
+}
+
+#[tokio::test]
+async fn a_call_that_comes_while_the_broker_starts_waits_until_it_has_started() {
+    let mut rig = started().await;
+    let id = rig.operator().await.send("ada", "before").await;
+    // Killed, so that the start syncs a log, which takes long.
+    rig.kill_broker().await;
+    let (socket, has_started) = (rig.operator_socket(), Cell::new(false));
+    std::fs::remove_file(&socket).expect("the killed broker has left it");
+    let slow = Failure::SlowSyncs(2).around(&files(&rig), &rig.broker_command());
+    let start = async {
+        let started = rig.try_start_broker_by(slow).await;
+        has_started.set(true);
+        started.map_err(drop)
+    };
+    let early = async {
+        appear::wait(&socket).await.expect("the directory can be watched");
+        // Its file is there just before it listens.
+        let channel = loop {
+            match connect(&socket).await {
+                Ok(channel) => break channel,
+                Err(_) => tokio::task::yield_now().await,
+            }
+        };
+        let is_early = !has_started.get();
+        let delivery = Client::new(channel).delivery("ada", id).await;
+        assert!(is_early, "the socket is there before the broker has started");
+        assert_eq!(delivery.message.expect("a message").body, "before");
+        Ok(())
+    };
+    // If the broker does not start, there is no socket to wait for.
+    let both = async { tokio::try_join!(start, early) };
+    if !host::allows("strace", soon("both", both).await.is_ok()) {
+        return;
+    }
+    // Its parent is strace, which ends with it.
+    let status = Mail::of(&rig).await.status().await;
+    let pid = i32::try_from(status.pid).ok().and_then(Pid::from_raw);
+    kill_process(pid.expect("a process"), Signal::KILL).expect("killed");
+    rig.broker_ended().await;
 }
 
 #[tokio::test]

@@ -76,6 +76,7 @@ impl Fleet {
             limits: Limits::default(),
             identity: Identity::default(),
             directories: Directories::default(),
+            sandboxes: Arc::default(),
         };
         let engine = Arc::new(Engine::start(parts).await.expect("the engine starts"));
         engine.ready().await.expect("it serves");

@@ -307,6 +307,7 @@ async fn open(
         limits: limits.clone(),
         identity: Identity::default(),
         directories,
+        sandboxes: Arc::default(),
     };
     (Arc::new(Engine::start(parts).await.expect("the engine starts")), commits)
 }

@@ -31,7 +31,7 @@ use crate::engine::{Actor, Refusal};
 /// The calls of all connections to a kind of socket: each gets its [`Caller`], or the answer that
 /// the peer is not trusted.
 #[derive(Debug)]
-pub(in crate::rpc) struct Calls {
+pub struct Calls {
     services: Arc<Services>,
     body_bytes_max: u32,
     sandboxes: Arc<Sandboxes>,

@@ -14,12 +14,13 @@ use super::listen::ListenError;
 
 /// The listening sockets that were handed over, by path.
 #[derive(Debug)]
-pub(in crate::rpc) struct Handed(BTreeMap<PathBuf, UnixListener>);
+pub struct Handed(BTreeMap<PathBuf, UnixListener>);
 
 impl Handed {
     /// Takes the sockets that the environment names. A descriptor that is no listening unix socket
     /// with a path is logged and ignored.
-    pub(in crate::rpc) fn from_env() -> Self {
+    #[must_use]
+    pub fn from_env() -> Self {
         let mut handed = listenfd::ListenFd::from_env();
         let mut sockets = BTreeMap::new();
         for index in 0..handed.len() {

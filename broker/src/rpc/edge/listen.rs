@@ -20,7 +20,8 @@ use tokio_util::task::TaskTracker;
 use super::accept::accept;
 use super::closing::{Closing, Leaving};
 use super::conn::{Conn, Owner, Trust};
-use super::handed::{self, Handed};
+use super::handed;
+pub use super::handed::Handed;
 pub use super::layout::Layout;
 use super::layout::own_uids;
 use super::room::{Room, Seat};
@@ -109,16 +110,16 @@ struct OpenSocket {
 pub type Incoming = mpsc::Receiver<Conn>;
 
 impl Sockets {
-    /// Takes the sockets that systemd handed over, and opens the operator's socket.
+    /// Opens the operator's socket, unless it was handed over.
     pub fn open(
         layout: Layout,
+        handed: Handed,
         sandboxes: Arc<Sandboxes>,
         tasks: TaskTracker,
         closing: CancellationToken,
     ) -> Result<(Arc<Self>, Incoming, Incoming), ListenError> {
         make_dir(&layout.runtime_dir, 0o755)?;
         make_dir(&layout.runtime_dir.join("agents"), 0o755)?;
-        let handed = Handed::from_env();
         handed.name_strangers(|path| layout.is_socket(path));
         let (agents, agent_conns) = mpsc::channel(BACKLOG_CONNECTIONS);
         let (operator, operator_conns) = mpsc::channel(BACKLOG_CONNECTIONS);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper_util::rt::TokioIo;
-use tokio::sync::mpsc;
+use tokio::sync::{SetOnce, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::body::Body;
@@ -33,13 +33,14 @@ const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 /// more ends the connection.
 const OWN_RESETS_MAX: usize = 1024;
 
-/// Serves connections until `shutdown`, then waits for their calls in flight.
-pub(in crate::rpc) async fn serve(
-    calls: Calls,
+/// Serves connections until `shutdown`, then waits for their calls in flight. Calls that come
+/// before `calls` are set wait for that.
+pub async fn serve(
+    calls: Arc<SetOnce<Calls>>,
     mut incoming: mpsc::Receiver<Conn>,
     shutdown: CancellationToken,
 ) {
-    let (calls, tasks, ends) = (Arc::new(calls), TaskTracker::new(), shutdown.child_token());
+    let (tasks, ends) = (TaskTracker::new(), shutdown.child_token());
     loop {
         let conn = tokio::select! {
             conn = incoming.recv() => conn,
@@ -58,7 +59,7 @@ pub(in crate::rpc) async fn serve(
 /// The calls of one connection.
 struct CallsOf {
     conn: Arc<ConnInfo>,
-    calls: Arc<Calls>,
+    calls: Arc<SetOnce<Calls>>,
 }
 
 impl hyper::service::Service<http::Request<Incoming>> for CallsOf {
@@ -67,7 +68,14 @@ impl hyper::service::Service<http::Request<Incoming>> for CallsOf {
     type Future = Call;
 
     fn call(&self, request: http::Request<Incoming>) -> Self::Future {
-        self.calls.call(&self.conn, request.map(Body::new))
+        let request = request.map(Body::new);
+        match self.calls.get() {
+            Some(calls) => calls.call(&self.conn, request),
+            None => {
+                let (conn, calls) = (Arc::clone(&self.conn), Arc::clone(&self.calls));
+                Box::pin(async move { calls.wait().await.call(&conn, request).await })
+            }
+        }
     }
 }
 

@@ -5,12 +5,16 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::private;
+
+/// Bytes that a start writes to see whether there is room for a small commit.
+const ROOM_BYTES: usize = 16 * 1024;
 
 /// The lock while it is held.
 #[derive(Debug)]
@@ -25,6 +29,13 @@ impl Lock {
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(errno) => Err(errno.into()),
         }
+    }
+
+    /// Fails if the disk takes no writes. A start on a full disk may have nothing else to write,
+    /// and would not notice it.
+    pub(in crate::store) fn try_disk(&self) -> io::Result<()> {
+        self.0.write_all_at(&[0; ROOM_BYTES], 0)?;
+        self.0.set_len(0)
     }
 }
 

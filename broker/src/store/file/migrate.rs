@@ -3,6 +3,9 @@
 //! Invariant: a database is brought to this broker's version in one transaction, or is left as it
 //! was; one from the future is left untouched.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rusqlite::{Connection, TransactionBehavior};
@@ -32,6 +35,9 @@ const SCHEMA: &str = include_str!("sql/schema.sql");
 
 /// The version that this broker writes.
 pub const SCHEMA_VERSION: u32 = 14;
+
+/// Where a database file has its `user_version` (SQLite's file format, the database header).
+const VERSION_AT: u64 = 60;
 
 /// Why a database could not be brought to this broker's version.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +75,14 @@ pub(crate) fn migrate(conn: &mut Connection, at: &AtomicU32) -> Result<(), Migra
 /// Returns the scripts that bring a database from one version to another.
 fn scripts(found: u32, wanted: u32) -> impl Iterator<Item = (u32, &'static str)> {
     (1..=wanted).zip(MIGRATIONS.iter().copied()).skip(found as usize)
+}
+
+/// Returns whether the file itself has this broker's version. A log beside it can only have a newer
+/// one, so such a database is not migrated.
+pub(crate) fn is_current(database: &Path) -> bool {
+    let mut version = [0; 4];
+    let read = File::open(database).and_then(|file| file.read_exact_at(&mut version, VERSION_AT));
+    read.is_ok() && u32::from_be_bytes(version) == SCHEMA_VERSION
 }
 
 /// Returns the version of the database, if this broker knows it. Only reads, so that one from the

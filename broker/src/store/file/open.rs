@@ -33,6 +33,17 @@ pub enum OpenError {
         #[source]
         source: io::Error,
     },
+    /// Its disk takes no writes.
+    #[error(
+        "nothing can be written in the state directory {}; if its disk is full, free some space, and start hived again", .path.display()
+    )]
+    NoWrites {
+        /// The directory.
+        path: PathBuf,
+        /// The error of the host.
+        #[source]
+        source: io::Error,
+    },
     /// Another broker runs in the directory.
     #[error("another hived is running on the state directory {}; stop it first, or choose another directory", .path.display())]
     InUse {
@@ -125,10 +136,12 @@ impl Place<'_> {
 }
 
 /// Opens the database in `dir`. If there is none, it is created, and `rows` writes its first rows.
-/// If it is migrated, `report` gets the progress.
+/// `begin` is called once the directory is locked, if there is a database of this version. If it is
+/// migrated, `report` gets the progress.
 pub(in crate::store) fn open(
     dir: &Path,
     clock: &dyn Clock,
+    begin: impl FnOnce(),
     rows: impl FnOnce(&Connection) -> rusqlite::Result<()>,
     report: &(dyn Fn(&Migrating) + Sync),
 ) -> Result<Opened, OpenError> {
@@ -139,6 +152,10 @@ pub(in crate::store) fn open(
     let lock = Lock::take(dir)
         .map_err(directory)?
         .ok_or_else(|| OpenError::InUse { path: dir.to_path_buf() })?;
+    lock.try_disk().map_err(|source| OpenError::NoWrites { path: dir.to_path_buf(), source })?;
+    if migrate::is_current(&path) {
+        begin();
+    }
     backup::remove_leftovers(dir);
     create::remove_leftovers(dir);
 

@@ -32,7 +32,7 @@ columns! {
     }
 }
 
-/// The database of lines. It is opened by [`Self::prepare`], or by its first use.
+/// The database of lines.
 #[derive(Debug)]
 pub struct TurnEvents {
     path: PathBuf,
@@ -40,7 +40,9 @@ pub struct TurnEvents {
 }
 
 impl TurnEvents {
-    /// Returns the database in `dir`, which is not open yet.
+    /// Returns the database in `dir`, which its first use opens. A damaged file is then replaced by
+    /// an empty one, because nothing depends on it. A file that the disk keeps from being opened is
+    /// not damaged.
     #[must_use]
     pub fn closed(dir: &Path) -> Self {
         Self { path: dir.join("turn-events.db"), conn: Mutex::default() }
@@ -49,16 +51,10 @@ impl TurnEvents {
     /// Opens the database in `dir`.
     pub fn open(dir: &Path) -> std::result::Result<Self, OpenError> {
         let lines = Self::closed(dir);
-        lines.prepare()?;
+        let failed =
+            |source| OpenError::Sqlite { hint: hint(&source), path: lines.path.clone(), source };
+        lines.with(|_| Ok(())).map_err(failed)?;
         Ok(lines)
-    }
-
-    /// Opens it; a damaged file is replaced by an empty one, because nothing depends on it. A file
-    /// that the disk keeps from being opened is not damaged.
-    pub fn prepare(&self) -> std::result::Result<(), OpenError> {
-        let path = self.path.clone();
-        let failed = |source| OpenError::Sqlite { hint: hint(&source), path, source };
-        self.with(|_| Ok(())).map_err(failed)
     }
 
     /// Works with the open database.
@@ -115,24 +111,31 @@ impl TurnEvents {
     }
 
     /// Deletes lines from before a time, and the oldest beyond the limit in bytes; at most `rows`
-    /// at once. Returns the number of deleted lines.
+    /// at once. Returns the number of deleted lines. A file that is not in use is closed again: a
+    /// broker without turns needs no memory for it.
     pub fn prune(&self, before: WallTime, bytes_max: u64, rows: u32) -> Result<usize> {
-        self.with(|conn| {
-            let mut gone = conn.execute(
-                "DELETE FROM line WHERE (turn_id, sequence) IN (SELECT turn_id, sequence FROM line WHERE time < ?1 LIMIT ?2)",
-                (before.0, rows),
-            )?;
-            let sql = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
-            let used: u64 = one(&*conn, sql, [])?;
-            if used > bytes_max {
-                gone += conn.execute(
-                    "DELETE FROM line WHERE (turn_id, sequence) IN (SELECT turn_id, sequence FROM line ORDER BY turn_id, sequence LIMIT ?1)",
-                    [rows],
-                )?;
-            }
-            Ok(gone)
-        })
+        let conn = self.conn.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*conn {
+            Some(conn) => prune(conn, before, bytes_max, rows),
+            None => prune(&open(&self.path)?, before, bytes_max, rows),
+        }
     }
+}
+
+fn prune(conn: &Connection, before: WallTime, bytes_max: u64, rows: u32) -> Result<usize> {
+    let mut gone = conn.execute(
+        "DELETE FROM line WHERE (turn_id, sequence) IN (SELECT turn_id, sequence FROM line WHERE time < ?1 LIMIT ?2)",
+        (before.0, rows),
+    )?;
+    let sql = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
+    let used: u64 = one(conn, sql, [])?;
+    if used > bytes_max {
+        gone += conn.execute(
+            "DELETE FROM line WHERE (turn_id, sequence) IN (SELECT turn_id, sequence FROM line ORDER BY turn_id, sequence LIMIT ?1)",
+            [rows],
+        )?;
+    }
+    Ok(gone)
 }
 
 /// Who may have the file open.

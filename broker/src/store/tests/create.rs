@@ -20,8 +20,14 @@ fn filled(
     rows: impl FnOnce(&Tx<'_>) -> Result<(), Failed>,
 ) -> (Store, Arc<Commits>) {
     let commits = Arc::new(Commits::default());
-    let store =
-        Store::open_filled(dir, clock(), Arc::<Commits>::clone(&commits) as _, rows, &|_| {});
+    let store = Store::open_filled(
+        dir,
+        clock(),
+        Arc::<Commits>::clone(&commits) as _,
+        || {},
+        rows,
+        &|_| {},
+    );
     (store.expect("it opens"), commits)
 }
 

@@ -1,10 +1,11 @@
 //! Opening: one broker at a time, private files, and a clear error for any other file.
 
+use std::cell::Cell;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::{MigrateError, OpenError, SCHEMA_VERSION, Store};
+use super::super::{MigrateError, OpenError, SCHEMA_VERSION, Store, Tx};
 use super::{Commits, Failed, Rig, clock, directory, open, send};
 
 fn refused(dir: &Path) -> OpenError {
@@ -40,6 +41,27 @@ async fn a_second_broker_is_refused_while_the_first_runs() {
     assert!(printed(error).contains("another hived is running"));
     rig.send("undisturbed").await;
     rig.reopen().holds(&["hello", "undisturbed"]).await;
+}
+
+#[tokio::test]
+async fn the_rest_of_a_start_begins_early_only_on_a_database_of_this_version() {
+    let dir = directory();
+    let has_begun = || {
+        let begun = Cell::new(false);
+        let (begin, rows) = (|| begun.set(true), |_: &Tx<'_>| Ok::<_, Failed>(()));
+        let committed = Arc::new(Commits::default());
+        let store = Store::open_filled(dir.path(), clock(), committed, begin, rows, &|_| {});
+        (begun.get(), store)
+    };
+    let (begun, store) = has_begun();
+    assert!(!begun, "there is none yet");
+    assert!(!has_begun().0, "another broker has it");
+    drop(store);
+    assert!(has_begun().0);
+    for version in [SCHEMA_VERSION - 1, SCHEMA_VERSION + 1] {
+        raw(dir.path()).pragma_update(None, "user_version", version).expect("set");
+        assert!(!has_begun().0, "it has version {version}");
+    }
 }
 
 /// Opens the database file without a store.

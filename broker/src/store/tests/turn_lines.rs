@@ -68,8 +68,21 @@ fn the_first_use_opens_the_file() {
     let lines = TurnEvents::closed(dir.path());
     assert!(!dir.path().join("turn-events.db").exists());
     lines.append(turn(1), &[line(1, "hello")]).expect("kept");
-    lines.prepare().expect("it is open");
     assert_eq!(lines.after(turn(1), 0, 10, 100).expect("read").len(), 1);
+}
+
+#[test]
+fn old_lines_of_a_file_that_is_not_in_use_go_and_it_is_closed_again() {
+    let dir = directory();
+    let lines = TurnEvents::open(dir.path()).expect("opened");
+    lines.append(turn(1), &[line(1, "old"), line(9, "new")]).expect("kept");
+    drop(lines);
+    let lines = TurnEvents::closed(dir.path());
+    assert_eq!(lines.prune(WallTime(5), u64::MAX, 10).expect("pruned"), 1);
+    let log = dir.path().join("turn-events.db-wal");
+    assert!(!log.exists(), "a closed file has no log");
+    assert_eq!(lines.after(turn(1), 0, 10, 100).expect("read").len(), 1);
+    assert!(log.exists(), "and one that is in use has");
 }
 
 #[test]

@@ -42,15 +42,42 @@ pub(in crate::store) struct Writer {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Writer {
-    pub(in crate::store) fn start(parts: Parts, conn: Connection) -> std::io::Result<Self> {
+/// The thread of a writer before it has a database.
+#[derive(Debug)]
+pub(in crate::store) struct Thread {
+    seat: Arc<Seat>,
+    give: mpsc::Sender<Box<Batches>>,
+    thread: JoinHandle<()>,
+}
+
+impl Thread {
+    /// Starts it. A new thread takes as long to begin as a database to open, so it begins before.
+    pub(in crate::store) fn start() -> std::io::Result<Self> {
         let (seat, called) = Seat::new();
-        let (writer, items) = Self::new(Some(Arc::<Seat>::clone(&seat)));
-        let batches = Batches::new(Committer::new(parts, conn), items);
-        let work = move || run(&seat, batches, called);
+        let (give, mut given) = mpsc::channel(1);
+        let work = {
+            let seat = Arc::clone(&seat);
+            move || {
+                if let Some(batches) = given.blocking_recv() {
+                    run(&seat, batches, called);
+                }
+            }
+        };
         let thread = thread::Builder::new().name("writer".into()).spawn(work)?;
+        Ok(Self { seat, give, thread })
+    }
+}
+
+impl Writer {
+    /// Returns a writer whose batches this thread runs.
+    pub(in crate::store) fn on(thread: Thread, parts: Parts, conn: Connection) -> Self {
+        let Thread { seat, give, thread } = thread;
+        let (writer, items) = Self::new(Some(seat));
+        let batches = Batches::new(Committer::new(parts, conn), items);
+        // The channel has room for one, and the thread waits for it.
+        let _is_given = give.try_send(batches).is_ok();
         *lock(&writer.thread) = Some(thread);
-        Ok(writer)
+        writer
     }
 
     /// Returns a writer whose batches are stepped.

@@ -206,6 +206,7 @@ impl Run {
             limits: Limits::default(),
             identity: Identity::default(),
             directories,
+            sandboxes: Arc::default(),
         };
         let serving = async {
             let engine = Engine::start(parts).await?;

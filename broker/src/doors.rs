@@ -1,0 +1,129 @@
+//! The sockets of a broker that starts.
+//!
+//! They are opened while the database is, and connections are taken; calls wait until there is an
+//! engine. Invariant: no call is handled before that, and a broker that does not start leaves no
+//! socket behind.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use hive_core::name::AgentName;
+use tokio::sync::{SetOnce, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::Settings;
+use crate::engine::sandboxes::Sandboxes;
+use crate::rpc::caller::Calls;
+use crate::rpc::listen::{Handed, Incoming, Layout, Sockets};
+use crate::rpc::server;
+use crate::spawn::spawn;
+use crate::supervisor::Supervisor;
+
+/// What ends the sockets of a broker and the tasks behind them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ends {
+    /// Cancelled by the operator's drain.
+    pub(crate) shutdown: CancellationToken,
+    /// Cancelled to stop taking calls.
+    pub(crate) stop: CancellationToken,
+    /// Cancelled to close connections.
+    pub(crate) close: CancellationToken,
+    pub(crate) servers: TaskTracker,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) accepting: TaskTracker,
+}
+
+/// The open sockets, and the calls that their connections wait for.
+#[derive(Debug)]
+pub(crate) struct Open {
+    pub(crate) sockets: Arc<Sockets>,
+    pub(crate) agent_calls: Arc<SetOnce<Calls>>,
+    pub(crate) operator_calls: Arc<SetOnce<Calls>>,
+}
+
+/// The sockets before they are opened.
+#[derive(Debug)]
+struct Shut {
+    ends: Ends,
+    layout: Layout,
+    handed: Handed,
+    sandboxes: Arc<Sandboxes>,
+    supervisor: Option<Supervisor>,
+    /// The agents of the configuration file, which are active in any case.
+    names: Vec<AgentName>,
+}
+
+/// The sockets while a broker starts.
+#[derive(Debug)]
+pub(crate) struct Doors {
+    shut: Option<Shut>,
+    opening: Option<oneshot::Receiver<anyhow::Result<Open>>>,
+    open: Option<Arc<Sockets>>,
+}
+
+impl Doors {
+    pub(crate) fn new(
+        settings: &Settings,
+        ends: Ends,
+        sandboxes: Arc<Sandboxes>,
+        supervisor: Option<Supervisor>,
+    ) -> Self {
+        let names = settings.agents.iter().flat_map(|agents| agents.keys().cloned()).collect();
+        // Here, because it changes the environment, which SQLite reads while it is opened.
+        let (layout, handed) = (settings.layout(), Handed::from_env());
+        let shut = Shut { ends, layout, handed, sandboxes, supervisor, names };
+        Self { shut: Some(shut), opening: None, open: None }
+    }
+
+    /// Begins to open them, on another thread.
+    pub(crate) fn begin(&mut self) {
+        if let Some(shut) = self.shut.take() {
+            let (tell, opening) = oneshot::channel();
+            let tasks = shut.ends.tasks.clone();
+            // If the start has been given up, its sockets are not waited for.
+            spawn(&tasks, async move { drop(tell.send(shut.open())) });
+            self.opening = Some(opening);
+        }
+    }
+
+    /// Opens them, or waits until they are open.
+    pub(crate) async fn open(&mut self) -> anyhow::Result<Open> {
+        self.begin();
+        let opening = self.opening.take().context("the sockets are open already")?;
+        let open = opening.await.context("the sockets could not be opened")??;
+        self.open = Some(Arc::clone(&open.sockets));
+        Ok(open)
+    }
+
+    /// Removes what has been opened.
+    pub(crate) async fn abandon(mut self) {
+        if self.opening.is_some() {
+            // If they could not be opened, there is nothing to remove.
+            drop(self.open().await);
+        }
+        if let Some(sockets) = self.open {
+            sockets.remove_files();
+        }
+    }
+}
+
+impl Shut {
+    fn open(self) -> anyhow::Result<Open> {
+        let Self { ends, layout, handed, sandboxes, supervisor, names } = self;
+        if let Some(supervisor) = supervisor {
+            spawn(&ends.tasks, supervisor.serve(Arc::clone(&sandboxes), ends.stop.clone())?);
+        }
+        let (sockets, agents, operator) =
+            Sockets::open(layout, handed, sandboxes, ends.accepting.clone(), ends.close.clone())?;
+        let serve = |conns: Incoming| {
+            let calls = Arc::default();
+            spawn(&ends.servers, server::serve(Arc::clone(&calls), conns, ends.stop.clone()));
+            calls
+        };
+        let (agent_calls, operator_calls) = (serve(agents), serve(operator));
+        // A socket that cannot be opened is tried again, and reported, with those of all agents.
+        drop(sockets.reconcile(&names));
+        Ok(Open { sockets, agent_calls, operator_calls })
+    }
+}
