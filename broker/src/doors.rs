@@ -57,6 +57,7 @@ struct Shut {
 /// The sockets while a broker starts.
 #[derive(Debug)]
 pub(crate) struct Doors {
+    ends: Ends,
     shut: Option<Shut>,
     opening: Option<oneshot::Receiver<anyhow::Result<Open>>>,
     open: Option<Arc<Sockets>>,
@@ -72,12 +73,19 @@ impl Doors {
         let names = settings.agents.iter().flat_map(|agents| agents.keys().cloned()).collect();
         // Here, because it changes the environment, which SQLite reads while it is opened.
         let (layout, handed) = (settings.layout(), Handed::from_env());
-        let shut = Shut { ends, layout, handed, sandboxes, supervisor, names };
-        Self { shut: Some(shut), opening: None, open: None }
+        let shut = Shut { ends: ends.clone(), layout, handed, sandboxes, supervisor, names };
+        Self { ends, shut: Some(shut), opening: None, open: None }
     }
 
-    /// Begins to open them, on another thread.
+    /// Begins to open them, on another thread, unless some were handed over: their clients wait in
+    /// the kernel, also for the next broker, if this one does not start.
     pub(crate) fn begin(&mut self) {
+        if self.shut.as_ref().is_some_and(|shut| shut.handed.is_empty()) {
+            self.begin_to_open();
+        }
+    }
+
+    fn begin_to_open(&mut self) {
         if let Some(shut) = self.shut.take() {
             let (tell, opening) = oneshot::channel();
             let tasks = shut.ends.tasks.clone();
@@ -89,19 +97,21 @@ impl Doors {
 
     /// Opens them, or waits until they are open.
     pub(crate) async fn open(&mut self) -> anyhow::Result<Open> {
-        self.begin();
+        self.begin_to_open();
         let opening = self.opening.take().context("the sockets are open already")?;
         let open = opening.await.context("the sockets could not be opened")??;
         self.open = Some(Arc::clone(&open.sockets));
         Ok(open)
     }
 
-    /// Removes what has been opened.
+    /// Ends what has been begun, and removes the sockets.
     pub(crate) async fn abandon(mut self) {
         if self.opening.is_some() {
             // If they could not be opened, there is nothing to remove.
             drop(self.open().await);
         }
+        self.ends.stop.cancel();
+        self.ends.close.cancel();
         if let Some(sockets) = self.open {
             sockets.remove_files();
         }

@@ -1,15 +1,17 @@
 //! `hivectl up`: a whole hive by one command, confined where the host can do it, loudly unconfined
 //! where not, and gone without a trace.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::Stdio;
 
 use hive_proto::v1::{EventKind, TurnOutcome};
-use hive_tests::rig::{QUICK_LIMITS, Rig, gone, soon, strays};
+use hive_tests::rig::{QUICK_LIMITS, Rig, gone, run, soon, strays};
 use hive_tests::scripted::script::{self, Rule};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStderr};
+use tokio::process::{Child, ChildStderr, Command};
 
 use crate::steps::{acked, answer, handled, lives, rule, text, touch, unread, wait_for};
 
@@ -34,6 +36,19 @@ fn at(level: &str) -> Rig {
     ))
 }
 
+/// Returns the command `hivectl up`, with these directories of programs beside its own.
+fn command(rig: &Rig, path: &Path) -> Command {
+    let mut command = rig.user_command(&rig.path("bin/hivectl"));
+    command
+        .env("PATH", path)
+        .env("HIVE_DRAIN_GRACE_SECS", "1")
+        .env("TZ", "UTC")
+        .current_dir(rig.dir());
+    command.args(["up", "--config", "hive.toml", "--state", "."]).arg("--claude");
+    command.arg(rig.path("bin/scripted-claude"));
+    command
+}
+
 impl Up {
     /// Starts it, with these directories of programs beside its own.
     pub(crate) async fn start(rig: &Rig, path: &Path) -> Self {
@@ -42,14 +57,8 @@ impl Up {
 
     /// Starts `hivectl up` with further arguments.
     pub(crate) async fn start_with(rig: &Rig, path: &Path, args: &[&str]) -> Self {
-        let mut command = rig.user_command(&rig.path("bin/hivectl"));
-        command
-            .env("PATH", path)
-            .env("HIVE_DRAIN_GRACE_SECS", "1")
-            .env("TZ", "UTC")
-            .current_dir(rig.dir());
-        command.args(["up", "--config", "hive.toml", "--state", "."]).arg("--claude");
-        command.arg(rig.path("bin/scripted-claude")).args(args);
+        let mut command = command(rig, path);
+        command.args(args);
         command.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().expect("hivectl starts");
         let lines = BufReader::new(child.stderr.take().expect("stderr is a pipe")).lines();
@@ -174,6 +183,25 @@ async fn it_runs_a_hive_restarts_dead_processes_and_leaves_nothing() {
 }
 
 /// An accepted level is no finding.
+#[tokio::test]
+async fn a_broker_that_takes_connections_and_then_does_not_start_is_reported() {
+    let rig = hive();
+    let no_programs = rig.path("no-programs");
+    let up = Up::start(&rig, &no_programs).await;
+    up.signal(Signal::INT);
+    up.ends(&rig).await;
+    // The header of the file is whole, so the broker opens its sockets before it reads the rest.
+    let database = File::options().write(true).open(rig.path("state/hive.db")).expect("opened");
+    database.write_all_at(&[0xff; 2000], 100).expect("damaged");
+    let said = run(command(&rig, &no_programs)).await;
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.stderr.contains("the broker ended at once"), "{said:?}");
+    assert!(said.stderr.contains("the file is damaged"), "{said:?}");
+    assert!(!rig.operator_socket().exists(), "{said:?}");
+    assert_eq!(strays(rig.dir()), [], "{said:?}");
+    rig.end().await;
+}
+
 #[tokio::test]
 async fn isolation_that_is_not_wanted_is_no_finding() {
     let rig = at("none");

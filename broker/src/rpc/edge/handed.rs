@@ -43,6 +43,12 @@ impl Handed {
         Self(sockets)
     }
 
+    /// Returns whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Logs each socket on which the hive never listens: its clients would wait forever.
     pub(in crate::rpc) fn name_strangers(&self, is_known: impl Fn(&Path) -> bool) {
         for path in self.0.keys().filter(|path| !is_known(path)) {

@@ -138,26 +138,11 @@ impl Sockets {
             closing,
         });
         let listener = sockets.listener(&path)?;
-        let trust = match group {
-            Some(group) => {
-                let gid =
-                    group_id(&group).ok_or_else(|| ListenError::NoSuchGroup(group.clone()))?;
-                if sockets.handed.has(&path) {
-                    handed::for_group_only(&path, &group, gid)?;
-                } else {
-                    let own = |source: io::Error| ListenError::Io { path: path.clone(), source };
-                    std::os::unix::fs::chown(&path, None, Some(gid)).map_err(own)?;
-                    set_mode(&path, 0o660)?;
-                }
-                Trust::FileMode
+        let trust = sockets.protect(&path, group).inspect_err(|_| {
+            if !sockets.handed.has(&path) {
+                remove(&path);
             }
-            None => {
-                if !sockets.handed.has(&path) {
-                    set_mode(&path, 0o600)?;
-                }
-                Trust::Uids(own_uids())
-            }
-        };
+        })?;
         let closing = Closing::of(&sockets.closing);
         let of = (Owner::Operator, Arc::new(trust));
         spawn(
@@ -165,6 +150,26 @@ impl Sockets {
             accept(listener, of, Arc::clone(&sockets.sandboxes), operator, closing, None),
         );
         Ok((sockets, agent_conns, operator_conns))
+    }
+
+    /// Gives the operator's socket its mode and group; returns who may use it.
+    fn protect(&self, path: &Path, group: Option<String>) -> Result<Trust, ListenError> {
+        let is_handed = self.handed.has(path);
+        let Some(group) = group else {
+            if !is_handed {
+                set_mode(path, 0o600)?;
+            }
+            return Ok(Trust::Uids(own_uids()));
+        };
+        let gid = group_id(&group).ok_or_else(|| ListenError::NoSuchGroup(group.clone()))?;
+        if is_handed {
+            handed::for_group_only(path, &group, gid)?;
+        } else {
+            let own = |source: io::Error| ListenError::Io { path: path.to_path_buf(), source };
+            std::os::unix::fs::chown(path, None, Some(gid)).map_err(own)?;
+            set_mode(path, 0o660)?;
+        }
+        Ok(Trust::FileMode)
     }
 
     /// Sets the users of each agent's socket, from the next [`Self::reconcile`] on. The paths of

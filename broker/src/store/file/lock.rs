@@ -34,8 +34,10 @@ impl Lock {
     /// Fails if the disk takes no writes. A start on a full disk may have nothing else to write,
     /// and would not notice it.
     pub(in crate::store) fn try_disk(&self) -> io::Result<()> {
-        self.0.write_all_at(&[0; ROOM_BYTES], 0)?;
-        self.0.set_len(0)
+        let written = self.0.write_all_at(&[0; ROOM_BYTES], 0);
+        // Also after a write that failed, which may have taken the last of the room.
+        self.0.set_len(0)?;
+        written
     }
 }
 

@@ -151,7 +151,8 @@ pub(crate) fn agents_of_other_boots(
     conn: &impl Statements,
     boot_id: &str,
 ) -> Result<Vec<AgentKey>> {
-    let sql = "SELECT DISTINCT agent_id FROM turn INDEXED BY turn_open WHERE outcome IS NULL AND boot_id <> ?1";
+    let sql = "SELECT DISTINCT agent_id FROM turn INDEXED BY turn_open WHERE outcome IS NULL AND boot_id <> ?1 \
+         ORDER BY agent_id";
     all(conn, sql, [boot_id])
 }
 

@@ -11,10 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hive_proto::connect::connect;
+use hive_proto::v1::GetServerInfoRequest;
+use hive_proto::v1::server_info_service_client::ServerInfoServiceClient;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{sleep, timeout};
 
 use self::link::{BrokerStart, Registrar};
+use crate::connect::transport_was_lost;
 use crate::output::note;
 use crate::supervise::UpError;
 use crate::supervise::process::child::{Spec, last_words};
@@ -27,7 +30,7 @@ use crate::supervise::signals::Stop;
 /// Maximum time of a broker that starts without an answer and without a new line in its log. While
 /// it migrates a large database, it writes a line every other second.
 const SILENCE_MAX: Duration = Duration::from_secs(20);
-/// Interval between two tries to connect to the broker's socket while it starts.
+/// Interval between two tries to call the broker while it starts.
 const ANSWER_PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) fn spec(plan: &Plan, binaries: &Binaries, registrar: Registrar) -> Spec {
@@ -101,8 +104,20 @@ async fn answer_or_silence(plan: &Plan) -> Result<(), Silent> {
     Ok(())
 }
 
+/// Waits until the broker answers a call. It takes connections earlier, while it opens its
+/// database, and may yet refuse to start.
 async fn answer(socket: &Path) {
-    while connect(socket).await.is_err() {
+    while !answers(socket).await {
         sleep(ANSWER_PAUSE).await;
+    }
+}
+
+async fn answers(socket: &Path) -> bool {
+    let Ok(channel) = connect(socket).await else { return false };
+    let mut info = ServerInfoServiceClient::new(channel);
+    // A refusal is an answer, too.
+    match info.get_server_info(GetServerInfoRequest::default()).await {
+        Ok(_) => true,
+        Err(refusal) => !transport_was_lost(&refusal),
     }
 }
