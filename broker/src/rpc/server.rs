@@ -5,14 +5,15 @@
 
 use std::sync::Arc;
 
+use hive_proto::v1;
+use hive_proto::v1::admin_service_server::AdminServiceServer;
+
 use super::Rpc;
 use super::caller::Calls;
 pub use super::edge::serve::serve;
 use super::edge::services::Services;
 use super::method::Method;
 use super::reflection::{self, Late};
-use hive_proto::v1;
-use hive_proto::v1::admin_service_server::AdminServiceServer;
 
 /// Returns the calls of agents' sockets.
 #[must_use]
