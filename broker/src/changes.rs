@@ -6,14 +6,15 @@
 //! same however many agents and watchers there are. Invariant: a change is in the journal before
 //! its commit is answered.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
+use crate::map::Map;
 use crate::store::AgentKey;
 use crate::sync::{Mutex, MutexGuard, PoisonError, watch};
 
 #[derive(Debug, Default)]
 struct Inner {
-    by_agent: HashMap<AgentKey, u64>,
+    by_agent: Map<AgentKey, u64>,
     by_place: BTreeMap<u64, AgentKey>,
     /// Changes up to this place may be missing.
     doubtful: u64,

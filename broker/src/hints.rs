@@ -4,12 +4,12 @@
 //! so other agents' mail causes no hint. Invariant: a waiter registers before it reads, so a hint
 //! between reading and waiting is not lost.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::changes::Changes;
 use crate::due::Due;
+use crate::map::Map;
 use crate::store::{AgentKey, Committed, Effect};
 use crate::sync::{Mutex, Notify, PoisonError, watch};
 
@@ -27,7 +27,7 @@ pub struct AgentHints {
 /// The hints of all agents.
 #[derive(Debug)]
 pub struct Hints {
-    agents: Mutex<HashMap<AgentKey, Arc<AgentHints>>>,
+    agents: Mutex<Map<AgentKey, Arc<AgentHints>>>,
     last_event: watch::Sender<u64>,
     /// The newest event whose changes are noted in `changes`.
     noted_event: AtomicU64,

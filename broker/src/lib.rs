@@ -26,6 +26,7 @@ pub mod engine;
 pub mod files;
 pub mod hints;
 pub mod kernel;
+mod map;
 pub mod namespace;
 pub mod notify;
 pub mod rpc;

@@ -1,12 +1,12 @@
 //! Rates: how often an origin may act. A bucket per origin, refilled by the boot clock; the
 //! operator and the broker have none.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use hive_core::time::BootTime;
 
+use crate::map::Map;
 use crate::store::AgentKey;
 
 /// The parts of a token: each millisecond adds as many parts as a minute adds tokens, so that
@@ -23,7 +23,7 @@ struct Bucket {
 /// The buckets of all origins.
 #[derive(Debug, Default)]
 pub struct Buckets {
-    buckets: Mutex<HashMap<AgentKey, Bucket>>,
+    buckets: Mutex<Map<AgentKey, Bucket>>,
 }
 
 impl Buckets {

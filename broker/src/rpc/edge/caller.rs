@@ -22,7 +22,7 @@ use super::conn::{ConnInfo, Owner, Slots, Trust};
 use super::deadline::{Deadline, Moments};
 use super::fair::{Arriving, fairly};
 use super::later::Call;
-use super::method;
+use super::method::{self, Method};
 use super::services::Services;
 use super::size::SizeLimit;
 use crate::engine::sandboxes::{Denied, Sandboxes, Scope};
@@ -36,6 +36,16 @@ pub struct Calls {
     body_bytes_max: u32,
     sandboxes: Arc<Sandboxes>,
     tasks: TaskTracker,
+}
+
+/// The authority of a call, in the extensions of its request.
+#[derive(Clone, Debug)]
+struct Authority {
+    /// Its connection, whose socket and peer are the caller.
+    conn: Arc<ConnInfo>,
+    scope: Scope,
+    /// `None` without a deadline.
+    moments: Option<Moments>,
 }
 
 /// Maximum wait of a caller until the supervisor has described the sandboxes.
@@ -64,24 +74,20 @@ impl Calls {
     pub(super) fn call(&self, conn: &Arc<ConnInfo>, mut request: http::Request<Body>) -> Call {
         let (owner, slots) = (&conn.owner, &conn.slots);
         let method = method::of_path(request.uri().path());
-        let (caller, scope) = match self.admit(conn, method.scope) {
-            Ok(admitted) => admitted,
+        let scope = match self.admit(conn, method.scope) {
+            Ok(scope) => scope,
             Err(refused) => return answered(refused),
         };
         let Ok(slot) = Arc::clone(&slots.calls).try_acquire_owned() else {
             return answered(Refusal::CallLimit { max: slots.calls_max }.into());
         };
         let deadline = Deadline::of(request.headers());
-        let arriving: Arriving = match check_call(&request, owner) {
+        let arriving: Arriving = match check_call(&request, &method, owner) {
             Err(refused) => Box::pin(std::future::ready(answered(refused))),
             Ok(()) => {
-                let extensions = request.extensions_mut();
-                extensions.insert(Arc::clone(conn));
-                extensions.insert(caller);
-                extensions.insert(scope);
-                if let Some(deadline) = &deadline {
-                    extensions.insert(deadline.moments());
-                }
+                let moments = deadline.as_ref().map(Deadline::moments);
+                let authority = Authority { conn: Arc::clone(conn), scope, moments };
+                request.extensions_mut().insert(authority);
                 let size = SizeLimit::new(owner, method.size, self.body_bytes_max);
                 Box::pin(arriving(Arc::clone(&self.services), size, request))
             }
@@ -93,15 +99,15 @@ impl Calls {
         }
     }
 
-    /// Returns the caller on a connection and its scope, if it may make calls of this one.
-    fn admit(&self, conn: &ConnInfo, wanted: Scope) -> Result<(Caller, Scope), Status> {
-        let caller = caller(conn)?;
+    /// Returns the scope of the caller on a connection, if it may make calls of the wanted one.
+    fn admit(&self, conn: &ConnInfo, wanted: Scope) -> Result<Scope, Status> {
+        check_user(conn)?;
         let scope = scope(&self.sandboxes, conn)?;
         if scope == Scope::Limited && wanted == Scope::Everything {
             let sentence = beside(&conn.owner);
             return Err(Refusal::PeerNotTrusted { sentence }.into());
         }
-        Ok((caller, scope))
+        Ok(scope)
     }
 }
 
@@ -116,23 +122,20 @@ fn answered(refused: Status) -> Call {
     Box::pin(std::future::ready(Ok(refused.into_http())))
 }
 
-fn caller(info: &ConnInfo) -> Result<Caller, Status> {
+fn check_user(info: &ConnInfo) -> Result<(), Status> {
     let Peer { uid, .. } = info.peer;
-    if !info.trust.allows(uid) {
-        let sentence = format!(
-            "user id {uid} may not use this socket; the configuration names those who may (`uids`)"
-        );
-        return Err(Refusal::PeerNotTrusted { sentence }.into());
+    if info.trust.allows(uid) {
+        return Ok(());
     }
-    Ok(match &info.owner {
-        Owner::Agent(name) => Caller::Agent(name.clone()),
-        Owner::Operator => Caller::Operator(OperatorName::new(uid, user_name(uid).as_deref())),
-    })
+    let sentence = format!(
+        "user id {uid} may not use this socket; the configuration names those who may (`uids`)"
+    );
+    Err(Refusal::PeerNotTrusted { sentence }.into())
 }
 
 /// Refuses a call that no handler of this socket can read.
-fn check_call(request: &http::Request<Body>, owner: &Owner) -> Result<(), Status> {
-    method::check_served(request.uri().path(), owner)?;
+fn check_call(request: &http::Request<Body>, method: &Method, owner: &Owner) -> Result<(), Status> {
+    method.check_served(request.uri().path(), owner)?;
     match request.headers().get(ENCODING_KEY) {
         Some(encoding) if encoding != UNCOMPRESSED => {
             let encoding = String::from_utf8_lossy(encoding.as_bytes());
@@ -181,12 +184,13 @@ fn beside(owner: &Owner) -> String {
     )
 }
 
-/// Returns the name of a user on this host. Each user is looked up once, so a name that is added
-/// later is seen after a restart.
-fn user_name(uid: u32) -> Option<String> {
-    static KNOWN: Mutex<BTreeMap<u32, Option<String>>> = Mutex::new(BTreeMap::new());
+/// Returns the operator with this user id. Each user of the host is looked up once, so a name that
+/// is added later is seen after a restart.
+fn operator(uid: u32) -> OperatorName {
+    static KNOWN: Mutex<BTreeMap<u32, OperatorName>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    known.entry(uid).or_insert_with(|| look_up(uid)).clone()
+    let named = || OperatorName::new(uid, look_up(uid).as_deref());
+    known.entry(uid).or_insert_with(named).clone()
 }
 
 fn look_up(uid: u32) -> Option<String> {
@@ -204,7 +208,12 @@ pub(in crate::rpc) fn identify<T>(request: &Request<T>) -> Result<Caller, Status
 }
 
 fn caller_in(call: &Extensions) -> Result<Caller, Status> {
-    call.get::<Caller>().cloned().ok_or_else(|| Status::internal("the call has no caller"))
+    let authority = call.get::<Authority>();
+    let conn = &authority.ok_or_else(|| Status::internal("the call has no caller"))?.conn;
+    Ok(match &conn.owner {
+        Owner::Agent(name) => Caller::Agent(name.clone()),
+        Owner::Operator => Caller::Operator(operator(conn.peer.uid)),
+    })
 }
 
 /// Returns whether the call comes from the agent's own programs, which alone hold its tokens.
@@ -213,7 +222,7 @@ pub(in crate::rpc) fn holds_tokens<T>(request: &Request<T>) -> bool {
 }
 
 fn is_unlimited(call: &Extensions) -> bool {
-    call.get::<Scope>() != Some(&Scope::Limited)
+    call.get::<Authority>().is_none_or(|authority| authority.scope != Scope::Limited)
 }
 
 /// Returns the caller and its claude process. A process token counts only from the agent's own
@@ -260,19 +269,20 @@ pub(in crate::rpc) fn session<T>(request: &Request<T>) -> Result<(Caller, String
 
 /// Returns the moments of a call with a deadline; `None` if it has none.
 pub(in crate::rpc) fn moments<T>(request: &Request<T>) -> Option<Moments> {
-    request.extensions().get().copied()
+    request.extensions().get::<Authority>()?.moments
 }
 
 /// Returns the limits of the socket of a call.
 pub(in crate::rpc) fn slots<T>(request: &Request<T>) -> Result<Slots, Status> {
-    let info = request.extensions().get::<Arc<ConnInfo>>();
-    info.map(|info| info.slots.clone()).ok_or_else(|| Status::internal("the call has no socket"))
+    let authority = request.extensions().get::<Authority>();
+    let slots = authority.map(|authority| authority.conn.slots.clone());
+    slots.ok_or_else(|| Status::internal("the call has no socket"))
 }
 
 /// Returns the isolation of the calling harness: `Uid` if it has a user id of its own. Its
 /// namespaces prove nothing without a supervisor.
 pub(in crate::rpc) fn isolation<T>(request: &Request<T>) -> Option<Isolation> {
-    let info = request.extensions().get::<Arc<ConnInfo>>()?;
+    let info = &request.extensions().get::<Authority>()?.conn;
     let own_uid = info.peer.uid != 0 && info.peer.uid != rustix::process::geteuid().as_raw();
     match info.trust.as_ref() {
         Trust::Uids(uids) if own_uid && uids.as_slice() == [info.peer.uid] => Some(Isolation::Uid),

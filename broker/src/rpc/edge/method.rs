@@ -6,7 +6,6 @@
 //! Invariant: the table and the descriptors name the same RPCs (a test compares them). A path that
 //! is not in the table is treated as the strictest row would be, until it is refused.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use Class::{ClientStream, Job, LongPoll, Page, Short, Stream, Watch};
@@ -17,6 +16,7 @@ use hive_core::name::nearest;
 use super::conn::Owner;
 use crate::engine::Refusal;
 use crate::engine::sandboxes::Scope;
+use crate::map::Map;
 
 /// The part of an unknown path that its refusal shows, in characters.
 const SHOWN_CHARS: usize = 128;
@@ -141,37 +141,38 @@ impl Method {
             Owner::Operator => self.operator,
         }
     }
+
+    /// Refuses a call of this path, whose row this is, if a socket of this owner does not serve it;
+    /// the refusal names the other socket, or the nearest name.
+    pub(in crate::rpc) fn check_served(&self, path: &str, owner: &Owner) -> Result<(), Refusal> {
+        if self.is_served_to(owner) && !self.path.is_empty() {
+            return Ok(());
+        }
+        let method: String = path.trim_start_matches('/').chars().take(SHOWN_CHARS).collect();
+        let (service, name) = method.split_once('/').unwrap_or((&method, ""));
+        let of_service = || METHODS.iter().filter(|method| method.service() == service);
+        let here = |method: &&Method| method.is_served_to(owner);
+        if of_service().next().is_some() && !of_service().any(|method| here(&method)) {
+            let other = match owner {
+                Owner::Agent(_) => "operator",
+                Owner::Operator => "agent",
+            };
+            return Err(Refusal::OtherSocket { method, other });
+        }
+        let names: Vec<&str> = of_service().map(Method::name).collect();
+        let services: Vec<&str> = METHODS.iter().filter(here).map(Method::service).collect();
+        let near = if names.is_empty() { nearest(service, services) } else { nearest(name, names) };
+        let nearest = near.first().map(|name| (*name).to_owned());
+        Err(Refusal::NoSuchMethod { method, nearest })
+    }
 }
 
-/// Returns the row of a path; for an unknown one the strictest, which [`check_served`] refuses.
+/// Returns the row of a path; for an unknown one the strictest, which [`Method::check_served`]
+/// refuses.
 pub(in crate::rpc) fn of_path(path: &str) -> Method {
-    static BY_PATH: LazyLock<HashMap<&str, Method>> =
+    static BY_PATH: LazyLock<Map<&str, Method>> =
         LazyLock::new(|| METHODS.iter().map(|method| (method.path, *method)).collect());
     BY_PATH.get(path).copied().unwrap_or(const { Method::new("", Short) })
-}
-
-/// Refuses a path that a socket of this owner does not serve; the refusal names the other socket,
-/// or the nearest name.
-pub(in crate::rpc) fn check_served(path: &str, owner: &Owner) -> Result<(), Refusal> {
-    if of_path(path).is_served_to(owner) && !of_path(path).path.is_empty() {
-        return Ok(());
-    }
-    let method: String = path.trim_start_matches('/').chars().take(SHOWN_CHARS).collect();
-    let (service, name) = method.split_once('/').unwrap_or((&method, ""));
-    let of_service = || METHODS.iter().filter(|method| method.service() == service);
-    let here = |method: &&Method| method.is_served_to(owner);
-    if of_service().next().is_some() && !of_service().any(|method| here(&method)) {
-        let other = match owner {
-            Owner::Agent(_) => "operator",
-            Owner::Operator => "agent",
-        };
-        return Err(Refusal::OtherSocket { method, other });
-    }
-    let names: Vec<&str> = of_service().map(Method::name).collect();
-    let services: Vec<&str> = METHODS.iter().filter(here).map(Method::service).collect();
-    let near = if names.is_empty() { nearest(service, services) } else { nearest(name, names) };
-    let nearest = near.first().map(|name| (*name).to_owned());
-    Err(Refusal::NoSuchMethod { method, nearest })
 }
 
 const fn both(path: &'static str, class: Class) -> Method {

@@ -3,7 +3,6 @@
 //! tonic's own router is one of HTTP in general, which wraps each call twice. Invariant: a call
 //! gets the future of its service and nothing around it.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 
 use tonic::Status;
@@ -12,12 +11,13 @@ use tonic::server::NamedService;
 use tower::Service;
 
 use super::later::Call;
+use crate::map::Map;
 
 type Handler = Box<dyn Fn(http::Request<Body>) -> Call + Send + Sync>;
 
 /// See the module.
 #[derive(Default)]
-pub(in crate::rpc) struct Services(HashMap<&'static str, Handler>);
+pub(in crate::rpc) struct Services(Map<&'static str, Handler>);
 
 impl Services {
     /// Adds a service, which is always ready, as all services of tonic are.

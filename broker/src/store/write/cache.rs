@@ -8,11 +8,12 @@
 //! may be on disk after all, memory is empty.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use rusqlite::Result;
 
+use crate::map::Map;
 use crate::store::key::AgentKey;
 use crate::store::row::agent::AgentRow;
 use crate::store::row::inbox::InboxRow;
@@ -39,13 +40,13 @@ struct Counts {
 /// The rows, and the changes of the present batch.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Cache {
-    agents: RefCell<HashMap<AgentKey, Arc<AgentRow>>>,
-    keys: RefCell<HashMap<String, AgentKey>>,
+    agents: RefCell<Map<AgentKey, Arc<AgentRow>>>,
+    keys: RefCell<Map<String, AgentKey>>,
     /// Agents that the batch has changed, oldest first.
     changed_agents: RefCell<Vec<AgentKey>>,
-    inboxes: RefCell<HashMap<AgentKey, Counts>>,
+    inboxes: RefCell<Map<AgentKey, Counts>>,
     /// For an agent, hashes of the ids of receives: those that gave its live leases, maybe more.
-    receives: RefCell<HashMap<AgentKey, HashSet<u64>>>,
+    receives: RefCell<Map<AgentKey, HashSet<u64>>>,
     /// Inboxes that the batch has changed, each with its counts before, oldest change first.
     changed_inboxes: RefCell<Vec<(AgentKey, InboxRow)>>,
     pub(in crate::store) lease_ends: LeaseEnds,

@@ -7,10 +7,11 @@
 //! leases are read again.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use hive_core::time::BootTime;
 
+use crate::map::Map;
 use crate::store::key::AgentKey;
 
 /// The times, and the changes of the present batch.
@@ -25,7 +26,7 @@ pub(in crate::store) struct LeaseEnds {
 
 #[derive(Debug, Default)]
 struct Times {
-    of: HashMap<AgentKey, BootTime>,
+    of: Map<AgentKey, BootTime>,
     in_order: BTreeSet<(BootTime, AgentKey)>,
 }
 

@@ -5,12 +5,13 @@
 //! read is forgotten, and all are after an aborted batch.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hive_core::id::MessageId;
 use rusqlite::Result;
 
+use crate::map::Map;
 use crate::store::key::AgentKey;
 use crate::store::row::delivery::DeliveryRow;
 
@@ -22,7 +23,7 @@ const BYTES_MAX: usize = 8 * 1024 * 1024;
 
 #[derive(Debug, Default)]
 pub(in crate::store) struct Leases {
-    agents: RefCell<HashMap<AgentKey, Rows>>,
+    agents: RefCell<Map<AgentKey, Rows>>,
     bytes: Cell<usize>,
     /// Agents that the batch has changed or read, oldest first.
     changed: RefCell<Vec<AgentKey>>,

@@ -4,11 +4,12 @@
 //! highest number. Invariant: an id is called new only if no row can have it, even if commands have
 //! failed in the meantime; after an aborted batch nothing is known.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use rusqlite::Result;
 
+use crate::map::Map;
 use crate::store::key::AgentKey;
 use crate::store::row::request::Counted;
 
@@ -29,7 +30,9 @@ type KnownSeries = HashMap<String, Known>;
 
 #[derive(Debug, Default)]
 pub(in crate::store) struct RequestIds {
-    callers: RefCell<HashMap<(AgentKey, &'static str), KnownSeries>>,
+    callers: RefCell<Map<(AgentKey, &'static str), KnownSeries>>,
+    /// The number of series.
+    count: Cell<usize>,
 }
 
 impl RequestIds {
@@ -46,7 +49,11 @@ impl RequestIds {
         let series = callers.entry((caller, rpc)).or_default();
         let known = match series.get_mut(id.series) {
             Some(known) => known,
-            None => series.entry(id.series.to_owned()).or_insert(look()?),
+            None => {
+                let known = look()?;
+                self.count.set(self.count.get() + 1);
+                series.entry(id.series.to_owned()).or_insert(known)
+            }
         };
         Ok(match known {
             Known::UpTo(highest) if id.number > *highest => {
@@ -59,14 +66,14 @@ impl RequestIds {
 
     /// Notes that the batch is on disk.
     pub(super) fn committed(&self) {
-        let count: usize = self.callers.borrow().values().map(HashMap::len).sum();
-        if count > SERIES_MAX {
+        if self.count.get() > SERIES_MAX {
             self.clear();
         }
     }
 
     pub(super) fn clear(&self) {
         self.callers.borrow_mut().clear();
+        self.count.set(0);
     }
 }
 

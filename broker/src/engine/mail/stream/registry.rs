@@ -12,6 +12,7 @@ use hive_core::time::BootTime;
 use tokio_util::sync::CancellationToken;
 
 use crate::hints::Hints;
+use crate::map::Map;
 use crate::store::AgentKey;
 use crate::store::delivery::DeliveryRow;
 
@@ -97,7 +98,7 @@ pub(super) struct Broken {
 #[derive(Debug, Default)]
 struct Registry {
     last: u64,
-    newest: HashMap<AgentKey, HashMap<String, Newest>>,
+    newest: Map<AgentKey, HashMap<String, Newest>>,
     broken: Vec<Broken>,
 }
 
