@@ -150,9 +150,10 @@ const STORE_ORDER: [&str; 14] = [
 ];
 
 /// The modules in which the store writes, in the same way.
-const WRITE_ORDER: [&str; 18] = [
+const WRITE_ORDER: [&str; 19] = [
     "folding",
     "held",
+    "messages",
     "requests",
     "fresh",
     "lease_ends",

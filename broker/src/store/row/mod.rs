@@ -7,5 +7,6 @@ pub(in crate::store) mod delivery;
 pub(in crate::store) mod event;
 pub(in crate::store) mod inbox;
 pub(in crate::store) mod lease;
+pub(in crate::store) mod message;
 pub(in crate::store) mod request;
 pub(in crate::store) mod settled;

@@ -1,5 +1,7 @@
 //! Table `message`: the sent messages. Rows are written once and never changed.
 
+use std::sync::Arc;
+
 use hive_core::delivery::State;
 use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::message::{Message, Origin, SystemKind};
@@ -7,16 +9,14 @@ use hive_core::name::{AgentName, Label};
 use hive_core::time::WallTime;
 use rusqlite::{Result, Row};
 
-use crate::store::codec::{Coded, integer, parsed};
+use crate::store::codec::{integer, parsed};
 use crate::store::columns::{Columns, around, columns, name_of, sql};
 use crate::store::key::AgentKey;
-use crate::store::statement::{Sql, Statements, all, first, insert, one, page as read_page, run};
+use crate::store::row::message::{self, MessageRow, origin_columns};
+pub(in crate::store) use crate::store::row::message::{AGENT, EXTERNAL, OPERATOR, SYSTEM};
+use crate::store::statement::{Sql, Statements, all, first, one, page as read_page, run};
+use crate::store::write::messages::BODY_BYTES_MAX;
 use crate::store::write::tx::Tx;
-
-pub(in crate::store) const AGENT: i64 = 1;
-pub(in crate::store) const OPERATOR: i64 = 2;
-pub(in crate::store) const SYSTEM: i64 = 3;
-pub(in crate::store) const EXTERNAL: i64 = 4;
 
 /// Maximum agents that one page of recipients reads.
 const AGENTS_READ_MAX: u32 = 1000;
@@ -108,25 +108,14 @@ impl<'a> NewMessage<'a> {
 
 /// Writes a message.
 pub fn insert(tx: &Tx<'_>, new: &NewMessage<'_>) -> Result<()> {
-    let (kind, name) = origin_columns(new.origin);
-    insert!(tx, into message {
-        id: integer(new.id.get()),
-        origin_kind: kind,
-        origin_id: new.origin_key.map(|key| key.0),
-        origin_name: name,
-        to_id: new.to.code(),
-        recipient_count: new.recipient_count,
-        body: new.body,
-        in_reply_to: new.in_reply_to.map(|id| integer(id.get())),
-        accept_time: tx.now.wall.0,
-        system_kind: new.system_kind.map(Coded::code),
-        turn_id: new.turn.map(|id| integer(id.get())),
-        coalescing_key: new.coalescing_key,
-        question_id: new.question.map(|id| integer(id.get())),
-        reminder_id: new.reminder.map(|id| integer(id.get())),
-    })?;
-    if let To::One(_) = new.to {
-        tx.cache().fresh.keep_message(new.id, new.body.len(), || new.as_message(tx.now.wall));
+    let row = MessageRow {
+        message: Arc::new(new.as_message(tx.now.wall)),
+        origin: new.origin_key.map(|key| key.0),
+        to: new.to.code(),
+    };
+    match new.to {
+        To::One(_) if new.body.len() <= BODY_BYTES_MAX => tx.cache().fresh.add_message(row),
+        To::One(_) | To::Everyone => message::insert(tx, &[row])?,
     }
     Ok(())
 }
@@ -142,10 +131,14 @@ pub(super) fn get_leased(tx: &Tx<'_>, id: MessageId, recipient: &str) -> Result<
         AROUND.1,
         " FROM message m WHERE m.id = ?1"
     );
-    match tx.cache().fresh.take_message(id) {
-        Some(message) => Ok(Some(Message { recipients: vec![recipient.to_owned()], ..message })),
-        None => first(tx, Sql::Direct(SQL), (integer(id.get()), recipient)),
+    let messages = &tx.cache().fresh.messages;
+    if let Some(message) = messages.take(id) {
+        return Ok(Some(Message { recipients: vec![recipient.to_owned()], ..message }));
     }
+    if messages.is_unwritten(id) {
+        tx.write_back()?;
+    }
+    first(tx, Sql::Direct(SQL), (integer(id.get()), recipient))
 }
 
 columns! {
@@ -172,16 +165,6 @@ fn recipient(row: &Row<'_>, at: usize) -> Result<Vec<String>> {
     Ok(row.get::<_, Option<String>>(at)?.into_iter().collect())
 }
 
-/// Returns the two columns of an origin: its kind and its name.
-fn origin_columns(origin: &Origin) -> (i64, &str) {
-    match origin {
-        Origin::Agent(name) => (AGENT, name.as_str()),
-        Origin::Operator(user) => (OPERATOR, user.as_str()),
-        Origin::System => (SYSTEM, ""),
-        Origin::External(label) => (EXTERNAL, label.as_str()),
-    }
-}
-
 impl Columns for Origin {
     const WIDTH: usize = 2;
 
@@ -198,7 +181,7 @@ impl Columns for Origin {
 /// Returns a message, without a check of the reader.
 pub(crate) fn get(conn: &impl Statements, id: MessageId) -> Result<Option<Message>> {
     const SQL: &str = sql!("SELECT ", COLUMNS, " FROM message m WHERE m.id = ?1");
-    first(conn, Sql::Direct(SQL), [integer(id.get())])
+    first(conn, SQL, [integer(id.get())])
 }
 
 /// Returns the names of recipients of a broadcast after a name, by name, and the name after which

@@ -10,7 +10,7 @@ use hive_core::time::BootTime;
 
 use super::super::delivery::{self, DeliveryRow};
 use super::super::lease::Lease;
-use super::super::{AgentKey, Tx, event, inbox, stream};
+use super::super::{AgentKey, Tx, event, inbox, message, stream};
 use super::memory::{create, deliver};
 use super::{Failed, Rig, write};
 
@@ -219,4 +219,63 @@ async fn a_delivery_that_is_leased_and_returned_in_one_batch_is_ready_at_its_pla
     });
     assert_eq!(due.await.expect("committed"), [1, 2]);
     assert_eq!(on_disk(&rig, key).await, (vec![(1, 1), (2, 1)], (2, 0)));
+}
+
+/// Accepts a message with this text to an agent; returns its id.
+fn accept(tx: &Tx<'_>, key: AgentKey, body: &str) -> Result<u64, Failed> {
+    let message = write(tx, body)?;
+    delivery::insert(tx, key, id(message), Lane::Normal, None, 8)?;
+    Ok(message)
+}
+
+/// Returns the text of a delivery that was just leased.
+fn body(tx: &Tx<'_>, row: &DeliveryRow) -> Result<String, Failed> {
+    Ok(delivery::view_leased(tx, row, "ada")?.message.body)
+}
+
+#[tokio::test]
+async fn a_message_is_read_as_it_was_accepted_in_its_batch_and_later() {
+    let rig = Rig::new();
+    let key = create(&rig, "ada").await;
+    let long = "x".repeat(5000);
+    for text in ["short".to_owned(), long] {
+        let (now, later) = (text.clone(), text.clone());
+        let read = rig.write(move |tx| {
+            accept(tx, key, &now)?;
+            let row = claim(tx, key)?;
+            // Twice: memory has it only until it is leased.
+            let read = [body(tx, &row)?, body(tx, &row)?];
+            accept(tx, key, &now)?;
+            Ok::<_, Failed>(read)
+        });
+        assert_eq!(read.await.expect("committed"), [text.as_str(), &text]);
+        let read = rig.write(move |tx| {
+            let row = claim(tx, key)?;
+            let known = message::get(tx, row.message)?.map(|message| message.body);
+            Ok::<_, Failed>([body(tx, &row)?, body(tx, &row)?, known.unwrap_or_default()])
+        });
+        assert_eq!(read.await.expect("committed"), [later.as_str(), &later, &later]);
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_was_taken_back_is_not_read_in_place_of_the_next_one() {
+    let rig = Rig::new();
+    let key = create(&rig, "ada").await;
+    let hold = rig.hold().await;
+    let failed = rig.queue(move |tx| {
+        accept(tx, key, "taken back")?;
+        Err::<(), _>(Failed::Refused)
+    });
+    let failed = failed.await;
+    let next = rig.queue(move |tx| {
+        let found = message::get(tx, id(1))?.is_some();
+        let accepted = accept(tx, key, "the next one")?;
+        let row = claim(tx, key)?;
+        Ok((found, accepted, body(tx, &row)?))
+    });
+    let next = next.await;
+    hold.release().await.expect("committed");
+    failed.result().await.expect_err("refused");
+    assert_eq!(next.committed().await, (false, 1, "the next one".to_owned()));
 }

@@ -221,6 +221,11 @@ impl Cache {
         }
     }
 
+    /// Forgets, between batches, what a read finds as well.
+    pub(super) fn release_memory(&self) {
+        self.fresh.messages.clear();
+    }
+
     /// Drops all rows.
     pub(super) fn clear(&self) {
         self.agents.borrow_mut().clear();

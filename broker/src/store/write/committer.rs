@@ -229,6 +229,7 @@ impl Committer {
     /// Gives the memory of cached pages back to the kernel, which still has these in its own cache.
     pub(super) fn release_memory(&self, conn: &Connection) {
         if self.is_open() {
+            self.cache.release_memory();
             open::release_memory(conn);
             self.parts.readers.release_memory();
             kernel::trim_heap();

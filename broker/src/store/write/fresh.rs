@@ -1,5 +1,5 @@
 //! What the commands of a batch have changed and not written: open deliveries that are new or
-//! leased, settled ones, answers to requests, and events; and messages that need not be read back.
+//! leased, settled ones, answers to requests, events, and messages.
 //!
 //! These rows are written together, in the order of their tables, before the commit. Most new
 //! deliveries are leased in the batch that accepts them, and are then written once. Invariant: a
@@ -7,25 +7,23 @@
 //! begins when all are written, so undoing it removes no row of an earlier one.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hive_core::delivery::State;
 use hive_core::id::MessageId;
-use hive_core::message::Message;
 use hive_core::time::WallTime;
 use rusqlite::Result;
 
 use crate::store::key::AgentKey;
 use crate::store::row::delivery::{self, DeliveryRow, is_ready, queue_of};
 use crate::store::row::event::{self, EventRow};
+use crate::store::row::message::MessageRow;
 use crate::store::row::request::{Entry, Series};
 use crate::store::row::settled;
 use crate::store::statement::{ROWS_AT_ONCE, Statements};
+use crate::store::write::messages::Messages;
 use crate::store::write::requests::Requests;
-
-/// Bytes of the largest text that memory has. A longer one is read back.
-const BODY_BYTES_MAX: usize = 4 * 1024;
 
 #[derive(Debug, Default)]
 pub(in crate::store) struct Fresh {
@@ -33,8 +31,7 @@ pub(in crate::store) struct Fresh {
     settled: RefCell<Vec<Arc<DeliveryRow>>>,
     events: RefCell<Vec<EventRow>>,
     pub(in crate::store) requests: Requests,
-    /// Messages of the batch, without the names of their recipients.
-    messages: RefCell<HashMap<MessageId, Message>>,
+    pub(in crate::store) messages: Messages,
     /// Changes since the start.
     changes: Cell<u64>,
 }
@@ -70,6 +67,7 @@ impl Fresh {
     /// Returns whether no row is to be written.
     pub(super) fn is_empty(&self) -> bool {
         self.inboxes.borrow().is_empty()
+            && self.messages.are_written()
             && self.settled.borrow().is_empty()
             && self.events.borrow().is_empty()
             && self.requests.is_empty()
@@ -114,20 +112,12 @@ impl Fresh {
         self.requests.add(series, entry);
     }
 
-    /// Keeps a message for the one that is leased it in this batch, unless its body is long.
-    pub(in crate::store) fn keep_message(
-        &self,
-        id: MessageId,
-        body_bytes: usize,
-        message: impl FnOnce() -> Message,
-    ) {
-        if body_bytes <= BODY_BYTES_MAX {
-            self.messages.borrow_mut().insert(id, message());
-        }
-    }
-
-    pub(in crate::store) fn take_message(&self, id: MessageId) -> Option<Message> {
-        self.messages.borrow_mut().remove(&id)
+    /// Adds a message of one recipient, whose text is not longer than [`BODY_BYTES_MAX`].
+    ///
+    /// [`BODY_BYTES_MAX`]: super::messages::BODY_BYTES_MAX
+    pub(in crate::store) fn add_message(&self, row: MessageRow) {
+        self.changed();
+        self.messages.add(row);
     }
 
     /// Returns the ready deliveries of an agent that are not written and that are wanted, with the
@@ -165,6 +155,7 @@ impl Fresh {
 
     /// Writes all rows. If that fails, the batch is aborted.
     pub(super) fn write_back(&self, to: &impl Statements, now: WallTime) -> Result<()> {
+        self.messages.write_back(to)?;
         write_open(to, &self.inboxes.take())?;
         let mut settled = self.settled.take();
         settled.sort_unstable_by_key(|row| (row.message, row.agent));
@@ -175,7 +166,7 @@ impl Fresh {
 
     /// Notes that the batch, which was written, is on disk.
     pub(super) fn committed(&self) {
-        self.messages.borrow_mut().clear();
+        self.messages.committed();
     }
 
     /// Forgets what a failed command has made, before which all was written; `requests` is the mark
@@ -195,7 +186,7 @@ impl Fresh {
         self.inboxes.borrow_mut().clear();
         self.settled.borrow_mut().clear();
         self.events.borrow_mut().clear();
-        self.messages.borrow_mut().clear();
+        self.messages.clear();
     }
 }
 

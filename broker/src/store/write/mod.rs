@@ -23,6 +23,7 @@ mod seat;
 pub(in crate::store) mod cache;
 pub(in crate::store) mod committer;
 pub(in crate::store) mod leases;
+pub(in crate::store) mod messages;
 pub(in crate::store) mod queue;
 pub(in crate::store) mod request_ids;
 pub(in crate::store) mod tx;

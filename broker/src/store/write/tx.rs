@@ -134,8 +134,8 @@ impl<'c> Tx<'c> {
 
     /// Makes the rows and the memory agree before a statement that may need that.
     fn before(&self, text: &str) -> rusqlite::Result<()> {
-        const IN_MEMORY: [&str; 5] =
-            ["open_delivery", "settled_delivery", " delivery", "inbox", " event"];
+        const IN_MEMORY: [&str; 6] =
+            ["open_delivery", "settled_delivery", " delivery", "inbox", " event", " message "];
         if !self.cache.is_written() && IN_MEMORY.iter().any(|table| text.contains(table)) {
             self.write_back()?;
         }
