@@ -3,9 +3,9 @@
 //! A name keeps its key until the agent is purged. Invariant: a key that was read before a purge is
 //! not cached after it.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::map::Map;
 use crate::store::AgentKey;
 
 /// Keys of agents by name.
@@ -16,7 +16,7 @@ pub(crate) struct Keys(Mutex<Inner>);
 struct Inner {
     /// The number of purges.
     generation: u64,
-    by_name: Map<String, AgentKey>,
+    by_name: HashMap<String, AgentKey>,
 }
 
 impl Keys {

@@ -122,6 +122,7 @@ fn answered(refused: Status) -> Call {
     Box::pin(std::future::ready(Ok(refused.into_http())))
 }
 
+/// Refuses a peer whose user may not use the socket.
 fn check_user(info: &ConnInfo) -> Result<(), Status> {
     let Peer { uid, .. } = info.peer;
     if info.trust.allows(uid) {

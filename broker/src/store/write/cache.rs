@@ -8,7 +8,7 @@
 //! may be on disk after all, memory is empty.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use rusqlite::Result;
@@ -41,7 +41,7 @@ struct Counts {
 #[derive(Debug, Default)]
 pub(in crate::store) struct Cache {
     agents: RefCell<Map<AgentKey, Arc<AgentRow>>>,
-    keys: RefCell<Map<String, AgentKey>>,
+    keys: RefCell<HashMap<String, AgentKey>>,
     /// Agents that the batch has changed, oldest first.
     changed_agents: RefCell<Vec<AgentKey>>,
     inboxes: RefCell<Map<AgentKey, Counts>>,
