@@ -13,7 +13,8 @@ use std::collections::HashSet;
 use std::fs;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitOptions};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, waitid};
 
 use self::servers::{Servers, Serving};
 pub use self::table::lives as is_alive;
@@ -109,7 +110,15 @@ impl Family {
             left.iter().for_each(|entry| end(entry, serving));
             left.len() + unclear.get()
         };
-        self.tasks.inspect(|running| self.servers.inspect(|serving| search(running, serving)))
+        self.tasks.inspect(|running| {
+            // Whatever is below this process is below a child of it, because orphans become its
+            // children. Most turns leave nothing, and a busy host has many processes.
+            if has_children() {
+                self.servers.inspect(|serving| search(running, serving))
+            } else {
+                0
+            }
+        })
     }
 
     /// Returns whether the process has another owner; `None` if that cannot be determined now.
@@ -141,6 +150,12 @@ impl Family {
             let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
         }
     }
+}
+
+/// Returns whether this process has children, ended ones that were not waited for included.
+fn has_children() -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(waitid(WaitId::All, options), Err(Errno::CHILD))
 }
 
 pub fn this() -> Option<Process> {

@@ -1,7 +1,8 @@
 //! The table of processes, read from `/proc`, and the descendants of a process in it.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read as _;
 
 use super::{Process, all};
 
@@ -42,8 +43,10 @@ pub fn below(root: i32, entries: &[Entry], is_spared: impl Fn(&Entry) -> bool) -
 
 /// Returns the entry of the process that has this number now.
 pub fn read(pid: i32) -> Option<Entry> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    parse(pid, &stat)
+    // One read returns the whole line: 52 numbers, and a name of at most 64 bytes.
+    let mut line = [0; 2048];
+    let length = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut line).ok()?;
+    parse(pid, &String::from_utf8_lossy(line.get(..length)?))
 }
 
 /// Returns the environment with which a process was started; an empty one for zombies. Reads it
