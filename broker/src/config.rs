@@ -36,6 +36,27 @@ pub enum LoadError {
         /// The first problem in it.
         error: ConfigError,
     },
+    /// The host has no such user.
+    #[error(
+        "the configuration names the user `{user}` for the agent {agent} (`users`), and this host has none of that name"
+    )]
+    NoSuchUser {
+        /// The agent.
+        agent: AgentName,
+        /// The name.
+        user: String,
+    },
+    /// The users of the host cannot be read.
+    #[error("the user `{user}` of the agent {agent} cannot be looked up")]
+    Users {
+        /// The agent.
+        agent: AgentName,
+        /// The name.
+        user: String,
+        /// The error of the host.
+        #[source]
+        source: std::io::Error,
+    },
 }
 
 /// The settings of the daemon.
@@ -100,7 +121,10 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
     };
     let state_dirs =
         agents.iter().filter_map(|(name, agent)| Some((name.clone(), state_dir(agent)?))).collect();
-    let uids = agents.iter().map(|(name, agent)| (name.clone(), agent.uids.clone())).collect();
+    let uids = agents
+        .iter()
+        .map(|(name, agent)| Ok((name.clone(), uids(name, agent)?)))
+        .collect::<Result<_, LoadError>>()?;
     let declared = agents.into_iter().map(|(name, agent)| (name, declared(agent))).collect();
     Ok(Settings {
         state_dir: cli
@@ -163,6 +187,26 @@ fn without_operators_links(dir: &Path, agents_write: &HashSet<PathBuf>) -> PathB
         Some((above, real)) => real.join(dir.strip_prefix(above).unwrap_or(dir)),
         None => dir.to_path_buf(),
     }
+}
+
+/// Returns the users that may use an agent's socket, by number.
+fn uids(name: &AgentName, agent: &AgentConfig) -> Result<Vec<u32>, LoadError> {
+    let mut uids = agent.uids.clone();
+    for user in &agent.users {
+        let named = || (name.clone(), user.clone());
+        match nix::unistd::User::from_name(user) {
+            Ok(Some(found)) => uids.push(found.uid.as_raw()),
+            Ok(None) => {
+                let (agent, user) = named();
+                return Err(LoadError::NoSuchUser { agent, user });
+            }
+            Err(errno) => {
+                let (agent, user) = named();
+                return Err(LoadError::Users { agent, user, source: errno.into() });
+            }
+        }
+    }
+    Ok(uids)
 }
 
 fn declared(agent: AgentConfig) -> Declared {
@@ -273,6 +317,20 @@ mod tests {
             found.state_dirs,
             BTreeMap::from([(name("ada"), base.join("link/own/a/state"))])
         );
+    }
+
+    #[test]
+    fn users_are_looked_up_and_come_after_the_numbers() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("hive.toml");
+        let text = "[agents.ada]\nuids = [7]\nusers = [\"root\"]\n[agents.bob]\n";
+        let wanted = BTreeMap::from([(name("ada"), vec![7, 0]), (name("bob"), Vec::new())]);
+        assert_eq!(settings(&file, text, &[]).uids, wanted);
+        std::fs::write(&file, "[agents.ada]\nusers = [\"no-such-user\"]\n").expect("a file");
+        let cli = Cli::try_parse_from(["hived", "--config", &file.display().to_string()]);
+        let error = load(&cli.expect("a good command line")).expect_err("no such user");
+        let error = error.to_string();
+        assert!(error.contains("`no-such-user` for the agent ada (`users`)"), "{error}");
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub mod question;
 pub mod reason;
 pub mod refused;
 pub mod reminder;
+pub mod secret;
 pub mod settlement;
 pub mod time;
 pub mod time_of_day;

@@ -11,7 +11,7 @@ pub mod tasks;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use hive_core::name::Label;
+use hive_core::name::{AgentName, Label};
 
 pub use self::conversation::ConversationArgs;
 pub use self::extras::ExtraArgs;
@@ -128,6 +128,19 @@ pub struct ServeArgs {
     /// variable in this file overrides the environment
     #[arg(long, env = "HIVE_SETTINGS", value_name = "FILE")]
     pub settings: Option<PathBuf>,
+    /// The configuration of the hive (hive.toml), read again before each turn; its keys for this
+    /// agent override the environment
+    #[arg(
+        long,
+        env = "HIVE_CONFIG",
+        value_name = "FILE",
+        requires = "agent",
+        conflicts_with = "settings"
+    )]
+    pub config: Option<PathBuf>,
+    /// The agent whose keys in the configuration apply
+    #[arg(long, env = "HIVE_AGENT", value_name = "NAME", value_parser = AgentName::parse)]
+    pub agent: Option<AgentName>,
     /// The agent's socket
     #[arg(long, env = hive_proto::SOCKET_ENV, default_value = hive_proto::DEFAULT_AGENT_SOCKET, value_name = "PATH")]
     pub socket: PathBuf,

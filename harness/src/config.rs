@@ -10,12 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hive_core::config::{BASH_SERVER, ExtraMcpServer, OWN_PREFIX, is_server_name};
+use hive_core::secret::{Secret, SecretError};
 use jiff::tz::TimeZone;
 
 use crate::boot::extra_servers::{self, InvalidExtraServers};
 use crate::cli::{ConversationArgs, ProcessArgs, ServeArgs};
 use crate::isolation::Isolation;
 use crate::plugins::{InvalidList, Plan};
+use crate::secrets;
 use crate::task::{InvalidSettings, Settings};
 use crate::tool_groups::{Narrowing, UnknownGroup};
 use crate::turn::context::Watermarks;
@@ -61,7 +63,7 @@ pub struct Config {
     pub process: ProcessArgs,
     /// The tool groups to which the policy's are narrowed.
     pub tool_groups: Narrowing,
-    pub extra_servers: BTreeMap<String, ExtraMcpServer>,
+    pub extra_servers: BTreeMap<String, ExtraMcpServer<String>>,
     /// Plugins to install at the start.
     pub plugins: Plan,
     pub tasks: Settings,
@@ -97,8 +99,12 @@ pub enum InvalidConfig {
         "HIVE_MCP_SERVER_NAME `{0}` must be 1 to 32 letters, digits, `-` or single `_`, and not `bash`"
     )]
     ServerName(String),
-    #[error("HIVE_CLAUDE_ENV must be a JSON object whose values are strings: {0}")]
+    #[error(
+        "HIVE_CLAUDE_ENV must be a JSON object whose values are strings, {{\"file\": PATH}} or {{\"credential\": NAME}}: {0}"
+    )]
     ClaudeEnv(String),
+    #[error("HIVE_CLAUDE_ENV, variable {0}: {1}")]
+    ClaudeSecret(String, SecretError),
     #[error(
         "HIVE_CLAUDE_ENV names {0}, which has no effect on claude: set it in the environment of `hive serve`"
     )]
@@ -125,6 +131,8 @@ impl Config {
         let ServeArgs {
             take_over,
             settings: _,
+            config: _,
+            agent: _,
             socket,
             state_dir,
             home_dir,
@@ -162,11 +170,14 @@ impl Config {
         }
         let read = |path: &PathBuf| extra_servers::read(path, &mcp_server_name);
         let extra_servers = extras.extra_mcp.as_ref().map(read).transpose()?.unwrap_or_default();
-        let claude_env: BTreeMap<String, String> = serde_json::from_str(&claude_env)
+        let claude_env: BTreeMap<String, Secret> = serde_json::from_str(&claude_env)
             .map_err(|error| InvalidConfig::ClaudeEnv(error.to_string()))?;
         if let Some(name) = claude_env.keys().find(|name| name.starts_with(OWN_PREFIX)) {
             return Err(InvalidConfig::OwnVariable(name.escape_debug().to_string()));
         }
+        let claude_env = secrets::values(claude_env).map_err(|(name, error)| {
+            InvalidConfig::ClaudeSecret(name.escape_debug().to_string(), error)
+        })?;
         let some_secs = |secs: u64| (secs > 0).then(|| Duration::from_secs(secs));
         Ok(Self {
             socket,

@@ -31,6 +31,7 @@ pub mod publish;
 #[cfg(test)]
 mod samples;
 pub mod scrub;
+mod secrets;
 pub mod session;
 pub mod settings;
 mod spawn;

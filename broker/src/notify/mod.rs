@@ -11,7 +11,10 @@ mod webhook;
 #[cfg(test)]
 mod tests;
 
-use hive_core::config::Notify;
+use std::fs::File;
+
+use hive_core::config::{Notify, check_webhook};
+use hive_core::secret::{CREDENTIALS_ENV, Secret, SecretError};
 
 use crate::engine::mail::outbox::Item;
 use command::Command;
@@ -23,6 +26,12 @@ pub enum SetUpError {
     /// The URL cannot be called.
     #[error("the URL of `operator.notify.webhook` cannot be called")]
     Url(#[source] http::uri::InvalidUri),
+    /// The URL that is kept elsewhere cannot be read.
+    #[error("the URL of `operator.notify.webhook` is not known")]
+    Secret(#[source] SecretError),
+    /// The URL that is kept elsewhere is none that can be called; it is not shown.
+    #[error("the secret that `operator.notify.webhook` names {0}")]
+    NoUrl(&'static str),
     /// The host has no certificates by which to trust a server.
     #[error(
         "`operator.notify.webhook` is an https URL, and this host has no certificates to know its server by; install them (often a package \
@@ -106,6 +115,15 @@ enum How {
     Webhook(Box<Webhook>),
 }
 
+/// Returns the URL of the webhook. Its file is read once, so a changed one applies after a restart.
+fn url(secret: &Secret) -> Result<String, SetUpError> {
+    let credentials = std::env::var_os(CREDENTIALS_ENV);
+    let url = secret.value(credentials.as_deref(), |path| File::open(path));
+    let url = url.map_err(SetUpError::Secret)?;
+    check_webhook(&url).map_err(SetUpError::NoUrl)?;
+    Ok(url)
+}
+
 impl Notifier {
     /// Returns the notifier of the configuration.
     pub fn new(notify: &Notify) -> Result<Self, SetUpError> {
@@ -113,7 +131,7 @@ impl Notifier {
             Notify::Command(words) => {
                 How::Command(Command::new(words.clone(), std::env::vars_os()))
             }
-            Notify::Webhook(url) => How::Webhook(Box::new(Webhook::new(url)?)),
+            Notify::Webhook(url) => How::Webhook(Box::new(Webhook::new(&self::url(url)?)?)),
         }))
     }
 

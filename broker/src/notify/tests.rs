@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hive_core::config::Notify;
+use hive_core::secret::{Place, Secret};
 use hive_core::time::WallTime;
 use rustix::process::Pid;
 use serde_json::{Value, json};
@@ -293,12 +295,32 @@ async fn serve(answer: Option<&'static str>) -> (String, tokio::task::JoinHandle
     (host, serving)
 }
 
+/// Returns the notifier of a webhook whose URL is kept in a file, which ends with the directory.
+fn webhook_of_a_file(text: &str) -> (tempfile::TempDir, Result<Notifier, SetUpError>) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("url");
+    std::fs::write(&path, text).expect("a file");
+    let notifier = Notifier::new(&Notify::Webhook(Secret::Kept(Place::File(path))));
+    (dir, notifier)
+}
+
+#[test]
+fn a_webhook_of_a_file_is_checked_as_one_of_the_configuration_and_not_shown() {
+    let (_dir, notifier) = webhook_of_a_file("ftp://example.org/s3cret");
+    let error = notifier.expect_err("no URL for a webhook").to_string();
+    assert!(error.contains("must be a URL that begins with https:// or http://"), "{error}");
+    assert!(!error.contains("s3cret"), "{error}");
+    let (dir, _) = webhook_of_a_file("x");
+    let missing = Secret::Kept(Place::File(dir.path().join("none")));
+    let error = anyhow::Error::from(Notifier::new(&Notify::Webhook(missing)).expect_err("none"));
+    assert!(format!("{error:#}").contains("none cannot be read"), "{error:#}");
+}
+
 #[tokio::test]
 async fn a_webhook_is_posted_the_item() {
     let (host, serving) = serve(Some("204 No Content")).await;
-    let notifier = Notifier::new(&hive_core::config::Notify::Webhook(format!(
-        "http://{host}/hook?token=secret"
-    )));
+    // The line end is an editor's, and no part of the URL.
+    let (_dir, notifier) = webhook_of_a_file(&format!("http://{host}/hook?token=secret\n"));
     let notifier = notifier.expect("it is set up");
     tokio::time::timeout(GUARD, notifier.notify(&an_item()))
         .await

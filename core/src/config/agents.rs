@@ -95,6 +95,7 @@ fn agent(
             .into_iter()
             .filter_map(|uid| u32::try_from(uid).ok())
             .collect(),
+        users: users(&mut section),
         state_dir: path(&mut section, "state_dir"),
         home_dir: path(&mut section, "home_dir"),
         env: environment::of_claude(&mut section),
@@ -121,6 +122,24 @@ fn kick_on_start(section: &mut Section<'_, '_, '_>) -> KickOnStart {
         section.object(span, key, sentence, near);
         KickOnStart::default()
     })
+}
+
+/// Reads names of users. Whether they exist is known only where the broker runs.
+fn users(section: &mut Section<'_, '_, '_>) -> Vec<String> {
+    let key = "users";
+    let mut users = Vec::new();
+    for (user, span) in section.texts(key).unwrap_or_default() {
+        let shown = user.escape_debug();
+        if !user.is_empty() && user.bytes().all(|byte| byte.is_ascii_digit()) {
+            let sentence = format!("`{shown}` is no name of a user; write numbers in `uids`");
+            section.object(span, key, sentence, None);
+        } else if user.is_empty() || user.contains(|c: char| ":/, ".contains(c) || c.is_control()) {
+            section.object(span, key, format!("`{shown}` is no name of a user"), None);
+        } else {
+            users.push(user);
+        }
+    }
+    users
 }
 
 /// Reads a list of words, each of which must be known.

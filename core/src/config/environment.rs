@@ -7,15 +7,18 @@ use std::collections::BTreeMap;
 
 use super::section::Section;
 use super::settings_list::SETTINGS;
+use crate::secret::Secret;
 
 /// Prefix of Hive's own variables.
 pub const OWN_PREFIX: &str = "HIVE_";
 
-/// Variables of `hive serve` that are not a [`super::Setting`], each with its key; `None`: `hivectl
-/// up` sets it.
+/// Variables of `hive serve` that are not a [`super::Setting`], each with its key; `None`: the
+/// program that starts the harness sets it.
 pub const OTHER_VARIABLES: &[(&str, Option<&str>)] = &[
+    ("HIVE_AGENT", None),
     ("HIVE_CLAUDE", Some("`command` in [claude]")),
     ("HIVE_CLAUDE_ENV", Some("`env`")),
+    ("HIVE_CONFIG", None),
     ("HIVE_CONTEXT_WINDOWS", Some("`context_windows` in [claude]")),
     ("HIVE_CONTEXT_WINDOW_TOKENS", Some("`context_window_tokens` in [agents.NAME]")),
     ("HIVE_DEFAULT_MODEL", Some("`model` in [agents.NAME]")),
@@ -37,7 +40,7 @@ pub const OTHER_VARIABLES: &[(&str, Option<&str>)] = &[
 const WINDOW_PREFIX: &str = "HIVE_CONTEXT_WINDOW_TOKENS_";
 
 /// Reads the table `env` of claude, of all agents or of one.
-pub(super) fn of_claude(section: &mut Section<'_, '_, '_>) -> BTreeMap<String, String> {
+pub(super) fn of_claude(section: &mut Section<'_, '_, '_>) -> BTreeMap<String, Secret> {
     read(section, |name| match name {
         "HOME" => Some("`HOME` is set by Hive itself; remove it".to_owned()),
         name => name.starts_with(OWN_PREFIX).then(|| own(name)),
@@ -45,18 +48,18 @@ pub(super) fn of_claude(section: &mut Section<'_, '_, '_>) -> BTreeMap<String, S
 }
 
 /// Reads the table `env` of a program other than claude.
-pub(super) fn of_server(section: &mut Section<'_, '_, '_>) -> BTreeMap<String, String> {
+pub(super) fn of_server(section: &mut Section<'_, '_, '_>) -> BTreeMap<String, Secret> {
     read(section, |_| None)
 }
 
 fn read(
     section: &mut Section<'_, '_, '_>,
     refusal: impl Fn(&str) -> Option<String>,
-) -> BTreeMap<String, String> {
+) -> BTreeMap<String, Secret> {
     let mut env = BTreeMap::new();
-    for (name, (value, span)) in section.map("env") {
+    for (name, (value, span)) in section.secrets("env") {
         let key = format!("env.{}", name.escape_debug());
-        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+        if name.is_empty() || name.contains(['=', '\0']) || has_nul(&value) {
             let sentence = format!("`{}` is no environment variable", name.escape_debug());
             section.object(span, &key, sentence, None);
         } else if let Some(sentence) = refusal(&name) {
@@ -66,6 +69,10 @@ fn read(
         }
     }
     env
+}
+
+fn has_nul(value: &Secret) -> bool {
+    value.text().is_some_and(|text| text.contains('\0'))
 }
 
 /// Explains why a variable of Hive cannot be in claude's environment: nothing there reads it.

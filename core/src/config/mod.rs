@@ -12,12 +12,15 @@
 //! [broker]      state_dir, runtime_dir, socket_group, retention_days, limits.<any field of limits::Limits>
 //! [operator]    pronouns, notify.command or notify.webhook
 //! [claude]      command, env, context_windows, mcp_server_name, and the settings of SETTINGS
-//! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, uids, state_dir, home_dir, env, kick_on_start,
-//!               available_models, plugins, marketplaces, isolation, readable, writable, devices, user_namespaces,
+//! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, uids, users, state_dir, home_dir, env,
+//!               kick_on_start, available_models, plugins, marketplaces, isolation, readable, writable, devices, user_namespaces,
 //!               the settings of SETTINGS,
 //!               extra_mcp_servers.KEY.<command, args, env, allowed_tools, timeout_seconds>,
 //!               limits.<sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max>
 //! ```
+//!
+//! A value of `env` and `notify.webhook` are a string, `{ file = PATH }` or `{ credential = NAME
+//! }`.
 
 mod agents;
 mod check;
@@ -28,8 +31,10 @@ mod limits;
 mod models;
 mod notify;
 mod sandbox;
+mod secret;
 mod section;
 mod sections;
+mod serve;
 mod settings;
 mod settings_list;
 #[cfg(test)]
@@ -43,6 +48,7 @@ pub use self::error::{ConfigError, Finding};
 pub use self::extra_servers::{
     BASH_SERVER, TOOL_TIMEOUT_SECONDS, TOOL_TIMEOUTS_SECONDS, is_server_name, is_tool_pattern,
 };
+pub use self::notify::check_url as check_webhook;
 pub use self::settings::{Kind, NEVER, Setting, SettingValue, Settings};
 pub use self::settings_list::SETTINGS;
 pub use self::values::{

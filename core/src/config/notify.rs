@@ -56,8 +56,8 @@ fn command(section: &mut Section<'_, '_, '_>) -> Option<Notify> {
 }
 
 fn webhook(section: &mut Section<'_, '_, '_>) -> Option<Notify> {
-    let (url, span) = section.text("webhook")?;
-    match check_url(&url) {
+    let (url, span) = section.secret("webhook")?;
+    match url.text().map_or(Ok(()), check_url) {
         Ok(()) => Some(Notify::Webhook(url)),
         Err(problem) => {
             section.object(span, "webhook", format!("`webhook` {problem}"), None);
@@ -67,7 +67,11 @@ fn webhook(section: &mut Section<'_, '_, '_>) -> Option<Notify> {
 }
 
 /// Checks that a client can call the URL with all its parts.
-fn check_url(url: &str) -> Result<(), &'static str> {
+///
+/// # Errors
+///
+/// The problem, as the rest of a sentence.
+pub fn check_url(url: &str) -> Result<(), &'static str> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let rest = rest.ok_or("must be a URL that begins with https:// or http://")?;
     if url.chars().any(|c| !c.is_ascii_graphic() || "\"<>\\^`{|}#".contains(c)) {

@@ -11,6 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::Findings;
 use crate::name::nearest;
+use crate::secret::Secret;
 
 type Value<'d> = &'d Spanned<DeValue<'d>>;
 
@@ -122,8 +123,20 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
         items.iter().map(|item| self.whole(key, item, &bounds)).collect()
     }
 
-    /// Returns a table of texts, such as an environment.
-    pub(super) fn map(&mut self, key: &'static str) -> BTreeMap<String, (String, Range<usize>)> {
+    /// Returns a non-empty text, or the place where it is kept.
+    pub(super) fn secret(&mut self, key: &'static str) -> Option<(Secret, Range<usize>)> {
+        let value = self.value(key)?;
+        if value.get_ref().as_table().is_some() {
+            return Some((self.kept(key, value)?, value.span()));
+        }
+        self.text(key).map(|(text, span)| (Secret::Text(text), span))
+    }
+
+    /// Returns a table of texts that may be kept elsewhere, such as an environment.
+    pub(super) fn secrets(
+        &mut self,
+        key: &'static str,
+    ) -> BTreeMap<String, (Secret, Range<usize>)> {
         let Some(value) = self.value(key) else { return BTreeMap::new() };
         let Some(table) = self.typed(key, value, "a table of strings", DeValue::as_table) else {
             return BTreeMap::new();
@@ -131,11 +144,29 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
         let mut map = BTreeMap::new();
         for (name, value) in table {
             let path = format!("{key}.{}", name.get_ref());
-            if let Some(text) = self.typed(&path, value, "a string", DeValue::as_str) {
-                map.insert(name.get_ref().clone().into_owned(), (text.to_owned(), name.span()));
+            if let Some(secret) = self.kept(&path, value) {
+                map.insert(name.get_ref().clone().into_owned(), (secret, name.span()));
             }
         }
         map
+    }
+
+    /// Returns a text, or the place where it is kept.
+    fn kept(&mut self, path: &str, value: Value<'d>) -> Option<Secret> {
+        match value.get_ref().as_table() {
+            Some(table) => {
+                let key = self.key(path);
+                super::secret::place(key, table, value.span(), self.findings).map(Secret::Kept)
+            }
+            None => self
+                .typed(
+                    path,
+                    value,
+                    "a string, or a table with `file` or `credential`",
+                    DeValue::as_str,
+                )
+                .map(|text| Secret::Text(text.to_owned())),
+        }
     }
 
     /// Returns a table of whole numbers within the bounds, each with the place of its name.

@@ -1,6 +1,7 @@
 //! One broken file per message.
 
 mod agent;
+mod secrets;
 mod settings;
 mod webhook;
 
@@ -71,6 +72,7 @@ fn every_key_reaches_its_value() {
         capabilities = ["query_agent_state"]
         limits = { sends_per_minute_max = 60, sender_stored_bytes_max = 5_000_000_000, questions_open_max = 3, reminders_pending_max = 4 }
         uids = [1000, 1000, 0]
+        users = ["bob", "DOMAIN\\bob"]
         state_dir = "bob/state"
         home_dir = "bob/home"
         env.RUST_LOG = "debug"
@@ -102,7 +104,7 @@ fn every_key_reaches_its_value() {
         (Some(&number(0)), "hyperhive")
     );
     assert_eq!(config.claude.settings.get("process"), Some(&SettingValue::Text("per-turn".into())));
-    assert_eq!(config.claude.env["TZ"], "UTC");
+    assert_eq!(config.claude.env["TZ"].text(), Some("UTC"));
     assert_eq!(agent(&config, "ada").role.as_deref(), Some("leads"));
     let bob = agent(&config, "bob");
     assert_eq!(bob.parent.as_ref().map(AgentName::as_str), Some("ada"));
@@ -118,11 +120,12 @@ fn every_key_reaches_its_value() {
     };
     assert_eq!((&bob.limits, &agent(&config, "ada").limits), (&own, &AgentLimits::default()));
     assert_eq!(bob.uids, [1000, 1000, 0]);
+    assert_eq!(bob.users, ["bob", r"DOMAIN\bob"]);
     assert_eq!(bob.state_dir, Some(PathBuf::from("/etc/hive/bob/state")));
     assert_eq!(bob.home_dir, Some(PathBuf::from("/etc/hive/bob/home")));
     assert_eq!(
-        (bob.env["RUST_LOG"].as_str(), bob.settings.get("context_window_tokens")),
-        ("debug", Some(&number(200_000)))
+        (bob.env["RUST_LOG"].text(), bob.settings.get("context_window_tokens")),
+        (Some("debug"), Some(&number(200_000)))
     );
 }
 
@@ -281,7 +284,10 @@ fn errors_of_invalid_files_name_the_mistake_and_its_line() {
             "[claude]\nmcp_server_name = \"a__b\"",
             "line 2, column 19: `mcp_server_name` must be letters, digits, `-` and single `_`, at most 32 characters",
         ),
-        ("[claude]\nenv = { A = 1 }", "line 2, column 13: `env.A` must be a string, not a number"),
+        (
+            "[claude]\nenv = { A = 1 }",
+            "line 2, column 13: `env.A` must be a string, or a table with `file` or `credential`, not a number",
+        ),
         (
             "[claude]\nenv = { HOME = \"/\" }",
             "line 2, column 9: `HOME` is set by Hive itself; remove it",
@@ -423,5 +429,8 @@ fn a_key_cannot_smuggle_control_characters_into_a_terminal() {
     assert!(!text.contains('\u{1b}'), "{text:?}");
     assert!(!message("[broker]\nretention_days = 9\0\x079").contains(char::is_control));
     let found = message("[agents.ada.env]\n\"a\\nb\\u001b[2J\" = 1");
-    assert_eq!(found, "line 2, column 19: `env.a\\nb\\u{1b}[2J` must be a string, not a number");
+    assert_eq!(
+        found,
+        "line 2, column 19: `env.a\\nb\\u{1b}[2J` must be a string, or a table with `file` or `credential`, not a number"
+    );
 }

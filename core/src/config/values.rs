@@ -11,6 +11,7 @@ use crate::agent::KickOnStart;
 use crate::isolation::Level;
 use crate::limits::Limits;
 use crate::name::AgentName;
+use crate::secret::{Place, Secret};
 
 /// A whole `hive.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,8 +85,8 @@ pub struct Operator {
 pub enum Notify {
     /// By a program: its name on PATH or its path, and its arguments. Never empty.
     Command(Vec<String>),
-    /// By a POST to this http or https URL.
-    Webhook(String),
+    /// By a POST to this http or https URL, which may hold a secret.
+    Webhook(Secret),
 }
 
 /// The start of claude.
@@ -94,7 +95,7 @@ pub struct Claude {
     /// The program: a name on PATH, or a path.
     pub command: String,
     /// Added to the environment of every agent's claude.
-    pub env: BTreeMap<String, String>,
+    pub env: BTreeMap<String, Secret>,
     /// Settings of every agent's harness; an agent's own table overrides them.
     pub settings: Settings,
     /// The windows of models, in tokens, by a part of their names in lower case.
@@ -132,14 +133,16 @@ pub struct AgentConfig {
     pub capabilities: Option<Vec<String>>,
     /// Limits that override those of the hive.
     pub limits: AgentLimits,
-    /// User ids that may use its socket; empty: the broker's own.
+    /// User ids that may use its socket; if there are no [`Self::users`] either, the broker's own.
     pub uids: Vec<u32>,
+    /// Names of users that may use its socket, too; not looked up.
+    pub users: Vec<String>,
     /// Its working directory.
     pub state_dir: Option<PathBuf>,
     /// Its home, where claude keeps sessions and login.
     pub home_dir: Option<PathBuf>,
     /// Added to its claude's environment, after `[claude].env`.
-    pub env: BTreeMap<String, String>,
+    pub env: BTreeMap<String, Secret>,
     /// Settings of its harness; those of `[claude]` apply to the rest.
     pub settings: Settings,
     /// When a new session of its harness notifies it to go on.
@@ -188,15 +191,15 @@ impl AgentConfig {
     }
 }
 
-/// An agent's own MCP server.
+/// An agent's own MCP server. `V` is a value of its environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExtraMcpServer {
+pub struct ExtraMcpServer<V = Secret> {
     /// The program: a name on PATH, or a path.
     pub command: String,
     /// Arguments of the program.
     pub args: Vec<String>,
     /// Variables in addition to those that every program needs; it gets no others.
-    pub env: BTreeMap<String, String>,
+    pub env: BTreeMap<String, V>,
     /// Its tools that need no further permission, with `*` for any part of a name. Never empty.
     pub allowed_tools: Vec<String>,
     /// Maximum duration of a call of one of its tools, in seconds; a longer call ends with an
@@ -244,14 +247,21 @@ impl Config {
         resolve(&mut self.broker.runtime_dir);
         self.claude.settings.resolve_paths(base);
         let mut programs = vec![&mut self.claude.command];
-        if let Some(Notify::Command(command)) = &mut self.operator.notify {
-            programs.extend(command.first_mut());
+        let mut secrets: Vec<&mut Secret> = self.claude.env.values_mut().collect();
+        match &mut self.operator.notify {
+            Some(Notify::Command(command)) => programs.extend(command.first_mut()),
+            Some(Notify::Webhook(url)) => secrets.push(url),
+            None => {}
         }
         for agent in self.agents.values_mut() {
             resolve(&mut agent.state_dir);
             resolve(&mut agent.home_dir);
             agent.settings.resolve_paths(base);
-            programs.extend(agent.extra_mcp_servers.values_mut().map(|server| &mut server.command));
+            secrets.extend(agent.env.values_mut());
+            for server in agent.extra_mcp_servers.values_mut() {
+                programs.push(&mut server.command);
+                secrets.extend(server.env.values_mut());
+            }
             let sandbox = &mut agent.sandbox;
             let granted = [&mut sandbox.readable, &mut sandbox.writable, &mut sandbox.devices]
                 .into_iter()
@@ -267,6 +277,11 @@ impl Config {
         }
         for program in programs.into_iter().filter(|program| program.contains('/')) {
             *program = base.join(&*program).to_string_lossy().into_owned();
+        }
+        for place in secrets.into_iter().filter_map(Secret::place_mut) {
+            if let Place::File(path) = place {
+                *path = base.join(&*path);
+            }
         }
     }
 }

@@ -15,7 +15,10 @@ use hive_core::config::{
     BASH_SERVER, ExtraMcpServer, TOOL_TIMEOUT_SECONDS, TOOL_TIMEOUTS_SECONDS, is_server_name,
     is_tool_pattern,
 };
+use hive_core::secret::Secret;
 use serde_json::{Map, Value};
+
+use crate::secrets;
 
 /// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +35,7 @@ pub enum InvalidExtraServers {
 pub fn read(
     path: &Path,
     own: &str,
-) -> Result<BTreeMap<String, ExtraMcpServer>, InvalidExtraServers> {
+) -> Result<BTreeMap<String, ExtraMcpServer<String>>, InvalidExtraServers> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| InvalidExtraServers::Unreadable { path: path.to_path_buf(), source })?;
     let file: Map<String, Value> =
@@ -58,7 +61,7 @@ pub fn read(
     Ok(servers)
 }
 
-fn server(name: &str, value: Value, own: &str) -> Result<ExtraMcpServer, String> {
+fn server(name: &str, value: Value, own: &str) -> Result<ExtraMcpServer<String>, String> {
     if !is_server_name(name) {
         return Err("its name must be 1 to 32 letters, digits, `-` or single `_`".to_owned());
     }
@@ -75,7 +78,9 @@ fn server(name: &str, value: Value, own: &str) -> Result<ExtraMcpServer, String>
     let args = texts(fields.remove("args"))
         .ok_or("`args` must be a list of strings without NUL characters")?;
     let env = environment(fields.remove("env"))
-        .ok_or("`env` must be an object of strings, each of them a variable")?;
+        .ok_or("`env` must be an object of variables, each a string, {\"file\": PATH} or {\"credential\": NAME}")?;
+    let env = secrets::values(env)
+        .map_err(|(name, error)| format!("variable {}: {error}", name.escape_debug()))?;
     let allowed_tools = match fields.remove("allowedTools") {
         None | Some(Value::Null) => vec!["*".to_owned()],
         given => texts(given)
@@ -105,13 +110,12 @@ fn texts(value: Option<Value>) -> Option<Vec<String>> {
     }
 }
 
-fn environment(value: Option<Value>) -> Option<BTreeMap<String, String>> {
+fn environment(value: Option<Value>) -> Option<BTreeMap<String, Secret>> {
     let Some(value) = value.filter(|value| !value.is_null()) else { return Some(BTreeMap::new()) };
+    let env: BTreeMap<String, Secret> = serde_json::from_value(value).ok()?;
     let is_name = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
-    let pair = |(name, value): (&String, &Value)| {
-        text(value).filter(|_| is_name(name)).map(|value| (name.clone(), value))
-    };
-    value.as_object()?.iter().map(pair).collect()
+    let is_value = |value: &Secret| value.text().is_none_or(|text| !text.contains('\0'));
+    env.iter().all(|(name, value)| is_name(name) && is_value(value)).then_some(env)
 }
 
 /// Returns a text that can be part of a command line or an environment.
@@ -123,7 +127,9 @@ fn text(value: &Value) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn read_text(text: &str) -> Result<BTreeMap<String, ExtraMcpServer>, InvalidExtraServers> {
+    fn read_text(
+        text: &str,
+    ) -> Result<BTreeMap<String, ExtraMcpServer<String>>, InvalidExtraServers> {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("extra.json");
         std::fs::write(&path, text).expect("written");
@@ -166,6 +172,11 @@ mod tests {
             (r#"{"a":{"command":"x","args":"s3cret"}}"#, "`args`"),
             (r#"{"a":{"command":"x","args":["s3cret\u0000"]}}"#, "`args`"),
             (r#"{"a":{"command":"x","env":{"A":1}}}"#, "`env`"),
+            (r#"{"a":{"command":"x","env":{"A":{"file":"/no/such","x":"s3cret"}}}}"#, "`env`"),
+            (
+                r#"{"a":{"command":"x","env":{"A":{"file":"/no/such"}}}}"#,
+                "variable A: the secret /no/such",
+            ),
             (r#"{"a":{"command":"x","env":{"A=B":"s3cret"}}}"#, "`env`"),
             (r#"{"a":{"command":"x","allowedTools":[]}}"#, "`allowedTools`"),
             (r#"{"a":{"command":"x","allowedTools":["t,Bash"]}}"#, "`allowedTools`"),

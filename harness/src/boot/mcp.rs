@@ -55,7 +55,7 @@ pub struct Server {
 pub fn servers(
     bridge: &Bridge<'_>,
     task_socket: &Path,
-    extras: &BTreeMap<String, ExtraMcpServer>,
+    extras: &BTreeMap<String, ExtraMcpServer<String>>,
     confine: Option<&Path>,
 ) -> Vec<Server> {
     let with_bash = bridge.tool_groups.iter().any(|group| group == EXECUTION_GROUP);
@@ -141,7 +141,7 @@ impl Server {
 
     /// Creates one of the agent's own servers. A tool that never answers must not block the turn:
     /// its call ends with an error, and the turn continues.
-    fn extra(name: &str, extra: &ExtraMcpServer, confine: Option<&Path>) -> Self {
+    fn extra(name: &str, extra: &ExtraMcpServer<String>, confine: Option<&Path>) -> Self {
         let ExtraMcpServer { command, args, env, allowed_tools, timeout_seconds } = extra.clone();
         let timeout_ms = timeout_seconds.saturating_mul(1000);
         let confine = confine.map(Path::to_path_buf);
@@ -200,7 +200,7 @@ pub fn find(named: Option<&Path>, own: Option<&Path>, path: &std::ffi::OsStr) ->
 mod tests {
     use super::*;
 
-    fn all(groups: &[&str], extras: &BTreeMap<String, ExtraMcpServer>) -> Vec<Server> {
+    fn all(groups: &[&str], extras: &BTreeMap<String, ExtraMcpServer<String>>) -> Vec<Server> {
         let tool_groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
         let bridge = Bridge {
             server_name: "hub",
@@ -215,7 +215,7 @@ mod tests {
         servers(&bridge, Path::new("/h/tasks.sock"), extras, None)
     }
 
-    fn notes() -> BTreeMap<String, ExtraMcpServer> {
+    fn notes() -> BTreeMap<String, ExtraMcpServer<String>> {
         let notes = ExtraMcpServer {
             command: "notes".into(),
             args: vec!["--dir".into(), "n".into()],

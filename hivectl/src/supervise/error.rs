@@ -7,6 +7,7 @@ use std::time::Duration;
 use hive_core::config::ConfigError;
 use hive_core::isolation::Level;
 use hive_core::limits::SOCKET_PATH_BYTES_MAX;
+use hive_core::secret::SecretError;
 use rustix::io::Errno;
 
 use crate::error::Failure;
@@ -43,6 +44,10 @@ pub(crate) enum UpError {
     BrokerSilent { seconds: u64, last_words: String },
     #[error("system_prompt = \"{}\" cannot be used", .path.display())]
     Prompt { path: PathBuf, source: WalkError },
+    #[error("the secret {} cannot be used", .path.display())]
+    Secret { path: PathBuf, source: WalkError },
+    #[error(transparent)]
+    Credential(#[from] SecretError),
     #[error("isolation = \"{}\" of {agent} is not reached: {why}", .level.word())]
     Isolation { agent: String, level: Level, why: String },
     #[error("whether a sandbox works for {agent} cannot be tried: {why}")]
@@ -65,7 +70,10 @@ impl UpError {
     pub(super) fn may_pass(&self) -> bool {
         match self {
             Self::Grant { may_be_an_agents, .. } => *may_be_an_agents,
-            Self::Directory { .. } | Self::Prompt { .. } | Self::Settings { .. } => true,
+            Self::Directory { .. }
+            | Self::Prompt { .. }
+            | Self::Secret { .. }
+            | Self::Settings { .. } => true,
             Self::ConfigUnreadable { .. }
             | Self::ConfigInvalid { .. }
             | Self::SocketTooLong { .. }
@@ -76,6 +84,7 @@ impl UpError {
             | Self::AlreadyUp { .. }
             | Self::BrokerEnded { .. }
             | Self::BrokerSilent { .. }
+            | Self::Credential(_)
             | Self::Isolation { .. }
             | Self::Trial { .. }
             | Self::Interrupted
@@ -108,6 +117,8 @@ impl UpError {
             | Self::Shared { .. }
             | Self::NotHidden { .. }
             | Self::Grant { .. }
+            | Self::Credential(_)
+            | Self::Secret { .. }
             | Self::Prompt { .. } => Exit::Usage,
             Self::NoProgram { .. } | Self::NoClaude { .. } => Exit::NotFound,
             Self::AlreadyUp { .. } => Exit::Conflict,
@@ -140,9 +151,10 @@ impl UpError {
             Self::Trial { .. } => {
                 Some("remove the cause and start again, or state a level in hive.toml that needs no sandbox".to_owned())
             }
-            Self::Grant { .. } | Self::Prompt { .. } => Some("correct the paths in hive.toml".to_owned()),
+            Self::Grant { .. } | Self::Prompt { .. } | Self::Secret { .. } => Some("correct the paths in hive.toml".to_owned()),
             Self::Directory { source: WalkError::Link(_), .. } => Some("correct the paths in hive.toml".to_owned()),
             Self::Directory { .. }
+            | Self::Credential(_)
             | Self::NotHidden { .. }
             | Self::Settings { .. }
             | Self::BrokerEnded { .. }

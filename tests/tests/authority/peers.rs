@@ -122,6 +122,24 @@ async fn a_right_that_was_taken_away_ends_with_the_reload() {
 }
 
 #[tokio::test]
+async fn a_user_may_be_named_and_a_name_that_nobody_has_changes_nothing() {
+    let named = |user: &str| format!("[agents.ada]\nusers = [\"{user}\"]\n[agents.bob]\n");
+    let mut rig = Rig::new(&named("nobody"));
+    rig.start_broker().await;
+    all_refused(rig.agent_socket("ada")).await;
+    rig.configure(&named("no-such-user"));
+    rig.broker().signal(Signal::HUP);
+    rig.broker().says_times("names the user `no-such-user` for the agent ada", 1).await;
+    all_refused(rig.agent_socket("ada")).await;
+    if host::is_root() {
+        rig.configure(&named("root"));
+        rig.broker().signal(Signal::HUP);
+        rig.broker().says_times("the configuration file was read again", 1).await;
+        rig.agent("ada").await.send("bob", "it is root's now").await;
+    }
+}
+
+#[tokio::test]
 async fn a_foreign_user_gets_nowhere() {
     if !host::allows("being another user (tests do not run as root)", host::is_root()) {
         return;

@@ -71,7 +71,7 @@ async fn a_server_that_does_not_come_up_is_told_to_the_parent(mode: Mode) {
 }
 
 /// `hive.toml`, `hivectl up`, the harness, claude, `hive scrub`, the harness again, the server:
-/// what is configured arrives, and no key does that is not its own.
+/// what is configured arrives, also what is kept in files, and no key does that is not its own.
 #[tokio::test]
 async fn a_configured_server_arrives_with_its_own_environment_alone() {
     let rig = crate::up::hive();
@@ -80,7 +80,8 @@ async fn a_configured_server_arrives_with_its_own_environment_alone() {
     script::write(&script, &[rule("", vec![tool("environment", json!({})), text("Done.")])])
         .expect("the script is written");
     let notes = format!(
-        "[agents.bob.extra_mcp_servers.notes]\ncommand = \"{}\"\nargs = [\"--quiet\"]\nenv = {{ NOTES_KEY = \"its own\" }}\n\
+        "[agents.bob.extra_mcp_servers.notes]\ncommand = \"{}\"\nargs = [\"--quiet\"]\n\
+         env = {{ NOTES_KEY = {{ file = \"notes-key\" }}, OTHER = {{ credential = \"other\" }} }}\n\
          allowed_tools = [\"environment\"]\n[claude]\nenv = {{ SCRIPTED_CLAUDE_FILE = \"{}\", ANTHROPIC_API_KEY = \"secret-key\" }}\n",
         server.display(),
         script.display()
@@ -88,6 +89,9 @@ async fn a_configured_server_arrives_with_its_own_environment_alone() {
     rig.configure(&format!("{}{notes}", rig.read("hive.toml")));
     let programs = rig.path("no-programs");
     std::fs::create_dir(&programs).expect("a directory");
+    rig.user_dir("credentials");
+    rig.user_file("notes-key", "its own\n", 0o600);
+    rig.user_file("credentials/other", "a credential\n", 0o400);
     let up = Up::start(&rig, &programs).await;
     let operator = rig.operator().await;
     handled(&rig, &operator, "bob", "What do you see?").await;
@@ -97,13 +101,13 @@ async fn a_configured_server_arrives_with_its_own_environment_alone() {
     let config: Value =
         serde_json::from_str(&std::fs::read_to_string(&path).expect("text")).expect("JSON");
     let told = &config["mcpServers"]["notes"];
-    assert_eq!(told["env"], json!({"NOTES_KEY": "its own"}));
+    assert_eq!(told["env"], json!({"NOTES_KEY": "its own", "OTHER": "a credential"}));
     let args: Vec<&str> =
         told["args"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let server = server.display().to_string();
     // If the host allows sandboxes, the harness is asked to start it in one.
     assert!(
-        args.starts_with(&["scrub", "--keep=NOTES_KEY", "--"])
+        args.starts_with(&["scrub", "--keep=NOTES_KEY", "--keep=OTHER", "--"])
             && args.ends_with(&["--", &server, "--quiet"]),
         "{args:?}"
     );

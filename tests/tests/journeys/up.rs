@@ -43,6 +43,7 @@ fn command(rig: &Rig, path: &Path) -> Command {
         .env("PATH", path)
         .env("HIVE_DRAIN_GRACE_SECS", "1")
         .env("TZ", "UTC")
+        .env("CREDENTIALS_DIRECTORY", rig.path("credentials"))
         .current_dir(rig.dir());
     command.args(["up", "--config", "hive.toml", "--state", "."]).arg("--claude");
     command.arg(rig.path("bin/scripted-claude"));

@@ -16,9 +16,12 @@ use crate::stage::{self, KEY, Stage};
 
 /// Ada, whose claude does this at each prompt that has `when` in it.
 fn ada(more: &str, rules: impl FnOnce(&Stage) -> Vec<Rule>) -> Stage {
-    let agent = "[agents.ada]\nreadable = [\"grant\", \"bin\"]\nenv = { SCRIPTED_CLAUDE_FILE = \"R/grant/ada.json\", CLOUD_KEY = \"of-the-agent\" }\n";
+    let agent = "[agents.ada]\nreadable = [\"grant\", \"bin\"]\nenv = { SCRIPTED_CLAUDE_FILE = \"R/grant/ada.json\", CLOUD_KEY = { file = \"R/keys/cloud\" } }\n";
     let stage = Stage::set("", &format!("{agent}{more}"));
     stage.rig.user_dir("grant");
+    stage.rig.user_dir("keys");
+    stage.rig.user_file("keys/cloud", "of-the-agent\n", 0o600);
+    stage.rig.user_file("keys/notes", "of-the-notes\n", 0o600);
     let file = stage.rig.path("grant/ada.json");
     script::write(&file, &rules(&stage)).expect("the script is written");
     stage.rig.give_away(&file);
@@ -86,7 +89,7 @@ async fn code_that_a_task_leaves_to_a_server_gets_neither_key_nor_token_nor_logi
         "mkdir -p \"{place}\" && cat >\"{place}/usercustomize.py\" <<'END'\n{left}END\n{obeyed}\nls -A .claude >looked\n"
     );
     let server = "[agents.ada.extra_mcp_servers.notes]\ncommand = \"python3\"\nargs = [\"-c\", \"import os; os.execv('R/bin/env-mcp', ['env-mcp'])\"]\n\
-        env = { NOTES_KEY = \"of-the-notes\" }\n";
+        env = { NOTES_KEY = { file = \"R/keys/notes\" } }\n";
     let mut stage = ada(server, |stage| {
         let command = command.replace("R/run", &stage.rig.path("run").display().to_string());
         let plant = tool("run", json!({ "cmd": command, "wait_seconds": 30 }));
@@ -97,6 +100,11 @@ async fn code_that_a_task_leaves_to_a_server_gets_neither_key_nor_token_nor_logi
     let command = stage.command();
     stage.start(command).await;
     turn(&stage, "plant it").await;
+    for file in ["settings.json", "extra-mcp.json"] {
+        let settings = stage.rig.read(&format!("run/agents/ada/settings/{file}"));
+        assert!(settings.contains("/settings/secret-"), "{settings}");
+        assert!(!settings.contains("of-the-"), "{settings}");
+    }
     let stolen = stage.rig.path("agents/ada/state/stolen");
     assert!(!stolen.exists(), "nothing is left to the first server");
     let looked = std::fs::read_to_string(stage.rig.path("agents/ada/state/looked"))
@@ -131,6 +139,10 @@ async fn a_server_stays_with_a_resident_claude_is_started_again_and_leaves_nothi
     stage.start(command).await;
     turn(&stage, "one").await;
     let first = stage.rig.the_one("ada", "env-mcp");
+    let claude = stage.rig.the_one("ada", "scripted-claude").as_raw_nonzero();
+    let environment = std::fs::read(format!("/proc/{claude}/environ")).expect("it runs");
+    let environment = String::from_utf8_lossy(&environment);
+    assert!(environment.split('\0').any(|pair| pair == "CLOUD_KEY=of-the-agent"));
     turn(&stage, "two").await;
     assert_eq!(stage.rig.the_one("ada", "env-mcp"), first);
     let around = around(&stage, first);

@@ -58,11 +58,8 @@ pub(in crate::rpc) fn set_mode(path: &Path, mode: u32) -> Result<(), ListenError
 
 /// Looks up the number of a group.
 pub(in crate::rpc) fn group_id(group: &str) -> Option<u32> {
-    let groups = std::fs::read_to_string("/etc/group").ok()?;
-    groups.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        (fields.next()? == group).then(|| fields.nth(1)?.parse().ok()).flatten()
-    })
+    let found = nix::unistd::Group::from_name(group).ok()??;
+    Some(found.gid.as_raw())
 }
 
 /// Removes the file of a socket. A missing file is no error.

@@ -46,7 +46,7 @@ fn every_key_reaches_its_value_and_paths_lie_beside_the_file() {
     let notes = &ada.extra_mcp_servers["notes"];
     assert_eq!(notes.command, "/etc/hive/bin/notes");
     assert_eq!(notes.args, ["--dir", "a/b", ""]);
-    assert_eq!((notes.env["NOTES_KEY"].as_str(), notes.env["HOME"].as_str()), ("k", "/n"));
+    assert_eq!((notes.env["NOTES_KEY"].text(), notes.env["HOME"].text()), (Some("k"), Some("/n")));
     assert_eq!(notes.allowed_tools, ["read_*", "list"]);
     let clock = &ada.extra_mcp_servers["time-of_day"];
     assert_eq!(

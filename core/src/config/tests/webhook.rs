@@ -1,6 +1,7 @@
 //! The webhook of `notify`: which URLs can be called as they are.
 
 use super::*;
+use crate::secret::Secret;
 
 #[test]
 fn a_webhook_is_a_url_that_can_be_called_as_it_is() {
@@ -14,7 +15,7 @@ fn a_webhook_is_a_url_that_can_be_called_as_it_is() {
         "http://a_b.internal?x",
     ] {
         let config = webhook(good).unwrap_or_else(|error| panic!("{good}: {error}"));
-        assert_eq!(config.operator.notify, Some(Notify::Webhook(good.to_owned())));
+        assert_eq!(config.operator.notify, Some(Notify::Webhook(Secret::Text(good.to_owned()))));
     }
     let cases = [
         ("example.org", "must be a URL that begins with https:// or http://"),

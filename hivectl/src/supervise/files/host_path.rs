@@ -139,6 +139,16 @@ impl HostPath {
         if bytes.len() as u64 > bytes_max { Err(WalkError::TooLong(bytes_max)) } else { Ok(bytes) }
     }
 
+    /// Reads a whole file of text.
+    pub(crate) fn read_text(
+        path: &Path,
+        agents_write: &AgentsWrite,
+        bytes_max: u64,
+    ) -> Result<String, WalkError> {
+        let bytes = Self::read(path, agents_write, bytes_max)?;
+        String::from_utf8(bytes).map_err(|_| WalkError::NotText)
+    }
+
     /// Reads the first bytes of a regular file.
     pub(crate) fn read_start(
         path: &Path,

@@ -129,8 +129,10 @@ impl Isolation {
         let AgentConfig {
             sandbox, extra_mcp_servers, marketplaces, env, state_dir, home_dir, ..
         } = &agent.config;
+        // The values of `env` are not in its format for people, and may be paths.
+        let env = serde_json::json!(env);
         let key = format!(
-            "{stated:?} {sandbox:?} {extra_mcp_servers:?} {marketplaces:?} {env:?} {state_dir:?} {home_dir:?}"
+            "{stated:?} {sandbox:?} {extra_mcp_servers:?} {marketplaces:?} {env} {state_dir:?} {home_dir:?}"
         );
         if let Some(choice) = self.tried.get(&key) {
             return Ok(choice.clone());

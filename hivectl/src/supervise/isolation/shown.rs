@@ -76,7 +76,7 @@ fn named_files(plan: &Plan, agent: &AgentPlan, env: &Env) -> Vec<(&'static str, 
     let of_claude = plan.config.claude.env.iter().chain(&agent.config.env);
     let of_claude = of_claude
         .filter(|(name, _)| FILE_VARIABLES.contains(&name.as_str()))
-        .map(|(_, value)| PathBuf::from(value));
+        .filter_map(|(_, value)| Some(PathBuf::from(value.text()?)));
     let inherited =
         FILE_VARIABLES.iter().filter_map(|name| env.get(OsStr::new(name))).map(PathBuf::from);
     // Marketplaces that are directories; others are names or URLs.

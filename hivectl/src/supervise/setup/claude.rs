@@ -5,6 +5,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use hive_core::secret::Secret;
+
 use crate::output::note;
 use crate::supervise::UpError;
 use crate::supervise::files::display_path;
@@ -74,7 +76,8 @@ fn on_path_or_here(path: &Path) -> PathBuf {
 
 fn login(variable: impl Fn(&str) -> Option<OsString>, home: Option<&Path>, plan: &Plan) -> Login {
     let configured = |name: &str| {
-        let everyone = plan.config.claude.env.get(name).is_some_and(|value| !value.is_empty());
+        let is_set = |value: &Secret| value.text().is_none_or(|text| !text.is_empty());
+        let everyone = plan.config.claude.env.get(name).is_some_and(is_set);
         everyone
             || (!plan.agents.is_empty()
                 && plan.agents.iter().all(|agent| agent.config.env.contains_key(name)))

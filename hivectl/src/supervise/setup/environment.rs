@@ -8,6 +8,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use hive_core::secret::CREDENTIALS_ENV;
+
 use crate::supervise::setup::binaries::Binaries;
 use crate::supervise::setup::plan::AgentPlan;
 use crate::supervise::setup::settings;
@@ -21,14 +23,20 @@ const PASSED: &str = "\
     RUST_LOG RUST_BACKTRACE";
 /// Prefixes of variables for claude's API, for the harness and for the locale.
 const PASSED_PREFIXES: [&str; 4] = ["ANTHROPIC_", "CLAUDE_", "HIVE_", "LC_"];
-/// Further variables for the broker, for the command of `operator.notify`: a home, and the
-/// operator's desktop.
-const PASSED_TO_BROKER: [&str; 5] =
-    ["HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY"];
+/// Further variables for the broker, for `operator.notify`: a home, the operator's desktop, and the
+/// credential that may hold the URL of a webhook.
+const PASSED_TO_BROKER: [&str; 6] = [
+    "HOME",
+    "XDG_RUNTIME_DIR",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    CREDENTIALS_ENV,
+];
 /// Variables that belong to the caller's own claude or hive, and would mislead another.
 const DROPPED: &str = "\
     CLAUDE_CONFIG_DIR CLAUDE_CODE_ENTRYPOINT CLAUDE_CODE_SSE_PORT CLAUDE_CODE_SESSION_ID \
-    HIVE_SOCKET HIVE_RUNTIME_DIR HIVE_PROCESS_TOKEN HIVE_TOOL_GROUPS HIVE_RUN_DIR HIVE_CLAUDE \
+    HIVE_AGENT HIVE_CONFIG HIVE_SOCKET HIVE_RUNTIME_DIR HIVE_PROCESS_TOKEN HIVE_TOOL_GROUPS HIVE_RUN_DIR HIVE_CLAUDE \
     HIVE_CLAUDE_ENV HIVE_LABEL HIVE_EXTRA_MCP HIVE_PLUGINS HIVE_MARKETPLACES HIVE_TASK_SOCKET \
     HIVE_SETTINGS HIVE_ISOLATION HIVE_ISOLATION_FD HIVE_SUPERVISOR_FD";
 

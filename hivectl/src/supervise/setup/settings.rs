@@ -13,14 +13,15 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use hive_core::config::{Config, ExtraMcpServer};
+use hive_core::config::ExtraMcpServer;
 use hive_core::isolation::Level;
 use serde_json::{Map, Value, json};
 
 use crate::supervise::UpError;
-use crate::supervise::files::host_path::{HostPath, WalkError};
+use crate::supervise::files::host_path::HostPath;
 use crate::supervise::files::ignore_absent;
 use crate::supervise::setup::plan::{AgentPlan, Plan, SETTINGS_DIR};
+use crate::supervise::setup::secrets::Secrets;
 
 /// The settings of a harness: variables of `hive serve` and their values.
 pub(crate) const SETTINGS_FILE: &str = "settings.json";
@@ -31,17 +32,23 @@ const PROMPT_BYTES_MAX: u64 = 1 << 20;
 
 /// Writes both files from the configuration; returns whether anything changed.
 pub(crate) fn write(plan: &Plan, agent: &AgentPlan, level: Level) -> Result<bool, UpError> {
-    let extra_mcp = extra_mcp(agent);
+    let copies = (level == Level::Sandbox).then(|| agent.settings_dir());
+    let mut secrets = Secrets::new(copies, &plan.agents_write);
+    let extra_mcp = extra_mcp(agent, &mut secrets)?;
+    let claude_env = secrets.kept(plan.config.claude_env(&agent.config))?;
     let path = agent.settings_dir().join(EXTRA_MCP_FILE);
     // The servers first: the settings name their file.
     let servers = put(&path, extra_mcp.as_deref())?;
-    let mut variables =
-        variables(&plan.config, agent, extra_mcp.is_some().then_some(path.as_path()));
+    let mut variables = plan.config.serve_variables(&agent.config, &claude_env);
+    if extra_mcp.is_some() {
+        variables.insert("HIVE_EXTRA_MCP", path.display().to_string());
+    }
     let prompt =
         if level == Level::Sandbox { copy_prompt(plan, agent, &mut variables)? } else { false };
     let text = format!("{:#}\n", json!(variables));
     let settings = put(&self::path(agent), Some(&text))?;
-    Ok(servers || settings || prompt)
+    let secrets = secrets.finish()?;
+    Ok(servers || settings || prompt || secrets)
 }
 
 /// Copies the system prompt beside the settings: a sandbox does not show the file, and a mount of
@@ -49,13 +56,12 @@ pub(crate) fn write(plan: &Plan, agent: &AgentPlan, level: Level) -> Result<bool
 fn copy_prompt(
     plan: &Plan,
     agent: &AgentPlan,
-    variables: &mut BTreeMap<String, String>,
+    variables: &mut BTreeMap<&'static str, String>,
 ) -> Result<bool, UpError> {
     let copy = agent.settings_dir().join(PROMPT_FILE);
     let Some(path) = variables.get_mut(PROMPT_VARIABLE) else { return put(&copy, None) };
-    let text = HostPath::read(Path::new(&*path), &plan.agents_write, PROMPT_BYTES_MAX);
-    let text = text.and_then(|text| String::from_utf8(text).map_err(|_| WalkError::NotText));
-    let text = text.map_err(|source| UpError::Prompt { path: path.as_str().into(), source })?;
+    let text = HostPath::read_text(Path::new(&*path), &plan.agents_write, PROMPT_BYTES_MAX)
+        .map_err(|source| UpError::Prompt { path: path.as_str().into(), source })?;
     *path = copy.display().to_string();
     put(&copy, Some(&text))
 }
@@ -65,50 +71,21 @@ pub(crate) fn remove(socket_dir: &Path) -> io::Result<()> {
     ignore_absent(fs::remove_dir_all(socket_dir.join(SETTINGS_DIR)))
 }
 
-/// Returns the settings of an agent's harness; `extra_mcp` is the file of its own MCP servers.
-fn variables(
-    config: &Config,
-    agent: &AgentPlan,
-    extra_mcp: Option<&Path>,
-) -> BTreeMap<String, String> {
-    let claude_env: BTreeMap<&String, &String> =
-        config.claude.env.iter().chain(&agent.config.env).collect();
-    let mut variables: BTreeMap<String, String> = config
-        .harness_variables(&agent.config)
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect();
-    let mut set = |name: &str, value: Option<String>| {
-        if let Some(value) = value {
-            variables.insert(name.to_owned(), value);
-        }
-    };
-    set("HIVE_MCP_SERVER_NAME", Some(config.claude.mcp_server_name.clone()));
-    set("HIVE_CLAUDE_ENV", Some(as_json(&claude_env)));
-    set("HIVE_EXTRA_MCP", extra_mcp.map(|path| path.display().to_string()));
-    set("HIVE_DEFAULT_MODEL", agent.config.first_model().map(str::to_owned));
-    set("HIVE_PLUGINS", (!agent.config.plugins.is_empty()).then(|| as_json(&agent.config.plugins)));
-    set("HIVE_MARKETPLACES", agent.config.marketplaces.as_ref().map(as_json));
-    set("HIVE_OPERATOR_PRONOUNS", config.operator.pronouns.clone());
-    let windows = &config.claude.context_windows;
-    set("HIVE_CONTEXT_WINDOWS", (!windows.is_empty()).then(|| as_json(windows)));
-    variables
-}
-
-fn as_json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).expect("strings and numbers are JSON")
-}
-
-fn extra_mcp(agent: &AgentPlan) -> Option<String> {
+fn extra_mcp(agent: &AgentPlan, secrets: &mut Secrets<'_>) -> Result<Option<String>, UpError> {
     let servers = &agent.config.extra_mcp_servers;
-    let file: Map<String, Value> =
-        servers.iter().map(|(name, server)| (name.clone(), value(server))).collect();
-    (!servers.is_empty()).then(|| format!("{:#}\n", Value::Object(file)))
+    let file: Map<String, Value> = servers
+        .iter()
+        .map(|(name, server)| Ok((name.clone(), value(server, secrets)?)))
+        .collect::<Result<_, UpError>>()?;
+    Ok((!servers.is_empty()).then(|| format!("{:#}\n", Value::Object(file))))
 }
 
-fn value(server: &ExtraMcpServer) -> Value {
+fn value(server: &ExtraMcpServer, secrets: &mut Secrets<'_>) -> Result<Value, UpError> {
     let ExtraMcpServer { command, args, env, allowed_tools, timeout_seconds } = server;
-    json!({ "command": command, "args": args, "env": env, "allowedTools": allowed_tools, "timeoutSeconds": timeout_seconds })
+    let env = secrets.kept(env.clone())?;
+    Ok(
+        json!({ "command": command, "args": args, "env": env, "allowedTools": allowed_tools, "timeoutSeconds": timeout_seconds }),
+    )
 }
 
 /// Replaces the file with a text, or removes it; returns whether that changed anything. A file with

@@ -126,6 +126,6 @@ fn sound(config: &Config) {
         let variables = config.claude.env.iter().chain(&agent.env);
         assert!(variables.into_iter().all(|(name, value)| !name.is_empty()
             && !name.contains(['=', '\0'])
-            && !value.contains('\0')));
+            && value.text().is_none_or(|text| !text.contains('\0'))));
     }
 }

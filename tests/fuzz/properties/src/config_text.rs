@@ -12,6 +12,7 @@ use hive_core::config::{
     SandboxConfig, SettingValue, Settings,
 };
 use hive_core::limits::Limits;
+use hive_core::secret::{Place, Secret};
 
 pub(crate) fn write(config: &Config) -> String {
     let Config { hive, broker, operator, claude, agents } = config;
@@ -34,7 +35,7 @@ pub(crate) fn write(config: &Config) -> String {
     match notify {
         None => {}
         Some(Notify::Command(words)) => texts(&mut out, "notify.command", Some(words)),
-        Some(Notify::Webhook(url)) => text(&mut out, "notify.webhook", Some(url)),
+        Some(Notify::Webhook(url)) => secret(&mut out, "notify.webhook", url),
     }
     let Claude { command, env, settings: of_claude, context_windows, mcp_server_name } = claude;
     out.push_str("[claude]\n");
@@ -102,6 +103,7 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
         capabilities,
         limits,
         uids,
+        users,
         state_dir,
         home_dir,
         env,
@@ -132,6 +134,7 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
     number(out, "limits.reminders_pending_max", reminders_pending_max.map(u64::from));
     let uids: Vec<String> = uids.iter().map(u32::to_string).collect();
     line(out, format_args!("uids = [{}]", uids.join(", ")));
+    texts(out, "users", Some(users));
     path(out, "state_dir", state_dir.as_deref());
     path(out, "home_dir", home_dir.as_deref());
     map(out, "env", env);
@@ -215,8 +218,18 @@ fn texts(out: &mut String, key: &str, values: Option<&Vec<String>>) {
     }
 }
 
-fn map(out: &mut String, key: &str, values: &BTreeMap<String, String>) {
+fn map(out: &mut String, key: &str, values: &BTreeMap<String, Secret>) {
     for (name, value) in values {
-        line(out, format_args!("{key}.{} = {}", quoted(name), quoted(value)));
+        secret(out, &format!("{key}.{}", quoted(name)), value);
+    }
+}
+
+fn secret(out: &mut String, key: &str, value: &Secret) {
+    match value {
+        Secret::Text(value) => text(out, key, Some(value)),
+        Secret::Kept(Place::File(file)) => path(out, &format!("{key}.file"), Some(file)),
+        Secret::Kept(Place::Credential(name)) => {
+            text(out, &format!("{key}.credential"), Some(name.as_str()));
+        }
     }
 }
