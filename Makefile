@@ -8,7 +8,7 @@ CLAUDE ?= target/debug/scripted-claude
 PROGRAMS := $(addprefix --package ,hive-broker hive-harness hive-mcp-bridge hivectl)
 
 .DEFAULT_GOAL := help
-.PHONY: disks torture fuzz sim instructions help build dist run demo test bench soak gen docs fmt lint clean-hive
+.PHONY: check-units disks torture fuzz sim instructions help build dist run demo test bench soak gen docs fmt lint clean-hive
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,10 @@ gen: ## Generate the Rust code of the contract from proto/hive/v1
 
 docs: ## Generate the man pages, the command reference and the JSON schemas from the programs
 	HIVE_REGENERATE=1 $(CARGO) test --locked --package hive-tests --test docs
+
+check-units: ## Check the units of systemd: no fault, few rights, and what they do under a real systemd in a container (as root)
+	$(CARGO) build --locked --bins
+	HIVE_TEST_BIN_DIR=target/debug $(CARGO) test --locked --package hive-tests --test services
 
 fmt: ## Format the Rust sources
 	$(CARGO) fmt --all

@@ -31,6 +31,8 @@ PACKAGES=(
   "Xvfb xvfb the screen of an operator, out of sandboxes"
   "nix-instantiate nix-bin the syntax of the Nix files"
   "shellcheck shellcheck the shell scripts"
+  "mmdebstrap mmdebstrap the services under systemd"
+  "systemd-nspawn systemd-container the services under systemd"
   "redis-server redis-server the figures of Redis in the benches"
   "$GOCODE/src/github.com/golang/protobuf golang-github-golang-protobuf-1-5-dev the examples in Go"
   "$GOCODE/src/google.golang.org/grpc golang-google-grpc-dev the examples in Go"
@@ -93,6 +95,16 @@ install_python() {
   python3 -m venv "$folder" >&2 && "$folder/bin/pip" install --quiet --disable-pip-version-check "$@" >&2 && echo "$*" >"$folder/installed"
 }
 
+# Makes the Debian tree in which the tests boot systemd, once; its suite is that of this host.
+make_tree() {
+  local folder=.cache/debian packages=systemd,systemd-sysv,dbus,polkitd,libnss-systemd,bubblewrap,ca-certificates
+  [ "$(cat "$folder/made" 2>/dev/null)" != "$packages" ] || return 0
+  [ "$(id -u)" = 0 ] || return 1
+  echo "making a Debian tree" >&2
+  rm -rf "$folder" && mkdir -p "$folder"
+  mmdebstrap --quiet --variant=apt --include="$packages" "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" "$folder/tree" >&2 && echo "$packages" >"$folder/made"
+}
+
 # Compiles the Go libraries once, with the settings of the tests, so that no test does.
 build_go() {
   GO111MODULE=off GOPATH="$GOCODE" GOCACHE="$PWD/.cache/go" GOTOOLCHAIN=local GOFLAGS=-trimpath CGO_ENABLED=0 .cache/python/bin/go build \
@@ -106,6 +118,9 @@ if ! install_npm claude "@anthropic-ai/claude-code@$CLAUDE_VERSION" || ! tests/c
 fi
 if ! install_npm buf "@bufbuild/buf@$BUF_VERSION" || ! .cache/buf/node_modules/.bin/buf --version >/dev/null 2>&1; then
   skipped "the lint of the contract, and the examples in the shell (no npm, or @bufbuild/buf@$BUF_VERSION is not to be had)"
+fi
+if ! make_tree; then
+  skipped "the services under systemd (as root: mmdebstrap makes .cache/debian/tree)"
 fi
 if ! install_npm node "${NODE_PACKAGES[@]}"; then
   skipped "the examples in Node (no npm, or one of ${NODE_PACKAGES[*]} is not to be had)"

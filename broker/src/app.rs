@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use sd_notify::NotifyState;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -16,6 +17,7 @@ use tokio_util::task::TaskTracker;
 use crate::cli::Cli;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Settings};
+pub use crate::doors::Parent;
 use crate::doors::{Doors, Ends, Open};
 use crate::engine::background;
 use crate::engine::directories::Directories;
@@ -26,12 +28,15 @@ use crate::files;
 use crate::notify::Notifier;
 use crate::rpc::listen::Sockets;
 use crate::rpc::{Rpc, server};
+use crate::service_manager;
 use crate::spawn::spawn;
 use crate::store::turn_events::TurnEvents;
 use crate::store::{Migrating, SteppedStore, Store, Tx};
 use crate::supervisor::Supervisor;
 use crate::task;
 
+/// The status for the service manager while the broker serves calls.
+const SERVING: &str = "serving calls";
 /// Maximum time for calls in flight when the broker ends.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(5);
 /// Time that the service manager gives a migration until its next report.
@@ -40,7 +45,11 @@ const MIGRATION_SILENCE_MAX: Duration = Duration::from_secs(60);
 /// Runs the broker until a signal or the operator ends it.
 pub async fn run(cli: Cli) -> anyhow::Result<()> {
     // Before anything else: a process that is started later must not inherit the descriptor.
-    let supervisor = Supervisor::from_env()?;
+    let parent = Parent {
+        supervisor: Supervisor::from_env()?,
+        inherited: service_manager::inherited(),
+        keeps_sockets: cli.keep_sockets && service_manager::is_there(),
+    };
     files::raise();
     let settings = config::load(&cli)?;
     // Before a client can see the broker: from here on a signal shuts it down cleanly.
@@ -48,13 +57,9 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut reload = signal(SignalKind::hangup())?;
     let clock = Arc::new(SystemClock::new().context("the clock of this boot cannot be read")?);
-    let running = start(&settings, clock, supervisor).await?;
-    // A missing socket of the service manager is no reason to stop.
-    if let Err(error) =
-        sd_notify::notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status("")])
-    {
-        tracing::debug!(%error, "the service manager was not told");
-    }
+    let running = start(&settings, clock, parent).await?;
+    service_manager::tell(&[NotifyState::Ready, NotifyState::Status(SERVING)]);
+    running.feed_watchdog();
     tracing::info!(
         state_dir = %settings.state_dir.display(),
         socket = %settings.layout().operator_socket().display(),
@@ -66,7 +71,12 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
             () = running.ends.shutdown.cancelled() => break,
-            _ = reload.recv() => reloaded(&cli, &running).await,
+            _ = reload.recv() => {
+                let began = NotifyState::monotonic_usec_now();
+                service_manager::tell(&[NotifyState::Reloading].into_iter().chain(began).collect::<Vec<_>>());
+                reloaded(&cli, &running).await;
+                service_manager::tell(&[NotifyState::Ready, NotifyState::Status(SERVING)]);
+            }
         }
     }
     running.end().await;
@@ -87,13 +97,10 @@ pub struct Running {
 fn report(migrating: &Migrating) {
     tracing::info!("{migrating}");
     let (text, more) = (migrating.to_string(), u32::try_from(MIGRATION_SILENCE_MAX.as_micros()));
-    let told = sd_notify::notify(&[
-        sd_notify::NotifyState::Status(&text),
-        sd_notify::NotifyState::ExtendTimeoutUsec(more.unwrap_or(u32::MAX)),
+    service_manager::tell(&[
+        NotifyState::Status(&text),
+        NotifyState::ExtendTimeoutUsec(more.unwrap_or(u32::MAX)),
     ]);
-    if let Err(error) = told {
-        tracing::debug!(%error, "the service manager was not told");
-    }
 }
 
 /// Opens the files of a broker whose writer is a thread. `begin` is called once its directory is
@@ -131,7 +138,11 @@ fn around(store: Store, memory: Arc<Memory>, settings: &Settings, clock: Arc<dyn
         clock,
         limits: settings.limits.clone(),
         identity: settings.identity.clone(),
-        directories: Directories::new(settings.state_dirs.clone(), settings.agents_dir.clone()),
+        directories: Directories::new(
+            settings.state_dirs.clone(),
+            settings.agents_dir.clone(),
+            settings.reminders_dir.clone(),
+        ),
         sandboxes: Arc::default(),
     }
 }
@@ -140,10 +151,10 @@ fn around(store: Store, memory: Arc<Memory>, settings: &Settings, clock: Arc<dyn
 pub async fn start(
     settings: &Settings,
     clock: Arc<dyn Clock>,
-    supervisor: Option<Supervisor>,
+    parent: Parent,
 ) -> anyhow::Result<Running> {
     let (ends, sandboxes) = (Ends::default(), Arc::default());
-    let mut doors = Doors::new(settings, ends.clone(), Arc::clone(&sandboxes), supervisor);
+    let mut doors = Doors::new(settings, ends.clone(), Arc::clone(&sandboxes), parent);
     let parts = parts(settings, clock, || doors.begin());
     serve(parts.map(|parts| Parts { sandboxes, ..parts }), settings, ends, doors).await
 }
@@ -153,10 +164,10 @@ pub async fn start(
 pub async fn start_on(
     parts: Parts,
     settings: &Settings,
-    supervisor: Option<Supervisor>,
+    parent: Parent,
 ) -> anyhow::Result<Running> {
     let ends = Ends::default();
-    let doors = Doors::new(settings, ends.clone(), Arc::clone(&parts.sandboxes), supervisor);
+    let doors = Doors::new(settings, ends.clone(), Arc::clone(&parts.sandboxes), parent);
     serve(Ok(parts), settings, ends, doors).await
 }
 
@@ -198,6 +209,8 @@ async fn begin(
         Arc::clone(&sockets),
     );
     rpc.open_sockets(&names);
+    sockets.close_unused();
+    sockets.settled().await;
     engine.ready().await.context("the database could not be prepared")?;
     let health = tonic_health::server::HealthReporter::new();
     operator_calls.set(server::operator_calls(&rpc, &health))?;
@@ -303,11 +316,23 @@ impl Running {
         &self.engine
     }
 
+    /// Tells the service manager again and again that the broker works: that its tasks run, and
+    /// that its writer does.
+    fn feed_watchdog(&self) {
+        let Some(longest) = service_manager::watchdog() else { return };
+        let (engine, stop) = (Arc::clone(&self.engine), self.ends.stop.clone());
+        spawn(&self.ends.tasks, async move {
+            // As systemd advises: twice as often as it has to be.
+            while stop.run_until_cancelled(tokio::time::sleep(longest / 2)).await.is_some() {
+                engine.writer_answers().await;
+                service_manager::tell(&[NotifyState::Watchdog]);
+            }
+        });
+    }
+
     async fn end(self) {
         tracing::info!("hived is ending");
-        if let Err(error) = sd_notify::notify(&[sd_notify::NotifyState::Stopping]) {
-            tracing::debug!(%error, "the service manager was not told");
-        }
+        service_manager::tell(&[NotifyState::Stopping]);
         self.engine.drain();
         self.ends.stop.cancel();
         for tracker in [&self.ends.servers, &self.ends.tasks, &self.ends.accepting] {

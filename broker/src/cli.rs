@@ -35,6 +35,17 @@ pub struct Cli {
     #[arg(long, value_name = "DIR")]
     pub agents_dir: Option<PathBuf>,
 
+    /// The parent of the folders of long reminders, DIR/NAME/reminders, if the broker cannot write
+    /// in the agents' state directories. Each agent has to find its folder as `reminders` in its
+    /// own.
+    #[arg(long, value_name = "DIR", conflicts_with = "agents_dir")]
+    pub reminders_dir: Option<PathBuf>,
+
+    /// Have systemd keep the sockets of agents while hived restarts: its unit has
+    /// FileDescriptorStoreMax.
+    #[arg(long)]
+    pub keep_sockets: bool,
+
     /// Most pending reminders of one agent; overrides `broker.limits.reminders_pending_max`.
     #[arg(long, value_name = "NUMBER", env = "HIVE_REMIND_MAX_PENDING_PER_AGENT", value_parser = reminders_pending_max)]
     pub reminders_pending_max: Option<u32>,

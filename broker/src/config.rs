@@ -82,6 +82,9 @@ pub struct Settings {
     pub state_dirs: BTreeMap<AgentName, PathBuf>,
     /// The directory below which `hivectl up` puts the directories of all other agents.
     pub agents_dir: Option<PathBuf>,
+    /// The directory below which the broker writes long reminders, in place of the state
+    /// directories.
+    pub reminders_dir: Option<PathBuf>,
     /// The method of notification about items in the operator outbox.
     pub notify: Option<Notify>,
 }
@@ -151,6 +154,7 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
         uids,
         state_dirs,
         agents_dir,
+        reminders_dir: cli.reminders_dir.clone(),
         notify,
     })
 }
@@ -275,7 +279,7 @@ mod tests {
         assert_eq!(plain.state_dirs, BTreeMap::from([(name("ada"), base.join("work"))]));
         let up = settings(&base.join("hive.toml"), text, &["--agents-dir", "/h/agents"]);
         let directories =
-            crate::engine::directories::Directories::new(up.state_dirs, up.agents_dir);
+            crate::engine::directories::Directories::new(up.state_dirs, up.agents_dir, None);
         assert_eq!(directories.state_dir(&name("ada")), Some(base.join("work")));
         // An agent that was created at run time has its directory in the same place.
         for agent in ["bob", "eve"] {

@@ -15,10 +15,22 @@ use tokio_util::task::TaskTracker;
 use crate::config::Settings;
 use crate::engine::sandboxes::Sandboxes;
 use crate::rpc::caller::Calls;
-use crate::rpc::listen::{Handed, Incoming, Layout, Sockets};
+use crate::rpc::listen::{Given, Incoming, Layout, Sockets};
 use crate::rpc::server;
+use crate::service_manager::Inherited;
 use crate::spawn::spawn;
 use crate::supervisor::Supervisor;
+
+/// What the process that started the broker has given it.
+#[derive(Debug, Default)]
+pub struct Parent {
+    /// The link to `hivectl up`.
+    pub supervisor: Option<Supervisor>,
+    /// Open sockets.
+    pub inherited: Vec<Inherited>,
+    /// Whether the service manager keeps the sockets of agents between two runs.
+    pub keeps_sockets: bool,
+}
 
 /// What ends the sockets of a broker and the tasks behind them.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +59,7 @@ pub(crate) struct Open {
 struct Shut {
     ends: Ends,
     layout: Layout,
-    handed: Handed,
+    given: Given,
     sandboxes: Arc<Sandboxes>,
     supervisor: Option<Supervisor>,
     /// The agents of the configuration file, which are active in any case.
@@ -68,19 +80,19 @@ impl Doors {
         settings: &Settings,
         ends: Ends,
         sandboxes: Arc<Sandboxes>,
-        supervisor: Option<Supervisor>,
+        Parent { supervisor, inherited, keeps_sockets }: Parent,
     ) -> Self {
         let names = settings.agents.iter().flat_map(|agents| agents.keys().cloned()).collect();
-        // Here, because it changes the environment, which SQLite reads while it is opened.
-        let (layout, handed) = (settings.layout(), Handed::from_env());
-        let shut = Shut { ends: ends.clone(), layout, handed, sandboxes, supervisor, names };
+        let layout = settings.layout();
+        let given = Given::take(inherited, keeps_sockets, &layout);
+        let shut = Shut { ends: ends.clone(), layout, given, sandboxes, supervisor, names };
         Self { ends, shut: Some(shut), opening: None, open: None }
     }
 
-    /// Begins to open them, on another thread, unless some were handed over: their clients wait in
-    /// the kernel, also for the next broker, if this one does not start.
+    /// Begins to open them, on another thread, unless some were handed over or kept: their clients
+    /// wait in the kernel, also for the next broker, if this one does not start.
     pub(crate) fn begin(&mut self) {
-        if self.shut.as_ref().is_some_and(|shut| shut.handed.is_empty()) {
+        if self.shut.as_ref().is_some_and(|shut| shut.given.is_empty()) {
             self.begin_to_open();
         }
     }
@@ -120,12 +132,12 @@ impl Doors {
 
 impl Shut {
     fn open(self) -> anyhow::Result<Open> {
-        let Self { ends, layout, handed, sandboxes, supervisor, names } = self;
+        let Self { ends, layout, given, sandboxes, supervisor, names } = self;
         if let Some(supervisor) = supervisor {
             spawn(&ends.tasks, supervisor.serve(Arc::clone(&sandboxes), ends.stop.clone())?);
         }
         let (sockets, agents, operator) =
-            Sockets::open(layout, handed, sandboxes, ends.accepting.clone(), ends.close.clone())?;
+            Sockets::open(layout, given, sandboxes, ends.accepting.clone(), ends.close.clone())?;
         let serve = |conns: Incoming| {
             let calls = Arc::default();
             spawn(&ends.servers, server::serve(Arc::clone(&calls), conns, ends.stop.clone()));

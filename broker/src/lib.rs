@@ -30,6 +30,7 @@ mod map;
 pub mod namespace;
 pub mod notify;
 pub mod rpc;
+pub mod service_manager;
 mod spawn;
 pub mod spill;
 pub mod store;

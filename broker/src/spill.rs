@@ -5,14 +5,16 @@
 //! folder or of the file must not make the broker write elsewhere. Invariant: nothing is opened
 //! through a link or outside the directory, and a file that a message names is on disk.
 
+use std::fs::Permissions;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use hive_core::id::ReminderId;
 use rustix::fs::{
-    AtFlags, CWD, Mode, OFlags, ResolveFlags, fsync, mkdirat, open, openat, openat2, renameat,
-    unlinkat,
+    AtFlags, CWD, Mode, OFlags, ResolveFlags, fchmod, fsync, mkdirat, open, openat, openat2,
+    renameat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -32,6 +34,8 @@ pub fn write(state_dir: &Path, id: ReminderId, body: &str) -> io::Result<PathBuf
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
     let mut file = std::fs::File::from(openat(&folder, fresh.as_str(), flags, mode)?);
+    // The agent may be another user, and the umask of a service may hide it from others.
+    fchmod(&file, mode)?;
     file.write_all(body.as_bytes())?;
     file.sync_all()?;
     // Renaming replaces a link itself, never its target.
@@ -39,6 +43,17 @@ pub fn write(state_dir: &Path, id: ReminderId, body: &str) -> io::Result<PathBuf
     fsync(&folder)?;
     hive_fault::point("broker.spill.written");
     Ok(Path::new(FOLDER).join(name))
+}
+
+/// Creates the folder below a directory of the broker's own, which others may read.
+pub fn prepare(dir: &Path) -> io::Result<()> {
+    if dir.join(FOLDER).is_dir() {
+        return Ok(());
+    }
+    let mode = Permissions::from_mode(0o755);
+    std::fs::create_dir_all(dir.join(FOLDER))?;
+    std::fs::set_permissions(dir, mode.clone())?;
+    std::fs::set_permissions(dir.join(FOLDER), mode)
 }
 
 fn open_folder(state_dir: &Path) -> io::Result<OwnedFd> {

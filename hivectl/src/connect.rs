@@ -25,7 +25,7 @@ use hive_proto::v1::{
     Command, DeliveryKey, DropDeliveryRequest, GetServerInfoRequest, RedriveDeliveryRequest,
     ReleaseDeliveryRequest, SendCommandRequest,
 };
-use tonic::{Code, Response, Status};
+use tonic::{Response, Status};
 
 use crate::error::Failure;
 
@@ -134,7 +134,7 @@ impl Broker {
                 .map_err(|_| Failure::TimedOut { seconds, mutation: true })
         };
         let answer = match once().await? {
-            Err(status) if transport_was_lost(&status) => once().await?,
+            Err(status) if hive_proto::status::is_of_connection(&status) => once().await?,
             answer => answer,
         };
         Ok(answer?.into_inner())
@@ -200,12 +200,6 @@ impl Broker {
 /// Returns a part of an answer that a broker always gives.
 pub(crate) fn require<T, V: From<T>>(part: Option<T>, field: &'static str) -> Result<V, Failure> {
     Ok(part.ok_or(Failure::Incomplete { field })?.into())
-}
-
-/// Returns whether the connection broke, so that it is unknown whether the request arrived.
-pub(crate) fn transport_was_lost(status: &Status) -> bool {
-    hive_proto::status::reason(status).is_none()
-        && matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled)
 }
 
 /// Waits for an answer, as long as it takes or at most as long as --timeout states.

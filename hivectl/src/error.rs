@@ -171,7 +171,7 @@ impl Failure {
         match self {
             Self::Refused(status) => match hive_proto::status::reason(status) {
                 Some(reason) => Some(hint_of_reason(reason, status)),
-                None => Some(hint_of_code(status.code()).to_owned()),
+                None => Some(hint_without_reason(status).to_owned()),
             },
             Self::Connect(ConnectError::Unreachable { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
                 Some("join the group that owns the socket (`socket_group` in hive.toml), or run it as that user".to_owned())
@@ -251,12 +251,11 @@ fn sentence(status: &Status) -> String {
 const OTHER_SOCKET: &str =
     "is it an agent's socket, or an older broker? `hivectl --socket PATH status` must work";
 
-fn hint_of_code(code: Code) -> &'static str {
-    if code == Code::Unimplemented {
+fn hint_without_reason(status: &Status) -> &'static str {
+    if status.code() == Code::Unimplemented {
         return OTHER_SOCKET;
     }
-    let lost = matches!(code, Code::Unavailable | Code::Unknown | Code::Cancelled);
-    if lost {
+    if hive_proto::status::is_of_connection(status) {
         "`hivectl status` shows whether the broker is back"
     } else {
         "`hivectl doctor` looks for what is wrong"

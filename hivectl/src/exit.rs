@@ -66,6 +66,10 @@ pub fn from_status(status: &Status) -> Exit {
     if let Some(reason) = hive_proto::status::reason(status) {
         return from_reason(reason);
     }
+    // A connection that the broker closed when it ended.
+    if status.code() == Code::Internal && hive_proto::status::is_of_connection(status) {
+        return Exit::Unreachable;
+    }
     from_code(status.code())
 }
 

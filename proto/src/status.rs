@@ -5,6 +5,7 @@
 //! with other keys panics.
 
 use std::collections::HashMap;
+use std::error::Error as _;
 use std::time::Duration;
 
 use hive_core::reason::{Reason, Retry};
@@ -114,10 +115,33 @@ pub fn retry_after(status: &Status) -> Option<Duration> {
 pub fn is_transient(status: &Status) -> bool {
     match reason(status) {
         Some(reason) => reason.retry() == Retry::Soon,
-        // A status without a reason is from the transport, not from the broker.
-        None => matches!(
-            status.code(),
-            Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded
-        ),
+        None => is_of_connection(status) || status.code() == Code::DeadlineExceeded,
+    }
+}
+
+/// Returns whether the connection broke, so that it is unknown whether the request arrived. The
+/// status is then this client's own: it has no reason of the broker. It has a cause, or one of the
+/// codes of a broken connection; a connection that a broker closes when it ends is INTERNAL.
+#[must_use]
+pub fn is_of_connection(status: &Status) -> bool {
+    let is_code = matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled);
+    reason(status).is_none() && (is_code || status.source().is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn a_status_with_a_cause_is_of_the_connection_and_one_of_a_broker_is_not() {
+        let mut ended = Status::internal("the connection was closed");
+        assert!(!is_of_connection(&ended) && !is_transient(&ended));
+        ended.set_source(Arc::new(io::Error::from(io::ErrorKind::ConnectionReset)));
+        assert!(is_of_connection(&ended) && is_transient(&ended));
+        let late = Status::deadline_exceeded("late");
+        assert!(!is_of_connection(&late) && is_transient(&late));
     }
 }

@@ -158,6 +158,12 @@ impl Engine {
         self.store.write(begin).await
     }
 
+    /// Waits until the writer has come to a command. If the disk fails, it refuses the command, and
+    /// works.
+    pub async fn writer_answers(&self) {
+        drop(self.store.write(|_: &Tx<'_>| Ok::<_, Refusal>(())).await);
+    }
+
     /// Notes that the broker serves from now on. The grace time of harnesses that were attached to
     /// the last broker begins here, and so do the leases of consumers. The time before was the
     /// broker's own, and may be long if the host is slow or was asleep.

@@ -53,6 +53,7 @@ impl Rpc {
     pub async fn reconcile_sockets(&self) -> Result<(), Refusal> {
         let _order = self.sockets.in_order().await;
         self.open_sockets(&self.engine.active_names().await?);
+        self.sockets.settled().await;
         Ok(())
     }
 
@@ -60,6 +61,7 @@ impl Rpc {
     pub fn open_sockets(&self, names: &[String]) {
         let names: Vec<AgentName> =
             names.iter().filter_map(|name| AgentName::parse(name).ok()).collect();
+        names.iter().for_each(|name| self.engine.directories().prepare(name));
         let errors = self.sockets.reconcile(&names);
         let (short, others): (Vec<_>, Vec<_>) =
             errors.into_iter().partition(|(_, error)| matches!(error, ListenError::NoFiles(_)));
@@ -77,9 +79,13 @@ impl Rpc {
     async fn reconcile_socket(&self, name: &AgentName, seat: Option<Seat>) -> Result<(), Refusal> {
         let _order = self.sockets.in_order().await;
         let is_active = self.engine.is_active(name.clone()).await?;
+        if is_active {
+            self.engine.directories().prepare(name);
+        }
         if let Err(error) = self.sockets.reconcile_one(name, is_active, seat) {
             report(&error);
         }
+        self.sockets.settled().await;
         Ok(())
     }
 

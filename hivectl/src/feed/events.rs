@@ -11,7 +11,7 @@ use hive_proto::v1::watch_events_response::Step as WireStep;
 use hive_proto::v1::{Event, EventSnapshot, WatchEventsRequest, WatchEventsResponse};
 use tonic::Streaming;
 
-use super::reconnect::{is_outage, reconnect};
+use super::reconnect::reconnect;
 use crate::connect::{Broker, within};
 use crate::context::Context;
 use crate::error::Failure;
@@ -108,7 +108,7 @@ impl Feed {
                 // A step that this version does not know.
                 Ok(Some(WatchEventsResponse { step: None })) => {}
                 Ok(None) => self.stream = None,
-                Err(status) if is_outage(&status) => self.stream = None,
+                Err(status) if hive_proto::status::is_transient(&status) => self.stream = None,
                 Err(status) => return Err(status.into()),
             }
         }

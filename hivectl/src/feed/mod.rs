@@ -11,4 +11,4 @@ mod reconnect;
 pub(crate) mod turn;
 
 pub(crate) use self::events::{Feed, Step, watch};
-pub(crate) use self::reconnect::{RECONNECT_FIRST, RECONNECT_LONGEST, is_outage};
+pub(crate) use self::reconnect::{RECONNECT_FIRST, RECONNECT_LONGEST};

@@ -11,7 +11,7 @@ use hive_proto::v1::watch_questions_response::Step as WireStep;
 use hive_proto::v1::{Question, WatchQuestionsRequest, WatchQuestionsResponse};
 use tonic::Streaming;
 
-use super::reconnect::{is_outage, reconnect};
+use super::reconnect::reconnect;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
@@ -44,7 +44,7 @@ impl QuestionFeed {
         // An outage at this moment is handled like a later one.
         let stream = match watch(broker.clone(), request.clone()).await {
             Ok(stream) => Some(stream),
-            Err(Failure::Refused(status)) if is_outage(&status) => None,
+            Err(Failure::Refused(status)) if hive_proto::status::is_transient(&status) => None,
             Err(failure) => return Err(failure),
         };
         Ok(Self {
@@ -70,7 +70,7 @@ impl QuestionFeed {
             match stream.message().await {
                 Ok(Some(WatchQuestionsResponse { step })) => self.ready.extend(steps(step)),
                 Ok(None) => self.stream = None,
-                Err(status) if is_outage(&status) => self.stream = None,
+                Err(status) if hive_proto::status::is_transient(&status) => self.stream = None,
                 Err(status) => return Err(status.into()),
             }
         }

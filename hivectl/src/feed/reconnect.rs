@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::connect::{Broker, transport_was_lost};
+use crate::connect::Broker;
 use crate::error::Failure;
 use crate::output::note;
 
@@ -30,14 +30,9 @@ pub(crate) async fn reconnect<T, F: Future<Output = Result<T, Failure>>>(
                 note("the broker is back");
                 return Ok(watched);
             }
-            Err(Failure::Refused(status)) if is_outage(&status) => {}
+            Err(Failure::Refused(status)) if hive_proto::status::is_transient(&status) => {}
             Err(Failure::TimedOut { .. } | Failure::Connect(_)) => {}
             Err(failure) => return Err(failure),
         }
     }
-}
-
-/// Returns whether the broker went away, rather than refused.
-pub(crate) fn is_outage(status: &tonic::Status) -> bool {
-    transport_was_lost(status) || hive_proto::status::is_transient(status)
 }

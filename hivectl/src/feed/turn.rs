@@ -10,7 +10,7 @@ use hive_proto::v1::watch_turn_response::Step;
 use hive_proto::v1::{TurnEvent as WireEvent, WatchTurnRequest, WatchTurnResponse};
 use tonic::Streaming;
 
-use super::reconnect::{is_outage, reconnect};
+use super::reconnect::reconnect;
 use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
@@ -71,7 +71,9 @@ impl TurnFeed {
                 }
                 Ok(None) if self.has_ended().await? => return Ok(None),
                 Ok(None) => self.stream = None,
-                Err(status) if self.request.follow && is_outage(&status) => self.stream = None,
+                Err(status) if self.request.follow && hive_proto::status::is_transient(&status) => {
+                    self.stream = None;
+                }
                 Err(status) => return Err(status.into()),
             }
         }
@@ -89,7 +91,7 @@ impl TurnFeed {
         }
         match fetch::turn::<Turn>(&self.broker, self.request.turn_id).await {
             Ok(turn) => Ok(turn.outcome.is_some()),
-            Err(Failure::Refused(status)) if is_outage(&status) => Ok(false),
+            Err(Failure::Refused(status)) if hive_proto::status::is_transient(&status) => Ok(false),
             Err(failure) => Err(failure),
         }
     }

@@ -10,14 +10,14 @@ use hive_proto::v1::{
 
 use super::change::{Asked, Change, Outcome};
 use super::update::Event;
-use crate::connect::{Broker, Inbox, Questions, transport_was_lost};
+use crate::connect::{Broker, Inbox, Questions};
 use crate::error::Failure;
 
 /// Makes a change, and returns its outcome.
 pub(super) async fn carry_out(broker: Broker, asked: Asked) -> Event {
     let outcome = match call(&broker, &asked).await {
         Ok(()) => Outcome::Done,
-        Err(Failure::Refused(status)) if transport_was_lost(&status) => {
+        Err(Failure::Refused(status)) if hive_proto::status::is_of_connection(&status) => {
             Outcome::Unknown("the connection to the broker was lost".to_owned())
         }
         Err(failure @ Failure::TimedOut { .. }) => Outcome::Unknown(failure.to_string()),

@@ -121,7 +121,8 @@ impl Broker {
             .build()
             .expect("a runtime");
         let clock: Arc<dyn Clock> = Arc::<ManualClock>::clone(&self.clock);
-        let running = aside(|| runtime.block_on(app::start(&settings, clock, None)));
+        let running =
+            aside(|| runtime.block_on(app::start(&settings, clock, app::Parent::default())));
         let running = running.expect("the broker starts");
         // A killed broker leaves its sockets behind.
         drop(std::fs::remove_file(self.socket()));

@@ -21,7 +21,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(socket: PathBuf) -> Self {
+    /// Returns a watch from the beginning of the log; `socket` is the operator's.
+    pub fn new(socket: PathBuf) -> Self {
         Self { socket, after: 0, log_id: String::new(), ready: VecDeque::new(), stream: None }
     }
 

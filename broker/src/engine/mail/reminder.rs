@@ -144,7 +144,7 @@ impl Engine {
             if reminder.body.len() <= REMINDER_INLINE_BYTES_MAX {
                 continue;
             }
-            let Some(dir) = self.directories.state_dir(&reminder.agent) else { continue };
+            let Some(dir) = self.directories.of_reminders(&reminder.agent) else { continue };
             let (id, body) = (reminder.id, reminder.body.clone());
             let written = self.store.blocking(move || crate::spill::write(&dir, id, &body)).await;
             match written {

@@ -298,7 +298,7 @@ async fn open(
         .map(|agent| (name(agent), dir.join("agents").join(agent)))
         .into_iter()
         .collect();
-    let directories = Directories::new(named, Some(dir.join("agents")));
+    let directories = Directories::new(named, Some(dir.join("agents")), None);
     let parts = Parts {
         store,
         turn_events: Arc::new(turn_events),

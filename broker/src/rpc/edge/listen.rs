@@ -7,10 +7,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
+use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hive_core::limits::SOCKET_PATH_BYTES_MAX;
 use hive_core::name::AgentName;
 use tokio::net::UnixListener;
 use tokio::sync::mpsc;
@@ -20,64 +20,42 @@ use tokio_util::task::TaskTracker;
 use super::accept::accept;
 use super::closing::{Closing, Leaving};
 use super::conn::{Conn, Owner, Trust};
-use super::handed;
-pub use super::handed::Handed;
+use super::handed::{self, Handed};
 pub use super::layout::Layout;
 use super::layout::own_uids;
+pub use super::listen_error::ListenError;
 use super::room::{Room, Seat};
 use super::socket_file::{bind, group_id, make_dir, remove, set_mode};
+use super::stored::Stored;
 use crate::engine::sandboxes::Sandboxes;
 use crate::files::{self, Shortage};
+use crate::service_manager::Inherited;
 use crate::spawn::spawn;
 
 /// Accepted connections that wait to be served.
 const BACKLOG_CONNECTIONS: usize = 64;
 
-/// Why a socket could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum ListenError {
-    /// The path is too long for an address in Linux.
-    #[error("the socket path {} has {} bytes, more than the {SOCKET_PATH_BYTES_MAX} that Linux allows; choose a shorter runtime_dir", .0.display(), .0.as_os_str().len())]
-    PathTooLong(PathBuf),
-    /// A process answers on the socket.
-    #[error("another process answers on {}; stop it first, or choose another runtime_dir", .0.display())]
-    InUse(PathBuf),
-    /// The path exists and is not a socket.
-    #[error("{} is there and is no socket; move it away", .0.display())]
-    NotASocket(PathBuf),
-    /// The path of a socket's directory exists and is not a directory; a link is not one.
-    #[error("{} is there and is no directory of its own; move it away", .0.display())]
-    NotADirectory(PathBuf),
-    /// The host has no such group.
-    #[error("there is no group `{0}` on this host (socket_group)")]
-    NoSuchGroup(String),
-    /// The mode of a handed-over socket lets in users who are not in the group.
-    #[error(
-        "the socket {} was handed over with mode {mode:04o} and group {gid}, which lets in more than the group `{group}` (socket_group); \
-         set SocketMode=0660 and SocketGroup={group} where it is opened", .path.display()
-    )]
-    OpenToOthers {
-        /// The socket.
-        path: PathBuf,
-        /// The file mode.
-        mode: u32,
-        /// The owning group, if there is one.
-        gid: u32,
-        /// The group that may use it.
-        group: String,
-    },
-    /// Agents have all files open that they may have.
-    #[error("{0}")]
-    NoFiles(Shortage),
-    /// The host returned an error.
-    #[error("the socket {} could not be made", .path.display())]
-    Io {
-        /// The socket.
-        path: PathBuf,
-        /// The error of the host.
-        #[source]
-        source: io::Error,
-    },
+/// The sockets that were open before this broker: for good, or kept from the last one.
+#[derive(Debug)]
+pub struct Given {
+    handed: Handed,
+    stored: Stored,
+}
+
+impl Given {
+    /// Takes the sockets among the descriptors that were handed over; `are_kept`: whether the
+    /// service manager keeps those of agents.
+    #[must_use]
+    pub fn take(inherited: Vec<Inherited>, are_kept: bool, layout: &Layout) -> Self {
+        let (stored, others) = Stored::take(inherited, are_kept, layout);
+        Self { handed: Handed::take(others), stored }
+    }
+
+    /// Returns whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.handed.is_empty() && self.stored.is_empty()
+    }
 }
 
 /// The listening sockets of a broker.
@@ -90,6 +68,7 @@ pub struct Sockets {
     /// Connections of retired agents in their last second: a later agent of the name gets none.
     leaving: Leaving,
     handed: Handed,
+    stored: Stored,
     room: Room,
     sandboxes: Arc<Sandboxes>,
     tasks: TaskTracker,
@@ -113,7 +92,7 @@ impl Sockets {
     /// Opens the operator's socket, unless it was handed over.
     pub fn open(
         layout: Layout,
-        handed: Handed,
+        Given { handed, stored }: Given,
         sandboxes: Arc<Sandboxes>,
         tasks: TaskTracker,
         closing: CancellationToken,
@@ -132,12 +111,13 @@ impl Sockets {
             order: tokio::sync::Mutex::default(),
             leaving: Leaving::default(),
             handed,
+            stored,
             room: Room::below(files::limit()),
             sandboxes,
             tasks,
             closing,
         });
-        let listener = sockets.listener(&path)?;
+        let listener = listening(sockets.socket(&path)?, &path)?;
         let trust = sockets.protect(&path, group).inspect_err(|_| {
             if !sockets.handed.has(&path) {
                 remove(&path);
@@ -248,7 +228,7 @@ impl Sockets {
         } else {
             socket.closing.now();
         }
-        socket.remove_file();
+        self.remove_file(name, socket);
         false
     }
 
@@ -264,7 +244,10 @@ impl Sockets {
             self.leaving.cut(name);
             let short = || ListenError::NoFiles(self.room.shortage(open.len() + 1));
             let seat = seat.or_else(|| self.room.seat()).ok_or_else(short)?;
-            open.insert(name.clone(), self.open_agent(layout, name, seat)?);
+            let opened = self.open_agent(layout, name, seat);
+            // One that is kept and not served would be taken for another broker's.
+            let opened = opened.inspect_err(|_| self.stored.forget(name))?;
+            open.insert(name.clone(), opened);
         }
         Ok(())
     }
@@ -275,22 +258,48 @@ impl Sockets {
         let socket = self.lock_open().remove(name);
         if let Some(socket) = socket {
             self.leaving.add(name, &socket.closing);
-            socket.remove_file();
+            self.remove_file(name, &socket);
         }
         if is_purged {
             self.leaving.cut(name);
         }
     }
 
-    /// Removes the socket files, except those of a supervisor; the connections end with the
-    /// process.
+    /// Removes the socket files, except those of a supervisor and of sockets that are kept for the
+    /// next broker; the connections end with the process.
     pub fn remove_files(&self) {
         let operator = self.lock_layout().operator_socket();
         if !self.handed.has(&operator) {
             remove(&operator);
         }
-        for socket in self.lock_open().values() {
-            socket.remove_file();
+        if !self.stored.is_kept() {
+            for socket in self.lock_open().values().filter(|socket| socket.own_file) {
+                remove(&socket.path);
+            }
+        }
+    }
+
+    /// Removes the file of a socket that is closed, unless it is a supervisor's.
+    fn remove_file(&self, name: &AgentName, socket: &OpenSocket) {
+        if socket.own_file {
+            remove(&socket.path);
+            self.stored.forget(name);
+        }
+    }
+
+    /// Closes the kept sockets that no agent has: all agents have theirs by now.
+    pub fn close_unused(&self) {
+        self.stored.forget_rest();
+    }
+
+    /// Waits until the service manager keeps the sockets that were opened, and no others.
+    pub async fn settled(self: &Arc<Self>) {
+        if self.stored.has_changes() {
+            let sockets = Arc::clone(self);
+            let told = tokio::task::spawn_blocking(move || sockets.stored.told()).await;
+            if let Err(error) = told.map_err(io::Error::from).flatten() {
+                tracing::warn!(%error, "sockets of agents may not survive a restart of the broker");
+            }
         }
     }
 
@@ -315,10 +324,20 @@ impl Sockets {
             // The directory may exist from a time when the socket was for other users.
             set_mode(dir, dir_mode)?;
         }
-        let listener = self.listener(&path)?;
+        let socket = match self.stored.reuse(name) {
+            Some(kept) => kept,
+            None => {
+                let socket = self.socket(&path)?;
+                if own_file {
+                    self.stored.keep(name, &socket);
+                }
+                socket
+            }
+        };
         if own_file {
             set_mode(&path, mode)?;
         }
+        let listener = listening(socket, &path)?;
         let (trust, closing) = (Arc::new(layout.trust(name)), Closing::of(&self.closing));
         let of = (Owner::Agent(name.clone()), Arc::clone(&trust));
         spawn(
@@ -335,15 +354,14 @@ impl Sockets {
         Ok(OpenSocket { path, trust, closing, own_file })
     }
 
-    /// Returns a listener on this path: handed over, or bound now.
-    fn listener(&self, path: &Path) -> Result<UnixListener, ListenError> {
-        let fail = |source| ListenError::Io { path: path.to_path_buf(), source };
-        let listener = match self.handed.listener(path) {
-            Some(handed) => handed.map_err(fail)?,
-            None => bind(path)?,
-        };
-        listener.set_nonblocking(true).map_err(fail)?;
-        UnixListener::from_std(listener).map_err(fail)
+    /// Returns a listening socket at this path: handed over, or bound now.
+    fn socket(&self, path: &Path) -> Result<StdListener, ListenError> {
+        match self.handed.listener(path) {
+            Some(handed) => {
+                handed.map_err(|source| ListenError::Io { path: path.to_path_buf(), source })
+            }
+            None => bind(path),
+        }
     }
 
     fn lock_layout(&self) -> MutexGuard<'_, Layout> {
@@ -356,10 +374,9 @@ impl Sockets {
     }
 }
 
-impl OpenSocket {
-    fn remove_file(&self) {
-        if self.own_file {
-            remove(&self.path);
-        }
-    }
+/// Returns a socket for the runtime.
+fn listening(socket: StdListener, path: &Path) -> Result<UnixListener, ListenError> {
+    let fail = |source| ListenError::Io { path: path.to_path_buf(), source };
+    socket.set_nonblocking(true).map_err(fail)?;
+    UnixListener::from_std(socket).map_err(fail)
 }

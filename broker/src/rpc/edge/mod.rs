@@ -4,17 +4,19 @@
 //!   listen ──► conn (peer, trust, slots) ──► serve ──► caller ──► deadline ──► size ──► fair (permits) ──► handler ──► answer
 //! ```
 //!
-//! `method` describes each RPC, and `services` has their handlers; `layout`, `socket_file` and
-//! `handed` make the sockets, `accept` their connections, and `room` limits their files; `request`
-//! reads the common parts of requests, `page` those of lists; `later` is the answer of a call that
-//! waits for long; `error` maps refusals to the wire.
+//! `method` describes each RPC, and `services` has their handlers; `layout`, `socket_file`,
+//! `handed` and `stored` (with `bound`) make the sockets, `accept` their connections, and `room`
+//! limits their files; `request` reads the common parts of requests, `page` those of lists; `later`
+//! is the answer of a call that waits for long; `error` maps refusals to the wire.
 
 mod accept;
+mod bound;
 pub mod caller;
 mod closing;
 pub mod conn;
 pub mod error;
 pub mod listen;
+mod listen_error;
 pub mod method;
 pub mod peer;
 
@@ -32,4 +34,5 @@ pub(in crate::rpc) mod serve;
 pub(in crate::rpc) mod services;
 mod size;
 mod socket_file;
+mod stored;
 mod together;

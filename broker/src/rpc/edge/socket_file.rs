@@ -11,7 +11,7 @@ use std::path::Path;
 
 use hive_core::limits::SOCKET_PATH_BYTES_MAX;
 
-use super::listen::ListenError;
+use super::listen_error::ListenError;
 
 /// Binds a path. A socket on which no process answers is replaced; any other file stays, and is an
 /// error.

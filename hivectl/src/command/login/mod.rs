@@ -27,7 +27,6 @@ use self::raw::{RESET, Raw};
 use crate::complete;
 use crate::context::Context;
 use crate::error::Failure;
-use crate::feed::is_outage;
 use crate::input::typed;
 use crate::output::progress::Progress;
 use crate::output::text::visible_line;
@@ -157,7 +156,7 @@ async fn dialogue(
                 // A step that this version does not know.
                 Ok(Some(LoginResponse { step: None })) => {}
                 Ok(None) => return Err(Failure::Incomplete { field: "end" }),
-                Err(status) if is_outage(&status) => return Err(Failure::LoginLost(Box::new(status))),
+                Err(status) if hive_proto::status::is_transient(&status) => return Err(Failure::LoginLost(Box::new(status))),
                 Err(status) => return Err(status.into()),
             },
             typed = keys.recv() => match typed {

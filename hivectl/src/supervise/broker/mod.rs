@@ -17,7 +17,6 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{sleep, timeout};
 
 use self::link::{BrokerStart, Registrar};
-use crate::connect::transport_was_lost;
 use crate::output::note;
 use crate::supervise::UpError;
 use crate::supervise::process::child::{Spec, last_words};
@@ -118,6 +117,6 @@ async fn answers(socket: &Path) -> bool {
     // A refusal is an answer, too.
     match info.get_server_info(GetServerInfoRequest::default()).await {
         Ok(_) => true,
-        Err(refusal) => !transport_was_lost(&refusal),
+        Err(refusal) => !hive_proto::status::is_of_connection(&refusal),
     }
 }

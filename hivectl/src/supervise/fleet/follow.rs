@@ -75,7 +75,7 @@ async fn read(broker: &Broker) -> Result<(Vec<Agent>, Vec<Purge>), Failure> {
 fn unless_away<T>(read: Result<T, Failure>) -> Result<Option<T>, Failure> {
     match read {
         Ok(read) => Ok(Some(read)),
-        Err(Failure::Refused(status)) if crate::connect::transport_was_lost(&status) => Ok(None),
+        Err(Failure::Refused(status)) if hive_proto::status::is_of_connection(&status) => Ok(None),
         Err(failure) => Err(failure),
     }
 }

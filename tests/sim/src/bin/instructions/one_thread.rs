@@ -52,7 +52,7 @@ impl OneThread {
             .enable_all()
             .on_thread_park(move || step(&writer))
             .build()?;
-        let running = runtime.block_on(app::start_on(parts, &settings, None))?;
+        let running = runtime.block_on(app::start_on(parts, &settings, app::Parent::default()))?;
         Ok(Self { runtime, _running: running, dir })
     }
 

@@ -1,0 +1,123 @@
+//! Agents as services: under users of their own, with their settings from `hive.toml`.
+
+use hive_proto::v1::reminder_service_client::ReminderServiceClient;
+use hive_proto::v1::{CreateReminderRequest, EventKind, HarnessState, TurnOutcome};
+use hive_tests::rig::{Watch, fresh_id};
+
+use crate::bed::Bed;
+
+const CONFIG: &str = "[broker]\nsocket_group = \"hive-operators\"\n\
+    [claude]\ncommand = \"/usr/bin/scripted-claude\"\n[agents.ada]\nusers = [\"hive-ada\"]\n[agents.bob]\n";
+
+#[tokio::test]
+async fn an_agent_is_a_service_under_its_own_user() {
+    let Some(bed) = Bed::boot(CONFIG).await else { return };
+    bed.run(&["useradd", "--system", "hive-ada"]).await;
+    bed.run(&["systemctl", "start", "hived", "hive@ada"]).await;
+    let operator = bed.client(None).await;
+    operator.does("ada", HarnessState::Idle).await;
+    operator.send("ada", "Are you there?").await;
+    Watch::new(bed.socket(None)).kind("ada", EventKind::TurnEnded).await;
+    assert_eq!(operator.turns("ada").await[0].outcome(), TurnOutcome::Ok);
+    let pid = bed.main_pid("hive@ada").await;
+    let user = bed.run(&["stat", "--format=%U", &format!("/proc/{pid}")]).await;
+    assert_eq!(user.trim_end(), "hive-ada");
+    // The user of another agent's service has no right to its socket, and neither has the world.
+    let (came_through, said) = bed
+        .tries(&[
+            "runuser",
+            "-u",
+            "nobody",
+            "--",
+            "hive",
+            "wake",
+            "--socket",
+            "/run/hive/agents/ada/hive.sock",
+            "--from",
+            "x",
+            "--body",
+            "x",
+        ])
+        .await;
+    assert!(!came_through && said.contains("PEER_NOT_TRUSTED"), "{said}");
+
+    bed.run(&["systemctl", "stop", "hive@ada"]).await;
+    assert_eq!(bed.property("hive@ada", "Result").await, "success");
+    bed.end().await;
+}
+
+#[tokio::test]
+async fn a_long_reminder_is_a_file_that_the_agents_user_can_read() {
+    let Some(bed) = Bed::boot(CONFIG).await else { return };
+    bed.run(&["useradd", "--system", "hive-ada"]).await;
+    bed.run(&["systemctl", "start", "hived", "hive@ada"]).await;
+    let operator = bed.client(None).await;
+    operator.does("ada", HarnessState::Idle).await;
+    // Root is not ada's user, so bob's socket it is; the folder of both is made the same way.
+    let bob = bed.client(Some("bob")).await;
+    let body = "long ".repeat(2000);
+    let request = CreateReminderRequest {
+        request_id: fresh_id(),
+        body: body.clone(),
+        due: Some(hive_proto::v1::create_reminder_request::Due::Delay(prost_types::Duration {
+            seconds: 1,
+            nanos: 0,
+        })),
+    };
+    let created = ReminderServiceClient::new(bob.channel()).create_reminder(request).await;
+    let id = created.expect("accepted").into_inner().reminder.expect("a reminder").id;
+    let fired = Watch::new(bed.socket(None)).kind("bob", EventKind::MessageAccepted).await;
+    assert_eq!(fired.agent, "bob");
+    let messages = bob.messages().await;
+    assert!(messages[0].body.contains(&format!("`reminders/{id}.md`")), "{messages:?}");
+    let file = format!("/var/lib/hive/reminders/bob/reminders/{id}.md");
+    assert_eq!(std::fs::read_to_string(bed.path(&file)).expect("a file"), body);
+    bed.write("/var/lib/hive/reminders/ada/reminders/7.md", "for ada");
+    let pid = bed.main_pid("hive@ada").await;
+    let read =
+        ["nsenter", "--target", &pid, "--mount", "runuser", "-u", "hive-ada", "--", "sh", "-c"];
+    let state = "/var/lib/hive-agents/ada/state/reminders";
+    let (reads, writes) = (format!("cat {state}/7.md"), format!("echo x > {state}/8.md"));
+    assert_eq!(bed.run(&[&read[..], &[&reads]].concat()).await, "for ada");
+    let (wrote, _) = bed.tries(&[&read[..], &[&writes]].concat()).await;
+    assert!(!wrote, "the agent can only read it");
+    bed.end().await;
+}
+
+#[tokio::test]
+async fn one_user_may_start_and_stop_agents_and_nothing_else() {
+    let Some(bed) = Bed::boot(CONFIG).await else { return };
+    for user in ["hive-ada", "hive-bob"] {
+        bed.run(&["useradd", "--system", user]).await;
+    }
+    bed.run(&["systemctl", "start", "hived"]).await;
+    let may = async |user: &str, words: &[&str]| {
+        let command =
+            [&["runuser", "-u", user, "--", "systemctl", "--no-ask-password"], words].concat();
+        bed.tries(&command).await.0
+    };
+    for verb in ["start", "restart", "stop"] {
+        assert!(may("hive-launcher", &[verb, "hive@ada.service"]).await, "{verb}");
+        assert!(!may("hive-ada", &[verb, "hive@ada.service"]).await, "{verb} by another user");
+        for unit in [
+            "hived.service",
+            "hived.socket",
+            "hive@.service",
+            "hive@ada.socket",
+            "hive@Ada.service",
+            "dbus.service",
+        ] {
+            assert!(!may("hive-launcher", &[verb, unit]).await, "{verb} {unit}");
+        }
+    }
+    for words in [
+        &["enable", "hived.service"][..],
+        &["mask", "hive@ada.service"],
+        &["daemon-reload"],
+        &["kill", "hive@ada.service"],
+        &["set-property", "hive@ada.service", "CPUQuota=1%"],
+    ] {
+        assert!(!may("hive-launcher", words).await, "{words:?}");
+    }
+    bed.end().await;
+}

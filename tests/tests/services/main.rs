@@ -1,0 +1,9 @@
+//! The services of a host: the real programs under the units of `packaging/`, started by a real
+//! systemd in a container.
+//!
+//! Invariant: nothing outside of its container is touched, and a container ends with its test.
+
+mod agents;
+mod bed;
+mod restarts;
+mod units;
