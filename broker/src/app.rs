@@ -296,7 +296,7 @@ async fn reloaded(cli: &Cli, running: &Running) {
     let applied = async {
         running.engine.declare(agents).await?;
         running.engine.directories().set_named(settings.state_dirs);
-        running.sockets.set_uids(settings.uids);
+        running.sockets.set_peers(settings.peers);
         running.rpc.reconcile_sockets().await
     };
     match applied.await {

@@ -14,6 +14,7 @@ use hive_core::name::AgentName;
 
 use crate::engine::Identity;
 use crate::engine::declared::Declared;
+use crate::rpc::conn::Peers;
 use crate::rpc::listen::Layout;
 
 /// Why the configuration could not be loaded.
@@ -76,8 +77,10 @@ pub struct Settings {
     pub identity: Identity,
     /// The agents of the file; `None` without a file, so that nothing is retired.
     pub agents: Option<BTreeMap<AgentName, Declared>>,
-    /// The users that may use each agent's socket.
-    pub uids: BTreeMap<AgentName, Vec<u32>>,
+    /// The peers that may use each agent's socket.
+    pub peers: BTreeMap<AgentName, Peers>,
+    /// The unit of agents without peers, with a place for the name.
+    pub agent_unit: Option<String>,
     /// The agents' working directories that the file names.
     pub state_dirs: BTreeMap<AgentName, PathBuf>,
     /// The directory below which `hivectl up` puts the directories of all other agents.
@@ -110,8 +113,14 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
     // the harness need are not used.
     let Config { hive, broker, operator, claude: _, agents } = config;
     let Hive { name, domain, swarm, isolation } = hive;
-    let Broker { state_dir: broker_dir, runtime_dir, socket_group, retention_days, mut limits } =
-        broker;
+    let Broker {
+        state_dir: broker_dir,
+        runtime_dir,
+        socket_group,
+        agent_unit,
+        retention_days,
+        mut limits,
+    } = broker;
     if let Some(max) = cli.reminders_pending_max {
         limits.reminders_pending_max = max;
     }
@@ -124,9 +133,9 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
     };
     let state_dirs =
         agents.iter().filter_map(|(name, agent)| Some((name.clone(), state_dir(agent)?))).collect();
-    let uids = agents
+    let peers = agents
         .iter()
-        .map(|(name, agent)| Ok((name.clone(), uids(name, agent)?)))
+        .map(|(name, agent)| Ok((name.clone(), peers(name, agent)?)))
         .collect::<Result<_, LoadError>>()?;
     let declared = agents.into_iter().map(|(name, agent)| (name, declared(agent))).collect();
     Ok(Settings {
@@ -151,7 +160,8 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
             isolation_accepted: isolation == Some(Level::None),
         },
         agents: is_file.then_some(declared),
-        uids,
+        peers,
+        agent_unit,
         state_dirs,
         agents_dir,
         reminders_dir: cli.reminders_dir.clone(),
@@ -193,8 +203,8 @@ fn without_operators_links(dir: &Path, agents_write: &HashSet<PathBuf>) -> PathB
     }
 }
 
-/// Returns the users that may use an agent's socket, by number.
-fn uids(name: &AgentName, agent: &AgentConfig) -> Result<Vec<u32>, LoadError> {
+/// Returns the peers that may use an agent's socket, users by number.
+fn peers(name: &AgentName, agent: &AgentConfig) -> Result<Peers, LoadError> {
     let mut uids = agent.uids.clone();
     for user in &agent.users {
         let named = || (name.clone(), user.clone());
@@ -210,7 +220,7 @@ fn uids(name: &AgentName, agent: &AgentConfig) -> Result<Vec<u32>, LoadError> {
             }
         }
     }
-    Ok(uids)
+    Ok(Peers { uids, unit: agent.unit.clone() })
 }
 
 fn declared(agent: AgentConfig) -> Declared {
@@ -247,7 +257,8 @@ impl Settings {
         Layout {
             runtime_dir: self.runtime_dir.clone(),
             socket_group: self.socket_group.clone(),
-            uids: self.uids.clone(),
+            peers: self.peers.clone(),
+            agent_unit: self.agent_unit.clone(),
         }
     }
 }
@@ -328,8 +339,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir.path().join("hive.toml");
         let text = "[agents.ada]\nuids = [7]\nusers = [\"root\"]\n[agents.bob]\n";
-        let wanted = BTreeMap::from([(name("ada"), vec![7, 0]), (name("bob"), Vec::new())]);
-        assert_eq!(settings(&file, text, &[]).uids, wanted);
+        let ada = Peers { uids: vec![7, 0], unit: None };
+        let wanted = BTreeMap::from([(name("ada"), ada), (name("bob"), Peers::default())]);
+        assert_eq!(settings(&file, text, &[]).peers, wanted);
         std::fs::write(&file, "[agents.ada]\nusers = [\"no-such-user\"]\n").expect("a file");
         let cli = Cli::try_parse_from(["hived", "--config", &file.display().to_string()]);
         let error = load(&cli.expect("a good command line")).expect_err("no such user");

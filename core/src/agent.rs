@@ -104,6 +104,8 @@ pub enum Isolation {
     Sandbox,
     /// By a user id that no other agent has.
     Uid,
+    /// By a unit of systemd of its own, whatever its user.
+    Unit,
 }
 
 /// The rights and quotas of an agent.

@@ -96,6 +96,7 @@ fn agent(
             .filter_map(|uid| u32::try_from(uid).ok())
             .collect(),
         users: users(&mut section),
+        unit: super::unit::of_agent(&mut section),
         state_dir: path(&mut section, "state_dir"),
         home_dir: path(&mut section, "home_dir"),
         env: environment::of_claude(&mut section),

@@ -9,10 +9,10 @@
 //!
 //! ```text
 //! [hive]        name, domain, swarm, isolation
-//! [broker]      state_dir, runtime_dir, socket_group, retention_days, limits.<any field of limits::Limits>
+//! [broker]      state_dir, runtime_dir, socket_group, agent_unit, retention_days, limits.<any field of limits::Limits>
 //! [operator]    pronouns, notify.command or notify.webhook
 //! [claude]      command, env, context_windows, mcp_server_name, and the settings of SETTINGS
-//! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, uids, users, state_dir, home_dir, env,
+//! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, uids, users, unit, state_dir, home_dir, env,
 //!               kick_on_start, available_models, plugins, marketplaces, isolation, readable, writable, devices, user_namespaces,
 //!               the settings of SETTINGS,
 //!               extra_mcp_servers.KEY.<command, args, env, allowed_tools, timeout_seconds>,
@@ -39,6 +39,7 @@ mod settings;
 mod settings_list;
 #[cfg(test)]
 mod tests;
+mod unit;
 mod values;
 
 use toml::de::DeTable;
@@ -52,8 +53,8 @@ pub use self::notify::check_url as check_webhook;
 pub use self::settings::{Kind, NEVER, Setting, SettingValue, Settings};
 pub use self::settings_list::SETTINGS;
 pub use self::values::{
-    AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Notify, Operator,
-    SandboxConfig,
+    AGENT_IN_UNIT, AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Notify,
+    Operator, SandboxConfig,
 };
 
 use self::error::Findings;

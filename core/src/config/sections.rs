@@ -63,6 +63,7 @@ fn broker(table: &DeTable<'_>, findings: &mut Findings<'_>) -> Broker {
         state_dir: path(&mut section, "state_dir"),
         runtime_dir: path(&mut section, "runtime_dir"),
         socket_group: line(&mut section, "socket_group"),
+        agent_unit: super::unit::of_agents(&mut section),
         retention_days: section
             .number("retention_days", 1..=36_500)
             .and_then(|days| u32::try_from(days).ok())

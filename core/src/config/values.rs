@@ -50,11 +50,17 @@ pub struct Broker {
     pub runtime_dir: Option<PathBuf>,
     /// The group that may use the operator socket.
     pub socket_group: Option<String>,
+    /// The unit of agents for which neither users nor a unit are named, with [`AGENT_IN_UNIT`] for
+    /// the name of the agent.
+    pub agent_unit: Option<String>,
     /// Retention of acked mail, in days.
     pub retention_days: u32,
     /// Limits of the broker.
     pub limits: Limits,
 }
+
+/// What stands for the name of the agent in `agent_unit`.
+pub const AGENT_IN_UNIT: &str = "{name}";
 
 /// Default of `retention_days`.
 pub(super) const RETENTION_DAYS_DEFAULT: u32 = 30;
@@ -65,6 +71,7 @@ impl Default for Broker {
             state_dir: None,
             runtime_dir: None,
             socket_group: None,
+            agent_unit: None,
             retention_days: RETENTION_DAYS_DEFAULT,
             limits: Limits::default(),
         }
@@ -137,6 +144,8 @@ pub struct AgentConfig {
     pub uids: Vec<u32>,
     /// Names of users that may use its socket, too; not looked up.
     pub users: Vec<String>,
+    /// The unit of systemd in which a program has to run to use its socket.
+    pub unit: Option<String>,
     /// Its working directory.
     pub state_dir: Option<PathBuf>,
     /// Its home, where claude keeps sessions and login.

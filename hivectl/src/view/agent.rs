@@ -220,7 +220,12 @@ impl Agent {
             known.and_then(isolation::label).map_or_else(|| visible_line(word), str::to_owned);
         match known {
             Some(v1::Isolation::None | v1::Isolation::Partly) => style.bad(&words),
-            Some(v1::Isolation::Unspecified | v1::Isolation::Sandbox | v1::Isolation::Uid)
+            Some(
+                v1::Isolation::Unspecified
+                | v1::Isolation::Sandbox
+                | v1::Isolation::Uid
+                | v1::Isolation::Unit,
+            )
             | None => words,
         }
     }

@@ -17,6 +17,7 @@ pub(crate) fn label(isolation: Isolation) -> Option<&'static str> {
         Isolation::None => Some("NOT ISOLATED"),
         Isolation::Partly => Some("PARTLY ISOLATED"),
         Isolation::Uid => Some("isolated (uid)"),
+        Isolation::Unit => Some("isolated (unit)"),
         Isolation::Sandbox => Some("isolated (sandbox)"),
     }
 }

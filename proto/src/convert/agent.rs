@@ -25,7 +25,7 @@ same_values!(
     }
 );
 
-same_values!(v1::Isolation, Isolation { None, Uid, Partly, Sandbox });
+same_values!(v1::Isolation, Isolation { None, Uid, Partly, Sandbox, Unit });
 
 same_values!(v1::KickOnStart, KickOnStart { Interrupted, Always, Never });
 

@@ -270,7 +270,13 @@ pub(super) fn found() -> impl Strategy<Value = Found> {
 }
 
 fn isolation() -> impl Strategy<Value = Isolation> {
-    select(vec![Isolation::None, Isolation::Partly, Isolation::Sandbox, Isolation::Uid])
+    select(vec![
+        Isolation::None,
+        Isolation::Partly,
+        Isolation::Sandbox,
+        Isolation::Uid,
+        Isolation::Unit,
+    ])
 }
 
 pub(super) fn agent() -> impl Strategy<Value = Agent> {

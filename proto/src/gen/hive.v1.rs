@@ -497,6 +497,8 @@ pub enum Isolation {
     Partly = 4,
     /// Isolated: in its own sandbox, and each probe from inside has passed.
     Sandbox = 5,
+    /// Its own unit.
+    Unit = 6,
 }
 impl Isolation {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -510,6 +512,7 @@ impl Isolation {
             Self::Uid => "ISOLATION_UID",
             Self::Partly => "ISOLATION_PARTLY",
             Self::Sandbox => "ISOLATION_SANDBOX",
+            Self::Unit => "ISOLATION_UNIT",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -520,6 +523,7 @@ impl Isolation {
             "ISOLATION_UID" => Some(Self::Uid),
             "ISOLATION_PARTLY" => Some(Self::Partly),
             "ISOLATION_SANDBOX" => Some(Self::Sandbox),
+            "ISOLATION_UNIT" => Some(Self::Unit),
             _ => None,
         }
     }

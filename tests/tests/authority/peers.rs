@@ -3,6 +3,7 @@
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use hive_core::reason::Reason;
@@ -119,6 +120,53 @@ async fn a_right_that_was_taken_away_ends_with_the_reload() {
     rig.broker().signal(Signal::HUP);
     rig.broker().says_times(READ, 2).await;
     rig.agent("ada").await.send("bob", "back again").await;
+}
+
+/// A stranger's connections are more than a socket has places, and all stay open.
+#[tokio::test]
+async fn strangers_take_none_of_the_places_of_a_socket() {
+    const PLACES: usize = 64;
+    if !host::allows("being another user (tests do not run as root)", host::is_root()) {
+        return;
+    }
+    let mut rig = Rig::new("[agents.ada]\nusers = [\"root\"]\n[agents.bob]\n");
+    rig.start_broker().await;
+    open(rig.dir(), 0o711);
+    let socket = rig.agent_socket("ada");
+    let place = socket.clone();
+    let strangers: Vec<_> = host::as_user(NOBODY_WE_KNOW, move || async move {
+        let connect = |_| UnixStream::connect(&place).expect("the mode lets it in");
+        (0..2 * PLACES).map(connect).collect()
+    });
+    let mut clients = Vec::new();
+    // Half of them: a connection that has ended counts until the broker has noticed.
+    for _ in 0..PLACES / 2 {
+        let client = rig.agent("ada").await;
+        client.send("bob", "there is a place for me").await;
+        clients.push(client);
+    }
+    // A few strangers are answered why they may not, and the others are closed.
+    let reason = || {
+        let socket = socket.clone();
+        host::as_user(NOBODY_WE_KNOW, move || async move {
+            let row = TABLE.iter().find(|row| row.method == "GetSelf").expect("a row");
+            // It may be closed before it is a connection of HTTP/2.
+            let channel = connect(&socket).await.ok()?;
+            let (path, request) = (path(row), requests::of(row, &things()));
+            let call = raw::call(&channel, &path, MetadataMap::new(), request);
+            status::reason(&call.await.map(drop).expect_err("it is a stranger"))
+        })
+    };
+    assert_eq!(reason(), None);
+    drop(strangers);
+    let answered = soon("there is a place for a stranger again", async {
+        loop {
+            if let Some(reason) = reason() {
+                return reason;
+            }
+        }
+    });
+    assert_eq!(answered.await, Reason::PeerNotTrusted);
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Agents as services: under users of their own, with their settings from `hive.toml`.
 
 use hive_proto::v1::reminder_service_client::ReminderServiceClient;
-use hive_proto::v1::{CreateReminderRequest, EventKind, HarnessState, TurnOutcome};
+use hive_proto::v1::{CreateReminderRequest, EventKind, HarnessState, Isolation, TurnOutcome};
 use hive_tests::rig::{Watch, fresh_id};
 
 use crate::bed::Bed;
@@ -81,6 +81,50 @@ async fn a_long_reminder_is_a_file_that_the_agents_user_can_read() {
     assert_eq!(bed.run(&[&read[..], &[&reads]].concat()).await, "for ada");
     let (wrote, _) = bed.tries(&[&read[..], &[&writes]].concat()).await;
     assert!(!wrote, "the agent can only read it");
+    bed.end().await;
+}
+
+/// An agent that was created at run time has a user that systemd makes, whose number no file can
+/// name: its unit proves who it is.
+#[tokio::test]
+async fn an_agent_of_run_time_is_trusted_by_its_unit() {
+    let config = CONFIG.replace("[broker]", "[broker]\nagent_unit = \"hive@{name}.service\"");
+    let config = config.replace("[agents.bob]", "[agents.bob]\nunit = \"bob.service\"");
+    let Some(bed) = Bed::boot(&config).await else { return };
+    bed.run(&["useradd", "--system", "hive-ada"]).await;
+    bed.run(&["systemctl", "start", "hived", "hive@ada"]).await;
+    bed.run(&["hivectl", "agent", "create", "eve", "--parent", "ada"]).await;
+    bed.run(&["systemctl", "start", "hive@eve"]).await;
+    let operator = bed.client(None).await;
+    operator.does("eve", HarnessState::Idle).await;
+    operator.does("ada", HarnessState::Idle).await;
+    let isolation = async |agent: &str| operator.get_agent(agent).await.isolation();
+    assert_eq!(isolation("eve").await, Isolation::Unit);
+    assert_eq!(isolation("ada").await, Isolation::Uid);
+    let shown = bed.run(&["hivectl", "agent", "show", "eve"]).await;
+    assert!(shown.contains("isolated (unit)"), "{shown}");
+
+    // The same program as the same user, or as root, in another unit.
+    let wake = async |agent: &str, prefix: &[&str]| {
+        let socket = format!("/run/hive/agents/{agent}/hive.sock");
+        let command = ["hive", "wake", "--socket", &socket, "--from", "x", "--body", "x"];
+        bed.tries(&[prefix, &command].concat()).await
+    };
+    let in_unit = |unit: &'static str| ["systemd-run", "--quiet", "--pipe", "--wait", unit, "--"];
+    for (agent, prefix) in [
+        ("eve", &[][..]),
+        ("eve", &in_unit("--unit=other.service")),
+        ("eve", &in_unit("--unit=eve-hive@eve.service")),
+        ("bob", &in_unit("--unit=bob-more.service")),
+    ] {
+        let (accepted, said) = wake(agent, prefix).await;
+        assert!(
+            !accepted && said.contains("the configuration requires"),
+            "{agent} {prefix:?}: {said}"
+        );
+    }
+    let (accepted, said) = wake("bob", &in_unit("--unit=bob.service")).await;
+    assert!(accepted, "{said}");
     bed.end().await;
 }
 

@@ -194,7 +194,7 @@ impl Engine {
                     match isolation {
                         Some(Isolation::None) => totals.not_isolated.push(row.name),
                         Some(Isolation::Partly) => totals.partly_isolated.push(row.name),
-                        Some(Isolation::Sandbox | Isolation::Uid) | None => {}
+                        Some(Isolation::Sandbox | Isolation::Uid | Isolation::Unit) | None => {}
                     }
                 }
                 Ok(totals)

@@ -68,9 +68,11 @@ impl Sandboxes {
                 notes: vec![NOT_REPORTED.to_owned()],
                 accepted: Some(false),
             },
-            // A user id of its own isolates without a sandbox, too.
+            // A user id or a unit of its own isolates without a sandbox, too.
             (None, None) => Shown {
-                isolation: seen.filter(|seen| *seen == Isolation::Uid).or(Some(Isolation::None)),
+                isolation: seen
+                    .filter(|seen| matches!(seen, Isolation::Uid | Isolation::Unit))
+                    .or(Some(Isolation::None)),
                 ..Shown::default()
             },
         };

@@ -1,7 +1,7 @@
 //! Accepting: the connections of one socket, as long as it listens.
 //!
-//! Invariant: a socket has a limited number of connections, and one that cannot be accepted delays
-//! only its own socket.
+//! Invariant: a socket has a limited number of connections, none of which a peer has that may not
+//! use it; and one that cannot be accepted delays only its own socket.
 
 use std::future::poll_fn;
 use std::io;
@@ -9,13 +9,14 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use hive_core::caller::Peer;
 use tokio::net::unix::SocketAddr;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 
 use super::closing::Closing;
-use super::conn::{Conn, Held, Owner, Slots, Trust};
+use super::conn::{Admitted, Conn, Held, Owner, Slots, Trust};
 use super::room::Seat;
 use crate::engine::sandboxes::Sandboxes;
 
@@ -28,16 +29,26 @@ const COMPLAINT_PERIOD: Duration = Duration::from_secs(60);
 const TOO_MANY: &[u8] =
     b"\0\0\0\x04\0\0\0\0\0\0\0\x1c\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0btoo many connections";
 
+/// The socket whose connections are accepted.
+#[derive(Debug)]
+pub(super) struct Socket {
+    pub(super) owner: Owner,
+    pub(super) trust: Arc<Trust>,
+    pub(super) sandboxes: Arc<Sandboxes>,
+    /// Places of peers that may not use their socket, over all sockets. They take none of the
+    /// owner's, and in one of these they are answered why.
+    pub(super) strangers: Arc<Semaphore>,
+}
+
 /// Accepts connections until the socket closes, as many as its seat and its slots allow.
 pub(super) async fn accept(
     listener: UnixListener,
-    (owner, trust): (Owner, Arc<Trust>),
-    sandboxes: Arc<Sandboxes>,
+    socket: Socket,
     out: mpsc::Sender<Conn>,
     closing: Closing,
     seat: Option<Seat>,
 ) {
-    let slots = Slots::new(&owner);
+    let slots = Slots::new(&socket.owner);
     let mut complaints = Complaints::default();
     loop {
         let next = tokio::select! {
@@ -45,30 +56,55 @@ pub(super) async fn accept(
             () = closing.begun() => return,
         };
         let Some((accepted, held)) = next else { continue };
-        let conn = match (accepted, held) {
-            (Ok((stream, _)), Err(problem)) => {
-                // If a client does not read it, it sees the connection end.
-                drop(stream.try_write(TOO_MANY));
-                complaints.note(&owner, &problem);
-                continue;
-            }
-            (Ok((stream, _)), Ok(held)) => {
-                let owner = (owner.clone(), Arc::clone(&trust), slots.clone());
-                Conn::new(stream, held, owner, &sandboxes, &closing)
-            }
-            (Err(error), _) => Err(error),
-        };
-        match conn {
-            Ok(conn) => {
-                if out.send(conn).await.is_err() {
-                    return;
+        let accepted = accepted.and_then(|(stream, _)| {
+            let credentials = stream.peer_cred()?;
+            Ok((stream, Peer { uid: credentials.uid(), pid: credentials.pid() }))
+        });
+        match accepted {
+            Ok((stream, peer)) => match socket.admit(&stream, &peer, held, &slots) {
+                Ok(admitted) => {
+                    let Socket { owner, trust, sandboxes, .. } = &socket;
+                    let of = (owner.clone(), Arc::clone(trust));
+                    let conn = Conn::new(stream, peer, admitted, of, sandboxes, &closing);
+                    if out.send(conn).await.is_err() {
+                        return;
+                    }
                 }
-            }
+                Err(problem) => {
+                    // If a client does not read it, it sees the connection end.
+                    drop(stream.try_write(TOO_MANY));
+                    complaints.note(&socket.owner, &problem);
+                }
+            },
             Err(error) => {
                 // Too many open files, or a peer that left at once: the next attempt may succeed,
                 // but must not run in a tight loop.
-                complaints.note(&owner, &error);
+                complaints.note(&socket.owner, &error);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+impl Socket {
+    /// Gives a connection its place: one of the socket's, or, if its peer may not use the socket,
+    /// one of strangers.
+    fn admit(
+        &self,
+        stream: &UnixStream,
+        peer: &Peer,
+        held: Result<Held, &'static str>,
+        slots: &Slots,
+    ) -> Result<Admitted, &'static str> {
+        match self.trust.refuses(stream, peer) {
+            None => Ok(Admitted { held: held?, slots: slots.clone(), refused: None }),
+            Some(refused) => {
+                // What was taken for it is free again before it has anything else.
+                drop(held);
+                let place = Arc::clone(&self.strangers).try_acquire_owned();
+                let place = place.map_err(|_| "their peers may not use the socket")?;
+                let slots = Slots::new(&self.owner);
+                Ok(Admitted { held: (place, None), slots, refused: Some(refused) })
             }
         }
     }

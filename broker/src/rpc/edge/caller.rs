@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hive_core::agent::Isolation;
-use hive_core::caller::{Caller, OperatorName, Peer};
+use hive_core::caller::{Caller, OperatorName};
 use hive_proto::convert::{Invalid, request as fields};
 use hive_proto::status::bad_field;
 use hive_proto::{PROCESS_TOKEN_KEY, SESSION_TOKEN_KEY};
@@ -18,7 +18,7 @@ use tonic::body::Body;
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Extensions, Request, Status};
 
-use super::conn::{ConnInfo, Owner, Slots, Trust};
+use super::conn::{ConnInfo, Owner, Peers, Slots, Trust};
 use super::deadline::{Deadline, Moments};
 use super::fair::{Arriving, fairly};
 use super::later::Call;
@@ -101,7 +101,7 @@ impl Calls {
 
     /// Returns the scope of the caller on a connection, if it may make calls of the wanted one.
     fn admit(&self, conn: &ConnInfo, wanted: Scope) -> Result<Scope, Status> {
-        check_user(conn)?;
+        check_peer(conn)?;
         let scope = scope(&self.sandboxes, conn)?;
         if scope == Scope::Limited && wanted == Scope::Everything {
             let sentence = beside(&conn.owner);
@@ -122,16 +122,12 @@ fn answered(refused: Status) -> Call {
     Box::pin(std::future::ready(Ok(refused.into_http())))
 }
 
-/// Refuses a peer whose user may not use the socket.
-fn check_user(info: &ConnInfo) -> Result<(), Status> {
-    let Peer { uid, .. } = info.peer;
-    if info.trust.allows(uid) {
-        return Ok(());
+/// Refuses a peer that may not use the socket.
+fn check_peer(info: &ConnInfo) -> Result<(), Status> {
+    match &info.refused {
+        Some(sentence) => Err(Refusal::PeerNotTrusted { sentence: sentence.clone() }.into()),
+        None => Ok(()),
     }
-    let sentence = format!(
-        "user id {uid} may not use this socket; the configuration names those who may (`uids`)"
-    );
-    Err(Refusal::PeerNotTrusted { sentence }.into())
 }
 
 /// Refuses a call that no handler of this socket can read.
@@ -286,7 +282,10 @@ pub(in crate::rpc) fn isolation<T>(request: &Request<T>) -> Option<Isolation> {
     let info = &request.extensions().get::<Authority>()?.conn;
     let own_uid = info.peer.uid != 0 && info.peer.uid != rustix::process::geteuid().as_raw();
     match info.trust.as_ref() {
-        Trust::Uids(uids) if own_uid && uids.as_slice() == [info.peer.uid] => Some(Isolation::Uid),
-        Trust::Uids(_) | Trust::FileMode => Some(Isolation::None),
+        Trust::Peers(Peers { uids, .. }) if own_uid && uids.as_slice() == [info.peer.uid] => {
+            Some(Isolation::Uid)
+        }
+        Trust::Peers(Peers { unit: Some(_), .. }) => Some(Isolation::Unit),
+        Trust::Peers(_) | Trust::FileMode => Some(Isolation::None),
     }
 }

@@ -14,7 +14,7 @@ pub(super) const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The end of a socket and of its connections.
 #[derive(Clone, Debug)]
-pub struct Closing {
+pub(super) struct Closing {
     now: CancellationToken,
     soon: CancellationToken,
 }
@@ -22,33 +22,33 @@ pub struct Closing {
 impl Closing {
     /// Returns the end of a socket, which is closed at the latest when `parent` is cancelled.
     #[must_use]
-    pub fn of(parent: &CancellationToken) -> Self {
+    pub(super) fn of(parent: &CancellationToken) -> Self {
         let now = parent.child_token();
         Self { soon: now.child_token(), now }
     }
 
     /// Closes at once: nothing is read or written any more.
-    pub fn now(&self) {
+    pub(super) fn now(&self) {
         self.now.cancel();
     }
 
     /// Reads nothing more, but writes for a second, so that streams end with their reason.
-    pub fn soon(&self) {
+    pub(super) fn soon(&self) {
         self.soon.cancel();
     }
 
     /// Waits until it closes, at once or soon.
-    pub async fn begun(&self) {
+    pub(super) async fn begun(&self) {
         self.soon.cancelled().await;
     }
 
     /// Is ready when it closes at once.
-    pub fn until_now(&self) -> WaitForCancellationFutureOwned {
+    pub(super) fn until_now(&self) -> WaitForCancellationFutureOwned {
         self.now.clone().cancelled_owned()
     }
 
     /// Is ready when it closes, at once or soon.
-    pub fn until_soon(&self) -> WaitForCancellationFutureOwned {
+    pub(super) fn until_soon(&self) -> WaitForCancellationFutureOwned {
         self.soon.clone().cancelled_owned()
     }
 }

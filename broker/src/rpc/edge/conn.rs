@@ -36,23 +36,45 @@ pub enum Owner {
     Operator,
 }
 
-/// The users that may use a socket, among those that the file's mode lets in.
+/// The peers that may use a socket. None at all is the default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Peers {
+    /// Only these users, as the host numbers them; empty: any, if there is a unit.
+    pub uids: Vec<u32>,
+    /// Only processes of this unit of systemd.
+    pub unit: Option<String>,
+}
+
+/// Who may use a socket, among those that the file's mode lets in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// Only these users, as the host numbers them.
-    Uids(Vec<u32>),
+    /// Only these.
+    Peers(Peers),
     /// All users that the file's mode lets in: a group was configured for it.
     FileMode,
 }
 
 impl Trust {
-    /// Returns whether this user may use the socket.
-    #[must_use]
-    pub fn allows(&self, uid: u32) -> bool {
-        match self {
-            Self::Uids(uids) => uids.contains(&uid),
-            Self::FileMode => true,
+    /// Returns why the peer of a connection may not use the socket; `None` if it may.
+    pub(super) fn refuses(&self, stream: &UnixStream, peer: &Peer) -> Option<String> {
+        let Self::Peers(Peers { uids, unit }) = self else { return None };
+        let is_user = uids.contains(&peer.uid) || (uids.is_empty() && unit.is_some());
+        if !is_user {
+            return Some(format!(
+                "user id {} may not use this socket; the configuration names those who may (`uids`, `users`)",
+                peer.uid
+            ));
         }
+        let wanted = unit.as_ref()?;
+        let found = match peer::unit(stream, peer) {
+            Ok(Some(found)) if found == *wanted => return None,
+            Ok(Some(found)) => format!("a process of {found}"),
+            Ok(None) => "a process of no unit of systemd".to_owned(),
+            Err(why) => format!("a process whose unit is not known ({why})"),
+        };
+        Some(format!(
+            "{found} may not use this socket; the configuration requires {wanted} (`unit`, `agent_unit`)"
+        ))
     }
 }
 
@@ -102,9 +124,11 @@ pub struct ConnInfo {
     pub owner: Owner,
     /// The process at the other end.
     pub peer: Peer,
-    /// The users that may use the socket.
+    /// Who may use the socket.
     pub trust: Arc<Trust>,
-    /// The limits of the socket.
+    /// Why the peer may not; each of its calls is refused with this sentence.
+    pub refused: Option<String>,
+    /// The limits of the socket; a peer that may not use it has limits of its own.
     pub slots: Slots,
     /// The pid namespace of the peer; `None` if the broker does not run under `hivectl up`.
     pub place: Option<Place>,
@@ -112,6 +136,15 @@ pub struct ConnInfo {
 
 /// What a connection has of the limits: a slot of its socket, and for agents a file.
 pub(super) type Held = (OwnedSemaphorePermit, Option<ConnFile>);
+
+/// What a connection has got when it was accepted.
+#[derive(Debug)]
+pub(super) struct Admitted {
+    pub(super) held: Held,
+    pub(super) slots: Slots,
+    /// Why its calls are refused.
+    pub(super) refused: Option<String>,
+}
 
 /// The end of a connection that has stopped reading.
 #[derive(Debug)]
@@ -138,16 +171,16 @@ pub struct Conn {
 }
 
 impl Conn {
-    /// Wraps an accepted stream that has a slot among the connections of its socket.
-    pub fn new(
+    /// Wraps an accepted stream that has a place among the connections of its socket, or of
+    /// strangers.
+    pub(super) fn new(
         stream: UnixStream,
-        held: Held,
-        (owner, trust, slots): (Owner, Arc<Trust>, Slots),
+        peer: Peer,
+        Admitted { held, slots, refused }: Admitted,
+        (owner, trust): (Owner, Arc<Trust>),
         sandboxes: &Sandboxes,
         closing: &Closing,
-    ) -> io::Result<Self> {
-        let credentials = stream.peer_cred()?;
-        let peer = Peer { uid: credentials.uid(), pid: credentials.pid() };
+    ) -> Self {
         // Taken before the peer's namespace is read. If the agent's registration is replaced from
         // here on, this token is cancelled, and the connection ends.
         let registration_ended = match &owner {
@@ -155,15 +188,15 @@ impl Conn {
             Owner::Operator => None,
         };
         let place = sandboxes.is_supervised().then(|| peer::place(&stream, peer.pid));
-        Ok(Self {
+        Self {
             stream,
-            info: Arc::new(ConnInfo { owner, peer, trust, slots, place }),
+            info: Arc::new(ConnInfo { owner, peer, trust, refused, slots, place }),
             closing: closing.clone(),
             leave: Box::pin(closing.until_soon()),
             last_words: None,
             cut: registration_ended.map(|token| Box::pin(token.cancelled_owned())),
             _held: held,
-        })
+        }
     }
 
     /// Returns its properties.
@@ -254,9 +287,11 @@ mod tests {
         let slots = Slots::new(&Owner::Operator);
         let slot = Arc::clone(&slots.connections).try_acquire_owned().expect("a slot");
         let closing = Closing::of(&CancellationToken::new());
-        let of = (Owner::Operator, Arc::new(Trust::FileMode), slots);
-        let conn = Conn::new(ours, (slot, None), of, &Sandboxes::default(), &closing);
-        (conn.expect("a connection"), theirs, closing)
+        let admitted = Admitted { held: (slot, None), slots, refused: None };
+        let of = (Owner::Operator, Arc::new(Trust::FileMode));
+        let peer = Peer { uid: 0, pid: None };
+        let conn = Conn::new(ours, peer, admitted, of, &Sandboxes::default(), &closing);
+        (conn, theirs, closing)
     }
 
     /// Writes until there is no more room, and then waits for it.

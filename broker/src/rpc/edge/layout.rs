@@ -5,9 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use hive_core::config::AGENT_IN_UNIT;
 use hive_core::name::AgentName;
 
-use super::conn::Trust;
+use super::conn::{Peers, Trust};
 
 /// The directory, the group and the users of the sockets.
 #[derive(Clone, Debug)]
@@ -16,9 +17,10 @@ pub struct Layout {
     pub runtime_dir: PathBuf,
     /// The group of the operator's socket.
     pub socket_group: Option<String>,
-    /// The users that may use each agent's socket. For an agent that is not named here: the
-    /// broker's own user.
-    pub uids: BTreeMap<AgentName, Vec<u32>>,
+    /// The peers that may use each agent's socket, as the configuration names them.
+    pub peers: BTreeMap<AgentName, Peers>,
+    /// The unit of every other agent, with a place for its name. Without it: the broker's own user.
+    pub agent_unit: Option<String>,
 }
 
 impl Layout {
@@ -43,14 +45,19 @@ impl Layout {
         path == self.operator_socket() || named.is_some_and(|name| path == self.agent_socket(&name))
     }
 
-    /// Returns the users that the configuration names for an agent.
-    pub(super) fn named_uids(&self, name: &AgentName) -> Option<&Vec<u32>> {
-        self.uids.get(name).filter(|uids| !uids.is_empty())
+    /// Returns the peers that the configuration names for an agent.
+    pub(super) fn named_peers(&self, name: &AgentName) -> Option<Peers> {
+        let named = self.peers.get(name).filter(|peers| **peers != Peers::default()).cloned();
+        named.or_else(|| {
+            let unit = self.agent_unit.as_ref()?.replace(AGENT_IN_UNIT, name.as_str());
+            Some(Peers { uids: Vec::new(), unit: Some(unit) })
+        })
     }
 
-    /// Returns the users that may use an agent's socket.
+    /// Returns the peers that may use an agent's socket.
     pub(super) fn trust(&self, name: &AgentName) -> Trust {
-        Trust::Uids(self.named_uids(name).cloned().unwrap_or_else(own_uids))
+        let own = || Peers { uids: own_uids(), unit: None };
+        Trust::Peers(self.named_peers(name).unwrap_or_else(own))
     }
 }
 

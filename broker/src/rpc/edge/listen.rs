@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hive_core::name::AgentName;
 use tokio::net::UnixListener;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::accept::accept;
+use super::accept::{Socket, accept};
 use super::closing::{Closing, Leaving};
-use super::conn::{Conn, Owner, Trust};
+use super::conn::{Conn, Owner, Peers, Trust};
 use super::handed::{self, Handed};
 pub use super::layout::Layout;
 use super::layout::own_uids;
@@ -32,6 +32,8 @@ use crate::files::{self, Shortage};
 use crate::service_manager::Inherited;
 use crate::spawn::spawn;
 
+/// Connections of peers that may not use their sockets, over all sockets. Others are closed.
+const STRANGERS_MAX: usize = 8;
 /// Accepted connections that wait to be served.
 const BACKLOG_CONNECTIONS: usize = 64;
 
@@ -70,6 +72,7 @@ pub struct Sockets {
     handed: Handed,
     stored: Stored,
     room: Room,
+    strangers: Arc<Semaphore>,
     sandboxes: Arc<Sandboxes>,
     tasks: TaskTracker,
     closing: CancellationToken,
@@ -113,6 +116,7 @@ impl Sockets {
             handed,
             stored,
             room: Room::below(files::limit()),
+            strangers: Arc::new(Semaphore::new(STRANGERS_MAX)),
             sandboxes,
             tasks,
             closing,
@@ -124,12 +128,14 @@ impl Sockets {
             }
         })?;
         let closing = Closing::of(&sockets.closing);
-        let of = (Owner::Operator, Arc::new(trust));
-        spawn(
-            &sockets.tasks,
-            accept(listener, of, Arc::clone(&sockets.sandboxes), operator, closing, None),
-        );
+        let socket = sockets.of(Owner::Operator, Arc::new(trust));
+        spawn(&sockets.tasks, accept(listener, socket, operator, closing, None));
         Ok((sockets, agent_conns, operator_conns))
+    }
+
+    fn of(&self, owner: Owner, trust: Arc<Trust>) -> Socket {
+        let (sandboxes, strangers) = (Arc::clone(&self.sandboxes), Arc::clone(&self.strangers));
+        Socket { owner, trust, sandboxes, strangers }
     }
 
     /// Gives the operator's socket its mode and group; returns who may use it.
@@ -139,7 +145,7 @@ impl Sockets {
             if !is_handed {
                 set_mode(path, 0o600)?;
             }
-            return Ok(Trust::Uids(own_uids()));
+            return Ok(Trust::Peers(Peers { uids: own_uids(), unit: None }));
         };
         let gid = group_id(&group).ok_or_else(|| ListenError::NoSuchGroup(group.clone()))?;
         if is_handed {
@@ -152,10 +158,10 @@ impl Sockets {
         Ok(Trust::FileMode)
     }
 
-    /// Sets the users of each agent's socket, from the next [`Self::reconcile`] on. The paths of
+    /// Sets the peers of each agent's socket, from the next [`Self::reconcile`] on. The paths of
     /// sockets change with a restart only.
-    pub fn set_uids(&self, uids: BTreeMap<AgentName, Vec<u32>>) {
-        self.lock_layout().uids = uids;
+    pub fn set_peers(&self, peers: BTreeMap<AgentName, Peers>) {
+        self.lock_layout().peers = peers;
     }
 
     /// Returns the path of an agent's socket.
@@ -313,7 +319,7 @@ impl Sockets {
         // Other users have to get through the directory and open the socket; the kernel then
         // reports the user of each peer.
         let (dir_mode, mode) =
-            if layout.named_uids(name).is_some() { (0o755, 0o666) } else { (0o700, 0o600) };
+            if layout.named_peers(name).is_some() { (0o755, 0o666) } else { (0o700, 0o600) };
         let own_file = !self.handed.has(&path);
         if let Some(dir) = path.parent().filter(|_| own_file) {
             make_dir(dir, dir_mode)?;
@@ -339,18 +345,9 @@ impl Sockets {
         }
         let listener = listening(socket, &path)?;
         let (trust, closing) = (Arc::new(layout.trust(name)), Closing::of(&self.closing));
-        let of = (Owner::Agent(name.clone()), Arc::clone(&trust));
-        spawn(
-            &self.tasks,
-            accept(
-                listener,
-                of,
-                Arc::clone(&self.sandboxes),
-                self.agents.clone(),
-                closing.clone(),
-                Some(seat),
-            ),
-        );
+        let socket = self.of(Owner::Agent(name.clone()), Arc::clone(&trust));
+        let agents = self.agents.clone();
+        spawn(&self.tasks, accept(listener, socket, agents, closing.clone(), Some(seat)));
         Ok(OpenSocket { path, trust, closing, own_file })
     }
 

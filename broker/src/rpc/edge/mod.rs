@@ -36,3 +36,4 @@ mod size;
 mod socket_file;
 mod stored;
 mod together;
+mod unit;

@@ -1,4 +1,4 @@
-//! Peers: the pid namespace of the process that connected.
+//! Peers: the pid namespace and the unit of the process that connected.
 //!
 //! The order matters: the process is held by a pidfd, then its namespace is opened by its number,
 //! then the pidfd must still be of a live process. Invariant: a [`Place::In`] was read while the
@@ -8,13 +8,16 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 
+use hive_core::caller::Peer;
 use nix::errno::Errno as NixErrno;
 use nix::sys::socket::{getsockopt, sockopt::PeerPidfd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::unit;
 use crate::engine::sandboxes::Place;
 use crate::namespace::PidNamespace;
 
@@ -44,6 +47,34 @@ fn place_by_number(pid: Pid) -> Place {
         Ok(process) => place_of(&process, pid),
         Err(Errno::SRCH) => Place::Gone,
         Err(errno) => Place::Hidden(errno.to_string()),
+    }
+}
+
+/// Returns the unit of systemd of the process that connected, or why it is not known.
+pub(super) fn unit(stream: &impl AsFd, peer: &Peer) -> Result<Option<String>, String> {
+    const ENDED: &str = "it has ended";
+    let pid = peer.pid.and_then(Pid::from_raw).ok_or("it is not visible to the broker")?;
+    let process = match getsockopt(stream, PeerPidfd) {
+        Ok(process) => process,
+        Err(NixErrno::ENOPROTOOPT) => {
+            let process = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| ENDED)?;
+            // Another process of the same user can have the number by now, but none of another.
+            let owner = std::fs::metadata(format!("/proc/{}", pid.as_raw_nonzero()))
+                .map_err(|_| ENDED)?
+                .uid();
+            if owner != peer.uid {
+                return Err("its number is that of a process of another user".to_owned());
+            }
+            process
+        }
+        Err(_) => return Err(ENDED.to_owned()),
+    };
+    let unit = unit::of_process(pid.as_raw_nonzero().get()).map_err(|error| error.to_string())?;
+    // Only now: what was read is of this process only if it is still alive.
+    match has_ended(&process) {
+        Ok(false) => Ok(unit),
+        Ok(true) => Err(ENDED.to_owned()),
+        Err(error) => Err(error.to_string()),
     }
 }
 

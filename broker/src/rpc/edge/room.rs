@@ -82,7 +82,7 @@ impl Seat {
 
 /// The file of a connection. The seat of its socket stays taken as long as it is open.
 #[derive(Debug)]
-pub struct ConnFile {
+pub(super) struct ConnFile {
     _file: OwnedSemaphorePermit,
     _seat: Arc<Seated>,
 }

@@ -1,4 +1,4 @@
-//! Values that are kept elsewhere, and users by their names.
+//! Values that are kept elsewhere, users by their names, and units.
 
 use std::path::Path;
 
@@ -74,5 +74,37 @@ fn a_user_is_a_name_and_not_a_number() {
     for (line, wanted) in cases {
         let found = message(&format!("[agents.ada]\n{line}"));
         assert_eq!(found, format!("line 2, column 10: {wanted}"), "{line}");
+    }
+}
+
+#[test]
+fn a_unit_is_a_service_or_a_scope_and_that_of_all_agents_names_the_agent() {
+    let config = parse(
+        "[broker]\nagent_unit = \"hive@{name}.service\"\n[agents.ada]\nunit = \"container-a\\\\x2d1.scope\"\n",
+    );
+    let config = config.expect("valid");
+    assert_eq!(config.broker.agent_unit.as_deref(), Some("hive@{name}.service"));
+    assert_eq!(agent(&config, "ada").unit.as_deref(), Some(r"container-a\x2d1.scope"));
+    for bad in [
+        "hive@ada",
+        "hive@.service",
+        "@ada.service",
+        ".service",
+        "a b.service",
+        "a/b.service",
+        "ada.slice",
+    ] {
+        let found = message(&format!("[agents.ada]\nunit = \"{bad}\""));
+        let wanted = format!(
+            "line 2, column 8: `{bad}` is no service or scope of systemd, as hive@ada.service"
+        );
+        assert_eq!(found, wanted);
+    }
+    for bad in ["hive@ada.service", "{name}{name}.service", "{name}", "hive@{name}"] {
+        let found = message(&format!("[broker]\nagent_unit = \"{bad}\""));
+        assert!(
+            found.starts_with(&format!("line 2, column 14: `{bad}` is no service or scope")),
+            "{found}"
+        );
     }
 }

@@ -22,11 +22,13 @@ pub(crate) fn write(config: &Config) -> String {
     text(&mut out, "domain", domain.as_deref());
     text(&mut out, "swarm", swarm.as_deref());
     text(&mut out, "isolation", isolation.map(hive_core::isolation::Level::word));
-    let Broker { state_dir, runtime_dir, socket_group, retention_days, limits } = broker;
+    let Broker { state_dir, runtime_dir, socket_group, agent_unit, retention_days, limits } =
+        broker;
     out.push_str("[broker]\n");
     path(&mut out, "state_dir", state_dir.as_deref());
     path(&mut out, "runtime_dir", runtime_dir.as_deref());
     text(&mut out, "socket_group", socket_group.as_deref());
+    text(&mut out, "agent_unit", agent_unit.as_deref());
     number(&mut out, "retention_days", Some(u64::from(*retention_days)));
     all_limits(&mut out, limits);
     let Operator { pronouns, notify } = operator;
@@ -104,6 +106,7 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
         limits,
         uids,
         users,
+        unit,
         state_dir,
         home_dir,
         env,
@@ -135,6 +138,7 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
     let uids: Vec<String> = uids.iter().map(u32::to_string).collect();
     line(out, format_args!("uids = [{}]", uids.join(", ")));
     texts(out, "users", Some(users));
+    text(out, "unit", unit.as_deref());
     path(out, "state_dir", state_dir.as_deref());
     path(out, "home_dir", home_dir.as_deref());
     map(out, "env", env);
