@@ -4,11 +4,13 @@ CARGO ?= cargo
 # The hive of `make run`, and the claude of `make demo` (CLAUDE=claude is the real one).
 CONFIG ?= examples/duo/hive.toml
 CLAUDE ?= target/debug/scripted-claude
+# Where `make install` puts the programs.
+PREFIX ?= /usr/local
 # The packages of the shipped programs.
 PROGRAMS := $(addprefix --package ,hive-broker hive-harness hive-mcp-bridge hivectl)
 
 .DEFAULT_GOAL := help
-.PHONY: check-units disks torture fuzz sim instructions help build dist run demo test bench soak gen docs fmt lint clean-hive
+.PHONY: check-units disks install torture fuzz sim instructions help build dist run demo test bench soak gen docs fmt lint clean-hive
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +23,9 @@ run: build ## Start the hive of examples/duo in ./.hive, in the foreground; Ctrl
 
 dist: ## Build the shipped files into target/shipped: the programs without symbols, and their symbols in PROGRAM.debug
 	CARGO="$(CARGO)" tests/dist.sh $(PROGRAMS)
+
+install: dist ## Install the programs, manuals, completions and units: PREFIX=/usr/local, below DESTDIR
+	PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" packaging/install.sh target/shipped
 
 demo: build ## Send one message to an agent and print its journey; leaves nothing behind
 	CLAUDE="$(CLAUDE)" examples/duo/demo.sh

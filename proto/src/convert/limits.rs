@@ -182,6 +182,7 @@ mod tests {
         ("SOCKET_PATH_BYTES_MAX", "it is a limit of Linux"),
         ("ISOLATION_NOTES_MAX", "it is between `hivectl up` and the broker"),
         ("ISOLATION_NOTE_CHARS_MAX", "it is between `hivectl up` and the broker"),
+        ("SECRET_BYTES_MAX", "it is of files beside hive.toml, which no client sends"),
         ("RETURNED_TOOL_USES_BYTES_MAX", "it is the harness's share of a request"),
     ];
 

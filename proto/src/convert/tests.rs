@@ -182,7 +182,7 @@ fn every_enum_value_converts_and_unspecified_is_refused() {
     assert_eq!(values::<v1::CommandKind, command::Kind>().len(), 6);
     assert_eq!(values::<v1::Reason, Reason>().len(), Reason::ALL.len());
     assert_eq!(values::<v1::SystemKind, SystemKind>().len(), 10);
-    assert_eq!(values::<v1::Isolation, Isolation>().len(), 4);
+    assert_eq!(values::<v1::Isolation, Isolation>().len(), 5);
     assert_eq!(values::<v1::QuestionState, question::State>().len(), 4);
     assert_eq!(values::<v1::ReminderState, reminder::State>().len(), 3);
     assert_eq!(values::<v1::LooseEndKind, loose_end::Kind>().len(), 5);

@@ -5,5 +5,6 @@
 
 mod agents;
 mod bed;
+mod install;
 mod restarts;
 mod units;

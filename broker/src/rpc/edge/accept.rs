@@ -56,27 +56,15 @@ pub(super) async fn accept(
             () = closing.begun() => return,
         };
         let Some((accepted, held)) = next else { continue };
-        let accepted = accepted.and_then(|(stream, _)| {
-            let credentials = stream.peer_cred()?;
-            Ok((stream, Peer { uid: credentials.uid(), pid: credentials.pid() }))
-        });
-        match accepted {
-            Ok((stream, peer)) => match socket.admit(&stream, &peer, held, &slots) {
-                Ok(admitted) => {
-                    let Socket { owner, trust, sandboxes, .. } = &socket;
-                    let of = (owner.clone(), Arc::clone(trust));
-                    let conn = Conn::new(stream, peer, admitted, of, sandboxes, &closing);
-                    if out.send(conn).await.is_err() {
-                        return;
-                    }
+        // Outside of this future, which each agent has: it would have room for every part.
+        match socket.connection(accepted, held, &slots, &closing) {
+            Ok(conn) => {
+                if out.send(conn).await.is_err() {
+                    return;
                 }
-                Err(problem) => {
-                    // If a client does not read it, it sees the connection end.
-                    drop(stream.try_write(TOO_MANY));
-                    complaints.note(&socket.owner, &problem);
-                }
-            },
-            Err(error) => {
+            }
+            Err(NotAccepted::Closed(problem)) => complaints.note(&socket.owner, &problem),
+            Err(NotAccepted::Failed(error)) => {
                 // Too many open files, or a peer that left at once: the next attempt may succeed,
                 // but must not run in a tight loop.
                 complaints.note(&socket.owner, &error);
@@ -86,7 +74,39 @@ pub(super) async fn accept(
     }
 }
 
+/// Why there is no connection.
+enum NotAccepted {
+    /// It was closed, because there is no place for it.
+    Closed(&'static str),
+    /// The host returned an error.
+    Failed(io::Error),
+}
+
 impl Socket {
+    /// Makes a connection of what was accepted, if there is a place for it.
+    fn connection(
+        &self,
+        accepted: io::Result<(UnixStream, SocketAddr)>,
+        held: Result<Held, &'static str>,
+        slots: &Slots,
+        closing: &Closing,
+    ) -> Result<Conn, NotAccepted> {
+        let (stream, _) = accepted.map_err(NotAccepted::Failed)?;
+        let credentials = stream.peer_cred().map_err(NotAccepted::Failed)?;
+        let peer = Peer { uid: credentials.uid(), pid: credentials.pid() };
+        match self.admit(&stream, &peer, held, slots) {
+            Ok(admitted) => {
+                let of = (self.owner.clone(), Arc::clone(&self.trust));
+                Ok(Conn::new(stream, peer, admitted, of, &self.sandboxes, closing))
+            }
+            Err(problem) => {
+                // If a client does not read it, it sees the connection end.
+                drop(stream.try_write(TOO_MANY));
+                Err(NotAccepted::Closed(problem))
+            }
+        }
+    }
+
     /// Gives a connection its place: one of the socket's, or, if its peer may not use the socket,
     /// one of strangers.
     fn admit(
@@ -104,7 +124,7 @@ impl Socket {
                 let place = Arc::clone(&self.strangers).try_acquire_owned();
                 let place = place.map_err(|_| "their peers may not use the socket")?;
                 let slots = Slots::new(&self.owner);
-                Ok(Admitted { held: (place, None), slots, refused: Some(refused) })
+                Ok(Admitted { held: (place, None), slots, refused: Some(refused.into()) })
             }
         }
     }

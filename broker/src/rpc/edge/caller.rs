@@ -125,7 +125,9 @@ fn answered(refused: Status) -> Call {
 /// Refuses a peer that may not use the socket.
 fn check_peer(info: &ConnInfo) -> Result<(), Status> {
     match &info.refused {
-        Some(sentence) => Err(Refusal::PeerNotTrusted { sentence: sentence.clone() }.into()),
+        Some(sentence) => {
+            Err(Refusal::PeerNotTrusted { sentence: sentence.clone().into_string() }.into())
+        }
         None => Ok(()),
     }
 }

@@ -127,7 +127,7 @@ pub struct ConnInfo {
     /// Who may use the socket.
     pub trust: Arc<Trust>,
     /// Why the peer may not; each of its calls is refused with this sentence.
-    pub refused: Option<String>,
+    pub refused: Option<Box<str>>,
     /// The limits of the socket; a peer that may not use it has limits of its own.
     pub slots: Slots,
     /// The pid namespace of the peer; `None` if the broker does not run under `hivectl up`.
@@ -143,7 +143,7 @@ pub(super) struct Admitted {
     pub(super) held: Held,
     pub(super) slots: Slots,
     /// Why its calls are refused.
-    pub(super) refused: Option<String>,
+    pub(super) refused: Option<Box<str>>,
 }
 
 /// The end of a connection that has stopped reading.
