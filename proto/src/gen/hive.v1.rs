@@ -497,7 +497,7 @@ pub enum Isolation {
     Partly = 4,
     /// Isolated: in its own sandbox, and each probe from inside has passed.
     Sandbox = 5,
-    /// Its own unit.
+    /// Its own unit of systemd, which the broker requires; other agents may have its user.
     Unit = 6,
 }
 impl Isolation {
