@@ -43,6 +43,10 @@ async fn an_agent_is_a_service_under_its_own_user() {
 
     bed.run(&["systemctl", "stop", "hive@ada"]).await;
     assert_eq!(bed.property("hive@ada", "Result").await, "success");
+    // Both start with the host once they are enabled.
+    bed.run(&["systemctl", "enable", "hived", "hive@ada"]).await;
+    let enabled = bed.run(&["systemctl", "is-enabled", "hived", "hived.socket", "hive@ada"]).await;
+    assert_eq!(enabled, "enabled\nenabled\nenabled\n");
     bed.end().await;
 }
 

@@ -1,8 +1,11 @@
 //! The test bed: a Debian tree that systemd-nspawn boots, with Hive's programs and units in it.
 //!
 //! `tests/setup.sh` makes the tree. Its files are not changed: what a test writes is in memory, and
-//! goes with the container.
+//! goes with the container. Invariant: one container runs at a time. All would have the same
+//! control groups, because no service manager of the host gives each its own, and one container's
+//! systemd would remove or wait for those of another.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -11,12 +14,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use hive_proto::connect::connect;
 use hive_tests::binary;
 use hive_tests::rig::{Client, gone, host, soon};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use tokio::net::UnixDatagram;
 use tokio::process::{Child, Command};
 
 /// The tree, below the workspace.
 const TREE: &str = ".cache/debian/tree";
+/// The file that is locked while a container runs.
+const LOCK: &str = ".cache/debian/made";
 /// The programs, with their packages.
 const PROGRAMS: [(&str, &str); 5] = [
     ("hive-broker", "hived"),
@@ -41,6 +47,8 @@ pub(crate) struct Bed {
     /// Its first process, as the host numbers it.
     leader: Pid,
     _notified: tempfile::TempDir,
+    /// Closed, and so unlocked, after the container has ended.
+    _turn: File,
 }
 
 impl Bed {
@@ -56,11 +64,17 @@ impl Bed {
         ) {
             return None;
         }
+        let turn = tokio::task::spawn_blocking(|| {
+            let file = File::open(binary::workspace().join(LOCK)).expect("the tree is made");
+            file.lock().expect("it can be locked");
+            file
+        });
+        let turn = turn.await.expect("the lock is taken");
         let notified = tempfile::tempdir().expect("a directory");
         let socket = UnixDatagram::bind(notified.path().join("notify")).expect("a socket");
         let nspawn = command(&tree, &notified.path().join("notify")).spawn().expect("it starts");
         let leader = soon("the container has booted", ready(&socket)).await;
-        let bed = Self { nspawn, leader, _notified: notified };
+        let bed = Self { nspawn, leader, _notified: notified, _turn: turn };
         bed.write("/etc/hive/hive.toml", config);
         Some(bed)
     }
@@ -132,9 +146,13 @@ impl Bed {
 }
 
 impl Drop for Bed {
-    /// A test that fails leaves no container behind.
+    /// A test that fails leaves no container behind, and the next one begins after its end.
     fn drop(&mut self) {
+        let process = pidfd_open(self.leader, PidfdFlags::empty());
         let _ = kill_process(self.leader, Signal::KILL);
+        if let Ok(process) = process {
+            let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], None);
+        }
     }
 }
 
