@@ -9,11 +9,17 @@ use crate::bed::Bed;
 const CONFIG: &str = "[broker]\nsocket_group = \"hive-operators\"\n\
     [claude]\ncommand = \"/usr/bin/scripted-claude\"\n[agents.ada]\nusers = [\"hive-ada\"]\n[agents.bob]\n";
 
-#[tokio::test]
-async fn an_agent_is_a_service_under_its_own_user() {
-    let Some(bed) = Bed::boot(CONFIG).await else { return };
+/// Boots a container in which the services of the broker and of ada run.
+async fn with_ada(config: &str) -> Option<Bed> {
+    let bed = Bed::boot(config).await?;
     bed.run(&["useradd", "--system", "hive-ada"]).await;
     bed.run(&["systemctl", "start", "hived", "hive@ada"]).await;
+    Some(bed)
+}
+
+#[tokio::test]
+async fn an_agent_is_a_service_under_its_own_user() {
+    let Some(bed) = with_ada(CONFIG).await else { return };
     let operator = bed.client(None).await;
     operator.does("ada", HarnessState::Idle).await;
     operator.send("ada", "Are you there?").await;
@@ -52,9 +58,7 @@ async fn an_agent_is_a_service_under_its_own_user() {
 
 #[tokio::test]
 async fn a_long_reminder_is_a_file_that_the_agents_user_can_read() {
-    let Some(bed) = Bed::boot(CONFIG).await else { return };
-    bed.run(&["useradd", "--system", "hive-ada"]).await;
-    bed.run(&["systemctl", "start", "hived", "hive@ada"]).await;
+    let Some(bed) = with_ada(CONFIG).await else { return };
     let operator = bed.client(None).await;
     operator.does("ada", HarnessState::Idle).await;
     // Root is not ada's user, so bob's socket it is; the folder of both is made the same way.
@@ -94,9 +98,7 @@ async fn a_long_reminder_is_a_file_that_the_agents_user_can_read() {
 async fn an_agent_of_run_time_is_trusted_by_its_unit() {
     let config = CONFIG.replace("[broker]", "[broker]\nagent_unit = \"hive@{name}.service\"");
     let config = config.replace("[agents.bob]", "[agents.bob]\nunit = \"bob.service\"");
-    let Some(bed) = Bed::boot(&config).await else { return };
-    bed.run(&["useradd", "--system", "hive-ada"]).await;
-    bed.run(&["systemctl", "start", "hived", "hive@ada"]).await;
+    let Some(bed) = with_ada(&config).await else { return };
     bed.run(&["hivectl", "agent", "create", "eve", "--parent", "ada"]).await;
     bed.run(&["systemctl", "start", "hive@eve"]).await;
     let operator = bed.client(None).await;

@@ -138,13 +138,16 @@ impl Stored {
         if changes.is_empty() {
             return Ok(());
         }
+        // One that fails is no reason to leave out the others.
+        let mut reported = Ok(());
         for change in changes {
-            match change {
-                Change::Keep(agent, fd) => service_manager::keep(agent.as_str(), fd.as_fd())?,
-                Change::Forget(name) => service_manager::forget(&name)?,
-            }
+            let sent = match change {
+                Change::Keep(agent, fd) => service_manager::keep(agent.as_str(), fd.as_fd()),
+                Change::Forget(name) => service_manager::forget(&name),
+            };
+            reported = reported.and(sent);
         }
-        service_manager::barrier()
+        reported.and(service_manager::barrier())
     }
 }
 
