@@ -9,6 +9,12 @@ cargo=${CARGO:-cargo}
 target=${CARGO_TARGET_DIR:-target}
 hived_bytes_max=12000000
 
+# What `--version` prints. Without git, as in an archive of the sources, the caller knows it.
+if [ -z "${HIVE_COMMIT:-}" ] && [ -e .git ]; then
+  HIVE_COMMIT="$(git describe --always --dirty --abbrev=12 --exclude='*') $(git show --no-patch --format=%cs)"
+fi
+export HIVE_COMMIT
+
 "$cargo" build --locked --profile dist "$@" --bins
 
 to=$target/shipped

@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 /// The broker of a hive: owns all mail, turns and topology, and serves them on one unix socket per
 /// agent.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "hived", version, about)]
+#[command(name = "hived", version, long_version = hive_core::version::long(), about)]
 pub struct Cli {
     /// What to do in place of running the broker.
     #[command(subcommand)]

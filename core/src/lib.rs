@@ -28,5 +28,6 @@ pub mod time;
 pub mod time_of_day;
 pub mod tree;
 pub mod turn;
+pub mod version;
 
 mod display;

@@ -26,7 +26,7 @@ pub use crate::task::init::InitArgs;
 
 /// Runs claude's turns for one agent of a hive, and sends messages to the agent's own inbox.
 #[derive(Debug, Parser)]
-#[command(name = "hive", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "hive", version, long_version = hive_core::version::long(), max_term_width = 100, after_help = EXIT_CODES)]
 pub struct Cli {
     /// The command to run.
     #[command(subcommand)]

@@ -20,7 +20,7 @@ Data goes to stdout, everything else to stderr. Exit codes: 0 ok, 1 failure, 2 u
 
 /// The operator's hands: mail, agents, turns and the broker of a hive.
 #[derive(Debug, Parser)]
-#[command(name = "hivectl", version, after_help = AFTER_HELP, max_term_width = 120)]
+#[command(name = "hivectl", version, long_version = hive_core::version::long(), after_help = AFTER_HELP, max_term_width = 120)]
 pub struct Cli {
     #[command(flatten)]
     global: Global,

@@ -14,7 +14,7 @@ pub const PROCESS_TOKEN_ENV: &str = "HIVE_PROCESS_TOKEN";
 ///
 /// Claude starts this; the harness writes the configuration. Logs go to stderr.
 #[derive(Debug, Parser)]
-#[command(name = "hive-mcp", version, after_help = AFTER_HELP)]
+#[command(name = "hive-mcp", version, long_version = hive_core::version::long(), after_help = AFTER_HELP)]
 pub struct Args {
     /// The agent's socket.
     #[arg(long, env = hive_proto::SOCKET_ENV, default_value = hive_proto::DEFAULT_AGENT_SOCKET)]
