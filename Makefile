@@ -10,7 +10,7 @@ PREFIX ?= /usr/local
 PROGRAMS := $(addprefix --package ,hive-broker hive-harness hive-mcp-bridge hivectl)
 
 .DEFAULT_GOAL := help
-.PHONY: check-units disks install torture fuzz sim instructions help build dist run demo test bench soak gen docs fmt lint clean-hive
+.PHONY: check-units deb disks install torture fuzz sim instructions help build dist run demo test bench soak gen docs fmt lint clean-hive
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ dist: ## Build the shipped files into target/shipped: the programs without symbo
 
 install: dist ## Install the programs, manuals, completions and units: PREFIX=/usr/local, below DESTDIR
 	PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" packaging/install.sh target/shipped
+
+deb: dist ## Make a Debian package of them in target/packages; needs cargo-deb, and DEBFULLNAME and DEBEMAIL name the maintainer
+	packaging/deb.sh target/shipped target/packages
 
 demo: build ## Send one message to an agent and print its journey; leaves nothing behind
 	CLAUDE="$(CLAUDE)" examples/duo/demo.sh

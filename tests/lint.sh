@@ -28,5 +28,5 @@ fi
 
 if command -v shellcheck >/dev/null; then
   echo "== shellcheck"
-  shellcheck .ci/run tests/*.sh tests/*/*.sh examples/*/*.sh packaging/*.sh
+  shellcheck .ci/run tests/*.sh tests/*/*.sh examples/*/*.sh packaging/*.sh packaging/debian/p*
 fi

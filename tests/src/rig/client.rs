@@ -136,12 +136,20 @@ impl Client {
 
     /// All messages that the caller may see, oldest first.
     pub async fn messages(&self) -> Vec<Message> {
-        let request = ListMessagesRequest { page_size: 500, ..ListMessagesRequest::default() };
-        let listed =
-            MessageServiceClient::new(self.channel()).list_messages(self.request(request)).await;
-        let mut messages = listed.expect("messages are listed").into_inner().messages;
-        messages.reverse();
-        messages
+        let mut messages = Vec::new();
+        let mut request = ListMessagesRequest { page_size: 500, ..ListMessagesRequest::default() };
+        loop {
+            let listed = MessageServiceClient::new(self.channel())
+                .list_messages(self.request(request.clone()))
+                .await;
+            let page = listed.expect("messages are listed").into_inner();
+            messages.extend(page.messages);
+            request.page_token = page.next_page_token;
+            if request.page_token.is_empty() {
+                messages.reverse();
+                return messages;
+            }
+        }
     }
 
     /// The turns of an agent, oldest first.

@@ -54,6 +54,23 @@ pub(crate) struct Bed {
 impl Bed {
     /// Boots a container with this `hive.toml`; `None` if this host cannot.
     pub(crate) async fn boot(config: &str) -> Option<Self> {
+        let programs = PROGRAMS.map(|(package, program)| built(package, program));
+        let files = FILES.map(|(file, place)| {
+            (binary::workspace().join("packaging").join(file), PathBuf::from(place))
+        });
+        let bed = Self::boot_with(programs.into_iter().chain(files)).await?;
+        bed.write("/etc/hive/hive.toml", config);
+        Some(bed)
+    }
+
+    /// Boots a container without Hive, in which only a claude and the directory `/packages` are.
+    pub(crate) async fn boot_bare(packages: &Path) -> Option<Self> {
+        let packages = (packages.to_path_buf(), PathBuf::from("/packages"));
+        Self::boot_with([built("hive-scripted", "scripted-claude"), packages]).await
+    }
+
+    /// Boots a container in which these files of the host can be read at other paths.
+    async fn boot_with(files: impl IntoIterator<Item = (PathBuf, PathBuf)>) -> Option<Self> {
         let tree = binary::workspace().join(TREE);
         let is_possible = host::is_root()
             && Path::new("/usr/bin/systemd-nspawn").exists()
@@ -72,11 +89,13 @@ impl Bed {
         let turn = turn.await.expect("the lock is taken");
         let notified = tempfile::tempdir().expect("a directory");
         let socket = UnixDatagram::bind(notified.path().join("notify")).expect("a socket");
-        let nspawn = command(&tree, &notified.path().join("notify")).spawn().expect("it starts");
+        let mut nspawn = command(&tree, &notified.path().join("notify"));
+        for (file, place) in files {
+            nspawn.arg(format!("--bind-ro={}:{}", file.display(), place.display()));
+        }
+        let nspawn = nspawn.spawn().expect("it starts");
         let leader = soon("the container has booted", ready(&socket)).await;
-        let bed = Self { nspawn, leader, _notified: notified, _turn: turn };
-        bed.write("/etc/hive/hive.toml", config);
-        Some(bed)
+        Some(Self { nspawn, leader, _notified: notified, _turn: turn })
     }
 
     /// Returns a path of the container, as the host sees it.
@@ -156,6 +175,12 @@ impl Drop for Bed {
     }
 }
 
+/// Returns the path of a built program, and its path in the container.
+fn built(package: &str, program: &str) -> (PathBuf, PathBuf) {
+    let built = binary::find(package, program).canonicalize().expect("it is built");
+    (built, Path::new("/usr/bin").join(program))
+}
+
 /// The command that boots the tree.
 fn command(tree: &Path, notified: &Path) -> Command {
     static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -168,15 +193,6 @@ fn command(tree: &Path, notified: &Path) -> Command {
         .arg(format!("--machine=hive-{own}-{count}"))
         .arg("--directory")
         .arg(tree);
-    for (package, program) in PROGRAMS {
-        let built = binary::find(package, program);
-        let built = built.canonicalize().expect("it is built");
-        nspawn.arg(format!("--bind-ro={}:/usr/bin/{program}", built.display()));
-    }
-    for (file, place) in FILES {
-        let file = binary::workspace().join("packaging").join(file);
-        nspawn.arg(format!("--bind-ro={}:{place}", file.display()));
-    }
     nspawn.env("NOTIFY_SOCKET", notified);
     nspawn.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
     nspawn

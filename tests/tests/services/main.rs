@@ -6,5 +6,6 @@
 mod agents;
 mod bed;
 mod install;
+mod package;
 mod restarts;
 mod units;

@@ -96,7 +96,7 @@ async fn create(operator: &Client, name: &str) -> Result<(), Status> {
 }
 
 /// Sends a message as a client that retries: the same request, until it is accepted.
-async fn send(socket: &Path, recipient: &str, body: &str) {
+pub(crate) async fn send(socket: &Path, recipient: &str, body: &str) {
     let request = request::send(recipient, body);
     let begun = Instant::now();
     loop {
