@@ -240,6 +240,11 @@ fn start_reconcilers(
     start.later(task::RETENTION_START_PAUSE, background::RETENTION, move |engine, stop| {
         task::retention(engine, keep, stop)
     });
+    if let Some(backups) = settings.backups.clone().map(Arc::new) {
+        start.later(task::RETENTION_START_PAUSE, background::BACKUP, move |engine, stop| {
+            task::backup(engine, Arc::clone(&backups), stop)
+        });
+    }
     start.reconciler(background::SEARCH, task::search);
     // The reporter begins with this status.
     let is_shown_serving = Arc::new(AtomicBool::new(true));

@@ -62,7 +62,7 @@ pub struct Cli {
 /// A command of the daemon that does not run the broker.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum Command {
-    /// Put a backup in place of the database of a stopped broker.
+    /// Put a backup in place of the database of a stopped broker; `hivectl restore` runs this.
     ///
     /// The database that it replaces is kept in the state directory, as hive.replaced-N.db. When
     /// hived is started again, a new log begins, ids go on above those of the replaced database,
@@ -70,6 +70,9 @@ pub enum Command {
     Restore {
         /// The backup: a file that `hivectl backup` made, or a copy of a database.
         backup: PathBuf,
+        /// Print the result as JSON, for `hivectl restore`.
+        #[arg(long)]
+        json: bool,
     },
 }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use hive_broker::cli::{Cli, Command, LogFormat};
 use hive_broker::clock::{Clock as _, SystemClock};
-use hive_broker::store::restore::{self, Restored};
+use hive_broker::store::restore::{self, RestoreError, Restored};
 use hive_broker::{app, config, kernel};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -17,6 +17,8 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Exit code if a backup cannot be restored because the hive is in use.
+const EXIT_IN_USE: u8 = 5;
 /// Exit code if a checked configuration has findings.
 const EXIT_FINDINGS: u8 = 8;
 
@@ -36,12 +38,17 @@ fn main() -> ExitCode {
         complain(&error);
         return ExitCode::from(2);
     }
-    if let Some(Command::Restore { backup }) = &cli.command {
-        return match restore(&cli, backup) {
+    if let Some(Command::Restore { backup, json }) = &cli.command {
+        return match restore(&cli, backup, *json) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 complain(&error);
-                ExitCode::FAILURE
+                match error.downcast_ref() {
+                    Some(RestoreError::InUse { .. } | RestoreError::Reachable { .. }) => {
+                        ExitCode::from(EXIT_IN_USE)
+                    }
+                    _ => ExitCode::FAILURE,
+                }
             }
         };
     }
@@ -64,10 +71,16 @@ fn main() -> ExitCode {
 }
 
 /// Puts a backup in place of the database, and prints what was done.
-fn restore(cli: &Cli, backup: &Path) -> anyhow::Result<()> {
+fn restore(cli: &Cli, backup: &Path, json: bool) -> anyhow::Result<()> {
     let now = SystemClock::new()?.now().wall;
-    let dir = config::load(cli)?.state_dir;
-    let Restored { database, replaced, numbers_known } = restore::restore(&dir, backup, now)?;
+    let settings = config::load(cli)?;
+    restore::refuse_if_reachable(&settings.layout().operator_socket())?;
+    let done = restore::restore(&settings.state_dir, backup, now)?;
+    let mut out = std::io::stdout();
+    if json {
+        return Ok(writeln!(out, "{}", serde_json::to_string(&done)?)?);
+    }
+    let Restored { database, replaced, numbers_known, content: _, replaced_content: _ } = done;
     let replaced = match replaced {
         Some(kept) => format!("the database that it replaces is kept as {}", kept.display()),
         None => "there was no database before".to_owned(),
@@ -78,11 +91,7 @@ fn restore(cli: &Cli, backup: &Path) -> anyhow::Result<()> {
         "ids of the replaced database are not known, so ids go on one to two million further on"
     };
     let (backup, database) = (backup.display(), database.display());
-    writeln!(
-        std::io::stdout(),
-        "{backup} is restored as {database}; {replaced}; {numbers}. Start hived."
-    )?;
-    Ok(())
+    Ok(writeln!(out, "{backup} is restored as {database}; {replaced}; {numbers}. Start hived.")?)
 }
 
 fn log(cli: &Cli) -> anyhow::Result<()> {

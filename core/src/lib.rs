@@ -24,6 +24,7 @@ pub mod refused;
 pub mod reminder;
 pub mod secret;
 pub mod settlement;
+pub mod span;
 pub mod time;
 pub mod time_of_day;
 pub mod tree;

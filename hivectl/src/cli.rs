@@ -6,8 +6,8 @@ use clap::{Parser, Subcommand};
 
 use crate::command::{
     agent, agents, answer, ask, backup, completions, config, dead_letters, doctor, drain, events,
-    inbox, login, loose_ends, questions, reminders, search, send, stats, status, topology, trace,
-    turn, up,
+    inbox, login, loose_ends, questions, reminders, restore, search, send, stats, status, topology,
+    trace, turn, up,
 };
 use crate::context::{Context, Global};
 use crate::error::Failure;
@@ -71,6 +71,7 @@ enum Command {
     #[command(subcommand)]
     Config(config::Config),
     Backup(backup::Backup),
+    Restore(restore::Restore),
     /// Shut the broker down cleanly
     Drain,
     Completions(completions::Completions),
@@ -103,6 +104,7 @@ impl Cli {
             Command::Top => top::run(&context).await?,
             Command::Config(config) => return config.run(&mut context),
             Command::Backup(backup) => backup.run(&mut context).await?,
+            Command::Restore(restore) => restore.run(&mut context).await?,
             Command::Drain => drain::run(&mut context).await?,
             Command::Completions(completions) => completions.run(&mut context)?,
         }

@@ -20,6 +20,8 @@ pub const DEADLINES: &str = "deadlines";
 pub const OUTBOX: &str = "operator-outbox";
 /// Deletes settled mail after the retention time.
 pub const RETENTION: &str = "retention";
+/// Makes backups by their schedule.
+pub const BACKUP: &str = "backup";
 /// Brings the search index up to date.
 pub const SEARCH: &str = "search-index";
 /// Copies the health of the database to the health service.

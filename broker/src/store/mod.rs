@@ -41,7 +41,7 @@ pub use error::{CommandError, Health, StoreError};
 pub use file::migrate::{MigrateError, SCHEMA_VERSION};
 pub use file::open::OpenError;
 pub use file::progress::Migrating;
-pub use file::{backup, check, restore, turn_events};
+pub use file::{archive, backup, check, content, restore, turn_events};
 pub use key::AgentKey;
 pub use table::{
     agent, attention, command, delivery, event, inbox, lease, log, loose_end, message, purge,
@@ -51,6 +51,7 @@ pub use write::stepped::{Step, SteppedStore};
 pub use write::tx::Tx;
 pub use write::waiter;
 
+use archive::ArchiveError;
 use backup::{Copied, CopyError};
 use check::{CheckError, Checked};
 use file::reader::Readers;
@@ -264,6 +265,21 @@ impl Store {
         // Checked again: after a fault the rows may be worthless.
         self.health.borrow().check()?;
         copied.unwrap_or_else(|error| Err(CopyError::Store(error)))
+    }
+
+    /// Adds a copy to the backups in `dir`, and keeps the newest `keep` of them. Stops once `stop`
+    /// is cancelled.
+    pub async fn archive(
+        &self,
+        dir: &Path,
+        keep: u32,
+        stop: CancellationToken,
+    ) -> Result<PathBuf, ArchiveError> {
+        self.health.borrow().check().map_err(CopyError::from)?;
+        let slot = Arc::clone(&self.copying).try_lock_owned().map_err(|_| CopyError::UnderWay)?;
+        let (path, dir, now) = (self.path.clone(), dir.to_path_buf(), self.clock.now().wall);
+        let added = self.blocking(move || archive::add(&path, &dir, keep, now, stop, slot)).await;
+        added.unwrap_or_else(|error| Err(CopyError::Store(error).into()))
     }
 
     /// Reads the whole database and reports its problems. Stops once `stop` is cancelled.

@@ -6,6 +6,7 @@
 
 pub mod wall;
 
+mod backup;
 mod outbox;
 mod search;
 
@@ -21,6 +22,7 @@ use tonic_health::ServingStatus::{NotServing, Serving};
 
 use crate::engine::{Engine, Refusal};
 use crate::store::Health;
+pub use backup::backup;
 pub use outbox::outbox;
 pub use search::search;
 

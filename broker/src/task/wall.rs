@@ -54,7 +54,7 @@ async fn sweep(engine: &Engine) -> Result<Option<WallTime>, Refusal> {
 }
 
 /// Waits until the wall clock shows `due`, or until the clock is set.
-async fn until(due: WallTime, now: WallTime) {
+pub(super) async fn until(due: WallTime, now: WallTime) {
     if due <= now {
         return;
     }

@@ -9,7 +9,8 @@
 //!
 //! ```text
 //! [hive]        name, domain, swarm, isolation
-//! [broker]      state_dir, runtime_dir, socket_group, agent_unit, retention_days, limits.<any field of limits::Limits>
+//! [broker]      state_dir, runtime_dir, socket_group, agent_unit, retention_days, backup.<every, keep, dir>,
+//!               limits.<any field of limits::Limits>
 //! [operator]    pronouns, notify.command or notify.webhook
 //! [claude]      command, env, context_windows, mcp_server_name, and the settings of SETTINGS
 //! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, uids, users, unit, state_dir, home_dir, env,
@@ -23,6 +24,7 @@
 //! }`.
 
 mod agents;
+mod backup;
 mod check;
 mod environment;
 mod error;
@@ -44,6 +46,7 @@ mod values;
 
 use toml::de::DeTable;
 
+pub use self::backup::Backup;
 pub use self::environment::{OTHER_VARIABLES, OWN_PREFIX};
 pub use self::error::{ConfigError, Finding};
 pub use self::extra_servers::{

@@ -68,6 +68,7 @@ fn broker(table: &DeTable<'_>, findings: &mut Findings<'_>) -> Broker {
             .number("retention_days", 1..=36_500)
             .and_then(|days| u32::try_from(days).ok())
             .unwrap_or(RETENTION_DAYS_DEFAULT),
+        backup: super::backup::read(&mut section),
         limits: section
             .table("limits")
             .map(|limits| {

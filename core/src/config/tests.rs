@@ -1,6 +1,7 @@
 //! One broken file per message.
 
 mod agent;
+mod backup;
 mod secrets;
 mod settings;
 mod webhook;

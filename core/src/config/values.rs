@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::backup::Backup;
 use super::settings::Settings;
 use crate::agent::KickOnStart;
 use crate::isolation::Level;
@@ -55,6 +56,8 @@ pub struct Broker {
     pub agent_unit: Option<String>,
     /// Retention of acked mail, in days.
     pub retention_days: u32,
+    /// Backups that it makes by itself.
+    pub backup: Option<Backup>,
     /// Limits of the broker.
     pub limits: Limits,
 }
@@ -73,6 +76,7 @@ impl Default for Broker {
             socket_group: None,
             agent_unit: None,
             retention_days: RETENTION_DAYS_DEFAULT,
+            backup: None,
             limits: Limits::default(),
         }
     }
@@ -254,6 +258,9 @@ impl Config {
         };
         resolve(&mut self.broker.state_dir);
         resolve(&mut self.broker.runtime_dir);
+        if let Some(backup) = &mut self.broker.backup {
+            resolve(&mut backup.dir);
+        }
         self.claude.settings.resolve_paths(base);
         let mut programs = vec![&mut self.claude.command];
         let mut secrets: Vec<&mut Secret> = self.claude.env.values_mut().collect();

@@ -12,8 +12,8 @@ use crate::output::{Tagged, View};
 use crate::view::{
     agent::Agent, backup::Backup, check::Check, delivery::Delivery, done::Done, event::Event,
     finding::Finding, hit::Hit, hop::Hop, loose_end::LooseEnd, message::Message,
-    question::Question, receipt::Receipt, reminder::Reminder, status::Status, thread::Thread,
-    topology::Node, turn::Turn, turn_event::TurnEvent, turn_stats::TurnStats,
+    question::Question, receipt::Receipt, reminder::Reminder, restored::Restored, status::Status,
+    thread::Thread, topology::Node, turn::Turn, turn_event::TurnEvent, turn_stats::TurnStats,
 };
 
 /// Every schema by its name.
@@ -36,6 +36,7 @@ pub fn documents() -> BTreeMap<&'static str, Value> {
         document::<Question>(),
         document::<Receipt>(),
         document::<Reminder>(),
+        document::<Restored>(),
         document::<Status>(),
         document::<Turn>(),
         document::<TurnEvent>(),

@@ -51,7 +51,7 @@ const fn lines(command: &'static str, with: &'static str, schema: &'static str) 
 }
 
 /// The output of each command with `--json`, by command.
-pub const PRINTED: [Printed; 59] = [
+pub const PRINTED: [Printed; 60] = [
     object("agent create", "hive.agent.v1"),
     object("agent restart", "hive.done.v1"),
     object("agent retire", "hive.done.v1"),
@@ -94,6 +94,7 @@ pub const PRINTED: [Printed; 59] = [
     array("reminders", "hive.reminder.v1"),
     array("reminders cancel", "hive.reminder.v1"),
     array("reminders list", "hive.reminder.v1"),
+    object("restore", "hive.restored.v1"),
     array("search", "hive.hit.v1"),
     object("send", "hive.receipt.v1"),
     object("stats", "hive.turn_stats.v1"),

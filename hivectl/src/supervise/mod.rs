@@ -26,4 +26,4 @@ mod signals;
 pub(crate) use self::error::UpError;
 pub(crate) use self::hive::{Options, run};
 pub(crate) use self::isolation::sandboxes;
-pub(crate) use self::setup::binaries::resolve;
+pub(crate) use self::setup::binaries::{find, resolve};

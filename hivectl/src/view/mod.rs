@@ -22,6 +22,7 @@ pub(crate) mod message;
 pub(crate) mod question;
 pub(crate) mod receipt;
 pub(crate) mod reminder;
+pub(crate) mod restored;
 mod said;
 pub(crate) mod search_words;
 pub(crate) mod status;
@@ -69,6 +70,7 @@ schemas! {
     question::Question = "hive.question.v1",
     receipt::Receipt = "hive.receipt.v1",
     reminder::Reminder = "hive.reminder.v1",
+    restored::Restored = "hive.restored.v1",
     status::Status = "hive.status.v1",
     thread::Thread = "hive.thread.v1",
     topology::Node = "hive.topology.v1",

@@ -73,7 +73,7 @@ async fn a_backup_is_a_private_file_and_nothing_else() {
     --- stdout
     DIR/hive.db: SIZE KiB, in 0.0 s
     --- stderr
-    to restore: stop hived, run `hived restore FILE` with the same --config or --state-dir, and start hived
+    to restore: stop hived, run `hivectl restore FILE` with the --config or --state-dir of hived, and start hived
     ");
     assert_eq!(std::fs::read(&target.path).expect("a file"), *database.lock().expect("no panic"));
     assert_eq!(

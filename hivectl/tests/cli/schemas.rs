@@ -192,6 +192,13 @@ async fn what_is_printed_fits_its_schema() {
     let copy = hive.dir().join("copy.db");
     let backup = ["backup", copy.to_str().expect("text")];
     schemas.check(&backup, &hive.run(&[&backup[..], &["--json"]].concat()).await.out);
+    // It is beside hivectl.
+    hive_tests::binary::find("hive-broker", "hived");
+    let state = hive.dir().join("restored");
+    std::fs::create_dir(&state).expect("a directory");
+    let state = state.to_str().expect("text");
+    let restore = ["restore", copy.to_str().expect("text"), "--state-dir", state];
+    schemas.check(&restore, &hive.run(&[&restore[..], &["--json"]].concat()).await.out);
     follows(&mut schemas, &mut hive).await;
     let hive = Hive::start().await;
     for args in CHANGES {

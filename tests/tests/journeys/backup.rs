@@ -234,21 +234,30 @@ async fn a_follower_of_a_hive_that_is_restored_is_told_so() {
     let lost = rig.agent("ada").await.send("bob", "lost").await;
     let before = resumed(&rig, 0, "").await;
     assert!(!before.log_changed);
-    let restore = |rig: &Rig| {
-        let mut command = rig.broker_command();
-        command.arg("restore").arg(&backup);
-        command
-    };
-    let refused = restore(&rig).output().await.expect("it runs");
-    assert!(!refused.status.success(), "{refused:?}");
+    // What answers on the socket of the hive may also be a service manager.
+    let mut command = rig.broker_command();
+    let refused = command.arg("restore").arg(&backup).output().await.expect("it runs");
+    assert_eq!(refused.status.code(), Some(5), "{refused:?}");
     let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(stderr.contains("stop it, then restore again"), "{stderr}");
+    assert!(stderr.contains("systemctl stop hived.socket hived"), "{stderr}");
+    let (state, file) = (rig.path("state"), backup.to_str().expect("text"));
+    let restore = ["restore", file, "--state-dir", state.to_str().expect("text")];
+    let refused = rig.hivectl(&restore).await;
+    assert_eq!(refused.code, 5, "{refused:?}");
+    assert!(refused.stderr.contains("stop it, then restore again"), "{refused:?}");
 
     rig.kill_broker().await;
-    let done = restore(&rig).output().await.expect("it runs");
-    assert!(done.status.success(), "{done:?}");
-    let stdout = String::from_utf8_lossy(&done.stdout).into_owned();
-    assert!(stdout.contains("is kept as") && stdout.contains("hive.replaced-1.db"), "{stdout}");
+    let done = rig.hivectl(&[&["--json"][..], &restore].concat()).await;
+    assert_eq!(done.code, 0, "{done:?}");
+    let done: serde_json::Value = serde_json::from_str(&done.stdout).expect("JSON");
+    assert_eq!(done["content"]["messages"], 1);
+    assert_eq!(done["replaced_content"]["messages"], 2);
+    let kept = done["replaced"].as_str().expect("a path");
+    assert!(kept.ends_with("/hive.replaced-1.db"), "{kept}");
+    // Again, in words: what was restored takes the place of what was restored.
+    let done = rig.hivectl(&restore).await;
+    assert!(done.stdout.contains("hive.db: 2 agents, 1 message (1 not settled), 0"), "{done:?}");
+    assert!(done.stdout.contains("hive.replaced-2.db: 2 agents, 1 message"), "{done:?}");
     rig.start_broker().await;
 
     let after = resumed(&rig, before.last_sequence, &before.log_id).await;

@@ -34,6 +34,7 @@ mod reminders;
 mod restart;
 mod run_states;
 mod run_time;
+mod scheduled_backup;
 mod send;
 mod settings;
 mod shell;

@@ -148,9 +148,12 @@ async fn a_package_is_installed_used_upgraded_under_load_and_purged() {
     let config = std::fs::read_to_string(bed.path("/etc/hive/hive.toml")).expect("a file");
     assert!(config.contains("[agents.ada]"), "the administrator's file stays");
 
-    // Removed and not purged, a hive comes back with its mail.
     bed.run(&["systemctl", "stop", "hive@ada", "hive@bob"]).await;
     let before = bodies(&bed).await;
+    bed.run(&["hivectl", "backup", "/root/hive.db"]).await;
+    let backup = std::fs::read(bed.path("/root/hive.db")).expect("a backup");
+
+    // Removed and not purged, a hive comes back with its mail.
     bed.run(&["dpkg", "--remove", "hive"]).await;
     assert!(!bed.path("/usr/bin/hived").exists());
     assert_eq!(bed.property("hive@ada", "ActiveState").await, "inactive");
@@ -173,6 +176,24 @@ async fn a_package_is_installed_used_upgraded_under_load_and_purged() {
     ] {
         assert!(!exists(&bed.path(gone)), "{gone}");
     }
+    bed.end().await;
+
+    // Another host goes on from the backup.
+    let Some(bed) = Bed::boot_bare(&packages.0).await else { return };
+    packages.install(&bed, 1).await;
+    std::fs::write(bed.path("/root/hive.db"), backup).expect("a file");
+    let restore = ["hivectl", "restore", "/root/hive.db"];
+    let (restored, said) = bed.tries(&restore).await;
+    assert!(!restored && said.contains("a program listens on /run/hive/hived.sock"), "{said}");
+    // Without its broker the socket alone would start one.
+    bed.run(&["systemctl", "stop", "hived.service"]).await;
+    let (restored, said) = bed.tries(&restore).await;
+    assert!(!restored && said.contains("a program listens on /run/hive/hived.sock"), "{said}");
+    bed.run(&["systemctl", "stop", "hived.socket", "hived.service"]).await;
+    let said = bed.run(&restore).await;
+    assert!(said.contains("kept as /var/lib/hive/hive.replaced-1.db: 0 agents"), "{said}");
+    bed.run(&["systemctl", "start", "hived"]).await;
+    assert_eq!(bodies(&bed).await, before);
     bed.end().await;
 }
 

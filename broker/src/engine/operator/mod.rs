@@ -17,6 +17,7 @@ pub mod login;
 pub mod operate;
 pub mod policy;
 pub mod purge;
+pub mod scheduled;
 pub mod stop;
 pub mod tree;
 pub mod view;

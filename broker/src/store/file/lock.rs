@@ -13,6 +13,8 @@ use rustix::io::Errno;
 
 use super::private;
 
+/// The name of the file.
+pub(in crate::store) const FILE: &str = "hived.lock";
 /// Bytes that a start writes to see whether there is room for a small commit.
 const ROOM_BYTES: usize = 16 * 1024;
 
@@ -23,7 +25,7 @@ pub(in crate::store) struct Lock(File);
 impl Lock {
     /// Takes the lock; `None` if another process holds it.
     pub(in crate::store) fn take(dir: &Path) -> io::Result<Option<Self>> {
-        let file = private::create(&dir.join("hived.lock"))?;
+        let file = private::create(&dir.join(FILE))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Self(file))),
             Err(Errno::WOULDBLOCK) => Ok(None),

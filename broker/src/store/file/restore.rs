@@ -11,15 +11,20 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::{MetadataExt as _, lchown};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use hive_core::time::WallTime;
 use rusqlite::{Connection, ErrorCode, ffi};
+use rustix::process::geteuid;
+use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::store::file::backup::{self, CopyError, copy_to, long_reader};
+use crate::store::file::content::{self, Content};
 use crate::store::file::create;
-use crate::store::file::lock::Lock;
+use crate::store::file::lock::{self, Lock};
 use crate::store::file::mark;
 use crate::store::file::migrate::{self, MigrateError};
 use crate::store::file::numbers::Numbers;
@@ -37,6 +42,15 @@ pub enum RestoreError {
     InUse {
         /// The directory.
         path: PathBuf,
+    },
+    /// A broker answers on the socket of the hive, or is started by a call to it.
+    #[error(
+        "a program listens on {}: hived runs, or the service manager would start it; end both, as with `systemctl stop hived.socket hived`, then restore again",
+        .socket.display()
+    )]
+    Reachable {
+        /// The operator's socket.
+        socket: PathBuf,
     },
     /// The state directory is not usable.
     #[error("the state directory {} cannot be changed; it must exist, and you must be its owner", .path.display())]
@@ -64,7 +78,7 @@ pub enum RestoreError {
 }
 
 /// A restored backup.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Restored {
     /// The database.
     pub database: PathBuf,
@@ -72,6 +86,19 @@ pub struct Restored {
     pub replaced: Option<PathBuf>,
     /// Whether the numbers of the replaced database could be read.
     pub numbers_known: bool,
+    /// What the database contains, if a broker of this version wrote the backup.
+    pub content: Option<Content>,
+    /// What the replaced database contains, if that could be read.
+    pub replaced_content: Option<Content>,
+}
+
+/// Fails if a program listens on the operator's socket: a broker, or a service manager that starts
+/// one for the next call, perhaps in the middle of a restore.
+pub fn refuse_if_reachable(socket: &Path) -> Result<(), RestoreError> {
+    match UnixStream::connect(socket) {
+        Ok(_) => Err(RestoreError::Reachable { socket: socket.to_path_buf() }),
+        Err(_) => Ok(()),
+    }
 }
 
 /// Puts a backup in place of the database in `dir`. A copy without a mark is marked with `now`.
@@ -80,12 +107,14 @@ pub fn restore(dir: &Path, backup: &Path, now: WallTime) -> Result<Restored, Res
     let _lock = Lock::take(dir)
         .map_err(directory)?
         .ok_or_else(|| RestoreError::InUse { path: dir.to_path_buf() })?;
+    give_to_owner(dir, &dir.join(lock::FILE)).map_err(directory)?;
     backup::remove_leftovers(dir);
     create::remove_leftovers(dir);
     let database = dir.join("hive.db");
     let source = opened(backup)?;
-    let numbers = numbers_of(&database);
+    let (numbers, replaced_content) = numbers_of(&database).unzip();
     let copy = copy_to(&source, dir.join(FILE), |copy| {
+        same_rows(&source, copy)?;
         mark::set(copy, mark::time(copy)?.unwrap_or(now))?;
         if let Some(numbers) = numbers {
             numbers.store(copy)?;
@@ -94,9 +123,31 @@ pub fn restore(dir: &Path, backup: &Path, now: WallTime) -> Result<Restored, Res
         quick_check(copy)
     })
     .map_err(|error| unreadable(backup, error))?;
+    let content = Content::read(&source).map_err(|error| unreadable(backup, error.into()))?;
+    give_to_owner(dir, &copy.0).map_err(directory)?;
     hive_fault::point("broker.restore.copied");
     let replaced = replace(dir, &database, &copy.0).map_err(directory)?;
-    Ok(Restored { database, replaced, numbers_known: numbers.is_some() })
+    let replaced_content = replaced_content.flatten();
+    Ok(Restored { database, replaced, numbers_known: numbers.is_some(), content, replaced_content })
+}
+
+/// Gives a new file to the owner of the state directory: the broker could not open one of root's.
+fn give_to_owner(dir: &Path, file: &Path) -> io::Result<()> {
+    let (wanted, found) = (std::fs::metadata(dir)?, std::fs::metadata(file)?);
+    if (wanted.uid(), wanted.gid()) == (found.uid(), found.gid()) || !geteuid().is_root() {
+        return Ok(());
+    }
+    lchown(file, Some(wanted.uid()), Some(wanted.gid()))
+}
+
+/// Fails unless the copy has as many rows in each table as the backup.
+fn same_rows(backup: &Connection, copy: &Connection) -> rusqlite::Result<()> {
+    let (wanted, found) = (content::rows(backup)?, content::rows(copy)?);
+    if wanted == found {
+        return Ok(());
+    }
+    let said = format!("the copy has other rows than the backup: {found:?}, not {wanted:?}");
+    Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), Some(said)))
 }
 
 /// Opens a backup for reading, if it is a database of a hive that this broker knows.
@@ -148,7 +199,7 @@ fn unreadable(backup: &Path, error: CopyError) -> RestoreError {
 
 /// Reads the numbers of the database that is to be replaced, and folds its log into it, so that
 /// the file is complete by itself; `None` if there is none, or if it cannot be read.
-fn numbers_of(database: &Path) -> Option<Numbers> {
+fn numbers_of(database: &Path) -> Option<(Numbers, Option<Content>)> {
     if !database.exists() {
         return None;
     }
@@ -160,8 +211,9 @@ fn numbers_of(database: &Path) -> Option<Numbers> {
         }
         open::sync(&conn).ok()?;
         let numbers = Numbers::read(&conn).ok()?;
+        let content = Content::read(&conn).ok().flatten();
         conn.close().ok()?;
-        Some(numbers)
+        Some((numbers, content))
     };
     read()
 }

@@ -13,7 +13,7 @@ use super::super::check::{CheckError, Checked, check};
 use super::{Failed, Rig, directory, open, write};
 
 /// Returns the names of the files in a directory.
-fn names(dir: &Path) -> Vec<String> {
+pub(super) fn names(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir)
         .expect("a directory")
         .map(|entry| entry.expect("an entry").file_name());
@@ -23,7 +23,7 @@ fn names(dir: &Path) -> Vec<String> {
 }
 
 /// Returns a store with this many messages.
-async fn with_messages(count: u32) -> Rig {
+pub(super) async fn with_messages(count: u32) -> Rig {
     let rig = Rig::new();
     let filled = rig.write(move |tx| {
         crate::store::agent::ensure_operator(tx)?;

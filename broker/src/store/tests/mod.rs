@@ -1,5 +1,6 @@
 //! Tests of the store on real files.
 
+mod archive;
 mod backup;
 mod batch;
 mod cancelled_waiters;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use hive_core::time::WallTime;
 use rusqlite::Connection;
 
+use super::super::content::Content;
 use super::super::file::migrate;
 use super::super::restore::{RestoreError, Restored, restore};
 use super::super::{MigrateError, SCHEMA_VERSION};
@@ -41,7 +42,12 @@ async fn a_restored_database_replaces_the_old_one_which_is_kept() {
     let done = put_back(dir.path(), &backup).expect("restored");
     let kept = dir.path().join("hive.replaced-1.db");
     let database = dir.path().join("hive.db");
-    assert_eq!(done, Restored { database, replaced: Some(kept.clone()), numbers_known: true });
+    let has =
+        |messages| Some(Content { agents: 0, messages, unsettled: 0, questions: 0, reminders: 0 });
+    let replaced = Some(kept.clone());
+    let (content, replaced_content) = (has(1), has(2));
+    let wanted = Restored { database, replaced, numbers_known: true, content, replaced_content };
+    assert_eq!(done, wanted);
     let old = Connection::open(kept).expect("opened");
     let count: u32 =
         old.query_row("SELECT count(*) FROM message", [], |row| row.get(0)).expect("counted");

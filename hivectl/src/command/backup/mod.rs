@@ -23,17 +23,13 @@ use crate::output::note;
 use crate::output::progress::Progress;
 use crate::view::backup::Backup as Made;
 
-const AFTER_HELP: &str = "\
-To restore: stop hived, put the file as hive.db into an empty state directory, and start hived on that directory. It goes on from there, with the same \
-agents, mail, questions, reminders and numbers. Live turn output is not part of it, and the search index is made anew.";
-
 /// Copy the database while the broker runs, into one file.
 ///
 /// The copy holds everything that was accepted before the call. Sending and receiving go on while
 /// it is made. The broker first makes it beside its database, so that disk needs room for it. The
-/// file is private (0600), and it is either whole or absent.
+/// file is private (0600), and it is either whole or absent. `hivectl restore` puts it in place of
+/// a database. Live turn output is not part of it, and the search index is built again.
 #[derive(Args, Debug)]
-#[command(after_help = AFTER_HELP)]
 pub(crate) struct Backup {
     /// The file to write; `-` for stdout
     path: PathBuf,
@@ -91,7 +87,7 @@ impl Backup {
     }
 }
 
-const HOW_TO_RESTORE: &str = "to restore: stop hived, run `hived restore FILE` with the same --config or --state-dir, and start hived";
+const HOW_TO_RESTORE: &str = "to restore: stop hived, run `hivectl restore FILE` with the --config or --state-dir of hived, and start hived";
 
 struct Pieces {
     stream: Streaming<BackupResponse>,

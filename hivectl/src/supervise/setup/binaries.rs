@@ -17,13 +17,15 @@ pub(crate) struct Binaries {
 
 impl Binaries {
     pub(crate) fn find() -> Result<Self, UpError> {
-        let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.to_path_buf()));
-        let find = |name: &'static str| {
-            let here = beside.as_ref().map(|dir| dir.join(name)).filter(|path| is_program(path));
-            here.or_else(|| on_path(name)).ok_or(UpError::NoProgram { name })
-        };
+        let find = |name| find(name).ok_or(UpError::NoProgram { name });
         Ok(Self { hived: find("hived")?, hive: find("hive")?, hive_mcp: find("hive-mcp")? })
     }
+}
+
+/// Returns the program of a hive with this name.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
+    let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.join(name)));
+    beside.filter(|path| is_program(path)).or_else(|| on_path(name))
 }
 
 /// Returns the program of this name on PATH.

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use hive_core::config::{
-    AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Notify, Operator,
-    SandboxConfig, SettingValue, Settings,
+    AgentConfig, AgentLimits, Backup, Broker, Claude, Config, ExtraMcpServer, Hive, Notify,
+    Operator, SandboxConfig, SettingValue, Settings,
 };
 use hive_core::limits::Limits;
 use hive_core::secret::{Place, Secret};
@@ -22,7 +22,7 @@ pub(crate) fn write(config: &Config) -> String {
     text(&mut out, "domain", domain.as_deref());
     text(&mut out, "swarm", swarm.as_deref());
     text(&mut out, "isolation", isolation.map(hive_core::isolation::Level::word));
-    let Broker { state_dir, runtime_dir, socket_group, agent_unit, retention_days, limits } =
+    let Broker { state_dir, runtime_dir, socket_group, agent_unit, retention_days, backup, limits } =
         broker;
     out.push_str("[broker]\n");
     path(&mut out, "state_dir", state_dir.as_deref());
@@ -30,6 +30,12 @@ pub(crate) fn write(config: &Config) -> String {
     text(&mut out, "socket_group", socket_group.as_deref());
     text(&mut out, "agent_unit", agent_unit.as_deref());
     number(&mut out, "retention_days", Some(u64::from(*retention_days)));
+    if let Some(Backup { every, keep, dir }) = backup {
+        let every = format!("{}s {}ns", every.as_secs(), every.subsec_nanos());
+        text(&mut out, "backup.every", Some(&every));
+        number(&mut out, "backup.keep", Some(u64::from(*keep)));
+        path(&mut out, "backup.dir", dir.as_deref());
+    }
     all_limits(&mut out, limits);
     let Operator { pronouns, notify } = operator;
     out.push_str("[operator]\n");
