@@ -5,6 +5,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use super::keys::KeyKind;
+
 /// One error or remark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -56,11 +58,36 @@ pub(super) struct Findings<'t> {
     text: &'t str,
     found: Vec<Finding>,
     remarks: Vec<Finding>,
+    /// Each requested key, in order, with what it was requested as; `None`: not kept.
+    requests: Option<Vec<(String, Option<KeyKind>)>>,
 }
 
 impl<'t> Findings<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Self { text, found: Vec::new(), remarks: Vec::new() }
+        Self { text, found: Vec::new(), remarks: Vec::new(), requests: None }
+    }
+
+    /// Creates a collector that also keeps which keys are requested.
+    pub(super) fn with_requests(text: &'t str) -> Self {
+        Self { requests: Some(Vec::new()), ..Self::new(text) }
+    }
+
+    pub(super) fn are_requests_kept(&self) -> bool {
+        self.requests.is_some()
+    }
+
+    /// Records a request; the first kind that is stated for a key holds.
+    pub(super) fn request(&mut self, path: String, kind: Option<KeyKind>) {
+        let Some(requests) = &mut self.requests else { return };
+        match requests.iter_mut().find(|(known, _)| *known == path) {
+            Some((_, known)) => *known = known.or(kind),
+            None => requests.push((path, kind)),
+        }
+    }
+
+    /// Returns the recorded requests.
+    pub(super) fn into_requests(self) -> Vec<(String, Option<KeyKind>)> {
+        self.requests.unwrap_or_default()
     }
 
     pub(super) fn add(&mut self, span: Range<usize>, key: String, sentence: String) {

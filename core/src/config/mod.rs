@@ -29,7 +29,9 @@ mod check;
 mod environment;
 mod error;
 mod extra_servers;
+mod keys;
 mod limits;
+mod meanings;
 mod models;
 mod notify;
 mod sandbox;
@@ -52,6 +54,7 @@ pub use self::error::{ConfigError, Finding};
 pub use self::extra_servers::{
     BASH_SERVER, TOOL_TIMEOUT_SECONDS, TOOL_TIMEOUTS_SECONDS, is_server_name, is_tool_pattern,
 };
+pub use self::keys::{Key, KeyKind, keys};
 pub use self::notify::check_url as check_webhook;
 pub use self::settings::{Kind, NEVER, Setting, SettingValue, Settings};
 pub use self::settings_list::SETTINGS;

@@ -10,6 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::Findings;
+use super::keys::KeyKind;
 use crate::name::nearest;
 use crate::secret::Secret;
 
@@ -74,11 +75,13 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
         if !self.known.contains(&key) {
             self.known.push(key);
         }
+        self.request(key, None);
         self.table.iter().find(|(found, _)| found.get_ref() == key).map(|(_, value)| value)
     }
 
     /// Returns a non-empty text.
     pub(super) fn text(&mut self, key: &'static str) -> Option<(String, Range<usize>)> {
+        self.request(key, Some(KeyKind::Text));
         let value = self.value(key)?;
         let text = self.typed(key, value, "a string", DeValue::as_str)?;
         if text.is_empty() {
@@ -90,18 +93,21 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
 
     /// Returns a whole number within `bounds`.
     pub(super) fn number(&mut self, key: &'static str, bounds: RangeInclusive<u64>) -> Option<u64> {
+        self.request(key, Some(KeyKind::number(&bounds)));
         let value = self.value(key)?;
         self.whole(key, value, &bounds)
     }
 
     /// Returns a boolean.
     pub(super) fn flag(&mut self, key: &'static str) -> Option<bool> {
+        self.request(key, Some(KeyKind::Flag));
         let value = self.value(key)?;
         self.typed(key, value, "true or false", DeValue::as_bool)
     }
 
     /// Returns a list of texts, each with its place.
     pub(super) fn texts(&mut self, key: &'static str) -> Option<Vec<(String, Range<usize>)>> {
+        self.request(key, Some(KeyKind::Texts));
         let value = self.value(key)?;
         let items = self.typed(key, value, "a list of strings", DeValue::as_array)?;
         let mut texts = Vec::with_capacity(items.len());
@@ -118,6 +124,7 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
         key: &'static str,
         bounds: RangeInclusive<u64>,
     ) -> Option<Vec<u64>> {
+        self.request(key, Some(KeyKind::Numbers));
         let value = self.value(key)?;
         let items = self.typed(key, value, "a list of numbers", DeValue::as_array)?;
         items.iter().map(|item| self.whole(key, item, &bounds)).collect()
@@ -125,6 +132,7 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
 
     /// Returns a non-empty text, or the place where it is kept.
     pub(super) fn secret(&mut self, key: &'static str) -> Option<(Secret, Range<usize>)> {
+        self.request(key, Some(KeyKind::Secret));
         let value = self.value(key)?;
         if value.get_ref().as_table().is_some() {
             return Some((self.kept(key, value)?, value.span()));
@@ -137,6 +145,7 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
         &mut self,
         key: &'static str,
     ) -> BTreeMap<String, (Secret, Range<usize>)> {
+        self.request(key, Some(KeyKind::Secrets));
         let Some(value) = self.value(key) else { return BTreeMap::new() };
         let Some(table) = self.typed(key, value, "a table of strings", DeValue::as_table) else {
             return BTreeMap::new();
@@ -175,6 +184,7 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
         key: &'static str,
         bounds: RangeInclusive<u64>,
     ) -> BTreeMap<String, (u64, Range<usize>)> {
+        self.request(key, Some(KeyKind::NumbersByName));
         let Some(table) = self.table(key) else { return BTreeMap::new() };
         let mut numbers = BTreeMap::new();
         for (name, value) in table {
@@ -188,6 +198,7 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
 
     /// Returns a table below this one; `None` if it is absent.
     pub(super) fn table(&mut self, key: &'static str) -> Option<&'d DeTable<'d>> {
+        self.request(key, Some(KeyKind::Table));
         let value = self.value(key)?;
         self.typed(key, value, "a table", DeValue::as_table)
     }
@@ -204,6 +215,14 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
     /// Returns the collector of the findings, to read a table below this one.
     pub(super) fn findings(&mut self) -> &mut Findings<'t> {
         self.findings
+    }
+
+    /// Records a request, for the table of all keys.
+    fn request(&mut self, key: &'static str, kind: Option<KeyKind>) {
+        if self.findings.are_requests_kept() {
+            let path = self.key(key);
+            self.findings.request(path, kind);
+        }
     }
 
     /// Returns the path of a key or table below this one.

@@ -2,6 +2,7 @@
 
 mod agent;
 mod backup;
+mod keys;
 mod secrets;
 mod settings;
 mod webhook;
