@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::output::note;
+use crate::view::config_key::ConfigKey;
 use crate::view::counted;
 use crate::view::finding::Finding;
 
@@ -16,12 +17,20 @@ use crate::view::finding::Finding;
 pub(crate) enum Config {
     /// Read a file with the daemon's own code; exit code 8 if something is wrong with it
     Check(Check),
+    /// List all keys, with what each takes and its effect
+    Keys,
 }
 
 impl Config {
     pub(crate) fn run(self, context: &mut Context) -> Result<Exit, Failure> {
         match self {
             Self::Check(check) => check.run(context),
+            Self::Keys => {
+                let keys: Vec<ConfigKey> =
+                    hive_core::config::keys().into_iter().map(ConfigKey::from).collect();
+                context.out.list(&keys)?;
+                Ok(Exit::Ok)
+            }
         }
     }
 }

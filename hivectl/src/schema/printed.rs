@@ -65,6 +65,7 @@ pub const PRINTED: [Printed; 60] = [
     object("ask", "hive.question.v1"),
     object("backup", "hive.backup.v1"),
     array("config check", "hive.finding.v1"),
+    array("config keys", "hive.config_key.v1"),
     array("dead-letters", "hive.delivery.v1"),
     array("dead-letters drop", "hive.done.v1"),
     array("dead-letters list", "hive.delivery.v1"),

@@ -10,6 +10,7 @@
 pub(crate) mod agent;
 pub(crate) mod backup;
 pub(crate) mod check;
+pub(crate) mod config_key;
 pub(crate) mod delivery;
 pub(crate) mod done;
 pub(crate) mod event;
@@ -57,6 +58,7 @@ schemas! {
     agent::Agent = "hive.agent.v1",
     backup::Backup = "hive.backup.v1",
     check::Check = "hive.check.v1",
+    config_key::ConfigKey = "hive.config_key.v1",
     delivery::DeadLetter = "hive.delivery.v1",
     delivery::Delivery = "hive.delivery.v1",
     done::Done = "hive.done.v1",

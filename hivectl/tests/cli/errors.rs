@@ -227,6 +227,23 @@ async fn config_check_remarks_on_an_empty_list_of_recipients() {
     );
 }
 
+/// The list needs neither a broker nor a file.
+#[tokio::test]
+async fn config_keys_lists_what_the_parser_reads() {
+    let nowhere = Path::new("/nonexistent/hived.sock");
+    let ran = run(nowhere, &["config", "keys"]).await;
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    assert_starts(&ran.out, "KEY ");
+    let ran = run(nowhere, &["config", "keys", "--json"]).await;
+    let found: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
+    let found = found.as_array().expect("a list");
+    let key = |path: &str| found.iter().find(|key| key["key"] == path).expect("a known key");
+    let days = key("broker.retention_days");
+    assert_eq!((&days["least"], &days["greatest"]), (&1.into(), &36_500.into()));
+    assert_eq!(key("agents.NAME.extra_mcp_servers.KEY.env")["values"], "secrets");
+    assert_eq!(found.len(), hive_core::config::keys().len());
+}
+
 #[tokio::test]
 async fn the_example_is_valid() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/duo/hive.toml");

@@ -189,6 +189,7 @@ async fn what_is_printed_fits_its_schema() {
     std::fs::write(&file, "[agents.ada]\nparnet = \"bob\"\n[zoo]\n").expect("a file");
     let check = ["config", "check", file.to_str().expect("text")];
     schemas.check(&check, &hive.run(&[&check[..], &["--json"]].concat()).await.out);
+    schemas.check(&["config", "keys"], &hive.run(&["config", "keys", "--json"]).await.out);
     let copy = hive.dir().join("copy.db");
     let backup = ["backup", copy.to_str().expect("text")];
     schemas.check(&backup, &hive.run(&[&backup[..], &["--json"]].concat()).await.out);

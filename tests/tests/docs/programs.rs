@@ -140,7 +140,7 @@ const HIVECTL_FILES: [(&str, &str); 4] = [
 /// The exit codes that a command of hivectl can end with.
 pub(crate) fn codes_of(command: &str) -> &'static [u8] {
     match command {
-        "completions" => &[0, 1, 2],
+        "completions" | "config keys" => &[0, 1, 2],
         "config check" => &[0, 1, 2, 3, 4, 8],
         "doctor" | "status" => &[0, 1, 2, 3, 4, 5, 6, 7, 8],
         "up" => &[0, 1, 2, 3, 4, 5, 6, 8],
