@@ -5,7 +5,7 @@
   inputs.nixpkgs.url = "github:NixOS/nixpkgs/nixos-unstable";
 
   outputs =
-    { self, nixpkgs }:
+    { nixpkgs, ... }:
     let
       systems = [
         "x86_64-linux"
@@ -19,8 +19,21 @@
         default = hive;
       });
 
+      overlays.default = import ./nix/overlay.nix;
+
+      nixosModules = rec {
+        hive = ./nix/module.nix;
+        default = hive;
+      };
+
       devShells = each (pkgs: {
         default = pkgs.callPackage ./nix/devshell.nix { };
+      });
+
+      # `vm` boots a host, so it needs a machine with KVM.
+      checks = each (pkgs: {
+        package = pkgs.callPackage ./nix/package.nix { };
+        vm = pkgs.callPackage ./nix/vm-test.nix { };
       });
 
       formatter = each (pkgs: pkgs.nixfmt-rfc-style);

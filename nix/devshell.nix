@@ -5,6 +5,7 @@
   bubblewrap,
   cargo,
   clippy,
+  deadnix,
   gnumake,
   nodejs,
   rust-analyzer,
@@ -21,6 +22,7 @@ mkShell {
     bubblewrap
     cargo
     clippy
+    deadnix
     gnumake
     nodejs
     rust-analyzer

@@ -1,7 +1,10 @@
-# The four programs of Hive, built from the committed lock file. Only the sources in the lock file need a network.
+# The programs of Hive with their manuals, completions, licences and units, built from the committed lock file. Only the
+# sources in the lock file need a network.
 {
   lib,
+  buildPackages,
   rustPlatform,
+  stdenv,
 }:
 
 let
@@ -21,6 +24,9 @@ let
       ../hivectl
       ../prompts
       ../tests
+      ../packaging
+      ../docs/man
+      ../CHANGELOG.md
       ../LICENSE-APACHE
       ../LICENSE-MIT
     ];
@@ -58,8 +64,14 @@ rustPlatform.buildRustPackage {
     "--package=hive-proto"
   ];
 
+  # The same script as for other systems; /etc is the module's.
   postInstall = ''
-    install -Dm644 LICENSE-APACHE LICENSE-MIT -t $out/share/licenses/hive
+    mv $out/bin shipped
+    PREFIX=$out SYSCONFDIR=$out/etc POLKIT_RULES_DIR=$out/share/polkit-1/rules.d ${
+      lib.optionalString (!stdenv.buildPlatform.canExecute stdenv.hostPlatform)
+        ''HIVECTL="${stdenv.hostPlatform.emulator buildPackages} shipped/hivectl"''
+    } bash packaging/install.sh shipped
+    rm -r $out/etc
   '';
 
   meta = {

@@ -4,12 +4,15 @@
 #   PREFIX=/usr DESTDIR=/tmp/tree packaging/install.sh target/shipped
 #
 # PREFIX is where the files will be (/usr/local), and DESTDIR what is put before it, to make a package. A hive.toml that is
-# there stays.
+# there stays. Systems with other places for them set SYSCONFDIR (/etc) and POLKIT_RULES_DIR, and if the programs do not run
+# here, HIVECTL is a command that prints the completions.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 from=${1:?the directory of the programs, such as target/shipped}
 prefix=${PREFIX:-/usr/local}
 root=${DESTDIR:-}
+etc=${SYSCONFDIR:-/etc}
+read -ra hivectl <<<"${HIVECTL:-$from/hivectl}"
 to=$root$prefix
 
 for program in hived hive hive-mcp hivectl; do
@@ -20,7 +23,7 @@ install -D --mode=644 --target-directory="$to/share/doc/hive" LICENSE-APACHE LIC
 
 # completion SHELL FILE
 completion() {
-  "$from/hivectl" completions "$1" | install -D --mode=644 /dev/stdin "$to/share/$2"
+  "${hivectl[@]}" completions "$1" | install -D --mode=644 /dev/stdin "$to/share/$2"
 }
 completion bash bash-completion/completions/hivectl
 completion zsh zsh/site-functions/_hivectl
@@ -34,12 +37,13 @@ install -D --mode=644 packaging/systemd/hive.sysusers "$to/lib/sysusers.d/hive.c
 install -D --mode=644 packaging/systemd/hive.tmpfiles "$to/lib/tmpfiles.d/hive.conf"
 
 # polkit reads rules below /usr/share and /etc only.
-rules=/etc/polkit-1/rules.d
+rules=$etc/polkit-1/rules.d
 if [ "$prefix" = /usr ]; then
   rules=/usr/share/polkit-1/rules.d
 fi
+rules=${POLKIT_RULES_DIR:-$rules}
 install -D --mode=644 packaging/polkit/50-hive.rules "$root$rules/50-hive.rules"
 
-if [ ! -e "$root/etc/hive/hive.toml" ]; then
-  install -D --mode=644 packaging/hive.toml "$root/etc/hive/hive.toml"
+if [ ! -e "$root$etc/hive/hive.toml" ]; then
+  install -D --mode=644 packaging/hive.toml "$root$etc/hive/hive.toml"
 fi

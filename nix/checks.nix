@@ -1,0 +1,160 @@
+# What makes the evaluation fail: configurations that are valid by their types, and unsafe or without effect.
+{
+  config,
+  lib,
+  settings,
+}:
+
+let
+  cfg = config.services.hive;
+  agents = lib.mapAttrsToList (name: agent: { inherit name agent; }) cfg.agents;
+  option = name: "services.hive.agents.${name}";
+
+  groupOf = user: (config.users.users.${user} or { }).group or "";
+  isOperator =
+    user:
+    builtins.elem user cfg.operators
+    || builtins.elem user (config.users.groups.${cfg.group}.members or [ ])
+    || builtins.elem cfg.group ((config.users.users.${user} or { }).extraGroups or [ ])
+    || groupOf user == cfg.group;
+
+  others = name: builtins.filter (other: other.name != name) agents;
+  names = found: lib.concatMapStringsSep ", " (other: other.name) found;
+
+  # A user of the host that is none of the agents', with that number.
+  ownerOf =
+    uid:
+    lib.filterAttrs (
+      user: values:
+      (values.uid or null) == uid && !(builtins.any (other: other.agent.user.name == user) agents)
+    ) config.users.users;
+
+  # The names of credentials in an `env`.
+  credentialsOf =
+    env:
+    builtins.filter (name: name != null) (
+      map (value: if builtins.isAttrs value then value.credential or null else null) (
+        if env == null then [ ] else builtins.attrValues env
+      )
+    );
+  missing = wanted: had: builtins.filter (name: !(had ? ${name})) wanted;
+
+  inStore = lib.filterAttrs (_: file: lib.hasPrefix builtins.storeDir file);
+  isRelative = lib.filterAttrs (_: file: !(lib.hasPrefix "/" file));
+  ofFiles =
+    where: files:
+    lib.mapAttrsToList (name: file: {
+      assertion = false;
+      message = "${where}.credentials.${name} is ${file}, which every user can read; keep it outside of the Nix store.";
+    }) (inStore files)
+    ++ lib.mapAttrsToList (name: file: {
+      assertion = false;
+      message = "${where}.credentials.${name} is ${file}; write a path that begins with `/`.";
+    }) (isRelative files);
+
+  fixed = {
+    state_dir = "/var/lib/hive";
+    runtime_dir = "/run/hive";
+  };
+
+  ofAgent =
+    { name, agent }:
+    let
+      user = agent.user;
+      sameUser = builtins.filter (other: other.agent.user.name == user.name) (others name);
+      sameUid = builtins.filter (other: user.uid != null && other.agent.user.uid == user.uid) (
+        others name
+      );
+      owners = builtins.attrNames (ownerOf user.uid);
+      environments =
+        [ (settings.claude.env or { }) agent.env ]
+        ++ lib.mapAttrsToList (_: server: server.env) agent.extraMcpServers;
+      unknown = missing (lib.concatMap credentialsOf environments) agent.credentials;
+      hidden = builtins.filter (
+        dir:
+        dir != null
+        && builtins.any (top: dir == top || lib.hasPrefix "${top}/" dir) [
+          "/home"
+          "/root"
+          "/run/user"
+        ]
+      ) [ agent.stateDir agent.homeDir ];
+    in
+    [
+      {
+        assertion = builtins.match "[a-z][a-z0-9_-]{0,62}" name != null;
+        message = "${option name}: an agent's name has up to 63 lower-case letters, digits, `-` and `_`, and begins with a letter.";
+      }
+      {
+        assertion = !(user.passwordlessSudo && agent.isolation == "user");
+        message = "${option name}.user.passwordlessSudo needs isolation = \"container\": root of this host is every agent.";
+      }
+      {
+        assertion = user.name != "root" && user.uid != 0 && user.gid != 0;
+        message = "${option name}.user is root, and so every agent; leave the option out, or name a user of its own.";
+      }
+      {
+        assertion = !(isOperator user.name);
+        message = "${option name}.user.name is ${user.name}, a member of ${cfg.group}: the agent would be the operator.";
+      }
+      {
+        assertion = !(builtins.elem user.name [ "hive" "hive-launcher" ]);
+        message = "${option name}.user.name is ${user.name}, a user of the hive itself.";
+      }
+      {
+        assertion = sameUser == [ ];
+        message = "${option name}.user.name is ${user.name}, as that of ${names sameUser}: each agent needs a user of its own.";
+      }
+      {
+        assertion = sameUid == [ ];
+        message = "${option name}.user.uid is ${toString user.uid}, as that of ${names sameUid}: each agent needs a user of its own.";
+      }
+      {
+        assertion = user.uid == null || owners == [ ];
+        message = "${option name}.user.uid is ${toString user.uid}, the number of the user ${lib.concatStringsSep ", " owners}.";
+      }
+      {
+        assertion = builtins.stringLength user.name <= 31;
+        message = "${option name}.user.name is ${user.name}, longer than the 31 characters of a user's name; set another one.";
+      }
+      {
+        assertion = agent.isolation == "user" || user.uid != null;
+        message = "${option name}.user.uid is missing: in a container the user needs the number that it has on the host.";
+      }
+      {
+        assertion = agent.isolation == "user" || !(lib.hasInfix "_" name);
+        message = "${option name}: the name of a NixOS container cannot have `_`; use isolation = \"user\", or another name.";
+      }
+      {
+        assertion = unknown == [ ];
+        message = "${option name}: its environment uses the credential ${lib.concatStringsSep ", " unknown}, which is not in ${option name}.credentials.";
+      }
+      {
+        assertion = hidden == [ ];
+        message = "${option name}: the unit hides ${lib.concatStringsSep ", " hidden}; choose a directory outside of homes.";
+      }
+    ]
+    ++ ofFiles (option name) agent.credentials;
+
+  webhook = missing (credentialsOf { url = settings.operator.notify.webhook or null; }) cfg.credentials;
+in
+[
+  {
+    assertion = webhook == [ ];
+    message = "services.hive.notify.webhook uses the credential ${lib.concatStringsSep ", " webhook}, which is not in services.hive.credentials.";
+  }
+  {
+    assertion = !(cfg.notify.command != null && cfg.notify.webhook != null);
+    message = "services.hive.notify has a command and a webhook; leave one of them out.";
+  }
+  {
+    assertion = cfg.group != "root" && cfg.group != "users";
+    message = "services.hive.group is ${cfg.group}: its members would be operators.";
+  }
+]
+++ lib.mapAttrsToList (key: value: {
+  assertion = builtins.elem (settings.broker.${key} or value) [ value ];
+  message = "services.hive.settings.broker.${key} is ${settings.broker.${key} or value}; the units have ${value}.";
+}) fixed
+++ ofFiles "services.hive" cfg.credentials
+++ lib.concatMap ofAgent agents
