@@ -102,6 +102,10 @@ let
         message = "${option name}.user.name is ${user.name}, a user of the hive itself.";
       }
       {
+        assertion = !((config.users.users.${user.name} or { }).isNormalUser or false);
+        message = "${option name}.user.name is ${user.name}, the user of a person; an agent needs a user of its own.";
+      }
+      {
         assertion = sameUser == [ ];
         message = "${option name}.user.name is ${user.name}, as that of ${names sameUser}: each agent needs a user of its own.";
       }

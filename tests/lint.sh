@@ -21,9 +21,20 @@ fi
 
 if command -v nix-instantiate >/dev/null; then
   echo "== nix-instantiate --parse"
-  for file in flake.nix nix/*.nix; do
-    nix-instantiate --parse "$file" >/dev/null
+  for file in flake.nix nix/*.nix tests/tests/nix/*.nix; do
+    # A store without files: this creates none in /nix.
+    nix-instantiate --store dummy:// --parse "$file" >/dev/null
   done
+fi
+
+deadnix=.cache/cargo/bin/deadnix
+if [ -x "$deadnix" ]; then
+  echo "== deadnix"
+  # It parses with rnix, and reports what that cannot parse without a status of its own.
+  if ! found=$("$deadnix" --fail flake.nix nix tests/tests/nix 2>&1) || [ -n "$found" ]; then
+    printf '%s\n' "$found" >&2
+    exit 1
+  fi
 fi
 
 if command -v shellcheck >/dev/null; then

