@@ -7,8 +7,10 @@
   agent,
   cfg,
   file,
+  inside,
   lib,
   name,
+  outside,
   own,
   service,
   stateVersion,
@@ -24,11 +26,21 @@ in
   privateUsers = "identity";
 
   bindMounts = lib.listToAttrs (
-    map (mount false) (
-      [ "/run/hive/agents/${name}" ] ++ own ++ orNone agent.writable
+    map (mount false) (own ++ orNone agent.writable ++ orNone agent.devices)
+    # A socket can be used in a directory that cannot be changed.
+    ++ map (mount true) (
+      [
+        "/run/hive/agents/${name}"
+        "/var/lib/hive/reminders/${name}"
+      ]
+      ++ orNone agent.readable
     )
-    ++ map (mount true) ([ "/var/lib/hive/reminders/${name}" ] ++ orNone agent.readable)
-    ++ map (mount false) (orNone agent.devices)
+    ++ [
+      (lib.nameValuePair inside {
+        hostPath = outside;
+        isReadOnly = false;
+      })
+    ]
   );
   allowedDevices = map (node: {
     inherit node;

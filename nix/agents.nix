@@ -24,6 +24,8 @@ let
 
   # Where the unit has them, if no option says otherwise.
   directory = name: "/var/lib/hive-agents/${name}";
+  # Only root of the host can reach these: root of a container could leave programs with the rights of root in them.
+  ofContainer = name: "/var/lib/hive-containers/${name}";
   ownDirs = agent: builtins.filter (dir: dir != null) [ agent.stateDir agent.homeDir ];
 
   orNone = list: if list == null then [ ] else list;
@@ -119,7 +121,11 @@ in
     lib.concatLists (
       lib.mapAttrsToList (_: agent: map (owned agent "0700") (ownDirs agent)) inUnits
     )
-    ++ lib.optional (inContainers != { }) "d /var/lib/hive-agents 0755 root root -"
+    ++ lib.optionals (inContainers != { }) [
+      "d /var/lib/hive-containers 0700 root root -"
+      # The root file systems of containers, for the same reason.
+      "d /var/lib/nixos-containers 0700 root root -"
+    ]
     ++ lib.concatLists (
       lib.mapAttrsToList (
         name: agent:
@@ -129,7 +135,7 @@ in
           "d /var/lib/hive/reminders 0755 hive hive -"
           "d /var/lib/hive/reminders/${name} 0755 hive hive -"
         ]
-        ++ map (owned agent "0700") ([ (directory name) ] ++ ownDirs agent)
+        ++ map (owned agent "0700") ([ (ofContainer name) ] ++ ownDirs agent)
       ) inContainers
     );
 
@@ -159,7 +165,9 @@ in
             stateVersion
             ;
           service = service name agent;
-          own = [ (directory name) ] ++ ownDirs agent;
+          inside = directory name;
+          outside = ofContainer name;
+          own = ownDirs agent;
         }
       )
     ) inContainers;

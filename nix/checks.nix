@@ -70,6 +70,7 @@ let
         [ (settings.claude.env or { }) agent.env ]
         ++ lib.mapAttrsToList (_: server: server.env) agent.extraMcpServers;
       unknown = missing (lib.concatMap credentialsOf environments) agent.credentials;
+      shared = if agent.writable == null then [ ] else agent.writable;
       hidden = builtins.filter (
         dir:
         dir != null
@@ -88,6 +89,11 @@ let
       {
         assertion = !(user.passwordlessSudo && agent.isolation == "user");
         message = "${option name}.user.passwordlessSudo needs isolation = \"container\": root of this host is every agent.";
+      }
+      {
+        assertion =
+          !user.passwordlessSudo || (agent.stateDir == null && agent.homeDir == null && shared == [ ]);
+        message = "${option name}.user.passwordlessSudo does not go with stateDir, homeDir or writable: root of the container could leave programs there that run as root of this host.";
       }
       {
         assertion = user.name != "root" && user.uid != 0 && user.gid != 0;

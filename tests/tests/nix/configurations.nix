@@ -251,7 +251,7 @@ in
       containerConfig.environment.systemPackages = [ (package "cargo") ];
     };
   };
-  a_container_with_sudo_and_grants = agent {
+  a_container_with_sudo = agent {
     isolation = "container";
     user = {
       name = "ada";
@@ -259,6 +259,11 @@ in
       gid = 4002;
       passwordlessSudo = true;
     };
+    readable = [ "/srv/data" ];
+  };
+  a_container_with_grants = agent {
+    isolation = "container";
+    user.uid = 4001;
     homeDir = "/srv/ada";
     readable = [ "/srv/data" ];
     writable = [ "/srv/work" ];
@@ -285,10 +290,45 @@ in
       { services.hive.settings.agents.zoe.role = "has no service here"; }
     ];
   };
+  # The test of the services boots it, on Debian.
+  a_host_that_is_booted = hive {
+    operators = [ "mara" ];
+    credentials.hook = "/etc/keys/hook";
+    notify.webhook.credential = "hook";
+    settings.claude.command = "/usr/bin/scripted-claude";
+    agents.ada = {
+      user = {
+        name = "ada";
+        uid = 4001;
+      };
+      stateDir = "/srv/ada/state";
+      homeDir = "/srv/ada/home";
+      readable = [ "/srv/data" ];
+      writable = [ "/srv/work" ];
+      devices = [ "/dev/null" ];
+      memoryMax = "1G";
+      cpuQuota = "150%";
+      tasksMax = 400;
+      env.KEY.credential = "key";
+      credentials.key = "/etc/keys/key";
+    };
+  };
   an_empty_list_of_recipients = agent { allowedRecipients = [ ]; };
 
   # Refused by the checks of the module.
   sudo_with_a_user = agent { user.passwordlessSudo = true; };
+  sudo_with_a_writable_directory = agent {
+    isolation = "container";
+    user.uid = 4001;
+    user.passwordlessSudo = true;
+    writable = [ "/srv/work" ];
+  };
+  sudo_with_a_home = agent {
+    isolation = "container";
+    user.uid = 4001;
+    user.passwordlessSudo = true;
+    homeDir = "/srv/ada";
+  };
   a_user_that_is_root = agent { user.name = "root"; };
   a_uid_of_root = agent { user.uid = 0; };
   a_user_that_is_an_operator = hive {

@@ -65,6 +65,31 @@ fn an_installation_is_complete_and_leaves_the_operators_file_alone() {
     assert_eq!(std::fs::read_to_string(&file).expect("a file"), "# mine\n");
 }
 
+/// As the package of Nix does it: nothing is outside of the prefix.
+#[test]
+fn an_installation_into_one_directory_is_outside_of_none() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let tree = dir.path().join("store/hive");
+    let (etc, rules) = (tree.join("etc"), tree.join("share/polkit-1/rules.d"));
+    let built = binary::find("hivectl", "hivectl");
+    let mut script = Command::new(binary::workspace().join("packaging/install.sh"));
+    script.arg(built.parent().expect("a directory").canonicalize().expect("a path"));
+    script.env("PREFIX", &tree).env("SYSCONFDIR", etc).env("POLKIT_RULES_DIR", rules);
+    // Where the programs do not run, another command prints the completions.
+    script.env("HIVECTL", format!("env {}", built.canonicalize().expect("a path").display()));
+    let installed = script.env_remove("DESTDIR").output().expect("the script runs");
+    assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
+    for (path, part) in [
+        ("etc/hive/hive.toml", "[broker]"),
+        ("share/polkit-1/rules.d/50-hive.rules", "hive-launcher"),
+        ("share/zsh/site-functions/_hivectl", "#compdef hivectl"),
+        ("lib/systemd/system/hived.service", &format!("{}/bin/hived", tree.display())),
+    ] {
+        assert!(read(&tree, path).contains(part), "{path}");
+    }
+    assert!(!tree.join("etc/polkit-1").exists());
+}
+
 /// polkit reads no rules below /usr/local.
 #[test]
 fn rules_of_polkit_are_where_it_reads_them() {
