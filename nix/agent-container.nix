@@ -48,7 +48,10 @@ in
   }) (orNone agent.devices);
 
   # systemd in the container passes them on to the harness.
-  extraFlags = lib.mapAttrsToList (id: path: "--load-credential=${id}:${path}") agent.credentials;
+  extraFlags =
+    lib.mapAttrsToList (id: path: "--load-credential=${id}:${path}") agent.credentials
+    # The daemon would trust root of the container as that of the host: its number is the same.
+    ++ lib.optional user.passwordlessSudo "--inaccessible=/nix/var/nix/daemon-socket";
 
   config = {
     imports = [ agent.containerConfig ];

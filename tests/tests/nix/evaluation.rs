@@ -38,10 +38,9 @@ pub(crate) fn toml(host: &Value) -> Option<&str> {
 }
 
 fn evaluate(path: &str) -> Option<Output> {
-    let nix = ["/usr/bin/nix-instantiate", "/run/current-system/sw/bin/nix-instantiate"]
-        .map(PathBuf::from)
-        .into_iter()
-        .find(|nix| nix.exists());
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&search).map(|dir| dir.join("nix-instantiate"));
+    let nix = places.find(|place| place.exists());
     let needed = "evaluating the module of NixOS (the package nix-bin)";
     if !host::allows(needed, nix.is_some()) {
         return None;
