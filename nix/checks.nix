@@ -132,6 +132,11 @@ let
         message = "${option name}.user.uid is missing: in a container the user needs the number that it has on the host.";
       }
       {
+        assertion =
+          agent.isolation == "user" || user.uid == null || (user.uid < 65536 && user.gid < 65536);
+        message = "${option name}.user has the numbers ${toString user.uid} and ${toString user.gid}: a container has only those below 65536.";
+      }
+      {
         assertion = agent.isolation == "user" || !(lib.hasInfix "_" name);
         message = "${option name}: the name of a NixOS container cannot have `_`; use isolation = \"user\", or another name.";
       }

@@ -313,6 +313,16 @@ in
       credentials.key = "/etc/keys/key";
     };
   };
+  # Likewise, as a container of the Debian tree.
+  a_container_that_is_booted = hive {
+    settings.claude.command = "/usr/bin/scripted-claude";
+    agents.ada = {
+      isolation = "container";
+      user.uid = 4001;
+      env.KEY.credential = "key";
+      credentials.key = "/etc/keys/key";
+    };
+  };
   an_empty_list_of_recipients = agent { allowedRecipients = [ ]; };
 
   # Refused by the checks of the module.
@@ -360,6 +370,10 @@ in
     };
   };
   a_container_without_a_uid = agent { isolation = "container"; };
+  a_container_with_a_large_uid = agent {
+    isolation = "container";
+    user.uid = 70000;
+  };
   a_container_whose_name_has_an_underscore = hive {
     agents.a_b = {
       isolation = "container";

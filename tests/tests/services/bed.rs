@@ -54,11 +54,16 @@ pub(crate) struct Bed {
 impl Bed {
     /// Boots a container with this `hive.toml`; `None` if this host cannot.
     pub(crate) async fn boot(config: &str) -> Option<Self> {
+        Self::boot_as(config, &[]).await
+    }
+
+    /// Boots one with further arguments of systemd-nspawn.
+    pub(crate) async fn boot_as(config: &str, arguments: &[String]) -> Option<Self> {
         let programs = PROGRAMS.map(|(package, program)| built(package, program));
         let files = FILES.map(|(file, place)| {
             (binary::workspace().join("packaging").join(file), PathBuf::from(place))
         });
-        let bed = Self::boot_with(programs.into_iter().chain(files)).await?;
+        let bed = Self::boot_with(programs.into_iter().chain(files), arguments).await?;
         bed.write("/etc/hive/hive.toml", config);
         Some(bed)
     }
@@ -66,11 +71,14 @@ impl Bed {
     /// Boots a container without Hive, in which only a claude and the directory `/packages` are.
     pub(crate) async fn boot_bare(packages: &Path) -> Option<Self> {
         let packages = (packages.to_path_buf(), PathBuf::from("/packages"));
-        Self::boot_with([built("hive-scripted", "scripted-claude"), packages]).await
+        Self::boot_with([built("hive-scripted", "scripted-claude"), packages], &[]).await
     }
 
     /// Boots a container in which these files of the host can be read at other paths.
-    async fn boot_with(files: impl IntoIterator<Item = (PathBuf, PathBuf)>) -> Option<Self> {
+    async fn boot_with(
+        files: impl IntoIterator<Item = (PathBuf, PathBuf)>,
+        arguments: &[String],
+    ) -> Option<Self> {
         let tree = binary::workspace().join(TREE);
         let is_possible = host::is_root()
             && Path::new("/usr/bin/systemd-nspawn").exists()
@@ -93,7 +101,7 @@ impl Bed {
         for (file, place) in files {
             nspawn.arg(format!("--bind-ro={}:{}", file.display(), place.display()));
         }
-        let nspawn = nspawn.spawn().expect("it starts");
+        let nspawn = nspawn.args(arguments).spawn().expect("it starts");
         let leader = soon("the container has booted", ready(&socket)).await;
         Some(Self { nspawn, leader, _notified: notified, _turn: turn })
     }
