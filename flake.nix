@@ -5,8 +5,16 @@
   inputs.nixpkgs.url = "github:NixOS/nixpkgs/nixos-unstable";
 
   outputs =
-    { nixpkgs, ... }:
+    { self, nixpkgs }:
     let
+      # As `--version` prints it; without uncommitted changes only.
+      day = builtins.match "(....)(..)(..).*" (self.lastModifiedDate or "");
+      commit =
+        if self ? rev then
+          "${builtins.substring 0 12 self.rev} ${nixpkgs.lib.concatStringsSep "-" day}"
+        else
+          "";
+
       systems = [
         "x86_64-linux"
         "aarch64-linux"
@@ -15,14 +23,19 @@
     in
     {
       packages = each (pkgs: rec {
-        hive = pkgs.callPackage ./nix/package.nix { };
+        hive = pkgs.callPackage ./nix/package.nix { inherit commit; };
         default = hive;
       });
 
       overlays.default = import ./nix/overlay.nix;
 
       nixosModules = rec {
-        hive = ./nix/module.nix;
+        hive =
+          { lib, pkgs, ... }:
+          {
+            imports = [ ./nix/module.nix ];
+            services.hive.package = lib.mkDefault (pkgs.callPackage ./nix/package.nix { inherit commit; });
+          };
         default = hive;
       };
 
@@ -32,7 +45,7 @@
 
       # `vm` boots a host, so it needs a machine with KVM.
       checks = each (pkgs: {
-        package = pkgs.callPackage ./nix/package.nix { };
+        package = pkgs.callPackage ./nix/package.nix { inherit commit; };
         vm = pkgs.callPackage ./nix/vm-test.nix { };
       });
 

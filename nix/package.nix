@@ -5,6 +5,8 @@
   buildPackages,
   rustPlatform,
   stdenv,
+  # The commit and its date, if they are known.
+  commit ? "",
 }:
 
 let
@@ -48,6 +50,8 @@ rustPlatform.buildRustPackage {
   # As in any other build of the checkout.
   env.LIBSQLITE3_FLAGS = (lib.importTOML ../.cargo/config.toml).env.LIBSQLITE3_FLAGS;
   env.CFLAGS = (lib.importTOML ../.cargo/config.toml).env.CFLAGS;
+
+  env.HIVE_COMMIT = commit;
 
   cargoBuildFlags = [
     "--package=hive-broker"

@@ -113,7 +113,11 @@ let
     inherit lib;
     legacyPackages = lib.genAttrs [ "x86_64-linux" "aarch64-linux" ] (_: pkgsOf true);
   };
-  outputs = flake.outputs { inherit nixpkgs; };
+  self = {
+    rev = "1f2e3d4c5b6a79880716253443526170f1e2d3c4";
+    lastModifiedDate = "20261127204512";
+  };
+  outputs = flake.outputs { inherit nixpkgs self; };
 
   built = package: {
     inherit (package)
@@ -122,6 +126,7 @@ let
       cargoBuildFlags
       postInstall
       ;
+    commit = package.env.HIVE_COMMIT;
     license = map (license: license.spdxId) package.meta.license;
   };
   host = outputs.checks.x86_64-linux.vm.nodes.host;
@@ -136,7 +141,20 @@ in
     packages = lib.mapAttrs (_: lib.mapAttrs (_: built)) outputs.packages;
     cross = built (((pkgsOf false).callPackage) ../../../nix/package.nix { });
     overlay = built (outputs.overlays.default (pkgsOf true) { }).hive;
-    modules = lib.mapAttrs (_: module: baseNameOf (toString module)) outputs.nixosModules;
+    changed = built (flake.outputs {
+      inherit nixpkgs;
+      self = removeAttrs self [ "rev" ];
+    }).packages.x86_64-linux.hive;
+    modules = lib.mapAttrs (
+      _: module:
+      let
+        host = (import ./nixos.nix { inherit lib; pkgs = pkgsOf true; }).evaluate [
+          module
+          { services.hive.enable = true; }
+        ];
+      in
+      (built host.services.hive.package).commit
+    ) outputs.nixosModules;
     shells = lib.mapAttrs (
       _: shells: map (tool: tool.name) shells.default.packages
     ) outputs.devShells;
