@@ -106,6 +106,16 @@ let
   # By the names of users, where two agents may have one: a check refuses that.
   byUser = f: lib.mapAttrs' (_: agent: lib.nameValuePair agent.user.name (f agent)) cfg.agents;
 
+  # Variables that are keys by their names, and have a value in the file. Servers may pass on one of claude: `${NAME}`.
+  keysIn =
+    env:
+    builtins.filter (
+      variable:
+      builtins.match ".*(KEY|TOKEN|SECRET|PASSWORD).*" variable != null
+      && builtins.isString env.${variable}
+      && !(lib.hasPrefix "\${" env.${variable})
+    ) (if env == null then [ ] else builtins.attrNames env);
+
   owned = agent: mode: dir: "d ${dir} ${mode} ${agent.user.name} ${agent.user.name} -";
 in
 {
@@ -175,6 +185,11 @@ in
   warnings = lib.concatLists (
     lib.mapAttrsToList (
       name: agent:
+      map (
+        variable:
+        "services.hive.agents.${name}: the value of ${variable} is in the Nix store, which every user can read; write it as { credential = NAME; } or { file = PATH; }."
+      ) (lib.concatMap keysIn (lib.mapAttrsToList (_: server: server.env) agent.extraMcpServers ++ [ agent.env ]))
+      ++
       lib.optional (agent.allowedRecipients == [ ])
         "services.hive.agents.${name}.allowedRecipients is an empty list, which allows everyone; leave it out, or name recipients."
     ) cfg.agents

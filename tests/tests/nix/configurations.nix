@@ -325,6 +325,16 @@ in
   };
   an_empty_list_of_recipients = agent { allowedRecipients = [ ]; };
 
+  keys_in_the_store = agent {
+    env.ANTHROPIC_API_KEY = "in the store";
+    env.TZ = "UTC";
+    extraMcpServers.notes = {
+      command = "notes-mcp";
+      env.NOTES_TOKEN = "in the store";
+      env.GH_TOKEN = "\${GH_TOKEN}";
+    };
+  };
+
   # Refused by the checks of the module.
   sudo_with_a_user = agent { user.passwordlessSudo = true; };
   sudo_with_a_writable_directory = agent {
