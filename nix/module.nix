@@ -48,6 +48,9 @@ let
     else
       pkgs.writeText "hive.toml" text;
 
+  # The directory of backups, if it is named.
+  backups = settings.broker.backup.dir or null;
+
   systemUser = group: description: {
     inherit group description;
     isSystemUser = true;
@@ -99,7 +102,8 @@ in
 
     systemd.packages = [ cfg.package ];
     systemd.tmpfiles.packages = [ cfg.package ];
-    systemd.tmpfiles.rules = agents.directories;
+    systemd.tmpfiles.rules =
+      agents.directories ++ lib.optional (backups != null) "d ${backups} 0700 hive hive -";
 
     systemd.sockets.hived = {
       overrideStrategy = "asDropin";
@@ -117,9 +121,10 @@ in
         restartTriggers = [ (builtins.toJSON (removeAttrs settings [ "claude" "agents" ])) ];
         reloadTriggers = [ file ];
         path = cfg.packages;
-        serviceConfig = mkIf (cfg.credentials != { }) {
-          LoadCredential = agents.loaded cfg.credentials;
-        };
+        serviceConfig =
+          lib.optionalAttrs (cfg.credentials != { }) { LoadCredential = agents.loaded cfg.credentials; }
+          # Outside of its own directories the broker can write nowhere else.
+          // lib.optionalAttrs (backups != null) { ReadWritePaths = [ backups ]; };
       };
 
       # For all agents, those too that are created at run time.

@@ -18,6 +18,9 @@ pub(super) const MEANINGS: &[(&str, &str)] = &[
         "unit of systemd of each agent that has neither `uids` nor `users` nor `unit`, with `{name}`",
     ),
     ("broker.retention_days", "how long settled mail is kept"),
+    ("broker.backup.every", "time from one backup to the next, as `24h`"),
+    ("broker.backup.keep", "number of backups that are kept"),
+    ("broker.backup.dir", "directory of the backups"),
     ("broker.limits.body_bytes_max", "longest body, in bytes"),
     ("broker.limits.inbox_depth_max", "maximum unsettled deliveries in one inbox"),
     (

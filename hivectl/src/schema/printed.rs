@@ -51,7 +51,7 @@ const fn lines(command: &'static str, with: &'static str, schema: &'static str) 
 }
 
 /// The output of each command with `--json`, by command.
-pub const PRINTED: [Printed; 60] = [
+pub const PRINTED: [Printed; 61] = [
     object("agent create", "hive.agent.v1"),
     object("agent restart", "hive.done.v1"),
     object("agent retire", "hive.done.v1"),

@@ -166,6 +166,11 @@ in
         runtime_dir = "/run/hive";
         agent_unit = "hive@{name}.service";
         retention_days = 7;
+        backup = {
+          every = "12h";
+          keep = 3;
+          dir = "/backup/hive";
+        };
         limits = {
           body_bytes_max = 1000;
           inbox_depth_max = 100;
