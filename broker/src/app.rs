@@ -30,6 +30,7 @@ use crate::rpc::listen::Sockets;
 use crate::rpc::{Rpc, server};
 use crate::service_manager;
 use crate::spawn::spawn;
+use crate::store::before::Migration;
 use crate::store::turn_events::TurnEvents;
 use crate::store::{Migrating, SteppedStore, Store, Tx};
 use crate::supervisor::Supervisor;
@@ -113,8 +114,15 @@ fn parts(
     let memory = Arc::new(Memory::default());
     let rows = |tx: &Tx<'_>| first::rows(tx, &settings.limits, settings.agents.as_ref());
     let (seen, committed) = (Arc::clone(&clock), Arc::clone(&memory) as _);
-    let store = Store::open_filled(&settings.state_dir, seen, committed, begin, rows, &report)?;
+    let migration = Migration { report: &report, keeps_copy: settings.keeps_copy };
+    let store = Store::open_filled(&settings.state_dir, seen, committed, begin, rows, migration)?;
     Ok(around(store, memory, settings, clock))
+}
+
+/// Opens the database and closes it again, which migrates one of an older version.
+pub fn migrate(settings: &Settings, clock: Arc<dyn Clock>) -> anyhow::Result<()> {
+    parts(settings, clock, || {})?.store.close();
+    Ok(())
 }
 
 /// Opens the files of a broker whose writer is stepped, so that it needs no thread of its own.

@@ -46,6 +46,11 @@ pub struct Cli {
     #[arg(long)]
     pub keep_sockets: bool,
 
+    /// Keep no copy of a database of an older version when it is migrated. Otherwise it is kept in
+    /// the state directory as hive.version-N.db.
+    #[arg(long)]
+    pub migrate_without_copy: bool,
+
     /// Most pending reminders of one agent; overrides `broker.limits.reminders_pending_max`.
     #[arg(long, value_name = "NUMBER", env = "HIVE_REMIND_MAX_PENDING_PER_AGENT", value_parser = reminders_pending_max)]
     pub reminders_pending_max: Option<u32>,
@@ -73,6 +78,15 @@ pub enum Command {
         /// Print the result as JSON, for `hivectl restore`.
         #[arg(long)]
         json: bool,
+    },
+    /// Migrate the database of an older version now, while no broker runs.
+    ///
+    /// A start of hived does the same before it answers calls.
+    Migrate {
+        /// Only print what a migration would do, how long it takes and the room it needs; also
+        /// while a broker runs. Exit code 8 if there is not enough room.
+        #[arg(long)]
+        check: bool,
     },
 }
 

@@ -77,6 +77,8 @@ pub struct Settings {
     pub retention_days: u32,
     /// The backups that the broker makes by itself.
     pub backups: Option<Backups>,
+    /// Whether a copy of the database is kept when it is migrated.
+    pub keeps_copy: bool,
     /// The limits of the hive.
     pub limits: Limits,
     /// The hive's name for itself.
@@ -162,6 +164,7 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
         socket_group,
         retention_days,
         backups,
+        keeps_copy: !cli.migrate_without_copy,
         limits,
         identity: Identity {
             hive_name: name.unwrap_or_default(),

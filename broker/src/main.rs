@@ -3,10 +3,12 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser as _;
 use hive_broker::cli::{Cli, Command, LogFormat};
 use hive_broker::clock::{Clock as _, SystemClock};
+use hive_broker::store::before::Plan;
 use hive_broker::store::restore::{self, RestoreError, Restored};
 use hive_broker::{app, config, kernel};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -52,6 +54,15 @@ fn main() -> ExitCode {
             }
         };
     }
+    if let Some(Command::Migrate { check }) = &cli.command {
+        return match migrate(&cli, *check) {
+            Ok(code) => code,
+            Err(error) => {
+                complain(&error);
+                ExitCode::FAILURE
+            }
+        };
+    }
     // Calls are short and the writer has its own thread: two workers can load one disk fully. One
     // serves the sockets while the other runs a batch.
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -92,6 +103,25 @@ fn restore(cli: &Cli, backup: &Path, json: bool) -> anyhow::Result<()> {
     };
     let (backup, database) = (backup.display(), database.display());
     Ok(writeln!(out, "{backup} is restored as {database}; {replaced}; {numbers}. Start hived.")?)
+}
+
+/// Prints what a migration of the database would do, or does it.
+fn migrate(cli: &Cli, check: bool) -> anyhow::Result<ExitCode> {
+    let settings = config::load(cli)?;
+    let plan = Plan::read(&settings.state_dir)?;
+    let mut out = std::io::stdout();
+    if check {
+        writeln!(out, "{plan}")?;
+        let code = if plan.has_room() { 0 } else { EXIT_FINDINGS };
+        return Ok(ExitCode::from(code));
+    }
+    if !plan.migrates() {
+        writeln!(out, "{plan}")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    app::migrate(&settings, Arc::new(SystemClock::new()?))?;
+    writeln!(out, "{}", Plan::read(&settings.state_dir)?)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn log(cli: &Cli) -> anyhow::Result<()> {

@@ -41,7 +41,7 @@ pub use error::{CommandError, Health, StoreError};
 pub use file::migrate::{MigrateError, SCHEMA_VERSION};
 pub use file::open::OpenError;
 pub use file::progress::Migrating;
-pub use file::{archive, backup, check, content, restore, turn_events};
+pub use file::{archive, backup, before, check, content, restore, turn_events};
 pub use key::AgentKey;
 pub use table::{
     agent, attention, command, delivery, event, inbox, lease, log, loose_end, message, purge,
@@ -53,6 +53,7 @@ pub use write::waiter;
 
 use archive::ArchiveError;
 use backup::{Copied, CopyError};
+use before::Migration;
 use check::{CheckError, Checked};
 use file::reader::Readers;
 use file::{lock, open};
@@ -84,26 +85,26 @@ impl Store {
         committed: Arc<dyn Committed>,
     ) -> Result<Self, OpenError> {
         let thread = Thread::start().map_err(OpenError::Thread)?;
-        let opened = open::open(dir, clock.as_ref(), || {}, |_| Ok(()), &|_| {})?;
+        let opened = open::open(dir, clock.as_ref(), || {}, |_| Ok(()), Migration::SILENT)?;
         Ok(Self::on(thread, opened, clock, committed))
     }
 
     /// Opens the database; a new one is created with `rows` in it. If they are refused, or there is
     /// a database, the caller writes them as any others. They have no effects. `begin` is called as
     /// soon as the directory is this broker's, if there is a database that needs no migration. If
-    /// it is migrated, `report` gets the progress, on any thread.
+    /// it is migrated, `migration` says how.
     pub fn open_filled<E: Display>(
         dir: &Path,
         clock: Arc<dyn Clock>,
         committed: Arc<dyn Committed>,
         begin: impl FnOnce(),
         rows: impl FnOnce(&Tx<'_>) -> Result<(), E>,
-        report: &(dyn Fn(&Migrating) + Sync),
+        migration: Migration<'_>,
     ) -> Result<Self, OpenError> {
         let thread = Thread::start().map_err(OpenError::Thread)?;
         let now = clock.now();
         let write = |conn: &Connection| first::write(conn, now, rows);
-        let opened = open::open(dir, clock.as_ref(), begin, write, report)?;
+        let opened = open::open(dir, clock.as_ref(), begin, write, migration)?;
         Ok(Self::on(thread, opened, clock, committed))
     }
 
@@ -125,7 +126,7 @@ impl Store {
         clock: Arc<dyn Clock>,
         committed: Arc<dyn Committed>,
     ) -> Result<(Self, SteppedStore), OpenError> {
-        let opened = open::open(dir, clock.as_ref(), || {}, |_| Ok(()), &|_| {})?;
+        let opened = open::open(dir, clock.as_ref(), || {}, |_| Ok(()), Migration::SILENT)?;
         let (mut store, stepped) = Self::with(opened, clock, committed, Writer::stepped);
         store.is_stepped = true;
         Ok((store, stepped))

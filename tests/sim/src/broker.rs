@@ -120,9 +120,9 @@ fn hint(error: &OpenError) -> String {
     match error {
         OpenError::Sqlite { hint, source, .. } => format!("{hint} ({source:?})"),
         OpenError::Migration { hint, source, .. } => format!("{hint} ({source:?})"),
-        OpenError::Directory { source, .. } | OpenError::NoWrites { source, .. } => {
-            source.to_string()
-        }
+        OpenError::Directory { source, .. }
+        | OpenError::NoWrites { source, .. }
+        | OpenError::NoCopy { source, .. } => source.to_string(),
         OpenError::InUse { .. } => "in use".to_owned(),
         OpenError::Migrate(error) => error.to_string(),
         OpenError::Thread(error) => error.to_string(),

@@ -117,15 +117,24 @@ async fn a_migration_on_a_disk_that_fills_up_says_what_to_do_and_leaves_the_old_
     let (_dir, old, before) = old();
     let bytes = std::fs::metadata(&old).expect("it is there").len();
     let mut rig = Rig::new("");
-    let Some(disk) = SmallDisk::mount(&rig.path("state"), 3 * bytes).await else { return };
+    let Some(disk) = SmallDisk::mount(&rig.path("state"), 4 * bytes).await else { return };
     std::fs::copy(&old, disk.path("hive.db")).expect("there is room");
     disk.fill();
     disk.leave(2 * MIB);
+    let room = bytes.div_ceil(MIB);
     let said = rig.refused_broker_by(disk.inside(&rig.broker_command())).await;
+    let advice = format!(
+        "could not be copied before its migration, and is as it was; make {room} MiB of room"
+    );
+    assert!(said.contains(&advice) && said.contains("No space left"), "{said}");
+    assert!(!disk.has("migration.tmp") && !disk.has("hive.version-1.db"), "nothing of it is left");
+
+    let mut command = rig.broker_command();
+    command.arg("--migrate-without-copy");
+    let said = rig.refused_broker_by(disk.inside(&command)).await;
     let from = format!(
         "state/hive.db could not be migrated from schema version 1 to {VERSION}, which ended at version "
     );
-    let room = bytes.div_ceil(MIB);
     let advice = format!(
         "it is as it was before: the disk is full; free some space and start hived again; it needs up to about as much as the \
          database has, {room} MiB"
@@ -140,4 +149,45 @@ async fn a_migration_on_a_disk_that_fills_up_says_what_to_do_and_leaves_the_old_
     rig.stop_broker().await;
     let now = left(&database);
     assert_eq!((now.version, now.messages), (VERSION, before.messages + 1));
+    let copy = tempfile::tempdir().expect("a directory");
+    let kept = copy.path().join("hive.db");
+    std::fs::copy(disk.path("hive.version-1.db"), &kept).expect("copied");
+    assert_eq!(left(&[kept]), before, "an older broker can be started on the copy");
+}
+
+/// Runs `hived migrate`; returns its exit code and what it printed.
+async fn migrate(rig: &Rig, options: &[&str]) -> (Option<i32>, String) {
+    let mut command = rig.broker_command();
+    let ran = command.arg("migrate").args(options).output().await.expect("it runs");
+    let printed = [ran.stdout, ran.stderr].concat();
+    (ran.status.code(), String::from_utf8_lossy(&printed).into_owned())
+}
+
+#[tokio::test]
+async fn what_a_migration_would_do_is_printed_before_it_is_done() {
+    let (_dir, old, before) = old();
+    let mut rig = hive(&old);
+    let (code, said) = migrate(&rig, &["--check"]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let text = format!("migrates it from schema version 1 to {VERSION}.");
+    assert!(said.contains(&text) && said.contains("A copy is kept as hive.version-1.db"), "{said}");
+    assert_eq!(left(&[rig.path(DATABASE)]), before, "nothing was changed");
+
+    let (code, said) = migrate(&rig, &[]).await;
+    assert_eq!(code, Some(0), "{said}");
+    let text = format!("nothing to migrate, it has schema version {VERSION}");
+    assert!(said.contains(&text), "{said}");
+    let kept = old_database::read(&rig.path("state/hive.version-1.db")).expect("it can be read");
+    assert_eq!(kept, before);
+    rig.start_broker().await;
+    let (code, said) = migrate(&rig, &["--check"]).await;
+    assert!(code == Some(0) && said.contains(&text), "it may be asked while a broker runs: {said}");
+    works(&mut rig, before).await;
+
+    // A newer one is refused as at a start.
+    let newer = rusqlite::Connection::open(rig.path(DATABASE)).expect("a database");
+    newer.pragma_update(None, "user_version", 99).expect("written");
+    drop(newer);
+    let (code, said) = migrate(&rig, &["--check"]).await;
+    assert!(code == Some(1) && said.contains("a newer hived wrote it"), "{said}");
 }

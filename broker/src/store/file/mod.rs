@@ -1,15 +1,16 @@
 //! Files: opening, migrating, reading, copying and checking the database, and the file of turn
 //! lines.
 //!
-//! `open` locks the state directory (`lock`), migrates (`migrate`, `sql/`, `progress`) and syncs;
-//! `create` makes a new database. `reader` has the connections that cannot write. `fold` shortens
-//! the log, and `vfs` gathers the writes to it (`gathered`). `backup` copies a database file,
-//! `archive` keeps copies by their time, `restore` puts a copy in place of the database, `check`
-//! reads all of it, `numbers` its highest ids, `content` how much it contains, `mark` the mark of a
-//! backup.
+//! `open` locks the state directory (`lock`), migrates (`before`, `migrate`, `sql/`, `progress`)
+//! and syncs; `create` makes a new database. `reader` has the connections that cannot write. `fold`
+//! shortens the log, and `vfs` gathers the writes to it (`gathered`). `backup` copies a database
+//! file, `archive` keeps copies by their time, `restore` puts a copy in place of the database,
+//! `check` reads all of it, `numbers` its highest ids, `content` how much it contains, `mark` the
+//! mark of a backup.
 
 pub mod archive;
 pub mod backup;
+pub mod before;
 pub mod check;
 pub mod content;
 pub mod restore;

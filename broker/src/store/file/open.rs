@@ -16,9 +16,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 use crate::clock::Clock;
+use crate::store::file::before::{self, Migration};
 use crate::store::file::lock::Lock;
 use crate::store::file::migrate::{MigrateError, SCHEMA_VERSION};
-use crate::store::file::progress::Migrating;
 use crate::store::file::{backup, create, fold, migrate, private, progress, vfs};
 
 /// Why the database could not be opened.
@@ -72,6 +72,21 @@ pub enum OpenError {
         #[source]
         source: rusqlite::Error,
     },
+    /// The database of an older broker could not be copied.
+    #[error(
+        "the database {} could not be copied before its migration, and is as it was; make {room} MiB of room in its directory, or start \
+         hived with --migrate-without-copy",
+        .path.display()
+    )]
+    NoCopy {
+        /// The file.
+        path: PathBuf,
+        /// The room that the copy needs, in MiB.
+        room: u64,
+        /// The error of the host.
+        #[source]
+        source: io::Error,
+    },
     /// SQLite returned an error.
     #[error("the database {} cannot be opened: {hint}", .path.display())]
     Sqlite {
@@ -117,6 +132,11 @@ impl Place<'_> {
         }
     }
 
+    fn no_copy(self, bytes: u64, source: io::Error) -> OpenError {
+        let path = self.database.to_path_buf();
+        OpenError::NoCopy { path, room: progress::mib(bytes), source }
+    }
+
     /// Returns the error of a migration of a database that had this version and this many bytes.
     fn migration(self, error: MigrateError, found: u32, bytes: u64) -> OpenError {
         let (version, source) = match error {
@@ -137,13 +157,13 @@ impl Place<'_> {
 
 /// Opens the database in `dir`. If there is none, it is created, and `rows` writes its first rows.
 /// `begin` is called once the directory is locked, if there is a database of this version. If it is
-/// migrated, `report` gets the progress.
+/// migrated, `migration` says how.
 pub(in crate::store) fn open(
     dir: &Path,
     clock: &dyn Clock,
     begin: impl FnOnce(),
     rows: impl FnOnce(&Connection) -> rusqlite::Result<()>,
-    report: &(dyn Fn(&Migrating) + Sync),
+    migration: Migration<'_>,
 ) -> Result<Opened, OpenError> {
     let path = dir.join("hive.db");
     let at = Place { dir, database: &path };
@@ -157,6 +177,7 @@ pub(in crate::store) fn open(
         begin();
     }
     backup::remove_leftovers(dir);
+    before::remove_leftovers(dir);
     create::remove_leftovers(dir);
 
     let sqlite = |source| at.sqlite(source);
@@ -174,7 +195,14 @@ pub(in crate::store) fn open(
         0 => migrate::migrate(&mut conn, &AtomicU32::new(0)).map_err(|error| at.migrate(error))?,
         _ => {
             let bytes = std::fs::metadata(&path).map_err(directory)?.len();
-            progress::watched(&path, found, report, |version| {
+            progress::watched(&path, found, migration.report, |version| {
+                if migration.keeps_copy {
+                    // The file is whole without its log.
+                    sync(&conn).map_err(sqlite)?;
+                    let kept = before::copy(&path, found);
+                    let kept = kept.map_err(|source| at.no_copy(bytes, source))?;
+                    tracing::info!(kept = %kept.display(), "the database was copied before its migration");
+                }
                 migrate::migrate(&mut conn, version)
                     .map_err(|error| at.migration(error, found, bytes))?;
                 sync(&conn).map_err(sqlite)

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
+use super::super::before::Migration;
 use super::super::{OpenError, Store, Tx};
 use super::{Commits, Failed, clock, directory, open, read, send, write};
 
@@ -26,7 +27,7 @@ fn filled(
         Arc::<Commits>::clone(&commits) as _,
         || {},
         rows,
-        &|_| {},
+        Migration::SILENT,
     );
     (store.expect("it opens"), commits)
 }

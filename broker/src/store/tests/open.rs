@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::super::before::Migration;
 use super::super::{MigrateError, OpenError, SCHEMA_VERSION, Store, Tx};
 use super::{Commits, Failed, Rig, clock, directory, open, send};
 
@@ -50,7 +51,8 @@ async fn the_rest_of_a_start_begins_early_only_on_a_database_of_this_version() {
         let begun = Cell::new(false);
         let (begin, rows) = (|| begun.set(true), |_: &Tx<'_>| Ok::<_, Failed>(()));
         let committed = Arc::new(Commits::default());
-        let store = Store::open_filled(dir.path(), clock(), committed, begin, rows, &|_| {});
+        let store =
+            Store::open_filled(dir.path(), clock(), committed, begin, rows, Migration::SILENT);
         (begun.get(), store)
     };
     let (begun, store) = has_begun();
