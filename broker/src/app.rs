@@ -25,6 +25,8 @@ use crate::engine::memory::Memory;
 use crate::engine::start::Started;
 use crate::engine::{Engine, Parts, first};
 use crate::files;
+use crate::metrics::door::Door;
+use crate::metrics::page::Page;
 use crate::notify::Notifier;
 use crate::rpc::listen::Sockets;
 use crate::rpc::{Rpc, server};
@@ -207,6 +209,7 @@ async fn begin(
     if notifier.is_some() {
         parts.store.use_outbox();
     }
+    let measures = settings.metrics.as_ref().map(|_| parts.store.measure());
     let Started { engine, names } = Engine::start_with(parts, settings.agents.clone()).await?;
     let engine = Arc::new(engine);
     let Open { sockets, agent_calls, operator_calls } = doors.open().await?;
@@ -224,6 +227,11 @@ async fn begin(
     operator_calls.set(server::operator_calls(&rpc, &health))?;
     agent_calls.set(server::agent_calls(&rpc, &health))?;
     start_reconcilers(&ends.tasks, &engine, &ends.stop, settings, notifier, health);
+    if let (Some(place), Some(measures)) = (&settings.metrics, measures) {
+        let page = Page::new(Arc::clone(&engine), measures);
+        let door = Door::open(place, settings.socket_group.as_deref())?;
+        spawn(&ends.tasks, door.serve(Arc::new(page), ends.stop.clone()));
+    }
     Ok(Running { engine, rpc, sockets, ends })
 }
 
@@ -314,7 +322,7 @@ async fn reloaded(cli: &Cli, running: &Running) {
     };
     match applied.await {
         Ok(()) => tracing::info!(
-            "the configuration file was read again; bounds and names of the hive, `notify`, and directories change with a restart"
+            "the configuration file was read again; bounds and names of the hive, `notify`, `metrics`, and directories change with a restart"
         ),
         Err(error) => {
             tracing::error!(%error, "the configuration file could not be applied; nothing was changed");

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use hive_core::agent::Policy;
 use hive_core::config::{
-    AgentConfig, AgentLimits, Backup, Broker, Config, ConfigError, Hive, Notify, Operator,
+    AgentConfig, AgentLimits, Backup, Broker, Config, ConfigError, Hive, Metrics, Notify, Operator,
 };
 use hive_core::isolation::Level;
 use hive_core::limits::Limits;
@@ -79,6 +79,8 @@ pub struct Settings {
     pub backups: Option<Backups>,
     /// Whether a copy of the database is kept when it is migrated.
     pub keeps_copy: bool,
+    /// The place where metrics are offered.
+    pub metrics: Option<Metrics>,
     /// The limits of the hive.
     pub limits: Limits,
     /// The hive's name for itself.
@@ -128,6 +130,7 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
         agent_unit,
         retention_days,
         backup,
+        metrics,
         mut limits,
     } = broker;
     if let Some(max) = cli.reminders_pending_max {
@@ -165,6 +168,7 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
         retention_days,
         backups,
         keeps_copy: !cli.migrate_without_copy,
+        metrics,
         limits,
         identity: Identity {
             hive_name: name.unwrap_or_default(),

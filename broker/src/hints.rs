@@ -112,7 +112,7 @@ impl Committed for Hints {
                 Effect::Outbox => self.outbox.notify_one(),
                 Effect::Shown(agent) | Effect::Presence(agent, _) => self.changes.note(*agent),
                 // No waiter depends on it.
-                Effect::NameFreed(_) => {}
+                Effect::Count(_) | Effect::NameFreed(_) => {}
             }
         }
         self.noted_event.store(last_event, Ordering::Release);

@@ -2,8 +2,9 @@
 //! and serves them as typed gRPC on one unix socket per agent and one for the operator.
 //!
 //! `rpc` decodes and encodes, `engine` decides, `store` keeps the data, `task` runs due work,
-//! `supervisor` listens to `hivectl up`; only `app` and `doors` know them all. The library exists
-//! for the binary and for tests; it is no public interface.
+//! `metrics` shows numbers to collectors, `supervisor` listens to `hivectl up`; only `app` and
+//! `doors` know them all. The library exists for the binary and for tests; it is no public
+//! interface.
 
 #![cfg_attr(
     test,
@@ -27,6 +28,8 @@ pub mod files;
 pub mod hints;
 pub mod kernel;
 mod map;
+pub mod measures;
+pub mod metrics;
 pub mod namespace;
 pub mod notify;
 pub mod rpc;

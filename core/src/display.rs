@@ -12,6 +12,11 @@ use crate::{loose_end, question, reminder};
 
 macro_rules! display {
     ($($kind:ty { $($variant:ident = $text:literal),+ $(,)? })+) => {$(
+        impl $kind {
+            /// All values.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+        }
+
         impl fmt::Display for $kind {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(match self { $(Self::$variant => $text),+ })

@@ -47,6 +47,7 @@ impl Committed for Memory {
                 | Effect::Shown(_)
                 | Effect::Due(_)
                 | Effect::WallDue
+                | Effect::Count(_)
                 | Effect::Outbox => {}
             }
         }

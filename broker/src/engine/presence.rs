@@ -7,7 +7,7 @@
 //! Invariant: a session has at most one live attachment, and every call with a session token is a
 //! sign of life.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -112,6 +112,12 @@ impl Presences {
     /// Returns whether a harness is attached.
     pub(crate) fn is_live(&self, agent: AgentKey) -> bool {
         self.lock().get(&agent).is_some_and(|presence| presence.live.is_some())
+    }
+
+    /// Returns the agents to which a harness is attached.
+    pub(crate) fn live(&self) -> HashSet<AgentKey> {
+        let agents = self.lock();
+        agents.iter().filter(|(_, seen)| seen.live.is_some()).map(|(key, _)| *key).collect()
     }
 
     /// Returns the isolation of the attached harness.

@@ -21,6 +21,7 @@ use crate::engine::{Engine, Refusal};
 use crate::spawn::spawn;
 use edge::listen::ListenError;
 use edge::room::Seat;
+pub(crate) use edge::socket_file;
 pub use edge::{caller, conn, error, listen, method, peer};
 
 /// Agents without a socket that one line of the log names.

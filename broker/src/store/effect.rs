@@ -10,6 +10,7 @@ use hive_core::time::BootTime;
 use tokio_util::sync::CancellationToken;
 
 use super::key::AgentKey;
+use crate::measures::Count;
 
 /// A consequence of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub enum Effect {
     Outbox,
     /// The presence of the agent's harness changed.
     Presence(AgentKey, PresenceChange),
+    /// Something that is counted; only if metrics are offered.
+    Count(Count),
     /// An agent was purged: a later agent may take its name, and has another key.
     NameFreed(String),
 }

@@ -26,14 +26,15 @@ mod tests;
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use hive_core::time::Now;
 use rusqlite::Connection;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
+use crate::measures::Measures;
 use crate::sync::watch;
 pub use effect::{Committed, Effect, Live, PresenceChange};
 pub(crate) use error::is_fatal;
@@ -44,8 +45,8 @@ pub use file::progress::Migrating;
 pub use file::{archive, backup, before, check, content, restore, turn_events};
 pub use key::AgentKey;
 pub use table::{
-    agent, attention, command, delivery, event, inbox, lease, log, loose_end, message, purge,
-    question, reminder, request, retention, stream, tree, turn, turn_stats, turn_tool,
+    agent, attention, command, delivery, event, inbox, lease, level, log, loose_end, message,
+    purge, question, reminder, request, retention, stream, tree, turn, turn_stats, turn_tool,
 };
 pub use write::stepped::{Step, SteppedStore};
 pub use write::tx::Tx;
@@ -71,6 +72,7 @@ pub struct Store {
     readers: Arc<Readers>,
     health: watch::Receiver<Health>,
     attention: Arc<AtomicBool>,
+    measures: Arc<OnceLock<Arc<Measures>>>,
     copying: Arc<tokio::sync::Mutex<()>>,
     is_stepped: bool,
     _lock: lock::Lock,
@@ -143,6 +145,7 @@ impl Store {
         let (faults, health) = watch::channel(Health::Ok);
         let readers = Arc::new(Readers::new(path.clone(), health.clone()));
         let attention = Arc::new(AtomicBool::new(false));
+        let measures = Arc::new(OnceLock::new());
         let parts = Parts {
             path: path.clone(),
             clock: Arc::clone(&clock),
@@ -150,6 +153,7 @@ impl Store {
             faults,
             readers: Arc::clone(&readers),
             attention: Arc::clone(&attention),
+            measures: Arc::clone(&measures),
         };
         let (writer, stepped) = start(parts, conn);
         let store = Self {
@@ -159,6 +163,7 @@ impl Store {
             readers,
             health,
             attention,
+            measures,
             copying: Arc::default(),
             is_stepped: false,
             _lock: lock,
@@ -170,6 +175,11 @@ impl Store {
     /// it.
     pub fn use_outbox(&self) {
         self.attention.store(true, Ordering::Relaxed);
+    }
+
+    /// Counts commits, and what they bring about, from the next one on; returns the counts.
+    pub fn measure(&self) -> Arc<Measures> {
+        Arc::clone(self.measures.get_or_init(Arc::default))
     }
 
     /// Runs a command in a transaction and returns its result after the commit. If the command

@@ -10,7 +10,7 @@
 //! ```text
 //! [hive]        name, domain, swarm, isolation
 //! [broker]      state_dir, runtime_dir, socket_group, agent_unit, retention_days, backup.<every, keep, dir>,
-//!               limits.<any field of limits::Limits>
+//!               metrics.socket or metrics.listen, limits.<any field of limits::Limits>
 //! [operator]    pronouns, notify.command or notify.webhook
 //! [claude]      command, env, context_windows, mcp_server_name, and the settings of SETTINGS
 //! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, uids, users, unit, state_dir, home_dir, env,
@@ -32,6 +32,7 @@ mod extra_servers;
 mod keys;
 mod limits;
 mod meanings;
+mod metrics;
 mod models;
 mod notify;
 mod sandbox;
@@ -59,8 +60,8 @@ pub use self::notify::check_url as check_webhook;
 pub use self::settings::{Kind, NEVER, Setting, SettingValue, Settings};
 pub use self::settings_list::SETTINGS;
 pub use self::values::{
-    AGENT_IN_UNIT, AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Notify,
-    Operator, SandboxConfig,
+    AGENT_IN_UNIT, AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Metrics,
+    Notify, Operator, SandboxConfig,
 };
 
 use self::error::Findings;

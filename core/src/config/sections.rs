@@ -69,6 +69,7 @@ fn broker(table: &DeTable<'_>, findings: &mut Findings<'_>) -> Broker {
             .and_then(|days| u32::try_from(days).ok())
             .unwrap_or(RETENTION_DAYS_DEFAULT),
         backup: super::backup::read(&mut section),
+        metrics: super::metrics::read(&mut section),
         limits: section
             .table("limits")
             .map(|limits| {

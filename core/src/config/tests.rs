@@ -3,6 +3,7 @@
 mod agent;
 mod backup;
 mod keys;
+mod metrics;
 mod secrets;
 mod settings;
 mod webhook;

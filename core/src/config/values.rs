@@ -3,6 +3,7 @@
 //! Invariant: `None` means that the file has no value, so the program's own default applies; this
 //! module has no default directory.
 
+use core::net::SocketAddr;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -58,6 +59,8 @@ pub struct Broker {
     pub retention_days: u32,
     /// Backups that it makes by itself.
     pub backup: Option<Backup>,
+    /// Where it offers its metrics; `None`: nowhere.
+    pub metrics: Option<Metrics>,
     /// Limits of the broker.
     pub limits: Limits,
 }
@@ -77,9 +80,19 @@ impl Default for Broker {
             agent_unit: None,
             retention_days: RETENTION_DAYS_DEFAULT,
             backup: None,
+            metrics: None,
             limits: Limits::default(),
         }
     }
+}
+
+/// The place where a broker offers its metrics, over HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Metrics {
+    /// A unix socket, for the users of the operator socket.
+    Socket(PathBuf),
+    /// A port of loopback, which every local user can read.
+    Listen(SocketAddr),
 }
 
 /// Settings of the operator.
@@ -260,6 +273,9 @@ impl Config {
         resolve(&mut self.broker.runtime_dir);
         if let Some(backup) = &mut self.broker.backup {
             resolve(&mut backup.dir);
+        }
+        if let Some(Metrics::Socket(socket)) = &mut self.broker.metrics {
+            *socket = base.join(&*socket);
         }
         self.claude.settings.resolve_paths(base);
         let mut programs = vec![&mut self.claude.command];

@@ -51,12 +51,14 @@ const IMPURE_PATHS: [&str; 8] = [
 ];
 
 /// Modules of the broker that a module of the broker must not name.
-const BROKER_MODULES: [(&str, &[&str]); 7] = [
+const BROKER_MODULES: [(&str, &[&str]); 9] = [
     ("store", &["engine", "rpc", "task", "app"]),
     ("engine", &["rpc", "task", "app"]),
     ("rpc", &["store", "task", "app"]),
     ("task", &["store", "rpc", "app"]),
     ("notify", &["store", "rpc", "task", "app"]),
+    ("metrics", &["store", "task", "app"]),
+    ("measures", &["store", "engine", "rpc", "task", "app", "metrics"]),
     ("files", &["store", "engine", "rpc", "task", "app"]),
     ("spill", &["store", "engine", "rpc", "task", "app"]),
 ];
@@ -150,7 +152,8 @@ const STORE_ORDER: [&str; 14] = [
 ];
 
 /// The modules in which the store writes, in the same way.
-const WRITE_ORDER: [&str; 19] = [
+const WRITE_ORDER: [&str; 20] = [
+    "measured",
     "folding",
     "held",
     "messages",

@@ -4,12 +4,13 @@
 
 use std::sync::Arc;
 
-use hive_core::delivery::{Decision, Progress, State};
+use hive_core::delivery::{Decision, Progress, RedeliveryCause, State};
 use hive_core::event::{DeliveryAcked, Facts, Settler};
 use hive_core::id::MessageId;
 
 use crate::engine::error::MailError;
 use crate::engine::{Refusal, actor};
+use crate::measures::Count;
 use crate::store::Tx;
 use crate::store::agent::AgentRow;
 use crate::store::delivery::{self, DeliveryRow};
@@ -57,6 +58,11 @@ pub(crate) fn decide_row(
         Decision::Redrive => Facts::DeliveryRedriven,
         Decision::Supersede => Facts::DeliverySuperseded,
     };
+    match decision {
+        Decision::Release => tx.count(|| Count::Redelivery(RedeliveryCause::Released)),
+        Decision::Redrive => tx.count(|| Count::Redelivery(RedeliveryCause::Redriven)),
+        Decision::Ack | Decision::Drop | Decision::Supersede => {}
+    }
     let detail = format!("by {who}");
     log(tx, Fact::about(facts, owner.key).message(row.message).detail(&detail));
     Ok(())

@@ -11,6 +11,7 @@ use super::notice::{self, Notice, parent};
 use super::outbox;
 use super::text::quoted;
 use crate::engine::Refusal;
+use crate::measures::Count;
 use crate::store::agent::AgentRow;
 use crate::store::delivery::DeliveryRow;
 use crate::store::event::{Fact, log};
@@ -40,12 +41,22 @@ pub(crate) fn settle(
             (DeliveryReturned { attempt, cause: cause(progress) }.into(), String::new())
         }
     };
+    count(tx, progress);
     let turn = row.lease.as_ref().and_then(|lease| lease.turn);
     log(tx, Fact::about(facts, me.key).message(row.message).turn(turn).detail(&detail));
     if progress.state == State::Dead && !hive_fault::planted!(DeadLetterUntold) {
         notify_parent_of_dead_letter(tx, limits, me, &row)?;
     }
     Ok(progress.state)
+}
+
+/// Counts a dead letter, or a delivery that is ready again.
+fn count(tx: &Tx<'_>, settled: Progress) {
+    match settled.state {
+        State::Ready => tx.count(|| Count::Redelivery(cause(settled))),
+        State::Dead => tx.count(|| Count::DeadLetter),
+        State::Leased | State::Acked | State::Held | State::Dropped | State::Superseded => {}
+    }
 }
 
 fn cause(settled: Progress) -> RedeliveryCause {

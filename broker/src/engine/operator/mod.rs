@@ -5,7 +5,8 @@
 //! - [`etag`]: what a change of an agent depends on.
 //! - [`view`], [`tree`] and [`watched`]: agents as callers see them.
 //! - [`commands`], [`stop`] and [`login`]: orders to a harness.
-//! - [`operate`]: decisions about mail; [`events`] and [`backup`]: the log and the database.
+//! - [`operate`]: decisions about mail; [`levels`]: all inboxes for metrics; [`events`] and
+//!   [`backup`]: the log and the database.
 
 pub mod agents;
 pub mod backup;
@@ -13,6 +14,7 @@ pub mod commands;
 pub mod declare;
 pub mod etag;
 pub mod events;
+pub mod levels;
 pub mod login;
 pub mod operate;
 pub mod policy;

@@ -204,6 +204,12 @@ impl Engine {
 
     /// Returns whether the database can be used.
     #[must_use]
+    pub fn is_usable(&self) -> bool {
+        self.storage() == Health::Ok
+    }
+
+    /// Returns whether the database can be used, and if not, why.
+    #[must_use]
     pub fn storage(&self) -> Health {
         self.store.health().borrow().clone()
     }

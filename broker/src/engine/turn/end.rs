@@ -27,6 +27,7 @@ use crate::engine::mail::settle::settle;
 use crate::engine::mail::text::quoted;
 use crate::engine::once::{keep, replay};
 use crate::engine::{Engine, Refusal};
+use crate::measures::Count;
 use crate::store::agent::AgentRow;
 use crate::store::event::{Fact, log};
 use crate::store::request::RequestKey;
@@ -181,6 +182,7 @@ fn end_turn_with(
     let json = serde_json::to_string(&settled).expect("four numbers");
     turns::end(tx, open.id, ended, &json)?;
     turn_tool::insert(tx, open.id, &ended.tool_uses)?;
+    tx.count(|| Count::Turn(ended.outcome, ended.usage));
     let detail = format!(
         "{}: {} acked, {} returned, {} dead, {} held",
         ended.outcome, settled.acked, settled.returned, settled.dead, settled.held

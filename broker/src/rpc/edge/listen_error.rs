@@ -25,6 +25,17 @@ pub enum ListenError {
     /// The host has no such group.
     #[error("there is no group `{0}` on this host (socket_group)")]
     NoSuchGroup(String),
+    /// The group is none of this process's.
+    #[error("the socket {} cannot be given to the group `{group}` (socket_group); add the broker's user to the group", .path.display())]
+    NotInGroup {
+        /// The socket.
+        path: PathBuf,
+        /// The group.
+        group: String,
+        /// The error of the host.
+        #[source]
+        source: io::Error,
+    },
     /// The mode of a handed-over socket lets in users who are not in the group.
     #[error(
         "the socket {} was handed over with mode {mode:04o} and group {gid}, which lets in more than the group `{group}` (socket_group); \

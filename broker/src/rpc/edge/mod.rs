@@ -33,7 +33,7 @@ pub(in crate::rpc) mod room;
 pub(in crate::rpc) mod serve;
 pub(in crate::rpc) mod services;
 mod size;
-mod socket_file;
+pub(crate) mod socket_file;
 mod stored;
 mod together;
 mod unit;

@@ -15,7 +15,7 @@ use super::listen_error::ListenError;
 
 /// Binds a path. A socket on which no process answers is replaced; any other file stays, and is an
 /// error.
-pub(in crate::rpc) fn bind(path: &Path) -> Result<StdListener, ListenError> {
+pub(crate) fn bind(path: &Path) -> Result<StdListener, ListenError> {
     let fail = |source| ListenError::Io { path: path.to_path_buf(), source };
     if path.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
         return Err(ListenError::PathTooLong(path.to_path_buf()));
@@ -41,7 +41,7 @@ pub(in crate::rpc) fn bind(path: &Path) -> Result<StdListener, ListenError> {
 }
 
 /// Makes a directory with this mode, whatever the umask; an existing one keeps its own.
-pub(in crate::rpc) fn make_dir(path: &Path, mode: u32) -> Result<(), ListenError> {
+pub(crate) fn make_dir(path: &Path, mode: u32) -> Result<(), ListenError> {
     if path.is_dir() {
         return Ok(());
     }
@@ -51,19 +51,19 @@ pub(in crate::rpc) fn make_dir(path: &Path, mode: u32) -> Result<(), ListenError
 }
 
 /// Sets the mode of a file.
-pub(in crate::rpc) fn set_mode(path: &Path, mode: u32) -> Result<(), ListenError> {
+pub(crate) fn set_mode(path: &Path, mode: u32) -> Result<(), ListenError> {
     std::fs::set_permissions(path, Permissions::from_mode(mode))
         .map_err(|source| ListenError::Io { path: path.to_path_buf(), source })
 }
 
 /// Looks up the number of a group.
-pub(in crate::rpc) fn group_id(group: &str) -> Option<u32> {
+pub(crate) fn group_id(group: &str) -> Option<u32> {
     let found = nix::unistd::Group::from_name(group).ok()??;
     Some(found.gid.as_raw())
 }
 
 /// Removes the file of a socket. A missing file is no error.
-pub(in crate::rpc) fn remove(path: &Path) {
+pub(crate) fn remove(path: &Path) {
     if let Err(error) = std::fs::remove_file(path)
         && error.kind() != io::ErrorKind::NotFound
     {

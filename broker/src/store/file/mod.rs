@@ -3,7 +3,7 @@
 //!
 //! `open` locks the state directory (`lock`), migrates (`before`, `migrate`, `sql/`, `progress`)
 //! and syncs; `create` makes a new database. `reader` has the connections that cannot write. `fold`
-//! shortens the log, and `vfs` gathers the writes to it (`gathered`). `backup` copies a database
+//! shortens the log, and `vfs` gathers the writes to it (`gathered`) and measures its syncs (`timing`). `backup` copies a database
 //! file, `archive` keeps copies by their time, `restore` puts a copy in place of the database,
 //! `check` reads all of it, `numbers` its highest ids, `content` how much it contains, `mark` the
 //! mark of a backup.
@@ -27,4 +27,5 @@ pub(in crate::store) mod open;
 pub(in crate::store) mod private;
 pub(in crate::store) mod progress;
 pub(in crate::store) mod reader;
+pub(in crate::store) mod timing;
 pub(in crate::store) mod vfs;

@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use rusqlite::ffi::{self, sqlite3_file, sqlite3_int64, sqlite3_io_methods, sqlite3_vfs};
 
 use crate::store::file::gathered::Gathered;
+use crate::store::file::timing::timed;
 
 const NAME: &CStr = c"hive";
 
@@ -237,7 +238,7 @@ unsafe extern "C" fn truncate(file: *mut sqlite3_file, len: sqlite3_int64) -> c_
 
 unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
     // SAFETY: an open log, and SQLite's own argument.
-    unsafe { then(file, || call!(file, xSync, flags)) }
+    unsafe { then(file, || timed(|| call!(file, xSync, flags))) }
 }
 
 unsafe extern "C" fn file_size(file: *mut sqlite3_file, out: *mut sqlite3_int64) -> c_int {

@@ -7,6 +7,7 @@
 //! | `question`, `reminder`, `loose_end` | open items of agents |
 //! | `turn`, `turn_tool`, `turn_stats` | turns |
 //! | `event`, `log` | the event log, and its identity |
+//! | `level` | the numbers of all inboxes, for metrics |
 //! | `attention`, `retention` | the operator outbox, and pruning |
 
 pub mod agent;
@@ -16,6 +17,7 @@ pub mod delivery;
 pub mod event;
 pub mod inbox;
 pub mod lease;
+pub mod level;
 pub mod log;
 pub mod loose_end;
 pub mod message;

@@ -3,7 +3,7 @@
 use hive_core::delivery::State;
 use rusqlite::Connection;
 
-use super::super::{delivery, tree, turn_stats, turn_tool};
+use super::super::{delivery, level, tree, turn_stats, turn_tool};
 
 /// Returns the plan of SQLite for a statement, a line for each table.
 fn plan(sql: &str) -> Vec<String> {
@@ -63,4 +63,14 @@ fn the_turns_of_a_window_are_read_by_the_index_of_ends() {
             "{sums:?} {tools:?}"
         );
     }
+}
+
+#[test]
+fn the_levels_scan_agents_alone() {
+    let plan = plan(level::sql());
+    let scans: Vec<_> = plan.iter().filter(|step| step.starts_with("SCAN")).collect();
+    assert!(scans.len() == 1 && scans[0].starts_with("SCAN "), "{plan:?}");
+    assert!(["SCAN a", "SCAN i"].contains(&scans[0].as_str()), "{plan:?}");
+    let oldest = "SEARCH open_delivery USING PRIMARY KEY (agent_id=? AND queue=?)";
+    assert_eq!(plan.iter().filter(|step| *step == oldest).count(), 2, "{plan:?}");
 }

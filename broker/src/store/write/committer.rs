@@ -7,8 +7,8 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use hive_core::time::BootTime;
 use rusqlite::Connection;
@@ -18,11 +18,13 @@ use super::cache::Cache;
 use super::command::{one, statement, text};
 use super::folding::Folding;
 use super::held::Prepared;
+use super::measured::Measured;
 use super::queue::{Announce, Item, Job, Most};
 use super::tx::{Counters, Tx};
 use super::waiter::{Asked, Waiters};
 use crate::clock::Clock;
 use crate::kernel;
+use crate::measures::Measures;
 use crate::store::effect::Committed;
 use crate::store::error::Health;
 use crate::store::file::fold::new_log_pages;
@@ -38,6 +40,7 @@ pub(in crate::store) struct Parts {
     pub(in crate::store) faults: watch::Sender<Health>,
     pub(in crate::store) readers: Arc<Readers>,
     pub(in crate::store) attention: Arc<AtomicBool>,
+    pub(in crate::store) measures: Arc<OnceLock<Arc<Measures>>>,
 }
 
 /// The connection, or the fault of the database.
@@ -140,8 +143,10 @@ impl Committer {
         {
             // There is nothing to write, so no transaction is needed.
             self.waiters.cancel(id);
+            self.note_waiting();
             return 1;
         }
+        let measured = self.parts.measures.get().map(Measured::begin);
         let mut tx = Tx::new(
             conn,
             &self.counters,
@@ -149,7 +154,8 @@ impl Committer {
             self.parts.clock.now(),
             self.parts.attention.load(Ordering::Relaxed),
         )
-        .with_statements(statements);
+        .with_statements(statements)
+        .counted(measured.is_some());
         if let Err(error) = statement(&tx, "BEGIN IMMEDIATE") {
             let problem = text(error);
             drop(tx);
@@ -181,6 +187,9 @@ impl Committer {
                 hive_fault::point("broker.commit.after");
                 self.cache.committed();
                 let effects = tx.into_effects();
+                if let Some(measured) = measured {
+                    measured.end(items, &effects);
+                }
                 self.parts.committed.committed(&effects, self.counters.last_event());
                 // Mail before the receipts of it: the first one that is woken runs first.
                 for id in polled {
@@ -191,6 +200,7 @@ impl Committer {
                     hive_fault::point("broker.replies.between");
                 }
                 self.waiters.wake_again();
+                self.note_waiting();
                 if let Some(pages) = new_log_pages() {
                     self.folding.committed(pages);
                 }
@@ -204,6 +214,13 @@ impl Committer {
                 self.fail(conn, problem, jobs, polled);
                 0
             }
+        }
+    }
+
+    /// Notes how many calls wait, if metrics are offered.
+    fn note_waiting(&self) {
+        if let Some(measures) = self.parts.measures.get() {
+            measures.set_waiting(self.waiters.count());
         }
     }
 

@@ -16,6 +16,7 @@ mod folding;
 mod fresh;
 mod held;
 mod lease_ends;
+mod measured;
 mod progress;
 mod requests;
 mod seat;

@@ -11,6 +11,7 @@ use hive_core::id::NUMBER_MAX;
 use hive_core::time::Now;
 use rusqlite::{Connection, Statement};
 
+use crate::measures::Count;
 use crate::store::effect::Effect;
 use crate::store::effect::PresenceChange;
 use crate::store::file::numbers::Numbers;
@@ -74,6 +75,8 @@ pub struct Tx<'c> {
     /// Whether a notifier works through the operator outbox (the table `attention`). If not, no row
     /// is written to it.
     pub attention: bool,
+    /// Whether metrics are offered.
+    is_counted: bool,
 }
 
 impl std::fmt::Debug for Tx<'_> {
@@ -103,7 +106,13 @@ impl<'c> Tx<'c> {
             is_torn: Cell::default(),
             now,
             attention,
+            is_counted: false,
         }
+    }
+
+    /// Returns it with or without counts.
+    pub(super) fn counted(self, is_counted: bool) -> Self {
+        Self { is_counted, ..self }
     }
 
     /// Returns it with statements that are held.
@@ -200,6 +209,14 @@ impl<'c> Tx<'c> {
         }
     }
 
+    /// Counts something once the transaction is on disk, if metrics are offered.
+    pub fn count(&self, count: impl FnOnce() -> Count) {
+        if self.is_counted {
+            // Two that are equal are two.
+            self.effects.borrow_mut().push(Effect::Count(count()));
+        }
+    }
+
     /// Returns the agents for which this transaction has hints so far.
     pub(in crate::store) fn hinted(&self) -> BTreeSet<AgentKey> {
         let hinted = |effect: &Effect| match *effect {
@@ -209,6 +226,7 @@ impl<'c> Tx<'c> {
             | Effect::WallDue
             | Effect::Outbox
             | Effect::Presence(..)
+            | Effect::Count(_)
             | Effect::NameFreed(_) => None,
         };
         self.effects.borrow().iter().filter_map(hinted).collect()

@@ -274,6 +274,11 @@ impl Waiters {
         kept.wake = kept.wake.max(Some(asked));
     }
 
+    /// Returns how many there are.
+    pub(super) fn count(&self) -> usize {
+        self.waiters.len()
+    }
+
     /// Returns how many may have to be polled.
     pub(super) fn woken_count(&self) -> usize {
         self.woken.len()

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use hive_core::config::{
-    AgentConfig, AgentLimits, Backup, Broker, Claude, Config, ExtraMcpServer, Hive, Notify,
-    Operator, SandboxConfig, SettingValue, Settings,
+    AgentConfig, AgentLimits, Backup, Broker, Claude, Config, ExtraMcpServer, Hive, Metrics,
+    Notify, Operator, SandboxConfig, SettingValue, Settings,
 };
 use hive_core::limits::Limits;
 use hive_core::secret::{Place, Secret};
@@ -22,8 +22,16 @@ pub(crate) fn write(config: &Config) -> String {
     text(&mut out, "domain", domain.as_deref());
     text(&mut out, "swarm", swarm.as_deref());
     text(&mut out, "isolation", isolation.map(hive_core::isolation::Level::word));
-    let Broker { state_dir, runtime_dir, socket_group, agent_unit, retention_days, backup, limits } =
-        broker;
+    let Broker {
+        state_dir,
+        runtime_dir,
+        socket_group,
+        agent_unit,
+        retention_days,
+        backup,
+        metrics,
+        limits,
+    } = broker;
     out.push_str("[broker]\n");
     path(&mut out, "state_dir", state_dir.as_deref());
     path(&mut out, "runtime_dir", runtime_dir.as_deref());
@@ -35,6 +43,13 @@ pub(crate) fn write(config: &Config) -> String {
         text(&mut out, "backup.every", Some(&every));
         number(&mut out, "backup.keep", Some(u64::from(*keep)));
         path(&mut out, "backup.dir", dir.as_deref());
+    }
+    match metrics {
+        Some(Metrics::Socket(socket)) => path(&mut out, "metrics.socket", Some(socket)),
+        Some(Metrics::Listen(address)) => {
+            text(&mut out, "metrics.listen", Some(&address.to_string()));
+        }
+        None => {}
     }
     all_limits(&mut out, limits);
     let Operator { pronouns, notify } = operator;
