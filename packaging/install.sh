@@ -29,6 +29,9 @@ completion bash bash-completion/completions/hivectl
 completion zsh zsh/site-functions/_hivectl
 completion fish fish/vendor_completions.d/hivectl.fish
 
+install -D --mode=644 --target-directory="$to/share/hive/prometheus" packaging/prometheus/hive.rules.yml
+install -D --mode=644 --target-directory="$to/share/hive/grafana" packaging/grafana/hive.json
+
 # The units name their programs by path.
 for unit in packaging/systemd/*.service packaging/systemd/*.socket; do
   sed "s#/usr/bin/#$prefix/bin/#g" "$unit" | install -D --mode=644 /dev/stdin "$to/lib/systemd/system/$(basename "$unit")"

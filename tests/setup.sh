@@ -2,7 +2,8 @@
 # Fetches the tools of the tests besides Rust, and prints one line `SKIPPED: ...` for each unavailable tool.
 #
 #   tests/setup.sh            Debian packages (as root); the real Claude Code CLI, buf and gRPC for Node (by npm, into .cache/);
-#                             gRPC for Python, and Go (by pip, into .cache/python); cargo-deb and deadnix (by cargo, into .cache/cargo)
+#                             gRPC for Python, and Go (by pip, into .cache/python); cargo-deb and deadnix (by cargo, into .cache/cargo);
+#                             promtool (from Debian's package, into .cache/prometheus)
 #
 # Nothing is installed twice. The exit status is 0 even if a tool is missing: tests/run.sh decides whether that is a failure.
 set -euo pipefail
@@ -100,6 +101,19 @@ install_python() {
   python3 -m venv "$folder" >&2 && "$folder/bin/pip" install --quiet --disable-pip-version-check "$@" >&2 && echo "$*" >"$folder/installed"
 }
 
+# Unpacks promtool from Debian's package prometheus into .cache. Installed, the package would start a server.
+unpack_promtool() {
+  local folder=.cache/prometheus
+  [ ! -x "$folder/usr/bin/promtool" ] || return 0
+  command -v apt-get >/dev/null || return 1
+  echo "unpacking promtool" >&2
+  rm -rf "$folder" && mkdir -p "$folder/download"
+  (
+    cd "$folder/download"
+    apt-get download -qq prometheus >/dev/null 2>&1 || { apt-get update -qq >&2 && apt-get download -qq prometheus >&2; }
+  ) && dpkg-deb --fsys-tarfile "$folder"/download/prometheus_*.deb | tar -x -C "$folder" ./usr/bin/promtool && rm -rf "$folder/download"
+}
+
 # Makes the Debian tree in which the tests boot systemd, once; its suite is that of this host.
 make_tree() {
   local folder=.cache/debian packages=systemd,systemd-sysv,dbus,polkitd,libnss-systemd,bubblewrap,ca-certificates
@@ -135,6 +149,9 @@ if ! install_npm buf "@bufbuild/buf@$BUF_VERSION" || ! .cache/buf/node_modules/.
 fi
 if ! install_crate deadnix "$DEADNIX_VERSION"; then
   skipped "the lint of the Nix files (deadnix@$DEADNIX_VERSION is not to be had)"
+fi
+if ! unpack_promtool || ! .cache/prometheus/usr/bin/promtool --version >/dev/null 2>&1; then
+  skipped "the alerts (apt-get download prometheus)"
 fi
 if ! make_tree; then
   skipped "the services under systemd (as root: mmdebstrap makes .cache/debian/tree)"

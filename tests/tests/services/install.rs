@@ -49,6 +49,8 @@ fn an_installation_is_complete_and_leaves_the_operators_file_alone() {
         ("opt/hive/share/bash-completion/completions/hivectl", "hivectl"),
         ("opt/hive/share/zsh/site-functions/_hivectl", "#compdef hivectl"),
         ("opt/hive/share/fish/vendor_completions.d/hivectl.fish", "complete"),
+        ("opt/hive/share/hive/prometheus/hive.rules.yml", "- alert: HiveAbsent"),
+        ("opt/hive/share/hive/grafana/hive.json", "\"title\": \"Hive\""),
         ("opt/hive/share/doc/hive/LICENSE-MIT", "Permission is hereby granted"),
         ("etc/polkit-1/rules.d/50-hive.rules", "hive-launcher"),
     ] {
