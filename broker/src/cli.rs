@@ -59,8 +59,8 @@ pub struct Cli {
     #[arg(long, value_name = "FILTER", env = "HIVE_LOG", default_value = "info")]
     pub log: String,
 
-    /// The format of the log.
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    /// The format of the log: `auto` is the journal where stderr goes there, and text elsewhere.
+    #[arg(long, value_name = "FORMAT", default_value = "auto")]
     pub log_format: LogFormat,
 }
 
@@ -100,8 +100,13 @@ fn reminders_pending_max(text: &str) -> Result<u32, &'static str> {
 /// A way of logging.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
+    /// The journal of systemd, if stderr goes there; otherwise text.
+    Auto,
     /// Lines for people.
     Text,
     /// JSON lines.
     Json,
+    /// The journal of systemd, with the fields of each event: HIVE_AGENT, HIVE_REQUEST_ID and
+    /// others.
+    Journald,
 }

@@ -5,12 +5,14 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use clap::Parser as _;
 use hive_broker::cli::{Cli, Command, LogFormat};
 use hive_broker::clock::{Clock as _, SystemClock};
 use hive_broker::store::before::Plan;
 use hive_broker::store::restore::{self, RestoreError, Restored};
 use hive_broker::{app, config, kernel};
+use hive_log::journal;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -127,9 +129,21 @@ fn migrate(cli: &Cli, check: bool) -> anyhow::Result<ExitCode> {
 fn log(cli: &Cli) -> anyhow::Result<()> {
     let log = tracing_subscriber::registry().with(hive_log::parse(&cli.log)?);
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    match cli.log_format {
-        LogFormat::Json => log.with(lines.json()).init(),
-        LogFormat::Text => {
+    let journal = match cli.log_format {
+        LogFormat::Auto => journal::of_stderr(&[]),
+        LogFormat::Journald => Some(
+            journal::open(&[])
+                .context("the journal of systemd cannot be reached; choose another --log-format")?,
+        ),
+        LogFormat::Json => {
+            log.with(lines.json()).init();
+            return Ok(());
+        }
+        LogFormat::Text => None,
+    };
+    match journal {
+        Some(journal) => log.with(journal).init(),
+        None => {
             let colors = std::io::IsTerminal::is_terminal(&std::io::stderr());
             log.with(lines.with_ansi(colors)).init();
         }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use hive_core::isolation::{Expected, Level, REPORT_FD_ENV, RESTART_CODE};
+use hive_core::name::AgentName;
 use hive_harness::cli::{Cli, Command, ConfineArgs, McpArgs, ServeArgs};
 use hive_harness::config::Config;
 use hive_harness::confine::ConfineError;
@@ -16,6 +17,7 @@ use hive_harness::settings::{InvalidSettings, Source};
 use hive_harness::task::init;
 use hive_harness::turn::output::Leaving;
 use hive_harness::{boot, confine, driver, fence, guard, isolation, publish, scrub, wake};
+use hive_log::journal;
 use tokio::runtime::Runtime;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -68,7 +70,7 @@ fn fail(failure: Failure) -> ExitCode {
 /// Runs a command that makes calls to the broker.
 fn run(command: impl Future<Output = Result<(), Failure>>) -> ExitCode {
     let done = runtime().and_then(|runtime| {
-        log("warn");
+        log("warn", None);
         runtime.block_on(command)
     });
     done.map_or_else(fail, |()| ExitCode::from(exit::OK))
@@ -77,7 +79,7 @@ fn run(command: impl Future<Output = Result<(), Failure>>) -> ExitCode {
 fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
     // This comes before any other code opens a descriptor.
     let report = Report::inherit().map_err(isolation_failure)?;
-    log("info");
+    log("info", args.agent.as_ref());
     let home = std::env::var_os("HOME").map(Into::into);
     let mut source = Source::new(&args, std::env::args_os(), home);
     let usage = |error: InvalidSettings| {
@@ -212,7 +214,8 @@ fn restart() -> Failure {
     )
 }
 
-fn log(default: &str) {
+/// Starts the log; `agent` is known where `hive.toml` is read.
+fn log(default: &str, agent: Option<&AgentName>) {
     let filter = std::env::var("HIVE_LOG")
         .or_else(|_| std::env::var("RUST_LOG"))
         .unwrap_or_else(|_| default.to_owned());
@@ -220,9 +223,14 @@ fn log(default: &str) {
         // If stderr is closed, no log has a reader either.
         let _ = writeln!(std::io::stderr(), "{error}; it is ignored");
     });
+    let log = tracing_subscriber::registry().with(filter);
+    let fields: Vec<_> = agent.iter().map(|agent| ("AGENT", agent.as_str())).collect();
+    if let Some(journal) = journal::of_stderr(&fields) {
+        return log.with(journal).init();
+    }
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false);
-    tracing_subscriber::registry().with(filter).with(lines).init();
+    log.with(lines).init();
 }

@@ -7,6 +7,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,10 +106,13 @@ impl Door {
         let file = OwnFile(path.to_path_buf());
         set_mode(path, 0o600)?;
         if let Some((group, gid)) = gid {
-            std::os::unix::fs::chown(path, None, Some(gid)).map_err(|source| {
-                let (path, group) = (path.to_path_buf(), group.to_owned());
-                ListenError::NotInGroup { path, group, source }
-            })?;
+            // In a directory that hands its group down it is right already.
+            if std::fs::metadata(path).map_err(fail)?.gid() != gid {
+                std::os::unix::fs::chown(path, None, Some(gid)).map_err(|source| {
+                    let (path, group) = (path.to_path_buf(), group.to_owned());
+                    ListenError::NotInGroup { path, group, source }
+                })?;
+            }
             set_mode(path, 0o660)?;
         }
         listener.set_nonblocking(true).map_err(fail)?;

@@ -1,7 +1,10 @@
-//! The filter of a program's log, as `HIVE_LOG` has it: levels and targets, separated by commas.
+//! The filter of a program's log, as `HIVE_LOG` has it: levels and targets, separated by commas;
+//! and the journal of systemd, as a place of the log ([`journal`]).
 //!
 //! What it is not: the `EnvFilter` of tracing-subscriber, which filters by spans too and brings an
 //! engine for regular expressions. Invariant: a filter by spans is an error, never ignored.
+
+pub mod journal;
 
 use tracing_subscriber::filter::{ParseError, Targets};
 

@@ -1,5 +1,5 @@
 //! The call log: the reports of this agent's bridges about each tool call, in a file of the
-//! harness.
+//! harness, and in its log.
 //!
 //! claude reads the stderr of its servers and stores none of it. Invariants: both files together
 //! have at most twice [`FILE_BYTES_MAX`] bytes; a line has the turn and the ids of its call, and
@@ -53,8 +53,9 @@ pub async fn keep(run_dir: PathBuf, mut running: watch::Receiver<Option<u64>>) {
                 Err(_) => return,
             },
             received = socket.recv(&mut bytes) => {
-                let Some(line) = received.ok().and_then(|length| line(&bytes[..length], turn)) else { continue };
-                if let Err(error) = log.write(&line) {
+                let Some(call) = received.ok().and_then(|length| Report::read(&bytes[..length])) else { continue };
+                call.trace(turn);
+                if let Err(error) = log.write(&call.line(turn)) {
                     tracing::warn!(%error, "a line of the call log is lost");
                 }
             }
@@ -69,17 +70,55 @@ fn bind(run_dir: &Path) -> io::Result<UnixDatagram> {
     UnixDatagram::bind(path)
 }
 
-/// Returns the line of a report; `None` if it is not a report.
-fn line(report: &[u8], turn: u64) -> Option<String> {
-    let report: Value = serde_json::from_slice(report).ok()?;
-    let text = |name: &str| report[name].as_str().map(word);
-    let (server, tool, outcome) = (text("server")?, text("tool")?, text("outcome")?);
-    let (tool_use_id, request_id) = (text("tool_use_id")?, text("request_id")?);
-    let (duration_ms, time) = (report["duration_ms"].as_u64()?, rfc3339(wall_now()));
-    Some(format!(
-        "{time} turn={turn} server={server} tool={tool} tool_use_id={tool_use_id} request_id={request_id} \
-         duration_ms={duration_ms} outcome={outcome}\n"
-    ))
+/// A report of a bridge. Its texts are words.
+struct Report {
+    server: String,
+    tool: String,
+    outcome: String,
+    tool_use_id: String,
+    request_id: String,
+    duration_ms: u64,
+}
+
+impl Report {
+    /// Reads a report; `None` if it is not one.
+    fn read(report: &[u8]) -> Option<Self> {
+        let report: Value = serde_json::from_slice(report).ok()?;
+        let text = |name: &str| report[name].as_str().map(word);
+        Some(Self {
+            server: text("server")?,
+            tool: text("tool")?,
+            outcome: text("outcome")?,
+            tool_use_id: text("tool_use_id")?,
+            request_id: text("request_id")?,
+            duration_ms: report["duration_ms"].as_u64()?,
+        })
+    }
+
+    /// Logs the call: claude keeps the stderr of the bridge to itself.
+    fn trace(&self, turn_id: u64) {
+        let Self { server, tool, outcome, tool_use_id, request_id, duration_ms } = self;
+        tracing::info!(
+            turn_id,
+            server,
+            tool,
+            tool_use_id,
+            request_id,
+            duration_ms,
+            outcome,
+            "tool call"
+        );
+    }
+
+    /// Returns the line of the file.
+    fn line(&self, turn: u64) -> String {
+        let Self { server, tool, outcome, tool_use_id, request_id, duration_ms } = self;
+        let time = rfc3339(wall_now());
+        format!(
+            "{time} turn={turn} server={server} tool={tool} tool_use_id={tool_use_id} request_id={request_id} \
+             duration_ms={duration_ms} outcome={outcome}\n"
+        )
+    }
 }
 
 /// Returns a text as one word: every character but letters, digits and `-_.:` becomes `?`.
@@ -124,6 +163,10 @@ mod tests {
     use super::*;
 
     const REPORT: &str = r#"{"server":"hive","tool":"send","tool_use_id":"toolu_1","request_id":"mcp-1","duration_ms":7,"outcome":"ok"}"#;
+
+    fn line(report: &[u8], turn: u64) -> Option<String> {
+        Some(Report::read(report)?.line(turn))
+    }
 
     #[test]
     fn a_line_has_turn_and_ids_and_nothing_can_be_smuggled_into_it() {

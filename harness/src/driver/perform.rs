@@ -164,7 +164,7 @@ impl Performer {
                 self.final_calls.spawn(calls::problem(self.link.clone(), subject, text));
             }
             Output::Note(text) => {
-                tracing::warn!(turn = turn_id, "{text}");
+                tracing::warn!(turn_id, "{text}");
                 self.line(LineSource::Note, &text);
             }
             Output::Leave => self.leave(),

@@ -124,7 +124,7 @@ async fn stream(
         if count == 0 {
             drop(batches);
             if let Err(status) = call.await {
-                tracing::debug!(turn = turn_id, %status, "the turn's output was not taken");
+                tracing::debug!(turn_id, %status, "the turn's output was not taken");
             }
             return true;
         }

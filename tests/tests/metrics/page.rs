@@ -128,10 +128,12 @@ async fn turns_are_counted_by_outcome_with_their_tokens_and_cost() {
         let begun: BeginTurnResponse = done(&channel, &in_session(begin, &token)).await;
         begun.turn.expect("a turn").id
     };
-    let begins = tokio::task::spawn(begins);
+    let mut begun = tokio::task::JoinSet::new();
+    begun.spawn(begins);
     shows(&socket, "a waiting call is shown", |page| page.value("hive_waiting_calls") == 1.0).await;
     operator.send("ada", "work").await;
-    let turn = soon("the turn begins", begins).await.expect("no panic");
+    let turn = soon("the turn begins", begun.join_next()).await;
+    let turn = turn.expect("a call").expect("no panic");
     let usage = TurnUsage {
         input_tokens: 10,
         cache_read_tokens: 20,

@@ -6,6 +6,7 @@
 mod agents;
 mod bed;
 mod install;
+mod journal;
 mod nixos;
 mod package;
 mod restarts;

@@ -25,8 +25,11 @@ pub enum ListenError {
     /// The host has no such group.
     #[error("there is no group `{0}` on this host (socket_group)")]
     NoSuchGroup(String),
-    /// The group is none of this process's.
-    #[error("the socket {} cannot be given to the group `{group}` (socket_group); add the broker's user to the group", .path.display())]
+    /// The process may not give a file to the group.
+    #[error(
+        "the socket {} cannot be given to the group `{group}` (socket_group); name a path in a directory of that group with mode 2750, \
+         such as /run/hive/metrics of the packaged units", .path.display()
+    )]
     NotInGroup {
         /// The socket.
         path: PathBuf,

@@ -78,7 +78,9 @@ pub(in crate::rpc) fn command<M: Identified>(
 ) -> Result<(Caller, RequestKey, M), Status> {
     let caller = caller::identify(&request)?;
     let mut message = request.into_inner();
-    Ok((caller, key(&mut message)?, message))
+    let key = key(&mut message)?;
+    note(&caller, &key);
+    Ok((caller, key, message))
 }
 
 /// Returns the caller of a command in a session, its session token, its key, and its message
@@ -88,7 +90,9 @@ pub(in crate::rpc) fn session_command<M: Identified>(
 ) -> Result<(Caller, String, RequestKey, M), Status> {
     let (caller, session_token) = caller::session(&request)?;
     let mut message = request.into_inner();
-    Ok((caller, session_token, key(&mut message)?, message))
+    let key = key(&mut message)?;
+    note(&caller, &key);
+    Ok((caller, session_token, key, message))
 }
 
 /// Returns the actor of a command, its key, and its message without the id.
@@ -97,7 +101,14 @@ pub(in crate::rpc) fn action<M: Identified>(
 ) -> Result<(Actor, RequestKey, M), Status> {
     let actor = caller::actor(&request)?;
     let mut message = request.into_inner();
-    Ok((actor, key(&mut message)?, message))
+    let key = key(&mut message)?;
+    note(&actor.caller, &key);
+    Ok((actor, key, message))
+}
+
+/// Logs that a request has arrived, so that its id can be found.
+fn note(caller: &Caller, RequestKey { rpc, id, .. }: &RequestKey) {
+    tracing::debug!(agent = %caller.name(), request_id = id, rpc, "a request arrived");
 }
 
 /// Returns the key of a request, and removes its id.

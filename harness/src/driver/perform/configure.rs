@@ -13,7 +13,7 @@ impl Performer {
         let config = match self.source.again() {
             Ok(config) => config.filter(|config| *config != *self.config)?,
             Err(error) => {
-                tracing::error!(turn = turn_id, %error, "the settings cannot be read again; those of before hold");
+                tracing::error!(turn_id, %error, "the settings cannot be read again; those of before hold");
                 return None;
             }
         };

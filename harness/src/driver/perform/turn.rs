@@ -12,7 +12,7 @@ impl Performer {
     pub(super) fn start(&mut self, launch: Launch) {
         hive_fault::point("harness.claude.starting");
         tracing::info!(
-            turn = launch.turn_id,
+            turn_id = launch.turn_id,
             trigger = launch.trigger.summary(),
             model = launch.model,
             retry = launch.retry,
@@ -43,7 +43,7 @@ impl Performer {
     pub(super) fn end(&mut self, ending: Ending) {
         hive_fault::point("harness.claude.ended");
         let outcome = ending.outcome.map_or_else(String::new, |outcome| format!("{outcome:?}"));
-        tracing::info!(turn = ending.turn_id, outcome, error = ending.error, "turn ended");
+        tracing::info!(turn_id = ending.turn_id, outcome, error = ending.error, "turn ended");
         self.line(LineSource::Note, &format!("ended: {outcome} {}", ending.error));
         // The last line was sent; the reporter's task ends by itself.
         self.reporter = None;
