@@ -20,6 +20,9 @@ const MESSAGES: [u64; 2] = [200, 600];
 /// follow the real time, and a run on a busy machine takes longer.
 const TOLERANCE_PERCENT: u64 = 3;
 
+/// How many more instructions a message may have while metrics are offered.
+const METRICS_PERCENT: u64 = 5;
+
 /// The profile of the stored numbers.
 const PROFILE: &str = "campaign";
 const PROGRAM: &str = env!("CARGO_BIN_EXE_instructions");
@@ -46,9 +49,11 @@ fn a_message_costs_the_stored_number_of_instructions() {
     {
         return;
     }
-    let counted = counted();
-    for (way, count) in &counted {
-        say(&format!("{way}: {count} instructions a message"));
+    let (counted, measured) = (counted(&[]), counted(&["--metrics"]));
+    for ((way, count), (_, measured)) in counted.iter().zip(&measured) {
+        say(&format!("{way}: {count} instructions a message, {measured} with metrics"));
+        let is_little = measured * 100 <= count * (100 + METRICS_PERCENT);
+        assert!(is_little, "{way}: metrics cost more than {METRICS_PERCENT} %");
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("instructions.txt");
     if std::env::var_os("HIVE_REGENERATE").is_some() {
@@ -94,10 +99,10 @@ fn problem(way: &str, count: u64, stored: u64) -> Option<String> {
     Some(format!("{way}: a message costs {count} instructions, {percent:.1} % {advice}."))
 }
 
-/// Returns the instructions of a message for each way.
-fn counted() -> Vec<(&'static str, u64)> {
+/// Returns the instructions of a message for each way, with these options.
+fn counted(options: &[&str]) -> Vec<(&'static str, u64)> {
     let one = |way| {
-        let [few, many] = MESSAGES.map(|messages| total(way, messages));
+        let [few, many] = MESSAGES.map(|messages| total(way, messages, options));
         (way, (many - few) / (MESSAGES[1] - MESSAGES[0]))
     };
     thread::scope(|scope| {
@@ -112,13 +117,16 @@ fn profile(way: &str, messages: u64) -> PathBuf {
 }
 
 /// Returns the instructions of a whole run.
-fn total(way: &str, messages: u64) -> u64 {
+fn total(way: &str, messages: u64, options: &[&str]) -> u64 {
     let mut out = std::ffi::OsString::from("--callgrind-out-file=");
-    out.push(profile(way, messages));
+    // The profile that a problem names is of a run without options.
+    let suffix = options.concat();
+    out.push(profile(&format!("{way}{suffix}"), messages));
     let output = Command::new("valgrind")
         .arg("--tool=callgrind")
         .arg(out)
         .args([PROGRAM, way, &messages.to_string()])
+        .args(options)
         .env("GLIBC_TUNABLES", TUNABLES)
         .output()
         .expect("valgrind starts");

@@ -1,5 +1,6 @@
 //! The metrics of a real broker, as a collector reads them.
 
+mod disk;
 mod door;
 mod packaged;
 mod page;

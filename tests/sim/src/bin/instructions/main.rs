@@ -1,5 +1,6 @@
-//! `instructions unary|streamed N`: sends, receives and acks N messages, one after the other, in
-//! one process with the broker and on one thread, so that a profiler can count what each costs.
+//! `instructions [--metrics] unary|streamed N`: sends, receives and acks N messages, one after the
+//! other, in one process with the broker and on one thread, so that a profiler can count what each
+//! costs.
 //!
 //! `tests/sim/tests/instructions.rs` runs it under callgrind. Invariant: each message has been
 //! accepted, received and acked when the program ends, and nothing ran on another thread.
@@ -36,6 +37,9 @@ struct Cli {
     way: Way,
     /// Number of messages.
     messages: u64,
+    /// Offers metrics.
+    #[arg(long)]
+    metrics: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -56,8 +60,9 @@ struct Channels {
 }
 
 fn main() -> anyhow::Result<()> {
-    let Cli { way, messages } = Cli::parse();
-    let config = format!("[hive]\nname = \"count\"\n[agents.{AGENT}]\n");
+    let Cli { way, messages, metrics } = Cli::parse();
+    let metrics = if metrics { "[broker.metrics]\nsocket = \"metrics.sock\"\n" } else { "" };
+    let config = format!("[hive]\nname = \"count\"\n[agents.{AGENT}]\n{metrics}");
     let broker = OneThread::start(&config)?;
     broker.run(async {
         let channels = Channels {
