@@ -223,13 +223,15 @@ async fn begin(
     sockets.close_unused();
     sockets.settled().await;
     engine.ready().await.context("the database could not be prepared")?;
+    // Before the first call: a broker that does not start must not have answered one.
+    let door = settings.metrics.as_ref();
+    let door = door.map(|place| Door::open(place, settings.socket_group.as_deref())).transpose()?;
     let health = tonic_health::server::HealthReporter::new();
     operator_calls.set(server::operator_calls(&rpc, &health))?;
     agent_calls.set(server::agent_calls(&rpc, &health))?;
     start_reconcilers(&ends.tasks, &engine, &ends.stop, settings, notifier, health);
-    if let (Some(place), Some(measures)) = (&settings.metrics, measures) {
+    if let (Some(door), Some(measures)) = (door, measures) {
         let page = Page::new(Arc::clone(&engine), measures);
-        let door = Door::open(place, settings.socket_group.as_deref())?;
         spawn(&ends.tasks, door.serve(Arc::new(page), ends.stop.clone()));
     }
     Ok(Running { engine, rpc, sockets, ends })

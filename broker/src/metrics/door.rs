@@ -6,14 +6,15 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::{SocketAddr, TcpListener as StdTcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener as StdTcpListener};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{ALLOW, CONTENT_TYPE};
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::header::{ALLOW, CONTENT_TYPE, HOST};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -129,6 +130,7 @@ impl Door {
     /// Serves the page until `stop`.
     pub async fn serve(self, page: Arc<Page>, stop: CancellationToken) {
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let is_port = matches!(self.listener, Listener::Tcp(_));
         let mut connections = JoinSet::new();
         loop {
             while connections.try_join_next().is_some() {}
@@ -136,7 +138,8 @@ impl Door {
             let Some((stream, place)) = accepted else { break };
             let page = Arc::clone(&page);
             connections.spawn(async move {
-                let served = tokio::time::timeout(CONNECTION_TIME, answer(stream, page)).await;
+                let served =
+                    tokio::time::timeout(CONNECTION_TIME, answer(stream, page, is_port)).await;
                 if !matches!(served, Ok(Ok(()))) {
                     tracing::debug!("a collector of metrics was not served");
                 }
@@ -180,10 +183,18 @@ trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// Answers one request.
-async fn answer(stream: Box<dyn Stream>, page: Arc<Page>) -> hyper::Result<()> {
+async fn answer(stream: Box<dyn Stream>, page: Arc<Page>, is_port: bool) -> hyper::Result<()> {
     let service = service_fn(move |request: Request<Incoming>| {
         let page = Arc::clone(&page);
-        async move { Ok::<_, Infallible>(respond(request.method(), request.uri().path(), &page).await) }
+        async move {
+            let is_for_us = !is_port || is_of_this_host(request.headers());
+            Ok::<_, Infallible>(if is_for_us {
+                respond(request.method(), request.uri().path(), &page).await
+            } else {
+                let sentence = "Name this host by its address or as localhost.\n";
+                plain(StatusCode::FORBIDDEN, sentence)
+            })
+        }
     });
     http1::Builder::new()
         .timer(TokioTimer::new())
@@ -193,6 +204,17 @@ async fn answer(stream: Box<dyn Stream>, page: Arc<Page>) -> hyper::Result<()> {
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service)
         .await
+}
+
+/// Returns whether a request names this host by an address or as localhost. A browser of this host
+/// that shows a page of another one names that, even if its name leads here (DNS rebinding).
+fn is_of_this_host(headers: &HeaderMap) -> bool {
+    let Some(host) = headers.get(HOST) else { return true };
+    let authority = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
+    authority.is_some_and(|authority| {
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+        host == "localhost" || host.parse::<IpAddr>().is_ok()
+    })
 }
 
 async fn respond(method: &Method, path: &str, page: &Page) -> Response<String> {

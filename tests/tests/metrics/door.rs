@@ -8,7 +8,7 @@ use hive_tests::rig::{DUO, Rig, host, soon};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
-use crate::scrape::{GET, exchange, scrape, scrape_port, unix};
+use crate::scrape::{GET, Page, ask_port, exchange, scrape, unix};
 
 const METRICS: &str = "[broker.metrics]\nsocket = \"metrics.sock\"\n";
 
@@ -36,8 +36,16 @@ async fn a_port_of_loopback_serves_the_same_page() {
     let address = address();
     let mut rig = Rig::new(&format!("[broker.metrics]\nlisten = \"{address}\"\n{DUO}"));
     rig.start_broker().await;
-    let page = scrape_port(&address).await;
-    assert_eq!(page.value("hive_agents{state=\"offline\"}"), 2.0);
+    for host in [address.as_str(), "localhost:9464", "127.0.0.1", "[::1]:9464"] {
+        let page = Page::of(&ask_port(&address, host).await);
+        assert_eq!(page.value("hive_agents{state=\"offline\"}"), 2.0, "{host}");
+    }
+    // A page of another host, in a browser of this one, cannot read it by a name that leads here.
+    for host in ["evil.example:9464", "localhost.evil.example", "127.0.0.1.evil.example", "::"] {
+        let response = ask_port(&address, host).await;
+        assert!(response.starts_with("HTTP/1.1 403 Forbidden\r\n"), "{host}: {response}");
+        assert!(!response.contains("hive_"), "{host}: {response}");
+    }
     // A second broker says why it cannot start.
     let said = rig.refused_broker_by(rig.broker_command_in("state-2", "run-2")).await;
     assert!(said.contains(&format!("the metrics cannot be offered on {address}")), "{said}");

@@ -68,9 +68,11 @@ pub(crate) async fn scrape(path: &Path) -> Page {
     Page::of(&exchange(unix(path).await, GET.as_bytes()).await)
 }
 
-pub(crate) async fn scrape_port(address: &str) -> Page {
+/// Sends a request to a port that names this host.
+pub(crate) async fn ask_port(address: &str, host: &str) -> String {
     let stream = TcpStream::connect(address).await.expect("the port is open");
-    Page::of(&exchange(stream, GET.as_bytes()).await)
+    let get = GET.replace("Host: hive", &format!("Host: {host}"));
+    exchange(stream, get.as_bytes()).await
 }
 
 /// Reads the page until it shows something: it is up to a second old.
