@@ -103,7 +103,10 @@ in
     systemd.packages = [ cfg.package ];
     systemd.tmpfiles.packages = [ cfg.package ];
     systemd.tmpfiles.rules =
-      agents.directories ++ lib.optional (backups != null) "d ${backups} 0700 hive hive -";
+      agents.directories
+      ++ lib.optional (backups != null) "d ${backups} 0700 hive hive -"
+      # In place of the line of packaging/systemd/hive.tmpfiles.
+      ++ lib.optional (cfg.group != "hive-operators") "d /run/hive/metrics 2750 hive ${cfg.group} -";
 
     systemd.sockets.hived = {
       overrideStrategy = "asDropin";

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hive_core::version;
 use tokio::sync::Mutex;
 
 use super::text::Kind::{Counter, Gauge};
@@ -69,8 +70,9 @@ impl Page {
     }
 
     fn broker(&self, text: &mut Text) {
-        text.family(Gauge, "hive_build_info", "The version of hived.")
-            .sample(&[("version", env!("CARGO_PKG_VERSION"))], 1);
+        let commit = version::COMMIT.unwrap_or_default();
+        text.family(Gauge, "hive_build_info", "The version of hived and its commit.")
+            .sample(&[("version", version::VERSION), ("commit", commit)], 1);
         let start = Duration::from_millis(u64::try_from(self.engine.start_time().0).unwrap_or(0));
         text.family(Gauge, "hive_start_time_seconds", "When hived started, in seconds since 1970.")
             .sample(&[], start.as_secs_f64());

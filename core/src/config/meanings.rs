@@ -18,6 +18,8 @@ pub(super) const MEANINGS: &[(&str, &str)] = &[
         "unit of systemd of each agent that has neither `uids` nor `users` nor `unit`, with `{name}`",
     ),
     ("broker.retention_days", "how long settled mail is kept"),
+    ("broker.metrics.socket", "unix socket that shows the metrics"),
+    ("broker.metrics.listen", "address and port of loopback that show the metrics"),
     ("broker.backup.every", "time from one backup to the next, as `24h`"),
     ("broker.backup.keep", "number of backups that are kept"),
     ("broker.backup.dir", "directory of the backups"),

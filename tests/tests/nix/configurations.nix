@@ -166,6 +166,7 @@ in
         runtime_dir = "/run/hive";
         agent_unit = "hive@{name}.service";
         retention_days = 7;
+        metrics.listen = "127.0.0.1:9464";
         backup = {
           every = "12h";
           keep = 3;
@@ -191,6 +192,9 @@ in
         };
       };
     };
+  };
+  metrics_on_a_socket = hive {
+    settings.broker.metrics.socket = "/run/hive/metrics/hived.sock";
   };
   every_key_of_claude = hive {
     settings.claude = {

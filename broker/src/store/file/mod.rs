@@ -3,10 +3,10 @@
 //!
 //! `open` locks the state directory (`lock`), migrates (`before`, `migrate`, `sql/`, `progress`)
 //! and syncs; `create` makes a new database. `reader` has the connections that cannot write. `fold`
-//! shortens the log, and `vfs` gathers the writes to it (`gathered`) and measures its syncs (`timing`). `backup` copies a database
-//! file, `archive` keeps copies by their time, `restore` puts a copy in place of the database,
-//! `check` reads all of it, `numbers` its highest ids, `content` how much it contains, `mark` the
-//! mark of a backup.
+//! shortens the log, and `vfs` gathers the writes to it (`gathered`) and measures its syncs
+//! (`timing`). `backup` copies a database file, `archive` keeps copies by their time, `restore`
+//! puts a copy in place of the database, `check` reads all of it, `numbers` its highest ids,
+//! `content` how much it contains, `mark` the mark of a backup.
 
 pub mod archive;
 pub mod backup;

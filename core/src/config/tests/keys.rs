@@ -64,9 +64,10 @@ fn each_request_states_a_kind_and_each_key_has_a_meaning() {
 }
 
 #[test]
-fn the_file_with_every_key_is_valid_but_for_its_two_notifications() {
-    let error = parse(EVERY_KEY).expect_err("two notifications");
+fn the_file_with_every_key_is_valid_but_for_keys_that_exclude_each_other() {
+    let error = parse(EVERY_KEY).expect_err("two notifications, and two places for metrics");
     let lines: Vec<String> = error.findings.iter().map(ToString::to_string).collect();
-    let [only] = lines.as_slice() else { panic!("{lines:#?}") };
-    assert!(only.contains("`notify` has a `command` and a `webhook`"), "{only}");
+    let [metrics, notify] = lines.as_slice() else { panic!("{lines:#?}") };
+    assert!(metrics.contains("`metrics` has a `socket` and a `listen`"), "{metrics}");
+    assert!(notify.contains("`notify` has a `command` and a `webhook`"), "{notify}");
 }
