@@ -185,7 +185,7 @@ async fn collectors_that_are_silent_are_cut_off_and_the_next_one_is_served() {
     // More than eight are never taken at a time; the others wait in the kernel.
     assert!(files() <= before + 8, "{} files, {before} before", files());
     let answered = soon("a collector behind them is served", scrape(&socket)).await;
-    assert!(answered.value("hive_build_info{version=\"0.1.0\"}") > 0.0);
+    assert!(answered.value("hive_build_info{version=\"0.1.0\",commit=\"\"}") > 0.0);
     for mut stream in silent {
         let mut rest = Vec::new();
         let ended = stream.read_to_end(&mut rest);
