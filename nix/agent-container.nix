@@ -54,7 +54,7 @@ in
     ++ lib.optional user.passwordlessSudo "--inaccessible=/nix/var/nix/daemon-socket";
 
   config = {
-    imports = [ agent.containerConfig ];
+    imports = lib.optional (agent.containerConfig != null) agent.containerConfig;
 
     environment.etc."hive/hive.toml".source = file;
     environment.systemPackages = [ cfg.package ] ++ agent.packages;

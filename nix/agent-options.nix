@@ -85,8 +85,8 @@ in
     };
 
     containerConfig = mkOption {
-      type = types.deferredModule;
-      default = { };
+      type = types.nullOr types.deferredModule;
+      default = null;
       description = "A module of NixOS for the container, with isolation `container`.";
     };
 

@@ -3,6 +3,8 @@
   cfg,
   lib,
   pkgs,
+  # Those of hive.toml as they are rendered.
+  fileSettings,
   stateVersion,
 }:
 
@@ -116,6 +118,10 @@ let
       && !(lib.hasPrefix "\${" env.${variable})
     ) (if env == null then [ ] else builtins.attrNames env);
 
+  inTheStore =
+    where: variable:
+    "${where}: the value of ${variable} is in the Nix store, which every user can read; write it as { credential = NAME; } or { file = PATH; }.";
+
   owned = agent: mode: dir: "d ${dir} ${mode} ${agent.user.name} ${agent.user.name} -";
 in
 {
@@ -135,6 +141,11 @@ in
       "d /var/lib/hive-containers 0700 root root -"
       # The root file systems of containers, for the same reason.
       "d /var/lib/nixos-containers 0700 root root -"
+    ]
+    # NixOS mounts a directory below each of these into every container, for its root to write.
+    ++ lib.optionals (builtins.any (agent: agent.user.passwordlessSudo) (builtins.attrValues inContainers)) [
+      "d /nix/var/nix/profiles/per-container 0700 root root -"
+      "d /nix/var/nix/gcroots/per-container 0700 root root -"
     ]
     ++ lib.concatLists (
       lib.mapAttrsToList (
@@ -182,13 +193,14 @@ in
       )
     ) inContainers;
 
-  warnings = lib.concatLists (
+  warnings =
+    map (inTheStore "services.hive.settings.claude.env") (keysIn (fileSettings.claude.env or null))
+    ++ lib.optional (builtins.isString (fileSettings.operator.notify.webhook or null))
+      "services.hive.notify.webhook is in the Nix store, which every user can read; if it has a key in it, write it as { credential = NAME; } or { file = PATH; }."
+    ++ lib.concatLists (
     lib.mapAttrsToList (
       name: agent:
-      map (
-        variable:
-        "services.hive.agents.${name}: the value of ${variable} is in the Nix store, which every user can read; write it as { credential = NAME; } or { file = PATH; }."
-      ) (lib.concatMap keysIn (lib.mapAttrsToList (_: server: server.env) agent.extraMcpServers ++ [ agent.env ]))
+      map (inTheStore "services.hive.agents.${name}") (lib.concatMap keysIn (lib.mapAttrsToList (_: server: server.env) agent.extraMcpServers ++ [ agent.env ]))
       ++
       lib.optional (agent.allowedRecipients == [ ])
         "services.hive.agents.${name}.allowedRecipients is an empty list, which allows everyone; leave it out, or name recipients."

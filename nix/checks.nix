@@ -52,6 +52,9 @@ let
       message = "${where}.credentials.${name} is ${file}; write a path that begins with `/`.";
     }) (isRelative files);
 
+  isKeptInStore =
+    value: builtins.isAttrs value && lib.hasPrefix builtins.storeDir (toString (value.file or ""));
+
   fixed = {
     state_dir = "/var/lib/hive";
     runtime_dir = "/run/hive";
@@ -80,6 +83,40 @@ let
           "/run/user"
         ]
       ) [ agent.stateDir agent.homeDir ];
+      paths =
+        builtins.filter (path: path != null) [ agent.stateDir agent.homeDir ]
+        ++ lib.concatMap (list: if list == null then [ ] else list) [
+          agent.readable
+          agent.writable
+          agent.devices
+        ];
+      relative = builtins.filter (path: !(lib.hasPrefix "/" path)) paths;
+      # tmpfiles gives them to the agent as they are.
+      taken = builtins.filter (
+        dir:
+        dir != null
+        && (
+          builtins.match "/[^/]*/?" dir != null
+          || builtins.elem dir [
+            "/var/lib"
+            "/var/log"
+            "/var/cache"
+            "/run/hive"
+            "/var/lib/hive"
+          ]
+          || lib.hasPrefix "/run/hive/" dir
+          || lib.hasPrefix "/var/lib/hive/" dir
+          || lib.hasPrefix "/etc/" dir
+          || lib.hasPrefix "/nix/" dir
+        )
+      ) [ agent.stateDir agent.homeDir ];
+      ownOf = agent: builtins.filter (dir: dir != null) [ agent.stateDir agent.homeDir ];
+      sameDir = builtins.filter (
+        other: builtins.any (dir: builtins.elem dir (ownOf agent)) (ownOf other.agent)
+      ) (others name);
+      keptFiles = lib.concatMap (
+        env: if env == null then [ ] else builtins.filter isKeptInStore (builtins.attrValues env)
+      ) environments;
     in
     [
       {
@@ -143,6 +180,28 @@ let
       {
         assertion = unknown == [ ];
         message = "${option name}: its environment uses the credential ${lib.concatStringsSep ", " unknown}, which is not in ${option name}.credentials.";
+      }
+      {
+        assertion = relative == [ ];
+        message = "${option name}: ${lib.concatStringsSep ", " relative} is no path that begins with `/`.";
+      }
+      {
+        assertion = taken == [ ];
+        message = "${option name}: ${lib.concatStringsSep ", " taken} would belong to the agent alone; name a directory below it.";
+      }
+      {
+        assertion = sameDir == [ ];
+        message = "${option name} has a directory of ${names sameDir}; each agent needs directories of its own.";
+      }
+      {
+        assertion = keptFiles == [ ];
+        message = "${option name}: ${
+          lib.concatMapStringsSep ", " (value: toString value.file) keptFiles
+        } can be read by every user; keep it outside of the Nix store.";
+      }
+      {
+        assertion = agent.isolation == "container" || agent.containerConfig == null;
+        message = "${option name}.containerConfig needs isolation = \"container\".";
       }
       {
         assertion = hidden == [ ];

@@ -14,6 +14,7 @@ let
 
   agents = import ./agents.nix {
     inherit cfg lib pkgs;
+    fileSettings = settings;
     inherit (config.system) stateVersion;
   };
   toml = import ./toml.nix { inherit lib; };

@@ -36,5 +36,5 @@ END
 gzip --no-name --best "$doc/changelog" "$doc/changelog.Debian" "$tree"/usr/share/man/man1/*
 install -D --mode=644 packaging/debian/lintian-overrides "$tree/usr/share/lintian/overrides/hive"
 
-cargo deb --quiet --no-build --package hive-broker --maintainer "$maintainer" --output "$to" "$@"
+"${CARGO:-cargo}" deb --quiet --no-build --package hive-broker --maintainer "$maintainer" --output "$to" "$@"
 rm -rf target/debian

@@ -10,7 +10,7 @@ target=${CARGO_TARGET_DIR:-target}
 hived_bytes_max=12000000
 
 # What `--version` prints. Without git, as in an archive of the sources, the caller knows it.
-if [ -z "${HIVE_COMMIT:-}" ] && [ -e .git ]; then
+if [ -z "${HIVE_COMMIT:-}" ] && [ -e .git ] && command -v git >/dev/null; then
   HIVE_COMMIT="$(git describe --always --dirty --abbrev=12 --exclude='*') $(git show --no-patch --format=%cs)"
 fi
 export HIVE_COMMIT

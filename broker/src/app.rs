@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use hive_core::config::Metrics;
 use sd_notify::NotifyState;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -224,15 +225,28 @@ async fn begin(
     sockets.settled().await;
     engine.ready().await.context("the database could not be prepared")?;
     // Before the first call: a broker that does not start must not have answered one.
-    let door = settings.metrics.as_ref();
-    let door = door.map(|place| Door::open(place, settings.socket_group.as_deref())).transpose()?;
+    let door = match &settings.metrics {
+        Some(Metrics::Socket(path)) => {
+            let door = Door::open(path, settings.socket_group.as_deref());
+            Some(door.context("the metrics cannot be offered (broker.metrics.socket)")?)
+        }
+        // One that is taken is tried again below: it must not keep the broker from starting.
+        Some(Metrics::Listen(address)) => Door::port(*address).ok(),
+        None => None,
+    };
     let health = tonic_health::server::HealthReporter::new();
     operator_calls.set(server::operator_calls(&rpc, &health))?;
     agent_calls.set(server::agent_calls(&rpc, &health))?;
     start_reconcilers(&ends.tasks, &engine, &ends.stop, settings, notifier, health);
-    if let (Some(door), Some(measures)) = (door, measures) {
-        let page = Page::new(Arc::clone(&engine), measures);
-        spawn(&ends.tasks, door.serve(Arc::new(page), ends.stop.clone()));
+    if let (Some(place), Some(measures)) = (&settings.metrics, measures) {
+        let (page, stop) = (Arc::new(Page::new(Arc::clone(&engine), measures)), ends.stop.clone());
+        match (door, place) {
+            (Some(door), _) => spawn(&ends.tasks, door.serve(page, stop)),
+            (None, Metrics::Listen(address)) => {
+                spawn(&ends.tasks, Door::serve_port(*address, page, stop));
+            }
+            (None, Metrics::Socket(_)) => {}
+        }
     }
     Ok(Running { engine, rpc, sockets, ends })
 }

@@ -48,7 +48,7 @@ pub struct Cli {
 
     /// Keep no copy of a database of an older version when it is migrated. Otherwise it is kept in
     /// the state directory as hive.version-N.db.
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub migrate_without_copy: bool,
 
     /// Most pending reminders of one agent; overrides `broker.limits.reminders_pending_max`.

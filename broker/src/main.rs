@@ -1,6 +1,7 @@
 //! `hived`: parse, log, and either check a configuration or run the broker until it shuts down.
 
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use hive_broker::store::before::Plan;
 use hive_broker::store::restore::{self, RestoreError, Restored};
 use hive_broker::{app, config, kernel};
 use hive_log::journal;
+use rustix::process::geteuid;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -87,7 +89,10 @@ fn main() -> ExitCode {
 fn restore(cli: &Cli, backup: &Path, json: bool) -> anyhow::Result<()> {
     let now = SystemClock::new()?.now().wall;
     let settings = config::load(cli)?;
-    restore::refuse_if_reachable(&settings.layout().operator_socket())?;
+    // With a state directory of its own, the sockets of another hive say nothing.
+    if cli.state_dir.is_none() || cli.runtime_dir.is_some() {
+        restore::refuse_if_reachable(&settings.layout().operator_socket())?;
+    }
     let done = restore::restore(&settings.state_dir, backup, now)?;
     let mut out = std::io::stdout();
     if json {
@@ -110,7 +115,7 @@ fn restore(cli: &Cli, backup: &Path, json: bool) -> anyhow::Result<()> {
 /// Prints what a migration of the database would do, or does it.
 fn migrate(cli: &Cli, check: bool) -> anyhow::Result<ExitCode> {
     let settings = config::load(cli)?;
-    let plan = Plan::read(&settings.state_dir)?;
+    let plan = Plan::read(&settings.state_dir, settings.keeps_copy)?;
     let mut out = std::io::stdout();
     if check {
         writeln!(out, "{plan}")?;
@@ -121,8 +126,15 @@ fn migrate(cli: &Cli, check: bool) -> anyhow::Result<ExitCode> {
         writeln!(out, "{plan}")?;
         return Ok(ExitCode::SUCCESS);
     }
+    let owner = std::fs::metadata(&settings.state_dir)?.uid();
+    // The broker could not open root's files, and must not make root write through its links.
+    anyhow::ensure!(
+        !geteuid().is_root() || owner == 0,
+        "{} is not root's: run this as its owner, as with `runuser -u hive -- hived migrate`",
+        settings.state_dir.display()
+    );
     app::migrate(&settings, Arc::new(SystemClock::new()?))?;
-    writeln!(out, "{}", Plan::read(&settings.state_dir)?)?;
+    writeln!(out, "{}", Plan::read(&settings.state_dir, settings.keeps_copy)?)?;
     Ok(ExitCode::SUCCESS)
 }
 

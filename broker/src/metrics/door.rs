@@ -29,7 +29,6 @@ use super::page::Page;
 use super::text;
 use crate::rpc::listen::ListenError;
 use crate::rpc::socket_file::{bind, group_id, remove, set_mode};
-use hive_core::config::Metrics;
 
 /// Connections at the same time.
 const CONNECTIONS_MAX: usize = 8;
@@ -39,27 +38,10 @@ const CONNECTION_TIME: Duration = Duration::from_secs(5);
 const HEAD_BYTES_MAX: usize = 8 * 1024;
 /// Pause after an error of accept, such as a lack of files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Pause between two attempts to open a port that another program has.
+const PORT_PAUSE: Duration = Duration::from_secs(1);
 /// The path of the page.
 const PATH: &str = "/metrics";
-
-/// Why metrics cannot be offered.
-#[derive(Debug, thiserror::Error)]
-pub enum DoorError {
-    /// The unix socket cannot be opened.
-    #[error("the metrics cannot be offered (broker.metrics.socket)")]
-    Socket(#[from] ListenError),
-    /// The port cannot be opened.
-    #[error(
-        "the metrics cannot be offered on {address} (broker.metrics.listen); is another program there?"
-    )]
-    Port {
-        /// The address.
-        address: SocketAddr,
-        /// The error of the host.
-        #[source]
-        source: io::Error,
-    },
-}
 
 /// The listening socket. A unix socket's file is removed with it.
 #[derive(Debug)]
@@ -85,17 +67,8 @@ impl Drop for OwnFile {
 }
 
 impl Door {
-    /// Opens the socket. A unix socket is for this user and, if there is one, for this group.
-    pub fn open(place: &Metrics, group: Option<&str>) -> Result<Self, DoorError> {
-        match place {
-            Metrics::Socket(path) => Ok(Self::unix(path, group)?),
-            Metrics::Listen(address) => {
-                Self::tcp(*address).map_err(|source| DoorError::Port { address: *address, source })
-            }
-        }
-    }
-
-    fn unix(path: &Path, group: Option<&str>) -> Result<Self, ListenError> {
+    /// Opens a unix socket, for this user and, if there is one, for this group.
+    pub fn open(path: &Path, group: Option<&str>) -> Result<Self, ListenError> {
         let fail = |source| ListenError::Io { path: path.to_path_buf(), source };
         let gid = group
             .map(|group| {
@@ -121,10 +94,30 @@ impl Door {
         Ok(Self { listener, _file: Some(file) })
     }
 
-    fn tcp(address: SocketAddr) -> io::Result<Self> {
+    /// Opens a port.
+    pub fn port(address: SocketAddr) -> io::Result<Self> {
         let listener = StdTcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         Ok(Self { listener: Listener::Tcp(TcpListener::from_std(listener)?), _file: None })
+    }
+
+    /// Opens a port and serves the page until `stop`. A port that another program has is tried
+    /// again and again: any local user can take it, and must not keep the broker from starting.
+    pub async fn serve_port(address: SocketAddr, page: Arc<Page>, stop: CancellationToken) {
+        let mut is_said = false;
+        loop {
+            match Self::port(address) {
+                Ok(door) => return door.serve(page, stop).await,
+                Err(error) if !is_said => {
+                    tracing::error!(%address, %error, "the metrics cannot be offered (broker.metrics.listen); is another program there? it is tried again");
+                    is_said = true;
+                }
+                Err(_) => {}
+            }
+            if stop.run_until_cancelled(tokio::time::sleep(PORT_PAUSE)).await.is_none() {
+                return;
+            }
+        }
     }
 
     /// Serves the page until `stop`.

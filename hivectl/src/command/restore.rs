@@ -5,6 +5,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 
 use clap::Args;
 use tokio::process::Command;
@@ -46,6 +47,8 @@ enum RestoreError {
     NotStarted { path: PathBuf, source: io::Error },
     #[error("{said}")]
     Refused { said: String, in_use: bool },
+    #[error("`hived restore` ended without an answer: {status}")]
+    Ended { status: ExitStatus },
     #[error("hived restored the backup, and what it printed cannot be read")]
     Unread(#[source] serde_json::Error),
 }
@@ -58,6 +61,12 @@ impl From<RestoreError> for Failure {
             }
             RestoreError::Refused { in_use: true, .. } => (Exit::Conflict, None),
             RestoreError::Refused { .. } => (Exit::Failure, Some("nothing was changed")),
+            RestoreError::Ended { .. } => (
+                Exit::Failure,
+                Some(
+                    "look whether there is a new hive.replaced-N.db beside the database before you start hived",
+                ),
+            ),
             RestoreError::Unread(_) => {
                 (Exit::Failure, Some("install all programs from one build; then start hived"))
             }
@@ -76,13 +85,16 @@ impl Restore {
                 command.arg(option).arg(value);
             }
         }
-        // It runs to its end even if this program is interrupted: either database is complete.
-        let ran = command.output().await;
+        // In a group of its own it runs to its end even if this program is interrupted.
+        let ran = command.process_group(0).output().await;
         let ran = ran.map_err(|source| RestoreError::NotStarted { path: hived, source })?;
         if !ran.status.success() {
             let said = String::from_utf8_lossy(&ran.stderr);
             let said = said.trim_end().strip_prefix("hived: ").unwrap_or(said.trim_end());
             let in_use = ran.status.code() == Some(IN_USE);
+            if said.is_empty() || ran.status.code().is_none() {
+                return Err(RestoreError::Ended { status: ran.status }.into());
+            }
             return Err(RestoreError::Refused { said: said.to_owned(), in_use }.into());
         }
         let restored: Restored =

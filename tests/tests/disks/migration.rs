@@ -124,7 +124,7 @@ async fn a_migration_on_a_disk_that_fills_up_says_what_to_do_and_leaves_the_old_
     let room = bytes.div_ceil(MIB);
     let said = rig.refused_broker_by(disk.inside(&rig.broker_command())).await;
     let advice = format!(
-        "could not be copied before its migration, and is as it was; make {room} MiB of room"
+        "could not be copied before its migration, and is as it was; the copy needs {room} MiB"
     );
     assert!(said.contains(&advice) && said.contains("No space left"), "{said}");
     assert!(!disk.has("migration.tmp") && !disk.has("hive.version-1.db"), "nothing of it is left");
@@ -190,4 +190,23 @@ async fn what_a_migration_would_do_is_printed_before_it_is_done() {
     drop(newer);
     let (code, said) = migrate(&rig, &["--check"]).await;
     assert!(code == Some(1) && said.contains("a newer hived wrote it"), "{said}");
+}
+
+/// Another program that opens and closes a database in use does not take its log away, as it would
+/// do if the broker had lost its locks.
+#[tokio::test]
+async fn a_broker_that_has_migrated_still_holds_the_locks_of_its_database() {
+    let (_dir, old, before) = old();
+    let mut rig = hive(&old);
+    rig.start_broker().await;
+    rig.operator().await.send("a0", "before").await;
+    let other = rusqlite::Connection::open(rig.path(DATABASE)).expect("a database");
+    let count: u32 =
+        other.query_row("SELECT count(*) FROM message", [], |row| row.get(0)).expect("counted");
+    assert_eq!(count, before.messages + 1);
+    other.close().expect("closed");
+    assert!(rig.path(LOG).exists(), "the log is the broker's");
+    rig.operator().await.send("a0", "after").await;
+    rig.kill_broker().await;
+    assert_eq!(left(&[rig.path(DATABASE), rig.path(LOG)]).messages, before.messages + 2);
 }

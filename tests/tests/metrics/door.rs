@@ -46,10 +46,28 @@ async fn a_port_of_loopback_serves_the_same_page() {
         assert!(response.starts_with("HTTP/1.1 403 Forbidden\r\n"), "{host}: {response}");
         assert!(!response.contains("hive_"), "{host}: {response}");
     }
-    // A second broker says why it cannot start.
-    let said = rig.refused_broker_by(rig.broker_command_in("state-2", "run-2")).await;
-    assert!(said.contains(&format!("the metrics cannot be offered on {address}")), "{said}");
-    assert!(!rig.path("run-2/hived.sock").exists(), "it leaves no socket behind");
+    rig.end().await;
+}
+
+/// Any local user can take a port before the broker does.
+#[tokio::test]
+async fn a_port_that_is_taken_keeps_no_broker_from_starting_and_is_opened_when_it_is_free() {
+    let address = address();
+    let taken = std::net::TcpListener::bind(&address).expect("it is free");
+    let mut rig = Rig::new(&format!("[broker.metrics]\nlisten = \"{address}\"\n{DUO}"));
+    rig.start_broker().await;
+    rig.agent("ada").await.send("bob", "sent meanwhile").await;
+    drop(taken);
+    soon("the port is opened", async {
+        while tokio::net::TcpStream::connect(&address).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let page = Page::of(&ask_port(&address, &address).await);
+    assert_eq!(page.value("hive_inbox_deliveries{agent=\"bob\"}"), 1.0);
+    let said = rig.broker().log();
+    assert_eq!(said.matches("the metrics cannot be offered").count(), 1, "said once: {said}");
     rig.end().await;
 }
 

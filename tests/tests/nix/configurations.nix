@@ -343,6 +343,10 @@ in
       env.GH_TOKEN = "\${GH_TOKEN}";
     };
   };
+  a_key_of_all_agents_in_the_store = hive {
+    settings.claude.env.ANTHROPIC_API_KEY = "in the store";
+    notify.webhook = "https://example.org/hook/token";
+  };
 
   # Refused by the checks of the module.
   sudo_with_a_user = agent { user.passwordlessSudo = true; };
@@ -411,6 +415,15 @@ in
   };
   another_state_directory = hive { settings.broker.state_dir = "/srv/hive"; };
   a_home_below_home = agent { homeDir = "/home/ada"; };
+  a_relative_directory = agent { writable = [ "work" ]; };
+  a_directory_of_the_host = agent { stateDir = "/srv"; };
+  a_directory_of_the_hive = agent { homeDir = "/var/lib/hive/backups"; };
+  a_directory_of_another_agent = hive {
+    agents.ada.stateDir = "/srv/work";
+    agents.bob.stateDir = "/srv/work";
+  };
+  a_file_in_the_store = agent { env.ANTHROPIC_API_KEY.file = "/nix/store/abc-key"; };
+  a_module_of_a_container_without_one = agent { containerConfig.networking.hostName = "ada"; };
 
   # Refused by the module system.
   an_unknown_option = hive { agnets.ada = { }; };

@@ -72,11 +72,16 @@ impl Engine {
         stop: &CancellationToken,
     ) -> Result<WallTime, ArchiveError> {
         let now = self.clock.now().wall;
-        let dir = backups.dir.clone();
-        let listed = self.store.blocking(move || archive::list(&dir)).await;
-        let listed = listed.map_err(CopyError::Store)??;
-        // One from the future is of a clock that was set back since.
-        let last = listed.iter().map(|(time, _)| *time).rfind(|time| *time <= now);
+        let (dir, keep) = (backups.dir.clone(), backups.keep);
+        let look = move || {
+            archive::remove_leftovers(&dir);
+            // One from the future is of a clock that was set back since.
+            let last = archive::list(&dir)?.into_iter().rfind(|(time, _)| *time <= now);
+            // Again, so that old ones that stay are a failure until they are gone.
+            archive::prune(&dir, keep, last.as_ref().map(|(_, path)| path.as_path()))?;
+            Ok::<_, ArchiveError>(last.map(|(time, _)| time))
+        };
+        let last = self.store.blocking(look).await.map_err(CopyError::Store)??;
         let due = last.map_or(now, |last| last.after(backups.every));
         if due > now {
             return Ok(due);

@@ -17,7 +17,7 @@ use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use crate::store::file::backup::{CopyError, copy_to, long_reader};
-use crate::store::file::{check, mark};
+use crate::store::file::{check, mark, private};
 
 /// The name of a backup, by its time in UTC. It is also what a name is parsed by.
 const NAME: &str = "hive-%Y%m%dT%H%M%SZ.db";
@@ -31,6 +31,14 @@ pub enum ArchiveError {
     #[error("the directory of backups {} cannot be used ({source}); the user of hived must be able to write there", .path.display())]
     Directory {
         /// The directory.
+        path: PathBuf,
+        /// The error of the host.
+        source: io::Error,
+    },
+    /// Backups are made, and pile up.
+    #[error("the old backup {} cannot be removed ({source}); the new ones are made, and need more and more room", .path.display())]
+    Old {
+        /// The backup.
         path: PathBuf,
         /// The error of the host.
         source: io::Error,
@@ -106,12 +114,29 @@ pub(in crate::store) fn add(
     std::fs::rename(&copy.0, &path).map_err(failed)?;
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed)?;
     hive_fault::point("broker.archive.named");
+    prune(dir, keep, Some(&path))?;
+    Ok(path)
+}
+
+/// Removes all backups but the newest `keep` and the `newest`, if it is named: another may have a
+/// later time, of a clock that was set back since. Those that can be removed are, whatever happens
+/// to the others.
+pub fn prune(dir: &Path, keep: u32, newest: Option<&Path>) -> Result<(), ArchiveError> {
     let mut all = list(dir)?;
     let old = all.len().saturating_sub(keep as usize);
-    for (_, old) in all.drain(..old).filter(|(_, old)| *old != path) {
-        std::fs::remove_file(old).map_err(failed)?;
+    let old = all.drain(..old).filter(|(_, old)| Some(old.as_path()) != newest);
+    let mut failed = Ok(());
+    for (_, path) in old {
+        if let Err(source) = std::fs::remove_file(&path) {
+            failed = failed.and(Err(ArchiveError::Old { path, source }));
+        }
     }
-    Ok(path)
+    failed
+}
+
+/// Removes what a killed broker left.
+pub fn remove_leftovers(dir: &Path) {
+    private::remove(&dir.join(UNFINISHED));
 }
 
 #[cfg(test)]

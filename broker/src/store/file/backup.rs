@@ -164,6 +164,8 @@ pub(in crate::store) fn copy_to(
     path: PathBuf,
     edit: impl FnOnce(&Connection) -> rusqlite::Result<()>,
 ) -> Result<Named, CopyError> {
+    // What a killed program left has to make room first.
+    private::remove(&path);
     check_room(conn, path.parent().unwrap_or(Path::new(".")))?;
     let unwritable = |problem: Arc<str>| CopyError::Unwritable { path: path.clone(), problem };
     let named =

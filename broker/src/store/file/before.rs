@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::store::file::migrate::{self, SCHEMA_VERSION};
-use crate::store::file::open::{OpenError, Place};
+use crate::store::file::open::{self, OpenError, Place};
 use crate::store::file::progress::{Migrating, mib};
 use crate::store::file::{backup, private};
 
@@ -70,17 +70,19 @@ pub struct Plan {
     pub bytes: u64,
     /// Free bytes on its disk.
     pub free: u64,
+    /// Whether a copy would be kept.
+    pub keeps_copy: bool,
 }
 
 impl Plan {
     /// Reads a database, which may be in use. Nothing is changed.
-    pub fn read(dir: &Path) -> Result<Self, OpenError> {
+    pub fn read(dir: &Path, keeps_copy: bool) -> Result<Self, OpenError> {
         let database = dir.join("hive.db");
         let at = Place { dir, database: &database };
         let disk = rustix::fs::statvfs(dir).map_err(|errno| at.directory(errno.into()))?;
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-        if !database.exists() {
-            return Ok(Self { database, found: None, bytes: 0, free });
+        if open::is_missing(&database).map_err(|source| at.directory(source))? {
+            return Ok(Self { database, found: None, bytes: 0, free, keeps_copy });
         }
         let conn = backup::long_reader(&database, tokio_util::sync::CancellationToken::new());
         let conn = conn.map_err(|error| at.sqlite(error))?;
@@ -89,7 +91,7 @@ impl Plan {
         log.push("-wal");
         let len = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
         let bytes = len(&database) + len(Path::new(&log));
-        Ok(Self { found: Some(found), bytes, free, database })
+        Ok(Self { found: Some(found), bytes, free, database, keeps_copy })
     }
 
     /// Returns whether the next start migrates the database.
@@ -101,7 +103,8 @@ impl Plan {
     /// Returns the bytes that have to be free: for the copy, and for the log of the transaction.
     #[must_use]
     pub fn needed(&self) -> u64 {
-        if self.migrates() { 2 * self.bytes } else { 0 }
+        let files = if self.keeps_copy { 2 } else { 1 };
+        if self.migrates() { files * self.bytes } else { 0 }
     }
 
     /// Returns whether the disk has that room.
@@ -120,15 +123,17 @@ impl fmt::Display for Plan {
         if !self.migrates() {
             return write!(f, "{database}: nothing to migrate, it has schema version {found}");
         }
-        let kept = path(Path::new(""), found);
+        let kept = match path(Path::new(""), found) {
+            kept if self.keeps_copy => format!("A copy is kept as {}", kept.display()),
+            _ => "No copy is kept".to_owned(),
+        };
         write!(
             f,
             "{database}: the next start of hived migrates it from schema version {found} to {SCHEMA_VERSION}.\n\
              It has {} MiB, so this takes about {} s, or several times that on a slow disk.\n\
-             A copy is kept as {}. Up to {} MiB are needed for it and for the log of the migration; {} MiB are free.",
+             {kept}. Up to {} MiB of room are needed; {} MiB are free.",
             mib(self.bytes),
             self.bytes.div_ceil(BYTES_PER_SECOND),
-            kept.display(),
             mib(self.needed()),
             self.free >> 20
         )

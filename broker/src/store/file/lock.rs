@@ -3,15 +3,13 @@
 //! Invariant: it is free once its holder is gone, even if a process that the holder just started
 //! still has its files.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
-
-use super::private;
 
 /// The name of the file.
 pub(in crate::store) const FILE: &str = "hived.lock";
@@ -25,7 +23,14 @@ pub(in crate::store) struct Lock(File);
 impl Lock {
     /// Takes the lock; `None` if another process holds it.
     pub(in crate::store) fn take(dir: &Path) -> io::Result<Option<Self>> {
-        let file = private::create(&dir.join(FILE))?;
+        // Root restores in directories of other users, whose links it must not follow.
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .custom_flags(OFlags::NOFOLLOW.bits() as i32)
+            .open(dir.join(FILE))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Self(file))),
             Err(Errno::WOULDBLOCK) => Ok(None),

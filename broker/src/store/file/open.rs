@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::store::file::before::{self, Migration};
 use crate::store::file::lock::Lock;
 use crate::store::file::migrate::{MigrateError, SCHEMA_VERSION};
-use crate::store::file::{backup, create, fold, migrate, private, progress, vfs};
+use crate::store::file::{backup, create, fold, migrate, private, progress, restore, vfs};
 
 /// Why the database could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -74,8 +74,8 @@ pub enum OpenError {
     },
     /// The database of an older broker could not be copied.
     #[error(
-        "the database {} could not be copied before its migration, and is as it was; make {room} MiB of room in its directory, or start \
-         hived with --migrate-without-copy",
+        "the database {} could not be copied before its migration, and is as it was; the copy needs {room} MiB in its directory. Make room, or \
+         let hived write there, or start it with --migrate-without-copy",
         .path.display()
     )]
     NoCopy {
@@ -178,6 +178,7 @@ pub(in crate::store) fn open(
     }
     backup::remove_leftovers(dir);
     before::remove_leftovers(dir);
+    restore::remove_leftovers(dir);
     create::remove_leftovers(dir);
 
     let sqlite = |source| at.sqlite(source);
@@ -189,23 +190,24 @@ pub(in crate::store) fn open(
     // Checked before anything is set: even the journal mode would be a change.
     let mut conn = plain(&path).map_err(sqlite)?;
     let found = migrate::check(&conn).map_err(|error| at.migrate(error))?;
-    set_up(&mut conn).map_err(sqlite)?;
     match found {
-        SCHEMA_VERSION => {}
-        0 => migrate::migrate(&mut conn, &AtomicU32::new(0)).map_err(|error| at.migrate(error))?,
+        SCHEMA_VERSION => set_up(&mut conn).map_err(sqlite)?,
+        0 => {
+            set_up(&mut conn).map_err(sqlite)?;
+            migrate::migrate(&mut conn, &AtomicU32::new(0)).map_err(|error| at.migrate(error))?;
+        }
         _ => {
             let bytes = std::fs::metadata(&path).map_err(directory)?.len();
-            progress::watched(&path, found, migration.report, |version| {
+            conn = progress::watched(&path, found, migration.report, |version| {
+                let mut conn = conn;
                 if migration.keeps_copy {
-                    // The file is whole without its log.
-                    sync(&conn).map_err(sqlite)?;
-                    let kept = before::copy(&path, found);
-                    let kept = kept.map_err(|source| at.no_copy(bytes, source))?;
-                    tracing::info!(kept = %kept.display(), "the database was copied before its migration");
+                    conn = copied(at, conn, found, bytes)?;
                 }
+                set_up(&mut conn).map_err(sqlite)?;
                 migrate::migrate(&mut conn, version)
                     .map_err(|error| at.migration(error, found, bytes))?;
-                sync(&conn).map_err(sqlite)
+                sync(&conn).map_err(sqlite)?;
+                Ok::<_, OpenError>(conn)
             })?;
         }
     }
@@ -215,8 +217,25 @@ pub(in crate::store) fn open(
     Ok(Opened { path, conn, lock })
 }
 
+/// Copies a database that is to be migrated. The connection is closed in the meantime: a process
+/// that closes a file loses all its locks on it, those of SQLite too, and another program could
+/// then remove the log under the broker.
+fn copied(
+    at: Place<'_>,
+    conn: Connection,
+    found: u32,
+    bytes: u64,
+) -> Result<Connection, OpenError> {
+    // The file is whole without its log.
+    sync(&conn).map_err(|error| at.sqlite(error))?;
+    conn.close().map_err(|(_, error)| at.sqlite(error))?;
+    let kept = before::copy(at.database, found).map_err(|source| at.no_copy(bytes, source))?;
+    tracing::info!(kept = %kept.display(), "the database was copied before its migration");
+    plain(at.database).map_err(|error| at.sqlite(error))
+}
+
 /// Returns whether there is no file of this name. An empty file and a link are taken as they are.
-fn is_missing(path: &Path) -> io::Result<bool> {
+pub(in crate::store) fn is_missing(path: &Path) -> io::Result<bool> {
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
         Err(error) => Err(error),

@@ -12,7 +12,6 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, lchown};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use hive_core::time::WallTime;
@@ -92,13 +91,35 @@ pub struct Restored {
     pub replaced_content: Option<Content>,
 }
 
+/// The sockets of this host, one a line.
+const SOCKETS: &str = "/proc/net/unix";
+/// The flag of a socket that listens (SO_ACCEPTCON of the kernel).
+const LISTENS: u32 = 1 << 16;
+
 /// Fails if a program listens on the operator's socket: a broker, or a service manager that starts
-/// one for the next call, perhaps in the middle of a restore.
+/// one for the next call, perhaps in the middle of a restore. A call to find out would be the next
+/// one, so the list of sockets is read.
 pub fn refuse_if_reachable(socket: &Path) -> Result<(), RestoreError> {
-    match UnixStream::connect(socket) {
-        Ok(_) => Err(RestoreError::Reachable { socket: socket.to_path_buf() }),
-        Err(_) => Ok(()),
+    let sockets = std::fs::read(SOCKETS)
+        .map_err(|source| RestoreError::Directory { path: SOCKETS.into(), source })?;
+    if String::from_utf8_lossy(&sockets).lines().any(|line| listens_on(line, socket)) {
+        return Err(RestoreError::Reachable { socket: socket.to_path_buf() });
     }
+    Ok(())
+}
+
+/// Returns whether a line of the list is of a socket that listens at this path.
+fn listens_on(line: &str, socket: &Path) -> bool {
+    // Num, RefCount, Protocol, Flags, Type, St, Inode, Path.
+    let mut fields = line.split_ascii_whitespace();
+    let flags = fields.nth(3).and_then(|flags| u32::from_str_radix(flags, 16).ok());
+    flags.is_some_and(|flags| flags & LISTENS != 0)
+        && socket.to_str().is_some_and(|socket| line.ends_with(&format!(" {socket}")))
+}
+
+/// Removes the copy of a restore that was killed.
+pub(in crate::store) fn remove_leftovers(dir: &Path) {
+    private::remove(&dir.join(FILE));
 }
 
 /// Puts a backup in place of the database in `dir`. A copy without a mark is marked with `now`.

@@ -1,7 +1,8 @@
 //! Levels: the numbers of all inboxes and the states of all harnesses, in one statement.
 //!
 //! Invariant: it reads the rows of agents and of their inboxes, and by an index the oldest delivery
-//! of each, so its cost depends on the number of agents, and not on that of messages.
+//! of each, so its cost depends on the number of agents and on that of held and dead deliveries,
+//! which are few, and not on that of messages.
 
 use hive_core::agent::HarnessState;
 use hive_core::delivery::State;

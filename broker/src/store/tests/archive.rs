@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use rusqlite::Connection;
 use tokio_util::sync::CancellationToken;
 
-use super::super::archive::{ArchiveError, list};
+use super::super::archive::{ArchiveError, list, prune};
 use super::super::backup::CopyError;
 use super::Rig;
 use super::backup::{names, with_messages};
@@ -62,4 +62,18 @@ async fn one_that_is_given_up_or_cannot_be_written_leaves_nothing() {
     std::fs::write(&dir, "a file").expect("a file");
     let error = add(&rig, 1).await.expect_err("it is no directory");
     assert!(error.to_string().contains("the user of hived must be able to write there"), "{error}");
+}
+
+#[tokio::test]
+async fn old_ones_that_cannot_be_removed_are_an_error_and_the_others_are_removed() {
+    let rig = with_messages(3).await;
+    let dir = rig.dir.path().join("backups");
+    // A directory cannot be removed as a file, even by root.
+    std::fs::create_dir_all(dir.join("hive-19690101T000000Z.db")).expect("a directory");
+    std::fs::write(dir.join("hive-19690102T000000Z.db"), "").expect("a file");
+    let error = add(&rig, 1).await.expect_err("one is in the way");
+    assert!(matches!(error, ArchiveError::Old { .. }), "{error:?}");
+    let left = names(&dir);
+    assert_eq!((left.len(), left[0].as_str()), (2, "hive-19690101T000000Z.db"), "{left:?}");
+    assert!(prune(&dir, 1, None).is_err(), "until it is gone");
 }
