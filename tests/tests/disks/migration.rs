@@ -198,13 +198,20 @@ async fn what_a_migration_would_do_is_printed_before_it_is_done() {
 async fn a_broker_that_has_migrated_still_holds_the_locks_of_its_database() {
     let (_dir, old, before) = old();
     let mut rig = hive(&old);
+    // As a broker leaves it: with a log, a connection holds its lock from its first read on.
+    let wal = rusqlite::Connection::open(rig.path(DATABASE)).expect("a database");
+    wal.pragma_update(None, "journal_mode", "wal").expect("set");
+    wal.close().expect("closed");
     rig.start_broker().await;
     rig.operator().await.send("a0", "before").await;
-    let other = rusqlite::Connection::open(rig.path(DATABASE)).expect("a database");
-    let count: u32 =
-        other.query_row("SELECT count(*) FROM message", [], |row| row.get(0)).expect("counted");
-    assert_eq!(count, before.messages + 1);
-    other.close().expect("closed");
+    // Another program, and another build of SQLite.
+    let other = "import sqlite3, sys\nother = sqlite3.connect(sys.argv[1])\n\
+        print(other.execute('SELECT count(*) FROM message').fetchone()[0])\nother.close()";
+    let mut python = tokio::process::Command::new("python3");
+    let read = python.args(["-c", other]).arg(rig.path(DATABASE)).output().await;
+    let read = read.expect("python3 runs");
+    let count = String::from_utf8_lossy(&read.stdout).trim().to_owned();
+    assert_eq!(count, (before.messages + 1).to_string(), "{read:?}");
     assert!(rig.path(LOG).exists(), "the log is the broker's");
     rig.operator().await.send("a0", "after").await;
     rig.kill_broker().await;
