@@ -4,7 +4,6 @@
 //! [`CONNECTIONS_MAX`] connections, each for one request of a bounded size, and for
 //! [`CONNECTION_TIME`] at most; further ones wait in the kernel.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener as StdTcpListener};
 use std::os::unix::fs::MetadataExt as _;
@@ -12,14 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{ALLOW, CONTENT_TYPE, HOST};
+use http::Uri;
 use http::uri::Authority;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -36,6 +30,10 @@ const CONNECTIONS_MAX: usize = 8;
 const CONNECTION_TIME: Duration = Duration::from_secs(5);
 /// Bytes of a request's head that are read.
 const HEAD_BYTES_MAX: usize = 8 * 1024;
+/// Headers that a request may have.
+const HEADERS_MAX: usize = 64;
+/// Bytes that are read and ignored after the head, so that the response arrives.
+const REST_BYTES_MAX: u64 = 64 * 1024;
 /// Pause after an error of accept, such as a lack of files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Pause between two attempts to open a port that another program has.
@@ -175,60 +173,92 @@ trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// Answers one request.
-async fn answer(stream: Box<dyn Stream>, page: Arc<Page>, is_port: bool) -> hyper::Result<()> {
-    let service = service_fn(move |request: Request<Incoming>| {
-        let page = Arc::clone(&page);
-        async move {
-            let is_for_us = !is_port || is_of_this_host(request.headers());
-            Ok::<_, Infallible>(if is_for_us {
-                respond(request.method(), request.uri().path(), &page).await
-            } else {
-                let sentence = "Name this host by its address or as localhost.\n";
-                plain(StatusCode::FORBIDDEN, sentence)
-            })
+/// Answers one request, and ends the connection: a collector calls each few seconds, and one that
+/// waits would keep its place.
+async fn answer(mut stream: Box<dyn Stream>, page: Arc<Page>, is_port: bool) -> io::Result<()> {
+    let Some(response) = response(&mut stream, &page, is_port).await? else { return Ok(()) };
+    stream.write_all(response.as_bytes()).await?;
+    stream.shutdown().await?;
+    // Closed with unread bytes, the kernel would take back what the collector has not read yet.
+    tokio::io::copy(&mut stream.take(REST_BYTES_MAX), &mut tokio::io::sink()).await?;
+    Ok(())
+}
+
+/// Reads the head of a request and returns the response; `None` if the connection ends before it.
+async fn response(
+    stream: &mut Box<dyn Stream>,
+    page: &Page,
+    is_port: bool,
+) -> io::Result<Option<String>> {
+    let mut head = Vec::new();
+    loop {
+        let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+        let mut request = httparse::Request::new(&mut headers);
+        match request.parse(&head) {
+            Ok(httparse::Status::Complete(_)) => {
+                return Ok(Some(respond(&request, page, is_port).await));
+            }
+            Ok(httparse::Status::Partial) if head.len() < HEAD_BYTES_MAX => {}
+            Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
+                let status = "431 Request Header Fields Too Large";
+                return Ok(Some(plain(status, "The head of the request is too long.\n")));
+            }
+            Err(error) => {
+                return Ok(Some(plain(
+                    "400 Bad Request",
+                    &format!("This is no request: {error}.\n"),
+                )));
+            }
         }
-    });
-    http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(CONNECTION_TIME)
-        .max_buf_size(HEAD_BYTES_MAX)
-        // A collector calls each few seconds; a connection that waits would keep its place.
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), service)
-        .await
+        let room = HEAD_BYTES_MAX - head.len();
+        if stream.take(room as u64).read_buf(&mut head).await? == 0 {
+            return Ok(None);
+        }
+    }
+}
+
+async fn respond(request: &httparse::Request<'_, '_>, page: &Page, is_port: bool) -> String {
+    let hosts = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("host"));
+    if is_port && !hosts.map(|host| host.value).all(is_of_this_host) {
+        return plain("403 Forbidden", "Name this host by its address or as localhost.\n");
+    }
+    let uri = request.path.and_then(|path| path.parse::<Uri>().ok());
+    if uri.is_none_or(|uri| uri.path() != PATH) {
+        return plain("404 Not Found", "The metrics are at /metrics.\n");
+    }
+    match request.method {
+        Some("GET") => whole("200 OK", text::CONTENT_TYPE, &page.text().await),
+        // As for GET, without the page.
+        Some("HEAD") => head_of("200 OK", text::CONTENT_TYPE, page.text().await.len()),
+        _ => {
+            let refused = plain("405 Method Not Allowed", "Use GET.\n");
+            refused.replacen("\r\n", "\r\nallow: GET, HEAD\r\n", 1)
+        }
+    }
 }
 
 /// Returns whether a request names this host by an address or as localhost. A browser of this host
 /// that shows a page of another one names that, even if its name leads here (DNS rebinding).
-fn is_of_this_host(headers: &HeaderMap) -> bool {
-    let Some(host) = headers.get(HOST) else { return true };
-    let authority = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
-    authority.is_some_and(|authority| {
+fn is_of_this_host(host: &[u8]) -> bool {
+    let authority = Authority::try_from(host);
+    authority.is_ok_and(|authority| {
         let host = authority.host().trim_start_matches('[').trim_end_matches(']');
         host == "localhost" || host.parse::<IpAddr>().is_ok()
     })
 }
 
-async fn respond(method: &Method, path: &str, page: &Page) -> Response<String> {
-    if path != PATH {
-        return plain(StatusCode::NOT_FOUND, "The metrics are at /metrics.\n");
-    }
-    if !matches!(*method, Method::GET | Method::HEAD) {
-        let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "Use GET.\n");
-        refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-        return refused;
-    }
-    let mut found = Response::new(page.text().await.to_string());
-    let kind = HeaderValue::from_static(text::CONTENT_TYPE);
-    found.headers_mut().insert(CONTENT_TYPE, kind);
-    found
+fn plain(status: &str, sentence: &str) -> String {
+    whole(status, "text/plain; charset=utf-8", sentence)
 }
 
-fn plain(status: StatusCode, sentence: &str) -> Response<String> {
-    let mut response = Response::new(sentence.to_owned());
-    *response.status_mut() = status;
-    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
-    response.headers_mut().insert(CONTENT_TYPE, kind);
+fn whole(status: &str, kind: &str, body: &str) -> String {
+    let mut response = head_of(status, kind, body.len());
+    response.push_str(body);
     response
+}
+
+fn head_of(status: &str, kind: &str, bytes: usize) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {bytes}\r\nconnection: close\r\n\r\n"
+    )
 }
