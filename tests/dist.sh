@@ -15,7 +15,11 @@ if [ -z "${HIVE_COMMIT:-}" ] && [ -e .git ] && command -v git >/dev/null; then
 fi
 export HIVE_COMMIT
 
-"$cargo" build --locked --profile dist "$@" --bins
+# One package at a time: together, each program would have the features that any of them needs.
+while [ $# -gt 0 ]; do
+  "$cargo" build --locked --profile dist "$1" "$2" --bins
+  shift 2
+done
 
 to=$target/shipped
 rm -rf "$to"
