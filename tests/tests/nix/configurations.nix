@@ -133,7 +133,7 @@ in
       ];
       sandboxLevel = "none";
       readable = [ "/srv/data" ];
-      writable = [ "/srv/work" ];
+      writable = [ "/srv/shared" ];
       devices = [ "/dev/dri" ];
       userNamespaces = true;
       limits = {
@@ -275,7 +275,7 @@ in
     user.uid = 4001;
     homeDir = "/srv/ada";
     readable = [ "/srv/data" ];
-    writable = [ "/srv/work" ];
+    writable = [ "/srv/shared" ];
     devices = [ "/dev/dri" ];
   };
   inputs_of_a_flake = hive {
@@ -313,7 +313,7 @@ in
       stateDir = "/srv/ada/state";
       homeDir = "/srv/ada/home";
       readable = [ "/srv/data" ];
-      writable = [ "/srv/work" ];
+      writable = [ "/srv/shared" ];
       devices = [ "/dev/null" ];
       memoryMax = "1G";
       cpuQuota = "150%";
@@ -354,7 +354,7 @@ in
     isolation = "container";
     user.uid = 4001;
     user.passwordlessSudo = true;
-    writable = [ "/srv/work" ];
+    writable = [ "/srv/shared" ];
   };
   sudo_with_a_home = agent {
     isolation = "container";
@@ -419,8 +419,8 @@ in
   a_directory_of_the_host = agent { stateDir = "/srv"; };
   a_directory_of_the_hive = agent { homeDir = "/var/lib/hive/backups"; };
   a_directory_of_another_agent = hive {
-    agents.ada.stateDir = "/srv/work";
-    agents.bob.stateDir = "/srv/work";
+    agents.ada.stateDir = "/srv/shared";
+    agents.bob.stateDir = "/srv/shared";
   };
   a_file_in_the_store = agent { env.ANTHROPIC_API_KEY.file = "/nix/store/abc-key"; };
   a_module_of_a_container_without_one = agent { containerConfig.networking.hostName = "ada"; };

@@ -58,8 +58,8 @@ async fn the_drop_ins_of_the_module_do_what_their_options_say() {
     bed.run(&["mkdir", "-m", "700", "/etc/keys"]).await;
     bed.write("/etc/keys/key", "of ada");
     bed.write("/etc/keys/hook", "http://127.0.0.1:9/hook");
-    bed.run(&["mkdir", "/srv/data", "/srv/work"]).await;
-    bed.run(&["chown", "ada", "/srv/data", "/srv/work"]).await;
+    bed.run(&["mkdir", "/srv/data", "/srv/shared"]).await;
+    bed.run(&["chown", "ada", "/srv/data", "/srv/shared"]).await;
     bed.run(&["systemctl", "start", "hived", "hive@ada"]).await;
     for unit in ["hived.service", "hived.socket", "hive@ada.service"] {
         assert_eq!(bed.run(&["systemd-analyze", "verify", "--man=no", unit]).await, "", "{unit}");
@@ -93,7 +93,7 @@ async fn the_drop_ins_of_the_module_do_what_their_options_say() {
     // In the namespace of the service, which the user of the agent owns no part of.
     let inside = ["nsenter", "--target", &pid, "--mount", "--", "runuser", "-u", "ada", "--"];
     let touch = async |path: &str| bed.tries(&[&inside[..], &["touch", path]].concat()).await;
-    let (written, said) = touch("/srv/work/new").await;
+    let (written, said) = touch("/srv/shared/new").await;
     assert!(written, "{said}");
     let (written, said) = touch("/srv/data/new").await;
     assert!(!written && said.contains("Read-only file system"), "{said}");

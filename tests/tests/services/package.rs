@@ -150,8 +150,8 @@ async fn a_package_is_installed_used_upgraded_under_load_and_purged() {
 
     bed.run(&["systemctl", "stop", "hive@ada", "hive@bob"]).await;
     let before = bodies(&bed).await;
-    bed.run(&["hivectl", "backup", "/root/hive.db"]).await;
-    let backup = std::fs::read(bed.path("/root/hive.db")).expect("a backup");
+    bed.run(&["hivectl", "backup", "/var/backups/hive.db"]).await;
+    let backup = std::fs::read(bed.path("/var/backups/hive.db")).expect("a backup");
 
     // Removed and not purged, a hive comes back with its mail.
     bed.run(&["dpkg", "--remove", "hive"]).await;
@@ -181,8 +181,8 @@ async fn a_package_is_installed_used_upgraded_under_load_and_purged() {
     // Another host goes on from the backup.
     let Some(bed) = Bed::boot_bare(&packages.0).await else { return };
     packages.install(&bed, 1).await;
-    std::fs::write(bed.path("/root/hive.db"), backup).expect("a file");
-    let restore = ["hivectl", "restore", "/root/hive.db"];
+    std::fs::write(bed.path("/var/backups/hive.db"), backup).expect("a file");
+    let restore = ["hivectl", "restore", "/var/backups/hive.db"];
     let (restored, said) = bed.tries(&restore).await;
     assert!(!restored && said.contains("a program listens on /run/hive/hived.sock"), "{said}");
     // Without its broker the socket alone would start one.
@@ -208,8 +208,8 @@ async fn bodies(bed: &Bed) -> BTreeMap<String, u32> {
 
 /// Stores the administrator's answer to the question of a purge.
 async fn answer_purge(bed: &Bed, answer: &str) {
-    bed.write("/root/answer", &format!("{DELETE_MAIL} {answer}\n"));
-    bed.run(&["debconf-set-selections", "/root/answer"]).await;
+    bed.write("/tmp/answer", &format!("{DELETE_MAIL} {answer}\n"));
+    bed.run(&["debconf-set-selections", "/tmp/answer"]).await;
 }
 
 fn exists(path: &Path) -> bool {
