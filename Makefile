@@ -22,7 +22,7 @@ run: build ## Start the hive of examples/duo in ./.hive, in the foreground; Ctrl
 	target/debug/hivectl up --config $(CONFIG) --fallback-claude target/debug/scripted-claude
 
 dist: ## Build the shipped files into target/shipped: the programs without symbols, and their symbols in PROGRAM.debug
-	CARGO="$(CARGO)" tests/dist.sh $(PROGRAMS)
+	CARGO="$(CARGO)" packaging/dist.sh $(PROGRAMS)
 
 install: dist ## Install the programs, manuals, completions and units: PREFIX=/usr/local, below DESTDIR
 	PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" packaging/install.sh target/shipped

@@ -31,10 +31,12 @@ tests/lint.sh
 
 echo "== tests"
 target=$("$cargo" metadata --locked --offline --no-deps --format-version 1 | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
-# The journeys start built programs, so these are built first; the kills also need programs with fail points.
+# The journeys start built programs, so these are built first; the mixtures of versions also need those of the baseline, and the kills
+# programs with fail points. The present ones come last: all are built in the same place.
+CARGO="$cargo" CARGO_TARGET_DIR="$target" tests/build-baseline.sh "$target/baseline"
 CARGO="$cargo" CARGO_TARGET_DIR="$target" tests/build-faults.sh "$target/faults"
 "$cargo" build --locked --bins
-export HIVE_TEST_BIN_DIR=$target/debug HIVE_TEST_FAULTS_DIR=$target/faults
+export HIVE_TEST_BIN_DIR=$target/debug HIVE_TEST_FAULTS_DIR=$target/faults HIVE_TEST_BASELINE_DIR=$target/baseline
 "$cargo" test --locked
 
 echo "== simulation, and the instructions of a message"

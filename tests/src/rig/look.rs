@@ -13,7 +13,6 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe::Receiver;
 
 use super::{Process, Rig, process, soon};
-use crate::binary;
 use crate::scripted::script::{self, Rule};
 
 /// The output and the exit code of a program.
@@ -147,7 +146,7 @@ impl Rig {
 
     /// Runs `hivectl` on this hive.
     pub async fn hivectl(&self, args: &[&str]) -> Said {
-        let mut command = Process::command(&binary::find("hivectl", "hivectl"));
+        let mut command = Process::command(&self.program("hivectl", "hivectl"));
         command.env("TZ", "UTC").arg("--socket").arg(self.operator_socket()).args(args);
         say(command, "").await
     }
@@ -159,7 +158,7 @@ impl Rig {
 
     /// Runs `hive` beside an agent, with this on its stdin.
     pub async fn hive(&self, agent: &str, args: &[&str], stdin: &str) -> Said {
-        let mut command = Process::command(&binary::find("hive-harness", "hive"));
+        let mut command = Process::command(&self.program("hive-harness", "hive"));
         command.env("HIVE_SOCKET", self.agent_socket(agent)).args(args);
         say(command, stdin).await
     }

@@ -101,7 +101,7 @@ impl Default for HarnessOptions {
 #[derive(Debug)]
 pub struct Rig {
     dir: TempDir,
-    /// The directory of the programs; `None`: where they were built.
+    /// The directory of other programs; `None`: where they were built.
     programs: Option<PathBuf>,
     broker: Option<Process>,
     /// What the broker told its service manager before it was ready.
@@ -126,7 +126,8 @@ impl Rig {
         Self { dir, programs: None, broker: None, said: Vec::new(), harnesses: BTreeMap::new() }
     }
 
-    /// Uses programs from this directory: other builds.
+    /// Uses programs from this directory: other builds. Those that it does not have are used from
+    /// where they were built.
     #[must_use]
     pub fn with_programs(mut self, dir: &Path) -> Self {
         self.programs = Some(dir.to_path_buf());
@@ -134,7 +135,8 @@ impl Rig {
     }
 
     fn program(&self, package: &str, name: &str) -> PathBuf {
-        self.programs.as_ref().map_or_else(|| binary::find(package, name), |dir| dir.join(name))
+        let other = self.programs.as_ref().map(|dir| dir.join(name)).filter(|file| file.exists());
+        other.unwrap_or_else(|| binary::find(package, name))
     }
 
     /// The hive's directory stays when the rig is gone; where it is.

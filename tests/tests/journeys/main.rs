@@ -45,6 +45,7 @@ mod terminal;
 mod thrift;
 mod top;
 mod up;
+mod versions;
 mod wake;
 mod watchdog;
 mod watched;
