@@ -3,7 +3,7 @@
 #
 #   packaging/archive.sh target/shipped-TARGET TARGET DIRECTORY
 #
-# Whoever unpacks the first one runs packaging/install.sh in it. The same files make the same archives: SOURCE_DATE_EPOCH is the time of all
+# The first has packaging/install.sh, which installs what was unpacked. The same files make the same archives: SOURCE_DATE_EPOCH is the time of all
 # files in them, that of the last commit, if it is not set.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -29,5 +29,5 @@ cp README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$tree/$name"
 
 for archive in "$name" "$name-debug"; do
   tar --directory="$tree" --create --sort=name --format=ustar --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
-    --mode=u=rwX,go=rX "$archive" | gzip --no-name --best >"$to/$archive.tar.gz"
+    --mode=u=rwX,go=rX "$archive" | gzip --no-name >"$to/$archive.tar.gz"
 done

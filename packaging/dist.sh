@@ -5,7 +5,7 @@
 #   packaging/dist.sh --package hive-broker ...
 #
 # With TARGET=x86_64-unknown-linux-musl or aarch64-unknown-linux-musl the programs are static, and the files are in target/shipped-TARGET.
-# That needs cargo-zigbuild, and for aarch64 binutils-aarch64-linux-gnu and qemu-user. PROFILE is another profile than dist, for tests.
+# That needs cargo-zigbuild, and for another architecture its binutils and qemu-user. PROFILE is another profile than dist, to try the script.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
@@ -18,7 +18,7 @@ hived_bytes_max=12000000
 if [ -z "${HIVE_COMMIT:-}" ] && [ -e .git ] && command -v git >/dev/null; then
   HIVE_COMMIT="$(git describe --always --dirty --abbrev=12 --exclude='*') $(git show --no-patch --format=%cs)"
 fi
-export HIVE_COMMIT
+export HIVE_COMMIT=${HIVE_COMMIT:-}
 
 # Names of directories would make the files of two builders differ.
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
@@ -62,11 +62,21 @@ if [ -n "$triple" ] && readelf --wide --program-headers "$to"/hive* 2>/dev/null 
   exit 1
 fi
 
-# No thread can have such a stack, so hived panics when it starts its first one.
-trace=$(RUST_BACKTRACE=1 RUST_MIN_STACK=$((1 << 46)) "${run[@]}" "$to/hived" --config /dev/null 2>&1 || true)
-if ! grep -q 'broker/src/main.rs:[0-9]' <<<"$trace"; then
-  printf 'hived.debug does not resolve a backtrace of hived:\n%s\n' "$trace" >&2
-  exit 1
+for program in hived hive hive-mcp hivectl; do
+  version=$("${run[@]}" "$to/$program" --version)
+  if [[ "$version" != *"$HIVE_COMMIT"* ]]; then
+    echo "$program does not name its commit ($HIVE_COMMIT): $version" >&2
+    exit 1
+  fi
+done
+
+# No thread can have such a stack, so hived panics when it starts its first one. An emulator would try to allocate it.
+if [ "${#run[@]}" = 0 ]; then
+  trace=$(RUST_BACKTRACE=1 RUST_MIN_STACK=$((1 << 46)) "$to/hived" --config /dev/null 2>&1 || true)
+  if ! grep -q 'broker/src/main.rs:[0-9]' <<<"$trace"; then
+    printf 'hived.debug does not resolve a backtrace of hived:\n%s\n' "$trace" >&2
+    exit 1
+  fi
 fi
 
 (cd "$to" && stat --printf '%s\t%n\n' -- *)

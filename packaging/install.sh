@@ -13,6 +13,7 @@ prefix=${PREFIX:-/usr/local}
 root=${DESTDIR:-}
 etc=${SYSCONFDIR:-/etc}
 read -ra hivectl <<<"${HIVECTL:-$from/hivectl}"
+hivectl[-1]=$(realpath --no-symlinks "${hivectl[-1]}")
 to=$root$prefix
 
 for program in hived hive hive-mcp hivectl; do
@@ -21,9 +22,9 @@ done
 install -D --mode=644 --target-directory="$to/share/man/man1" docs/man/*.1
 install -D --mode=644 --target-directory="$to/share/doc/hive" LICENSE-APACHE LICENSE-MIT CHANGELOG.md
 
-# completion SHELL FILE
+# completion SHELL FILE. The script calls the program by its path here, and the installed one is on PATH.
 completion() {
-  "${hivectl[@]}" completions "$1" | install -D --mode=644 /dev/stdin "$to/share/$2"
+  "${hivectl[@]}" completions "$1" | sed "s#${hivectl[-1]}#hivectl#g" | install -D --mode=644 /dev/stdin "$to/share/$2"
 }
 completion bash bash-completion/completions/hivectl
 completion zsh zsh/site-functions/_hivectl

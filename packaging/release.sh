@@ -5,8 +5,8 @@
 #   packaging/release.sh DIRECTORY
 #
 # Needs, besides what `make deb` needs: cargo-zigbuild and cargo-cyclonedx, the Rust targets, and for aarch64 binutils-aarch64-linux-gnu and
-# qemu-user (docs/packaging.md). It takes about an hour on two cores, and 8 GB below TMPDIR.
-# TARGETS are other targets of static programs; an empty one makes none.
+# qemu-user (docs/packaging.md). It builds each program six times, and needs room for that below TMPDIR.
+# TARGETS are other targets of static programs, and PROFILE is another profile than dist, to try the script.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 to=$(realpath --canonicalize-missing "${1:?the directory of the release}")
@@ -69,7 +69,7 @@ for source in "$work/one" "$work/another-directory"; do
 done
 
 if ! diff "$work/one/files/SHA256SUMS" "$work/another-directory/files/SHA256SUMS" >&2; then
-  echo "packaging/release.sh: these files differ between the two builds, so nobody could check them; this is a fault of the build" >&2
+  echo "packaging/release.sh: these files differ between the two builds, so a builder cannot check them; this is a fault of the build" >&2
   exit 1
 fi
 mkdir -p "$to"

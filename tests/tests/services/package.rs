@@ -49,10 +49,7 @@ impl Packages {
             ("hive-mcp-bridge", "hive-mcp"),
             ("hivectl", "hivectl"),
         ] {
-            // As `make dist` does, from programs that are built already.
-            let mut strip = Command::new("objcopy");
-            strip.arg("--strip-all").arg(binary::find(package, program));
-            succeeds(strip.arg(shipped.join(program)));
+            strip(package, program, &shipped);
         }
         for revision in ["1", "2"] {
             let mut script = Command::new(binary::workspace().join("packaging/deb.sh"));
@@ -78,7 +75,14 @@ impl Packages {
     }
 }
 
-fn succeeds(command: &mut Command) {
+/// Makes a shipped program, as `make dist` does, from one that is built already.
+pub(crate) fn strip(package: &str, program: &str, to: &Path) {
+    let mut strip = Command::new("objcopy");
+    succeeds(strip.arg("--strip-all").arg(binary::find(package, program)).arg(to.join(program)));
+}
+
+/// Runs a command to its end, and fails with its output if it fails.
+pub(crate) fn succeeds(command: &mut Command) {
     let run = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let printed = String::from_utf8_lossy(&run.stderr);
     assert!(run.status.success(), "{command:?} failed:\n{printed}");
