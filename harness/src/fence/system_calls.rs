@@ -39,8 +39,9 @@ const NEW_NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWPID,
     libc::CLONE_NEWNET,
 ];
-/// Requests of `ioctl` that type into a terminal. The kernel reads only their low 32 bits.
-const TYPING: [u64; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
+/// Requests of `ioctl` that type into a terminal: `TIOCSTI` and `TIOCLINUX`. The kernel reads only
+/// their low 32 bits. They are numbers, because these constants have another type with musl.
+const TYPING: [u64; 2] = [0x5412, 0x541c];
 
 #[cfg(target_arch = "x86_64")]
 const ARCH: TargetArch = TargetArch::x86_64;
