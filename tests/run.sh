@@ -23,6 +23,10 @@ if [ -n "$skipped" ]; then
     exit 1
   fi
 fi
+# Nothing is compiled a second time there, so what incremental builds store for that is lost time.
+if [ "${CI:-}" = true ]; then
+  export CARGO_INCREMENTAL=0
+fi
 if claude=$(tests/claude-path.sh); then
   export HIVE_TEST_CLAUDE=$claude
 fi
