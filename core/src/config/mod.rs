@@ -42,6 +42,7 @@ mod sections;
 mod serve;
 mod settings;
 mod settings_list;
+mod shareable;
 #[cfg(test)]
 mod tests;
 mod unit;
@@ -59,6 +60,7 @@ pub use self::keys::{Key, KeyKind, keys};
 pub use self::notify::check_url as check_webhook;
 pub use self::settings::{Kind, NEVER, Setting, SettingValue, Settings};
 pub use self::settings_list::SETTINGS;
+pub use self::shareable::{ShareableKey, ShareableValue, shareable};
 pub use self::values::{
     AGENT_IN_UNIT, AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Metrics,
     Notify, Operator, SandboxConfig,
