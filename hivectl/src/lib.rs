@@ -18,6 +18,7 @@ mod feed;
 mod fetch;
 mod input;
 mod interrupt;
+mod new_file;
 mod output;
 mod report;
 pub mod schema;

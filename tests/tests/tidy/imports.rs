@@ -64,7 +64,7 @@ const BROKER_MODULES: [(&str, &[&str]); 9] = [
 ];
 
 /// The modules of hivectl, each below those that may name it. A module names only earlier ones.
-const HIVECTL_ORDER: [&str; 21] = [
+const HIVECTL_ORDER: [&str; 22] = [
     "exit",
     "error",
     "interrupt",
@@ -75,6 +75,7 @@ const HIVECTL_ORDER: [&str; 21] = [
     "schema",
     "input",
     "connect",
+    "new_file",
     "context",
     "fetch",
     "feed",

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::error::Failure;
 use crate::exit::{self, Exit};
+use crate::new_file::FileError;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BackupError {
@@ -50,5 +51,15 @@ impl From<BackupError> for Failure {
             E::Interrupted => (Exit::Failure, None),
         };
         Self::Explained { exit, hint: hint.map(str::to_owned), error: error.into() }
+    }
+}
+
+impl From<FileError> for BackupError {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::Exists(path) => Self::Exists { path },
+            FileError::NoFile(path) => Self::NoFile { path },
+            FileError::Unwritable { path, source } => Self::Unwritable { path, source },
+        }
     }
 }

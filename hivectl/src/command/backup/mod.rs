@@ -3,7 +3,6 @@
 //! What it is not: an archive. One call makes one file; the caller decides how many to keep.
 
 mod error;
-mod file;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,11 +13,11 @@ use tonic::Streaming;
 
 pub(crate) use self::error::BackupError;
 
-use self::file::Unfinished;
 use crate::connect::patiently;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::interrupt::until_interrupted;
+use crate::new_file::Unfinished;
 use crate::output::note;
 use crate::output::progress::Progress;
 use crate::view::backup::Backup as Made;
@@ -44,13 +43,13 @@ impl Backup {
         if self.path.as_os_str() == "-" {
             return self.to_stdout(context).await;
         }
-        let mut file = Unfinished::begin(&self.path, self.force)?;
+        let mut file = Unfinished::begin(&self.path, self.force).map_err(BackupError::from)?;
         let work = async {
             let mut pieces = Pieces::ask(context).await?;
             while let Some(chunk) = pieces.next().await? {
-                file.write(&chunk)?;
+                file.write(&chunk).map_err(BackupError::from)?;
             }
-            file.finish()?;
+            file.finish().map_err(BackupError::from)?;
             Ok::<_, Failure>(pieces.bytes)
         };
         let bytes =

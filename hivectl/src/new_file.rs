@@ -1,7 +1,8 @@
-//! The file that a backup becomes: written under another name beside it, and given its own when it
-//! is whole and on disk.
+//! A file that a command makes: written under another name beside it, and given its own when it is
+//! whole and on disk.
 //!
-//! Invariant: the path names the earlier file or a whole backup, and no other file is left.
+//! Invariant: the path names the earlier file or the whole new one, only its owner can read it, and
+//! no other file is left.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -11,11 +12,22 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use super::BackupError;
 use crate::connect::request_id;
 
+/// Why there is no new file.
 #[derive(Debug)]
-pub(super) struct Unfinished {
+pub(crate) enum FileError {
+    /// A file of this name is there.
+    Exists(PathBuf),
+    /// The path names no file.
+    NoFile(PathBuf),
+    /// The file cannot be written.
+    Unwritable { path: PathBuf, source: io::Error },
+}
+
+/// A file until it is finished.
+#[derive(Debug)]
+pub(crate) struct Unfinished {
     file: File,
     /// Under this name, until it is finished.
     temporary: Option<PathBuf>,
@@ -25,24 +37,24 @@ pub(super) struct Unfinished {
 
 impl Unfinished {
     /// Begins, if the name is free or may be taken.
-    pub(super) fn begin(path: &Path, force: bool) -> Result<Self, BackupError> {
-        let unwritable = |source| BackupError::Unwritable { path: path.to_path_buf(), source };
+    pub(crate) fn begin(path: &Path, force: bool) -> Result<Self, FileError> {
+        let unwritable = |source| FileError::Unwritable { path: path.to_path_buf(), source };
         match path.symlink_metadata() {
             Ok(there) if !there.is_file() => {
-                return Err(BackupError::NoFile { path: path.to_path_buf() });
+                return Err(FileError::NoFile(path.to_path_buf()));
             }
-            Ok(_) if !force => return Err(BackupError::Exists { path: path.to_path_buf() }),
+            Ok(_) if !force => return Err(FileError::Exists(path.to_path_buf())),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(unwritable(error)),
         }
         let Some(name) = path.file_name() else {
-            return Err(BackupError::NoFile { path: path.to_path_buf() });
+            return Err(FileError::NoFile(path.to_path_buf()));
         };
         // The name is unique, and in the same directory, so that the rename is atomic.
         let temporary =
             path.with_file_name(format!(".{}.{}", name.to_string_lossy(), request_id()));
-        // A backup contains mail, so only its owner may read it.
+        // It may contain mail, so only its owner may read it.
         let file = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -52,18 +64,18 @@ impl Unfinished {
         Ok(Self { file, temporary: Some(temporary), path: path.to_path_buf(), force })
     }
 
-    pub(super) fn write(&mut self, chunk: &[u8]) -> Result<(), BackupError> {
+    pub(crate) fn write(&mut self, chunk: &[u8]) -> Result<(), FileError> {
         self.file.write_all(chunk).map_err(|source| self.unwritable(source))
     }
 
     /// Puts it on disk and gives it its name.
-    pub(super) fn finish(mut self) -> Result<(), BackupError> {
+    pub(crate) fn finish(mut self) -> Result<(), FileError> {
         self.file.sync_all().map_err(|source| self.unwritable(source))?;
         let Some(temporary) = &self.temporary else { return Ok(()) };
         let flags = if self.force { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
         match renameat_with(CWD, temporary, CWD, &self.path, flags) {
             Ok(()) => {}
-            Err(Errno::EXIST) => return Err(BackupError::Exists { path: self.path.clone() }),
+            Err(Errno::EXIST) => return Err(FileError::Exists(self.path.clone())),
             // Not every file system can do it without replacing; that the name was free was seen
             // above.
             Err(Errno::INVAL | Errno::NOSYS) => {
@@ -78,8 +90,8 @@ impl Unfinished {
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(|source| self.unwritable(source))
     }
 
-    fn unwritable(&self, source: io::Error) -> BackupError {
-        BackupError::Unwritable { path: self.path.clone(), source }
+    fn unwritable(&self, source: io::Error) -> FileError {
+        FileError::Unwritable { path: self.path.clone(), source }
     }
 }
 
