@@ -34,7 +34,7 @@ pub(crate) const PROGRAM: Program = Program { name: "hivectl", version: env!("CA
 
 /// The operator sockets of a hive in the current directory, and of the host's hive.
 const LOCAL_SOCKET: &str = ".hive/run/hived.sock";
-const HOST_SOCKET: &str = "/run/hive/hived.sock";
+pub(crate) const HOST_SOCKET: &str = "/run/hive/hived.sock";
 
 /// Returns the operator socket: as given, else of `HIVE_RUNTIME_DIR`, else of the current
 /// directory, else the host's.

@@ -95,11 +95,43 @@ impl Unfinished {
     }
 }
 
+/// Returns whether a name is that of an unfinished file, as this program makes them.
+pub(crate) fn is_unfinished(name: &str) -> bool {
+    let Some((before, random)) = name.rsplit_once(".hivectl-") else { return false };
+    before.len() > 1
+        && before.starts_with('.')
+        && random.len() == 32
+        && random.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 impl Drop for Unfinished {
     fn drop(&mut self) {
         if let Some(temporary) = self.temporary.take() {
             // Nothing better can be done where even this fails.
             let _ = std::fs::remove_file(temporary);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unfinished_file_is_known_by_its_name() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let made = Unfinished::begin(&dir.path().join("hive.db"), false).expect("it begins");
+        let path = made.temporary.clone().expect("a name");
+        assert!(is_unfinished(path.file_name().and_then(|name| name.to_str()).expect("text")));
+        let hex = "0".repeat(32);
+        for other in [
+            "hive.db".to_owned(),
+            format!("hive.db.hivectl-{hex}"),
+            format!(".hivectl-{hex}"),
+            format!(".hive.db.hivectl-{}", &hex[1..]),
+            format!(".hive.db.hivectl-{}g", &hex[1..]),
+        ] {
+            assert!(!is_unfinished(&other), "{other}");
         }
     }
 }

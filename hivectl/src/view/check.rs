@@ -33,7 +33,8 @@ pub(crate) enum State {
 pub(crate) struct Check {
     /// The name: `socket`, `broker`, `version`, `storage`, `draining`, `clock`, `schema`, `disk`,
     /// `agents`, `isolation`, `dead_letters`, `held`, `questions`, `mail`, `config`, `claude`,
-    /// `bubblewrap`, `integrity`. There may be several of one.
+    /// `secrets`, `bubblewrap`, `files`, `sockets`, `unfinished`, `integrity`. There may be several
+    /// of one.
     pub(crate) name: &'static str,
     /// The result of the check.
     pub(crate) state: State,
@@ -43,11 +44,57 @@ pub(crate) struct Check {
     pub(crate) sentence: String,
     /// The next step; always present with a warning or a problem.
     pub(crate) next: Option<String>,
+    /// The repair by `--fix`; none: a person has to do it, or nothing is to be done.
+    pub(crate) fix: Option<Fix>,
+}
+
+/// A repair of `hivectl doctor --fix`.
+#[derive(Clone, Debug, JsonSchema, PartialEq, Eq, Serialize)]
+pub(crate) struct Fix {
+    /// The kind: `set_mode`, `remove_socket`, `remove_unfinished`.
+    pub(crate) name: &'static str,
+    /// The file or directory that it changes or removes.
+    pub(crate) path: String,
+    /// The change, for a person.
+    pub(crate) action: String,
+    /// Whether it was made.
+    pub(crate) outcome: Outcome,
+    /// Why it was not made, or could not be made.
+    pub(crate) error: Option<String>,
+}
+
+/// What became of a repair.
+#[derive(Clone, Copy, Debug, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    /// `--fix` would try it.
+    Possible,
+    /// With `--dry-run`: `--fix` would make it.
+    Would,
+    /// It was made, and the check has no finding any more.
+    Done,
+    /// It was not made, or the check still has the finding.
+    Failed,
+}
+
+impl Fix {
+    fn line(&self) -> String {
+        let word = match self.outcome {
+            Outcome::Possible => "fix",
+            Outcome::Would => "would fix",
+            Outcome::Done => "fixed",
+            Outcome::Failed => "not fixed",
+        };
+        let error = self.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+        visible_line(&format!("{word}: {}, {}{error}", self.name, self.action))
+    }
 }
 
 impl Text for Check {
     fn text(&self, style: &Style) -> String {
+        let is_fixed = self.fix.as_ref().is_some_and(|fix| fix.outcome == Outcome::Done);
         let (word, painted) = match self.state {
+            State::Ok if is_fixed => ("fixed", style.good("fixed")),
             State::Ok => ("ok", style.good("ok")),
             State::Warning => ("warning", style.busy("warning")),
             State::Problem => ("problem", style.bad("problem")),
@@ -59,13 +106,10 @@ impl Text for Check {
             self.name.replace('_', " "),
             visible_line(&self.sentence)
         );
-        if let Some(next) = &self.next {
-            text.push_str(&format!(
-                "\n{:width$}next: {}",
-                "",
-                visible_line(next),
-                width = STATE_WIDTH + NAME_WIDTH
-            ));
+        let fix = self.fix.as_ref().map(Fix::line);
+        let next = self.next.as_ref().map(|next| format!("next: {}", visible_line(next)));
+        for line in fix.into_iter().chain(next) {
+            text.push_str(&format!("\n{:width$}{line}", "", width = STATE_WIDTH + NAME_WIDTH));
         }
         text
     }

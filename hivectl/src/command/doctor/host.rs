@@ -12,6 +12,7 @@ use hive_proto::v1::GetBrokerStatusResponse;
 use tokio::process::Command;
 
 use super::list::List;
+use crate::connect::HOST_SOCKET;
 use crate::supervise::{resolve, sandboxes};
 use crate::view::counted;
 
@@ -21,13 +22,18 @@ const FREE_BYTES_MIN: u64 = 1 << 30;
 const FREE_PERCENT_MIN: u64 = 5;
 const CLAUDE_MAX: Duration = Duration::from_secs(30);
 /// The first bytes of an SQLite file, and the offset of its user version.
-const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
+pub(super) const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
 const VERSION_AT: usize = 60;
 
-/// Returns where a hive of this directory or configuration has its database.
-pub(super) fn guessed_database(config: Option<&Config>) -> PathBuf {
+/// The state directory of the services of a host.
+const HOST_STATE_DIR: &str = "/var/lib/hive";
+
+/// Returns where a hive of this socket or configuration has its database.
+pub(super) fn guessed_database(socket: &Path, config: Option<&Config>) -> PathBuf {
     let state_dir = config.and_then(|config| config.broker.state_dir.clone());
-    state_dir.unwrap_or_else(|| Path::new(".hive").join("state")).join("hive.db")
+    let is_hosts = socket == Path::new(HOST_SOCKET);
+    let default = if is_hosts { HOST_STATE_DIR } else { ".hive/state" };
+    state_dir.unwrap_or_else(|| default.into()).join("hive.db")
 }
 
 /// The database as a file, and the room on its disk.
@@ -240,6 +246,16 @@ mod tests {
             judged(|list| room(Path::new("/d"), gib, 4 * gib, list)).1,
             "1024 MiB are free on the disk of /d, 25 % of it"
         );
+    }
+
+    #[test]
+    fn a_database_is_looked_for_where_the_socket_or_the_configuration_says() {
+        let guessed = |socket: &str, config| guessed_database(Path::new(socket), config);
+        assert_eq!(guessed("h/run/hived.sock", None), Path::new(".hive/state/hive.db"));
+        assert_eq!(guessed("/run/hive/hived.sock", None), Path::new("/var/lib/hive/hive.db"));
+        let mut config = Config::default();
+        config.broker.state_dir = Some("/s".into());
+        assert_eq!(guessed("/run/hive/hived.sock", Some(&config)), Path::new("/s/hive.db"));
     }
 
     #[test]

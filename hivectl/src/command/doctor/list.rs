@@ -2,12 +2,15 @@
 //!
 //! Invariant: a warning or a problem always has a next step.
 
+use super::repair::Repair;
 use crate::error::Failure;
-use crate::view::check::{Check, State};
+use crate::view::check::{Check, Fix, Outcome, State};
 
 #[derive(Debug, Default)]
-pub(super) struct List {
-    pub(super) checks: Vec<Check>,
+pub(crate) struct List {
+    pub(crate) checks: Vec<Check>,
+    /// The repairs of findings, each with the place of its check.
+    pub(super) repairs: Vec<(usize, Repair)>,
 }
 
 impl List {
@@ -32,6 +35,28 @@ impl List {
         next: impl Into<String>,
     ) {
         self.add(name, State::Problem, None, sentence.into(), Some(next.into()));
+    }
+
+    /// Adds a finding that `--fix` can repair; `mode` is the present one of the file.
+    pub(super) fn repairable(
+        &mut self,
+        name: &'static str,
+        state: State,
+        sentence: String,
+        next: impl Into<String>,
+        repair: Repair,
+        mode: u32,
+    ) {
+        self.add(name, state, None, sentence, Some(next.into()));
+        let place = self.checks.len() - 1;
+        self.checks[place].fix = Some(Fix {
+            name: repair.name(),
+            path: repair.path().display().to_string(),
+            action: repair.intent(mode),
+            outcome: Outcome::Possible,
+            error: None,
+        });
+        self.repairs.push((place, repair));
     }
 
     /// Adds a problem that a failed call reports.
@@ -69,6 +94,6 @@ impl List {
         sentence: String,
         next: Option<String>,
     ) {
-        self.checks.push(Check { name, state, agent, sentence, next });
+        self.checks.push(Check { name, state, agent, sentence, next, fix: None });
     }
 }

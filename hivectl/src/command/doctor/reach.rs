@@ -9,17 +9,19 @@ use hive_proto::v1::{
 use jiff::Timestamp;
 
 use super::list::List;
+use super::repair::Repair;
 use crate::connect::{Broker, patiently, within};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::output::progress::Progress;
+use crate::view::check::State;
 
 const START: &str = "start it with `hivectl up --config hive.toml`, or its service; --socket or HIVE_SOCKET names another socket";
 
 #[derive(Debug)]
-pub(super) struct Reached {
-    pub(super) broker: Broker,
-    pub(super) status: GetBrokerStatusResponse,
+pub(crate) struct Reached {
+    pub(crate) broker: Broker,
+    pub(crate) status: GetBrokerStatusResponse,
     /// The time of the broker's clock when it answered, to the second.
     pub(super) clock: Option<Timestamp>,
     pub(super) here: Timestamp,
@@ -42,10 +44,13 @@ pub(super) fn socket(path: &Path, list: &mut List) {
         );
     } else if mode & 0o002 != 0 {
         let sentence = format!("{shown} has mode {mode:04o}: every user of this host can open it");
-        list.problem(
+        list.repairable(
             "socket",
+            State::Problem,
             sentence,
             format!("`chmod 0600 {shown}`; `socket_group` in hive.toml lets a group in"),
+            Repair::SetMode { path: path.to_path_buf(), forbidden: 0o007, required: 0 },
+            mode,
         );
     } else {
         list.ok("socket", format!("{shown}, mode {mode:04o}"));

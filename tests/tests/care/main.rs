@@ -1,0 +1,3 @@
+//! Care of a hive: repairs by `hivectl doctor --fix`.
+
+mod fix;
