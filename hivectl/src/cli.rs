@@ -5,9 +5,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::command::{
-    agent, agents, answer, ask, backup, completions, config, dead_letters, doctor, drain, events,
-    inbox, login, loose_ends, questions, reminders, restore, search, send, stats, status, topology,
-    trace, turn, up,
+    agent, agents, answer, ask, backup, completions, config, dead_letters, debug, doctor, drain,
+    events, inbox, login, loose_ends, questions, reminders, restore, search, send, stats, status,
+    topology, trace, turn, up,
 };
 use crate::context::{Context, Global};
 use crate::error::Failure;
@@ -65,6 +65,9 @@ enum Command {
     /// agents are not isolated, or partly, and the configuration does not accept that.
     Status,
     Doctor(doctor::Doctor),
+    /// Collect what a report of a fault needs
+    #[command(subcommand)]
+    Debug(debug::Debug),
     /// The hive on a screen, live: what waits on you, what is stuck, and what everyone does
     Top,
     /// Check a configuration file
@@ -101,6 +104,7 @@ impl Cli {
             Command::Trace(trace) => trace.run(&mut context).await?,
             Command::Status => return status::run(&mut context).await,
             Command::Doctor(doctor) => return doctor.run(&mut context).await,
+            Command::Debug(debug) => debug.run(&mut context).await?,
             Command::Top => top::run(&context).await?,
             Command::Config(config) => return config.run(&mut context),
             Command::Backup(backup) => backup.run(&mut context).await?,

@@ -68,6 +68,21 @@ impl Unfinished {
         self.file.write_all(chunk).map_err(|source| self.unwritable(source))
     }
 
+    /// Returns the file, for a library that writes it.
+    pub(crate) fn writer(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Returns the name that it gets.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns its present length.
+    pub(crate) fn bytes(&self) -> Result<u64, FileError> {
+        self.file.metadata().map(|found| found.len()).map_err(|source| self.unwritable(source))
+    }
+
     /// Puts it on disk and gives it its name.
     pub(crate) fn finish(mut self) -> Result<(), FileError> {
         self.file.sync_all().map_err(|source| self.unwritable(source))?;

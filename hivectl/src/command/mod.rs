@@ -12,6 +12,7 @@ mod choice;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod dead_letters;
+pub(crate) mod debug;
 pub(crate) mod doctor;
 pub(crate) mod drain;
 mod each;

@@ -51,7 +51,8 @@ pub(crate) struct Tagged<'v, V> {
     view: &'v V,
 }
 
-fn tagged<V: View>(view: &V) -> Tagged<'_, V> {
+/// Returns a view with its schema.
+pub(crate) fn tagged<V: View>(view: &V) -> Tagged<'_, V> {
     Tagged { schema: V::SCHEMA, view }
 }
 

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use crate::output::{Tagged, View};
 use crate::view::{
-    agent::Agent, backup::Backup, check::Check, config_key::ConfigKey, delivery::Delivery,
-    done::Done, event::Event, finding::Finding, hit::Hit, hop::Hop, loose_end::LooseEnd,
-    message::Message, question::Question, receipt::Receipt, reminder::Reminder, restored::Restored,
-    status::Status, thread::Thread, topology::Node, turn::Turn, turn_event::TurnEvent,
-    turn_stats::TurnStats,
+    agent::Agent, backup::Backup, bundle::Bundle, check::Check, config_key::ConfigKey,
+    delivery::Delivery, done::Done, event::Event, finding::Finding, hit::Hit, hop::Hop,
+    loose_end::LooseEnd, message::Message, question::Question, receipt::Receipt,
+    reminder::Reminder, restored::Restored, status::Status, thread::Thread, topology::Node,
+    turn::Turn, turn_event::TurnEvent, turn_stats::TurnStats,
 };
 
 /// Every schema by its name.
@@ -23,6 +23,7 @@ pub fn documents() -> BTreeMap<&'static str, Value> {
     BTreeMap::from([
         document::<Agent>(),
         document::<Backup>(),
+        document::<Bundle>(),
         document::<Check>(),
         document::<ConfigKey>(),
         document::<Delivery>(),

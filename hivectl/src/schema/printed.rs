@@ -51,7 +51,7 @@ const fn lines(command: &'static str, with: &'static str, schema: &'static str) 
 }
 
 /// The output of each command with `--json`, by command.
-pub const PRINTED: [Printed; 61] = [
+pub const PRINTED: [Printed; 62] = [
     object("agent create", "hive.agent.v1"),
     object("agent restart", "hive.done.v1"),
     object("agent retire", "hive.done.v1"),
@@ -71,6 +71,7 @@ pub const PRINTED: [Printed; 61] = [
     array("dead-letters list", "hive.delivery.v1"),
     array("dead-letters redrive", "hive.done.v1"),
     object("dead-letters show", "hive.delivery.v1"),
+    object("debug bundle", "hive.bundle.v1"),
     array("doctor", "hive.check.v1"),
     object("drain", "hive.done.v1"),
     array("events", "hive.event.v1"),

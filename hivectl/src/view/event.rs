@@ -1,6 +1,6 @@
 //! An event: a committed fact.
 
-mod facts;
+pub(super) mod facts;
 
 use hive_core::time::WallTime;
 use hive_proto::v1;

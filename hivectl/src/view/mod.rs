@@ -9,6 +9,8 @@
 
 pub(crate) mod agent;
 pub(crate) mod backup;
+pub(crate) mod bundle;
+pub(crate) mod bundled;
 pub(crate) mod check;
 pub(crate) mod config_key;
 pub(crate) mod delivery;
@@ -57,6 +59,7 @@ macro_rules! schemas {
 schemas! {
     agent::Agent = "hive.agent.v1",
     backup::Backup = "hive.backup.v1",
+    bundle::Bundle = "hive.bundle.v1",
     check::Check = "hive.check.v1",
     config_key::ConfigKey = "hive.config_key.v1",
     delivery::DeadLetter = "hive.delivery.v1",

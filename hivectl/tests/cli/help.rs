@@ -8,7 +8,7 @@ const COMMANDS: &str = "up, inbox, inbox read, inbox ack, send, ask, questions, 
     agents, agent, agent create, agent set-parent, agent set-policy, topology, turn, turn list, \
     turn show, turn cancel, turn compact, turn model, turn release, stats, login, reminders, \
     reminders cancel, loose-ends, events, dead-letters, dead-letters redrive, trace, status, \
-    doctor, backup, restore, config check, config keys, drain, completions";
+    doctor, debug, debug bundle, backup, restore, config check, config keys, drain, completions";
 
 #[tokio::test]
 async fn help_is_as_it_was() {

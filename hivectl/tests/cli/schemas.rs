@@ -119,7 +119,10 @@ fn called(args: &[&str]) -> (String, Option<&'static str>) {
         command = below;
     }
     let changing = ["--follow", "--output", "--message", "--thread", "--threads"];
-    (path.join(" "), changing.into_iter().find(|option| args.contains(option)))
+    // Of a bundle it is the file.
+    let is_bundle = path.last() == Some(&"bundle");
+    let option = changing.into_iter().find(|option| args.contains(option) && !is_bundle);
+    (path.join(" "), option)
 }
 
 /// Every command that can be called, and every other for which there is a list of such.
@@ -193,6 +196,9 @@ async fn what_is_printed_fits_its_schema() {
     let copy = hive.dir().join("copy.db");
     let backup = ["backup", copy.to_str().expect("text")];
     schemas.check(&backup, &hive.run(&[&backup[..], &["--json"]].concat()).await.out);
+    let bundle = hive.dir().join("bundle.tar.gz");
+    let bundle = ["debug", "bundle", "--output", bundle.to_str().expect("text")];
+    schemas.check(&bundle, &hive.run(&[&bundle[..], &["--json"]].concat()).await.out);
     // It is beside hivectl.
     hive_tests::binary::find("hive-broker", "hived");
     let state = hive.dir().join("restored");

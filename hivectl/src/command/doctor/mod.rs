@@ -21,10 +21,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use hive_core::config::Config;
 
+pub(crate) use self::files::{is_backup, is_of_state};
 use self::fix::Tried;
-use self::list::List;
-use self::places::Places;
-use self::reach::Reached;
+pub(crate) use self::list::List;
+pub(crate) use self::places::Places;
+pub(crate) use self::reach::Reached;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
