@@ -62,7 +62,7 @@ fn the_same_programs_make_the_same_archives_and_the_same_installation() {
     for program in ["hived", "hive", "hive-mcp"] {
         std::fs::write(one.join(program), "#!/bin/sh\n").expect("a file");
     }
-    let earlier = SystemTime::now() - Duration::from_secs(86_400);
+    let earlier = SystemTime::UNIX_EPOCH + Duration::from_secs(86_400);
     for program in ["hived", "hive", "hive-mcp", "hivectl"] {
         let symbols = format!("{program}.debug");
         std::fs::write(one.join(&symbols), program).expect("a file");
