@@ -94,6 +94,39 @@ async fn a_migration_that_is_killed_is_begun_again_from_the_old_database() {
     assert!(half > 0, "no kill was in the middle of the migration");
 }
 
+/// The copy before the migration is whole or has no name, and a killed broker begins again.
+#[tokio::test]
+async fn a_broker_that_is_killed_while_it_copies_copies_again() {
+    let (_dir, old, before) = old();
+    for (call, file, is_named) in [
+        ("copy_file_range", "migration.tmp", false),
+        ("fsync", "migration.tmp", false),
+        ("rename", "migration.tmp", false),
+        ("fsync", "", true),
+    ] {
+        let mut rig = hive(&old);
+        let (state, kept) = (rig.path("state"), rig.path("state/hive.version-1.db"));
+        let kill = Injected::at(call, "signal=KILL", 1);
+        let command = kill.around(&[state.join(file)], &rig.broker_command());
+        let ended = rig.try_start_broker_by(command).await;
+        let Err(status) = ended else { panic!("{call} of {file} was not reached") };
+        if status.signal() != Some(9) {
+            assert!(!host::allows("strace", false), "hived ended with {status}");
+            return;
+        }
+        assert_eq!(left(&[rig.path(DATABASE), rig.path(LOG)]), before, "{call} of {file}");
+        assert_eq!(kept.exists(), is_named, "{call} of {file}");
+
+        rig.start_broker().await;
+        assert!(!state.join("migration.tmp").exists(), "{call} of {file}");
+        works(&mut rig, before).await;
+        let copy = tempfile::tempdir().expect("a directory");
+        let copied = copy.path().join("hive.db");
+        std::fs::copy(&kept, &copied).expect("the copy is kept");
+        assert_eq!(left(&[copied]), before, "{call} of {file}");
+    }
+}
+
 #[tokio::test]
 async fn a_migration_says_how_far_it_is_and_asks_the_service_manager_for_time() {
     let (_dir, old, before) = old();
