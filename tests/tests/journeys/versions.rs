@@ -236,7 +236,7 @@ async fn programs_are_replaced_one_by_one() {
     }
     assert_eq!(unread(&operator, "operator").await.len(), 3);
 
-    // Back again it does not go: the older broker leaves the migrated file alone.
+    // There is no way back: the older broker refuses the migrated database and does not change it.
     mixture.rig.stop_broker().await;
     mixture.place("hived", &mixture.baseline.join("hived"));
     let refusal = mixture.rig.refused_broker().await;
