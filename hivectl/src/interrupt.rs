@@ -4,11 +4,13 @@ use std::future::Future;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Runs `work` until it ends, or until the process is asked to; `None` then.
+/// Runs `work` until it ends, or until the process is asked to; `None` then. Signals are handled
+/// before the work begins, so that it can tidy up whenever one comes.
 pub(crate) async fn until_interrupted<T>(work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
-        done = work => Some(done),
+        biased;
         () = interrupted() => None,
+        done = work => Some(done),
     }
 }
 

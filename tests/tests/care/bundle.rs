@@ -1,11 +1,14 @@
 //! What is in a bundle, with a broker and without one, and the file that it is.
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
 
-use hive_tests::rig::Rig;
+use hive_tests::rig::{Rig, soon};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use crate::unpack::{Unpacked, bundle};
+use crate::unpack::{Unpacked, bundle, command};
 
 /// The files of a hive that answers, in their order.
 const FILES: [&str; 11] = [
@@ -115,5 +118,34 @@ async fn a_bundle_that_cannot_be_written_leaves_nothing() {
     }
     let names = std::fs::read_dir(rig.dir()).expect("a directory").count();
     assert_eq!(names, 1, "only hive.toml is there");
+    rig.end().await;
+}
+
+/// The broker does not answer, so the bundle is begun and cannot end.
+#[tokio::test]
+async fn one_that_is_interrupted_leaves_nothing() {
+    let mut rig = Rig::duo().await;
+    rig.broker().suspend().await;
+    let dir = rig.dir().to_path_buf();
+    let names = || {
+        let entries = std::fs::read_dir(&dir).expect("a directory");
+        let names = entries.map(|entry| entry.expect("an entry").file_name());
+        names.filter(|name| name.to_string_lossy().contains("b.tar.gz")).count()
+    };
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut command = command(&rig, &[], &["--bodies", "--output", "b.tar.gz"]);
+        let mut child = command.stderr(Stdio::piped()).kill_on_drop(true).spawn().expect("it runs");
+        let mut said = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let warned = soon("it says what is in it", said.next_line()).await.expect("text");
+        assert!(warned.as_ref().is_some_and(|line| line.contains("--bodies")), "{warned:?}");
+        assert_eq!(names(), 1, "it is begun");
+        let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).expect("it runs");
+        kill_process(pid, signal).expect("it runs");
+        let problem = soon("it says how it ends", said.next_line()).await.expect("text");
+        assert_eq!(problem.as_deref(), Some("error: interrupted; no bundle was made"));
+        let status = soon("it ends", child.wait()).await.expect("it is ours");
+        assert_eq!((status.code(), names()), (Some(1), 0));
+    }
+    rig.broker().signal(Signal::CONT);
     rig.end().await;
 }

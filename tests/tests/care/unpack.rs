@@ -8,6 +8,7 @@ use flate2::read::GzDecoder;
 use hive_tests::binary;
 use hive_tests::rig::{Process, Rig, Said, soon};
 use serde_json::Value;
+use tokio::process::Command;
 
 /// The files of a bundle by their names.
 pub(crate) struct Unpacked {
@@ -54,12 +55,16 @@ impl Unpacked {
     }
 }
 
-/// Runs `hivectl debug bundle` in the hive's directory, with a secret environment.
-pub(crate) async fn bundle(rig: &Rig, env: &[(&str, &str)], args: &[&str]) -> Said {
+pub(crate) fn command(rig: &Rig, env: &[(&str, &str)], args: &[&str]) -> Command {
     let mut command = Process::command(&binary::find("hivectl", "hivectl"));
     command.env("TZ", "UTC").envs(env.iter().copied()).current_dir(rig.dir());
     command.arg("--socket").arg(rig.operator_socket()).args(["debug", "bundle"]).args(args);
-    let output = soon("hivectl ends", command.output()).await.expect("it runs");
+    command
+}
+
+/// Runs `hivectl debug bundle` in the hive's directory, with a secret environment.
+pub(crate) async fn bundle(rig: &Rig, env: &[(&str, &str)], args: &[&str]) -> Said {
+    let output = soon("hivectl ends", command(rig, env, args).output()).await.expect("it runs");
     Said {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),

@@ -43,8 +43,8 @@ impl Backup {
         if self.path.as_os_str() == "-" {
             return self.to_stdout(context).await;
         }
-        let mut file = Unfinished::begin(&self.path, self.force).map_err(BackupError::from)?;
         let work = async {
+            let mut file = Unfinished::begin(&self.path, self.force).map_err(BackupError::from)?;
             let mut pieces = Pieces::ask(context).await?;
             while let Some(chunk) = pieces.next().await? {
                 file.write(&chunk).map_err(BackupError::from)?;

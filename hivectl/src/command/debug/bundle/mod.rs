@@ -101,15 +101,18 @@ impl Bundle {
         let path = self.output.clone().unwrap_or_else(|| {
             PathBuf::from(now.strftime("hive-bundle-%Y%m%dT%H%M%SZ.tar.gz").to_string())
         });
-        let mut file = Unfinished::begin(&path, false).map_err(BundleError::from)?;
-        if self.bodies {
-            note(HAS_BODIES);
-        }
-        let collected = until_interrupted(self.collect(context, now, &mut file)).await;
-        let collected = collected.unwrap_or(Err(BundleError::Interrupted))?;
-        let bytes = file.bytes().map_err(BundleError::from)?;
-        file.finish().map_err(BundleError::from)?;
-        let (files, missing) = collected;
+        let work = async {
+            let mut file = Unfinished::begin(&path, false)?;
+            if self.bodies {
+                note(HAS_BODIES);
+            }
+            let collected = self.collect(context, now, &mut file).await?;
+            let bytes = file.bytes()?;
+            file.finish()?;
+            Ok((collected, bytes))
+        };
+        let made = until_interrupted(work).await.unwrap_or(Err(BundleError::Interrupted));
+        let ((files, missing), bytes) = made?;
         context.out.one(&Made::new(&path, bytes, self.bodies, files, missing))?;
         if !context.out.json {
             note(LOOK_FIRST);
