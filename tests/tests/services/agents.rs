@@ -45,7 +45,7 @@ async fn an_agent_is_a_service_under_its_own_user() {
             "x",
         ])
         .await;
-    assert!(!came_through && said.contains("PEER_NOT_TRUSTED"), "{said}");
+    assert!(!came_through && said.contains("this user may not connect to"), "{said}");
 
     bed.run(&["systemctl", "stop", "hive@ada"]).await;
     assert_eq!(bed.property("hive@ada", "Result").await, "success");

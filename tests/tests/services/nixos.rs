@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::bed::Bed;
 
 /// Returns the parts of what a configuration rendered to, by their titles.
-fn rendered(name: &str) -> BTreeMap<String, String> {
+pub(crate) fn rendered(name: &str) -> BTreeMap<String, String> {
     let file = workspace().join("tests/tests/nix/golden").join(format!("{name}.txt"));
     let page = std::fs::read_to_string(file).expect("the page");
     let parts = page.split("== ").filter_map(|part| part.split_once('\n'));
