@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use hive_proto::connect::ConnectError;
+
 /// Success.
 pub const OK: u8 = 0;
 /// Failure.
@@ -33,14 +35,21 @@ impl Failure {
         Self { code, what: what.into(), why: why.into(), next: next.into() }
     }
 
-    /// Creates a failure for a socket that does not answer, or that Linux cannot address.
-    pub fn unreachable(error: &hive_proto::connect::ConnectError) -> Self {
-        Self::new(
-            UNREACHABLE,
-            error.to_string(),
-            chain(error),
-            "check that hived runs and that HIVE_SOCKET (or --socket) names this agent's socket",
-        )
+    /// Creates a failure for a socket that does not answer, that does not let this user in, or that
+    /// Linux cannot address.
+    pub fn unreachable(error: &ConnectError) -> Self {
+        let (code, next) = if matches!(error, ConnectError::NotAllowed { .. }) {
+            (
+                FAILURE,
+                "run it as a user of the agent (`uids` and `users` in hive.toml), and check that HIVE_SOCKET (or --socket) names this agent's socket",
+            )
+        } else {
+            (
+                UNREACHABLE,
+                "check that hived runs and that HIVE_SOCKET (or --socket) names this agent's socket",
+            )
+        };
+        Self::new(code, error.to_string(), chain(error), next)
     }
 
     /// Creates a failure for a call that the broker refused.

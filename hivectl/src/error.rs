@@ -105,11 +105,7 @@ impl Failure {
             Self::Explained { exit, .. } => *exit,
             Self::Refused(status) => exit::from_status(status),
             Self::FileUnreadable { source, .. } => exit::of_io(source),
-            Self::Connect(ConnectError::Unreachable { source, .. })
-                if source.kind() == io::ErrorKind::PermissionDenied =>
-            {
-                Exit::Denied
-            }
+            Self::Connect(ConnectError::NotAllowed { .. }) => Exit::Denied,
             // A reader of the output may stop reading; that is no error.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
             Self::Connect(ConnectError::PathTooLong(_) | ConnectError::Uri(_))
@@ -173,7 +169,7 @@ impl Failure {
                 Some(reason) => Some(hint_of_reason(reason, status)),
                 None => Some(hint_without_reason(status).to_owned()),
             },
-            Self::Connect(ConnectError::Unreachable { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+            Self::Connect(ConnectError::NotAllowed { .. }) => {
                 Some("join the group that owns the socket (`socket_group` in hive.toml), or run it as that user".to_owned())
             }
             Self::Connect(ConnectError::Unreachable { .. }) => {

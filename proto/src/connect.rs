@@ -11,10 +11,18 @@ use std::time::Duration;
 
 use hive_core::limits::SOCKET_PATH_BYTES_MAX;
 use hyper_util::rt::TokioIo;
+use rustix::io::retry_on_intr;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect as connect_to, socket_with,
+};
 use tokio::net::UnixStream;
 use tonic::transport::{Channel, Endpoint, Uri};
 
 use crate::handshake::{self, ADDITIONS, Handshake, Program};
+
+/// The longest time in which a connection opens.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
 
 /// Why a connection failed.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +33,15 @@ pub enum ConnectError {
     /// It is an address as gRPC libraries write it.
     #[error("{} is a URI; Hive's programs take the path alone, without `unix:`", .0.display())]
     Uri(PathBuf),
+    /// The mode or the access control list of the socket does not let this user in.
+    #[error("this user may not connect to {}", .path.display())]
+    NotAllowed {
+        /// The socket.
+        path: PathBuf,
+        /// Error of the host.
+        #[source]
+        source: io::Error,
+    },
     /// No process answers on the socket.
     #[error("no broker answers on {}", .path.display())]
     Unreachable {
@@ -77,8 +94,14 @@ async fn connect_counted(
     check(path)?;
     // A plain connect first: its error names the cause, and the channel's error is only "transport
     // error".
-    let probe = UnixStream::connect(path).await;
-    probe.map_err(|source| ConnectError::Unreachable { path: path.to_path_buf(), source })?;
+    open(path).await.map_err(|source| {
+        let path = path.to_path_buf();
+        if source.kind() == io::ErrorKind::PermissionDenied {
+            ConnectError::NotAllowed { path, source }
+        } else {
+            ConnectError::Unreachable { path, source }
+        }
+    })?;
     endpoint()
         .connect_with_connector(connector(path, connections))
         .await
@@ -103,7 +126,32 @@ fn check(path: &Path) -> Result<(), ConnectError> {
 
 fn endpoint() -> Endpoint {
     // The authority is never resolved; the socket is the address.
-    Endpoint::from_static("http://localhost").connect_timeout(Duration::from_secs(5))
+    Endpoint::from_static("http://localhost").connect_timeout(CONNECT_MAX)
+}
+
+/// Opens a connection. While others have filled the queue of the socket, it waits for its turn.
+async fn open(path: &Path) -> io::Result<UnixStream> {
+    match UnixStream::connect(path).await {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            let path = path.to_path_buf();
+            let opened = tokio::task::spawn_blocking(move || open_in_turn(&path)).await?;
+            UnixStream::from_std(opened?)
+        }
+        opened => opened,
+    }
+}
+
+/// Opens a connection in a thread that waits. Only these have an order: attempts without waiting
+/// would come later than all who wait.
+fn open_in_turn(path: &Path) -> io::Result<std::os::unix::net::UnixStream> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(CONNECT_MAX))?;
+    let address = SocketAddrUnix::new(path)?;
+    retry_on_intr(|| connect_to(&socket, &address))?;
+    set_socket_timeout(&socket, Timeout::Send, None)?;
+    let stream = std::os::unix::net::UnixStream::from(socket);
+    stream.set_nonblocking(true)?;
+    Ok(stream)
 }
 
 /// Returns a connector that counts its connections.
@@ -118,9 +166,45 @@ fn connector(
     tower::service_fn(move |_: Uri| {
         let (path, connections) = (path.clone(), Arc::clone(&connections));
         async move {
-            let stream = UnixStream::connect(path).await?;
+            let stream = open(&path).await?;
             connections.fetch_add(1, Ordering::Release);
             Ok(TokioIo::new(stream))
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use tokio::net::UnixListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_full_queue_is_waited_for() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("hive.sock");
+        let listener = UnixListener::bind(&path).expect("a socket");
+        rustix::net::listen(&listener, 1).expect("a short queue");
+        let mut queue = Vec::new();
+        let full = loop {
+            match UnixStream::connect(&path).await {
+                Ok(stream) => queue.push(stream),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
+
+        let mut late = pin!(open(&path));
+        tokio::select! {
+            biased;
+            opened = &mut late => panic!("the queue is full: {opened:?}"),
+            () = tokio::task::yield_now() => {}
+        }
+        for _ in 0..=queue.len() {
+            listener.accept().await.expect("a connection");
+        }
+        late.await.expect("it had its turn");
+    }
 }

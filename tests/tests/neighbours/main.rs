@@ -14,16 +14,20 @@
 mod flood;
 #[path = "../attacks/floods/kinds.rs"]
 mod kinds;
+mod strangers;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
 
 use hive_core::limits::AGENT_CALLS_AT_WORK_MAX;
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::{AckDeliveryRequest, ReceiveMessagesRequest, ack_delivery_request::Target};
-use hive_tests::rig::{Client, Rig, request, soon};
+use hive_tests::rig::{Client, Rig, host, request, soon};
 
 use flood::{ALL_AT_ONCE, Flood, NICE};
 use kinds::{Kind, LISTS, POLLS, READS, STREAMS, WRITES};
+use strangers::Strangers;
 use tokio::sync::Mutex;
 
 /// Held by the test that measures: what runs beside it would be in its figures.
@@ -46,10 +50,10 @@ const UNBOUNDED: &str =
 
 /// Starts a hive with a flooder, the recipient of the flood, and two neighbours. The neighbours'
 /// sends are not limited, so that they can be measured.
-async fn hive(limits: &str, mallorys: &str) -> Rig {
+async fn hive(limits: &str, mallorys: &str, daves: &str) -> Rig {
     let unbounded = "limits = { sends_per_minute_max = 100000000 }\n";
     let config = format!(
-        "[agents.mallory]\n{mallorys}[agents.erin]\n[agents.carol]\n{unbounded}[agents.dave]\n{unbounded}[broker.limits]\n{limits}"
+        "[agents.mallory]\n{mallorys}[agents.erin]\n[agents.carol]\n{unbounded}[agents.dave]\n{daves}{unbounded}[broker.limits]\n{limits}"
     );
     let mut rig = Rig::new(&config);
     let mut command = rig.broker_command();
@@ -93,22 +97,61 @@ async fn p99(carol: &Client, dave: &Client) -> Duration {
     times[MESSAGES - 2]
 }
 
+/// What runs in every second round.
+trait Load {
+    /// Starts it, and waits until it is under way.
+    async fn start(&mut self);
+    /// Ends it.
+    async fn end(&mut self);
+    /// Returns what it has done so far.
+    fn done(&self) -> String;
+}
+
+impl Load for Flood {
+    async fn start(&mut self) {
+        self.go();
+        self.answered(2).await;
+    }
+
+    async fn end(&mut self) {
+        self.cut().await;
+    }
+
+    fn done(&self) -> String {
+        format!("{:?}", self.tally())
+    }
+}
+
+impl Load for Strangers {
+    async fn start(&mut self) {
+        self.go();
+        self.run().await;
+    }
+
+    async fn end(&mut self) {
+        self.cut().await;
+    }
+
+    fn done(&self) -> String {
+        format!("{} connections", self.made())
+    }
+}
+
 /// The median of the ratios, and what they were made of.
-async fn ratio(rig: &Rig, flood: &mut Flood, pairs_max: usize) -> (f64, String) {
+async fn ratio(rig: &Rig, load: &mut impl Load, pairs_max: usize) -> (f64, String) {
     let (carol, dave) = (rig.agent("carol").await, rig.agent("dave").await);
     let (mut ratios, mut pairs) = (Vec::new(), Vec::new());
     while ratios.len() < PAIRS
         || (ratios.len() < pairs_max && (ratios.len() > PAIRS || median(&ratios) > RATIO_MAX))
     {
         let quiet = p99(&carol, &dave).await;
-        flood.go();
-        flood.answered(2).await;
-        let flooded = p99(&carol, &dave).await;
-        flood.cut().await;
-        ratios.push(flooded.as_secs_f64() / quiet.as_secs_f64());
-        pairs.push(format!("{flooded:.1?}/{quiet:.1?}"));
+        load.start().await;
+        let loaded = p99(&carol, &dave).await;
+        load.end().await;
+        ratios.push(loaded.as_secs_f64() / quiet.as_secs_f64());
+        pairs.push(format!("{loaded:.1?}/{quiet:.1?}"));
     }
-    (median(&ratios), format!("{} of {:?}", pairs.join(" "), flood.tally()))
+    (median(&ratios), format!("{} of {}", pairs.join(" "), load.done()))
 }
 
 fn median(ratios: &[f64]) -> f64 {
@@ -119,7 +162,7 @@ fn median(ratios: &[f64]) -> f64 {
 
 async fn hardly_noticed(kinds: &[Kind]) {
     let _alone = ALONE.lock().await;
-    let rig = hive("", "").await;
+    let rig = hive("", "", "").await;
     let mut flood = Flood::new(rig.agent_socket("mallory"), kinds, ALL_AT_ONCE, NICE);
     let (ratio, made_of) = ratio(&rig, &mut flood, PAIRS_MAX).await;
     assert!(ratio <= RATIO_MAX, "{ratio:.2} times the quiet p99: {made_of}");
@@ -150,12 +193,37 @@ async fn a_flood_over_streams_is_hardly_noticed() {
     hardly_noticed(&STREAMS).await;
 }
 
+/// Users who may not use an agent's socket connect to it without end, and all their places are
+/// taken. Its own user is served as before. Only where the file cannot keep them out: its access
+/// control list is gone here.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_at_its_own_socket_are_hardly_noticed() {
+    if !host::allows("being another user (tests do not run as root)", host::is_root()) {
+        return;
+    }
+    let _alone = ALONE.lock().await;
+    let rig = hive("", "", "users = [\"root\"]\n").await;
+    for (path, mode) in [(rig.dir().to_path_buf(), 0o711), (rig.agent_socket("dave"), 0o666)] {
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
+    }
+    let mut strangers = Strangers::new(rig.agent_socket("dave"), NICE);
+    let (ratio, made_of) = ratio(&rig, &mut strangers, PAIRS_MAX).await;
+    assert!(ratio <= RATIO_MAX, "{ratio:.2} times the quiet p99: {made_of}");
+
+    // Those who connect only now wait in the same queue, and come in.
+    strangers.start().await;
+    for _ in 0..5 {
+        rig.agent("dave").await.send("carol", "I came in").await;
+    }
+    strangers.end().await;
+}
+
 /// Counted and not timed: ids follow the order in which messages are served. The difference of two
 /// of a neighbour's consecutive ids is what was served in between.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_neighbour_waits_for_few_calls_of_a_flood_of_any_size() {
     let _alone = ALONE.lock().await;
-    let rig = hive("inbox_depth_max = 4000000000\n", UNBOUNDED).await;
+    let rig = hive("inbox_depth_max = 4000000000\n", UNBOUNDED, "").await;
     let carol = rig.agent("carol").await;
     let mut flood =
         Flood::new(rig.agent_socket("mallory"), &[Kind::Send("erin")], ALL_AT_ONCE, NICE);
@@ -190,7 +258,7 @@ async fn without_limits_it_is_noticed() {
     for number in 0..60 {
         mallorys.push_str(&format!("[agents.x{number}]\n"));
     }
-    let rig = hive("inbox_depth_max = 4000000000\n", &mallorys).await;
+    let rig = hive("inbox_depth_max = 4000000000\n", &mallorys, "").await;
     let mut flood = Flood::new(rig.agent_socket("mallory"), &[Kind::Large("*")], ALL_AT_ONCE, NICE);
     let (ratio, made_of) = ratio(&rig, &mut flood, PAIRS).await;
     assert!(

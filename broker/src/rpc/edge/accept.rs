@@ -12,12 +12,13 @@ use std::time::Duration;
 use hive_core::caller::Peer;
 use tokio::net::unix::SocketAddr;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::closing::Closing;
 use super::conn::{Admitted, Conn, Held, Owner, Slots, Trust};
 use super::room::Seat;
+use super::strangers::Strangers;
 use crate::engine::sandboxes::Sandboxes;
 
 /// Pause after a connection that could not be accepted.
@@ -35,9 +36,7 @@ pub(super) struct Socket {
     pub(super) owner: Owner,
     pub(super) trust: Arc<Trust>,
     pub(super) sandboxes: Arc<Sandboxes>,
-    /// Places of peers that may not use their socket, over all sockets. They take none of the
-    /// owner's, and in one of these they are answered why.
-    pub(super) strangers: Arc<Semaphore>,
+    pub(super) strangers: Arc<Strangers>,
 }
 
 /// Accepts connections until the socket closes, as many as its seat and its slots allow.
@@ -57,18 +56,35 @@ pub(super) async fn accept(
         };
         let Some((accepted, held)) = next else { continue };
         // Outside of this future, which each agent has: it would have room for every part.
-        match socket.connection(accepted, held, &slots, &closing) {
+        let pause = match socket.connection(accepted, held, &slots, &closing) {
             Ok(conn) => {
+                let is_stranger = conn.info().refused.is_some();
                 if out.send(conn).await.is_err() {
                     return;
                 }
+                if !is_stranger {
+                    continue;
+                }
+                socket.strangers.pause()
             }
-            Err(NotAccepted::Closed(problem)) => complaints.note(&socket.owner, &problem),
+            Err(NotAccepted::Closed(problem)) => {
+                complaints.note(&socket.owner, &problem);
+                socket.strangers.pause()
+            }
             Err(NotAccepted::Failed(error)) => {
                 // Too many open files, or a peer that left at once: the next attempt may succeed,
                 // but must not run in a tight loop.
                 complaints.note(&socket.owner, &error);
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                ACCEPT_PAUSE
+            }
+        };
+        if pause.is_zero() {
+            // A peer that connects without end must not keep a thread from other tasks.
+            tokio::task::yield_now().await;
+        } else {
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = closing.begun() => return,
             }
         }
     }
@@ -121,8 +137,7 @@ impl Socket {
             Some(refused) => {
                 // What was taken for it is free again before it has anything else.
                 drop(held);
-                let place = Arc::clone(&self.strangers).try_acquire_owned();
-                let place = place.map_err(|_| "their peers may not use the socket")?;
+                let place = self.strangers.place().ok_or("their peers may not use the socket")?;
                 let slots = Slots::new(&self.owner);
                 Ok(Admitted { held: (place, None), slots, refused: Some(refused.into()) })
             }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hive_core::name::AgentName;
 use tokio::net::UnixListener;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -25,15 +25,14 @@ pub use super::layout::Layout;
 use super::layout::own_uids;
 pub use super::listen_error::ListenError;
 use super::room::{Room, Seat};
-use super::socket_file::{bind, group_id, make_dir, remove, set_mode};
+use super::socket_file::{bind, group_id, let_in, make_dir, remove, set_mode};
 use super::stored::Stored;
+use super::strangers::Strangers;
 use crate::engine::sandboxes::Sandboxes;
 use crate::files::{self, Shortage};
 use crate::service_manager::Inherited;
 use crate::spawn::spawn;
 
-/// Connections of peers that may not use their sockets, over all sockets. Others are closed.
-const STRANGERS_MAX: usize = 8;
 /// Accepted connections that wait to be served.
 const BACKLOG_CONNECTIONS: usize = 64;
 
@@ -72,7 +71,7 @@ pub struct Sockets {
     handed: Handed,
     stored: Stored,
     room: Room,
-    strangers: Arc<Semaphore>,
+    strangers: Arc<Strangers>,
     sandboxes: Arc<Sandboxes>,
     tasks: TaskTracker,
     closing: CancellationToken,
@@ -116,7 +115,7 @@ impl Sockets {
             handed,
             stored,
             room: Room::below(files::limit()),
-            strangers: Arc::new(Semaphore::new(STRANGERS_MAX)),
+            strangers: Arc::new(Strangers::new()),
             sandboxes,
             tasks,
             closing,
@@ -316,10 +315,9 @@ impl Sockets {
         seat: Seat,
     ) -> Result<OpenSocket, ListenError> {
         let path = layout.agent_socket(name);
-        // Other users have to get through the directory and open the socket; the kernel then
-        // reports the user of each peer.
-        let (dir_mode, mode) =
-            if layout.named_peers(name).is_some() { (0o755, 0o666) } else { (0o700, 0o600) };
+        // Other users have to get through the directory.
+        let peers = layout.named_peers(name);
+        let dir_mode = if peers.is_some() { 0o755 } else { 0o700 };
         let own_file = !self.handed.has(&path);
         if let Some(dir) = path.parent().filter(|_| own_file) {
             make_dir(dir, dir_mode)?;
@@ -341,7 +339,7 @@ impl Sockets {
             }
         };
         if own_file {
-            set_mode(&path, mode)?;
+            let_in(&path, peers.as_ref())?;
         }
         let listener = listening(socket, &path)?;
         let (trust, closing) = (Arc::new(layout.trust(name)), Closing::of(&self.closing));

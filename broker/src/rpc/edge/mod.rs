@@ -10,6 +10,7 @@
 //! is the answer of a call that waits for long; `error` maps refusals to the wire.
 
 mod accept;
+mod acl;
 mod bound;
 pub mod caller;
 mod closing;
@@ -35,5 +36,6 @@ pub(in crate::rpc) mod services;
 mod size;
 pub(crate) mod socket_file;
 mod stored;
+mod strangers;
 mod together;
 mod unit;

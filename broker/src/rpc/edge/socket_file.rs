@@ -8,9 +8,12 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
 use std::path::Path;
+use std::sync::Once;
 
 use hive_core::limits::SOCKET_PATH_BYTES_MAX;
 
+use super::acl;
+use super::conn::Peers;
 use super::listen_error::ListenError;
 
 /// Binds a path. A socket on which no process answers is replaced; any other file stays, and is an
@@ -54,6 +57,24 @@ pub(crate) fn make_dir(path: &Path, mode: u32) -> Result<(), ListenError> {
 pub(crate) fn set_mode(path: &Path, mode: u32) -> Result<(), ListenError> {
     std::fs::set_permissions(path, Permissions::from_mode(mode))
         .map_err(|source| ListenError::Io { path: path.to_path_buf(), source })
+}
+
+/// Lets peers of an agent's socket connect to it, by its mode or its access control list; without
+/// peers, only its owner. What the file cannot say is checked when a connection is accepted.
+pub(super) fn let_in(path: &Path, peers: Option<&Peers>) -> Result<(), ListenError> {
+    static NO_LISTS: Once = Once::new();
+    let Some(Peers { uids, .. }) = peers else { return set_mode(path, 0o600) };
+    // Their users are not known before they come: a unit's may be made when it starts.
+    if uids.is_empty() {
+        return set_mode(path, 0o666);
+    }
+    acl::let_in(path, uids).or_else(|error| {
+        NO_LISTS.call_once(|| {
+            let path = path.display();
+            tracing::warn!(%error, %path, "sockets get no access control lists here: every user of the host can connect to those of agents, and is refused then");
+        });
+        set_mode(path, 0o666)
+    })
 }
 
 /// Looks up the number of a group.
