@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use hive_history::Mark;
@@ -19,6 +19,10 @@ use crate::torture::sound;
 const KILLED_MAX: u64 = 3;
 /// The life of a restore that is killed, in ms, at most.
 const LIFE_MAX: u64 = 60;
+/// What a backup says that another one keeps from being made.
+const OTHER_BACKUP: &str = "another backup is under way";
+/// Maximum time for which a backup waits for its turn. Another one is read within a second.
+const OTHER_WAIT: Duration = Duration::from_secs(10);
 /// The points at which the first broker on a backup may die.
 const FIRST_POINTS: [&str; 2] = ["broker.commit.before", "broker.commit.after"];
 
@@ -40,9 +44,17 @@ impl Killer {
         let (known, path) = (facts.known(), self.rig.path(format!("backup-{number}.db")));
         self.tape.mark(Mark::BackupBegun { backup: number });
         let name = path.to_str().context("the path of a backup is text")?;
-        let said = self.rig.hivectl(&["backup", name]).await;
-        if said.code != 0 {
-            bail!("hivectl backup ended with {}: {}", said.code, said.stderr);
+        let turn = Instant::now();
+        loop {
+            let said = self.rig.hivectl(&["backup", name]).await;
+            if said.code == 0 {
+                break;
+            }
+            // The operator's client makes backups too, and there is one at a time.
+            if !said.stderr.contains(OTHER_BACKUP) || turn.elapsed() > OTHER_WAIT {
+                bail!("hivectl backup ended with {}: {}", said.code, said.stderr);
+            }
+            self.figures.count("backups that waited for their turn");
         }
         self.tape.mark(Mark::BackedUp { backup: number });
         Ok(Backup { number, path, known })
