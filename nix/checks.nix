@@ -211,11 +211,16 @@ let
     ++ ofFiles (option name) agent.credentials;
 
   webhook = missing (credentialsOf { url = settings.operator.notify.webhook or null; }) cfg.credentials;
+  ofTraces = missing (credentialsOf (settings.broker.traces.headers or { })) cfg.credentials;
 in
 [
   {
     assertion = webhook == [ ];
     message = "services.hive.notify.webhook uses the credential ${lib.concatStringsSep ", " webhook}, which is not in services.hive.credentials.";
+  }
+  {
+    assertion = ofTraces == [ ];
+    message = "services.hive.settings.broker.traces.headers uses the credential ${lib.concatStringsSep ", " ofTraces}, which is not in services.hive.credentials.";
   }
   {
     assertion = !(cfg.notify.command != null && cfg.notify.webhook != null);

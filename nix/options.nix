@@ -117,7 +117,7 @@ in
     credentials = mkOption {
       type = types.attrsOf types.str;
       default = { };
-      description = "Files that systemd shows to the broker, by the names under which `notify.webhook` refers to them.";
+      description = "Files that systemd shows to the broker, by the names under which `notify.webhook` and `settings.broker.traces.headers` refer to them.";
     };
 
     flakeInputs = mkOption {

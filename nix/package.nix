@@ -65,6 +65,7 @@ rustPlatform.buildRustPackage {
   cargoTestFlags = [
     "--package=hive-core"
     "--package=hive-log"
+    "--package=hive-export"
     "--package=hive-proto"
   ];
 

@@ -4,23 +4,22 @@
 //! connections are closed, the writer finishes its queue, and the database is folded and closed.
 //! Invariant: whatever was answered "accepted" is on disk before the process ends.
 
+mod tasks;
+
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use hive_core::config::Metrics;
+use hive_export::Export;
 use sd_notify::NotifyState;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::cli::Cli;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Settings};
 pub use crate::doors::Parent;
 use crate::doors::{Doors, Ends, Open};
-use crate::engine::background;
 use crate::engine::directories::Directories;
 use crate::engine::memory::Memory;
 use crate::engine::start::Started;
@@ -37,7 +36,7 @@ use crate::store::before::Migration;
 use crate::store::turn_events::TurnEvents;
 use crate::store::{Migrating, SteppedStore, Store, Tx};
 use crate::supervisor::Supervisor;
-use crate::task;
+use tasks::{Helpers, start_reconcilers};
 
 /// The status for the service manager while the broker serves calls.
 const SERVING: &str = "serving calls";
@@ -206,6 +205,11 @@ async fn begin(
     ends: Ends,
     doors: &mut Doors,
 ) -> anyhow::Result<Running> {
+    let traced = |traces| Export::new(traces, &settings.identity.hive_name).map(Arc::new);
+    let export = settings.traces.as_ref().map(traced).transpose()?;
+    if export.is_some() {
+        parts.store.begin_traces();
+    }
     let notifier = settings.notify.as_ref().map(Notifier::new).transpose()?;
     if notifier.is_some() {
         parts.store.use_outbox();
@@ -237,9 +241,17 @@ async fn begin(
     let health = tonic_health::server::HealthReporter::new();
     operator_calls.set(server::operator_calls(&rpc, &health))?;
     agent_calls.set(server::agent_calls(&rpc, &health))?;
-    start_reconcilers(&ends.tasks, &engine, &ends.stop, settings, notifier, health);
+    let counts = export.as_ref().map(|export| export.counts()).unwrap_or_default();
+    start_reconcilers(
+        &ends.tasks,
+        &engine,
+        &ends.stop,
+        settings,
+        Helpers { notifier, export, health },
+    );
     if let (Some(place), Some(measures)) = (&settings.metrics, measures) {
-        let (page, stop) = (Arc::new(Page::new(Arc::clone(&engine), measures)), ends.stop.clone());
+        let (page, stop) =
+            (Arc::new(Page::new(Arc::clone(&engine), measures, counts)), ends.stop.clone());
         match (door, place) {
             (Some(door), _) => spawn(&ends.tasks, door.serve(page, stop)),
             (None, Metrics::Listen(address)) => {
@@ -249,72 +261,6 @@ async fn begin(
         }
     }
     Ok(Running { engine, rpc, sockets, ends })
-}
-
-/// Starts the background tasks, each with a name for its status.
-fn start_reconcilers(
-    tasks: &TaskTracker,
-    engine: &Arc<Engine>,
-    stop: &CancellationToken,
-    settings: &Settings,
-    notifier: Option<Notifier>,
-    health: tonic_health::server::HealthReporter,
-) {
-    let start = Start { tasks, engine, stop };
-    let keep = Duration::from_secs(u64::from(settings.retention_days) * 24 * 3600);
-    start.later(task::START_PAUSE, background::LEASES, task::due);
-    start.later(task::START_PAUSE, background::DEADLINES, task::wall::wall_due);
-    if let Some(notifier) = notifier.map(Arc::new) {
-        start.reconciler(background::OUTBOX, move |engine, stop| {
-            task::outbox(engine, Arc::clone(&notifier), stop)
-        });
-    }
-    start.later(task::RETENTION_START_PAUSE, background::RETENTION, move |engine, stop| {
-        task::retention(engine, keep, stop)
-    });
-    if let Some(backups) = settings.backups.clone().map(Arc::new) {
-        start.later(task::RETENTION_START_PAUSE, background::BACKUP, move |engine, stop| {
-            task::backup(engine, Arc::clone(&backups), stop)
-        });
-    }
-    start.reconciler(background::SEARCH, task::search);
-    // The reporter begins with this status.
-    let is_shown_serving = Arc::new(AtomicBool::new(true));
-    start.reconciler(background::HEALTH, move |engine, stop| {
-        task::health(engine, health.clone(), Arc::clone(&is_shown_serving), stop)
-    });
-}
-
-/// The dependencies of every background task.
-struct Start<'a> {
-    tasks: &'a TaskTracker,
-    engine: &'a Arc<Engine>,
-    stop: &'a CancellationToken,
-}
-
-impl Start<'_> {
-    fn reconciler<F, R>(&self, name: &'static str, reconciler: F)
-    where
-        F: Fn(Arc<Engine>, CancellationToken) -> R + Send + 'static,
-        R: Future<Output = ()> + Send + 'static,
-    {
-        let (engine, stop) = (Arc::clone(self.engine), self.stop.clone());
-        spawn(self.tasks, task::keep_running(name, engine, stop, reconciler));
-    }
-
-    /// The same after a pause, for work that is done by time.
-    fn later<F, R>(&self, pause: Duration, name: &'static str, reconciler: F)
-    where
-        F: Fn(Arc<Engine>, CancellationToken) -> R + Send + 'static,
-        R: Future<Output = ()> + Send + 'static,
-    {
-        let (engine, stop) = (Arc::clone(self.engine), self.stop.clone());
-        spawn(self.tasks, async move {
-            if stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_some() {
-                task::keep_running(name, engine, stop, reconciler).await;
-            }
-        });
-    }
 }
 
 /// Applies a changed configuration file. An invalid file is rejected with an error.
@@ -338,7 +284,7 @@ async fn reloaded(cli: &Cli, running: &Running) {
     };
     match applied.await {
         Ok(()) => tracing::info!(
-            "the configuration file was read again; bounds and names of the hive, `notify`, `metrics`, and directories change with a restart"
+            "the configuration file was read again; bounds and names of the hive, `notify`, `metrics`, `traces`, and directories change with a restart"
         ),
         Err(error) => {
             tracing::error!(%error, "the configuration file could not be applied; nothing was changed");

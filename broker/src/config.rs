@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use hive_core::agent::Policy;
 use hive_core::config::{
     AgentConfig, AgentLimits, Backup, Broker, Config, ConfigError, Hive, Metrics, Notify, Operator,
+    Traces,
 };
 use hive_core::isolation::Level;
 use hive_core::limits::Limits;
@@ -81,6 +82,8 @@ pub struct Settings {
     pub keeps_copy: bool,
     /// The place where metrics are offered.
     pub metrics: Option<Metrics>,
+    /// The collector of traces.
+    pub traces: Option<Traces>,
     /// The limits of the hive.
     pub limits: Limits,
     /// The hive's name for itself.
@@ -131,6 +134,7 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
         retention_days,
         backup,
         metrics,
+        traces,
         mut limits,
     } = broker;
     if let Some(max) = cli.reminders_pending_max {
@@ -169,6 +173,7 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
         backups,
         keeps_copy: !cli.migrate_without_copy,
         metrics,
+        traces,
         limits,
         identity: Identity {
             hive_name: name.unwrap_or_default(),

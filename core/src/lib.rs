@@ -27,6 +27,8 @@ pub mod settlement;
 pub mod span;
 pub mod time;
 pub mod time_of_day;
+pub mod trace;
+pub mod traced;
 pub mod tree;
 pub mod turn;
 pub mod version;

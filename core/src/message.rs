@@ -3,6 +3,7 @@
 use crate::id::{MessageId, QuestionId, ReminderId, TurnId};
 use crate::name::{AgentName, Label};
 use crate::time::WallTime;
+use crate::trace::TraceContext;
 
 /// The name of the operator's inbox.
 pub const OPERATOR: &str = "operator";
@@ -98,4 +99,6 @@ pub struct Message {
     pub question_id: Option<QuestionId>,
     /// The reminder that it comes from.
     pub reminder_id: Option<ReminderId>,
+    /// The span in which it was sent.
+    pub traceparent: Option<TraceContext>,
 }

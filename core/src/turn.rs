@@ -9,6 +9,7 @@ use crate::delivery::{RedeliveryCause, Settlement};
 use crate::id::{MessageId, TurnId};
 use crate::name::AgentName;
 use crate::time::WallTime;
+use crate::trace::TraceContext;
 
 /// The conversation that every turn belongs to for now.
 pub const MAIN_CONVERSATION: &str = "main";
@@ -217,4 +218,6 @@ pub struct Turn {
     pub received: Vec<MessageId>,
     /// Messages sent in it.
     pub sent: Vec<MessageId>,
+    /// The span of the turn.
+    pub traceparent: Option<TraceContext>,
 }

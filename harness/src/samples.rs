@@ -24,6 +24,7 @@ pub(crate) fn message(id: u64, origin: Origin, body: &str) -> Message {
         coalescing_key: None,
         question_id: None,
         reminder_id: None,
+        traceparent: None,
     }
 }
 
@@ -36,6 +37,7 @@ pub(crate) fn agent(name: &str) -> Origin {
 pub(crate) fn begun(turn_id: u64, message: Message) -> Begun {
     Begun {
         turn_id,
+        trace: None,
         delivery: Delivery {
             message,
             agent: "bob".to_owned(),

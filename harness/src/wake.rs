@@ -28,9 +28,11 @@ pub async fn run(args: WakeArgs) -> Result<(), Failure> {
         .await
         .map_err(|error| Failure::unreachable(&error))?;
     let (request_id, key) = (token::random(), key.unwrap_or_default());
-    let receipt = beside::wake(channel, String::new(), request_id, from.as_str(), &key, body)
-        .await
-        .map_err(|status| Failure::refused("the wake-up was not accepted", &status))?;
+    let trace = std::env::var(hive_proto::TRACEPARENT_ENV).ok();
+    let receipt =
+        beside::wake(channel, String::new(), request_id, from.as_str(), &key, body, trace)
+            .await
+            .map_err(|status| Failure::refused("the wake-up was not accepted", &status))?;
     // A closed stdout does not undo the receipt.
     let _ = writeln!(std::io::stdout(), "{}", receipt.message_id);
     Ok(())

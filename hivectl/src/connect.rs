@@ -25,7 +25,7 @@ use hive_proto::v1::{
     Command, DeliveryKey, DropDeliveryRequest, GetServerInfoRequest, RedriveDeliveryRequest,
     ReleaseDeliveryRequest, SendCommandRequest,
 };
-use tonic::{Response, Status};
+use tonic::{Request, Response, Status};
 
 use crate::error::Failure;
 
@@ -194,6 +194,16 @@ impl Broker {
         let command = Some(Command { id: 0, create_time: None, command: Some(order) });
         let request = SendCommandRequest { request_id, agent, command };
         Ok(self.change(self.admin(), request, Admin::send_command).await?.command_id)
+    }
+}
+
+/// Returns a request in the span that the environment names, as programs that start others do
+/// (`TRACEPARENT`). The broker ignores a text that is no trace context.
+pub(crate) fn traced<T>(message: T) -> Request<T> {
+    let request = Request::new(message);
+    match std::env::var(hive_proto::TRACEPARENT_ENV) {
+        Ok(traceparent) => hive_proto::in_trace(request, &traceparent),
+        Err(_) => request,
     }
 }
 

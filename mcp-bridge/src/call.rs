@@ -9,12 +9,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use hive_core::trace::TraceContext;
 use rmcp::model::RequestMetaObject;
 use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 
 /// Key in `_meta` of the request under which claude writes the id of the tool use.
 const TOOL_USE_ID_KEY: &str = "claudecode/toolUseId";
+/// Key in `_meta` that MCP reserves for the W3C trace context of the call.
+const TRACEPARENT_KEY: &str = "traceparent";
 
 /// One tool call.
 #[derive(Debug)]
@@ -23,6 +26,8 @@ pub struct Call {
     pub request_id: String,
     /// Claude's id of the call; empty if the client sent none.
     pub tool_use_id: String,
+    /// The span in which the client makes the call, if it states one.
+    pub trace: Option<TraceContext>,
     /// Cancelled when no client can read the result any more: waits end.
     pub closing: CancellationToken,
     waiting_for: Mutex<&'static str>,
@@ -42,6 +47,7 @@ impl Call {
             .and_then(serde_json::Value::as_str)
             .unwrap_or_default()
             .to_owned();
+        let trace = meta.get(TRACEPARENT_KEY).and_then(serde_json::Value::as_str);
         let request_id = if tool_use_id.is_empty() {
             random_id()
         } else {
@@ -50,6 +56,7 @@ impl Call {
         Self {
             request_id,
             tool_use_id,
+            trace: trace.and_then(TraceContext::parse),
             closing,
             waiting_for: Mutex::new("working"),
             away_ms: AtomicU64::new(0),
@@ -120,6 +127,19 @@ mod tests {
         assert_ne!(call("ab", Some("c")).request_id, call("a", Some("bc")).request_id);
         assert!(first.request_id.len() <= hive_core::limits::REQUEST_ID_CHARS_MAX);
         assert!(!first.request_id.contains("token"));
+    }
+
+    #[test]
+    fn a_trace_context_of_the_client_is_read_and_anything_else_is_none() {
+        let context = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let trace = |value: serde_json::Value| {
+            let meta = [(TRACEPARENT_KEY.to_owned(), value)].into_iter().collect();
+            let meta = RequestMetaObject::from(serde_json::Map::from(meta));
+            Call::new(None, &meta, CancellationToken::new()).trace
+        };
+        assert_eq!(trace(context.into()).map(|trace| trace.to_string()).as_deref(), Some(context));
+        assert_eq!(trace("hello".into()), None);
+        assert_eq!(trace(7.into()), None);
     }
 
     #[test]

@@ -8,10 +8,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use hive_proto::PROCESS_TOKEN_KEY;
 use hive_proto::connect::{self, ConnectError};
 use hive_proto::handshake::{ADDITIONS, Channel, Handshake, Program};
 use hive_proto::status::{is_transient, retry_after};
+use hive_proto::{PROCESS_TOKEN_KEY, TOOL_USE_ID_KEY, in_trace};
 use tokio::time::{Instant, timeout};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::{Request, Response, Status};
@@ -169,7 +169,8 @@ impl Peer {
             } else {
                 wait + REPLY_MAX
             };
-            let attempt = timeout(patience, rpc(channel.clone(), self.request(message.clone())));
+            let attempt =
+                timeout(patience, rpc(channel.clone(), self.request(call, message.clone())));
             let outcome = tokio::select! {
                 outcome = attempt => outcome,
                 () = call.closing.cancelled(), if !wait.is_zero() => return Err(Failure::Closing),
@@ -220,12 +221,20 @@ impl Peer {
         })
     }
 
-    fn request<M>(&self, message: M) -> Request<M> {
+    fn request<M>(&self, call: &Call, message: M) -> Request<M> {
         let mut request = Request::new(message);
         if let Some(token) = &self.process_token {
             request.metadata_mut().insert(PROCESS_TOKEN_KEY, token.clone());
+            if let Ok(id) = MetadataValue::try_from(&call.tool_use_id)
+                && !id.is_empty()
+            {
+                request.metadata_mut().insert(TOOL_USE_ID_KEY, id);
+            }
         }
-        request
+        match call.trace {
+            Some(trace) => in_trace(request, &trace.to_string()),
+            None => request,
+        }
     }
 }
 

@@ -40,6 +40,25 @@ pub const SESSION_TOKEN_KEY: &str = "hive-session-token";
 /// The metadata key of a bridge's process token.
 pub const PROCESS_TOKEN_KEY: &str = "hive-process-token";
 
+/// The metadata key of the W3C trace context in which a call is made.
+pub const TRACEPARENT_KEY: &str = "traceparent";
+
+/// The environment variable in which programs state the trace context that they run in.
+pub const TRACEPARENT_ENV: &str = "TRACEPARENT";
+
+/// The metadata key of claude's id of the tool call in which a bridge makes a call.
+pub const TOOL_USE_ID_KEY: &str = "hive-tool-use-id";
+
+/// Returns the request, made in the span of this W3C trace context, 55 characters of version 00.
+///
+/// The broker ignores any other text, and so does this function if metadata cannot have it.
+pub fn in_trace<T>(mut request: tonic::Request<T>, traceparent: &str) -> tonic::Request<T> {
+    if let Ok(context) = MetadataValue::try_from(traceparent) {
+        request.metadata_mut().insert(TRACEPARENT_KEY, context);
+    }
+    request
+}
+
 /// Returns a request in the session of this token; without one, if the token is empty.
 ///
 /// The broker makes tokens of hexadecimal digits. A text that metadata cannot have is left out, and

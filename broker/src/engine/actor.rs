@@ -12,6 +12,7 @@ use hive_core::message::OPERATOR;
 use hive_core::name::nearest;
 
 use super::Refusal;
+use super::trace::Cause;
 use crate::store::agent::{self, AgentRow, Agents};
 use crate::store::turn::{self, TurnRow};
 use crate::store::{AgentKey, Tx};
@@ -23,6 +24,8 @@ pub struct Actor {
     pub caller: Caller,
     /// The token of the claude process that made the call, if it showed one.
     pub process_token: Option<String>,
+    /// What the caller states about the cause of the call.
+    pub cause: Cause,
 }
 
 /// Refuses an agent whose policy does not have this tool group. Calls of a bridge and of any other

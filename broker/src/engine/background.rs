@@ -24,6 +24,8 @@ pub const RETENTION: &str = "retention";
 pub const BACKUP: &str = "backup";
 /// Brings the search index up to date.
 pub const SEARCH: &str = "search-index";
+/// Exports traces.
+pub const TRACES: &str = "traces";
 /// Copies the health of the database to the health service.
 pub const HEALTH: &str = "health";
 

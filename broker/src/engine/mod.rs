@@ -18,6 +18,7 @@ pub mod rate;
 pub mod sandboxes;
 pub mod start;
 pub mod sweep;
+pub mod trace;
 pub mod turn;
 pub mod wait;
 

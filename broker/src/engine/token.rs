@@ -1,4 +1,4 @@
-//! Tokens: secrets that prove a lease or a session.
+//! Tokens: secrets that prove a lease or a session; and other random bytes.
 
 use std::cell::RefCell;
 
@@ -45,12 +45,18 @@ pub(crate) fn of_lease() -> String {
     secret::<LEASE_BYTES>()
 }
 
-fn secret<const N: usize>() -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+/// Returns random bytes.
+pub(crate) fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     if !hive_fault::fill(&mut bytes) {
         bytes = POOL.with_borrow_mut(Pool::take);
     }
+    bytes
+}
+
+fn secret<const N: usize>() -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let bytes = random::<N>();
     let nibbles = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     nibbles.map(|nibble| char::from(DIGITS[usize::from(nibble)])).collect()
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hive_core::version;
+use hive_export::Counts;
 use tokio::sync::Mutex;
 
 use super::text::Kind::{Counter, Gauge};
@@ -31,14 +32,16 @@ const NANOS_PER_SECOND: f64 = 1e9;
 pub struct Page {
     engine: Arc<Engine>,
     measures: Arc<Measures>,
+    traces: Arc<Counts>,
     last: Mutex<Option<(Instant, Arc<str>)>>,
 }
 
 impl Page {
-    /// Returns the page of this engine, whose store counts in `measures`.
+    /// Returns the page of this engine, whose store counts in `measures`, and whose export of
+    /// traces in `traces`.
     #[must_use]
-    pub fn new(engine: Arc<Engine>, measures: Arc<Measures>) -> Self {
-        Self { engine, measures, last: Mutex::default() }
+    pub fn new(engine: Arc<Engine>, measures: Arc<Measures>, traces: Arc<Counts>) -> Self {
+        Self { engine, measures, traces, last: Mutex::default() }
     }
 
     /// Returns the present text, or one that is younger than a second. Concurrent callers wait for
@@ -145,6 +148,14 @@ impl Page {
             .sample(&[], inferences);
         text.family(Counter, "hive_turn_tool_calls_total", "Tool calls of ended turns.")
             .sample(&[], tool_calls);
+        let mut spans = text.family(
+            Counter,
+            "hive_trace_spans_total",
+            "Spans of traces: exported to the collector, or dropped.",
+        );
+        for (result, count) in self.traces.get() {
+            spans.sample(&[("result", result)], count);
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use hive_core::message::SystemKind;
 use hive_core::name::AgentName;
 use hive_core::reason::Reason;
 use hive_core::time::{BootTime, WallTime};
+use hive_core::trace::{TraceContext, Traced};
 use hive_core::turn::{Kind as TurnKind, Outcome};
 use hive_core::{loose_end, question, reminder};
 use rusqlite::types::Type;
@@ -156,6 +157,11 @@ readers! {
         reason.ok_or_else(|| corrupt(row, at, number, "reason"))
     } => Reason;
     (row, at) parsed(row, at, Self::parse) => AgentName;
+    (row, at) {
+        let bytes = row.get_ref(at)?.as_blob()?;
+        Self::from_bytes(bytes).ok_or_else(|| corrupt(row, at, bytes.len(), "trace context"))
+    } => Traced;
+    (row, at) Traced::read(row, at).map(|traced| traced.context) => TraceContext;
     (row, at) json(row, at) => Vec<String>, question::Answer, Order;
 }
 

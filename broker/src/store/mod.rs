@@ -46,7 +46,8 @@ pub use file::{archive, backup, before, check, content, restore, turn_events};
 pub use key::AgentKey;
 pub use table::{
     agent, attention, command, delivery, event, inbox, lease, level, log, loose_end, message,
-    purge, question, reminder, request, retention, stream, tree, turn, turn_stats, turn_tool,
+    purge, question, reminder, request, retention, stream, traced, tree, turn, turn_stats,
+    turn_tool,
 };
 pub use write::stepped::{Step, SteppedStore};
 pub use write::tx::Tx;
@@ -63,6 +64,12 @@ use write::committer::Parts;
 use write::queue::Undo;
 use write::writer::{Thread, Writer};
 
+/// Runs work on a thread for such work. The runtime sees all of it as one type, so that its code for
+/// it is compiled once and not for each query.
+async fn on_a_thread(work: Box<dyn FnOnce() + Send>) -> Result<(), StoreError> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| StoreError::Panicked)
+}
+
 /// The open database.
 #[derive(Debug)]
 pub struct Store {
@@ -72,6 +79,7 @@ pub struct Store {
     readers: Arc<Readers>,
     health: watch::Receiver<Health>,
     attention: Arc<AtomicBool>,
+    traces: Arc<AtomicBool>,
     measures: Arc<OnceLock<Arc<Measures>>>,
     copying: Arc<tokio::sync::Mutex<()>>,
     is_stepped: bool,
@@ -145,6 +153,7 @@ impl Store {
         let (faults, health) = watch::channel(Health::Ok);
         let readers = Arc::new(Readers::new(path.clone(), health.clone()));
         let attention = Arc::new(AtomicBool::new(false));
+        let traces = Arc::new(AtomicBool::new(false));
         let measures = Arc::new(OnceLock::new());
         let parts = Parts {
             path: path.clone(),
@@ -153,6 +162,7 @@ impl Store {
             faults,
             readers: Arc::clone(&readers),
             attention: Arc::clone(&attention),
+            traces: Arc::clone(&traces),
             measures: Arc::clone(&measures),
         };
         let (writer, stepped) = start(parts, conn);
@@ -163,6 +173,7 @@ impl Store {
             readers,
             health,
             attention,
+            traces,
             measures,
             copying: Arc::default(),
             is_stepped: false,
@@ -175,6 +186,11 @@ impl Store {
     /// it.
     pub fn use_outbox(&self) {
         self.attention.store(true, Ordering::Relaxed);
+    }
+
+    /// Begins a trace for all work that has none, from the next commit on.
+    pub fn begin_traces(&self) {
+        self.traces.store(true, Ordering::Relaxed);
     }
 
     /// Counts commits, and what they bring about, from the next one on; returns the counts.
@@ -263,7 +279,10 @@ impl Store {
         if self.is_stepped || cfg!(feature = "interleavings") {
             return Ok(work());
         }
-        tokio::task::spawn_blocking(work).await.map_err(|_| StoreError::Panicked)
+        let (answer, answered) = tokio::sync::oneshot::channel();
+        // A caller that has given up does not wait for the answer.
+        on_a_thread(Box::new(move || drop(answer.send(work())))).await?;
+        answered.await.map_err(|_| StoreError::Panicked)
     }
 
     /// Copies the database, unless another copy is being made or read. Stops once `stop` is

@@ -4,6 +4,7 @@
 
 use std::borrow::Borrow;
 
+use hive_core::trace::Traced;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Params, Result, Statement, params_from_iter};
 
@@ -171,6 +172,12 @@ impl<'v> Bound<'v> for &'v str {
 impl<'v> Bound<'v> for &'v [u8] {
     fn bound(self) -> ToSqlOutput<'v> {
         ToSqlOutput::Borrowed(ValueRef::Blob(self))
+    }
+}
+
+impl Bound<'_> for Traced {
+    fn bound(self) -> ToSqlOutput<'static> {
+        ToSqlOutput::Owned(Value::Blob(self.to_bytes()))
     }
 }
 

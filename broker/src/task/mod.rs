@@ -9,6 +9,7 @@ pub mod wall;
 mod backup;
 mod outbox;
 mod search;
+mod traces;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +26,7 @@ use crate::store::Health;
 pub use backup::backup;
 pub use outbox::outbox;
 pub use search::search;
+pub use traces::traces;
 
 use crate::engine::background::{HEALTH, LEASES, RETENTION};
 

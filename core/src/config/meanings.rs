@@ -20,6 +20,8 @@ pub(super) const MEANINGS: &[(&str, &str)] = &[
     ("broker.retention_days", "how long settled mail is kept"),
     ("broker.metrics.socket", "unix socket that shows the metrics"),
     ("broker.metrics.listen", "address and port of loopback that show the metrics"),
+    ("broker.traces.otlp", "URL of the collector that gets traces, by OTLP over HTTP"),
+    ("broker.traces.headers", "headers of each post to the collector, such as a token"),
     ("broker.backup.every", "time from one backup to the next, as `24h`"),
     ("broker.backup.keep", "number of backups that are kept"),
     ("broker.backup.dir", "directory of the backups"),

@@ -10,7 +10,7 @@
 //! ```text
 //! [hive]        name, domain, swarm, isolation
 //! [broker]      state_dir, runtime_dir, socket_group, agent_unit, retention_days, backup.<every, keep, dir>,
-//!               metrics.socket or metrics.listen, limits.<any field of limits::Limits>
+//!               metrics.socket or metrics.listen, traces.<otlp, headers>, limits.<any field of limits::Limits>
 //! [operator]    pronouns, notify.command or notify.webhook
 //! [claude]      command, env, context_windows, mcp_server_name, and the settings of SETTINGS
 //! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, uids, users, unit, state_dir, home_dir, env,
@@ -20,8 +20,8 @@
 //!               limits.<sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max>
 //! ```
 //!
-//! A value of `env` and `notify.webhook` are a string, `{ file = PATH }` or `{ credential = NAME
-//! }`.
+//! A value of `env` and of `headers`, and `notify.webhook`, are a string, `{ file = PATH }` or
+//! `{ credential = NAME }`.
 
 mod agents;
 mod backup;
@@ -45,6 +45,7 @@ mod settings_list;
 mod shareable;
 #[cfg(test)]
 mod tests;
+mod traces;
 mod unit;
 mod values;
 
@@ -61,6 +62,7 @@ pub use self::notify::check_url as check_webhook;
 pub use self::settings::{Kind, NEVER, Setting, SettingValue, Settings};
 pub use self::settings_list::SETTINGS;
 pub use self::shareable::{ShareableKey, ShareableValue, shareable};
+pub use self::traces::Traces;
 pub use self::values::{
     AGENT_IN_UNIT, AgentConfig, AgentLimits, Broker, Claude, Config, ExtraMcpServer, Hive, Metrics,
     Notify, Operator, SandboxConfig,

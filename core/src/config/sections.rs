@@ -70,6 +70,7 @@ fn broker(table: &DeTable<'_>, findings: &mut Findings<'_>) -> Broker {
             .unwrap_or(RETENTION_DAYS_DEFAULT),
         backup: super::backup::read(&mut section),
         metrics: super::metrics::read(&mut section),
+        traces: super::traces::read(&mut section),
         limits: section
             .table("limits")
             .map(|limits| {

@@ -6,8 +6,10 @@ mod keys;
 mod metrics;
 mod secrets;
 mod settings;
+mod traces;
 mod webhook;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::*;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::backup::Backup;
 use super::settings::Settings;
+use super::traces::Traces;
 use crate::agent::KickOnStart;
 use crate::isolation::Level;
 use crate::limits::Limits;
@@ -61,6 +62,8 @@ pub struct Broker {
     pub backup: Option<Backup>,
     /// Where it offers its metrics; `None`: nowhere.
     pub metrics: Option<Metrics>,
+    /// The collector to which it sends traces; `None`: none.
+    pub traces: Option<Traces>,
     /// Limits of the broker.
     pub limits: Limits,
 }
@@ -81,6 +84,7 @@ impl Default for Broker {
             retention_days: RETENTION_DAYS_DEFAULT,
             backup: None,
             metrics: None,
+            traces: None,
             limits: Limits::default(),
         }
     }
@@ -280,6 +284,8 @@ impl Config {
         self.claude.settings.resolve_paths(base);
         let mut programs = vec![&mut self.claude.command];
         let mut secrets: Vec<&mut Secret> = self.claude.env.values_mut().collect();
+        secrets
+            .extend(self.broker.traces.iter_mut().flat_map(|traces| traces.headers.values_mut()));
         match &mut self.operator.notify {
             Some(Notify::Command(command)) => programs.extend(command.first_mut()),
             Some(Notify::Webhook(url)) => secrets.push(url),

@@ -72,7 +72,11 @@ impl<'a> Prepared<'a> {
         // claude leaves files there at every turn.
         let _ = std::fs::remove_dir_all(&temporary);
         private(&temporary)?;
-        let environment = environment(config, &temporary);
+        let mut environment = environment(config, &temporary);
+        // The environment of a process that serves many turns cannot name one of them.
+        if let (ProcessMode::PerTurn, Some(trace)) = (config.process.mode, launch.trace) {
+            environment.insert(hive_proto::TRACEPARENT_ENV.into(), trace.to_string().into());
+        }
         let own = boot::own_program()?;
         let path = environment.get(OsStr::new("PATH")).cloned().unwrap_or_default();
         let bridge_program =

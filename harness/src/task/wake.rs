@@ -44,7 +44,8 @@ impl Waker for BrokerWaker {
         let mut link = self.link.clone();
         Box::pin(async move {
             let session_token = link.token().await;
-            let wake = beside::wake(link.channel, session_token, request_id, LABEL, KEY, body);
+            let wake =
+                beside::wake(link.channel, session_token, request_id, LABEL, KEY, body, None);
             let receipt = tokio::time::timeout(PATIENCE, wake).await.map_err(|_| {
                 Status::deadline_exceeded("the broker took the message and did not answer")
             })??;

@@ -10,6 +10,7 @@ use hive_core::message::Message;
 use hive_core::park;
 use hive_core::question::Question;
 use hive_core::reminder::Reminder;
+use hive_core::trace::TraceContext;
 use hive_core::tree::Kin;
 
 use crate::claude::event::Event;
@@ -36,7 +37,7 @@ pub enum Input {
     /// A turn began.
     Begun(Arc<Begun>),
     /// The requested turn is open.
-    Opened(u64),
+    Opened(Opened),
     /// The requested turn may not start now.
     NotOpened,
     /// A call was refused with an unexpected reason.
@@ -107,10 +108,20 @@ pub struct Attachment {
     pub park_backoff: Backoff,
 }
 
+/// A turn that was opened without a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened {
+    pub turn_id: u64,
+    /// The span of the turn.
+    pub trace: Option<TraceContext>,
+}
+
 /// A turn to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Begun {
     pub turn_id: u64,
+    /// The span of the turn.
+    pub trace: Option<TraceContext>,
     /// The delivery that started it.
     pub delivery: Delivery,
     /// Number of further ready deliveries.

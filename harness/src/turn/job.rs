@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hive_core::delivery::Delivery;
+use hive_core::trace::TraceContext;
 use hive_core::turn::Kind;
 
 use crate::turn::input::Begun;
@@ -69,5 +70,7 @@ pub enum Step {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     pub turn_id: u64,
+    /// The span of the turn.
+    pub trace: Option<TraceContext>,
     pub trigger: Trigger,
 }

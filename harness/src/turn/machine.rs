@@ -111,7 +111,7 @@ impl Machine {
             Input::UnknownCommand(id) => self.unknown_command(id),
             Input::Fenced(why) => self.fenced(&why, now),
             Input::Begun(begun) => self.begun(begun, now),
-            Input::Opened(turn_id) => self.opened(turn_id, now),
+            Input::Opened(opened) => self.opened(opened, now),
             Input::NotOpened => self.not_opened(now),
             Input::Refused(why) => self.refused(&why, now),
             Input::Ended(answer) => self.ended(answer, now),

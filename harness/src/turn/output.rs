@@ -2,6 +2,7 @@
 
 use hive_core::agent::HarnessState;
 use hive_core::time::WallTime;
+use hive_core::trace::TraceContext;
 use hive_core::turn::{Kind, Outcome, ToolUse, Usage};
 
 use crate::prompt::system::Identity;
@@ -78,6 +79,8 @@ pub struct Launch {
     pub identity: Identity,
     pub tool_groups: Vec<String>,
     pub trigger: Trigger,
+    /// The span of the turn.
+    pub trace: Option<TraceContext>,
     /// The step of the turn that this run executes.
     pub step: Step,
     /// Whether it is the retry after a failed login.

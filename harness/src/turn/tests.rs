@@ -17,7 +17,7 @@ use crate::claude::outcome::Exit;
 use crate::config::Spans;
 use crate::samples;
 use crate::turn::context::Watermarks;
-use crate::turn::input::{Attachment, Begun, Configured, EndTurnAnswer, Found, Input};
+use crate::turn::input::{Attachment, Begun, Configured, EndTurnAnswer, Found, Input, Opened};
 use crate::turn::job::Step;
 use crate::turn::machine::{Defaults, Machine};
 use crate::turn::output::{Ending, Launch, Leaving, Output, Signal};
@@ -97,7 +97,7 @@ impl Rig {
     /// Opens the requested turn; returns what claude is started with.
     #[track_caller]
     fn open(&mut self, turn_id: u64) -> Launch {
-        self.feed(Input::Opened(turn_id));
+        self.feed(Input::Opened(Opened { turn_id, trace: None }));
         self.launch()
     }
 

@@ -2,10 +2,10 @@
 
 use hive_core::name::Label;
 use hive_proto::handshake::Channel;
-use hive_proto::in_session;
 use hive_proto::v1;
 use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
 use hive_proto::v1::wake_service_client::WakeServiceClient;
+use hive_proto::{in_session, in_trace};
 use tonic::Status;
 
 /// The receipt of a message.
@@ -25,10 +25,14 @@ pub async fn wake(
     label: &str,
     key: &str,
     body: String,
+    traceparent: Option<String>,
 ) -> Result<Receipt, Status> {
     let (label, coalescing_key) = (label.to_owned(), key.to_owned());
     let request = v1::WakeRequest { request_id, label, body, coalescing_key };
-    let request = in_session(request, &session_token);
+    let mut request = in_session(request, &session_token);
+    if let Some(traceparent) = traceparent {
+        request = in_trace(request, &traceparent);
+    }
     let v1::WakeResponse { message_id, superseded_message_id } =
         WakeServiceClient::new(channel).wake(request).await?.into_inner();
     Ok(Receipt { message_id, superseded_message_id })

@@ -9,12 +9,13 @@ use hive_core::id::TurnId;
 use hive_core::message::Origin;
 use hive_core::name::AgentName;
 use hive_core::park;
+use hive_core::trace::TraceContext;
 use hive_core::tree::Kin;
 use hive_proto::convert::time::optional_span;
 use hive_proto::convert::{Invalid, id, required};
 use hive_proto::v1;
 
-use crate::turn::input::Begun;
+use crate::turn::input::{Begun, Opened};
 
 /// The name of an origin that this version does not know.
 const UNKNOWN: &str = "unknown";
@@ -68,8 +69,10 @@ pub fn begun(wire: v1::BeginTurnResponse) -> Result<Begun, Invalid> {
     } = wire;
     let mut delivery = required(delivery, "delivery")?;
     amend_delivery(&mut delivery);
+    let Opened { turn_id, trace } = opened(turn)?;
     Ok(Begun {
-        turn_id: turn_id(turn)?,
+        turn_id,
+        trace,
         delivery: delivery.try_into().map_err(|fault: Invalid| fault.within("delivery"))?,
         pending_count,
         already_sent: read_each(already_sent, amend_message, "a message of an earlier attempt"),
@@ -84,9 +87,11 @@ pub fn begun(wire: v1::BeginTurnResponse) -> Result<Begun, Invalid> {
     })
 }
 
-/// Reads the number of a turn that is open.
-pub(super) fn turn_id(turn: Option<v1::Turn>) -> Result<u64, Invalid> {
-    id(required(turn, "turn")?.id, TurnId::new, "turn.id").map(TurnId::get)
+/// Reads a turn that is open.
+pub(super) fn opened(turn: Option<v1::Turn>) -> Result<Opened, Invalid> {
+    let turn = required(turn, "turn")?;
+    let turn_id = id(turn.id, TurnId::new, "turn.id")?.get();
+    Ok(Opened { turn_id, trace: TraceContext::parse(&turn.traceparent) })
 }
 
 /// Returns the value, or logs that it cannot be read.

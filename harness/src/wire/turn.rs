@@ -11,7 +11,7 @@ use hive_proto::v1::turn_service_client::TurnServiceClient;
 use tonic::Status;
 
 use super::{read, unreadable};
-use crate::turn::input::{Begun, EndTurnAnswer};
+use crate::turn::input::{Begun, EndTurnAnswer, Opened};
 use crate::turn::output::Ending;
 
 /// Waits for a turn for mail. A repeated call has the same request id.
@@ -27,18 +27,18 @@ pub async fn begin(
     read::begun(begun).map_err(unreadable)
 }
 
-/// Begins a turn without a delivery, and returns its number.
+/// Begins a turn without a delivery.
 pub async fn open(
     channel: Channel,
     session_token: String,
     request_id: &str,
     process_token: &str,
     kind: Kind,
-) -> Result<u64, Status> {
+) -> Result<Opened, Status> {
     let request = begin_request(request_id, process_token, kind);
     let request = in_session(request, &session_token);
     let begun = TurnServiceClient::new(channel).begin_turn(request).await?.into_inner();
-    read::turn_id(begun.turn).map_err(unreadable)
+    read::opened(begun.turn).map_err(unreadable)
 }
 
 fn begin_request(request_id: &str, process_token: &str, kind: Kind) -> v1::BeginTurnRequest {

@@ -9,7 +9,7 @@ use hive_proto::v1::recipient::To;
 use hive_proto::v1::{AskQuestionRequest, AskQuestionResponse, Recipient, WatchQuestionsRequest};
 
 use crate::complete;
-use crate::connect::{Broker, Questions, request_id, require};
+use crate::connect::{Broker, Questions, request_id, require, traced};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::feed::questions::{QuestionFeed, Step};
@@ -62,7 +62,11 @@ impl Ask {
             ttl: self.ttl.map(wire),
         };
         let broker = context.broker().await?;
-        let response = broker.change(broker.questions(), request, Questions::ask_question).await?;
+        let response = broker
+            .change(broker.questions(), request, async |client: &mut Questions, request| {
+                client.ask_question(traced(request)).await
+            })
+            .await?;
         // Only a turn that runs again repeats a question; the operator has no turn.
         let AskQuestionResponse { question, already_asked: _ } = response;
         let question: Question = require(question, "question")?;

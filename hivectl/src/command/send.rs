@@ -7,7 +7,7 @@ use hive_proto::v1::recipient::To;
 use hive_proto::v1::{EveryoneRecipient, Recipient, SendMessageRequest};
 
 use crate::complete;
-use crate::connect::{Messages, request_id};
+use crate::connect::{Messages, request_id, traced};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::input::text_or_stdin;
@@ -40,7 +40,11 @@ impl Send {
         let in_reply_to = self.reply_to.unwrap_or(0);
         let broker = context.broker().await?;
         let request = SendMessageRequest { request_id: request_id(), to, body, in_reply_to };
-        let response = broker.change(broker.messages(), request, Messages::send_message).await?;
+        let response = broker
+            .change(broker.messages(), request, async |client: &mut Messages, request| {
+                client.send_message(traced(request)).await
+            })
+            .await?;
         let receipt = Receipt::from(response);
         context.out.one(&receipt)?;
         if !receipt.skipped_agents.is_empty() {

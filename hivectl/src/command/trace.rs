@@ -59,8 +59,10 @@ impl Trace {
                 }
                 (Some(_) | None, _) => 0,
             };
+            let Described { what, trace_id } = describe(&broker, &event).await?;
             hops.push(Hop {
-                what: describe(&broker, &event).await?,
+                what,
+                trace_id,
                 time: event.time,
                 sequence: event.sequence,
                 kind: event.kind,
@@ -114,7 +116,20 @@ impl Journey {
     }
 }
 
-async fn describe(broker: &Broker, event: &Event) -> Result<String, Failure> {
+/// What a hop says.
+#[derive(Debug)]
+struct Described {
+    what: String,
+    trace_id: Option<String>,
+}
+
+impl From<String> for Described {
+    fn from(what: String) -> Self {
+        Self { what, trace_id: None }
+    }
+}
+
+async fn describe(broker: &Broker, event: &Event) -> Result<Described, Failure> {
     let agent = visible_line(event.agent.as_deref().unwrap_or("-"));
     let id = event.message_id.map(|id| format!("message {id}")).unwrap_or_default();
     let turn = event.turn_id.map(|id| format!("turn {id}")).unwrap_or_default();
@@ -126,7 +141,7 @@ async fn describe(broker: &Broker, event: &Event) -> Result<String, Failure> {
         .unwrap_or_default();
     let sentence = match event.kind.as_deref().unwrap_or("-") {
         "message_accepted" => return describe_accepted(broker, event).await,
-        "turn_ended" => return describe_ended(broker, event, &agent).await,
+        "turn_ended" => return Ok(describe_ended(broker, event, &agent).await?.into()),
         "delivery_leased" => format!("{id} handed to {agent}, {turn}"),
         "delivery_acked" => format!("{id} done by {agent}"),
         "delivery_returned" => format!("{id} back in the inbox of {agent}{detail}"),
@@ -138,7 +153,7 @@ async fn describe(broker: &Broker, event: &Event) -> Result<String, Failure> {
         "delivery_superseded" => format!("{id} for {agent} superseded{detail}"),
         "turn_begun" => format!("{agent} begins {turn}"),
         "question_asked" | "question_answered" | "question_expired" | "question_cancelled" => {
-            return describe_question(broker, event).await;
+            return Ok(describe_question(broker, event).await?.into());
         }
         "reminder_set" => format!("{reminder} set by {agent}{detail}"),
         "reminder_fired" => format!("{reminder} of {agent} fired"),
@@ -151,17 +166,22 @@ async fn describe(broker: &Broker, event: &Event) -> Result<String, Failure> {
             format!("{} {}{detail}", kind.replace('_', " "), about.join(", "))
         }
     };
-    Ok(sentence)
+    Ok(sentence.into())
 }
 
-async fn describe_accepted(broker: &Broker, event: &Event) -> Result<String, Failure> {
-    let Some(id) = event.message_id else { return Ok("a message was accepted".to_owned()) };
+async fn describe_accepted(broker: &Broker, event: &Event) -> Result<Described, Failure> {
+    let Some(id) = event.message_id else { return Ok("a message was accepted".to_owned().into()) };
     let message: Message = fetch::message(broker, id).await?;
     let body = beginning(&message.preview());
     let names: Vec<MessageRecipient> = fetch::recipients(broker, id, fetch::ALL).await?;
     let names: Vec<String> = names.into_iter().map(|recipient| recipient.name).collect();
     let (from, to) = (visible_line(&message.from), visible_line(&names.join(", ")));
-    Ok(format!("message {id} accepted, {from} to {to}: {body}"))
+    let trace_id = message.trace_id();
+    let trace = trace_id.as_ref().map(|id| format!(", trace {id}")).unwrap_or_default();
+    Ok(Described {
+        what: format!("message {id} accepted, {from} to {to}{trace}: {body}"),
+        trace_id,
+    })
 }
 
 async fn describe_question(broker: &Broker, event: &Event) -> Result<String, Failure> {

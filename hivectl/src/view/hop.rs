@@ -34,6 +34,8 @@ pub(crate) struct Hop {
     pub(crate) what: String,
     /// Milliseconds since the first hop.
     pub(crate) after_ms: u64,
+    /// The id of the trace that the message was sent in; only of a hop that is its acceptance.
+    pub(crate) trace_id: Option<String>,
 }
 
 impl Row for Hop {

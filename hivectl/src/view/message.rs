@@ -2,6 +2,7 @@
 
 use hive_core::message::OPERATOR;
 use hive_core::time::WallTime;
+use hive_core::trace::TraceContext;
 use hive_proto::v1;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -48,12 +49,14 @@ pub(crate) struct Message {
     pub(crate) question_id: Option<u64>,
     /// The reminder that fired.
     pub(crate) reminder_id: Option<u64>,
+    /// The W3C trace context of the span in which it was sent.
+    traceparent: Option<String>,
 }
 
 from_wire! {
     Message => Message {
         same => id, recipients, recipient_count, body, broadcast;
-        text => coalescing_key;
+        text => coalescing_key, traceparent;
         id => in_reply_to, turn_id, question_id, reminder_id;
         time::from_wire => accept_time;
         optional_word::<v1::SystemKind> => system_kind;
@@ -120,6 +123,12 @@ impl Message {
             self.to()
         );
         visible_line(&head)
+    }
+
+    /// Returns the id of its trace.
+    pub(crate) fn trace_id(&self) -> Option<String> {
+        let context = TraceContext::parse(self.traceparent.as_deref()?)?;
+        Some(context.trace_id.to_string())
     }
 
     /// Returns what it answers or is about, as a cell.

@@ -63,13 +63,15 @@ pub(crate) struct Turn {
     received_message_ids: Vec<u64>,
     /// Messages that the turn sent.
     sent_message_ids: Vec<u64>,
+    /// The W3C trace context of the span of the turn.
+    traceparent: Option<String>,
 }
 
 from_wire! {
     Turn => Turn {
         same => id, agent, conversation, session_epoch, attempt, compacted, received_message_ids,
             sent_message_ids;
-        text => error, output_tail, model;
+        text => error, output_tail, model, traceparent;
         id => message_id, context_tokens, context_window_tokens;
         time::from_wire => start_time, end_time;
         present => usage;

@@ -8,7 +8,7 @@ use hive_proto::v1::{
 };
 use serde_json::{Value, json};
 
-use crate::rig::{TOKEN, connected, good, hive, retried};
+use crate::rig::{TOKEN, alice, connected, good, hive, retried};
 
 /// Sends with arguments made from the id of a message that alice has; returns the text for the
 /// model and the request.
@@ -66,6 +66,20 @@ async fn the_same_tool_use_is_the_same_request_and_another_is_not() {
         good(&mut client, "send", input.clone(), "").await,
         good(&mut client, "send", input, "").await
     );
+}
+
+#[tokio::test]
+async fn a_trace_of_the_client_goes_with_what_it_sends() {
+    let broker = hive().await;
+    let mut client = connected(&broker).await;
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-";
+    let meta = json!({"traceparent": format!("{trace}b7ad6b7169203331-01")});
+    let call = json!({"name": "send", "arguments": {"to": "bob", "body": "x"}, "_meta": meta});
+    let pending = client.start("tools/call", call).await.expect("the bridge reads");
+    let (text, is_error) = pending.tool_result().await.expect("the bridge answers");
+    assert!(!is_error, "{text}");
+    let messages = alice(&broker).await.messages().await;
+    assert!(messages.iter().any(|sent| sent.traceparent.starts_with(trace)), "{messages:?}");
 }
 
 #[tokio::test]

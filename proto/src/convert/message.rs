@@ -126,6 +126,7 @@ impl From<Message> for v1::Message {
             coalescing_key,
             question_id,
             reminder_id,
+            traceparent,
         } = message;
         Self {
             id: id.get(),
@@ -141,6 +142,7 @@ impl From<Message> for v1::Message {
             coalescing_key: coalescing_key.unwrap_or_default(),
             question_id: number(question_id, QuestionId::get),
             reminder_id: number(reminder_id, ReminderId::get),
+            traceparent: super::trace::text(traceparent),
         }
     }
 }
@@ -162,6 +164,7 @@ impl TryFrom<v1::Message> for Message {
             coalescing_key,
             question_id,
             reminder_id,
+            traceparent,
         } = wire;
         Ok(Self {
             id: id(number, MessageId::new, "id")?,
@@ -177,6 +180,7 @@ impl TryFrom<v1::Message> for Message {
             coalescing_key: optional_text(coalescing_key),
             question_id: optional_id(question_id, QuestionId::new, "question_id")?,
             reminder_id: optional_id(reminder_id, ReminderId::new, "reminder_id")?,
+            traceparent: super::trace::field(&traceparent),
         })
     }
 }

@@ -21,6 +21,7 @@ pub mod reminder;
 pub mod request;
 pub mod settlement;
 pub mod time;
+mod trace;
 pub mod tree;
 pub mod turn;
 

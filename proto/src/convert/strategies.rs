@@ -11,6 +11,7 @@ use hive_core::id::{CommandId, MessageId, NUMBER_MAX, QuestionId, ReminderId, Tu
 use hive_core::message::{Message, Origin, Recipient, SystemKind};
 use hive_core::name::{AgentName, Label, RESERVED};
 use hive_core::time::WallTime;
+use hive_core::trace::TraceContext;
 use hive_core::tree::{Child, Found, Kin};
 use proptest::collection::vec;
 use proptest::option;
@@ -61,6 +62,11 @@ fn question_id() -> impl Strategy<Value = QuestionId> {
 
 fn reminder_id() -> impl Strategy<Value = ReminderId> {
     (1..=NUMBER_MAX).prop_map(|number| ReminderId::new(number).expect("not 0"))
+}
+
+fn trace_context() -> impl Strategy<Value = TraceContext> {
+    "00-[1-9a-f]{32}-[1-9a-f]{16}-0[0-3]"
+        .prop_map(|text| TraceContext::parse(&text).expect("version 00"))
 }
 
 fn command_id() -> impl Strategy<Value = CommandId> {
@@ -116,13 +122,13 @@ pub(super) fn message() -> impl Strategy<Value = Message> {
             option::of(turn_id()),
             option::of("(?s).{1,20}"),
         ),
-        (option::of(question_id()), option::of(reminder_id())),
+        (option::of(question_id()), option::of(reminder_id()), option::of(trace_context())),
     )
         .prop_map(
             |(
                 (id, origin, (recipients, recipient_count), body, in_reply_to),
                 (accept_time, system_kind, broadcast, turn_id, coalescing_key),
-                (question_id, reminder_id),
+                (question_id, reminder_id, traceparent),
             )| {
                 Message {
                     id,
@@ -138,6 +144,7 @@ pub(super) fn message() -> impl Strategy<Value = Message> {
                     coalescing_key,
                     question_id,
                     reminder_id,
+                    traceparent,
                 }
             },
         )

@@ -108,6 +108,7 @@ impl From<Turn> for v1::Turn {
             compacted,
             received,
             sent,
+            traceparent,
         } = turn;
         Self {
             id: id.get(),
@@ -129,6 +130,7 @@ impl From<Turn> for v1::Turn {
             compacted,
             received_message_ids: received.into_iter().map(MessageId::get).collect(),
             sent_message_ids: sent.into_iter().map(MessageId::get).collect(),
+            traceparent: super::trace::text(traceparent),
         }
     }
 }
@@ -156,6 +158,7 @@ impl TryFrom<v1::Turn> for Turn {
             compacted,
             received_message_ids,
             sent_message_ids,
+            traceparent,
         } = wire;
         Ok(Self {
             id: id(number, TurnId::new, "id")?,
@@ -177,6 +180,7 @@ impl TryFrom<v1::Turn> for Turn {
             compacted,
             received: ids(received_message_ids, MessageId::new, "received_message_ids")?,
             sent: ids(sent_message_ids, MessageId::new, "sent_message_ids")?,
+            traceparent: super::trace::field(&traceparent),
         })
     }
 }

@@ -94,6 +94,9 @@ pub struct Turn {
     /// Messages sent in it.
     #[prost(uint64, repeated, tag = "19")]
     pub sent_message_ids: ::prost::alloc::vec::Vec<u64>,
+    /// W3C trace context of the turn's span, 55 characters of version 00; empty for none.
+    #[prost(string, tag = "20")]
+    pub traceparent: ::prost::alloc::string::String,
 }
 /// One line of a live turn. Not mail: stored separately, bounded and for 14 days only.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -760,6 +763,10 @@ pub struct Message {
     /// Number of recipients at acceptance: 1, or for a broadcast the number of its deliveries.
     #[prost(uint32, tag = "13")]
     pub recipient_count: u32,
+    /// W3C trace context of the span in which it was sent, 55 characters of version 00; empty for none. A span that the message causes has this
+    /// one as its parent.
+    #[prost(string, tag = "14")]
+    pub traceparent: ::prost::alloc::string::String,
 }
 /// Kind of a message's origin. The broker sets it from the accepting socket; no request carries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -1475,7 +1482,7 @@ pub struct GetBrokerStatusResponse {
 /// A background task of the broker, with the result of its last run.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct BackgroundTask {
-    /// Name of the task: `leases`, `deadlines`, `operator-outbox`, `retention`, `search-index` or `health`.
+    /// Name of the task: `leases`, `deadlines`, `operator-outbox`, `retention`, `backup`, `search-index`, `traces` or `health`.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     /// Time when the last run ended.

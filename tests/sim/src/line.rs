@@ -121,7 +121,7 @@ fn definite(refusal: &Refusal) -> Option<Reason> {
 
 fn actor(who: &Who) -> Actor {
     let process_token = who.process.as_ref().map(|(token, _)| token.clone());
-    Actor { caller: caller(&who.name), process_token }
+    Actor { caller: caller(&who.name), process_token, cause: Default::default() }
 }
 
 impl World {

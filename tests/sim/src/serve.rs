@@ -113,6 +113,7 @@ pub(crate) async fn serve(
     let actor = Actor {
         caller: caller.clone(),
         process_token: who.process.as_ref().map(|(token, _)| token.clone()),
+        cause: Default::default(),
     };
     let ms = Duration::from_millis;
     match call {

@@ -127,7 +127,7 @@ impl Fleet {
     pub(crate) async fn send(&mut self, agent: &str) {
         let to = Recipient::Agent(AgentName::parse(agent).expect("a good name"));
         let request = self.request("SendMessage");
-        let actor = Actor { caller: operator(), process_token: None };
+        let actor = Actor { caller: operator(), process_token: None, cause: Default::default() };
         let send = Send::new(to, "work");
         self.engine.send(actor, request, send).await.expect("accepted");
         let place = self

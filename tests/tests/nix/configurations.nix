@@ -167,6 +167,10 @@ in
         agent_unit = "hive@{name}.service";
         retention_days = 7;
         metrics.listen = "127.0.0.1:9464";
+        traces = {
+          otlp = "https://collector.example.org:4318/v1/traces";
+          headers.authorization.file = "/etc/hive/otlp-token";
+        };
         backup = {
           every = "12h";
           keep = 3;
@@ -407,6 +411,12 @@ in
   a_long_name = hive { agents.a-name-of-more-than-twenty-six-characters = { }; };
   an_unknown_credential = agent { env.KEY.credential = "missing"; };
   an_unknown_credential_of_a_webhook = hive { notify.webhook.credential = "missing"; };
+  an_unknown_credential_of_a_header_of_traces = hive {
+    settings.broker.traces = {
+      otlp = "http://127.0.0.1:4318/v1/traces";
+      headers.authorization.credential = "missing";
+    };
+  };
   a_credential_in_the_store = agent { credentials.key = "/nix/store/abc-key"; };
   a_relative_credential = hive { credentials.key = "keys/key"; };
   a_command_and_a_webhook = hive {

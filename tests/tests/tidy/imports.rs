@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::tree::{self, File, none};
 
 /// The crates of the project that a crate may depend on. The tests may depend on all.
-const CRATES: [(&str, &[&str]); 7] = [
+const CRATES: [(&str, &[&str]); 8] = [
     ("core", &[]),
     ("core/log", &[]),
     ("proto", &["hive-core"]),
-    ("broker", &["hive-core", "hive-fault", "hive-log", "hive-proto"]),
+    ("broker", &["hive-core", "hive-export", "hive-fault", "hive-log", "hive-proto"]),
+    ("broker/export", &["hive-core"]),
     ("harness", &["hive-core", "hive-fault", "hive-log", "hive-proto"]),
     ("mcp-bridge", &["hive-core", "hive-fault", "hive-log", "hive-proto"]),
     ("hivectl", &["hive-core", "hive-proto"]),
@@ -105,7 +106,7 @@ const SUPERVISE_ORDER: [&str; 11] = [
 ];
 
 /// The rooms and the shared files of the broker's engine, in the same way.
-const ENGINE_ORDER: [&str; 23] = [
+const ENGINE_ORDER: [&str; 24] = [
     "error",
     "background",
     "declared",
@@ -116,6 +117,7 @@ const ENGINE_ORDER: [&str; 23] = [
     "rate",
     "sandboxes",
     "token",
+    "trace",
     "actor",
     "memory",
     "once",

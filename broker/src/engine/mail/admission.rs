@@ -7,7 +7,6 @@
 use crate::engine::error::{MailError, QuestionError, ReminderError};
 use std::sync::Arc;
 
-use hive_core::id::TurnId;
 use hive_core::limits::Limits;
 use hive_core::message::{OPERATOR, Recipient};
 use serde::Serialize;
@@ -20,6 +19,7 @@ use crate::engine::{Engine, Refusal};
 use crate::store::agent::{self, Addressee, AgentRow};
 use crate::store::message::To;
 use crate::store::request::RequestKey;
+use crate::store::turn::TurnRow;
 use crate::store::{AgentKey, Tx, inbox};
 
 /// The limits of the callers of a hive.
@@ -106,12 +106,12 @@ impl Admission<'_, '_> {
     }
 
     /// Checks the tool group, and returns the turn that the call belongs to, if there is one.
-    pub(crate) fn turn(&self, group: &'static str) -> Result<Option<TurnId>, Refusal> {
+    pub(crate) fn turn(&self, group: &'static str) -> Result<Option<TurnRow>, Refusal> {
         actor::check_group(&self.actor.caller, self.me, group)?;
         if !self.is_agent() {
             return Ok(None);
         }
-        Ok(self.actor.turn(self.tx, self.me)?.map(|turn| turn.id))
+        self.actor.turn(self.tx, self.me)
     }
 
     /// Checks that an inbox has room for one more message.

@@ -8,9 +8,10 @@ use hive_core::event::Facts;
 use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::limits::Limits;
 use hive_core::message::{Origin, SystemKind};
+use hive_core::trace::TraceContext;
 
 use super::outbox;
-use crate::engine::Refusal;
+use crate::engine::{Refusal, trace};
 use crate::store::agent::AgentRow;
 use crate::store::delivery as deliveries;
 use crate::store::event::{Fact, log};
@@ -38,6 +39,8 @@ pub(crate) struct Notice<'a> {
     pub(crate) reminder: Option<ReminderId>,
     /// The subject of a problem.
     pub(crate) subject: Option<&'a str>,
+    /// The span that causes it.
+    pub(crate) parent: Option<TraceContext>,
 }
 
 impl<'a> Notice<'a> {
@@ -53,6 +56,7 @@ impl<'a> Notice<'a> {
             question: None,
             reminder: None,
             subject: None,
+            parent: None,
         }
     }
 
@@ -100,6 +104,7 @@ pub(crate) fn put(tx: &Tx<'_>, limits: &Limits, notice: Notice<'_>) -> Result<Me
             coalescing_key: Some(&key),
             question: notice.question,
             reminder: notice.reminder,
+            traced: trace::span(tx, notice.parent),
             ..NewMessage::new(id, &Origin::System, To::One(notice.to), notice.body)
         },
     )?;

@@ -166,6 +166,8 @@ impl Engine {
 fn put(admission: &Admission<'_, '_>, body: &str, due: Due) -> Result<Set, Refusal> {
     let &Admission { tx, me, .. } = admission;
     let turn = admission.turn("inbox")?;
+    let trace = admission.actor.cause.parent(turn.as_ref());
+    let turn = turn.map(|turn| turn.id);
     let now = tx.now.wall;
     let (due_time, delay) = match due {
         Due::In(delay) if !(DUE_SPAN_MIN..=REMINDER_DELAY_MAX).contains(&delay) => {
@@ -189,7 +191,7 @@ fn put(admission: &Admission<'_, '_>, body: &str, due: Due) -> Result<Set, Refus
     };
     let id = ReminderId::new(tx.next_id()).expect("the sequence begins with 1");
     let delay_ms = delay.map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
-    let new = NewReminder { id, agent: me.key, body, due_time, delay_ms, turn };
+    let new = NewReminder { id, agent: me.key, body, due_time, delay_ms, turn, trace };
     if let Some(turn) = turn
         && let Some(earlier) = reminders::equal_in_earlier_runs(tx, turn, &new)?
     {
@@ -267,6 +269,7 @@ fn fire(
     }
     let notice = Notice {
         reminder: Some(*id),
+        parent: row.trace,
         ..Notice::about(agent.as_str(), row.agent, SystemKind::Reminder, &text)
     };
     let message = notice::send(tx, limits, notice)?;

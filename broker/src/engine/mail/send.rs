@@ -10,6 +10,7 @@ use hive_core::delivery::{Decision, Lane, State};
 use hive_core::event::Facts;
 use hive_core::id::{MessageId, TurnId};
 use hive_core::message::{Origin, Recipient};
+use hive_core::trace::Traced;
 
 use super::admission::{Admission, check_body};
 use super::decision::acked_by_operator;
@@ -17,7 +18,7 @@ use super::notice::new_id;
 use super::outbox;
 pub use super::receipt::Receipt;
 use crate::engine::actor::Actor;
-use crate::engine::{Engine, Refusal};
+use crate::engine::{Engine, Refusal, trace};
 use crate::store::agent::{Addressee, AgentRow};
 use crate::store::event::{Fact, log};
 use crate::store::message::{self, NewMessage, To};
@@ -66,6 +67,8 @@ pub(super) fn accept(admission: &Admission<'_, '_>, send: &Send) -> Result<Recei
     let &Admission { tx, actor, me, .. } = admission;
     let is_agent = admission.is_agent();
     let turn = admission.turn("messaging")?;
+    let parent = actor.cause.parent(turn.as_ref());
+    let turn = turn.map(|turn| turn.id);
     if let Some(id) = send.in_reply_to {
         let known = if is_agent {
             message::concerns(tx, id, me.key)?
@@ -102,7 +105,8 @@ pub(super) fn accept(admission: &Admission<'_, '_>, send: &Send) -> Result<Recei
         To::One(recipient) => Some(inbox::get(tx, recipient)?.open_count),
         To::Everyone => None,
     };
-    let id = write(tx, &origin, me, to, &open, send, turn)?;
+    let sent = Sent { turn, traced: trace::span(tx, parent) };
+    let id = write(tx, &origin, me, to, &open, send, sent)?;
     if let (Caller::Operator(who), Some(replied)) = (&actor.caller, send.in_reply_to) {
         settle_operators(tx, replied, who.as_str())?;
     }
@@ -163,6 +167,13 @@ fn origin(caller: &Caller) -> Origin {
     }
 }
 
+/// Where a message is sent.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    turn: Option<TurnId>,
+    traced: Option<Traced>,
+}
+
 fn write(
     tx: &Tx<'_>,
     origin: &Origin,
@@ -170,7 +181,7 @@ fn write(
     to: To,
     recipients: &[Addressee],
     send: &Send,
-    turn: Option<TurnId>,
+    Sent { turn, traced }: Sent,
 ) -> Result<MessageId, Refusal> {
     let id = new_id(tx);
     let counted = (me.key != AgentKey::OPERATOR).then_some(me.key);
@@ -179,6 +190,7 @@ fn write(
         recipient_count: u32::try_from(recipients.len()).unwrap_or(u32::MAX),
         in_reply_to: send.in_reply_to,
         turn,
+        traced,
         ..NewMessage::new(id, origin, to, &send.body)
     };
     message::insert(tx, &new)?;

@@ -15,7 +15,7 @@ use crate::measures::Count;
 use crate::store::agent::AgentRow;
 use crate::store::delivery::DeliveryRow;
 use crate::store::event::{Fact, log};
-use crate::store::{Tx, delivery};
+use crate::store::{Tx, delivery, message};
 
 /// Settles one leased delivery; returns its new state.
 pub(crate) fn settle(
@@ -103,6 +103,7 @@ fn notify_parent_of_dead_letter(
     let notice = Notice {
         in_reply_to: Some(row.message),
         turn: row.turn,
+        parent: message::trace_of(tx, row.message)?,
         ..Notice::about(&me.name, parent(me), SystemKind::DeadLetter, &body)
     };
     notice::put(tx, limits, notice)?;

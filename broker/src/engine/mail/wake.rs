@@ -16,7 +16,7 @@ use super::notice::{new_id, supersede};
 use crate::engine::actor::Actor;
 use crate::engine::actor::session;
 use crate::engine::once::once;
-use crate::engine::{Engine, Refusal};
+use crate::engine::{Engine, Refusal, trace};
 use crate::store::agent::Agents;
 use crate::store::event::{Fact, log};
 use crate::store::message::{self, NewMessage, To};
@@ -94,7 +94,7 @@ impl Engine {
 }
 
 fn put(admission: &Admission<'_, '_>, wake: &Wake) -> Result<Woken, Refusal> {
-    let Admission { tx, me, .. } = *admission;
+    let Admission { tx, actor, me, .. } = *admission;
     label_of_nobody(tx, &wake.label)?;
     let origin = Origin::External(wake.label.clone());
     let superseded = match &wake.coalescing_key {
@@ -110,6 +110,7 @@ fn put(admission: &Admission<'_, '_>, wake: &Wake) -> Result<Woken, Refusal> {
     let new = NewMessage {
         origin_key: Some(me.key),
         coalescing_key: wake.coalescing_key.as_deref(),
+        traced: trace::span(tx, actor.cause.parent(None)),
         ..NewMessage::new(id, &origin, To::One(me.key), &wake.body)
     };
     message::insert(tx, &new)?;

@@ -21,6 +21,7 @@ pub mod policy;
 pub mod purge;
 pub mod scheduled;
 pub mod stop;
+pub mod traced;
 pub mod tree;
 pub mod view;
 pub mod watched;

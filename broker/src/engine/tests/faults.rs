@@ -159,6 +159,7 @@ async fn a_turn_that_is_on_disk_after_all_has_its_grace_time() {
             boot_id: "boot-0",
             delivery: None,
             model: "",
+            traced: None,
         };
         turn::insert(tx, &turn)
     })

@@ -118,7 +118,11 @@ impl Run {
 
     /// Acts from inside the turn.
     pub(super) fn actor(&self) -> Actor {
-        Actor { caller: caller(&self.agent), process_token: Some(self.process_token.clone()) }
+        Actor {
+            caller: caller(&self.agent),
+            process_token: Some(self.process_token.clone()),
+            cause: Default::default(),
+        }
     }
 }
 
@@ -176,7 +180,7 @@ pub(super) fn caller(who: &str) -> Caller {
 
 /// A process of this caller that shows no token.
 pub(super) fn actor(who: &str) -> Actor {
-    Actor { caller: caller(who), process_token: None }
+    Actor { caller: caller(who), process_token: None, cause: Default::default() }
 }
 
 /// An agent's name.

@@ -52,6 +52,7 @@ mod stop;
 mod streams;
 mod timers;
 mod tokens;
+mod traces;
 mod tree;
 mod turns;
 mod upkeep;

@@ -54,7 +54,11 @@ async fn a_wrong_token_is_worth_as_much_as_none() {
     let (hive, _harness, run) = in_mid_turn().await;
     let ended = Some(Reason::TurnEnded);
     for token in ["", "guess-guess-guess-guess", &run.session_token] {
-        let forged = Actor { caller: caller("bob"), process_token: Some(token.to_owned()) };
+        let forged = Actor {
+            caller: caller("bob"),
+            process_token: Some(token.to_owned()),
+            cause: Default::default(),
+        };
         assert_eq!(attempts(&hive, &forged).await, [ended; 4], "{token:?}");
     }
 }
@@ -62,7 +66,11 @@ async fn a_wrong_token_is_worth_as_much_as_none() {
 #[tokio::test]
 async fn a_token_works_on_its_own_agents_socket_only() {
     let (hive, _harness, run) = in_mid_turn().await;
-    let stolen = Actor { caller: caller("alice"), process_token: Some(run.process_token.clone()) };
+    let stolen = Actor {
+        caller: caller("alice"),
+        process_token: Some(run.process_token.clone()),
+        cause: Default::default(),
+    };
     assert_eq!(attempts(&hive, &stolen).await, [Some(Reason::TurnEnded); 4]);
 }
 

@@ -11,18 +11,20 @@ use hive_core::caller::Caller;
 use hive_core::command::Command;
 use hive_core::delivery::Delivery;
 use hive_core::event::TurnBegun;
-use hive_core::id::TurnId;
+use hive_core::id::{MessageId, TurnId};
 use hive_core::message::Message;
 use hive_core::question::Question;
 use hive_core::reminder::Reminder;
 use hive_core::time::Now;
+use hive_core::trace::TraceContext;
 use hive_core::turn::{Kind, Turn};
+use hive_export::delivery_span;
 
 use crate::engine::actor::{self, Actor, check_started, session};
 use crate::engine::mail::receive::claim;
 use crate::engine::mail::serving::pick;
 use crate::engine::once::{keep, replay};
-use crate::engine::{Engine, Refusal, token};
+use crate::engine::{Engine, Refusal, token, trace};
 use crate::store::PresenceChange;
 use crate::store::agent::{self, AgentRow};
 use crate::store::event::{Fact, log};
@@ -266,9 +268,10 @@ fn open(
     me: &AgentRow,
     begin: &Begin,
     boot_id: &str,
-    delivery: Option<(hive_core::id::MessageId, u32)>,
+    delivery: Option<(MessageId, u32)>,
 ) -> Result<TurnId, Refusal> {
     let id = new_turn_id(tx);
+    let parent = cause(tx, me, begin.kind, id, delivery.map(|(message, _)| message))?;
     let new = NewTurn {
         id,
         agent: me.key,
@@ -279,6 +282,7 @@ fn open(
         boot_id,
         delivery,
         model: &me.model,
+        traced: trace::span(tx, parent),
     };
     turn::insert(tx, &new)?;
     let begun = TurnBegun { kind: begin.kind, session_epoch: me.session_epoch };
@@ -286,6 +290,23 @@ fn open(
     log(tx, fact);
     agent::set_harness_state(tx, me.key, HarnessState::Thinking)?;
     Ok(id)
+}
+
+/// Returns the span that causes a turn: the wait of its message, or the turn that asked for it.
+fn cause(
+    tx: &Tx<'_>,
+    me: &AgentRow,
+    kind: Kind,
+    turn: TurnId,
+    message: Option<MessageId>,
+) -> Result<Option<TraceContext>, Refusal> {
+    Ok(match (message, kind) {
+        (Some(id), _) => {
+            message::trace_of(tx, id)?.map(|sent| sent.with_span(delivery_span(sent, turn)))
+        }
+        (None, Kind::Continue) => turn::last_work(tx, me.key)?.and_then(|last| last.trace),
+        (None, Kind::Mail | Kind::Checkpoint | Kind::Compact) => None,
+    })
 }
 
 /// Whether an earlier turn may have carried the delivery of a turn.

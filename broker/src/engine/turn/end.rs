@@ -230,6 +230,7 @@ fn notify_parent_of_failure(
     }
     let notice = Notice {
         turn: Some(open.id),
+        parent: open.trace,
         ..Notice::about(&me.name, parent(me), SystemKind::TurnFailed, &body)
     };
     notice::send(tx, limits, notice).map(|_| ())

@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use hive_core::agent::Isolation;
 use hive_core::caller::{Caller, OperatorName};
+use hive_core::limits::TOKEN_CHARS_MAX;
+use hive_core::trace::TraceContext;
 use hive_proto::convert::{Invalid, request as fields};
 use hive_proto::status::bad_field;
-use hive_proto::{PROCESS_TOKEN_KEY, SESSION_TOKEN_KEY};
+use hive_proto::{PROCESS_TOKEN_KEY, SESSION_TOKEN_KEY, TOOL_USE_ID_KEY, TRACEPARENT_KEY};
 
 use tokio_util::task::TaskTracker;
 use tonic::body::Body;
@@ -26,6 +28,7 @@ use super::method::{self, Method};
 use super::services::Services;
 use super::size::SizeLimit;
 use crate::engine::sandboxes::{Denied, Sandboxes, Scope};
+use crate::engine::trace::Cause;
 use crate::engine::{Actor, Refusal};
 
 /// The calls of all connections to a kind of socket: each gets its [`Caller`], or the answer that
@@ -230,13 +233,30 @@ pub(in crate::rpc) fn actor<T>(request: &Request<T>) -> Result<Actor, Status> {
     actor_in(request.metadata(), request.extensions())
 }
 
+/// Returns the caller of a call that sends, its claude process, and the cause that it states.
+pub(in crate::rpc) fn sender<T>(request: &Request<T>) -> Result<Actor, Status> {
+    let actor = actor(request)?;
+    let metadata = request.metadata();
+    let trace = stated(metadata, TRACEPARENT_KEY).and_then(TraceContext::parse);
+    let is_in_turn = trace.is_none() && actor.process_token.is_some();
+    let tool_use_id = if is_in_turn { stated(metadata, TOOL_USE_ID_KEY) } else { None };
+    let tool_use_id = tool_use_id.filter(|id| id.len() <= TOKEN_CHARS_MAX).map(Box::from);
+    Ok(Actor { cause: Cause { trace, tool_use_id }, ..actor })
+}
+
+/// Returns the text under a key that only traces need; a caller that states none, or a text that
+/// cannot be read, is served alike.
+fn stated<'m>(metadata: &'m MetadataMap, key: &str) -> Option<&'m str> {
+    metadata.get(key)?.to_str().ok()
+}
+
 fn actor_in(metadata: &MetadataMap, extensions: &Extensions) -> Result<Actor, Status> {
     let process_token = if is_unlimited(extensions) {
         token_in(metadata, PROCESS_TOKEN_KEY, fields::process_token)?
     } else {
         None
     };
-    Ok(Actor { caller: caller_in(extensions)?, process_token })
+    Ok(Actor { caller: caller_in(extensions)?, process_token, cause: Default::default() })
 }
 
 /// Returns the token under this key; `None` without one.

@@ -106,6 +106,18 @@ pub(in crate::rpc) fn action<M: Identified>(
     Ok((actor, key, message))
 }
 
+/// Returns the actor of a command that sends, with the cause that it states, its key, and its
+/// message without the id.
+pub(in crate::rpc) fn sending<M: Identified>(
+    request: Request<M>,
+) -> Result<(Actor, RequestKey, M), Status> {
+    let actor = caller::sender(&request)?;
+    let mut message = request.into_inner();
+    let key = key(&mut message)?;
+    note(&actor.caller, &key);
+    Ok((actor, key, message))
+}
+
 /// Logs that a request has arrived, so that its id can be found.
 fn note(caller: &Caller, RequestKey { rpc, id, .. }: &RequestKey) {
     tracing::debug!(agent = %caller.name(), request_id = id, rpc, "a request arrived");

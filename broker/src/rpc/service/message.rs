@@ -49,7 +49,7 @@ impl v1::message_service_server::MessageService for Rpc {
         &self,
         request: Request<v1::SendMessageRequest>,
     ) -> Result<Response<v1::SendMessageResponse>, Status> {
-        let (actor, key, message) = request::action(request)?;
+        let (actor, key, message) = request::sending(request)?;
         Ok(Response::new(receipt(self.engine.send(actor, key, send(message)?).await?)))
     }
 

@@ -143,7 +143,7 @@ impl v1::question_service_server::QuestionService for Rpc {
         &self,
         request: Request<v1::AskQuestionRequest>,
     ) -> Result<Response<v1::AskQuestionResponse>, Status> {
-        let (actor, key, ask) = request::action(request)?;
+        let (actor, key, ask) = request::sending(request)?;
         let v1::AskQuestionRequest { request_id: _, to, text, options, multi, ttl } = ask;
         let ttl = time::optional_span(ttl, "ttl")?;
         let ask = Ask {
@@ -162,7 +162,7 @@ impl v1::question_service_server::QuestionService for Rpc {
         &self,
         request: Request<v1::AnswerQuestionRequest>,
     ) -> Result<Response<v1::AnswerQuestionResponse>, Status> {
-        let (actor, key, answer) = request::action(request)?;
+        let (actor, key, answer) = request::sending(request)?;
         let v1::AnswerQuestionRequest { request_id: _, question_id, choices, text } = answer;
         let id = convert::id(question_id, QuestionId::new, "question_id")?;
         let question = self.engine.answer(actor, key, id, Answer { choices, text }).await?;
@@ -173,7 +173,7 @@ impl v1::question_service_server::QuestionService for Rpc {
         &self,
         request: Request<v1::CancelQuestionRequest>,
     ) -> Result<Response<v1::CancelQuestionResponse>, Status> {
-        let (actor, key, cancel) = request::action(request)?;
+        let (actor, key, cancel) = request::sending(request)?;
         let id = convert::id(cancel.question_id, QuestionId::new, "question_id")?;
         let question = self.engine.cancel_question(actor, key, id).await?;
         Ok(Response::new(v1::CancelQuestionResponse { question: Some(question.into()) }))

@@ -19,7 +19,7 @@ impl v1::reminder_service_server::ReminderService for Rpc {
         &self,
         request: Request<v1::CreateReminderRequest>,
     ) -> Result<Response<v1::CreateReminderResponse>, Status> {
-        let (actor, key, create) = request::action(request)?;
+        let (actor, key, create) = request::sending(request)?;
         let v1::CreateReminderRequest { request_id: _, body, due } = create;
         let due = match due {
             Some(WireDue::Delay(delay)) => Due::In(time::span(delay, "delay")?),

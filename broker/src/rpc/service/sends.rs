@@ -56,7 +56,7 @@ pub(super) fn open(
     rpc: &Rpc,
     request: Request<Streaming<v1::StreamMessagesRequest>>,
 ) -> Result<Response<Answers>, Status> {
-    let (actor, slots) = (caller::actor(&request)?, caller::slots(&request)?);
+    let (actor, slots) = (caller::sender(&request)?, caller::slots(&request)?);
     let (out, answers) = mpsc::channel(ANSWERS_MAX);
     let engine = Arc::clone(&rpc.engine);
     let inbound = Inbound { messages: request.into_inner(), slots };

@@ -253,3 +253,15 @@ impl v1::turn_service_server::TurnService for Rpc {
         self.take_login(request).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The crate of the export does not know the contract.
+    #[test]
+    fn the_sources_of_lines_have_the_numbers_of_the_contract() {
+        let numbers = [v1::TurnEventStream::Stdout, v1::TurnEventStream::Note].map(i32::from);
+        assert_eq!(numbers, [hive_export::STDOUT, hive_export::NOTE]);
+    }
+}

@@ -18,7 +18,7 @@ impl v1::wake_service_server::WakeService for Rpc {
         &self,
         request: Request<v1::WakeRequest>,
     ) -> Result<Response<v1::WakeResponse>, Status> {
-        let (actor, holds_tokens) = (caller::actor(&request)?, caller::holds_tokens(&request));
+        let (actor, holds_tokens) = (caller::sender(&request)?, caller::holds_tokens(&request));
         let session_token = caller::session_token(&request)?;
         if !holds_tokens && session_token.is_some() {
             let sentence = format!(

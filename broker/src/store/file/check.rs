@@ -91,6 +91,13 @@ const RULES: &[&str] = &[
      JOIN agent a ON a.id IN (q.asker_id, q.target_id) WHERE q.state = 1 AND a.retired = 1",
     "SELECT format('reminder %d is pending, and `%s` is retired', r.id, a.name) FROM reminder r JOIN agent a ON a.id = r.agent_id \
      WHERE r.state = 1 AND a.retired = 1",
+    // A span is a trace, an id and flags, and mostly a parent.
+    "SELECT format('message %d has a trace context of %d bytes', id, octet_length(traceparent)) FROM message \
+     WHERE traceparent IS NOT NULL AND octet_length(traceparent) NOT IN (25, 33)",
+    "SELECT format('turn %d has a trace context of %d bytes', id, octet_length(traceparent)) FROM turn \
+     WHERE traceparent IS NOT NULL AND octet_length(traceparent) NOT IN (25, 33)",
+    "SELECT format('reminder %d has a trace context of %d bytes', id, octet_length(traceparent)) FROM reminder \
+     WHERE traceparent IS NOT NULL AND octet_length(traceparent) <> 25",
     // Events are in the pages that say so.
     "SELECT format('the events %d to %d cannot be read', first, last) FROM event_page WHERE NOT json_valid(events)",
     "SELECT format('the events %d to %d are in a page with the events %s to %s', first, last, events ->> '$[0][0]', \

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hive_core::message::{Message, Origin};
+use hive_core::trace::{SpanId, Traced};
 use rusqlite::Result;
 
 use crate::store::codec::{Coded, integer};
@@ -22,6 +23,16 @@ pub(in crate::store) struct MessageRow {
     pub(in crate::store) origin: Option<i64>,
     /// The key of its recipient; 0 for everyone.
     pub(in crate::store) to: i64,
+    /// The span that caused the one in which it was sent.
+    pub(in crate::store) parent_span: Option<SpanId>,
+}
+
+impl MessageRow {
+    /// Returns the span in which it was sent.
+    fn traced(&self) -> Option<Traced> {
+        let context = self.message.traceparent?;
+        Some(Traced { context, parent: self.parent_span })
+    }
 }
 
 /// Returns the two columns of an origin: its kind and its name.
@@ -51,5 +62,6 @@ pub(in crate::store) fn insert(to: &impl Statements, rows: &[MessageRow]) -> Res
         coalescing_key: row.message.coalescing_key.as_deref(),
         question_id: row.message.question_id.map(|id| integer(id.get())),
         reminder_id: row.message.reminder_id.map(|id| integer(id.get())),
+        traceparent: row.traced(),
     })
 }

@@ -7,6 +7,7 @@ use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::message::{Message, Origin, SystemKind};
 use hive_core::name::{AgentName, Label};
 use hive_core::time::WallTime;
+use hive_core::trace::{TraceContext, Traced};
 use rusqlite::{Result, Row};
 
 use crate::store::codec::{integer, parsed};
@@ -64,6 +65,8 @@ pub struct NewMessage<'a> {
     pub question: Option<QuestionId>,
     /// The reminder that it comes from.
     pub reminder: Option<ReminderId>,
+    /// The span in which it is sent.
+    pub traced: Option<Traced>,
 }
 
 impl<'a> NewMessage<'a> {
@@ -83,6 +86,7 @@ impl<'a> NewMessage<'a> {
             coalescing_key: None,
             question: None,
             reminder: None,
+            traced: None,
         }
     }
 
@@ -102,6 +106,7 @@ impl<'a> NewMessage<'a> {
             coalescing_key: self.coalescing_key.map(str::to_owned),
             question_id: self.question,
             reminder_id: self.reminder,
+            traceparent: self.traced.map(|traced| traced.context),
         }
     }
 }
@@ -112,6 +117,7 @@ pub fn insert(tx: &Tx<'_>, new: &NewMessage<'_>) -> Result<()> {
         message: Arc::new(new.as_message(tx.now.wall)),
         origin: new.origin_key.map(|key| key.0),
         to: new.to.code(),
+        parent_span: new.traced.and_then(|traced| traced.parent),
     };
     match new.to {
         To::One(_) if new.body.len() <= BODY_BYTES_MAX => tx.cache().fresh.add_message(row),
@@ -157,6 +163,7 @@ columns! {
         coalescing_key: Option<String> = "m.coalescing_key",
         question_id: Option<QuestionId> = "m.question_id",
         reminder_id: Option<ReminderId> = "m.reminder_id",
+        traceparent: Option<TraceContext> = "m.traceparent",
     }
 }
 
@@ -176,6 +183,20 @@ impl Columns for Origin {
             _ => Self::External(parsed(row, at + 1, Label::parse)?),
         })
     }
+}
+
+/// Returns the span in which a message was sent.
+pub(crate) fn trace_of(tx: &Tx<'_>, id: MessageId) -> Result<Option<TraceContext>> {
+    const SQL: &str = "SELECT traceparent FROM message WHERE id = ?1";
+    let messages = &tx.cache().fresh.messages;
+    if let Some(trace) = messages.trace_of(id) {
+        return Ok(trace);
+    }
+    if messages.is_unwritten(id) {
+        tx.write_back()?;
+    }
+    let found: Option<Option<TraceContext>> = first(tx, Sql::Direct(SQL), [integer(id.get())])?;
+    Ok(found.flatten())
 }
 
 /// Returns a message, without a check of the reader.

@@ -27,6 +27,7 @@ pub mod reminder;
 pub mod request;
 pub mod retention;
 pub mod stream;
+pub mod traced;
 pub mod tree;
 pub mod turn;
 pub mod turn_stats;

@@ -7,6 +7,7 @@ use hive_core::id::{MessageId, ReminderId, TurnId};
 use hive_core::name::AgentName;
 use hive_core::reminder::{Reminder, State};
 use hive_core::time::WallTime;
+use hive_core::trace::{TraceContext, Traced};
 use rusqlite::Result;
 
 use crate::store::codec::{Coded as _, integer};
@@ -38,6 +39,8 @@ columns! {
         pub reminder: Reminder = REMINDER,
         /// The key of the agent that set it.
         pub agent: AgentKey = "r.agent_id",
+        /// The span in which it was set.
+        pub trace: Option<TraceContext> = "r.traceparent",
     }
 }
 
@@ -55,6 +58,8 @@ pub struct NewReminder<'a> {
     pub delay_ms: Option<u64>,
     /// The turn it is set in.
     pub turn: Option<TurnId>,
+    /// The span in which it is set.
+    pub trace: Option<TraceContext>,
 }
 
 /// Writes a pending reminder.
@@ -67,6 +72,7 @@ pub fn insert(tx: &Tx<'_>, new: &NewReminder<'_>) -> Result<()> {
         due_time: new.due_time.0,
         delay_ms: new.delay_ms.map(integer),
         turn_id: new.turn.map(|id| integer(id.get())),
+        traceparent: new.trace.map(|context| Traced { context, parent: None }.to_bytes()),
     })?;
     tx.after_commit(Effect::WallDue);
     Ok(())

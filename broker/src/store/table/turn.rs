@@ -7,6 +7,7 @@ use hive_core::id::{MessageId, TurnId};
 use hive_core::limits::ALONE_FROM_ATTEMPT;
 use hive_core::name::AgentName;
 use hive_core::time::WallTime;
+use hive_core::trace::{TraceContext, Traced};
 use hive_core::turn::{Ended, Kind, Outcome, Turn, Usage};
 use rusqlite::{Result, Row};
 
@@ -41,6 +42,8 @@ columns! {
         pub outcome: Option<Outcome> = "outcome",
         /// The counts of its settled deliveries, as JSON.
         pub settled: Option<String> = "settled",
+        /// The span of the turn.
+        pub trace: Option<TraceContext> = "traceparent",
     }
 }
 
@@ -66,6 +69,8 @@ pub struct NewTurn<'a> {
     pub delivery: Option<(MessageId, u32)>,
     /// The model it will run on, as far as the broker knows.
     pub model: &'a str,
+    /// The span of the turn.
+    pub traced: Option<Traced>,
 }
 
 /// Opens a turn.
@@ -83,6 +88,7 @@ pub fn insert(tx: &Tx<'_>, new: &NewTurn<'_>) -> Result<()> {
         attempt: new.delivery.map_or(0, |(_, attempt)| attempt),
         start_time: tx.now.wall.0,
         model: new.model,
+        traceparent: new.traced.map(Traced::to_bytes),
     })
 }
 
@@ -245,6 +251,7 @@ columns! {
         context_tokens: u64 = "t.context_tokens",
         context_window_tokens: u64 = "t.context_window_tokens",
         compacted: bool = "t.compacted",
+        traceparent: Option<TraceContext> = "t.traceparent",
     } + received + sent
 }
 

@@ -72,6 +72,7 @@ async fn a_database_of_version_1_is_brought_forward_with_all_it_held() {
     let (version, held, events, open_questions, policy) = found.await.expect("read");
     assert_eq!(version, SCHEMA_VERSION);
     assert_eq!((held.body.as_str(), held.question_id, held.reminder_id), ("hello", None, None));
+    assert_eq!(held.traceparent, None);
     assert_eq!((events.len(), events[0].sequence, events[0].question_id), (1, 3, None));
     assert_eq!(events[0].kind(), Kind::MessageAccepted);
     assert_eq!(open_questions, 0);

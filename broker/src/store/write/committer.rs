@@ -40,6 +40,7 @@ pub(in crate::store) struct Parts {
     pub(in crate::store) faults: watch::Sender<Health>,
     pub(in crate::store) readers: Arc<Readers>,
     pub(in crate::store) attention: Arc<AtomicBool>,
+    pub(in crate::store) traces: Arc<AtomicBool>,
     pub(in crate::store) measures: Arc<OnceLock<Arc<Measures>>>,
 }
 
@@ -155,7 +156,8 @@ impl Committer {
             self.parts.attention.load(Ordering::Relaxed),
         )
         .with_statements(statements)
-        .counted(measured.is_some());
+        .counted(measured.is_some())
+        .tracing(self.parts.traces.load(Ordering::Relaxed));
         if let Err(error) = statement(&tx, "BEGIN IMMEDIATE") {
             let problem = text(error);
             drop(tx);

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use hive_core::id::MessageId;
 use hive_core::message::Message;
+use hive_core::trace::TraceContext;
 use rusqlite::Result;
 
 use crate::store::row::message::{self, MessageRow};
@@ -50,6 +51,11 @@ impl Messages {
         let message = self.newest.borrow_mut().remove(&id)?;
         self.bytes.set(self.bytes.get() - bytes_of(&message));
         Some(Arc::unwrap_or_clone(message))
+    }
+
+    /// Returns the span in which a message was sent, if it was not leased since.
+    pub(in crate::store) fn trace_of(&self, id: MessageId) -> Option<Option<TraceContext>> {
+        self.newest.borrow().get(&id).map(|message| message.traceparent)
     }
 
     /// Returns whether a message is not written.
@@ -110,8 +116,9 @@ mod tests {
             coalescing_key: None,
             question_id: None,
             reminder_id: None,
+            traceparent: None,
         };
-        MessageRow { message: Arc::new(message), origin: None, to: 1 }
+        MessageRow { message: Arc::new(message), origin: None, to: 1, parent_span: None }
     }
 
     #[test]

@@ -75,6 +75,8 @@ pub struct Tx<'c> {
     /// Whether a notifier works through the operator outbox (the table `attention`). If not, no row
     /// is written to it.
     pub attention: bool,
+    /// Whether traces are exported, so that work without a trace begins one.
+    pub begins_traces: bool,
     /// Whether metrics are offered.
     is_counted: bool,
 }
@@ -106,6 +108,7 @@ impl<'c> Tx<'c> {
             is_torn: Cell::default(),
             now,
             attention,
+            begins_traces: false,
             is_counted: false,
         }
     }
@@ -113,6 +116,11 @@ impl<'c> Tx<'c> {
     /// Returns it with or without counts.
     pub(super) fn counted(self, is_counted: bool) -> Self {
         Self { is_counted, ..self }
+    }
+
+    /// Returns it with or without new traces.
+    pub(super) fn tracing(self, begins_traces: bool) -> Self {
+        Self { begins_traces, ..self }
     }
 
     /// Returns it with statements that are held.

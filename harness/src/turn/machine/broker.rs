@@ -9,7 +9,7 @@ use hive_core::time::Now;
 use hive_core::turn::{Kind, Outcome};
 
 use crate::claude::outcome::{StopCause, Verdict, stopped};
-use crate::turn::input::{Attachment, Begun, EndTurnAnswer};
+use crate::turn::input::{Attachment, Begun, EndTurnAnswer, Opened};
 use crate::turn::job::{Job, Trigger};
 use crate::turn::machine::{LEAVE_PATIENCE, Machine};
 use crate::turn::output::{Ending, Output, Signal};
@@ -148,7 +148,7 @@ impl Machine {
         if !matches!(self.phase, Phase::Beginning | Phase::Leaving) {
             return;
         }
-        let job = Job { turn_id, trigger: Trigger::Mail(Arc::clone(&begun)) };
+        let job = Job { turn_id, trace: begun.trace, trigger: Trigger::Mail(Arc::clone(&begun)) };
         self.highest_turn_id = self.highest_turn_id.max(turn_id);
         self.forget_status();
         self.phase = Phase::Probing(job.clone());
@@ -162,14 +162,14 @@ impl Machine {
         }
     }
 
-    pub(super) fn opened(&mut self, turn_id: u64, now: Now) {
+    pub(super) fn opened(&mut self, Opened { turn_id, trace }: Opened, now: Now) {
         let Phase::Opening(kind) = self.phase else { return };
         let trigger = match kind {
             Kind::Checkpoint => Trigger::Checkpoint,
             Kind::Compact => Trigger::Compact,
             Kind::Mail | Kind::Continue => Trigger::Continue,
         };
-        self.accept(Job { turn_id, trigger }, now);
+        self.accept(Job { turn_id, trace, trigger }, now);
     }
 
     pub(super) fn not_opened(&mut self, now: Now) {

@@ -26,6 +26,7 @@ impl Machine {
             continues,
             identity: self.identity(),
             trigger: plan.job.trigger.clone(),
+            trace: plan.job.trace,
             step,
             tool_groups: self.tool_groups(),
             retry: plan.login_retried,

@@ -6,7 +6,7 @@ use clap::Args;
 use hive_proto::v1::AnswerQuestionRequest;
 
 use crate::complete;
-use crate::connect::{Questions, request_id, require};
+use crate::connect::{Questions, request_id, require, traced};
 use crate::context::Context;
 use crate::error::Failure;
 use crate::fetch;
@@ -62,8 +62,11 @@ impl Answer {
         };
         let request =
             AnswerQuestionRequest { request_id: request_id(), question_id, choices, text };
-        let response =
-            broker.change(broker.questions(), request, Questions::answer_question).await?;
+        let response = broker
+            .change(broker.questions(), request, async |client: &mut Questions, request| {
+                client.answer_question(traced(request)).await
+            })
+            .await?;
         context.out.one(&Closed(require(response.question, "question")?))
     }
 }

@@ -9,7 +9,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::{agent_name, message_id, text, turn_id, wall_time};
+use super::{agent_name, message_id, text, trace_context, turn_id, wall_time};
 
 pub(super) fn outcome() -> impl Strategy<Value = Outcome> {
     use Outcome::{
@@ -84,13 +84,14 @@ pub(in crate::convert) fn turn() -> impl Strategy<Value = Turn> {
             any::<bool>(),
             vec(message_id(), 0..4),
             vec(message_id(), 0..4),
+            option::of(trace_context()),
         ),
     )
         .prop_map(
             |(
                 (id, agent, kind, conversation, session_epoch, message_id, attempt),
                 (outcome, start_time, end_time, error, output_tail, usage, model),
-                (context_tokens, context_window_tokens, compacted, received, sent),
+                (context_tokens, context_window_tokens, compacted, received, sent, traceparent),
             )| Turn {
                 id,
                 agent,
@@ -111,6 +112,7 @@ pub(in crate::convert) fn turn() -> impl Strategy<Value = Turn> {
                 compacted,
                 received,
                 sent,
+                traceparent,
             },
         )
 }

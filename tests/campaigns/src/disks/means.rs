@@ -30,7 +30,7 @@ pub(super) fn name(text: &str) -> AgentName {
 }
 
 pub(super) fn actor(who: &str) -> Actor {
-    Actor { caller: caller(who), process_token: None }
+    Actor { caller: caller(who), process_token: None, cause: Default::default() }
 }
 
 /// Creates a directory in memory if possible.

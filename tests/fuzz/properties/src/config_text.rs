@@ -9,7 +9,7 @@ use std::path::Path;
 
 use hive_core::config::{
     AgentConfig, AgentLimits, Backup, Broker, Claude, Config, ExtraMcpServer, Hive, Metrics,
-    Notify, Operator, SandboxConfig, SettingValue, Settings,
+    Notify, Operator, SandboxConfig, SettingValue, Settings, Traces,
 };
 use hive_core::limits::Limits;
 use hive_core::secret::{Place, Secret};
@@ -30,6 +30,7 @@ pub(crate) fn write(config: &Config) -> String {
         retention_days,
         backup,
         metrics,
+        traces,
         limits,
     } = broker;
     out.push_str("[broker]\n");
@@ -50,6 +51,10 @@ pub(crate) fn write(config: &Config) -> String {
             text(&mut out, "metrics.listen", Some(&address.to_string()));
         }
         None => {}
+    }
+    if let Some(Traces { otlp, headers }) = traces {
+        text(&mut out, "traces.otlp", Some(otlp));
+        map(&mut out, "traces.headers", headers);
     }
     all_limits(&mut out, limits);
     let Operator { pronouns, notify } = operator;

@@ -10,6 +10,7 @@ use hive_core::limits::Limits;
 use hive_core::message::{OPERATOR, SystemKind};
 use hive_core::name::AgentName;
 use hive_core::question::{Answer, State};
+use hive_core::trace::TraceContext;
 
 use super::texts::{self, End};
 use crate::engine::Refusal;
@@ -17,7 +18,7 @@ use crate::engine::mail::notice::{self, Notice, supersede};
 use crate::engine::mail::send::settle_operators;
 use crate::store::event::{Fact, log};
 use crate::store::question::{self as questions, Close, QuestionRow};
-use crate::store::{AgentKey, Tx, delivery};
+use crate::store::{AgentKey, Tx, delivery, message};
 
 /// The cause that ends a question.
 #[derive(Clone, Debug)]
@@ -36,12 +37,13 @@ pub(crate) enum Closer<'a> {
     Retired { agent: &'a str },
 }
 
-/// Ends an open question and notifies the others.
+/// Ends an open question and notifies the others. `cause` is the span of what ends it.
 pub(crate) fn close(
     tx: &Tx<'_>,
     limits: &Limits,
     row: &QuestionRow,
     closer: &Closer<'_>,
+    cause: Option<TraceContext>,
 ) -> Result<(), Refusal> {
     let id = row.question.id;
     let (state, answer, closed_by, why) = match closer {
@@ -74,9 +76,25 @@ pub(crate) fn close(
     let detail = texts::closed(state, closed_by);
     log(tx, Fact::about(event, row.asker).question(id).detail(&detail));
     let said = answer.map(texts::answer).unwrap_or_default();
-    let end = End { state, operator_override, answer: &said, why: &why };
+    let parent = parent(tx, row, cause)?;
+    let end = End { state, operator_override, answer: &said, why: &why, parent };
     send_to_target(tx, limits, row, kind, &end, closer)?;
     send_to_asker(tx, limits, row, kind, &end, closer)
+}
+
+/// Returns the parent of the notices: they are in the trace of the question, below the span that
+/// ends it if that is in this trace, and otherwise below the ask.
+fn parent(
+    tx: &Tx<'_>,
+    row: &QuestionRow,
+    cause: Option<TraceContext>,
+) -> Result<Option<TraceContext>, Refusal> {
+    let asked = row.question.message_id.map(|id| message::trace_of(tx, id)).transpose()?.flatten();
+    Ok(match (asked, cause) {
+        (Some(asked), Some(cause)) if asked.trace_id == cause.trace_id => Some(cause),
+        (Some(asked), _) => Some(asked),
+        (None, cause) => cause,
+    })
 }
 
 /// Returns the refusal for a question that is over: its outcome.
@@ -120,6 +138,7 @@ fn send_to_target(
             let notice = Notice {
                 question: Some(row.question.id),
                 in_reply_to: row.question.message_id,
+                parent: end.parent,
                 ..Notice::about(&row.question.asker, row.target, kind, &body)
             };
             notice::send(tx, limits, notice).map(|_| ())
@@ -161,6 +180,7 @@ fn send_to_asker(
     let body = texts::outcome(row.question.id, &row.question.target, &row.question.wording, end);
     let notice = Notice {
         question: Some(row.question.id),
+        parent: end.parent,
         ..Notice::about(&row.question.target, row.asker, kind, &body)
     };
     notice::send(tx, limits, notice).map(|_| ())

@@ -128,19 +128,20 @@ impl Engine {
             "answer",
             move |Admission { tx, limits, actor, me, .. }, row| {
                 actor::check_group(&actor.caller, me, "messaging")?;
+                let mut turn = None;
                 if let Caller::Agent(_) = &actor.caller {
                     if row.target != me.key {
                         let target = row.question.target.clone();
                         return Err(Refusal::from(QuestionError::NotTheTarget { id, target }));
                     }
-                    actor.turn(tx, me)?;
+                    turn = actor.turn(tx, me)?;
                 }
                 let answer = &checked(tx, row, &answer)?;
                 let closer = match &actor.caller {
                     Caller::Agent(name) => Closer::Target { name: name.as_str(), answer },
                     Caller::Operator(who) => Closer::OperatorAnswer { who: who.as_str(), answer },
                 };
-                close(tx, limits, row, &closer)
+                close(tx, limits, row, &closer, actor.cause.parent(turn.as_ref()))
             },
         )
         .await
@@ -184,7 +185,7 @@ impl Engine {
         self.store
             .write(move |tx| {
                 for row in questions::expired(tx, tx.now.wall, STEP_ROWS)? {
-                    close(tx, &limits, &row, &Closer::Deadline)?;
+                    close(tx, &limits, &row, &Closer::Deadline, None)?;
                 }
                 Ok(questions::next_deadline(tx)?)
             })
@@ -200,6 +201,7 @@ fn get(tx: &Tx<'_>, id: QuestionId) -> Result<Question, Refusal> {
 pub(crate) fn cancel(admission: &Admission<'_, '_>, row: &QuestionRow) -> Result<(), Refusal> {
     let Admission { tx, limits, actor, me, .. } = *admission;
     actor::check_group(&actor.caller, me, "inbox")?;
+    let mut turn = None;
     let closer = match &actor.caller {
         Caller::Agent(name) => {
             if row.asker != me.key {
@@ -209,12 +211,12 @@ pub(crate) fn cancel(admission: &Admission<'_, '_>, row: &QuestionRow) -> Result
                     asker,
                 }));
             }
-            actor.turn(tx, me)?;
+            turn = actor.turn(tx, me)?;
             Closer::Asker { name: name.as_str() }
         }
         Caller::Operator(who) => Closer::OperatorCancel { who: who.as_str() },
     };
-    close(tx, limits, row, &closer)
+    close(tx, limits, row, &closer, actor.cause.parent(turn.as_ref()))
 }
 
 /// Returns a question that the caller may read. For any other caller it does not exist; so this
@@ -242,6 +244,8 @@ fn checked(tx: &Tx<'_>, row: &QuestionRow, answer: &Answer) -> Result<Answer, Re
 fn put(admission: &Admission<'_, '_>, ask: &Ask) -> Result<Asked, Refusal> {
     let &Admission { tx, limits, me, .. } = admission;
     let turn = admission.turn("messaging")?;
+    let parent = admission.actor.cause.parent(turn.as_ref());
+    let turn = turn.map(|turn| turn.id);
     let target = target(admission, &ask.to)?;
     if let Some(turn) = turn
         && let Some(id) = questions::equal_in_earlier_runs(tx, turn, target.key, &ask.wording)?
@@ -259,6 +263,7 @@ fn put(admission: &Admission<'_, '_>, ask: &Ask) -> Result<Asked, Refusal> {
     let notice = Notice {
         turn,
         question: Some(id),
+        parent,
         ..Notice::about(&me.name, target.key, SystemKind::QuestionAsked, &body)
     };
     let message = notice::send(tx, limits, notice)?;
@@ -311,7 +316,7 @@ fn target(admission: &Admission<'_, '_>, to: &Recipient) -> Result<Arc<AgentRow>
 /// Ends the open questions that a retired agent asked or has to answer.
 pub(crate) fn retire(tx: &Tx<'_>, limits: &Limits, me: &AgentRow) -> Result<(), Refusal> {
     for row in questions::open_of(tx, me.key)? {
-        close(tx, limits, &row, &Closer::Retired { agent: &me.name })?;
+        close(tx, limits, &row, &Closer::Retired { agent: &me.name }, None)?;
     }
     Ok(())
 }

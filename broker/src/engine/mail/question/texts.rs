@@ -7,6 +7,7 @@
 use hive_core::id::QuestionId;
 use hive_core::question::{Answer, State, Wording};
 use hive_core::time::WallTime;
+use hive_core::trace::TraceContext;
 
 use crate::engine::mail::text::{format_time, quoted};
 
@@ -98,6 +99,8 @@ pub(super) struct End<'a> {
     pub(super) operator_override: bool,
     pub(super) answer: &'a str,
     pub(super) why: &'a str,
+    /// The parent of the notices of it.
+    pub(super) parent: Option<TraceContext>,
 }
 
 #[cfg(test)]
@@ -118,8 +121,13 @@ mod tests {
             let wording =
                 Wording { text: hostile.clone(), options: vec![option.clone()], multi: false };
             let said = answer(&Answer { choices: vec![option], text: hostile });
-            let end =
-                End { state: State::Answered, operator_override: false, answer: &said, why: "" };
+            let end = End {
+                state: State::Answered,
+                operator_override: false,
+                answer: &said,
+                why: "",
+                parent: None,
+            };
             for body in [
                 asked(id, "alice", &wording, None),
                 outcome(id, "bob", &wording, &end),

@@ -60,7 +60,8 @@ CREATE TABLE message (
     coalescing_key TEXT,
     question_id INTEGER,
     reminder_id INTEGER,
-    recipient_count INTEGER NOT NULL DEFAULT 1 CHECK (recipient_count >= 0)
+    recipient_count INTEGER NOT NULL DEFAULT 1 CHECK (recipient_count >= 0),
+    traceparent BLOB
 ) STRICT;
 
 CREATE INDEX message_by_turn ON message (turn_id) WHERE turn_id IS NOT NULL;
@@ -97,6 +98,7 @@ CREATE TABLE turn (
     context_tokens        INTEGER NOT NULL DEFAULT 0,
     context_window_tokens INTEGER NOT NULL DEFAULT 0,
     compacted             INTEGER NOT NULL DEFAULT 0 CHECK (compacted IN (0, 1)),
+    traceparent BLOB,
     CHECK ((outcome IS NULL) = (end_time IS NULL))
 ) STRICT;
 
@@ -183,6 +185,7 @@ CREATE TABLE reminder (
     close_time  INTEGER,
     message_id  INTEGER,
     turn_id     INTEGER,
+    traceparent BLOB,
     CHECK ((state = 1) = (close_time IS NULL)),
     CHECK ((state = 2) = (message_id IS NOT NULL))
 ) STRICT;

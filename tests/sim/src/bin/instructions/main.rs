@@ -1,6 +1,6 @@
-//! `instructions [--metrics] unary|streamed N`: sends, receives and acks N messages, one after the
-//! other, in one process with the broker and on one thread, so that a profiler can count what each
-//! costs.
+//! `instructions [--metrics] [--traces] unary|streamed N`: sends, receives and acks N messages, one
+//! after the other, in one process with the broker and on one thread, so that a profiler can count
+//! what each costs.
 //!
 //! `tests/sim/tests/instructions.rs` runs it under callgrind. Invariant: each message has been
 //! accepted, received and acked when the program ends, and nothing ran on another thread.
@@ -40,6 +40,9 @@ struct Cli {
     /// Offers metrics.
     #[arg(long)]
     metrics: bool,
+    /// Begins a trace for each message, and makes its spans; no collector takes them.
+    #[arg(long)]
+    traces: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -60,9 +63,11 @@ struct Channels {
 }
 
 fn main() -> anyhow::Result<()> {
-    let Cli { way, messages, metrics } = Cli::parse();
+    let Cli { way, messages, metrics, traces } = Cli::parse();
     let metrics = if metrics { "[broker.metrics]\nsocket = \"metrics.sock\"\n" } else { "" };
-    let config = format!("[hive]\nname = \"count\"\n[agents.{AGENT}]\n{metrics}");
+    let traces =
+        if traces { "[broker.traces]\notlp = \"http://127.0.0.1:9/v1/traces\"\n" } else { "" };
+    let config = format!("[hive]\nname = \"count\"\n[agents.{AGENT}]\n{metrics}{traces}");
     let broker = OneThread::start(&config)?;
     broker.run(async {
         let channels = Channels {
