@@ -225,7 +225,8 @@ from_wire! {
         word::<v1::TurnKind> => kind;
         optional_word::<v1::TurnOutcome> => outcome;
     }
-    without error, output_tail, model, conversation
+    // The trace is of a caller's choice, and names nothing that a bundle has.
+    without error, output_tail, model, conversation, traceparent
 }
 
 from_wire! {

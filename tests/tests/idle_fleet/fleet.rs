@@ -221,6 +221,7 @@ impl Fleet {
             .expect("a turn");
         let input = Input::Begun(Arc::new(input::Begun {
             turn_id: begun.turn.id.get(),
+            trace: None,
             delivery: begun.delivery.expect("it is for mail"),
             pending_count: begun.pending,
             already_sent: Vec::new(),
@@ -291,7 +292,8 @@ impl Fleet {
                 let request = self.request("BeginTurn");
                 let begin = Begin { kind, ..self.begin_of(place) };
                 let begun = self.engine.begin_turn(self.caller(place), request, begin).await;
-                self.give(place, Input::Opened(begun.expect("begun").turn.id.get()));
+                let turn_id = begun.expect("begun").turn.id.get();
+                self.give(place, Input::Opened(input::Opened { turn_id, trace: None }));
             }
             Output::Probe => {
                 self.give(

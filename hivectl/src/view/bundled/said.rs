@@ -60,7 +60,7 @@ from_wire! {
     }
     without kind, conversation, session_epoch, message_id, attempt, outcome, start_time, end_time,
         usage, context_tokens, context_window_tokens, compacted, received_message_ids,
-        sent_message_ids
+        sent_message_ids, traceparent
 }
 
 from_wire! {
