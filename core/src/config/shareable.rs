@@ -236,10 +236,15 @@ mod tests {
 
     #[test]
     fn a_secret_shows_its_name_and_where_it_is_kept() {
-        let text = "[operator]\nnotify.webhook = \"https://example.org/s3cret\"\n[claude]\n\
+        let text = "[operator]\nnotify.webhook = \"https://example.org/s3cret\"\n\
+                    [broker.traces]\notlp = \"https://example.org/?key=s3cret\"\n\
+                    headers = { a = \"s3cret\", b = { file = \"/s3cret\" } }\n[claude]\n\
                     env = { A = \"s3cret\", B = { file = \"/s3cret\" }, C = { credential = \"s3cret\" } }\n\
                     context_windows = { opus = 9 }\n";
         let wanted = [
+            "broker.traces.headers.a Withheld(\"string\")",
+            "broker.traces.headers.b Withheld(\"file\")",
+            "broker.traces.otlp Withheld(\"string\")",
             "claude.context_windows.opus Number(9)",
             "claude.env.A Withheld(\"string\")",
             "claude.env.B Withheld(\"file\")",

@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::unpack::{Unpacked, bundle};
 
 /// Never in a bundle.
-const SECRETS: [&str; 24] = [
+const SECRETS: [&str; 27] = [
     "s3-claude-env",
     "s3-claude-file",
     "s3-agent-env",
@@ -27,6 +27,9 @@ const SECRETS: [&str; 24] = [
     "s3-server-args",
     "s3-server-command",
     "s3-webhook",
+    "s3-collector",
+    "s3-header",
+    "s3-header-file",
     "s3-credential",
     "s3-credential-name",
     "s3-role",
@@ -66,6 +69,9 @@ name = "test"
 domain = "s3-domain.example.org"
 [broker.metrics]
 socket = "metrics.sock"
+[broker.traces]
+otlp = "http://127.0.0.1:1/v1/traces?key=s3-collector"
+headers = { x-key = "s3-header", authorization = { file = "header" } }
 [operator]
 notify.webhook = "http://127.0.0.1:1/s3-webhook"
 [claude]
@@ -98,6 +104,7 @@ async fn planted() -> (Rig, Vec<String>) {
     let mut rig = Rig::new(&format!("{CONFIG}{QUICK_LIMITS}"));
     for (name, text) in [
         ("key", "s3-claude-file"),
+        ("header", "s3-header-file"),
         ("agent-key", "s3-agent-file"),
         ("s3-prompt-path.md", "s3-prompt"),
     ] {

@@ -5,12 +5,16 @@
 
 use std::path::Path;
 
+use hive_core::id::MessageId;
+use hive_core::message::Origin;
+use hive_core::trace::{TraceContext, Traced};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::super::SCHEMA_VERSION;
 use super::super::file::migrate;
+use super::super::message::{self, NewMessage, To};
+use super::super::{AgentKey, SCHEMA_VERSION, Store};
 use super::{Failed, directory, open, send};
 
 /// Returns the rows that brokers of this version add, or nothing.
@@ -83,6 +87,15 @@ fn held(dir: &Path) -> Vec<String> {
     held
 }
 
+/// Returns how many messages, turns and reminders are in a trace.
+fn traced(dir: &Path) -> [u32; 3] {
+    let conn = Connection::open(dir.join("hive.db")).expect("it opens");
+    ["message", "turn", "reminder"].map(|table| {
+        let sql = format!("SELECT count(traceparent) FROM {table}");
+        conn.query_row(&sql, [], |row| row.get(0)).expect("read")
+    })
+}
+
 /// Returns the rows of tables that came after the first version.
 fn later(dir: &Path) -> Vec<u32> {
     let conn = Connection::open(dir.join("hive.db")).expect("it opens");
@@ -92,6 +105,20 @@ fn later(dir: &Path) -> Vec<u32> {
             .expect("read")
     };
     tables.iter().map(count).collect()
+}
+
+/// Writes a message in this span; returns the span in which it is read.
+async fn sent_in(store: &Store, context: TraceContext) -> Option<TraceContext> {
+    let written = store.write(move |tx| {
+        let id = MessageId::new(tx.next_id()).expect("not 0");
+        let new = NewMessage::new(id, &Origin::System, To::One(AgentKey::OPERATOR), "traced");
+        let traced = Some(Traced { context, parent: None });
+        message::insert(tx, &NewMessage { traced, ..new })?;
+        Ok::<_, Failed>(id)
+    });
+    let id = written.await.expect("written");
+    let read = store.read(move |conn, _| Ok::<_, Failed>(message::get(conn, id)?));
+    read.await.expect("read").expect("it is kept").traceparent
 }
 
 #[tokio::test]
@@ -114,12 +141,15 @@ async fn a_database_of_each_version_opens_with_what_it_held() {
         let [conversation, tools, purges] = [since(2), since(3), since(4)];
         let expected = [conversation, conversation, conversation, conversation, tools, purges];
         assert_eq!(later(dir.path()), expected, "version {version}");
+        assert_eq!(traced(dir.path()), [0; 3], "version {version}");
         let found = store.read(|conn, _| {
             let read = conn.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))?;
             Ok::<_, Failed>(read)
         });
         assert_eq!(found.await.expect("read"), SCHEMA_VERSION);
         assert_eq!(send(&store, "it goes on").await.expect("written"), 31, "version {version}");
+        let context = TraceContext::parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+        assert_eq!(sent_in(&store, context.expect("a context")).await, context);
     }
     let held = first.expect("versions");
     assert!(held.iter().any(|row| row.contains("\"ready\"")), "{held:?}");
