@@ -64,8 +64,8 @@ use write::committer::Parts;
 use write::queue::Undo;
 use write::writer::{Thread, Writer};
 
-/// Runs work on a thread for such work. The runtime sees all of it as one type, so that its code for
-/// it is compiled once and not for each query.
+/// Runs work on a thread for such work. The runtime sees all of it as one type, so that its code
+/// for it is compiled once and not for each query.
 async fn on_a_thread(work: Box<dyn FnOnce() + Send>) -> Result<(), StoreError> {
     tokio::task::spawn_blocking(work).await.map_err(|_| StoreError::Panicked)
 }

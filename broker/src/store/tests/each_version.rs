@@ -148,7 +148,8 @@ async fn a_database_of_each_version_opens_with_what_it_held() {
         });
         assert_eq!(found.await.expect("read"), SCHEMA_VERSION);
         assert_eq!(send(&store, "it goes on").await.expect("written"), 31, "version {version}");
-        let context = TraceContext::parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+        let context =
+            TraceContext::parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
         assert_eq!(sent_in(&store, context.expect("a context")).await, context);
     }
     let held = first.expect("versions");
