@@ -6,7 +6,7 @@
 
 mod tasks;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -36,6 +36,7 @@ use crate::store::before::Migration;
 use crate::store::turn_events::TurnEvents;
 use crate::store::{Migrating, SteppedStore, Store, Tx};
 use crate::supervisor::Supervisor;
+use crate::task::Tracing;
 use tasks::{Helpers, start_reconcilers};
 
 /// The status for the service manager while the broker serves calls.
@@ -228,6 +229,14 @@ async fn begin(
     sockets.close_unused();
     sockets.settled().await;
     engine.ready().await.context("the database could not be prepared")?;
+    // The place in the event log is taken before the first call, whose spans would be missing else.
+    let tracing = match export {
+        Some(export) => {
+            let follower = engine.follower().await.context("the event log could not be read")?;
+            Some(Tracing { export, first: Mutex::new(Some(follower)) })
+        }
+        None => None,
+    };
     // Before the first call: a broker that does not start must not have answered one.
     let door = match &settings.metrics {
         Some(Metrics::Socket(path)) => {
@@ -241,13 +250,13 @@ async fn begin(
     let health = tonic_health::server::HealthReporter::new();
     operator_calls.set(server::operator_calls(&rpc, &health))?;
     agent_calls.set(server::agent_calls(&rpc, &health))?;
-    let counts = export.as_ref().map(|export| export.counts()).unwrap_or_default();
+    let counts = tracing.as_ref().map(|tracing| tracing.export.counts()).unwrap_or_default();
     start_reconcilers(
         &ends.tasks,
         &engine,
         &ends.stop,
         settings,
-        Helpers { notifier, export, health },
+        Helpers { notifier, tracing, health },
     );
     if let (Some(place), Some(measures)) = (&settings.metrics, measures) {
         let (page, stop) =

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use hive_export::Export;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -14,12 +13,12 @@ use crate::config::Settings;
 use crate::engine::{Engine, background};
 use crate::notify::Notifier;
 use crate::spawn::spawn;
-use crate::task;
+use crate::task::{self, Tracing};
 
 /// The means of background tasks.
 pub(super) struct Helpers {
     pub(super) notifier: Option<Notifier>,
-    pub(super) export: Option<Arc<Export>>,
+    pub(super) tracing: Option<Tracing>,
     pub(super) health: tonic_health::server::HealthReporter,
 }
 
@@ -29,7 +28,7 @@ pub(super) fn start_reconcilers(
     engine: &Arc<Engine>,
     stop: &CancellationToken,
     settings: &Settings,
-    Helpers { notifier, export, health }: Helpers,
+    Helpers { notifier, tracing, health }: Helpers,
 ) {
     let start = Start { tasks, engine, stop };
     let keep = Duration::from_secs(u64::from(settings.retention_days) * 24 * 3600);
@@ -40,9 +39,9 @@ pub(super) fn start_reconcilers(
             task::outbox(engine, Arc::clone(&notifier), stop)
         });
     }
-    if let Some(export) = export {
+    if let Some(tracing) = tracing.map(Arc::new) {
         start.reconciler(background::TRACES, move |engine, stop| {
-            task::traces(engine, Arc::clone(&export), stop)
+            task::traces(engine, Arc::clone(&tracing), stop)
         });
     }
     start.later(task::RETENTION_START_PAUSE, background::RETENTION, move |engine, stop| {

@@ -26,7 +26,7 @@ use crate::store::Health;
 pub use backup::backup;
 pub use outbox::outbox;
 pub use search::search;
-pub use traces::traces;
+pub use traces::{Tracing, traces};
 
 use crate::engine::background::{HEALTH, LEASES, RETENTION};
 

@@ -3,7 +3,7 @@
 //! A post that fails delays no reading: the queue drops its oldest spans. When the broker ends, the
 //! last spans have a limited time.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hive_export::{Export, Follower};
@@ -19,12 +19,24 @@ const GATHER_PAUSE: Duration = Duration::from_millis(500);
 /// Time limit for the last spans when the broker ends.
 const LAST_LIMIT: Duration = Duration::from_secs(2);
 
+/// The means of the export.
+#[derive(Debug)]
+pub struct Tracing {
+    /// The export of the configuration.
+    pub export: Arc<Export>,
+    /// The follower that began before the first call was served. A task that starts again begins
+    /// behind the newest event.
+    pub first: Mutex<Option<Follower>>,
+}
+
 /// Exports traces until `stop`.
-pub async fn traces(engine: Arc<Engine>, export: Arc<Export>, stop: CancellationToken) {
+pub async fn traces(engine: Arc<Engine>, tracing: Arc<Tracing>, stop: CancellationToken) {
+    let Tracing { export, first } = &*tracing;
+    let first = first.lock().unwrap_or_else(PoisonError::into_inner).take();
     // The end of the following, not of the broker: the last spans are posted after it.
     let followed = CancellationToken::new();
     let following = async {
-        follow(&engine, &export, &stop).await;
+        follow(&engine, export, first, &stop).await;
         followed.cancel();
     };
     let report = |posted: Result<(), _>| match posted {
@@ -46,9 +58,17 @@ pub async fn traces(engine: Arc<Engine>, export: Arc<Export>, stop: Cancellation
     }
 }
 
-async fn follow(engine: &Engine, export: &Export, stop: &CancellationToken) {
+async fn follow(
+    engine: &Engine,
+    export: &Export,
+    mut first: Option<Follower>,
+    stop: &CancellationToken,
+) {
     let (mut newest, mut lines) = (engine.hints().last_event(), engine.lines_changed());
     let mut follower = loop {
+        if let Some(first) = first.take() {
+            break first;
+        }
         match engine.follower().await {
             Ok(follower) => break follower,
             Err(error) => engine.task_failed(TRACES, &error),
