@@ -102,7 +102,9 @@ pub(crate) async fn send(socket: &Path, recipient: &str, body: &str) {
     loop {
         let sent = match connect(socket).await {
             Ok(channel) => {
-                MessageServiceClient::new(channel).send_message(request.clone()).await.map(drop)
+                // A broker that dies ends its calls; one without an end would be a fault.
+                let mut client = MessageServiceClient::new(channel);
+                soon("the call ends", client.send_message(request.clone())).await.map(drop)
             }
             Err(error) => Err(Status::unavailable(error.to_string())),
         };
