@@ -6,7 +6,7 @@
 
 mod tasks;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -14,6 +14,7 @@ use hive_core::config::Metrics;
 use hive_export::Export;
 use sd_notify::NotifyState;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Mutex;
 
 use crate::cli::Cli;
 use crate::clock::{Clock, SystemClock};
@@ -233,7 +234,7 @@ async fn begin(
     let tracing = match export {
         Some(export) => {
             let follower = engine.follower().await.context("the event log could not be read")?;
-            Some(Tracing { export, first: Mutex::new(Some(follower)) })
+            Some(Tracing { export, follower: Mutex::new(follower) })
         }
         None => None,
     };

@@ -133,8 +133,8 @@ mod tests {
     fn a_trace_context_of_the_client_is_read_and_anything_else_is_none() {
         let context = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         let trace = |value: serde_json::Value| {
-            let meta = [(TRACEPARENT_KEY.to_owned(), value)].into_iter().collect();
-            let meta = RequestMetaObject::from(serde_json::Map::from(meta));
+            let meta = serde_json::Map::from_iter([(TRACEPARENT_KEY.to_owned(), value)]);
+            let meta = RequestMetaObject::from(meta);
             Call::new(None, &meta, CancellationToken::new()).trace
         };
         assert_eq!(trace(context.into()).map(|trace| trace.to_string()).as_deref(), Some(context));

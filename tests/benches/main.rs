@@ -13,6 +13,7 @@
 
 mod broadcast;
 mod cli;
+mod eyes;
 mod flood;
 mod history;
 mod isolation;
@@ -126,6 +127,9 @@ async fn run(wanted: &Wanted, report: &mut Report) -> anyhow::Result<()> {
     }
     if wanted.has("watchers") {
         watchers::run(report).await?;
+    }
+    if wanted.has("eyes") {
+        eyes::run(report).await?;
     }
     if wanted.has("flood") {
         flood::run(report).await?;

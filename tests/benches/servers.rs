@@ -19,14 +19,14 @@ pub(crate) fn disk_dir() -> anyhow::Result<tempfile::TempDir> {
 
 /// A running broker with agents `a0`, `a1`, ….
 pub(crate) async fn broker(agents: usize) -> anyhow::Result<Rig> {
-    let mut rig = hive(agents)?;
+    let mut rig = hive(agents, "")?;
     rig.start_broker().await;
     Ok(rig)
 }
 
-/// A hive with agents `a0`, `a1`, ….
-pub(crate) fn hive(agents: usize) -> anyhow::Result<Rig> {
-    let mut config = "[hive]\nname = \"bench\"\n".to_owned();
+/// A hive with agents `a0`, `a1`, …, and this addition to its configuration.
+pub(crate) fn hive(agents: usize, section: &str) -> anyhow::Result<Rig> {
+    let mut config = format!("[hive]\nname = \"bench\"\n{section}");
     for agent in 0..agents {
         writeln!(config, "[agents.a{agent}]")?;
     }

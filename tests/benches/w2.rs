@@ -13,7 +13,7 @@ use crate::rounds::{Rounds, rounds, span};
 use crate::sample::Sample;
 use crate::servers;
 
-const INBOXES: usize = 100;
+pub(crate) const INBOXES: usize = 100;
 const PRODUCERS: usize = 8;
 /// Outstanding sends of a producer in W2p.
 const OUTSTANDING: usize = 16;
@@ -30,14 +30,18 @@ pub(crate) struct Loaded {
 
 #[derive(Debug)]
 pub(crate) struct Round {
-    accepted_per_second: f64,
+    pub(crate) accepted_per_second: f64,
     p99: f64,
     cpu_per_message: f64,
 }
 
 impl Loaded {
     pub(crate) async fn start(kind: Kind) -> anyhow::Result<Self> {
-        let server = Server::start(kind, INBOXES).await?;
+        Self::on(Server::start(kind, INBOXES).await?).await
+    }
+
+    /// Parks the consumers of a server.
+    pub(crate) async fn on(server: Server) -> anyhow::Result<Self> {
         let (received, mut consumers) = (Arc::new(AtomicU64::new(0)), JoinSet::new());
         for inbox in 0..INBOXES {
             let mut consumer = server.door().consumer(inbox, crate::PAGE).await?;

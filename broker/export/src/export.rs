@@ -108,7 +108,7 @@ impl Export {
                 continue;
             }
             let spans = batch.len();
-            let post = self.exporter.encode(batch);
+            let post = self.exporter.encode(&batch);
             let mut failures = 0;
             loop {
                 let error = match self.exporter.post(post.clone(), spans).await {

@@ -11,11 +11,10 @@ use prost::Message as _;
 
 use crate::TracesError;
 use crate::post::{NoPoster, PostError, Poster};
-use crate::wire::{
-    AnyValue, ExportRequest, ExportResponse, KeyValue, Resource, ResourceSpans, Scope, ScopeSpans,
-    Span, Value,
-};
+use crate::wire::{self, ExportResponse, Span};
 
+/// The program whose spans these are.
+const PROGRAM: &str = "hived";
 /// Pause after the first post that failed.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// Longest pause between two posts of a batch.
@@ -69,7 +68,8 @@ impl ExportError {
 #[derive(Debug)]
 pub(crate) struct Exporter {
     poster: Poster,
-    resource: Resource,
+    /// The encoded resource of all spans.
+    resource: Vec<u8>,
 }
 
 impl Exporter {
@@ -90,25 +90,17 @@ impl Exporter {
             Ok((HeaderName::try_from(&name).map_err(|_| invalid())?, value))
         };
         let headers = headers.into_iter().map(header).collect::<Result<HeaderMap, _>>()?;
-        let attribute = |key: &str, text: &str| KeyValue {
-            key: key.to_owned(),
-            value: Some(AnyValue { value: Some(Value::Text(text.to_owned())) }),
-        };
-        let attributes = vec![
-            attribute("service.name", "hived"),
-            attribute("service.version", version::VERSION),
-            attribute("hive.name", hive_name),
-        ];
-        Ok(Self { poster: poster.with_headers(headers), resource: Resource { attributes } })
+        let resource = wire::resource(&[
+            ("service.name", PROGRAM),
+            ("service.version", version::VERSION),
+            ("hive.name", hive_name),
+        ]);
+        Ok(Self { poster: poster.with_headers(headers), resource })
     }
 
     /// Returns a post of these spans.
-    pub(crate) fn encode(&self, spans: Vec<Span>) -> Vec<u8> {
-        let scope = Scope { name: "hived".to_owned(), version: version::VERSION.to_owned() };
-        let spans = ScopeSpans { scope: Some(scope), spans };
-        let resource = Some(self.resource.clone());
-        let resource_spans = vec![ResourceSpans { resource, scope_spans: vec![spans] }];
-        ExportRequest { resource_spans }.encode_to_vec()
+    pub(crate) fn encode(&self, spans: &[Span]) -> Vec<u8> {
+        wire::request(&self.resource, (PROGRAM, version::VERSION), spans)
     }
 
     /// Sends a post of this many spans; returns how many the collector has taken.

@@ -121,28 +121,23 @@ fn meaning(facts: Facts) -> Meaning {
     }
 }
 
-/// Returns the message that the spans of an event need.
+/// Returns the message that an event accepts.
 #[must_use]
-pub fn wanted_message(event: &Event) -> Option<MessageId> {
-    match meaning(event.facts) {
-        Meaning::Accepted | Meaning::Leased | Meaning::Ready | Meaning::Settled(_) => {
-            event.message_id
-        }
-        Meaning::TurnEnded | Meaning::Nothing => None,
-    }
+pub fn accepted_message(event: &Event) -> Option<MessageId> {
+    event.message_id.filter(|_| matches!(meaning(event.facts), Meaning::Accepted))
 }
 
-/// Returns the turn that the spans of an event need.
+/// Returns the message that waits again after an event. Its delivery may have been forgotten, as a
+/// dead letter is.
 #[must_use]
-pub fn wanted_turn(event: &Event) -> Option<TurnId> {
-    match meaning(event.facts) {
-        Meaning::TurnEnded => event.turn_id,
-        Meaning::Accepted
-        | Meaning::Leased
-        | Meaning::Ready
-        | Meaning::Settled(_)
-        | Meaning::Nothing => None,
-    }
+pub fn returned_message(event: &Event) -> Option<MessageId> {
+    event.message_id.filter(|_| matches!(meaning(event.facts), Meaning::Ready))
+}
+
+/// Returns the turn that an event ends.
+#[must_use]
+pub fn ended_turn(event: &Event) -> Option<TurnId> {
+    event.turn_id.filter(|_| matches!(meaning(event.facts), Meaning::TurnEnded))
 }
 
 /// The next part of the event log, with the rows that it names as far as they are still there.
@@ -150,9 +145,9 @@ pub fn wanted_turn(event: &Event) -> Option<TurnId> {
 pub struct Part {
     /// The events, oldest first.
     pub events: Vec<Event>,
-    /// Messages by their ids, see [`wanted_message`].
+    /// Messages in traces by their ids, see [`accepted_message`] and [`returned_message`].
     pub messages: BTreeMap<MessageId, SentMessage>,
-    /// Turns in traces by their ids, see [`wanted_turn`].
+    /// Turns in traces by their ids, see [`ended_turn`].
     pub turns: BTreeMap<TurnId, TracedTurn>,
 }
 
@@ -228,10 +223,10 @@ impl Follower {
         let Event { time, agent, facts, message_id, turn_id, .. } = event;
         let Some(id) = message_id else { return };
         let key = (id, agent);
+        // One that was forgotten, because too many waited, begins a new wait when it returns.
         let known = self.waiting.remove(&key).or_else(|| {
-            let message = message?;
-            let sent = exported(message)?;
-            Some(Waiting { sent, since: message.accept_time, leased: None })
+            let sent = exported(message?)?;
+            Some(Waiting { sent, since: time, leased: None })
         });
         let Some(mut waiting) = known else { return };
         match meaning(facts) {

@@ -20,5 +20,5 @@ mod wire;
 pub use derived::{delivery_span, tool_span};
 pub use export::{Export, TracesError};
 pub use exporter::ExportError;
-pub use follower::{Follower, NOTE, Part, STDOUT, wanted_message, wanted_turn};
+pub use follower::{Follower, NOTE, Part, STDOUT, accepted_message, ended_turn, returned_message};
 pub use queue::{Counts, Queue};

@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use prost::Message as _;
 use tokio::sync::Notify;
 
 use crate::wire::Span;
@@ -49,14 +48,14 @@ impl Counts {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    spans: VecDeque<(Span, usize)>,
+    spans: VecDeque<Span>,
     bytes: usize,
 }
 
 impl Waiting {
     fn pop(&mut self) -> Option<Span> {
-        let (span, bytes) = self.spans.pop_front()?;
-        self.bytes -= bytes;
+        let span = self.spans.pop_front()?;
+        self.bytes -= span.len();
         Some(span)
     }
 }
@@ -78,9 +77,8 @@ impl Queue {
     pub(crate) fn extend(&self, spans: impl IntoIterator<Item = Span>) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         for span in spans {
-            let bytes = span.encoded_len();
-            waiting.bytes += bytes;
-            waiting.spans.push_back((span, bytes));
+            waiting.bytes += span.len();
+            waiting.spans.push_back(span);
             while waiting.spans.len() > SPANS_MAX || waiting.bytes > BYTES_MAX {
                 waiting.pop();
                 self.counts.add_dropped(1);
@@ -100,10 +98,10 @@ impl Queue {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while batch.len() < BATCH_SPANS_MAX
-            && let Some((_, next)) = waiting.spans.front()
-            && (batch.is_empty() || bytes + next <= BATCH_BYTES_MAX)
+            && let Some(next) = waiting.spans.front()
+            && (batch.is_empty() || bytes + next.len() <= BATCH_BYTES_MAX)
         {
-            bytes += next;
+            bytes += next.len();
             batch.extend(waiting.pop());
         }
         batch
@@ -127,33 +125,30 @@ impl Queue {
 mod tests {
     use super::*;
 
-    fn span(name: String) -> Span {
-        Span { name, ..Span::default() }
-    }
-
     #[test]
     fn the_oldest_spans_are_dropped_and_counted() {
         let queue = Queue::new(Arc::default());
+        let numbered = |number: usize| Span::of_bytes(number.to_be_bytes().to_vec());
         for number in 0..SPANS_MAX + 3 {
-            queue.extend([span(number.to_string())]);
+            queue.extend([numbered(number)]);
         }
         assert_eq!(queue.counts.get()[1], ("dropped", 3));
-        assert_eq!(queue.take().first().map(|span| span.name.clone()), Some("3".to_owned()));
+        assert_eq!(queue.take().first(), Some(&numbered(3)));
         assert_eq!((queue.clear(), queue.take().len()), (SPANS_MAX - BATCH_SPANS_MAX, 0));
     }
 
     #[test]
     fn bytes_are_bounded_as_well_and_a_batch_is_no_longer_than_a_post() {
         let queue = Queue::new(Arc::default());
-        let long = || span("x".repeat(BATCH_BYTES_MAX / 2 - 100));
+        let of_bytes = |bytes| Span::of_bytes(vec![0; bytes]);
         for _ in 0..20 {
-            queue.extend([long()]);
+            queue.extend([of_bytes(BATCH_BYTES_MAX / 2)]);
         }
-        let waits = BYTES_MAX / long().encoded_len();
+        let waits = 2 * BYTES_MAX / BATCH_BYTES_MAX;
         assert_eq!(queue.counts.get()[1], ("dropped", 20 - waits as u64));
         assert_eq!((queue.take().len(), queue.take().len()), (2, 2));
         queue.clear();
-        queue.extend([span("x".repeat(2 * BATCH_BYTES_MAX))]);
+        queue.extend([of_bytes(2 * BATCH_BYTES_MAX)]);
         assert_eq!(queue.take().len(), 1, "a span that is longer than a batch is one");
     }
 }

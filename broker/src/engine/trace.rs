@@ -34,14 +34,14 @@ impl Cause {
 }
 
 /// Returns a new span below this parent; without one, the first of a new trace, if traces are
-/// exported.
+/// exported and no more of them have begun a moment ago than may.
 pub(crate) fn span(tx: &Tx<'_>, parent: Option<TraceContext>) -> Option<Traced> {
     match parent {
         Some(parent) => {
             let context = parent.with_span(random(SpanId::new));
             Some(Traced { context, parent: Some(parent.span_id) })
         }
-        None if tx.begins_traces => {
+        None if tx.begins_trace() => {
             let context = TraceContext::new(random(TraceId::new), random(SpanId::new));
             Some(Traced { context, parent: None })
         }

@@ -122,8 +122,8 @@ pub(super) fn parsed<T, E>(
     at: usize,
     parse: impl FnOnce(&str) -> std::result::Result<T, E>,
 ) -> Result<T> {
-    let text: String = row.get(at)?;
-    parse(&text).map_err(|_| corrupt(row, at, &text, std::any::type_name::<T>()))
+    let text = row.get_ref(at)?.as_str()?;
+    parse(text).map_err(|_| corrupt(row, at, text, std::any::type_name::<T>()))
 }
 
 /// Reads JSON that has to parse.

@@ -3,10 +3,11 @@
 //! A post that fails delays no reading: the queue drops its oldest spans. When the broker ends, the
 //! last spans have a limited time.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hive_export::{Export, Follower};
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -24,19 +25,19 @@ const LAST_LIMIT: Duration = Duration::from_secs(2);
 pub struct Tracing {
     /// The export of the configuration.
     pub export: Arc<Export>,
-    /// The follower that began before the first call was served. A task that starts again begins
-    /// behind the newest event.
-    pub first: Mutex<Option<Follower>>,
+    /// Its place in the event log is taken before the first call is served, so that no span is
+    /// missing. A task that starts again continues there.
+    pub follower: Mutex<Follower>,
 }
 
 /// Exports traces until `stop`.
 pub async fn traces(engine: Arc<Engine>, tracing: Arc<Tracing>, stop: CancellationToken) {
-    let Tracing { export, first } = &*tracing;
-    let first = first.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let export = &*tracing.export;
+    let mut follower = tracing.follower.lock().await;
     // The end of the following, not of the broker: the last spans are posted after it.
     let followed = CancellationToken::new();
     let following = async {
-        follow(&engine, export, first, &stop).await;
+        follow(&engine, export, &mut follower, &stop).await;
         followed.cancel();
     };
     let report = |posted: Result<(), _>| match posted {
@@ -61,29 +62,17 @@ pub async fn traces(engine: Arc<Engine>, tracing: Arc<Tracing>, stop: Cancellati
 async fn follow(
     engine: &Engine,
     export: &Export,
-    mut first: Option<Follower>,
+    follower: &mut Follower,
     stop: &CancellationToken,
 ) {
     let (mut newest, mut lines) = (engine.hints().last_event(), engine.lines_changed());
-    let mut follower = loop {
-        if let Some(first) = first.take() {
-            break first;
-        }
-        match engine.follower().await {
-            Ok(follower) => break follower,
-            Err(error) => engine.task_failed(TRACES, &error),
-        }
-        if stop.run_until_cancelled(tokio::time::sleep(RETRY_PAUSE)).await.is_none() {
-            return;
-        }
-    };
     engine.task_succeeded(TRACES);
     let mut has_failed = false;
     loop {
         newest.borrow_and_update();
         lines.borrow_and_update();
         let is_last = stop.is_cancelled();
-        let again = match step(&mut follower, engine, export, is_last).await {
+        let again = match step(follower, engine, export, is_last).await {
             Ok(again) => {
                 if std::mem::take(&mut has_failed) {
                     engine.task_succeeded(TRACES);

@@ -50,6 +50,16 @@ impl Server {
         Ok(server)
     }
 
+    /// Starts a Hive with this addition to its configuration.
+    pub(crate) async fn start_hive(
+        kind: Kind,
+        inboxes: usize,
+        section: &str,
+    ) -> anyhow::Result<Self> {
+        let files = Files::Hive(Box::new(servers::hive(inboxes, section)?));
+        Ok(Self::boot_on(kind, files, 0).await?.0)
+    }
+
     /// Starts a server in which each agent has a socket of its own.
     pub(crate) async fn start_with_agents(kind: Kind, agents: usize) -> anyhow::Result<Self> {
         Ok(Self::boot(kind, agents, agents).await?.0)
@@ -62,9 +72,13 @@ impl Server {
         agents: usize,
     ) -> anyhow::Result<(Self, Duration)> {
         let files = match kind {
-            Kind::Unary | Kind::Streamed => Files::Hive(Box::new(servers::hive(inboxes)?)),
+            Kind::Unary | Kind::Streamed => Files::Hive(Box::new(servers::hive(inboxes, "")?)),
             Kind::Reference | Kind::Redis => Files::Other(servers::disk_dir()?),
         };
+        Self::boot_on(kind, files, agents).await
+    }
+
+    async fn boot_on(kind: Kind, files: Files, agents: usize) -> anyhow::Result<(Self, Duration)> {
         // It is built before the time counts.
         drop(command(kind, &files, agents));
         let start = Instant::now();
@@ -131,6 +145,14 @@ impl Server {
         match &self.files {
             Files::Hive(rig) => Ok(rig.path("state/hive.db")),
             Files::Other(_) => anyhow::bail!("only a Hive has this database"),
+        }
+    }
+
+    /// Returns a path in the runtime directory of a Hive.
+    pub(crate) fn runtime_file(&self, name: &str) -> anyhow::Result<PathBuf> {
+        match &self.files {
+            Files::Hive(rig) => Ok(rig.path("run").join(name)),
+            Files::Other(_) => anyhow::bail!("only a Hive has this directory"),
         }
     }
 

@@ -155,11 +155,12 @@ const STORE_ORDER: [&str; 14] = [
 ];
 
 /// The modules in which the store writes, in the same way.
-const WRITE_ORDER: [&str; 20] = [
+const WRITE_ORDER: [&str; 21] = [
     "measured",
     "folding",
     "held",
     "messages",
+    "new_traces",
     "requests",
     "fresh",
     "lease_ends",

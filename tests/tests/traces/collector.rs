@@ -43,10 +43,10 @@ fn hex(bytes: &[u8]) -> String {
 
 fn texts(attributes: &[KeyValue]) -> BTreeMap<String, String> {
     let text = |value: &Value| match value {
-        Value::StringValue(text) => text.clone(),
-        Value::BoolValue(flag) => flag.to_string(),
-        Value::IntValue(number) => number.to_string(),
-        Value::DoubleValue(number) => number.to_string(),
+        Value::Text(text) => text.clone(),
+        Value::Flag(flag) => flag.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::Fraction(number) => number.to_string(),
     };
     let pair = |attribute: &KeyValue| {
         let value = attribute.value.as_ref().and_then(|value| value.value.as_ref());

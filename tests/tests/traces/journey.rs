@@ -154,7 +154,7 @@ async fn mail_that_a_turn_receives_is_linked_to_it() {
         .await;
     let second = spans.iter().find(|span| span.name == "send ada" && span.trace != TRACE);
     let second = second.expect("the send of the second message");
-    assert_eq!(turn.links, [second.id.clone()]);
+    assert_eq!(turn.links, std::slice::from_ref(&second.id));
     assert_eq!(turn.trace, TRACE);
     rig.end().await;
 }

@@ -103,12 +103,12 @@ pub(crate) mod any_value {
     #[derive(Clone, PartialEq, prost::Oneof)]
     pub(crate) enum Value {
         #[prost(string, tag = "1")]
-        StringValue(String),
+        Text(String),
         #[prost(bool, tag = "2")]
-        BoolValue(bool),
+        Flag(bool),
         #[prost(int64, tag = "3")]
-        IntValue(i64),
+        Number(i64),
         #[prost(double, tag = "4")]
-        DoubleValue(f64),
+        Fraction(f64),
     }
 }

@@ -8,7 +8,7 @@ use hive_core::trace::Traced;
 use hive_core::turn::{Kind, Outcome, Turn, Usage};
 
 use super::*;
-use crate::wire::{Span, Value};
+use crate::wire::read::{self, Span, Value};
 
 const STATED: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
@@ -67,7 +67,12 @@ fn spans(waiting: Vec<WaitingDelivery>, parts: Vec<Part>) -> Vec<Span> {
     let queue = Queue::new(Default::default());
     let mut follower = Follower::new(0, waiting, random);
     parts.into_iter().for_each(|part| follower.take(part, &queue));
-    queue.take()
+    taken(&queue)
+}
+
+/// The spans that wait, as a collector reads them.
+fn taken(queue: &Queue) -> Vec<Span> {
+    queue.take().iter().map(read::span).collect()
 }
 
 fn leased() -> Facts {
@@ -207,14 +212,14 @@ async fn tool_calls_are_spans_once_the_last_line_is_there_or_the_patience_ends()
         let queue = Queue::new(Default::default());
         let mut follower = Follower::new(0, Vec::new(), random);
         follower.take(part(), &queue);
-        let [turn] = &queue.take()[..] else { panic!("one span") };
+        let [turn] = &taken(&queue)[..] else { panic!("one span") };
         assert_eq!((turn.name.as_str(), turn.links.len()), ("turn bob", 1));
         assert!(turn.status.is_some() && !format!("{turn:?}").contains("secret"), "{turn:?}");
         assert_eq!(follower.unread(), [(turn_id(9), 0)]);
         follower.read(turn_id(9), 1, STDOUT, call, WallTime(6));
         assert_eq!(follower.unread(), [(turn_id(9), 1)]);
         let until = follower.finish(&queue, false).expect("a time");
-        assert_eq!(queue.take(), []);
+        assert_eq!(taken(&queue), []);
         if is_whole {
             // A remark of the harness, and not the same words of claude.
             follower.read(turn_id(9), 2, STDOUT, "ended: Ok", WallTime(7));
@@ -224,7 +229,7 @@ async fn tool_calls_are_spans_once_the_last_line_is_there_or_the_patience_ends()
             tokio::time::sleep_until(until).await;
         }
         assert_eq!(follower.finish(&queue, false), None);
-        let [tool] = &queue.take()[..] else { panic!("one span") };
+        let [tool] = &taken(&queue)[..] else { panic!("one span") };
         assert_eq!((tool.name.as_str(), times(tool)), ("execute_tool Read", (6, 90)));
         assert_eq!(tool.span_id, tool_span(context(STATED), "t1").bytes());
         assert_eq!(tool.parent_span_id, context(STATED).span_id.bytes());

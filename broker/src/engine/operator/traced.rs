@@ -2,19 +2,17 @@
 //!
 //! Invariant: it only reads, by connections that cannot write.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use hive_core::id::MessageId;
 use hive_core::traced::{SentMessage, TracedTurn};
-use hive_export::{Follower, Part, wanted_message, wanted_turn};
+use hive_export::{Follower, Part, accepted_message, ended_turn, returned_message};
 
 use crate::engine::trace::random_span;
 use crate::engine::{Engine, Refusal};
+use crate::store::traced::readable;
 use crate::store::{event, traced, turn};
 
 /// Maximum events of a part.
 const PART_EVENTS: u32 = 512;
-/// Maximum deliveries that an exporter knows from its start.
+/// Maximum open deliveries that are read at the start, for those in traces.
 const WAITING_MAX: u32 = 10_000;
 /// Maximum links of a turn.
 const LINKS_MAX: u32 = 128;
@@ -26,7 +24,8 @@ impl Engine {
             .read(|conn, _| {
                 // One snapshot has both.
                 let (_, last) = event::span(conn)?;
-                Ok(Follower::new(last, traced::waiting(conn, WAITING_MAX)?, random_span))
+                let waiting = readable(traced::waiting(conn, WAITING_MAX))?;
+                Ok(Follower::new(last, waiting, random_span))
             })
             .await
     }
@@ -38,30 +37,26 @@ impl Engine {
 }
 
 /// Reads a part of the event log.
-pub(crate) fn part(conn: &rusqlite::Connection, after: u64) -> Result<Part, Refusal> {
+fn part(conn: &rusqlite::Connection, after: u64) -> Result<Part, Refusal> {
     let events = event::after(conn, after, None, PART_EVENTS)?;
-    let wanted: BTreeSet<MessageId> = events.iter().filter_map(wanted_message).collect();
-    let messages = sent_messages(conn, wanted)?;
-    let mut turns = BTreeMap::new();
-    for id in events.iter().filter_map(wanted_turn) {
-        if let Some(traced) = traced::of_turn(conn, id)?
+    let mut part = Part::default();
+    let mut add = |message: SentMessage| drop(part.messages.insert(message.id, message));
+    // New ids follow each other, so few other messages are between the first and the last.
+    let mut accepted = events.iter().filter_map(accepted_message);
+    if let Some(first) = accepted.next() {
+        let (first, last) = accepted.fold((first, first), |(a, b), id| (a.min(id), b.max(id)));
+        traced::each_sent(conn, first..=last, &mut add)?;
+    }
+    for id in events.iter().filter_map(returned_message) {
+        traced::each_sent(conn, id..=id, &mut add)?;
+    }
+    for id in events.iter().filter_map(ended_turn) {
+        if let Some(traced) = readable(traced::of_turn(conn, id))?
             && let Some(turn) = turn::view(conn, id, None)?
         {
-            let received = traced::received(conn, id, LINKS_MAX)?;
-            turns.insert(id, TracedTurn { turn, traced, received });
+            let received = readable(traced::received(conn, id, LINKS_MAX))?;
+            part.turns.insert(id, TracedTurn { turn, traced, received });
         }
     }
-    Ok(Part { events, messages, turns })
-}
-
-/// Returns messages by their ids; those that are not there any more are left out.
-pub(crate) fn sent_messages(
-    conn: &rusqlite::Connection,
-    ids: BTreeSet<MessageId>,
-) -> Result<BTreeMap<MessageId, SentMessage>, Refusal> {
-    let mut found = BTreeMap::new();
-    for id in ids {
-        found.extend(traced::sent(conn, id)?.map(|message| (id, message)));
-    }
-    Ok(found)
+    Ok(Part { events, ..part })
 }

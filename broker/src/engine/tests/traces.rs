@@ -1,15 +1,12 @@
 //! Traces: which span causes which, and that a trace changes nothing else.
 
-use std::collections::BTreeSet;
-
 use hive_core::question::{Answer, Wording};
 use hive_core::trace::{TraceContext, Traced};
 use hive_export::{delivery_span, tool_span};
 
 use super::*;
-use crate::engine::operator::traced::sent_messages;
 use crate::engine::trace::Cause;
-use crate::store::{message as messages, traced};
+use crate::store::traced;
 
 const STATED: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
@@ -30,9 +27,12 @@ impl Hive {
     }
 
     async fn span_of(&self, id: MessageId) -> Option<Traced> {
-        let read = move |conn: &rusqlite::Connection, _| sent_messages(conn, BTreeSet::from([id]));
-        let found = self.engine().store().read(read).await.expect("read");
-        found[&id].traced
+        let read = move |conn: &rusqlite::Connection, _| {
+            let mut found = None;
+            traced::each_sent(conn, id..=id, |message| found = message.traced)?;
+            Ok::<_, Refusal>(found)
+        };
+        self.engine().store().read(read).await.expect("read")
     }
 
     /// The span of the only message to an agent of this kind.
@@ -232,16 +232,27 @@ async fn a_wake_and_a_broadcast_are_in_the_trace_of_their_caller() {
 }
 
 #[tokio::test]
-async fn a_context_that_no_broker_has_stored_is_an_error_and_a_problem_of_the_check() {
+async fn a_context_that_no_broker_has_stored_is_a_problem_of_the_check_and_stops_no_export() {
     let hive = Hive::new(&["bob"]).await;
-    let id = hive.send("operator", "bob", "hello").await;
+    let (first, _) =
+        hive.traced(within(actor("operator"), context(STATED)), "bob", "the first").await;
+    let (second, _) =
+        hive.traced(within(actor("operator"), context(STATED)), "bob", "the second").await;
     let spoil = |tx: &crate::store::Tx<'_>| {
-        tx.connection().execute("UPDATE message SET traceparent = x'01'", [])?;
-        Ok::<_, Refusal>(messages::trace_of(tx, MessageId::new(1).expect("an id")).is_err())
+        tx.connection().execute(
+            "UPDATE message SET traceparent = x'01' WHERE id = (SELECT min(id) FROM message)",
+            [],
+        )?;
+        Ok::<_, Refusal>(())
     };
-    drop(hive.engine().store().write(spoil).await);
-    let read = hive.engine().store().read(move |conn, _| sent_messages(conn, BTreeSet::from([id])));
-    assert!(read.await.is_err());
+    hive.engine().store().write(spoil).await.expect("spoilt");
+    let read = hive.engine().get_message(caller("operator"), first).await;
+    assert!(read.is_err(), "a corrupt row is an error: {read:?}");
+    // A broker starts, and exports the rest.
+    hive.engine().follower().await.expect("a follower");
+    let part = hive.engine().next_part(0).await.expect("a part");
+    let exported: Vec<MessageId> = part.messages.into_keys().collect();
+    assert_eq!(exported, [second]);
     let checked = hive.engine().store().check(tokio_util::sync::CancellationToken::new()).await;
     let problems = checked.expect("checked").problems;
     assert!(

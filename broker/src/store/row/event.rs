@@ -4,10 +4,12 @@
 //! The events of ordinary mail leave out the values at the end, which they do not have. Invariant:
 //! the order never changes, and a new value comes last.
 
-use rusqlite::{Error, Result};
+mod plain;
+
+use rusqlite::{Error, Result, Row};
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::store::codec::integer;
+use crate::store::codec::{integer, parsed};
 use crate::store::statement::{Sql, Statements, run};
 
 /// Maximum events of a page, which then has two to four kilobytes.
@@ -52,6 +54,14 @@ impl Serialize for EventRow {
 /// Returns the bit of an agent in the agents of a page. Others may have the same.
 pub(in crate::store) fn bit_of(agent: i64) -> i64 {
     1 << agent.rem_euclid(62)
+}
+
+/// Reads the events of a page in a column.
+pub(in crate::store) fn page(row: &Row<'_>, at: usize) -> Result<Vec<EventRow>> {
+    parsed(row, at, |page| match plain::events(page) {
+        Some(events) => Ok(events),
+        None => serde_json::from_str(page),
+    })
 }
 
 /// Adds events, in the order of their numbers.

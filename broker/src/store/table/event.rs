@@ -17,9 +17,10 @@ use rusqlite::{Error, Result};
 
 use self::facts::Stored;
 use self::words::words;
-use crate::store::codec::{Coded as _, integer, json};
+use crate::store::codec::{Coded as _, integer};
 use crate::store::columns::{name_of, sql};
 use crate::store::key::AgentKey;
+use crate::store::row;
 use crate::store::row::event::{EventRow, bit_of};
 use crate::store::statement::{Sql, Statements, one};
 use crate::store::write::tx::Tx;
@@ -138,8 +139,8 @@ fn each_after(
     conn.prepared(Sql::Fixed(SQL), |select| {
         let mut pages = select.query((integer(sequence), agent.map(|agent| bit_of(agent.0))))?;
         while let Some(page) = pages.next()? {
-            let events: Vec<EventRow> = json(page, 0)?;
-            let mut events = events.into_iter().filter(|row| row.sequence > sequence);
+            let mut events =
+                row::event::page(page, 0)?.into_iter().filter(|row| row.sequence > sequence);
             if !events.all(&mut work) {
                 break;
             }

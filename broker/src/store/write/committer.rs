@@ -19,6 +19,7 @@ use super::command::{one, statement, text};
 use super::folding::Folding;
 use super::held::Prepared;
 use super::measured::Measured;
+use super::new_traces::NewTraces;
 use super::queue::{Announce, Item, Job, Most};
 use super::tx::{Counters, Tx};
 use super::waiter::{Asked, Waiters};
@@ -61,6 +62,7 @@ pub(super) struct Committer {
     cache: Cache,
     waiters: Waiters,
     pub(super) folding: Folding,
+    new_traces: NewTraces,
     /// Whether a sync may have failed since the log was last rewritten.
     log_is_doubtful: bool,
 }
@@ -86,6 +88,7 @@ impl Committer {
             }
         };
         Self {
+            new_traces: NewTraces::new(parts.clock.now().boot),
             parts,
             state,
             counters,
@@ -148,16 +151,19 @@ impl Committer {
             return 1;
         }
         let measured = self.parts.measures.get().map(Measured::begin);
+        let now = self.parts.clock.now();
+        let is_tracing = self.parts.traces.load(Ordering::Relaxed);
+        let new_traces = is_tracing.then(|| self.new_traces.refilled(now.boot));
         let mut tx = Tx::new(
             conn,
             &self.counters,
             &self.cache,
-            self.parts.clock.now(),
+            now,
             self.parts.attention.load(Ordering::Relaxed),
         )
         .with_statements(statements)
         .counted(measured.is_some())
-        .tracing(self.parts.traces.load(Ordering::Relaxed));
+        .tracing(new_traces);
         if let Err(error) = statement(&tx, "BEGIN IMMEDIATE") {
             let problem = text(error);
             drop(tx);

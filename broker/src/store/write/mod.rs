@@ -25,6 +25,7 @@ pub(in crate::store) mod cache;
 pub(in crate::store) mod committer;
 pub(in crate::store) mod leases;
 pub(in crate::store) mod messages;
+mod new_traces;
 pub(in crate::store) mod queue;
 pub(in crate::store) mod request_ids;
 pub(in crate::store) mod tx;

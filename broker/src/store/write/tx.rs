@@ -20,6 +20,7 @@ use crate::store::row::inbox;
 use crate::store::statement::{Sql, Statements};
 use crate::store::write::cache::{self, Cache};
 use crate::store::write::held::Prepared;
+use crate::store::write::new_traces::NewTraces;
 
 /// The counters of ids and event numbers, kept by the writer between commands.
 #[derive(Debug, Default)]
@@ -75,8 +76,8 @@ pub struct Tx<'c> {
     /// Whether a notifier works through the operator outbox (the table `attention`). If not, no row
     /// is written to it.
     pub attention: bool,
-    /// Whether traces are exported, so that work without a trace begins one.
-    pub begins_traces: bool,
+    /// The traces that may begin; `None` if none are exported.
+    new_traces: Option<&'c NewTraces>,
     /// Whether metrics are offered.
     is_counted: bool,
 }
@@ -108,7 +109,7 @@ impl<'c> Tx<'c> {
             is_torn: Cell::default(),
             now,
             attention,
-            begins_traces: false,
+            new_traces: None,
             is_counted: false,
         }
     }
@@ -118,9 +119,14 @@ impl<'c> Tx<'c> {
         Self { is_counted, ..self }
     }
 
-    /// Returns it with or without new traces.
-    pub(super) fn tracing(self, begins_traces: bool) -> Self {
-        Self { begins_traces, ..self }
+    /// Returns it with the traces that may begin.
+    pub(super) fn tracing(self, new_traces: Option<&'c NewTraces>) -> Self {
+        Self { new_traces, ..self }
+    }
+
+    /// Returns whether work without a trace begins one, and counts it then.
+    pub(crate) fn begins_trace(&self) -> bool {
+        self.new_traces.is_some_and(NewTraces::take)
     }
 
     /// Returns it with statements that are held.

@@ -1,16 +1,22 @@
-//! `instructions [--metrics] [--traces] unary|streamed N`: sends, receives and acks N messages, one
-//! after the other, in one process with the broker and on one thread, so that a profiler can count
-//! what each costs.
+//! `instructions [--metrics] [--traces|--traced] unary|streamed N`: sends, receives and acks N
+//! messages, one after the other, in one process with the broker and on one thread, so that a
+//! profiler can count what each costs.
 //!
 //! `tests/sim/tests/instructions.rs` runs it under callgrind. Invariant: each message has been
 //! accepted, received and acked when the program ends, and nothing ran on another thread.
 
+mod collector;
 mod one_thread;
 mod streamed;
 mod unary;
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use anyhow::Context as _;
 use clap::{Parser, ValueEnum};
+use collector::Collector;
+use hive_broker::clock::ManualClock;
 use hive_proto::v1::recipient::To;
 use hive_proto::v1::settlement::{Action, Target};
 use hive_proto::v1::{
@@ -27,6 +33,22 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Bytes of a message, as in the benches.
 const BODY_BYTES: usize = 200;
 
+/// The span of the producer.
+const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+/// The trace of the last message: all is exported once its spans are.
+const LAST_TRACE: [u8; 16] = *b"the last message";
+const LAST_TRACEPARENT: &str = "00-746865206c617374206d657373616765-b7ad6b7169203331-01";
+
+/// Most traces that begin at once.
+const BURST: u64 = 100;
+
+/// So many messages are sent in this time by the broker's clock: 2500 a second.
+const PACE: (u64, Duration) = (5, Duration::from_millis(2));
+
+/// Spans of a message: its send and its delivery.
+const SPANS: u64 = 2;
+
 /// The agent whose inbox is used.
 const AGENT: &str = "a0";
 
@@ -40,9 +62,12 @@ struct Cli {
     /// Offers metrics.
     #[arg(long)]
     metrics: bool,
-    /// Begins a trace for each message, and makes its spans; no collector takes them.
+    /// Exports traces, while 2500 messages a second are sent: the broker begins a trace for some.
     #[arg(long)]
     traces: bool,
+    /// Exports traces, and states one in each call of the producer.
+    #[arg(long, conflicts_with = "traces")]
+    traced: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -56,6 +81,7 @@ enum Way {
 /// The two connections of a run.
 #[derive(Debug)]
 struct Channels {
+    tracing: Tracing,
     /// To the operator's socket, which has no rate limit.
     producer: Channel,
     /// To the agent's socket.
@@ -63,14 +89,19 @@ struct Channels {
 }
 
 fn main() -> anyhow::Result<()> {
-    let Cli { way, messages, metrics, traces } = Cli::parse();
+    let Cli { way, messages, metrics, traces, traced } = Cli::parse();
     let metrics = if metrics { "[broker.metrics]\nsocket = \"metrics.sock\"\n" } else { "" };
-    let traces =
-        if traces { "[broker.traces]\notlp = \"http://127.0.0.1:9/v1/traces\"\n" } else { "" };
-    let config = format!("[hive]\nname = \"count\"\n[agents.{AGENT}]\n{metrics}{traces}");
+    let collector = (traces || traced).then(Collector::bind).transpose()?;
+    let section = collector.as_ref().map(Collector::config).transpose()?.unwrap_or_default();
+    let config = format!("[hive]\nname = \"count\"\n[agents.{AGENT}]\n{metrics}{section}");
     let broker = OneThread::start(&config)?;
-    broker.run(async {
+    let clients = async {
         let channels = Channels {
+            tracing: Tracing {
+                clock: traces.then(|| broker.clock()),
+                all: traced.then_some(TRACEPARENT),
+                last: (traces || traced).then_some(LAST_TRACEPARENT),
+            },
             producer: hive_proto::connect::connect(&broker.operator_socket()).await?,
             consumer: hive_proto::connect::connect(&broker.agent_socket(AGENT)).await?,
         };
@@ -78,10 +109,59 @@ fn main() -> anyhow::Result<()> {
             Way::Unary => unary::run(channels, messages).await,
             Way::Streamed => streamed::run(channels, messages).await,
         }
-    })?;
+    };
+    let collected = async {
+        match collector {
+            Some(collector) => collector.take(LAST_TRACE, SPANS).await,
+            None => Ok(0),
+        }
+    };
+    let ((), spans) = broker.run(async { tokio::try_join!(clients, collected) })?;
+    // The last one is in a trace of its own.
+    let (least, most) = match (traces, traced) {
+        (_, true) => (messages, messages),
+        (true, _) => (messages / 25, BURST + messages / 25 + 2),
+        (false, false) => (0, 0),
+    };
+    anyhow::ensure!(
+        (SPANS * least..=SPANS * most).contains(&spans),
+        "{spans} spans of {messages} messages were exported"
+    );
     let threads = std::fs::read_dir("/proc/self/task")?.count();
     anyhow::ensure!(threads == 1, "there are {threads} threads; counts are of one");
     Ok(())
+}
+
+/// The traces of the producer's calls.
+#[derive(Debug)]
+struct Tracing {
+    /// The clock of a broker that begins traces.
+    clock: Option<Arc<ManualClock>>,
+    /// The span of all calls but the last.
+    all: Option<&'static str>,
+    /// The span of the last call.
+    last: Option<&'static str>,
+}
+
+impl Tracing {
+    /// Returns the span of the call that sends this message, for which time passes.
+    fn next(&self, number: u64, messages: u64) -> Option<&'static str> {
+        if let Some(clock) = &self.clock
+            && number.is_multiple_of(PACE.0)
+        {
+            clock.advance(PACE.1);
+        }
+        if number + 1 == messages { self.last } else { self.all }
+    }
+}
+
+/// Returns a call of the producer.
+fn call<T>(message: T, traceparent: Option<&str>) -> tonic::Request<T> {
+    let request = tonic::Request::new(message);
+    match traceparent {
+        Some(traceparent) => hive_proto::in_trace(request, traceparent),
+        None => request,
+    }
 }
 
 /// Returns a message to the agent. Ids count up, as those of most clients.

@@ -27,6 +27,7 @@ pub(crate) struct OneThread {
     // In this order: the tasks end before the directory is removed.
     runtime: Runtime,
     _running: Running,
+    clock: Arc<ManualClock>,
     dir: TempDir,
 }
 
@@ -46,19 +47,24 @@ impl OneThread {
         let settings = config::load(&Cli::try_parse_from(arguments)?)?;
         // A clock that stands still: nothing falls due because a run takes longer.
         let clock = Arc::new(ManualClock::new("boot-0"));
-        let (parts, writer) = app::stepped_parts(&settings, clock)?;
+        let (parts, writer) = app::stepped_parts(&settings, Arc::clone(&clock) as _)?;
         let writer = Mutex::new(writer);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .on_thread_park(move || step(&writer))
             .build()?;
         let running = runtime.block_on(app::start_on(parts, &settings, app::Parent::default()))?;
-        Ok(Self { runtime, _running: running, dir })
+        Ok(Self { runtime, _running: running, clock, dir })
     }
 
     /// Runs clients of the broker.
     pub(crate) fn run<T>(&self, clients: impl Future<Output = T>) -> T {
         self.runtime.block_on(clients)
+    }
+
+    /// Returns the clock of the broker, which stands still.
+    pub(crate) fn clock(&self) -> Arc<ManualClock> {
+        Arc::clone(&self.clock)
     }
 
     pub(crate) fn operator_socket(&self) -> PathBuf {

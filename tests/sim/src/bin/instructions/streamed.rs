@@ -17,15 +17,17 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::Streaming;
 use tonic::transport::Channel;
 
-use super::{Channels, ack, check, message};
+use super::{Channels, ack, call, check, message};
 
 /// Deliveries that the consumer may hold; it never has more than one.
 const WINDOW: DeliveryWindow = DeliveryWindow { deliveries: 16, bytes: 0 };
 
 pub(crate) async fn run(channels: Channels, messages: u64) -> anyhow::Result<()> {
     let mut consumer = Consumer::open(channels.consumer).await?;
-    let mut producer = Producer { channel: channels.producer, open: None };
+    let Channels { producer, tracing, .. } = channels;
+    let mut producer = Producer { channel: producer, traceparent: None, open: None };
     for number in 0..messages {
+        producer.call_in(tracing.next(number, messages));
         producer.send(StreamMessagesRequest { send: Some(message(number)) }).await?;
         consumer.receive_and_ack().await?;
     }
@@ -34,10 +36,18 @@ pub(crate) async fn run(channels: Channels, messages: u64) -> anyhow::Result<()>
 
 struct Producer {
     channel: Channel,
+    traceparent: Option<&'static str>,
     open: Option<(UnboundedSender<StreamMessagesRequest>, Streaming<StreamMessagesResponse>)>,
 }
 
 impl Producer {
+    /// Sends from now on in this span, which is that of the stream.
+    fn call_in(&mut self, traceparent: Option<&'static str>) {
+        if self.traceparent != traceparent {
+            (self.traceparent, self.open) = (traceparent, None);
+        }
+    }
+
     /// Sends a message, and waits until it is accepted.
     async fn send(&mut self, request: StreamMessagesRequest) -> anyhow::Result<()> {
         let hear = match &mut self.open {
@@ -51,6 +61,7 @@ impl Producer {
                 say.send(request)?;
                 let said = UnboundedReceiverStream::new(said);
                 let mut client = MessageServiceClient::new(self.channel.clone());
+                let said = call(said, self.traceparent);
                 let hear = client.stream_messages(said).await?.into_inner();
                 &mut self.open.insert((say, hear)).1
             }

@@ -6,7 +6,7 @@ use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::message_service_client::MessageServiceClient;
 use hive_proto::v1::{ReceiveMessagesRequest, SettleDeliveriesRequest};
 
-use super::{Channels, ack, check, message};
+use super::{Channels, ack, call, check, message};
 
 /// Time that a receive would wait, as a consumer sets it; there is always a message.
 const WAIT_SECONDS: i64 = 60;
@@ -16,7 +16,8 @@ pub(crate) async fn run(channels: Channels, messages: u64) -> anyhow::Result<()>
     let mut consumer = InboxServiceClient::new(channels.consumer);
     let mut settlements = Vec::new();
     for number in 0..messages {
-        producer.send_message(message(number)).await?;
+        let traceparent = channels.tracing.next(number, messages);
+        producer.send_message(call(message(number), traceparent)).await?;
         let acks = settlements.len();
         let request = ReceiveMessagesRequest {
             request_id: format!("receive-{number}"),

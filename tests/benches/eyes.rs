@@ -1,0 +1,172 @@
+//! Eyes: W1, W2 and the memory of an idle server without metrics and traces, with metrics that are
+//! scraped once a second, and with traces that a collector takes.
+//!
+//! The scraper and the collector are of this process, so what they use is taken from the servers as
+//! well. Invariant: the three servers take turns in each round, and each is read or posts in its
+//! own rounds as in a working hive.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::post;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, UnixStream};
+use tokio::task::JoinSet;
+
+use crate::report::{Bounds, Report};
+use crate::rival::{Kind, Server};
+use crate::rounds::rounds;
+use crate::sample::Sample;
+use crate::w1::Pair;
+use crate::w2::Loaded;
+use crate::{progress, servers};
+
+/// Time between two scrapes. Most are further apart.
+const SCRAPE: Duration = Duration::from_secs(1);
+/// More rounds than elsewhere, because a twentieth is less than rounds of the same differ by.
+const ROUNDS_FACTOR: usize = 3;
+
+/// What is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Eyes {
+    Off,
+    Metrics,
+    Traces,
+}
+
+impl Eyes {
+    const ALL: [Self; 3] = [Self::Off, Self::Metrics, Self::Traces];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Metrics => "metrics",
+            Self::Traces => "traces",
+        }
+    }
+}
+
+/// What reads the servers: a scraper for each that has metrics, and one collector.
+#[derive(Debug)]
+struct Readers {
+    tasks: JoinSet<anyhow::Result<()>>,
+    collector: String,
+}
+
+impl Readers {
+    async fn start() -> anyhow::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let collector = format!("http://{}/v1/traces", listener.local_addr()?);
+        // Posts have up to a megabyte, and some more.
+        let take = post(|_: Bytes| async {}).layer(DefaultBodyLimit::max(2 << 20));
+        let app = Router::new().route("/v1/traces", take);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move { Ok(axum::serve(listener, app).await?) });
+        Ok(Self { tasks, collector })
+    }
+
+    /// Starts a server with an empty database, and what reads it.
+    async fn server(&mut self, kind: Kind, inboxes: usize, eyes: Eyes) -> anyhow::Result<Server> {
+        let section = match eyes {
+            Eyes::Off => String::new(),
+            Eyes::Metrics => "[broker.metrics]\nsocket = \"metrics.sock\"\n".to_owned(),
+            Eyes::Traces => format!("[broker.traces]\notlp = \"{}\"\n", self.collector),
+        };
+        let server = Server::start_hive(kind, inboxes, &section).await?;
+        if eyes == Eyes::Metrics {
+            self.tasks.spawn(scrape(server.runtime_file("metrics.sock")?));
+        }
+        Ok(server)
+    }
+
+    /// Fails if one of them has ended.
+    fn check(&mut self) -> anyhow::Result<()> {
+        self.tasks.try_join_next().transpose()?.transpose()?;
+        Ok(())
+    }
+}
+
+/// Scrapes the metrics until the server has ended.
+async fn scrape(socket: PathBuf) -> anyhow::Result<()> {
+    let mut page = Vec::new();
+    loop {
+        tokio::time::sleep(SCRAPE).await;
+        let Ok(mut stream) = UnixStream::connect(&socket).await else { return Ok(()) };
+        stream
+            .write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+            .await?;
+        page.clear();
+        stream.read_to_end(&mut page).await?;
+        anyhow::ensure!(page.starts_with(b"HTTP/1.1 200"), "a scrape failed");
+    }
+}
+
+/// Figures of one kind of use, for each of what is on.
+#[derive(Debug, Default)]
+struct Figures(BTreeMap<Eyes, Sample>);
+
+impl Figures {
+    fn push(&mut self, eyes: Eyes, value: f64) {
+        self.0.entry(eyes).or_default().push(value);
+    }
+
+    /// Adds the figures, and their ratios to that of the server with nothing on.
+    fn add(&self, report: &mut Report, what: &str, unit: &'static str, bounds: Bounds) {
+        for (eyes, sample) in &self.0 {
+            report.figure("eyes", &format!("{what}, {}", eyes.name()), unit, sample.clone(), None);
+        }
+        let Some(off) = self.0.get(&Eyes::Off) else { return };
+        for (eyes, sample) in self.0.iter().filter(|(eyes, _)| **eyes != Eyes::Off) {
+            let what = format!("{what}, {} / off", eyes.name());
+            report.figure("eyes", &what, "", sample.per(off), Some(bounds));
+        }
+    }
+}
+
+pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
+    let mut readers = Readers::start().await?;
+    for kind in Kind::available().into_iter().filter(|kind| kind.is_hive()) {
+        let (mut pairs, mut loaded) = (Vec::new(), Vec::new());
+        let (mut times, mut accepted, mut memory) = <(Figures, Figures, Figures)>::default();
+        for eyes in Eyes::ALL {
+            let server = readers.server(kind, 1, eyes).await?;
+            pairs.push((eyes, Pair::on(server, 0).await?));
+            let server = readers.server(kind, crate::w2::INBOXES, eyes).await?;
+            loaded.push((eyes, Loaded::on(server).await?));
+        }
+        for round in 0..ROUNDS_FACTOR * rounds() {
+            progress(&format!("eyes: round {}, {}", round + 1, kind.name()));
+            for place in 0..Eyes::ALL.len() {
+                let at = (place + round) % Eyes::ALL.len();
+                let (eyes, pair) = pairs.get_mut(at).context("a pair for each")?;
+                times.push(*eyes, pair.round().await?.median());
+                let (eyes, loaded) = loaded.get_mut(at).context("a server for each")?;
+                accepted.push(*eyes, loaded.round(1).await?.accepted_per_second);
+                // Of a server that has just started: load grows the caches of each alike.
+                if round < rounds() {
+                    let server = readers.server(kind, 1, *eyes).await?;
+                    server.rests().await?;
+                    memory.push(*eyes, servers::pss_mib(server.pid()?));
+                    server.stop().await?;
+                }
+                readers.check()?;
+            }
+        }
+        for (_, pair) in pairs {
+            pair.stop().await?;
+        }
+        for (_, loaded) in loaded {
+            loaded.stop().await?;
+        }
+        let way = kind.name();
+        times.add(report, &format!("{way}: W1 p50"), "us", Bounds::only_most(1.05));
+        accepted.add(report, &format!("{way}: W2 accepted"), "1/s", Bounds::only_least(0.95));
+        memory.add(report, &format!("{way}: idle memory"), "MiB", Bounds::only_most(1.05));
+    }
+    Ok(())
+}
