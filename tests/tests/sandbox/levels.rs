@@ -2,7 +2,7 @@
 //! reached, and what the operator sees.
 
 use hive_proto::v1::{EventKind, Isolation};
-use hive_tests::rig::host;
+use hive_tests::rig::{gone, host, strays};
 use serde_json::{Value, json};
 
 use crate::stage::{self, Stage};
@@ -126,5 +126,8 @@ async fn an_interrupt_ends_a_trial_that_takes_long() {
     rustix::process::kill_process(stage.pid(), rustix::process::Signal::INT).expect("it runs");
     let status = stage.ends().await;
     assert_eq!(status.code(), Some(0), "{}", stage.said);
-    assert_eq!(hive_tests::rig::strays(stage.rig.dir()), []);
+    // They are killed by then, and a busy kernel takes a moment for their end.
+    for process in strays(stage.rig.dir()) {
+        gone(process).await;
+    }
 }
