@@ -6,7 +6,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hive_core::limits::SOCKET_PATH_BYTES_MAX;
@@ -19,6 +18,7 @@ use rustix::net::{
 use tokio::net::UnixStream;
 use tonic::transport::{Channel, Endpoint, Uri};
 
+use crate::connections::{Connection, Connections};
 use crate::handshake::{self, ADDITIONS, Handshake, Program};
 
 /// The longest time in which a connection opens.
@@ -89,7 +89,7 @@ pub async fn connect(path: &Path) -> Result<Channel, ConnectError> {
 
 async fn connect_counted(
     path: &Path,
-    connections: Arc<AtomicU64>,
+    connections: Arc<Connections>,
 ) -> Result<Channel, ConnectError> {
     check(path)?;
     // A plain connect first: its error names the cause, and the channel's error is only "transport
@@ -157,19 +157,15 @@ fn open_in_turn(path: &Path) -> io::Result<std::os::unix::net::UnixStream> {
 /// Returns a connector that counts its connections.
 fn connector(
     path: &Path,
-    connections: Arc<AtomicU64>,
-) -> impl tower::Service<Uri, Response = TokioIo<UnixStream>, Error = io::Error, Future: Send>
+    connections: Arc<Connections>,
+) -> impl tower::Service<Uri, Response = TokioIo<Connection>, Error = io::Error, Future: Send>
 + Send
 + 'static
 + use<> {
     let path = path.to_path_buf();
     tower::service_fn(move |_: Uri| {
         let (path, connections) = (path.clone(), Arc::clone(&connections));
-        async move {
-            let stream = open(&path).await?;
-            connections.fetch_add(1, Ordering::Release);
-            Ok(TokioIo::new(stream))
-        }
+        async move { Ok(TokioIo::new(connections.add(open(&path).await?))) }
     })
 }
 

@@ -7,7 +7,6 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use http_body::{Body as _, Frame};
@@ -17,6 +16,7 @@ use tonic::Status;
 use tonic::body::Body;
 use tower::Service;
 
+use crate::connections::Connections;
 use crate::v1::server_info_service_client::ServerInfoServiceClient;
 use crate::v1::{GetServerInfoRequest, GetServerInfoResponse};
 
@@ -63,8 +63,8 @@ struct Broker {
 pub struct Handshake {
     program: Program,
     additions: &'static [Addition],
-    /// The number of connections that the channel has made.
-    connections: Arc<AtomicU64>,
+    /// The connections of the channel.
+    connections: Arc<Connections>,
     broker: Mutex<Option<Broker>>,
 }
 
@@ -75,8 +75,8 @@ impl Handshake {
         Self { program, additions, connections: Arc::default(), broker: Mutex::default() }
     }
 
-    /// Returns the counter of the connections that the channel makes.
-    pub(crate) fn connections(&self) -> Arc<AtomicU64> {
+    /// Returns the connections of the channel.
+    pub(crate) fn connections(&self) -> Arc<Connections> {
         Arc::clone(&self.connections)
     }
 
@@ -84,7 +84,7 @@ impl Handshake {
     async fn broker(&self, channel: &tonic::transport::Channel) -> Result<Broker, Status> {
         // Concurrent calls wait for the one handshake.
         let mut known = self.broker.lock().await;
-        let connection = self.connections.load(Ordering::Acquire);
+        let connection = self.connections.made();
         if let Some(broker) = known.as_ref().filter(|broker| broker.connection == connection) {
             return Ok(broker.clone());
         }
@@ -95,7 +95,7 @@ impl Handshake {
         };
         let info = ServerInfoServiceClient::new(channel.clone()).get_server_info(request).await?;
         let GetServerInfoResponse { version, contract_revision, .. } = info.into_inner();
-        let connection = self.connections.load(Ordering::Acquire);
+        let connection = self.connections.made();
         let broker = Broker { connection, version, revision: contract_revision };
         Ok(known.insert(broker).clone())
     }
@@ -207,6 +207,9 @@ fn varint(message: &mut &[u8]) -> Option<u64> {
     None
 }
 
+/// What a caller is told whose call was lost with its connection.
+const GONE: &str = "the connection to the broker ended before it answered";
+
 /// A channel to a broker, or to another program of Hive.
 #[derive(Clone, Debug)]
 pub struct Channel {
@@ -244,13 +247,20 @@ impl Service<http::Request<Body>> for Channel {
         let Some(handshake) = self.handshake.clone() else { return Box::pin(ready.call(request)) };
         let for_handshake = self.inner.clone();
         Box::pin(async move {
-            let checked = match handshake.broker(&for_handshake).await {
-                Ok(broker) => handshake.checked(request, &broker).await,
-                Err(status) => Err(status),
+            let answered = async {
+                let checked = match handshake.broker(&for_handshake).await {
+                    Ok(broker) => handshake.checked(request, &broker).await,
+                    Err(status) => Err(status),
+                };
+                match checked {
+                    Ok(request) => ready.call(request).await,
+                    Err(status) => Ok(status.into_http()),
+                }
             };
-            match checked {
-                Ok(request) => ready.call(request).await,
-                Err(status) => Ok(status.into_http()),
+            tokio::select! {
+                biased;
+                answer = answered => answer,
+                () = handshake.connections.gone() => Ok(Status::unavailable(GONE).into_http()),
             }
         })
     }
@@ -289,6 +299,24 @@ mod tests {
         for cut in 0..bytes.len() {
             let _ = has_field(&bytes[..cut], &[9]);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_was_lost_with_its_connection_ends() {
+        let program = Program { name: "test", version: "0" };
+        let handshake = Handshake::new(program, ADDITIONS);
+        let dir = tempfile::tempdir().expect("a directory");
+        let lazy = crate::connect::connect_lazy(&dir.path().join("hive.sock")).expect("a path");
+        let channel = Channel::new(lazy, handshake);
+        // As a handshake that is never answered: all calls of the channel wait for it.
+        let handshake = channel.handshake.clone().expect("one");
+        let _lost = handshake.broker.lock().await;
+        let mut calls = ServerInfoServiceClient::new(channel);
+        let began = tokio::time::Instant::now();
+        let ended = calls.get_server_info(GetServerInfoRequest::default()).await;
+        let status = ended.expect_err("there is no connection");
+        assert!(crate::status::is_transient(&status), "{status:?}");
+        assert_eq!((status.message(), began.elapsed().as_secs()), (GONE, 10));
     }
 
     /// Returns whether the contract has an addition, and its revision is later than the first.

@@ -6,6 +6,7 @@
 
 pub mod codec;
 pub mod connect;
+mod connections;
 pub mod convert;
 pub mod handshake;
 pub mod status;
