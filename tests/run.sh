@@ -15,7 +15,27 @@ export HIVE_TEST_STRICT=$strict
 # Snapshots of a program's output have no backtrace.
 unset RUST_BACKTRACE
 
-skipped=$(tests/setup.sh)
+# Nothing is compiled a second time there, and nothing debugged, so what incremental builds and debuggers need is lost time.
+if [ "${CI:-}" = true ]; then
+  export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=none CARGO_PROFILE_CAMPAIGN_DEBUG=none
+fi
+
+# The tools are fetched while clippy compiles, which needs none of them.
+beside=$(mktemp -d)
+in_background=
+end() {
+  [ -z "$in_background" ] || kill -- "-$in_background" 2>/dev/null || true
+  rm -rf "$beside"
+}
+trap end EXIT
+set -m
+tests/setup.sh >"$beside/skipped" &
+set +m
+in_background=$!
+tests/lint.sh rust
+wait "$in_background"
+in_background=
+skipped=$(<"$beside/skipped")
 if [ -n "$skipped" ]; then
   printf '%s\n' "$skipped" >&2
   if [ "$strict" = 1 ]; then
@@ -23,15 +43,10 @@ if [ -n "$skipped" ]; then
     exit 1
   fi
 fi
-# Nothing is compiled a second time there, so what incremental builds store for that is lost time.
-if [ "${CI:-}" = true ]; then
-  export CARGO_INCREMENTAL=0
-fi
 if claude=$(tests/claude-path.sh); then
   export HIVE_TEST_CLAUDE=$claude
 fi
-
-tests/lint.sh
+tests/lint.sh others
 
 echo "== tests"
 target=$("$cargo" metadata --locked --offline --no-deps --format-version 1 | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
@@ -44,7 +59,6 @@ export HIVE_TEST_BIN_DIR=$target/debug HIVE_TEST_FAULTS_DIR=$target/faults HIVE_
 "$cargo" test --locked --no-run
 # Most tests wait, so the rest is compiled beside them, in time that nothing else takes: the scheduling class `idle` keeps it out of the way of
 # what they measure.
-compiled=$(mktemp)
 set -m
 (
   if command -v chrt >/dev/null; then
@@ -52,17 +66,17 @@ set -m
   fi
   "$cargo" test --locked --quiet --profile campaign --package hive-sim --no-run
   cd tests/interleavings && "$cargo" test --locked --quiet --target-dir "$target" --no-run
-) >"$compiled" 2>&1 &
+) >"$beside/compiled" 2>&1 &
 set +m
-compiling=$!
-trap 'kill -- "-$compiling" 2>/dev/null || true; rm -f "$compiled"' EXIT
+in_background=$!
 "$cargo" test --locked
 
 echo "== simulation, and the instructions of a message"
-if ! wait "$compiling"; then
-  cat "$compiled" >&2
+if ! wait "$in_background"; then
+  cat "$beside/compiled" >&2
   exit 1
 fi
+in_background=
 # Separately, because it builds the broker with fail points and planted bugs. In a fast build, because it needs much time.
 "$cargo" test --locked --profile campaign --package hive-sim
 
