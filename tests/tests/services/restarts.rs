@@ -25,6 +25,8 @@ const CONFIG: &str =
 const RETRY_MAX: Duration = Duration::from_secs(20);
 const RESTARTS: usize = 10;
 const SENDERS: usize = 4;
+/// Agents, so that their names have more than 128 KiB.
+const MANY: usize = 2_200;
 
 fn inode(path: &Path) -> u64 {
     std::fs::symlink_metadata(path).expect("the socket is there").ino()
@@ -82,6 +84,26 @@ async fn the_sockets_of_agents_outlive_restarts_and_kills_and_not_a_stop() {
     assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
     bed.run(&["systemctl", "start", "hived"]).await;
     send(&ada, "bob", "after the stop").await;
+    bed.end().await;
+}
+
+/// Linux starts no program with a variable of more than 128 KiB, and systemd hands over the names
+/// of all kept sockets in one.
+#[tokio::test]
+async fn the_sockets_of_many_agents_with_long_names_outlive_a_restart() {
+    let names: Vec<String> = (0..MANY).map(|number| format!("agent-{number:057}")).collect();
+    assert!(names.join(":").len() > 128 * 1024);
+    let agents: String = names.iter().map(|name| format!("[agents.{name}]\n")).collect();
+    let Some(bed) = Bed::boot(&agents).await else { return };
+    let inodes =
+        || -> Vec<u64> { names.iter().map(|name| inode(&bed.socket(Some(name)))).collect() };
+    bed.run(&["systemctl", "start", "hived"]).await;
+    let (first, all) = (inodes(), MANY.to_string());
+    assert_eq!(kept(&bed).await, all);
+    bed.run(&["systemctl", "restart", "hived"]).await;
+    assert_eq!(inodes(), first);
+    assert_eq!(kept(&bed).await, all);
+    send(&bed.socket(Some(&names[0])), &names[MANY - 1], "after the restart").await;
     bed.end().await;
 }
 

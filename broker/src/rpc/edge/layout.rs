@@ -38,11 +38,13 @@ impl Layout {
 
     /// Returns whether this is the path of the operator's socket, or of a possible agent's.
     pub(super) fn is_socket(&self, path: &Path) -> bool {
-        let named = path
-            .parent()
-            .and_then(Path::file_name)
-            .and_then(|name| AgentName::parse(name.to_str()?).ok());
-        path == self.operator_socket() || named.is_some_and(|name| path == self.agent_socket(&name))
+        path == self.operator_socket() || self.agent_at(path).is_some()
+    }
+
+    /// Returns the possible agent whose socket has this path.
+    pub(super) fn agent_at(&self, path: &Path) -> Option<AgentName> {
+        let name = path.parent()?.file_name()?.to_str()?;
+        AgentName::parse(name).ok().filter(|name| path == self.agent_socket(name))
     }
 
     /// Returns the peers that the configuration names for an agent.

@@ -23,12 +23,12 @@ pub enum ListenError {
     #[error("{} is there and is no directory of its own; move it away", .0.display())]
     NotADirectory(PathBuf),
     /// The host has no such group.
-    #[error("there is no group `{0}` on this host (socket_group)")]
+    #[error("there is no group `{0}` on this host (socket_group, or metrics.group)")]
     NoSuchGroup(String),
     /// The process may not give a file to the group.
     #[error(
-        "the socket {} cannot be given to the group `{group}` (socket_group); name a path in a directory of that group with mode 2750, \
-         such as /run/hive/metrics of the packaged units", .path.display()
+        "the socket {} cannot be given to the group `{group}` (broker.metrics.group, or else socket_group); name a path in a directory of \
+         that group with mode 2750: /run/hive/metrics of the packaged units is that of hive-metrics", .path.display()
     )]
     NotInGroup {
         /// The socket.

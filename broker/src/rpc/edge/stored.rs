@@ -1,9 +1,11 @@
-//! Agents' sockets that the service manager keeps while no broker runs, under the names of the
-//! agents.
+//! Agents' sockets that the service manager keeps while no broker runs, each under a name of its
+//! own.
 //!
 //! A restart of the broker then closes no socket: connections that arrive in the meantime wait in
 //! the kernel. Changes are collected here, and [`Stored::told`] reports them in their order.
 //! Invariant: a kept socket is used only if its path still is that socket; any other is forgotten.
+
+mod names;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,6 +17,7 @@ use std::sync::{Mutex, PoisonError};
 
 use hive_core::name::AgentName;
 
+use self::names::{Name, Names};
 use super::layout::Layout;
 use super::{bound, handed};
 use crate::service_manager::{self, Inherited};
@@ -26,13 +29,33 @@ pub(super) struct Stored {
     is_kept: bool,
     /// Those of the last broker that are not in use yet.
     found: Mutex<BTreeMap<AgentName, UnixListener>>,
-    changes: Mutex<Vec<Change>>,
+    kept: Mutex<Kept>,
+    /// Locked while changes are reported, so that they are in order.
+    report: Mutex<()>,
+}
+
+/// One lock for both: a name that was given to another socket must not be forgotten after that.
+#[derive(Debug, Default)]
+struct Kept {
+    names: Names,
+    changes: Vec<Change>,
+    /// Changes so far.
+    made: u64,
+    /// Those that the service manager knows.
+    known: u64,
+}
+
+impl Kept {
+    fn change(&mut self, change: Change) {
+        self.changes.push(change);
+        self.made += 1;
+    }
 }
 
 #[derive(Debug)]
 enum Change {
-    Keep(AgentName, OwnedFd),
-    Forget(String),
+    Keep(Name, OwnedFd),
+    Forget(Name),
 }
 
 impl Stored {
@@ -49,24 +72,37 @@ impl Stored {
         }
         let mut others = Vec::new();
         for Inherited { name, fd } in inherited {
-            let Ok(agent) = AgentName::parse(&name) else {
+            let Some(given) = Name::parse(&name) else {
                 others.push(Inherited { name, fd });
                 continue;
             };
-            let path = layout.agent_socket(&agent);
             let bound = handed::listening_at(&fd);
+            let agent = match &given {
+                Name::Agent(agent) => agent.clone(),
+                Name::Number(_) => match bound.as_deref().and_then(|path| layout.agent_at(path)) {
+                    Some(agent) => agent,
+                    None => {
+                        stored.discard(given, "it is not one of an agent");
+                        continue;
+                    }
+                },
+            };
+            let path = layout.agent_socket(&agent);
             if bound.as_ref() != Some(&path) {
                 // A supervisor may name its sockets so. One of this broker has another directory.
                 if !bound.is_some_and(|bound| layout.is_socket(&bound)) {
-                    stored.change(Change::Forget(name.clone()));
+                    lock(&stored.kept).change(Change::Forget(given));
                 }
                 others.push(Inherited { name, fd });
                 continue;
             }
             match is_file_of(&fd, &path) {
-                Ok(true) => drop(lock(&stored.found).insert(agent, UnixListener::from(fd))),
-                Ok(false) => stored.discard(name, "its file was replaced or removed"),
-                Err(error) => stored.discard(name, &error.to_string()),
+                Ok(true) if lock(&stored.kept).names.found(&agent, &given) => {
+                    lock(&stored.found).insert(agent, UnixListener::from(fd));
+                }
+                Ok(true) => stored.discard(given, "the agent has another one"),
+                Ok(false) => stored.discard(given, "its file was replaced or removed"),
+                Err(error) => stored.discard(given, &error.to_string()),
             }
         }
         // Their paths can be bound again only when nothing listens there any more.
@@ -76,9 +112,9 @@ impl Stored {
         (stored, others)
     }
 
-    fn discard(&self, name: String, why: &str) {
-        tracing::warn!(agent = name, why, "the socket that was kept for an agent is not used");
-        self.change(Change::Forget(name));
+    fn discard(&self, name: Name, why: &str) {
+        tracing::warn!(agent = %name, why, "the socket that was kept for an agent is not used");
+        lock(&self.kept).change(Change::Forget(name));
     }
 
     /// Returns whether sockets are kept, so that their files have to stay when the broker ends.
@@ -101,7 +137,11 @@ impl Stored {
             return;
         }
         match socket.as_fd().try_clone_to_owned() {
-            Ok(fd) => self.change(Change::Keep(agent.clone(), fd)),
+            Ok(fd) => {
+                let mut kept = lock(&self.kept);
+                let name = kept.names.give(agent);
+                kept.change(Change::Keep(name, fd));
+            }
             Err(error) => {
                 tracing::warn!(%agent, %error, "the socket of an agent is not kept over a restart");
             }
@@ -110,7 +150,10 @@ impl Stored {
 
     /// Has the socket of an agent kept no longer.
     pub(super) fn forget(&self, agent: &AgentName) {
-        self.change(Change::Forget(agent.to_string()));
+        let mut kept = lock(&self.kept);
+        if let Some(name) = kept.names.take_back(agent) {
+            kept.change(Change::Forget(name));
+        }
     }
 
     /// Closes those that no agent has used: their agents are gone.
@@ -121,20 +164,19 @@ impl Stored {
         }
     }
 
-    fn change(&self, change: Change) {
-        if self.is_kept {
-            lock(&self.changes).push(change);
-        }
-    }
-
     /// Returns whether there are changes that the service manager does not know.
     pub(super) fn has_changes(&self) -> bool {
-        !lock(&self.changes).is_empty()
+        let kept = lock(&self.kept);
+        kept.known < kept.made
     }
 
     /// Reports all changes to the service manager, and waits until it has handled them. It blocks.
     pub(super) fn told(&self) -> io::Result<()> {
-        let changes = std::mem::take(&mut *lock(&self.changes));
+        let _turn = lock(&self.report);
+        let (changes, made) = {
+            let mut kept = lock(&self.kept);
+            (std::mem::take(&mut kept.changes), kept.made)
+        };
         if changes.is_empty() {
             return Ok(());
         }
@@ -142,12 +184,14 @@ impl Stored {
         let mut reported = Ok(());
         for change in changes {
             let sent = match change {
-                Change::Keep(agent, fd) => service_manager::keep(agent.as_str(), fd.as_fd()),
-                Change::Forget(name) => service_manager::forget(&name),
+                Change::Keep(name, fd) => service_manager::keep(&name.to_string(), fd.as_fd()),
+                Change::Forget(name) => service_manager::forget(&name.to_string()),
             };
             reported = reported.and(sent);
         }
-        reported.and(service_manager::barrier())
+        let reported = reported.and(service_manager::barrier());
+        lock(&self.kept).known = made;
+        reported
     }
 }
 
