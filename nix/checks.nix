@@ -211,6 +211,7 @@ let
     ++ ofFiles (option name) agent.credentials;
 
   webhook = missing (credentialsOf { url = settings.operator.notify.webhook or null; }) cfg.credentials;
+  metrics = settings.broker.metrics or { };
   ofTraces = missing (credentialsOf (settings.broker.traces.headers or { })) cfg.credentials;
 in
 [
@@ -223,11 +224,22 @@ in
     message = "services.hive.settings.broker.traces.headers uses the credential ${lib.concatStringsSep ", " ofTraces}, which is not in services.hive.credentials.";
   }
   {
+    assertion =
+      !(lib.hasPrefix "/run/hive/metrics/" (metrics.socket or ""))
+      || (metrics.group or "") == "hive-metrics";
+    message = "services.hive.settings.broker.metrics needs group = \"hive-metrics\": that is the group of /run/hive/metrics.";
+  }
+  {
     assertion = !(cfg.notify.command != null && cfg.notify.webhook != null);
     message = "services.hive.notify has a command and a webhook; leave one of them out.";
   }
   {
-    assertion = cfg.group != "root" && cfg.group != "users";
+    assertion =
+      !(builtins.elem cfg.group [
+        "root"
+        "users"
+        "hive-metrics"
+      ]);
     message = "services.hive.group is ${cfg.group}: its members would be operators.";
   }
 ]

@@ -97,6 +97,7 @@ in
     users.groups = {
       hive = { };
       hive-launcher = { };
+      hive-metrics = { };
       ${cfg.group}.members = cfg.operators;
     }
     // agents.groups;
@@ -105,9 +106,7 @@ in
     systemd.tmpfiles.packages = [ cfg.package ];
     systemd.tmpfiles.rules =
       agents.directories
-      ++ lib.optional (backups != null) "d ${backups} 0700 hive hive -"
-      # In place of the line of packaging/systemd/hive.tmpfiles.
-      ++ lib.optional (cfg.group != "hive-operators") "d /run/hive/metrics 2750 hive ${cfg.group} -";
+      ++ lib.optional (backups != null) "d ${backups} 0700 hive hive -";
 
     systemd.sockets.hived = {
       overrideStrategy = "asDropin";

@@ -240,8 +240,9 @@ async fn begin(
     };
     // Before the first call: a broker that does not start must not have answered one.
     let door = match &settings.metrics {
-        Some(Metrics::Socket(path)) => {
-            let door = Door::open(path, settings.socket_group.as_deref());
+        Some(Metrics::Socket { path, group }) => {
+            let group = group.as_deref().or(settings.socket_group.as_deref());
+            let door = Door::open(path, group);
             Some(door.context("the metrics cannot be offered (broker.metrics.socket)")?)
         }
         // One that is taken is tried again below: it must not keep the broker from starting.
@@ -267,7 +268,7 @@ async fn begin(
             (None, Metrics::Listen(address)) => {
                 spawn(&ends.tasks, Door::serve_port(*address, page, stop));
             }
-            (None, Metrics::Socket(_)) => {}
+            (None, Metrics::Socket { .. }) => {}
         }
     }
     Ok(Running { engine, rpc, sockets, ends })

@@ -207,7 +207,7 @@ fn varint(message: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// What a caller is told whose call was lost with its connection.
+/// The error of a call that was lost with its connection.
 const GONE: &str = "the connection to the broker ended before it answered";
 
 /// A channel to a broker, or to another program of Hive.

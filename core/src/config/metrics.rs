@@ -6,7 +6,7 @@
 use core::net::SocketAddr;
 
 use super::section::Section;
-use super::sections::path;
+use super::sections::{line, path};
 use super::values::Metrics;
 use crate::limits::SOCKET_PATH_BYTES_MAX;
 
@@ -16,6 +16,7 @@ pub(super) fn read(broker: &mut Section<'_, '_, '_>) -> Option<Metrics> {
     let table = broker.table("metrics")?;
     let mut section = Section::new(broker.key("metrics"), table, broker.findings());
     let has_socket = section.value("socket").is_some();
+    let group_span = section.value("group").map(toml::Spanned::span);
     let listen_span = section.value("listen").map(toml::Spanned::span);
     let socket = socket(&mut section);
     let listen = listen(&mut section);
@@ -27,6 +28,10 @@ pub(super) fn read(broker: &mut Section<'_, '_, '_>) -> Option<Metrics> {
         }
         Some(_) | None => {}
     }
+    if let (false, Some(span)) = (has_socket, group_span) {
+        let sentence = "`group` belongs to a `socket`, and `metrics` has none; leave it out";
+        section.object(span, "group", sentence.to_owned(), None);
+    }
     section.finish();
     if table.is_empty() {
         let sentence = "`metrics` is empty; give it a `socket` or a `listen`, or leave it out";
@@ -37,8 +42,9 @@ pub(super) fn read(broker: &mut Section<'_, '_, '_>) -> Option<Metrics> {
 
 fn socket(section: &mut Section<'_, '_, '_>) -> Option<Metrics> {
     let span = section.value("socket")?.span();
-    let socket = path(section, "socket")?;
-    let bytes = socket.as_os_str().len();
+    let group = line(section, "group");
+    let path = path(section, "socket")?;
+    let bytes = path.as_os_str().len();
     if bytes > SOCKET_PATH_BYTES_MAX {
         let sentence = format!(
             "`socket` has {bytes} bytes, more than the {SOCKET_PATH_BYTES_MAX} that Linux allows; choose a shorter path"
@@ -46,7 +52,7 @@ fn socket(section: &mut Section<'_, '_, '_>) -> Option<Metrics> {
         section.object(span, "socket", sentence, None);
         return None;
     }
-    Some(Metrics::Socket(socket))
+    Some(Metrics::Socket { path, group })
 }
 
 fn listen(section: &mut Section<'_, '_, '_>) -> Option<Metrics> {

@@ -10,7 +10,7 @@
 //! ```text
 //! [hive]        name, domain, swarm, isolation
 //! [broker]      state_dir, runtime_dir, socket_group, agent_unit, retention_days, backup.<every, keep, dir>,
-//!               metrics.socket or metrics.listen, traces.<otlp, headers>, limits.<any field of limits::Limits>
+//!               metrics.<socket and group, or listen>, traces.<otlp, headers>, limits.<any field of limits::Limits>
 //! [operator]    pronouns, notify.command or notify.webhook
 //! [claude]      command, env, context_windows, mcp_server_name, and the settings of SETTINGS
 //! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, uids, users, unit, state_dir, home_dir, env,

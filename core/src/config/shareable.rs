@@ -12,8 +12,8 @@ use super::keys::{Key, KeyKind, keys};
 use crate::name::AgentName;
 
 /// The keys with text in which no secret is kept: words that Hive defines, and names of agents, of
-/// models, of a group and of units. Numbers and flags are harmless under each known key.
-const HARMLESS: [&str; 19] = [
+/// models, of groups and of units. Numbers and flags are harmless under each known key.
+const HARMLESS: [&str; 20] = [
     "agents.NAME.allowed_recipients",
     "agents.NAME.available_models",
     "agents.NAME.capabilities",
@@ -27,6 +27,7 @@ const HARMLESS: [&str; 19] = [
     "agents.NAME.unit",
     "broker.agent_unit",
     "broker.backup.every",
+    "broker.metrics.group",
     "broker.metrics.listen",
     "broker.socket_group",
     "claude.mcp_server_name",

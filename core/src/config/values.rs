@@ -93,8 +93,14 @@ impl Default for Broker {
 /// The place where a broker offers its metrics, over HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Metrics {
-    /// A unix socket, for the users of the operator socket.
-    Socket(PathBuf),
+    /// A unix socket.
+    Socket {
+        /// The path of its file.
+        path: PathBuf,
+        /// The group that can read it beside the broker's user; `None`: that of the operator's
+        /// socket.
+        group: Option<String>,
+    },
     /// A port of loopback, which every local user can read.
     Listen(SocketAddr),
 }
@@ -278,8 +284,8 @@ impl Config {
         if let Some(backup) = &mut self.broker.backup {
             resolve(&mut backup.dir);
         }
-        if let Some(Metrics::Socket(socket)) = &mut self.broker.metrics {
-            *socket = base.join(&*socket);
+        if let Some(Metrics::Socket { path, .. }) = &mut self.broker.metrics {
+            *path = base.join(&*path);
         }
         self.claude.settings.resolve_paths(base);
         let mut programs = vec![&mut self.claude.command];

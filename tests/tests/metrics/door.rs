@@ -116,14 +116,16 @@ async fn only_the_owner_may_read_and_with_a_group_the_group() {
     }
     rig.end().await;
     if host::is_root() {
-        let text = format!("[broker]\nsocket_group = \"nogroup\"\n{METRICS}{DUO}");
-        let mut rig = Rig::new(&text);
-        rig.start_broker().await;
-        let socket = rig.path("metrics.sock");
-        assert_eq!(mode(&socket), 0o660);
-        let group = socket.metadata().expect("the socket").gid();
-        assert_eq!(group, 65534, "the group of the operator's socket");
-        rig.end().await;
+        for (own, wanted) in [("", 65534), ("group = \"root\"\n", 0)] {
+            let text = format!("[broker]\nsocket_group = \"nogroup\"\n{METRICS}{own}{DUO}");
+            let mut rig = Rig::new(&text);
+            rig.start_broker().await;
+            let socket = rig.path("metrics.sock");
+            assert_eq!(mode(&socket), 0o660);
+            let group = socket.metadata().expect("the socket").gid();
+            assert_eq!(group, wanted, "that of the operator's socket, or its own");
+            rig.end().await;
+        }
     }
 }
 

@@ -198,6 +198,12 @@ in
     };
   };
   metrics_on_a_socket = hive {
+    settings.broker.metrics = {
+      socket = "/run/hive/metrics/hived.sock";
+      group = "hive-metrics";
+    };
+  };
+  a_socket_of_metrics_without_its_group = hive {
     settings.broker.metrics.socket = "/run/hive/metrics/hived.sock";
   };
   every_key_of_claude = hive {

@@ -102,5 +102,5 @@ fn users_are_those_of_sysusers() {
         }
         lines += 1;
     }
-    assert_eq!(lines, 3, "{text}");
+    assert_eq!(lines, 4, "{text}");
 }

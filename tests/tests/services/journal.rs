@@ -8,10 +8,15 @@ use serde_json::Value;
 
 use crate::bed::Bed;
 
-const CONFIG: &str = "[broker]\nsocket_group = \"hive-operators\"\n[broker.metrics]\nsocket = \"/run/hive/metrics/metrics.sock\"\n\
+const CONFIG: &str = "[broker]\nsocket_group = \"hive-operators\"\n[broker.metrics]\nsocket = \"/run/hive/metrics/metrics.sock\"\ngroup = \"hive-metrics\"\n\
     [claude]\ncommand = \"/usr/bin/scripted-claude\"\n[agents.ada]\nusers = [\"hive-ada\"]\n";
 /// More than the units log by themselves.
 const DEBUG: &str = "[Service]\nEnvironment=HIVE_LOG=info,hive_broker=debug\n";
+
+/// Prints the page of the metrics.
+const SCRAPE: &str = "use IO::Socket::UNIX; \
+    my $s = IO::Socket::UNIX->new(Peer => '/run/hive/metrics/metrics.sock') or die $!; \
+    print $s \"GET /metrics HTTP/1.0\\r\\nHost: localhost\\r\\n\\r\\n\"; print while <$s>;";
 
 /// Returns what the journal has of these matches.
 async fn found(bed: &Bed, matches: &[&str]) -> Vec<Value> {
@@ -88,14 +93,20 @@ async fn events_are_found_by_turn_tool_use_and_request() {
         .await;
     assert!(!started && said.contains("choose another --log-format"), "{said}");
 
-    // The socket of the metrics is the operators'; elsewhere it cannot become that.
+    // The socket of the metrics has a group of its own, which is let in to it and to nothing else;
+    // elsewhere it cannot have that.
     let socket = bed.path("/run/hive/metrics/metrics.sock").metadata().expect("the socket");
-    let group = bed.run(&["getent", "group", "hive-operators"]).await;
+    let group = bed.run(&["getent", "group", "hive-metrics"]).await;
     let gid = group.split(':').nth(2).expect("a number");
     assert_eq!(
         (socket.permissions().mode() & 0o777, socket.gid().to_string().as_str()),
         (0o660, gid)
     );
+    bed.run(&["useradd", "--groups", "hive-metrics", "meter"]).await;
+    let page = bed.run(&["runuser", "-u", "meter", "--", "perl", "-e", SCRAPE]).await;
+    assert!(page.contains("hive_build_info"), "{page}");
+    let (shown, said) = bed.tries(&["runuser", "-u", "meter", "--", "hivectl", "agents"]).await;
+    assert!(!shown && said.contains("Permission denied"), "{said}");
     bed.write("/etc/hive/hive.toml", &CONFIG.replace("/metrics/metrics.sock", "/m.sock"));
     let (started, _) = bed.tries(&["systemctl", "restart", "hived"]).await;
     let printed = bed.run(&["journalctl", "--output=cat", "--unit=hived"]).await;

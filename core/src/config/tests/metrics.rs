@@ -13,15 +13,20 @@ fn refusal(value: &str) -> String {
 
 #[test]
 fn a_socket_or_an_address_of_loopback_passes() {
-    let socket = Some(Metrics::Socket("/run/hive/metrics.sock".into()));
-    assert_eq!(metrics(r#"{ socket = "/run/hive/metrics.sock" }"#), socket);
+    let socket = |path: &str, group: Option<&str>| {
+        Some(Metrics::Socket { path: path.into(), group: group.map(str::to_owned) })
+    };
+    let wanted = socket("/run/hive/metrics.sock", None);
+    assert_eq!(metrics(r#"{ socket = "/run/hive/metrics.sock" }"#), wanted);
+    let wanted = socket("/m", Some("prometheus"));
+    assert_eq!(metrics(r#"{ socket = "/m", group = "prometheus" }"#), wanted);
     for address in ["127.0.0.1:9464", "127.8.9.1:1", "[::1]:65535"] {
         let wanted = Some(Metrics::Listen(address.parse().expect("an address")));
         assert_eq!(metrics(&format!("{{ listen = \"{address}\" }}")), wanted);
     }
     let mut config = parse("[broker.metrics]\nsocket = \"m.sock\"\n").expect("valid");
     config.resolve_paths(Path::new("/etc/hive"));
-    assert_eq!(config.broker.metrics, Some(Metrics::Socket("/etc/hive/m.sock".into())));
+    assert_eq!(config.broker.metrics, socket("/etc/hive/m.sock", None));
     assert_eq!(parse("").expect("valid").broker.metrics, None);
 }
 
@@ -64,6 +69,14 @@ fn anything_else_is_a_finding_with_its_line() {
         (
             "{}",
             "line 2, column 11: `metrics` is empty; give it a `socket` or a `listen`, or leave it out",
+        ),
+        (
+            r#"{ listen = "127.0.0.1:1", group = "staff" }"#,
+            "line 2, column 45: `group` belongs to a `socket`, and `metrics` has none; leave it out",
+        ),
+        (
+            r#"{ socket = "/m", group = "" }"#,
+            "line 2, column 36: `group` is empty; leave it out instead",
         ),
         ("true", "line 2, column 11: `metrics` must be a table, not true or false"),
         (

@@ -46,7 +46,10 @@ pub(crate) fn write(config: &Config) -> String {
         path(&mut out, "backup.dir", dir.as_deref());
     }
     match metrics {
-        Some(Metrics::Socket(socket)) => path(&mut out, "metrics.socket", Some(socket)),
+        Some(Metrics::Socket { path: socket, group }) => {
+            path(&mut out, "metrics.socket", Some(socket));
+            text(&mut out, "metrics.group", group.as_deref());
+        }
         Some(Metrics::Listen(address)) => {
             text(&mut out, "metrics.listen", Some(&address.to_string()));
         }

@@ -21,7 +21,7 @@ pub(super) async fn page(collector: &mut Collector<'_>, config: Option<&Config>)
     };
     let page = tokio::time::timeout(ANSWER_MAX, async {
         match place {
-            Metrics::Socket(path) => read(UnixStream::connect(path).await?).await,
+            Metrics::Socket { path, .. } => read(UnixStream::connect(path).await?).await,
             Metrics::Listen(address) => read(TcpStream::connect(address).await?).await,
         }
     });
