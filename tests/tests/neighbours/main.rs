@@ -228,17 +228,22 @@ async fn a_neighbour_waits_for_few_calls_of_a_flood_of_any_size() {
     let mut flood =
         Flood::new(rig.agent_socket("mallory"), &[Kind::Send("erin")], ALL_AT_ONCE, NICE);
     flood.go();
-    let mut between = Vec::new();
-    for _ in 0..MESSAGES / 2 {
+    let (mut between, mut tried) = (Vec::new(), 0);
+    while between.len() < MESSAGES / 2 {
+        assert!(tried < 5 * MESSAGES, "there is no flood to stand behind: {between:?}");
+        tried += 1;
         // The flood runs, with all its calls under way.
         flood.answered(8).await;
         let first = carol.send("dave", "a word").await;
-        between.push(carol.send("dave", "and another").await - first - 1);
+        let others = carol.send("dave", "and another").await - first - 1;
+        // On a busy host the flood may do nothing for a while, and is no flood then.
+        if others > 0 {
+            between.push(others);
+        }
     }
     flood.stop().await;
     between.sort_unstable();
     let median = between[between.len() / 2];
-    assert!(median > 0, "there is no flood to stand behind: {between:?}");
     // The calls in the commit under way, those in its own, and those of the time until it was
     // answered and called again.
     let most = 5 * AGENT_CALLS_AT_WORK_MAX as u64;
