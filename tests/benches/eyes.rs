@@ -1,13 +1,15 @@
 //! Eyes: W1, W2 and the memory of an idle server without metrics and traces, with metrics that are
 //! scraped once a second, and with traces that a collector takes.
 //!
+//! And the time of a page when many agents have mail.
+//!
 //! The scraper and the collector are of this process, so what they use is taken from the servers as
 //! well. Invariant: the three servers take turns in each round, and each is read or posts in its
 //! own rounds as in a working hive.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use axum::Router;
@@ -20,16 +22,24 @@ use tokio::task::JoinSet;
 
 use crate::report::{Bounds, Report};
 use crate::rival::{Kind, Server};
-use crate::rounds::rounds;
-use crate::sample::Sample;
+use crate::rounds::{number, rounds};
+use crate::sample::{Sample, micros};
 use crate::w1::Pair;
 use crate::w2::Loaded;
 use crate::{progress, servers};
 
 /// Time between two scrapes. Most are further apart.
 const SCRAPE: Duration = Duration::from_secs(1);
+/// Agents of the page, if `HIVE_BENCH_AGENTS` does not set their number.
+const AGENTS: usize = 1000;
+/// Pages of a round.
+const PAGES: usize = 5;
+/// A page is as old at most, so after it a new one is made.
+const PAGE_AGE: Duration = Duration::from_millis(1100);
 /// More rounds than elsewhere, because a twentieth is less than rounds of the same differ by.
 const ROUNDS_FACTOR: usize = 3;
+
+const METRICS: &str = "[broker.metrics]\nsocket = \"metrics.sock\"\n";
 
 /// What is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,7 +84,7 @@ impl Readers {
     async fn server(&mut self, kind: Kind, inboxes: usize, eyes: Eyes) -> anyhow::Result<Server> {
         let section = match eyes {
             Eyes::Off => String::new(),
-            Eyes::Metrics => "[broker.metrics]\nsocket = \"metrics.sock\"\n".to_owned(),
+            Eyes::Metrics => METRICS.to_owned(),
             Eyes::Traces => format!("[broker.traces]\notlp = \"{}\"\n", self.collector),
         };
         let server = Server::start_hive(kind, inboxes, &section).await?;
@@ -93,17 +103,46 @@ impl Readers {
 
 /// Scrapes the metrics until the server has ended.
 async fn scrape(socket: PathBuf) -> anyhow::Result<()> {
-    let mut page = Vec::new();
     loop {
         tokio::time::sleep(SCRAPE).await;
-        let Ok(mut stream) = UnixStream::connect(&socket).await else { return Ok(()) };
-        stream
-            .write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
-            .await?;
-        page.clear();
-        stream.read_to_end(&mut page).await?;
-        anyhow::ensure!(page.starts_with(b"HTTP/1.1 200"), "a scrape failed");
+        let Ok(stream) = UnixStream::connect(&socket).await else { return Ok(()) };
+        page(stream).await?;
     }
+}
+
+/// Reads the page.
+async fn page(mut stream: UnixStream) -> anyhow::Result<()> {
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        .await?;
+    let mut page = Vec::new();
+    stream.read_to_end(&mut page).await?;
+    anyhow::ensure!(page.starts_with(b"HTTP/1.1 200"), "a scrape failed");
+    Ok(())
+}
+
+/// The time of a page when each of many agents has a message.
+async fn pages(report: &mut Report) -> anyhow::Result<()> {
+    let agents = number("HIVE_BENCH_AGENTS").unwrap_or(AGENTS);
+    let mut times = Sample::default();
+    for round in 0..rounds() {
+        progress(&format!("eyes: round {}, pages of {agents} agents", round + 1));
+        let server = Server::start_hive(Kind::Unary, agents, METRICS).await?;
+        server.door().producer().await?.send_to_everyone().await?;
+        server.rests().await?;
+        let mut sample = Sample::default();
+        for _ in 0..PAGES {
+            tokio::time::sleep(PAGE_AGE).await;
+            let start = Instant::now();
+            page(UnixStream::connect(server.runtime_file("metrics.sock")?).await?).await?;
+            sample.push(micros(start.elapsed()) / 1e3);
+        }
+        times.push(sample.median());
+        server.stop().await?;
+    }
+    let what = format!("scrape, {agents} agents with mail");
+    report.figure("eyes", &what, "ms", times, Some(Bounds::only_most(50.0)));
+    Ok(())
 }
 
 /// Figures of one kind of use, for each of what is on.
@@ -168,5 +207,5 @@ pub(crate) async fn run(report: &mut Report) -> anyhow::Result<()> {
         accepted.add(report, &format!("{way}: W2 accepted"), "1/s", Bounds::only_least(0.95));
         memory.add(report, &format!("{way}: idle memory"), "MiB", Bounds::only_most(1.05));
     }
-    Ok(())
+    pages(report).await
 }
