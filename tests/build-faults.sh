@@ -11,9 +11,11 @@ profile=${PROFILE:-dev}
 built=$target/$profile
 [ "$profile" != dev ] || built=$target/debug
 
-"$cargo" build --locked --quiet --profile "$profile" --package hive-scripted --bins
-"$cargo" build --locked --quiet --profile "$profile" --package hive-broker --package hive-harness --package hive-mcp-bridge --bins \
-  --features hive-broker/faults,hive-harness/faults,hive-mcp-bridge/faults
+# The same packages each time, as `make build` has them: with others, libraries would be compiled again, because packages that are built
+# together decide together on the features of a library.
+programs="--package hive-broker --package hive-harness --package hive-mcp-bridge --package hivectl --package hive-scripted --bins"
+# shellcheck disable=SC2086 # Several words.
+"$cargo" build --locked --quiet --profile "$profile" $programs --features hive-broker/faults,hive-harness/faults,hive-mcp-bridge/faults
 mkdir -p "$to"
 for program in hived hive hive-mcp scripted-claude; do
   # Copy under another name and rename: a running program cannot be overwritten.
@@ -21,5 +23,6 @@ for program in hived hive hive-mcp scripted-claude; do
   mv "$to/.$program" "$to/$program"
 done
 if [ "$profile" = dev ]; then
-  "$cargo" build --locked --quiet --package hive-broker --package hive-harness --package hive-mcp-bridge --package hive-scripted --bins
+  # shellcheck disable=SC2086
+  "$cargo" build --locked --quiet $programs
 fi

@@ -51,10 +51,9 @@ tests/lint.sh others
 echo "== tests"
 target=$("$cargo" metadata --locked --offline --no-deps --format-version 1 | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
 # The journeys start built programs, so these are built first; the mixtures of versions also need those of the baseline, and the kills
-# programs with fail points. The present ones come last: all are built in the same place.
+# programs with fail points. The second script ends with the present ones: all are built in the same place.
 CARGO="$cargo" CARGO_TARGET_DIR="$target" tests/build-baseline.sh "$target/baseline"
 CARGO="$cargo" CARGO_TARGET_DIR="$target" tests/build-faults.sh "$target/faults"
-"$cargo" build --locked --bins
 export HIVE_TEST_BIN_DIR=$target/debug HIVE_TEST_FAULTS_DIR=$target/faults HIVE_TEST_BASELINE_DIR=$target/baseline
 "$cargo" test --locked --no-run
 # Most tests wait, so the rest is compiled beside them, in time that nothing else takes: the scheduling class `idle` keeps it out of the way of
@@ -65,7 +64,7 @@ set -m
     chrt --idle --pid 0 "$BASHPID"
   fi
   "$cargo" test --locked --quiet --profile campaign --package hive-sim --no-run
-  cd tests/interleavings && "$cargo" test --locked --quiet --target-dir "$target" --no-run
+  cd tests/interleavings && RUSTC_WORKSPACE_WRAPPER=clippy-driver "$cargo" test --locked --quiet --target-dir "$target" --no-run
 ) >"$beside/compiled" 2>&1 &
 set +m
 in_background=$!
@@ -81,7 +80,7 @@ in_background=
 "$cargo" test --locked --profile campaign --package hive-sim
 
 echo "== interleavings"
-(cd tests/interleavings && "$cargo" test --locked --target-dir "$target")
+(cd tests/interleavings && RUSTC_WORKSPACE_WRAPPER=clippy-driver "$cargo" test --locked --target-dir "$target")
 
 echo "== demo"
 HIVE_BIN=$HIVE_TEST_BIN_DIR CLAUDE=$HIVE_TEST_BIN_DIR/scripted-claude examples/duo/demo.sh
