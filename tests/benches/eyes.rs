@@ -89,20 +89,23 @@ impl Readers {
         };
         let server = Server::start_hive(kind, inboxes, &section).await?;
         if eyes == Eyes::Metrics {
-            self.tasks.spawn(scrape(server.runtime_file("metrics.sock")?));
+            self.tasks.spawn(scrape(server.config_file("metrics.sock")?));
         }
         Ok(server)
     }
 
     /// Fails if one of them has ended.
     fn check(&mut self) -> anyhow::Result<()> {
-        self.tasks.try_join_next().transpose()?.transpose()?;
+        while let Some(ended) = self.tasks.try_join_next() {
+            ended??;
+        }
         Ok(())
     }
 }
 
-/// Scrapes the metrics until the server has ended.
+/// Scrapes the metrics of a server that runs, until it has ended.
 async fn scrape(socket: PathBuf) -> anyhow::Result<()> {
+    page(UnixStream::connect(&socket).await?).await?;
     loop {
         tokio::time::sleep(SCRAPE).await;
         let Ok(stream) = UnixStream::connect(&socket).await else { return Ok(()) };
@@ -134,7 +137,7 @@ async fn pages(report: &mut Report) -> anyhow::Result<()> {
         for _ in 0..PAGES {
             tokio::time::sleep(PAGE_AGE).await;
             let start = Instant::now();
-            page(UnixStream::connect(server.runtime_file("metrics.sock")?).await?).await?;
+            page(UnixStream::connect(server.config_file("metrics.sock")?).await?).await?;
             sample.push(micros(start.elapsed()) / 1e3);
         }
         times.push(sample.median());

@@ -148,10 +148,10 @@ impl Server {
         }
     }
 
-    /// Returns a path in the runtime directory of a Hive.
-    pub(crate) fn runtime_file(&self, name: &str) -> anyhow::Result<PathBuf> {
+    /// Returns a path beside the configuration file of a Hive.
+    pub(crate) fn config_file(&self, name: &str) -> anyhow::Result<PathBuf> {
         match &self.files {
-            Files::Hive(rig) => Ok(rig.path("run").join(name)),
+            Files::Hive(rig) => Ok(rig.path(name)),
             Files::Other(_) => anyhow::bail!("only a Hive has this directory"),
         }
     }
