@@ -226,8 +226,8 @@ in
   {
     assertion =
       !(lib.hasPrefix "/run/hive/metrics/" (metrics.socket or ""))
-      || (metrics.group or "") == "hive-metrics";
-    message = "services.hive.settings.broker.metrics needs group = \"hive-metrics\": that is the group of /run/hive/metrics.";
+      || (metrics.group or "hive-metrics") == "hive-metrics";
+    message = "services.hive.settings.broker.metrics.group is ${toString (metrics.group or "")}; the directory /run/hive/metrics is that of hive-metrics.";
   }
   {
     assertion = !(cfg.notify.command != null && cfg.notify.webhook != null);

@@ -241,8 +241,8 @@ async fn begin(
     // Before the first call: a broker that does not start must not have answered one.
     let door = match &settings.metrics {
         Some(Metrics::Socket { path, group }) => {
-            let group = group.as_deref().or(settings.socket_group.as_deref());
-            let door = Door::open(path, group);
+            let operators = settings.socket_group.as_deref();
+            let door = Door::open(path, group.as_deref(), operators);
             Some(door.context("the metrics cannot be offered (broker.metrics.socket)")?)
         }
         // One that is taken is tried again below: it must not keep the broker from starting.

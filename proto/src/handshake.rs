@@ -208,7 +208,7 @@ fn varint(message: &mut &[u8]) -> Option<u64> {
 }
 
 /// The error of a call that was lost with its connection.
-const GONE: &str = "the connection to the broker ended before it answered";
+const GONE: &str = "the broker has not answered, and there was no connection to it for 10 s";
 
 /// A channel to a broker, or to another program of Hive.
 #[derive(Clone, Debug)]

@@ -54,6 +54,12 @@ enum Listener {
     Tcp(TcpListener),
 }
 
+/// Returns whether the directory of this path gives its group to files in it.
+fn hands_down(path: &Path) -> bool {
+    let dir = path.parent().and_then(|dir| std::fs::metadata(dir).ok());
+    dir.is_some_and(|dir| dir.mode() & 0o2000 != 0)
+}
+
 /// The file of a unix socket.
 #[derive(Debug)]
 struct OwnFile(PathBuf);
@@ -65,8 +71,15 @@ impl Drop for OwnFile {
 }
 
 impl Door {
-    /// Opens a unix socket, for this user and, if there is one, for this group.
-    pub fn open(path: &Path, group: Option<&str>) -> Result<Self, ListenError> {
+    /// Opens a unix socket, for this user and for `group`; without it for the group that the
+    /// directory hands down, or else for the operators. Without operators it is this user's alone.
+    pub fn open(
+        path: &Path,
+        group: Option<&str>,
+        operators: Option<&str>,
+    ) -> Result<Self, ListenError> {
+        let is_handed_down = group.is_none() && hands_down(path);
+        let group = group.or(operators);
         let fail = |source| ListenError::Io { path: path.to_path_buf(), source };
         let gid = group
             .map(|group| {
@@ -79,7 +92,7 @@ impl Door {
         set_mode(path, 0o600)?;
         if let Some((group, gid)) = gid {
             // In a directory that hands its group down it is right already.
-            if std::fs::metadata(path).map_err(fail)?.gid() != gid {
+            if !is_handed_down && std::fs::metadata(path).map_err(fail)?.gid() != gid {
                 std::os::unix::fs::chown(path, None, Some(gid)).map_err(|source| {
                     let (path, group) = (path.to_path_buf(), group.to_owned());
                     ListenError::NotInGroup { path, group, source }

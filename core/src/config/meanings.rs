@@ -19,7 +19,7 @@ pub(super) const MEANINGS: &[(&str, &str)] = &[
     ),
     ("broker.retention_days", "how long settled mail is kept"),
     ("broker.metrics.socket", "unix socket that shows the metrics"),
-    ("broker.metrics.group", "group that can read that socket; without it that of socket_group"),
+    ("broker.metrics.group", "group that can read that socket"),
     ("broker.metrics.listen", "address and port of loopback that show the metrics"),
     ("broker.traces.otlp", "URL of the collector that gets traces, by OTLP over HTTP"),
     ("broker.traces.headers", "headers of each post to the collector, such as a token"),

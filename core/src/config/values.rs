@@ -97,8 +97,8 @@ pub enum Metrics {
     Socket {
         /// The path of its file.
         path: PathBuf,
-        /// The group that can read it beside the broker's user; `None`: that of the operator's
-        /// socket.
+        /// The group that can read it beside the broker's user; `None`: the one that its directory
+        /// hands down, or that of the operator's socket.
         group: Option<String>,
     },
     /// A port of loopback, which every local user can read.

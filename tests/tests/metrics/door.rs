@@ -1,7 +1,7 @@
 //! The socket of the page: who may read it, and what a bad collector can do.
 
 use std::fs::Permissions;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 
 use hive_tests::rig::{DUO, Rig, host, soon};
@@ -116,14 +116,23 @@ async fn only_the_owner_may_read_and_with_a_group_the_group() {
     }
     rig.end().await;
     if host::is_root() {
-        for (own, wanted) in [("", 65534), ("group = \"root\"\n", 0)] {
+        // The directory has another group, and hands it down or not.
+        for (own, dir_mode, wanted) in [
+            ("", 0o750, 65534),
+            ("", 0o2750, 1),
+            ("group = \"root\"\n", 0o750, 0),
+            ("group = \"root\"\n", 0o2750, 0),
+        ] {
             let text = format!("[broker]\nsocket_group = \"nogroup\"\n{METRICS}{own}{DUO}");
             let mut rig = Rig::new(&text);
+            chown(rig.path(""), None, Some(1)).expect("root may");
+            let permissions = Permissions::from_mode(dir_mode);
+            std::fs::set_permissions(rig.path(""), permissions).expect("a mode");
             rig.start_broker().await;
             let socket = rig.path("metrics.sock");
             assert_eq!(mode(&socket), 0o660);
             let group = socket.metadata().expect("the socket").gid();
-            assert_eq!(group, wanted, "that of the operator's socket, or its own");
+            assert_eq!(group, wanted, "{own:?} {dir_mode:o}");
             rig.end().await;
         }
     }

@@ -203,8 +203,11 @@ in
       group = "hive-metrics";
     };
   };
-  a_socket_of_metrics_without_its_group = hive {
-    settings.broker.metrics.socket = "/run/hive/metrics/hived.sock";
+  a_socket_of_metrics_for_another_group = hive {
+    settings.broker.metrics = {
+      socket = "/run/hive/metrics/hived.sock";
+      group = "prometheus";
+    };
   };
   every_key_of_claude = hive {
     settings.claude = {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::bed::Bed;
 
-const CONFIG: &str = "[broker]\nsocket_group = \"hive-operators\"\n[broker.metrics]\nsocket = \"/run/hive/metrics/metrics.sock\"\ngroup = \"hive-metrics\"\n\
+const CONFIG: &str = "[broker]\nsocket_group = \"hive-operators\"\n[broker.metrics]\nsocket = \"/run/hive/metrics/metrics.sock\"\n\
     [claude]\ncommand = \"/usr/bin/scripted-claude\"\n[agents.ada]\nusers = [\"hive-ada\"]\n";
 /// More than the units log by themselves.
 const DEBUG: &str = "[Service]\nEnvironment=HIVE_LOG=info,hive_broker=debug\n";

@@ -30,8 +30,6 @@ pub(super) struct Stored {
     /// Those of the last broker that are not in use yet.
     found: Mutex<BTreeMap<AgentName, UnixListener>>,
     kept: Mutex<Kept>,
-    /// Locked while changes are reported, so that they are in order.
-    report: Mutex<()>,
 }
 
 /// One lock for both: a name that was given to another socket must not be forgotten after that.
@@ -39,17 +37,6 @@ pub(super) struct Stored {
 struct Kept {
     names: Names,
     changes: Vec<Change>,
-    /// Changes so far.
-    made: u64,
-    /// Those that the service manager knows.
-    known: u64,
-}
-
-impl Kept {
-    fn change(&mut self, change: Change) {
-        self.changes.push(change);
-        self.made += 1;
-    }
 }
 
 #[derive(Debug)]
@@ -91,14 +78,20 @@ impl Stored {
             if bound.as_ref() != Some(&path) {
                 // A supervisor may name its sockets so. One of this broker has another directory.
                 if !bound.is_some_and(|bound| layout.is_socket(&bound)) {
-                    lock(&stored.kept).change(Change::Forget(given));
+                    lock(&stored.kept).changes.push(Change::Forget(given));
                 }
                 others.push(Inherited { name, fd });
                 continue;
             }
             match is_file_of(&fd, &path) {
                 Ok(true) if lock(&stored.kept).names.found(&agent, &given) => {
-                    lock(&stored.found).insert(agent, UnixListener::from(fd));
+                    let socket = UnixListener::from(fd);
+                    // Earlier brokers used names of agents alone.
+                    if lock(&stored.kept).names.are_too_long() {
+                        stored.forget(&agent);
+                        stored.keep(&agent, &socket);
+                    }
+                    lock(&stored.found).insert(agent, socket);
                 }
                 Ok(true) => stored.discard(given, "the agent has another one"),
                 Ok(false) => stored.discard(given, "its file was replaced or removed"),
@@ -114,7 +107,7 @@ impl Stored {
 
     fn discard(&self, name: Name, why: &str) {
         tracing::warn!(agent = %name, why, "the socket that was kept for an agent is not used");
-        lock(&self.kept).change(Change::Forget(name));
+        lock(&self.kept).changes.push(Change::Forget(name));
     }
 
     /// Returns whether sockets are kept, so that their files have to stay when the broker ends.
@@ -140,7 +133,7 @@ impl Stored {
             Ok(fd) => {
                 let mut kept = lock(&self.kept);
                 let name = kept.names.give(agent);
-                kept.change(Change::Keep(name, fd));
+                kept.changes.push(Change::Keep(name, fd));
             }
             Err(error) => {
                 tracing::warn!(%agent, %error, "the socket of an agent is not kept over a restart");
@@ -152,7 +145,7 @@ impl Stored {
     pub(super) fn forget(&self, agent: &AgentName) {
         let mut kept = lock(&self.kept);
         if let Some(name) = kept.names.take_back(agent) {
-            kept.change(Change::Forget(name));
+            kept.changes.push(Change::Forget(name));
         }
     }
 
@@ -166,17 +159,13 @@ impl Stored {
 
     /// Returns whether there are changes that the service manager does not know.
     pub(super) fn has_changes(&self) -> bool {
-        let kept = lock(&self.kept);
-        kept.known < kept.made
+        !lock(&self.kept).changes.is_empty()
     }
 
     /// Reports all changes to the service manager, and waits until it has handled them. It blocks.
+    /// One caller at a time, so that reports are in order and none returns before another's.
     pub(super) fn told(&self) -> io::Result<()> {
-        let _turn = lock(&self.report);
-        let (changes, made) = {
-            let mut kept = lock(&self.kept);
-            (std::mem::take(&mut kept.changes), kept.made)
-        };
+        let changes = std::mem::take(&mut lock(&self.kept).changes);
         if changes.is_empty() {
             return Ok(());
         }
@@ -189,9 +178,7 @@ impl Stored {
             };
             reported = reported.and(sent);
         }
-        let reported = reported.and(service_manager::barrier());
-        lock(&self.kept).known = made;
-        reported
+        reported.and(service_manager::barrier())
     }
 }
 

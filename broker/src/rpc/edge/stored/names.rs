@@ -100,6 +100,11 @@ impl Names {
         true
     }
 
+    /// Returns whether sockets have to change their names for the others to fit.
+    pub(super) fn are_too_long(&self) -> bool {
+        self.agents_bytes > AGENTS_BYTES_MAX
+    }
+
     /// Takes back the name of an agent's socket; `None` if it has none.
     pub(super) fn take_back(&mut self, agent: &AgentName) -> Option<Name> {
         let number = self.numbers.remove(agent)?;
@@ -182,6 +187,22 @@ mod tests {
         // There is room for a name again.
         assert_eq!(next.take_back(&first), Some(Name::Agent(first.clone())));
         assert_eq!(next.give(&agent(3001, 63)), Name::Agent(agent(3001, 63)));
+    }
+
+    #[test]
+    fn names_of_an_earlier_broker_that_are_too_long_get_shorter() {
+        let mut names = Names::default();
+        let all: Vec<_> = (0..2_000).map(|number| agent(number, 63)).collect();
+        for agent in &all {
+            assert!(names.found(agent, &Name::Agent(agent.clone())));
+            if names.are_too_long() {
+                names.take_back(agent);
+                assert!(matches!(names.give(agent), Name::Number(_)));
+            }
+        }
+        let numbered = names.numbers.values().flatten().count();
+        assert_eq!(numbered, all.len() - AGENTS_BYTES_MAX / 64);
+        assert!(!names.are_too_long());
     }
 
     #[test]
