@@ -106,7 +106,8 @@ in
     systemd.tmpfiles.packages = [ cfg.package ];
     systemd.tmpfiles.rules =
       agents.directories
-      ++ lib.optional (backups != null) "d ${backups} 0700 hive hive -";
+      # Elsewhere it may be a disk: if that is missing, no backup must be made in its place.
+      ++ lib.optional (backups != null && lib.hasPrefix "/var/lib/hive/" backups) "d ${backups} 0700 hive hive -";
 
     systemd.sockets.hived = {
       overrideStrategy = "asDropin";
@@ -126,8 +127,8 @@ in
         path = cfg.packages;
         serviceConfig =
           lib.optionalAttrs (cfg.credentials != { }) { LoadCredential = agents.loaded cfg.credentials; }
-          # Outside of its own directories the broker can write nowhere else.
-          // lib.optionalAttrs (backups != null) { ReadWritePaths = [ backups ]; };
+          # Outside of its own directories the broker can write nowhere else. A missing disk must not keep it from starting.
+          // lib.optionalAttrs (backups != null) { ReadWritePaths = [ "-${backups}" ]; };
       };
 
       # For all agents, those too that are created at run time.

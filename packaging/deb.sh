@@ -25,6 +25,10 @@ doc=$tree/usr/share/doc/hive
 # Debian has one file for licences, and compresses manuals and changes.
 rm "$doc"/LICENSE-*
 mv "$doc/CHANGELOG.md" "$doc/changelog"
+# A configuration file that every administrator edits is not one of dpkg's: it would ask at each upgrade that has another, and without a
+# terminal it would stop there. postinst puts the first one in its place.
+mv "$tree/etc/hive/hive.toml" "$tree/usr/share/hive/hive.toml"
+rmdir --parents "$tree/etc/hive" 2>/dev/null || true
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 cat >"$doc/changelog.Debian" <<END
 hive ($version-1) unstable; urgency=medium

@@ -21,6 +21,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Settings};
 pub use crate::doors::Parent;
 use crate::doors::{Doors, Ends, Open};
+use crate::engine::background::CONFIGURATION;
 use crate::engine::directories::Directories;
 use crate::engine::memory::Memory;
 use crate::engine::start::Started;
@@ -279,6 +280,7 @@ async fn reloaded(cli: &Cli, running: &Running) {
     let settings = match config::load(cli) {
         Ok(settings) => settings,
         Err(error) => {
+            running.engine.task_ended_badly(CONFIGURATION, &error);
             tracing::error!("{error}\nnothing was changed");
             return;
         }
@@ -294,10 +296,14 @@ async fn reloaded(cli: &Cli, running: &Running) {
         running.rpc.reconcile_sockets().await
     };
     match applied.await {
-        Ok(()) => tracing::info!(
-            "the configuration file was read again; bounds and names of the hive, `notify`, `metrics`, `traces`, and directories change with a restart"
-        ),
+        Ok(()) => {
+            running.engine.task_succeeded(CONFIGURATION);
+            tracing::info!(
+                "the configuration file was read again; bounds and names of the hive, `notify`, `metrics`, `traces`, and directories change with a restart"
+            );
+        }
         Err(error) => {
+            running.engine.task_ended_badly(CONFIGURATION, &error);
             tracing::error!(%error, "the configuration file could not be applied; nothing was changed");
         }
     }

@@ -18,6 +18,10 @@ pub const DEADLINES: &str = "deadlines";
 /// Reads the operator outbox and starts notifications. A notification that fails is not a failed
 /// run: its row stays in the outbox.
 pub const OUTBOX: &str = "operator-outbox";
+/// Notifies the operator: the last attempt of any item.
+pub const NOTIFICATIONS: &str = "notifications";
+/// Applies the configuration file when it is read again.
+pub const CONFIGURATION: &str = "configuration";
 /// Deletes settled mail after the retention time.
 pub const RETENTION: &str = "retention";
 /// Makes backups by their schedule.
@@ -77,6 +81,11 @@ impl Engine {
         if failures.is_power_of_two() {
             tracing::warn!(task = name, failures, %error, "the background task failed; it retries");
         }
+    }
+
+    /// Notes that a run failed which is not retried by itself; its caller logs that.
+    pub fn task_ended_badly(&self, name: &'static str, error: &dyn Display) {
+        self.background.report(name, self.clock.now().wall, Some(error.to_string()));
     }
 
     /// Returns the status of each background task, by name.

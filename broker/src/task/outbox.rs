@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::RETRY_PAUSE;
 use crate::engine::Engine;
-use crate::engine::background::OUTBOX;
+use crate::engine::background::{NOTIFICATIONS, OUTBOX};
 use crate::engine::mail::outbox::Item;
 use crate::notify::Notifier;
 
@@ -93,13 +93,15 @@ async fn notify(
         return item.row;
     };
     if let Err(error) = &sent {
+        engine.task_ended_badly(NOTIFICATIONS, error);
         tracing::warn!(kind = ?item.kind, id = item.id, failures = item.failures + 1, "the operator could not be notified: {error}");
     }
     loop {
         let noted = match sent {
-            Ok(()) => engine.remove_item(&item).await.map(
-                |()| tracing::debug!(kind = ?item.kind, id = item.id, "the operator was notified"),
-            ),
+            Ok(()) => engine.remove_item(&item).await.map(|()| {
+                engine.task_succeeded(NOTIFICATIONS);
+                tracing::debug!(kind = ?item.kind, id = item.id, "the operator was notified");
+            }),
             Err(_) => engine
                 .postpone_item(&item)
                 .await

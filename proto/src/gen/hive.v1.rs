@@ -1482,7 +1482,8 @@ pub struct GetBrokerStatusResponse {
 /// A background task of the broker, with the result of its last run.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct BackgroundTask {
-    /// Name of the task: `leases`, `deadlines`, `operator-outbox`, `retention`, `backup`, `search-index`, `traces` or `health`.
+    /// Name of the task: `leases`, `deadlines`, `operator-outbox`, `notifications`, `configuration`, `retention`, `backup`,
+    /// `search-index`, `traces` or `health`.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     /// Time when the last run ended.

@@ -9,6 +9,8 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
+use crate::scheduled_backup::task_of;
+
 /// Appends the item to the file `told`.
 const TELL: &str = "read -r item\nprintf '%s\\n' \"$item\" >> \"$dir/told\"\n";
 
@@ -91,11 +93,14 @@ async fn a_failed_notification_is_repeated_after_a_kill() {
     rig.start_broker().await;
     let sent = rig.agent("ada").await.send("operator", "hello").await;
     rig.broker().says("the operator could not be notified: `sh` ended with exit status: 7; the end of its output: \"no way\"").await;
+    let task = task_of(&rig, "notifications", |task| task.failure_count > 0).await;
+    assert!(task.error.contains("no way"), "{task:?}");
     rig.kill_broker().await;
     assert!(items(&rig).is_empty());
     rig.touch("go");
     rig.start_broker().await;
     notified(&mut rig, 1).await;
+    task_of(&rig, "notifications", |task| task.failure_count == 0).await;
     rig.stop_broker().await;
     let items = items(&rig);
     assert_eq!((items.len(), items[0]["id"].as_u64()), (1, Some(sent)), "{items:?}");

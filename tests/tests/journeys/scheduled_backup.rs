@@ -13,14 +13,23 @@ fn hive(backup: &str) -> Rig {
 
 /// Returns the task of the backups as soon as it has run and fits.
 async fn task(rig: &Rig, fits: impl Fn(&BackgroundTask) -> bool) -> BackgroundTask {
+    task_of(rig, "backup", fits).await
+}
+
+/// Returns a background task as soon as it has run and fits.
+pub(crate) async fn task_of(
+    rig: &Rig,
+    name: &str,
+    fits: impl Fn(&BackgroundTask) -> bool,
+) -> BackgroundTask {
     let channel = rig.operator().await.channel();
-    soon("the backup task has run", async {
+    soon(&format!("the task {name} has run"), async {
         loop {
             let status = AdminServiceClient::new(channel.clone())
                 .get_broker_status(GetBrokerStatusRequest::default())
                 .await;
             let tasks = status.expect("a status").into_inner().background_tasks;
-            if let Some(task) = tasks.into_iter().find(|task| task.name == "backup" && fits(task)) {
+            if let Some(task) = tasks.into_iter().find(|task| task.name == name && fits(task)) {
                 return task;
             }
         }

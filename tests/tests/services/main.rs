@@ -11,4 +11,5 @@ mod journal;
 mod nixos;
 mod package;
 mod restarts;
+mod trouble;
 mod units;

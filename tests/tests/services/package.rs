@@ -103,6 +103,8 @@ async fn a_package_is_installed_used_upgraded_under_load_and_purged() {
     let Some(packages) = Packages::get() else { return };
     let Some(bed) = Bed::boot_bare(&packages.0).await else { return };
     packages.install(&bed, 1).await;
+    let asked = bed.run(&["dpkg-query", "--show", "--showformat=${Conffiles}", "hive"]).await;
+    assert_eq!(asked, "", "an upgrade asks about files that the administrator has edited");
     for unit in ["hived.service", "hived.socket"] {
         assert_eq!(bed.property(unit, "ActiveState").await, "active", "{unit}");
         assert_eq!(bed.property(unit, "UnitFileState").await, "enabled", "{unit}");

@@ -8,6 +8,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use crate::store::file::migrate::{self, SCHEMA_VERSION};
 use crate::store::file::open::{self, OpenError, Place};
 use crate::store::file::progress::{Migrating, mib};
@@ -42,12 +44,22 @@ impl Migration<'_> {
 pub(in crate::store) fn copy(database: &Path, found: u32) -> io::Result<PathBuf> {
     let dir = database.parent().unwrap_or(Path::new("."));
     let kept = path(dir, found);
+    // A disk that is filled by each of many attempts harms every other program on it.
+    if free(dir)? < std::fs::metadata(database)?.len() {
+        return Err(Errno::NOSPC.into());
+    }
     let copy = backup::Named::create(dir.join(UNFINISHED))?;
     std::fs::copy(database, &copy.0)?;
     File::open(&copy.0)?.sync_all()?;
     std::fs::rename(&copy.0, &kept)?;
     File::open(dir)?.sync_all()?;
     Ok(kept)
+}
+
+/// Returns the free bytes of a directory's disk.
+fn free(dir: &Path) -> io::Result<u64> {
+    let disk = rustix::fs::statvfs(dir)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 /// Removes what a broker left that was killed while it copied.
@@ -79,8 +91,7 @@ impl Plan {
     pub fn read(dir: &Path, keeps_copy: bool) -> Result<Self, OpenError> {
         let database = dir.join("hive.db");
         let at = Place { dir, database: &database };
-        let disk = rustix::fs::statvfs(dir).map_err(|errno| at.directory(errno.into()))?;
-        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        let free = free(dir).map_err(|error| at.directory(error))?;
         if open::is_missing(&database).map_err(|source| at.directory(source))? {
             return Ok(Self { database, found: None, bytes: 0, free, keeps_copy });
         }

@@ -86,7 +86,11 @@ fn check_background_tasks(status: &GetBrokerStatusResponse, list: &mut List) {
         let (name, error) = (visible_line(&task.name), visible_line(&task.error));
         let runs = counted(task.failure_count, "failed run", "failed runs");
         let sentence = format!("{name} has had {runs} in a row: {error}");
-        list.warning(NAME, sentence, "it retries by itself; the log of hived has more");
+        let next = match task.name.as_str() {
+            "configuration" => "correct hive.toml, and have hived read it again (SIGHUP)",
+            _ => "it retries by itself; the log of hived has more",
+        };
+        list.warning(NAME, sentence, next);
     }
     if failing.is_empty() {
         let tasks = counted(tasks.len(), "task", "tasks");
