@@ -22,19 +22,20 @@ fi
 
 # The tools are fetched while clippy compiles, which needs none of them.
 beside=$(mktemp -d)
-in_background=
+fetching=
+compiling=
 end() {
-  [ -z "$in_background" ] || kill -- "-$in_background" 2>/dev/null || true
+  # Packages that are being installed are installed to their end: half of one would stop all others later.
+  [ -z "$fetching" ] || wait "$fetching" || true
+  [ -z "$compiling" ] || kill -- "-$compiling" 2>/dev/null || true
   rm -rf "$beside"
 }
 trap end EXIT
-set -m
 tests/setup.sh >"$beside/skipped" &
-set +m
-in_background=$!
+fetching=$!
 tests/lint.sh rust
-wait "$in_background"
-in_background=
+wait "$fetching"
+fetching=
 skipped=$(<"$beside/skipped")
 if [ -n "$skipped" ]; then
   printf '%s\n' "$skipped" >&2
@@ -67,15 +68,15 @@ set -m
   cd tests/interleavings && RUSTC_WORKSPACE_WRAPPER=clippy-driver "$cargo" test --locked --quiet --target-dir "$target" --no-run
 ) >"$beside/compiled" 2>&1 &
 set +m
-in_background=$!
+compiling=$!
 "$cargo" test --locked
 
 echo "== simulation, and the instructions of a message"
-if ! wait "$in_background"; then
+if ! wait "$compiling"; then
   cat "$beside/compiled" >&2
   exit 1
 fi
-in_background=
+compiling=
 # Separately, because it builds the broker with fail points and planted bugs. In a fast build, because it needs much time.
 "$cargo" test --locked --profile campaign --package hive-sim
 

@@ -80,16 +80,14 @@ install_packages() {
 
 # install_npm FOLDER PACKAGE@VERSION...: into .cache/FOLDER, unless these versions are there.
 install_npm() {
-  local folder=".cache/$1" spec complete=1
+  local folder=".cache/$1"
   shift
-  for spec in "$@"; do
-    grep -qs "\"version\": *\"${spec##*@}\"" "$folder/node_modules/${spec%@*}/package.json" || complete=0
-  done
-  [ "$complete" = 0 ] || return 0
+  [ "$(cat "$folder/installed" 2>/dev/null)" != "$*" ] || return 0
   command -v npm >/dev/null || return 1
   echo "installing $*" >&2
   mkdir -p "$folder"
-  npm install --silent --no-audit --no-fund --no-save --prefix "$folder" "$@" >&2
+  rm -f "$folder/installed"
+  npm install --silent --no-audit --no-fund --no-save --prefix "$folder" "$@" >&2 && echo "$*" >"$folder/installed"
 }
 
 # install_python PACKAGE==VERSION...: into the virtual environment .cache/python, unless these versions are there.
