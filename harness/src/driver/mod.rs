@@ -23,11 +23,12 @@ use std::time::{Duration, SystemTime};
 
 use hive_core::time::{BootTime, Now, WallTime};
 use hive_proto::handshake::{ADDITIONS, Handshake};
+use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal as UnixSignal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::config::Config;
+use crate::config::{Config, Spans};
 use crate::confine;
 use crate::driver::perform::Performer;
 use crate::driver::session::SessionEvent;
@@ -36,12 +37,15 @@ use crate::process::child::Printed;
 use crate::process::family::Family;
 use crate::settings::Source;
 use crate::turn::input::Input;
-use crate::turn::machine::{Defaults, Machine};
+use crate::turn::machine::{Defaults, LEAVE_PATIENCE, Machine};
 use crate::turn::output::{Leaving, Output};
 use crate::wire;
 
 /// Maximum results that wait for the loop. Tasks wait when it is full, the loop never does.
 const INBOX_MAX: usize = 1024;
+
+/// What the end of the program takes besides waiting.
+const MARGIN: Duration = Duration::from_secs(10);
 
 /// The result of a task.
 #[derive(Debug)]
@@ -73,7 +77,8 @@ pub async fn run(config: Config, source: Source) -> Result<Leaving, Failure> {
     let clock = Clock::start();
     // It must run until the last claude has ended, which is before this returns.
     let _servers = confine::service::start(&config, &family);
-    let mut machine = Machine::new(config.spans, defaults(&config));
+    let spans = config.spans;
+    let mut machine = Machine::new(spans, defaults(&config));
     let mut performer = Performer::new(Arc::new(config), source, channel, Arc::new(family), sender);
     loop {
         while let Some(output) = machine.poll() {
@@ -87,7 +92,10 @@ pub async fn run(config: Config, source: Source) -> Result<Leaving, Failure> {
         let due = machine.deadline().map(|deadline| clock.instant(deadline));
         let input = tokio::select! {
             biased;
-            () = signals.recv() => Some(Input::Drain),
+            () = signals.recv() => {
+                ask_for_time(&spans);
+                Some(Input::Drain)
+            }
             Some(event) = inbox.recv() => match performer.to_input(event) {
                 Ok(input) => input,
                 Err(failure) => {
@@ -105,6 +113,17 @@ pub async fn run(config: Config, source: Source) -> Result<Leaving, Failure> {
             }
             machine.handle(input, clock.now());
         }
+    }
+}
+
+/// Asks systemd, if it started this program, to let it end its turn before it is killed: the spans
+/// can be longer than the `TimeoutStopSec` of the unit, which cannot know them.
+fn ask_for_time(spans: &Spans) {
+    // Two signals to claude before it is killed, and then the broker confirms the end.
+    let most = spans.drain_grace + 2 * spans.kill_grace + LEAVE_PATIENCE + MARGIN;
+    let extended = format!("EXTEND_TIMEOUT_USEC={}", most.as_micros());
+    if let Err(error) = sd_notify::notify(&[NotifyState::Custom(&extended)]) {
+        tracing::debug!(%error, "the service manager was not notified");
     }
 }
 

@@ -30,7 +30,7 @@ use crate::turn::output::{Leaving, Output};
 use crate::turn::phase::{Cli, Parked, Phase};
 
 /// Maximum wait for the broker's answer before the program ends, if it has a turn to end.
-const LEAVE_PATIENCE: Duration = Duration::from_secs(10);
+pub const LEAVE_PATIENCE: Duration = Duration::from_secs(10);
 /// Maximum wait for the broker's answer before the program ends, if no turn is known to be open.
 const IDLE_LEAVE_PATIENCE: Duration = Duration::from_secs(3);
 

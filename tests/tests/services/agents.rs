@@ -2,7 +2,7 @@
 
 use hive_proto::v1::reminder_service_client::ReminderServiceClient;
 use hive_proto::v1::{CreateReminderRequest, EventKind, HarnessState, Isolation, TurnOutcome};
-use hive_tests::rig::{Watch, fresh_id};
+use hive_tests::rig::{Watch, fresh_id, soon};
 
 use crate::bed::Bed;
 
@@ -53,6 +53,41 @@ async fn an_agent_is_a_service_under_its_own_user() {
     bed.run(&["systemctl", "enable", "hived", "hive@ada"]).await;
     let enabled = bed.run(&["systemctl", "is-enabled", "hived", "hived.socket", "hive@ada"]).await;
     assert_eq!(enabled, "enabled\nenabled\nenabled\n");
+    bed.end().await;
+}
+
+/// The unit cannot know how long a turn may go on: `drain_grace_secs` is a key of `hive.toml`.
+#[tokio::test]
+async fn a_stop_lets_a_turn_end_whatever_the_unit_allows() {
+    let script = "env = { SCRIPTED_CLAUDE_FILE = \"/etc/hive/script.json\" }\n[agents.ada]";
+    let Some(bed) = Bed::boot(&CONFIG.replace("[agents.ada]", script)).await else { return };
+    bed.run(&["useradd", "--system", "hive-ada"]).await;
+    let dropins = "/run/systemd/system/hive@.service.d";
+    bed.run(&["mkdir", "--parents", dropins]).await;
+    bed.write(&format!("{dropins}/short.conf"), "[Service]\nTimeoutStopSec=1\n");
+    bed.run(&["systemctl", "daemon-reload"]).await;
+    let go = "/var/lib/hive-agents/ada/state/go";
+    let steps = format!(
+        r#"[{{ "when": "time", "steps": [{{ "wait_file": "{go}" }}, {{ "text": "done" }}] }}]"#
+    );
+    bed.write("/etc/hive/script.json", &steps);
+    bed.run(&["systemctl", "start", "hived", "hive@ada"]).await;
+    let operator = bed.client(None).await;
+    operator.does("ada", HarnessState::Idle).await;
+    operator.send("ada", "Take your time.").await;
+    operator.does("ada", HarnessState::Thinking).await;
+
+    bed.run(&["systemctl", "stop", "--no-block", "hive@ada"]).await;
+    // Longer than the unit allows, and less than the 20 seconds of `drain_grace_secs`.
+    bed.run(&["systemd-run", "--on-active=2", "--timer-property=AccuracySec=1ms", "touch", go])
+        .await;
+    soon("the unit has stopped", async {
+        while bed.property("hive@ada", "ActiveState").await != "inactive" {}
+    })
+    .await;
+    assert_eq!(bed.property("hive@ada", "Result").await, "success");
+    let turn = operator.turns("ada").await.remove(0);
+    assert_eq!(turn.outcome(), TurnOutcome::Ok, "{turn:?}");
     bed.end().await;
 }
 
