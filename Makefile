@@ -10,10 +10,10 @@ PREFIX ?= /usr/local
 PROGRAMS := $(addprefix --package ,hive-broker hive-harness hive-mcp-bridge hivectl)
 
 .DEFAULT_GOAL := help
-.PHONY: check-units deb disks install torture fuzz sim instructions help build dist run demo test bench soak gen docs fmt lint clean-hive
+.PHONY: check-release check-units deb disks install torture fuzz sim instructions help build dist run demo test bench soak gen docs fmt lint clean-hive
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build all programs (hived, hive, hive-mcp, hivectl and the scripted claude)
 	$(CARGO) build --locked $(PROGRAMS) --package hive-scripted --bins
@@ -69,6 +69,9 @@ docs: ## Generate the man pages, the command reference and the JSON schemas from
 check-units: ## Check the units of systemd: no fault, few rights, and what they do under a real systemd in a container (as root)
 	$(CARGO) build --locked --bins
 	HIVE_TEST_BIN_DIR=target/debug $(CARGO) test --locked --package hive-tests --test services
+
+check-release: ## Make all files of a release, not optimized, and run a hive of each archive; one of aarch64 under qemu
+	CARGO="$(CARGO)" packaging/check-release.sh
 
 fmt: ## Format the Rust sources
 	$(CARGO) fmt --all

