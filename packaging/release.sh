@@ -26,7 +26,8 @@ HIVE_COMMIT="$(git describe --always --abbrev=12 --exclude='*' "$commit") $(git 
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct "$commit")
 export HIVE_COMMIT SOURCE_DATE_EPOCH
 # Where `tests/setup.sh release` puts what this needs.
-PATH=$PATH:$PWD/.cache/zig/bin:$PWD/.cache/cargo/bin
+# cargo-zigbuild asks the first python3 for its compiler.
+PATH=$PWD/.cache/zig/bin:$PATH:$PWD/.cache/cargo/bin
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
