@@ -43,7 +43,11 @@ if [ -n "$triple" ]; then
   fi
 fi
 
-# One package at a time: together, each program would have the features that any of them needs.
+# One package at a time: together, each program would have the features that any of them needs. To try the script that is right, and faster.
+if [ "$profile" != dist ]; then
+  "${build[@]}" --locked --profile "$profile" "$@" --bins
+  set --
+fi
 while [ $# -gt 0 ]; do
   "${build[@]}" --locked --profile "$profile" "$1" "$2" --bins
   shift 2
