@@ -29,6 +29,10 @@ export HIVE_COMMIT SOURCE_DATE_EPOCH
 # cargo-zigbuild asks the first python3 for its compiler.
 PATH=$PWD/.cache/zig/bin:$PATH:$PWD/.cache/cargo/bin
 
+# A package of programs that are not optimized is large, and is not kept.
+deb=()
+[ "${PROFILE:-dist}" = dist ] || deb=(--fast)
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -50,7 +54,7 @@ build() {
     cd "$1"
     unset CARGO_TARGET_DIR
     packaging/dist.sh "${packages[@]}"
-    packaging/deb.sh target/shipped "$2"
+    packaging/deb.sh target/shipped "$2" "${deb[@]}"
     for triple in $targets; do
       TARGET=$triple packaging/dist.sh "${packages[@]}"
       packaging/archive.sh "target/shipped-$triple" "$triple" "$2"
