@@ -70,7 +70,7 @@ check-units: ## Check the units of systemd: no fault, few rights, and what they 
 	$(CARGO) build --locked --bins
 	HIVE_TEST_BIN_DIR=target/debug $(CARGO) test --locked --package hive-tests --test services
 
-check-release: ## Make all files of a release, not optimized, and run a hive of each archive; one of aarch64 under qemu
+check-release: ## Make all files of a release, not optimized, twice, and try the programs of each archive; those of aarch64 under qemu
 	CARGO="$(CARGO)" packaging/check-release.sh
 
 fmt: ## Format the Rust sources
