@@ -19,6 +19,7 @@ let
       ../Cargo.toml
       ../Cargo.lock
       ../core
+      ../clients/rust
       ../proto
       ../broker
       ../harness
@@ -66,6 +67,7 @@ rustPlatform.buildRustPackage {
     "--package=hive-core"
     "--package=hive-log"
     "--package=hive-export"
+    "--package=hive-client"
     "--package=hive-proto"
   ];
 

@@ -12,6 +12,7 @@
 
 use std::fmt::Write as _;
 
+use hive_proto::convert::FromWire as _;
 use hive_proto::v1::{Delivery, Message};
 
 use crate::render::{cause, one_line, origin, visible};
@@ -71,7 +72,7 @@ fn write_head(
     if message.in_reply_to != 0 {
         write!(out, ", in reply to #{}", message.in_reply_to)?;
     }
-    let repeated = hive_core::delivery::RedeliveryCause::try_from(delivery.redelivery_cause())
+    let repeated = hive_core::delivery::RedeliveryCause::from_wire(delivery.redelivery_cause())
         .is_ok_and(hive_core::delivery::RedeliveryCause::repeats_attempt);
     if repeated {
         write!(out, ", attempt {} again", delivery.attempt)?;

@@ -1,25 +1,19 @@
 //! The contract of Hive on the wire: package `hive.v1`, conversions to and from `hive-core`,
 //! connecting with a handshake, and errors.
 //!
-//! Invariant: everything that crosses a socket is defined in `proto/hive/v1`; the Rust in `gen/` is
-//! generated and proven fresh by a test.
+//! The client `hive-client` has the generated package and the connecting; broker and programs use
+//! both through this crate. Invariant: everything that crosses a socket is defined in
+//! `proto/hive/v1`; the Rust in `gen/` is generated and proven fresh by a test.
 
-pub mod codec;
-pub mod connect;
-mod connections;
 pub mod convert;
-pub mod handshake;
 pub mod status;
 pub mod supervisor;
 
+pub use hive_client::{
+    ERROR_DOMAIN, FILE_DESCRIPTOR_SET, PROCESS_TOKEN_KEY, SESSION_TOKEN_KEY, TOOL_USE_ID_KEY,
+    TRACEPARENT_ENV, TRACEPARENT_KEY, codec, connect, handshake, v1,
+};
 use tonic::metadata::MetadataValue;
-
-/// The generated package.
-#[allow(clippy::all, clippy::pedantic, clippy::clone_on_ref_ptr, clippy::wildcard_enum_match_arm, missing_debug_implementations, unreachable_pub, unused_qualifications)]
-#[rustfmt::skip]
-pub mod v1 {
-    include!("gen/hive.v1.rs");
-}
 
 /// The generated package `hive.harness.v1`: what the harness serves to its own agent's `bash` MCP
 /// server.
@@ -29,26 +23,8 @@ pub mod harness_v1 {
     include!("gen/hive.harness.v1.rs");
 }
 
-/// Descriptors of the package and its imports, for reflection.
-pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("gen/hive.v1.bin");
-
 /// Descriptors of `google.rpc.Status` and its details, for reflection.
 pub use tonic_types::pb::FILE_DESCRIPTOR_SET as ERROR_DESCRIPTOR_SET;
-
-/// The metadata key of a harness's session token.
-pub const SESSION_TOKEN_KEY: &str = "hive-session-token";
-
-/// The metadata key of a bridge's process token.
-pub const PROCESS_TOKEN_KEY: &str = "hive-process-token";
-
-/// The metadata key of the W3C trace context in which a call is made.
-pub const TRACEPARENT_KEY: &str = "traceparent";
-
-/// The environment variable in which programs state the trace context that they run in.
-pub const TRACEPARENT_ENV: &str = "TRACEPARENT";
-
-/// The metadata key of claude's id of the tool call in which a bridge makes a call.
-pub const TOOL_USE_ID_KEY: &str = "hive-tool-use-id";
 
 /// Returns the request, made in the span of this W3C trace context, 55 characters of version 00.
 ///
@@ -73,9 +49,6 @@ pub fn in_session<T>(message: T, session_token: &str) -> tonic::Request<T> {
     }
     request
 }
-
-/// The domain of every `google.rpc.ErrorInfo` of Hive.
-pub const ERROR_DOMAIN: &str = "hive";
 
 /// The environment variable that names the socket for every client.
 pub const SOCKET_ENV: &str = "HIVE_SOCKET";

@@ -1,19 +1,20 @@
-//! Errors on the wire: a `tonic::Status` with a stable reason, made and read only here.
+//! Errors on the wire: a `tonic::Status` with a stable reason, made only here. The client reads it.
 //!
 //! Invariant: what programs read of a refusal is declared in `proto/hive/v1/reason.proto`: the gRPC
 //! code, whether a retry helps, and the keys of the metadata. A debug build that makes a refusal
 //! with other keys panics.
 
 use std::collections::HashMap;
-use std::error::Error as _;
 use std::time::Duration;
 
-use hive_core::reason::{Reason, Retry};
+pub use hive_client::status::{info, is_of_connection, is_transient, metadata, retry_after};
+use hive_core::reason::Reason;
 use hive_core::refused::{FIELD, Refused};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
 use crate::convert::time::{duration, span};
+use crate::convert::{FromWire as _, IntoWire as _};
 use crate::{ERROR_DOMAIN, v1};
 
 /// Returns the gRPC code of a reason.
@@ -70,7 +71,7 @@ pub fn bad_field(path: &str, sentence: impl Into<String>) -> Status {
 pub fn in_part(status: &Status) -> v1::Refusal {
     let reason = reason(status).unwrap_or(Reason::Internal);
     v1::Refusal {
-        reason: v1::Reason::from(reason).into(),
+        reason: reason.into_wire().into(),
         message: status.message().to_owned(),
         metadata: metadata(status),
         retry_delay: retry_after(status).map(duration),
@@ -80,7 +81,7 @@ pub fn in_part(status: &Status) -> v1::Refusal {
 /// Returns the status of a refusal of one part of a call.
 #[must_use]
 pub fn of_part(part: &v1::Refusal) -> Status {
-    let reason = Reason::try_from(part.reason()).unwrap_or(Reason::Internal);
+    let reason = Reason::from_wire(part.reason()).unwrap_or(Reason::Internal);
     let mut details = ErrorDetails::new();
     details.set_error_info(reason.as_str(), ERROR_DOMAIN, part.metadata.clone());
     if let Some(delay) = part.retry_delay.and_then(|delay| span(delay, "retry_delay").ok()) {
@@ -92,56 +93,5 @@ pub fn of_part(part: &v1::Refusal) -> Status {
 /// Returns the reason in a status, if it has one of Hive's.
 #[must_use]
 pub fn reason(status: &Status) -> Option<Reason> {
-    let info = status.get_details_error_info()?;
-    if info.domain == ERROR_DOMAIN { Reason::parse(&info.reason) } else { None }
-}
-
-/// Returns the metadata of a refusal; empty for a status without a reason.
-#[must_use]
-pub fn metadata(status: &Status) -> HashMap<String, String> {
-    let info = status.get_details_error_info().filter(|info| info.domain == ERROR_DOMAIN);
-    info.map(|info| info.metadata).unwrap_or_default()
-}
-
-/// Returns the delay before a retry, if the status has one.
-#[must_use]
-pub fn retry_after(status: &Status) -> Option<Duration> {
-    status.get_details_retry_info()?.retry_delay
-}
-
-/// Returns whether a client repeats the identical request by itself: the broker is away, draining
-/// or cannot write, or the caller is too busy.
-#[must_use]
-pub fn is_transient(status: &Status) -> bool {
-    match reason(status) {
-        Some(reason) => reason.retry() == Retry::Soon,
-        None => is_of_connection(status) || status.code() == Code::DeadlineExceeded,
-    }
-}
-
-/// Returns whether the connection broke, so that it is unknown whether the request arrived. The
-/// status is then this client's own: it has no reason of the broker. It has a cause, or one of the
-/// codes of a broken connection; a connection that a broker closes when it ends is INTERNAL.
-#[must_use]
-pub fn is_of_connection(status: &Status) -> bool {
-    let is_code = matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Cancelled);
-    reason(status).is_none() && (is_code || status.source().is_some())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io;
-    use std::sync::Arc;
-
-    use super::*;
-
-    #[test]
-    fn a_status_with_a_cause_is_of_the_connection_and_one_of_a_broker_is_not() {
-        let mut ended = Status::internal("the connection was closed");
-        assert!(!is_of_connection(&ended) && !is_transient(&ended));
-        ended.set_source(Arc::new(io::Error::from(io::ErrorKind::ConnectionReset)));
-        assert!(is_of_connection(&ended) && is_transient(&ended));
-        let late = Status::deadline_exceeded("late");
-        assert!(!is_of_connection(&late) && is_transient(&late));
-    }
+    info(status).and_then(|info| Reason::parse(&info.reason))
 }

@@ -17,10 +17,9 @@ pub mod turn;
 
 use hive_core::agent::HarnessState;
 use hive_core::time::WallTime;
-use hive_proto::convert::Invalid;
 use hive_proto::convert::time::timestamp;
+use hive_proto::convert::{IntoWire as _, Invalid};
 use hive_proto::handshake::Program;
-use hive_proto::v1;
 use tonic::Status;
 
 /// This program, for the handshake.
@@ -33,7 +32,7 @@ pub fn rfc3339(time: WallTime) -> String {
 
 /// Returns the name of a state in the contract, for the log.
 pub fn state_name(state: HarnessState) -> &'static str {
-    v1::HarnessState::from(state).as_str_name()
+    state.into_wire().as_str_name()
 }
 
 /// Returns the refusal that represents an answer with this fault. It is not worth a retry.

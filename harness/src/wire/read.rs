@@ -5,6 +5,7 @@
 
 use hive_core::agent::Agent;
 use hive_core::command::Command;
+use hive_core::delivery::Delivery;
 use hive_core::id::TurnId;
 use hive_core::message::Origin;
 use hive_core::name::AgentName;
@@ -12,7 +13,7 @@ use hive_core::park;
 use hive_core::trace::TraceContext;
 use hive_core::tree::Kin;
 use hive_proto::convert::time::optional_span;
-use hive_proto::convert::{Invalid, id, required};
+use hive_proto::convert::{FromWire, Invalid, id, required};
 use hive_proto::v1;
 
 use crate::turn::input::{Begun, Opened};
@@ -30,7 +31,7 @@ pub fn agent(mut wire: v1::Agent) -> Result<Agent, Invalid> {
     // An agent without a policy may use no tool.
     wire.policy.get_or_insert_default();
     let park = park(wire.park.take());
-    Ok(Agent { park, ..wire.try_into()? })
+    Ok(Agent { park, ..Agent::from_wire(wire)? })
 }
 
 /// Reads a park. A park with an unknown cause still counts: the agent starts no turns.
@@ -40,20 +41,20 @@ pub(super) fn park(wire: Option<v1::Park>) -> Option<park::View> {
     if optional_span(wire.remaining, "remaining").is_err() {
         wire.remaining = None;
     }
-    log_unreadable(wire.try_into(), "the agent's park")
+    log_unreadable(park::View::from_wire(wire), "the agent's park")
 }
 
 /// Reads the parent and the children of an agent, without children that cannot be read.
 pub(super) fn kin(wire: Option<v1::Kin>) -> Kin {
     let mut wire = wire.unwrap_or_default();
     wire.children.retain(|child| AgentName::parse(&child.name).is_ok());
-    log_unreadable(wire.try_into(), "the agent's kin").unwrap_or_default()
+    log_unreadable(Kin::from_wire(wire), "the agent's kin").unwrap_or_default()
 }
 
 /// Reads a command; the error is the number of one that this version does not know.
 pub(super) fn command(wire: v1::Command) -> Result<Command, u64> {
     let id = wire.id;
-    Command::try_from(wire).map_err(|_| id)
+    Command::from_wire(wire).map_err(|_| id)
 }
 
 /// Reads the beginning of a turn.
@@ -73,7 +74,7 @@ pub fn begun(wire: v1::BeginTurnResponse) -> Result<Begun, Invalid> {
     Ok(Begun {
         turn_id,
         trace,
-        delivery: delivery.try_into().map_err(|fault: Invalid| fault.within("delivery"))?,
+        delivery: Delivery::from_wire(delivery).map_err(|fault| fault.within("delivery"))?,
         pending_count,
         already_sent: read_each(already_sent, amend_message, "a message of an earlier attempt"),
         already_asked: read_each(already_asked, amend_question, "a question of an earlier attempt"),
@@ -101,14 +102,10 @@ pub(super) fn log_unreadable<T>(read: Result<T, Invalid>, what: &str) -> Option<
 }
 
 /// Reads the values, without those that cannot be read.
-fn read_each<W, C: TryFrom<W, Error = Invalid>>(
-    wires: Vec<W>,
-    amend: fn(&mut W),
-    what: &str,
-) -> Vec<C> {
+fn read_each<C: FromWire>(wires: Vec<C::Wire>, amend: fn(&mut C::Wire), what: &str) -> Vec<C> {
     let read = |mut wire| {
         amend(&mut wire);
-        log_unreadable(C::try_from(wire), what)
+        log_unreadable(C::from_wire(wire), what)
     };
     wires.into_iter().filter_map(read).collect()
 }
@@ -128,7 +125,7 @@ fn forget_unknown<W: TryFrom<i32>>(number: &mut Option<i32>) {
 fn amend_message(wire: &mut v1::Message) {
     forget_unknown::<v1::SystemKind>(&mut wire.system_kind);
     wire.accept_time.get_or_insert_default();
-    if wire.origin.clone().is_none_or(|origin| Origin::try_from(origin).is_err()) {
+    if wire.origin.clone().is_none_or(|origin| Origin::from_wire(origin).is_err()) {
         // Of all origins this one is trusted least.
         let kind = v1::OriginKind::External.into();
         wire.origin = Some(v1::Origin { kind, name: UNKNOWN.to_owned() });

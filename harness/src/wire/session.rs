@@ -2,8 +2,9 @@
 
 use hive_core::agent::Agent;
 use hive_core::command::Command;
+use hive_core::limits::Backoff;
 use hive_core::tree::Kin;
-use hive_proto::convert::{Invalid, required};
+use hive_proto::convert::{FromWire as _, Invalid, required};
 use hive_proto::handshake::Channel;
 use hive_proto::in_session;
 use hive_proto::v1;
@@ -114,7 +115,7 @@ fn attached(wire: v1::Attached) -> Result<Attached, Invalid> {
         hive_domain,
         // Brokers before this field have no other than the default.
         park_backoff: park_backoff
-            .and_then(|wire| read::log_unreadable(wire.try_into(), "the backoff"))
+            .and_then(|wire| read::log_unreadable(Backoff::from_wire(wire), "the backoff"))
             .unwrap_or_default(),
     };
     Ok(Attached { session_token, session_epoch, facts })

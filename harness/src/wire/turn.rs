@@ -3,6 +3,7 @@
 use hive_core::agent::HarnessState;
 use hive_core::time::WallTime;
 use hive_core::turn::{Kind, MAIN_CONVERSATION};
+use hive_proto::convert::IntoWire;
 use hive_proto::convert::time::timestamp;
 use hive_proto::handshake::Channel;
 use hive_proto::in_session;
@@ -46,7 +47,7 @@ fn begin_request(request_id: &str, process_token: &str, kind: Kind) -> v1::Begin
         request_id: request_id.to_owned(),
         process_token: process_token.to_owned(),
         conversation: MAIN_CONVERSATION.to_owned(),
-        kind: v1::TurnKind::from(kind).into(),
+        kind: kind.into_wire().into(),
     }
 }
 
@@ -99,17 +100,17 @@ fn end_request(request_id: &str, ending: Ending) -> v1::EndTurnRequest {
     v1::EndTurnRequest {
         request_id: request_id.to_owned(),
         turn_id,
-        outcome: outcome.map_or_else(i32::default, |outcome| v1::TurnOutcome::from(outcome).into()),
+        outcome: outcome.map_or_else(i32::default, |outcome| outcome.into_wire().into()),
         error,
         output_tail,
         returned_tool_use_ids,
-        usage: Some(usage.into()),
+        usage: Some(usage.into_wire()),
         model,
         context_tokens,
         context_window_tokens,
         compacted,
         retry_time: retry_time.map(timestamp),
-        tool_uses: tool_uses.into_iter().map(Into::into).collect(),
+        tool_uses: tool_uses.into_iter().map(IntoWire::into_wire).collect(),
     }
 }
 
@@ -150,7 +151,7 @@ pub async fn report_status(
     until: Option<WallTime>,
 ) -> Result<(), Status> {
     let request = v1::ReportHarnessStatusRequest {
-        state: v1::HarnessState::from(state).into(),
+        state: state.into_wire().into(),
         until_time: until.map(timestamp),
     };
     let request = in_session(request, &session_token);

@@ -5,7 +5,9 @@ use hive_core::id::TurnId;
 
 use super::message::{agent_name, optional_agent_name};
 use super::time::{optional_wall_time, required_wall_time, timestamp};
-use super::{Invalid, ids, optional_as, optional_value, required, same_values, value};
+use super::{
+    FromWire, IntoWire, Invalid, ids, optional_as, optional_value, required, same_values, value,
+};
 use crate::v1;
 
 same_values!(v1::AgentSource, Source { File, Runtime });
@@ -29,8 +31,9 @@ same_values!(v1::Isolation, Isolation { None, Uid, Partly, Sandbox, Unit });
 
 same_values!(v1::KickOnStart, KickOnStart { Interrupted, Always, Never });
 
-impl From<Policy> for v1::Policy {
-    fn from(policy: Policy) -> Self {
+impl IntoWire for Policy {
+    type Wire = v1::Policy;
+    fn into_wire(self) -> v1::Policy {
         let Policy {
             tool_groups,
             allowed_recipients,
@@ -39,8 +42,8 @@ impl From<Policy> for v1::Policy {
             sender_stored_bytes_max,
             questions_open_max,
             reminders_pending_max,
-        } = policy;
-        Self {
+        } = self;
+        v1::Policy {
             tool_groups,
             allowed_recipients,
             capabilities,
@@ -54,32 +57,33 @@ impl From<Policy> for v1::Policy {
     }
 }
 
-impl From<v1::Policy> for Policy {
-    fn from(wire: v1::Policy) -> Self {
-        let v1::Policy {
-            tool_groups,
-            allowed_recipients,
-            capabilities,
-            sends_per_minute_max,
-            sender_stored_bytes_max,
-            questions_open_max,
-            reminders_pending_max,
-            etag: _,
-        } = wire;
-        Self {
-            tool_groups,
-            allowed_recipients,
-            capabilities,
-            sends_per_minute_max,
-            sender_stored_bytes_max,
-            questions_open_max,
-            reminders_pending_max,
-        }
+/// Converts a policy from the wire; its etag belongs to the agent.
+#[must_use]
+pub fn policy(wire: v1::Policy) -> Policy {
+    let v1::Policy {
+        tool_groups,
+        allowed_recipients,
+        capabilities,
+        sends_per_minute_max,
+        sender_stored_bytes_max,
+        questions_open_max,
+        reminders_pending_max,
+        etag: _,
+    } = wire;
+    Policy {
+        tool_groups,
+        allowed_recipients,
+        capabilities,
+        sends_per_minute_max,
+        sender_stored_bytes_max,
+        questions_open_max,
+        reminders_pending_max,
     }
 }
 
-impl From<Agent> for v1::Agent {
-    fn from(agent: Agent) -> Self {
+impl IntoWire for Agent {
+    type Wire = v1::Agent;
+    fn into_wire(self) -> v1::Agent {
         let Agent {
             name,
             role,
@@ -111,13 +115,13 @@ impl From<Agent> for v1::Agent {
             kick_on_start,
             etag,
             policy_etag,
-        } = agent;
-        Self {
+        } = self;
+        v1::Agent {
             name: name.into(),
             role,
             parent: parent.map(String::from).unwrap_or_default(),
-            source: v1::AgentSource::from(source).into(),
-            state: v1::HarnessState::from(state).into(),
+            source: source.into_wire().into(),
+            state: state.into_wire().into(),
             state_time: Some(timestamp(state_time)),
             running,
             status_text,
@@ -128,27 +132,27 @@ impl From<Agent> for v1::Agent {
             hive_name,
             swarm_name,
             revision,
-            policy: Some(v1::Policy { etag: policy_etag, ..policy.into() }),
-            park: park.map(v1::Park::from),
+            policy: Some(v1::Policy { etag: policy_etag, ..policy.into_wire() }),
+            park: park.map(IntoWire::into_wire),
             retired,
             ready_count,
             dead_count,
-            isolation: super::optional_number::<v1::Isolation, _>(isolation),
+            isolation: super::optional_number(isolation),
             isolation_notes,
             open_turn_ids: open_turns.into_iter().map(TurnId::get).collect(),
             context_time: context_time.map(timestamp),
             available_models,
             stopped,
             model_in_use,
-            kick_on_start: v1::KickOnStart::from(kick_on_start).into(),
+            kick_on_start: kick_on_start.into_wire().into(),
             etag,
         }
     }
 }
 
-impl TryFrom<v1::Agent> for Agent {
-    type Error = Invalid;
-    fn try_from(wire: v1::Agent) -> Result<Self, Invalid> {
+impl FromWire for Agent {
+    type Wire = v1::Agent;
+    fn from_wire(wire: v1::Agent) -> Result<Self, Invalid> {
         let v1::Agent {
             name,
             role,
@@ -185,8 +189,8 @@ impl TryFrom<v1::Agent> for Agent {
             name: agent_name(&name, "name")?,
             role,
             parent: optional_agent_name(&parent, "parent")?,
-            source: value::<v1::AgentSource, _>(source, "source")?,
-            state: value::<v1::HarnessState, _>(state, "state")?,
+            source: value(source, "source")?,
+            state: value(state, "state")?,
             state_time: required_wall_time(state_time, "state_time")?,
             running,
             status_text,
@@ -198,19 +202,19 @@ impl TryFrom<v1::Agent> for Agent {
             swarm_name,
             revision,
             policy_etag: policy.etag.clone(),
-            policy: policy.into(),
+            policy: self::policy(policy),
             park: optional_as(park, "park")?,
             retired,
             ready_count,
             dead_count,
-            isolation: optional_value::<v1::Isolation, _>(isolation, "isolation")?,
+            isolation: optional_value(isolation, "isolation")?,
             isolation_notes,
             open_turns: ids(open_turn_ids, TurnId::new, "open_turn_ids")?,
             context_time: optional_wall_time(context_time, "context_time")?,
             available_models,
             stopped,
             model_in_use,
-            kick_on_start: value::<v1::KickOnStart, _>(kick_on_start, "kick_on_start")?,
+            kick_on_start: value(kick_on_start, "kick_on_start")?,
             etag,
         })
     }

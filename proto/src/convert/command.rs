@@ -5,7 +5,7 @@ use hive_core::id::{CommandId, TurnId};
 use hive_core::limits::MODEL_CHARS_MAX;
 
 use super::time::{required_wall_time, timestamp};
-use super::{Invalid, id, required, same_values};
+use super::{FromWire, IntoWire, Invalid, id, required, same_values};
 use crate::v1;
 use crate::v1::command::Command as WireOrder;
 
@@ -14,23 +14,26 @@ same_values!(
     Kind { CancelTurn, StartNewSession, SetModel, RestartHarness, CompactSession, Login }
 );
 
-impl From<Order> for WireOrder {
-    fn from(order: Order) -> Self {
-        match order {
-            Order::CancelTurn(turn) => Self::CancelTurn(v1::CancelTurn { turn_id: turn.get() }),
-            Order::StartNewSession => Self::StartNewSession(v1::StartNewSession {}),
-            Order::SetModel(model) => Self::SetModel(v1::SetModel { model }),
-            Order::RestartHarness => Self::RestartHarness(v1::RestartHarness {}),
-            Order::CompactSession => Self::CompactSession(v1::CompactSession {}),
+impl IntoWire for Order {
+    type Wire = WireOrder;
+    fn into_wire(self) -> WireOrder {
+        match self {
+            Order::CancelTurn(turn) => {
+                WireOrder::CancelTurn(v1::CancelTurn { turn_id: turn.get() })
+            }
+            Order::StartNewSession => WireOrder::StartNewSession(v1::StartNewSession {}),
+            Order::SetModel(model) => WireOrder::SetModel(v1::SetModel { model }),
+            Order::RestartHarness => WireOrder::RestartHarness(v1::RestartHarness {}),
+            Order::CompactSession => WireOrder::CompactSession(v1::CompactSession {}),
         }
     }
 }
 
 /// A cancel must name its turn here. The broker replaces the 0 of `SendCommandRequest` by the open
 /// turn before this.
-impl TryFrom<WireOrder> for Order {
-    type Error = Invalid;
-    fn try_from(wire: WireOrder) -> Result<Self, Invalid> {
+impl FromWire for Order {
+    type Wire = WireOrder;
+    fn from_wire(wire: WireOrder) -> Result<Self, Invalid> {
         Ok(match wire {
             WireOrder::CancelTurn(v1::CancelTurn { turn_id }) => {
                 Self::CancelTurn(id(turn_id, TurnId::new, "cancel_turn.turn_id")?)
@@ -59,24 +62,25 @@ pub fn model(text: String, path: &str) -> Result<String, Invalid> {
     Ok(text)
 }
 
-impl From<Command> for v1::Command {
-    fn from(command: Command) -> Self {
-        let Command { id, order, create_time } = command;
-        Self {
+impl IntoWire for Command {
+    type Wire = v1::Command;
+    fn into_wire(self) -> v1::Command {
+        let Command { id, order, create_time } = self;
+        v1::Command {
             id: id.get(),
-            command: Some(order.into()),
+            command: Some(order.into_wire()),
             create_time: Some(timestamp(create_time)),
         }
     }
 }
 
-impl TryFrom<v1::Command> for Command {
-    type Error = Invalid;
-    fn try_from(wire: v1::Command) -> Result<Self, Invalid> {
+impl FromWire for Command {
+    type Wire = v1::Command;
+    fn from_wire(wire: v1::Command) -> Result<Self, Invalid> {
         let v1::Command { id: number, command, create_time } = wire;
         Ok(Self {
             id: id(number, CommandId::new, "id")?,
-            order: required(command, "command")?.try_into()?,
+            order: Order::from_wire(required(command, "command")?)?,
             create_time: required_wall_time(create_time, "create_time")?,
         })
     }

@@ -6,7 +6,10 @@ use hive_core::message::OPERATOR;
 
 use super::message::agent_name;
 use super::time::{optional_wall_time, required_wall_time, timestamp};
-use super::{Invalid, id, optional_id, optional_value, required, required_as, same_values, value};
+use super::{
+    FromWire, IntoWire, Invalid, id, optional_id, optional_value, required, required_as,
+    same_values, value,
+};
 use crate::v1;
 
 same_values!(v1::DeliveryState, State { Ready, Leased, Held, Dead, Acked, Dropped, Superseded });
@@ -31,8 +34,9 @@ same_values!(
     }
 );
 
-impl From<Delivery> for v1::Delivery {
-    fn from(delivery: Delivery) -> Self {
+impl IntoWire for Delivery {
+    type Wire = v1::Delivery;
+    fn into_wire(self) -> v1::Delivery {
         let Delivery {
             message,
             agent,
@@ -46,14 +50,14 @@ impl From<Delivery> for v1::Delivery {
             not_before,
             state_time,
             settled_by,
-        } = delivery;
-        Self {
-            message: Some(message.into()),
+        } = self;
+        v1::Delivery {
+            message: Some(message.into_wire()),
             agent,
-            state: v1::DeliveryState::from(state).into(),
-            lane: v1::Lane::from(lane).into(),
+            state: state.into_wire().into(),
+            lane: lane.into_wire().into(),
             attempt,
-            redelivery_cause: super::optional_number::<v1::RedeliveryCause, _>(cause),
+            redelivery_cause: super::optional_number(cause),
             last_error,
             output_tail,
             turn_id: number(turn_id, TurnId::get),
@@ -64,9 +68,9 @@ impl From<Delivery> for v1::Delivery {
     }
 }
 
-impl TryFrom<v1::Delivery> for Delivery {
-    type Error = Invalid;
-    fn try_from(wire: v1::Delivery) -> Result<Self, Invalid> {
+impl FromWire for Delivery {
+    type Wire = v1::Delivery;
+    fn from_wire(wire: v1::Delivery) -> Result<Self, Invalid> {
         let v1::Delivery {
             message,
             agent,
@@ -84,10 +88,10 @@ impl TryFrom<v1::Delivery> for Delivery {
         Ok(Self {
             message: required_as(message, "message")?,
             agent,
-            lane: value::<v1::Lane, _>(lane, "lane")?,
-            state: value::<v1::DeliveryState, _>(state, "state")?,
+            lane: value(lane, "lane")?,
+            state: value(state, "state")?,
             attempt,
-            cause: optional_value::<v1::RedeliveryCause, _>(redelivery_cause, "redelivery_cause")?,
+            cause: optional_value(redelivery_cause, "redelivery_cause")?,
             last_error,
             output_tail,
             turn_id: optional_id(turn_id, TurnId::new, "turn_id")?,
@@ -111,5 +115,5 @@ pub fn key(wire: Option<v1::DeliveryKey>, path: &str) -> Result<(String, Message
 
 /// Parses the states in a filter.
 pub fn states(numbers: &[i32], path: &str) -> Result<Vec<State>, Invalid> {
-    numbers.iter().map(|number| value::<v1::DeliveryState, _>(*number, path)).collect()
+    numbers.iter().map(|number| value(*number, path)).collect()
 }

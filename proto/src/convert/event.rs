@@ -6,7 +6,7 @@ use hive_core::event::{Event, Kind};
 use hive_core::id::{MessageId, QuestionId, ReminderId, TurnId, number};
 
 use super::time::{required_wall_time, timestamp};
-use super::{Invalid, optional_id, same_values, value};
+use super::{FromWire, IntoWire, Invalid, optional_id, same_values, value};
 use crate::v1;
 
 same_values!(
@@ -50,8 +50,9 @@ same_values!(
     }
 );
 
-impl From<Event> for v1::Event {
-    fn from(event: Event) -> Self {
+impl IntoWire for Event {
+    type Wire = v1::Event;
+    fn into_wire(self) -> v1::Event {
         let Event {
             sequence,
             facts,
@@ -62,10 +63,10 @@ impl From<Event> for v1::Event {
             detail,
             question_id,
             reminder_id,
-        } = event;
-        Self {
+        } = self;
+        v1::Event {
             sequence,
-            kind: v1::EventKind::from(facts.kind()).into(),
+            kind: facts.kind().into_wire().into(),
             time: Some(timestamp(time)),
             agent,
             message_id: number(message_id, MessageId::get),
@@ -78,9 +79,9 @@ impl From<Event> for v1::Event {
     }
 }
 
-impl TryFrom<v1::Event> for Event {
-    type Error = Invalid;
-    fn try_from(wire: v1::Event) -> Result<Self, Invalid> {
+impl FromWire for Event {
+    type Wire = v1::Event;
+    fn from_wire(wire: v1::Event) -> Result<Self, Invalid> {
         let v1::Event {
             sequence,
             kind,
@@ -95,7 +96,7 @@ impl TryFrom<v1::Event> for Event {
         } = wire;
         Ok(Self {
             sequence,
-            facts: facts::from_wire(value::<v1::EventKind, _>(kind, "kind")?, facts)?,
+            facts: facts::from_wire(value(kind, "kind")?, facts)?,
             time: required_wall_time(time, "time")?,
             agent,
             message_id: optional_id(message_id, MessageId::new, "message_id")?,

@@ -10,11 +10,12 @@ use hive_core::limits::{Backoff, Limits};
 use hive_core::{agent, limits, name, tree};
 
 use super::time::{duration, span};
-use super::{Invalid, required};
+use super::{FromWire, IntoWire, Invalid, required};
 use crate::v1;
 
-impl From<&Limits> for v1::Limits {
-    fn from(limits: &Limits) -> Self {
+impl IntoWire for &Limits {
+    type Wire = v1::Limits;
+    fn into_wire(self) -> v1::Limits {
         let Limits {
             body_bytes_max,
             inbox_depth_max,
@@ -33,18 +34,18 @@ impl From<&Limits> for v1::Limits {
             turn_events_bytes_max: _,
             questions_open_max,
             reminders_pending_max,
-        } = limits;
-        let mut wire = Self {
+        } = self;
+        let mut wire = v1::Limits {
             body_bytes_max: *body_bytes_max,
             inbox_depth_max: *inbox_depth_max,
             sender_stored_bytes_max: *sender_stored_bytes_max,
             sends_per_minute_max: *sends_per_minute_max,
             attempts_max: *attempts_max,
-            harness_grace: Some(duration(limits.harness_grace())),
+            harness_grace: Some(duration(self.harness_grace())),
             questions_open_max: *questions_open_max,
             reminders_pending_max: *reminders_pending_max,
             request_id_retention: Some(duration(hours(*request_id_hours))),
-            ..Self::default()
+            ..v1::Limits::default()
         };
         set_constants(&mut wire);
         wire
@@ -143,17 +144,17 @@ constants! {
     count operator_request_bytes_max = limits::OPERATOR_REQUEST_BYTES_MAX;
 }
 
-impl From<Backoff> for v1::Backoff {
-    fn from(backoff: Backoff) -> Self {
-        let Backoff { base, max } = backoff;
-        Self { base: Some(duration(base)), max: Some(duration(max)) }
+impl IntoWire for Backoff {
+    type Wire = v1::Backoff;
+    fn into_wire(self) -> v1::Backoff {
+        let Backoff { base, max } = self;
+        v1::Backoff { base: Some(duration(base)), max: Some(duration(max)) }
     }
 }
 
-impl TryFrom<v1::Backoff> for Backoff {
-    type Error = Invalid;
-
-    fn try_from(wire: v1::Backoff) -> Result<Self, Invalid> {
+impl FromWire for Backoff {
+    type Wire = v1::Backoff;
+    fn from_wire(wire: v1::Backoff) -> Result<Self, Invalid> {
         let v1::Backoff { base, max } = wire;
         Ok(Self {
             base: span(required(base, "base")?, "base")?,
@@ -226,7 +227,7 @@ mod tests {
         for (field, constant) in CONSTANTS {
             assert_eq!(*field, constant.to_lowercase());
         }
-        let wire = v1::Limits::from(&Limits::default()).encode_to_vec();
+        let wire = Limits::default().into_wire().encode_to_vec();
         // A field that is not set is not encoded.
         let set = fields.len();
         assert_eq!(top_level_fields(&wire).len(), set, "some field of `Limits` is not set");

@@ -3,7 +3,7 @@
 use hive_core::loose_end::{Kind, LooseEnd};
 
 use super::time::{optional_wall_time, required_wall_time, timestamp};
-use super::{Invalid, id, same_values, value};
+use super::{FromWire, IntoWire, Invalid, id, same_values, value};
 use crate::v1;
 
 same_values!(
@@ -11,11 +11,12 @@ same_values!(
     Kind { QuestionAsked, QuestionOwed, Reminder, DeadLetter, External }
 );
 
-impl From<LooseEnd> for v1::LooseEnd {
-    fn from(loose_end: LooseEnd) -> Self {
-        let LooseEnd { kind, id, agent, peer, text, create_time, due_time, key } = loose_end;
-        Self {
-            kind: v1::LooseEndKind::from(kind).into(),
+impl IntoWire for LooseEnd {
+    type Wire = v1::LooseEnd;
+    fn into_wire(self) -> v1::LooseEnd {
+        let LooseEnd { kind, id, agent, peer, text, create_time, due_time, key } = self;
+        v1::LooseEnd {
+            kind: kind.into_wire().into(),
             id,
             agent,
             peer,
@@ -27,12 +28,12 @@ impl From<LooseEnd> for v1::LooseEnd {
     }
 }
 
-impl TryFrom<v1::LooseEnd> for LooseEnd {
-    type Error = Invalid;
-    fn try_from(wire: v1::LooseEnd) -> Result<Self, Invalid> {
+impl FromWire for LooseEnd {
+    type Wire = v1::LooseEnd;
+    fn from_wire(wire: v1::LooseEnd) -> Result<Self, Invalid> {
         let v1::LooseEnd { kind, id: number, agent, peer, text, create_time, due_time, key } = wire;
         Ok(Self {
-            kind: value::<v1::LooseEndKind, _>(kind, "kind")?,
+            kind: value(kind, "kind")?,
             id: id(number, |number| (number > 0).then_some(number), "id")?,
             agent,
             peer,

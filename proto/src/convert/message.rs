@@ -5,7 +5,9 @@ use hive_core::message::{Message, Origin, Recipient, SystemKind};
 use hive_core::name::{AgentName, Label};
 
 use super::time::{required_wall_time, timestamp};
-use super::{Invalid, id, optional_id, optional_value, required_as, same_values, value};
+use super::{
+    FromWire, IntoWire, Invalid, id, optional_id, optional_value, required_as, same_values, value,
+};
 use crate::v1;
 
 same_values!(
@@ -44,15 +46,16 @@ pub(super) fn optional_text(text: String) -> Option<String> {
     if text.is_empty() { None } else { Some(text) }
 }
 
-impl From<Origin> for v1::Origin {
-    fn from(origin: Origin) -> Self {
-        let (kind, name) = match origin {
+impl IntoWire for Origin {
+    type Wire = v1::Origin;
+    fn into_wire(self) -> v1::Origin {
+        let (kind, name) = match self {
             Origin::Agent(name) => (v1::OriginKind::Agent, name.into()),
             Origin::Operator(user) => (v1::OriginKind::Operator, user),
             Origin::System => (v1::OriginKind::System, String::new()),
             Origin::External(label) => (v1::OriginKind::External, label.as_str().to_owned()),
         };
-        Self { kind: kind.into(), name }
+        v1::Origin { kind: kind.into(), name }
     }
 }
 
@@ -66,11 +69,11 @@ enum OriginKind {
 
 same_values!(v1::OriginKind, OriginKind { Agent, Operator, System, External });
 
-impl TryFrom<v1::Origin> for Origin {
-    type Error = Invalid;
-    fn try_from(wire: v1::Origin) -> Result<Self, Invalid> {
+impl FromWire for Origin {
+    type Wire = v1::Origin;
+    fn from_wire(wire: v1::Origin) -> Result<Self, Invalid> {
         let v1::Origin { kind, name } = wire;
-        Ok(match value::<v1::OriginKind, OriginKind>(kind, "kind")? {
+        Ok(match value::<OriginKind>(kind, "kind")? {
             OriginKind::Agent => Self::Agent(agent_name(&name, "name")?),
             OriginKind::Operator => Self::Operator(name),
             OriginKind::System => Self::System,
@@ -79,11 +82,12 @@ impl TryFrom<v1::Origin> for Origin {
     }
 }
 
-impl From<Recipient> for v1::Recipient {
-    fn from(recipient: Recipient) -> Self {
+impl IntoWire for Recipient {
+    type Wire = v1::Recipient;
+    fn into_wire(self) -> v1::Recipient {
         use v1::recipient::To;
-        Self {
-            to: Some(match recipient {
+        v1::Recipient {
+            to: Some(match self {
                 Recipient::Agent(name) => To::Agent(name.into()),
                 Recipient::Operator => To::Operator(v1::OperatorRecipient {}),
                 Recipient::Parent => To::Parent(v1::ParentRecipient {}),
@@ -93,9 +97,9 @@ impl From<Recipient> for v1::Recipient {
     }
 }
 
-impl TryFrom<v1::Recipient> for Recipient {
-    type Error = Invalid;
-    fn try_from(wire: v1::Recipient) -> Result<Self, Invalid> {
+impl FromWire for Recipient {
+    type Wire = v1::Recipient;
+    fn from_wire(wire: v1::Recipient) -> Result<Self, Invalid> {
         use v1::recipient::To;
         let v1::Recipient { to } = wire;
         let to = to.ok_or_else(|| {
@@ -110,8 +114,9 @@ impl TryFrom<v1::Recipient> for Recipient {
     }
 }
 
-impl From<Message> for v1::Message {
-    fn from(message: Message) -> Self {
+impl IntoWire for Message {
+    type Wire = v1::Message;
+    fn into_wire(self) -> v1::Message {
         let Message {
             id,
             origin,
@@ -127,16 +132,16 @@ impl From<Message> for v1::Message {
             question_id,
             reminder_id,
             traceparent,
-        } = message;
-        Self {
+        } = self;
+        v1::Message {
             id: id.get(),
-            origin: Some(origin.into()),
+            origin: Some(origin.into_wire()),
             recipients,
             recipient_count,
             body,
             in_reply_to: number(in_reply_to, MessageId::get),
             accept_time: Some(timestamp(accept_time)),
-            system_kind: super::optional_number::<v1::SystemKind, _>(system_kind),
+            system_kind: super::optional_number(system_kind),
             broadcast,
             turn_id: number(turn_id, TurnId::get),
             coalescing_key: coalescing_key.unwrap_or_default(),
@@ -147,9 +152,9 @@ impl From<Message> for v1::Message {
     }
 }
 
-impl TryFrom<v1::Message> for Message {
-    type Error = Invalid;
-    fn try_from(wire: v1::Message) -> Result<Self, Invalid> {
+impl FromWire for Message {
+    type Wire = v1::Message;
+    fn from_wire(wire: v1::Message) -> Result<Self, Invalid> {
         let v1::Message {
             id: number,
             origin,
@@ -174,7 +179,7 @@ impl TryFrom<v1::Message> for Message {
             body,
             in_reply_to: optional_id(in_reply_to, MessageId::new, "in_reply_to")?,
             accept_time: required_wall_time(accept_time, "accept_time")?,
-            system_kind: optional_value::<v1::SystemKind, _>(system_kind, "system_kind")?,
+            system_kind: optional_value(system_kind, "system_kind")?,
             broadcast,
             turn_id: optional_id(turn_id, TurnId::new, "turn_id")?,
             coalescing_key: optional_text(coalescing_key),

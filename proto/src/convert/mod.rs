@@ -61,55 +61,61 @@ impl From<Invalid> for tonic::Status {
     }
 }
 
+/// Conversion of a noun of the core into its message or its enum on the wire.
+pub trait IntoWire {
+    /// The message or the enum.
+    type Wire;
+    /// Converts the noun.
+    fn into_wire(self) -> Self::Wire;
+}
+
+/// Conversion of a message or an enum, which is checked, into a noun of the core. A message that
+/// needs no check has a function in the module of its noun.
+pub trait FromWire: Sized {
+    /// The message or the enum.
+    type Wire;
+    /// Converts the message; a fault names its field.
+    fn from_wire(wire: Self::Wire) -> Result<Self, Invalid>;
+}
+
 /// Returns the content of a field that must be set.
 pub fn required<T>(value: Option<T>, path: &str) -> Result<T, Invalid> {
     value.ok_or_else(|| Invalid::new(path, "must be set"))
 }
 
 /// Converts a field that must be set.
-pub fn required_as<W, C: TryFrom<W, Error = Invalid>>(
-    value: Option<W>,
-    path: &str,
-) -> Result<C, Invalid> {
-    C::try_from(required(value, path)?).map_err(|fault| fault.within(path))
+pub fn required_as<C: FromWire>(value: Option<C::Wire>, path: &str) -> Result<C, Invalid> {
+    C::from_wire(required(value, path)?).map_err(|fault| fault.within(path))
 }
 
 /// Converts a field that may be unset.
-pub fn optional_as<W, C: TryFrom<W, Error = Invalid>>(
-    value: Option<W>,
-    path: &str,
-) -> Result<Option<C>, Invalid> {
-    value.map(C::try_from).transpose().map_err(|fault| fault.within(path))
+pub fn optional_as<C: FromWire>(value: Option<C::Wire>, path: &str) -> Result<Option<C>, Invalid> {
+    value.map(C::from_wire).transpose().map_err(|fault| fault.within(path))
 }
 
 /// Converts an enum field; UNSPECIFIED and unknown numbers are refused.
-///
-/// `W` is the enum on the wire: `value::<v1::Lane, _>(lane, "lane")`.
-pub fn value<W: TryFrom<i32>, C: TryFrom<W, Error = Invalid>>(
-    number: i32,
-    path: &str,
-) -> Result<C, Invalid> {
-    let wire = W::try_from(number)
+pub fn value<C: FromWire<Wire: TryFrom<i32>>>(number: i32, path: &str) -> Result<C, Invalid> {
+    let wire = C::Wire::try_from(number)
         .map_err(|_| Invalid::new(path, format!("{number} is no known value")))?;
-    C::try_from(wire).map_err(|fault| fault.within(path))
+    C::from_wire(wire).map_err(|fault| fault.within(path))
 }
 
 /// Returns the number of an enum value.
-fn code<W: From<C> + Into<i32>, C>(value: C) -> i32 {
-    W::from(value).into()
+fn code<C: IntoWire<Wire: Into<i32>>>(value: C) -> i32 {
+    value.into_wire().into()
 }
 
 /// Converts an enum field that may be unset; UNSPECIFIED and unknown numbers are refused.
-pub fn optional_value<W: TryFrom<i32>, C: TryFrom<W, Error = Invalid>>(
+pub fn optional_value<C: FromWire<Wire: TryFrom<i32>>>(
     number: Option<i32>,
     path: &str,
 ) -> Result<Option<C>, Invalid> {
-    number.map(|number| value::<W, C>(number, path)).transpose()
+    number.map(|number| value(number, path)).transpose()
 }
 
 /// Returns the number of an enum value that may be unset.
-pub fn optional_number<W: From<C> + Into<i32>, C>(value: Option<C>) -> Option<i32> {
-    value.map(|value| W::from(value).into())
+pub fn optional_number<C: IntoWire<Wire: Into<i32>>>(value: Option<C>) -> Option<i32> {
+    value.map(code)
 }
 
 /// Converts an id in a field that must name something: `id(turn_id, TurnId::new, "turn_id")`.
@@ -147,18 +153,19 @@ fn ids<T>(
 /// Converts an enum with the same values on both sides: a match each way, without a `_`.
 macro_rules! same_values {
     ($wire:path, $core:path { $($variant:ident),+ $(,)? }) => {
-        impl From<$core> for $wire {
-            fn from(value: $core) -> Self {
-                use $core as Core;
-                match value { $(Core::$variant => Self::$variant,)+ }
+        impl $crate::convert::IntoWire for $core {
+            type Wire = $wire;
+            fn into_wire(self) -> $wire {
+                use $wire as Wire;
+                match self { $(Self::$variant => Wire::$variant,)+ }
             }
         }
 
-        impl TryFrom<$wire> for $core {
-            type Error = $crate::convert::Invalid;
-            fn try_from(value: $wire) -> Result<Self, Self::Error> {
+        impl $crate::convert::FromWire for $core {
+            type Wire = $wire;
+            fn from_wire(wire: $wire) -> Result<Self, $crate::convert::Invalid> {
                 use $wire as Wire;
-                match value {
+                match wire {
                     Wire::Unspecified => Err($crate::convert::Invalid::new("", "must not be UNSPECIFIED")),
                     $(Wire::$variant => Ok(Self::$variant),)+
                 }

@@ -4,32 +4,34 @@ use hive_core::id::{MessageId, QuestionId, TurnId, number};
 use hive_core::question::{Answer, Question, State, Wording};
 
 use super::time::{optional_wall_time, required_wall_time, timestamp};
-use super::{Invalid, id, optional_id, same_values, value};
+use super::{FromWire, IntoWire, Invalid, id, optional_id, same_values, value};
 use crate::v1;
 
 same_values!(v1::QuestionState, State { Open, Answered, Expired, Cancelled });
 
 /// Parses the states in a filter; empty means all.
 pub fn states(numbers: &[i32], path: &str) -> Result<Vec<State>, Invalid> {
-    numbers.iter().map(|number| value::<v1::QuestionState, State>(*number, path)).collect()
+    numbers.iter().map(|number| value::<State>(*number, path)).collect()
 }
 
-impl From<Answer> for v1::Answer {
-    fn from(answer: Answer) -> Self {
-        let Answer { choices, text } = answer;
-        Self { choices, text }
+impl IntoWire for Answer {
+    type Wire = v1::Answer;
+    fn into_wire(self) -> v1::Answer {
+        let Answer { choices, text } = self;
+        v1::Answer { choices, text }
     }
 }
 
-impl From<v1::Answer> for Answer {
-    fn from(wire: v1::Answer) -> Self {
-        let v1::Answer { choices, text } = wire;
-        Self { choices, text }
-    }
+/// Converts an answer from the wire.
+#[must_use]
+pub fn answer(wire: v1::Answer) -> Answer {
+    let v1::Answer { choices, text } = wire;
+    Answer { choices, text }
 }
 
-impl From<Question> for v1::Question {
-    fn from(question: Question) -> Self {
+impl IntoWire for Question {
+    type Wire = v1::Question;
+    fn into_wire(self) -> v1::Question {
         let Question {
             id,
             asker,
@@ -44,18 +46,18 @@ impl From<Question> for v1::Question {
             close_time,
             turn_id,
             message_id,
-        } = question;
-        Self {
+        } = self;
+        v1::Question {
             id: id.get(),
             asker,
             target,
             text,
             options,
             multi,
-            state: v1::QuestionState::from(state).into(),
+            state: state.into_wire().into(),
             create_time: Some(timestamp(create_time)),
             deadline_time: deadline_time.map(timestamp),
-            answer: answer.map(v1::Answer::from),
+            answer: answer.map(IntoWire::into_wire),
             closed_by,
             operator_override,
             close_time: close_time.map(timestamp),
@@ -65,9 +67,9 @@ impl From<Question> for v1::Question {
     }
 }
 
-impl TryFrom<v1::Question> for Question {
-    type Error = Invalid;
-    fn try_from(wire: v1::Question) -> Result<Self, Invalid> {
+impl FromWire for Question {
+    type Wire = v1::Question;
+    fn from_wire(wire: v1::Question) -> Result<Self, Invalid> {
         let v1::Question {
             id: number,
             asker,
@@ -90,10 +92,10 @@ impl TryFrom<v1::Question> for Question {
             asker,
             target,
             wording: Wording { text, options, multi },
-            state: value::<v1::QuestionState, _>(state, "state")?,
+            state: value(state, "state")?,
             create_time: required_wall_time(create_time, "create_time")?,
             deadline_time: optional_wall_time(deadline_time, "deadline_time")?,
-            answer: answer.map(Answer::from),
+            answer: answer.map(self::answer),
             closed_by,
             operator_override,
             close_time: optional_wall_time(close_time, "close_time")?,

@@ -2,18 +2,19 @@
 
 use hive_core::reason::Reason;
 
-use super::Invalid;
+use super::{FromWire, IntoWire, Invalid};
 use crate::v1;
 
-impl From<Reason> for v1::Reason {
-    fn from(reason: Reason) -> Self {
-        Self::try_from(reason.number()).expect("both enums are made from the same declarations")
+impl IntoWire for Reason {
+    type Wire = v1::Reason;
+    fn into_wire(self) -> v1::Reason {
+        v1::Reason::try_from(self.number()).expect("both enums are made from the same declarations")
     }
 }
 
-impl TryFrom<v1::Reason> for Reason {
-    type Error = Invalid;
-    fn try_from(wire: v1::Reason) -> Result<Self, Invalid> {
+impl FromWire for Reason {
+    type Wire = v1::Reason;
+    fn from_wire(wire: v1::Reason) -> Result<Self, Invalid> {
         Self::numbered(wire.into()).ok_or_else(|| Invalid::new("", "must not be UNSPECIFIED"))
     }
 }

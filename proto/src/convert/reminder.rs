@@ -5,18 +5,19 @@ use hive_core::reminder::{Reminder, State};
 
 use super::message::agent_name;
 use super::time::{optional_wall_time, required_wall_time, timestamp};
-use super::{Invalid, id, optional_id, same_values, value};
+use super::{FromWire, IntoWire, Invalid, id, optional_id, same_values, value};
 use crate::v1;
 
 same_values!(v1::ReminderState, State { Pending, Fired, Cancelled });
 
 /// Parses the states in a filter; empty means the default of the list.
 pub fn states(numbers: &[i32], path: &str) -> Result<Vec<State>, Invalid> {
-    numbers.iter().map(|number| value::<v1::ReminderState, State>(*number, path)).collect()
+    numbers.iter().map(|number| value::<State>(*number, path)).collect()
 }
 
-impl From<Reminder> for v1::Reminder {
-    fn from(reminder: Reminder) -> Self {
+impl IntoWire for Reminder {
+    type Wire = v1::Reminder;
+    fn into_wire(self) -> v1::Reminder {
         let Reminder {
             id,
             agent,
@@ -27,12 +28,12 @@ impl From<Reminder> for v1::Reminder {
             close_time,
             message_id,
             turn_id,
-        } = reminder;
-        Self {
+        } = self;
+        v1::Reminder {
             id: id.get(),
             agent: agent.into(),
             body,
-            state: v1::ReminderState::from(state).into(),
+            state: state.into_wire().into(),
             create_time: Some(timestamp(create_time)),
             due_time: Some(timestamp(due_time)),
             close_time: close_time.map(timestamp),
@@ -42,9 +43,9 @@ impl From<Reminder> for v1::Reminder {
     }
 }
 
-impl TryFrom<v1::Reminder> for Reminder {
-    type Error = Invalid;
-    fn try_from(wire: v1::Reminder) -> Result<Self, Invalid> {
+impl FromWire for Reminder {
+    type Wire = v1::Reminder;
+    fn from_wire(wire: v1::Reminder) -> Result<Self, Invalid> {
         let v1::Reminder {
             id: number,
             agent,
@@ -60,7 +61,7 @@ impl TryFrom<v1::Reminder> for Reminder {
             id: id(number, ReminderId::new, "id")?,
             agent: agent_name(&agent, "agent")?,
             body,
-            state: value::<v1::ReminderState, _>(state, "state")?,
+            state: value(state, "state")?,
             create_time: required_wall_time(create_time, "create_time")?,
             due_time: required_wall_time(due_time, "due_time")?,
             close_time: optional_wall_time(close_time, "close_time")?,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hive_core::limits::{LEASE_DEFAULT, LEASE_MAX, SETTLEMENTS_MAX};
 use hive_core::settlement::{Action, Entry, Settled, Target};
 
-use super::{Invalid, delivery, request, time};
+use super::{IntoWire, Invalid, delivery, request, time};
 use crate::v1;
 use crate::v1::settlement::{Action as WireAction, Target as WireTarget};
 use crate::v1::settlement_result::Result as WireResult;
@@ -52,12 +52,13 @@ pub fn lease_length(wire: Option<prost_types::Duration>, path: &str) -> Result<D
     request::bounded_span(wire, LEASE_DEFAULT, LEASE_MAX, path)
 }
 
-impl From<Settled> for v1::SettlementResult {
-    fn from(settled: Settled) -> Self {
-        let result = match settled {
-            Settled::State(state) => WireResult::State(v1::DeliveryState::from(state).into()),
+impl IntoWire for Settled {
+    type Wire = v1::SettlementResult;
+    fn into_wire(self) -> v1::SettlementResult {
+        let result = match self {
+            Settled::State(state) => WireResult::State(state.into_wire().into()),
             Settled::Extended(length) => WireResult::LeaseRemaining(time::duration(length)),
         };
-        Self { result: Some(result) }
+        v1::SettlementResult { result: Some(result) }
     }
 }

@@ -1,4 +1,4 @@
-//! Times and durations. Functions and not `From`, because both types are from other crates.
+//! Times and durations. Functions and not traits, because a fault has the path of the field.
 //!
 //! Invariant: a time keeps its millisecond, a duration its nanosecond; values that protobuf calls
 //! invalid are refused, never changed.

@@ -6,7 +6,9 @@ use hive_core::turn::{Kind, Outcome, ToolUse, Turn, Usage};
 
 use super::message::agent_name;
 use super::time::{duration, optional_span, optional_wall_time, required_wall_time, timestamp};
-use super::{Invalid, id, ids, optional_id, optional_value, same_values, value};
+use super::{
+    FromWire, IntoWire, Invalid, id, ids, optional_id, optional_value, same_values, value,
+};
 use crate::v1;
 
 same_values!(v1::TurnKind, Kind { Mail, Continue, Checkpoint, Compact });
@@ -26,8 +28,9 @@ same_values!(
     }
 );
 
-impl From<Usage> for v1::TurnUsage {
-    fn from(usage: Usage) -> Self {
+impl IntoWire for Usage {
+    type Wire = v1::TurnUsage;
+    fn into_wire(self) -> v1::TurnUsage {
         let Usage {
             input_tokens,
             cache_read_tokens,
@@ -36,8 +39,8 @@ impl From<Usage> for v1::TurnUsage {
             cost_micro_usd,
             inference_count,
             tool_call_count,
-        } = usage;
-        Self {
+        } = self;
+        v1::TurnUsage {
             input_tokens,
             cache_read_tokens,
             cache_creation_tokens,
@@ -49,45 +52,47 @@ impl From<Usage> for v1::TurnUsage {
     }
 }
 
-impl From<v1::TurnUsage> for Usage {
-    fn from(wire: v1::TurnUsage) -> Self {
-        let v1::TurnUsage {
-            input_tokens,
-            cache_read_tokens,
-            cache_creation_tokens,
-            output_tokens,
-            cost_micro_usd,
-            inference_count,
-            tool_call_count,
-        } = wire;
-        Self {
-            input_tokens,
-            cache_read_tokens,
-            cache_creation_tokens,
-            output_tokens,
-            cost_micro_usd,
-            inference_count,
-            tool_call_count,
-        }
+/// Converts the usage of a turn from the wire.
+#[must_use]
+pub fn usage(wire: v1::TurnUsage) -> Usage {
+    let v1::TurnUsage {
+        input_tokens,
+        cache_read_tokens,
+        cache_creation_tokens,
+        output_tokens,
+        cost_micro_usd,
+        inference_count,
+        tool_call_count,
+    } = wire;
+    Usage {
+        input_tokens,
+        cache_read_tokens,
+        cache_creation_tokens,
+        output_tokens,
+        cost_micro_usd,
+        inference_count,
+        tool_call_count,
     }
 }
 
-impl From<ToolUse> for v1::ToolUse {
-    fn from(tool: ToolUse) -> Self {
-        let ToolUse { name, count } = tool;
-        Self { name, count }
+impl IntoWire for ToolUse {
+    type Wire = v1::ToolUse;
+    fn into_wire(self) -> v1::ToolUse {
+        let ToolUse { name, count } = self;
+        v1::ToolUse { name, count }
     }
 }
 
-impl From<v1::ToolUse> for ToolUse {
-    fn from(wire: v1::ToolUse) -> Self {
-        let v1::ToolUse { name, count } = wire;
-        Self { name, count }
-    }
+/// Converts the uses of a tool from the wire.
+#[must_use]
+pub fn tool_use(wire: v1::ToolUse) -> ToolUse {
+    let v1::ToolUse { name, count } = wire;
+    ToolUse { name, count }
 }
 
-impl From<Turn> for v1::Turn {
-    fn from(turn: Turn) -> Self {
+impl IntoWire for Turn {
+    type Wire = v1::Turn;
+    fn into_wire(self) -> v1::Turn {
         let Turn {
             id,
             agent,
@@ -109,21 +114,21 @@ impl From<Turn> for v1::Turn {
             received,
             sent,
             traceparent,
-        } = turn;
-        Self {
+        } = self;
+        v1::Turn {
             id: id.get(),
             agent: agent.into(),
-            kind: v1::TurnKind::from(kind).into(),
+            kind: kind.into_wire().into(),
             conversation,
             session_epoch,
             message_id: number(message_id, MessageId::get),
             attempt,
-            outcome: super::optional_number::<v1::TurnOutcome, _>(outcome),
+            outcome: super::optional_number(outcome),
             start_time: Some(timestamp(start_time)),
             end_time: end_time.map(timestamp),
             error,
             output_tail,
-            usage: Some(usage.into()),
+            usage: Some(usage.into_wire()),
             model,
             context_tokens,
             context_window_tokens,
@@ -135,9 +140,9 @@ impl From<Turn> for v1::Turn {
     }
 }
 
-impl TryFrom<v1::Turn> for Turn {
-    type Error = Invalid;
-    fn try_from(wire: v1::Turn) -> Result<Self, Invalid> {
+impl FromWire for Turn {
+    type Wire = v1::Turn;
+    fn from_wire(wire: v1::Turn) -> Result<Self, Invalid> {
         let v1::Turn {
             id: number,
             agent,
@@ -163,17 +168,17 @@ impl TryFrom<v1::Turn> for Turn {
         Ok(Self {
             id: id(number, TurnId::new, "id")?,
             agent: agent_name(&agent, "agent")?,
-            kind: value::<v1::TurnKind, _>(kind, "kind")?,
+            kind: value(kind, "kind")?,
             conversation,
             session_epoch,
             message_id: optional_id(message_id, MessageId::new, "message_id")?,
             attempt,
-            outcome: optional_value::<v1::TurnOutcome, _>(outcome, "outcome")?,
+            outcome: optional_value(outcome, "outcome")?,
             start_time: required_wall_time(start_time, "start_time")?,
             end_time: optional_wall_time(end_time, "end_time")?,
             error,
             output_tail,
-            usage: usage.map(Usage::from).unwrap_or_default(),
+            usage: usage.map(self::usage).unwrap_or_default(),
             model,
             context_tokens,
             context_window_tokens,
@@ -185,11 +190,12 @@ impl TryFrom<v1::Turn> for Turn {
     }
 }
 
-impl From<park::View> for v1::Park {
-    fn from(park: park::View) -> Self {
-        let park::View { cause, until, remaining, error } = park;
-        Self {
-            cause: v1::TurnOutcome::from(cause).into(),
+impl IntoWire for park::View {
+    type Wire = v1::Park;
+    fn into_wire(self) -> v1::Park {
+        let park::View { cause, until, remaining, error } = self;
+        v1::Park {
+            cause: cause.into_wire().into(),
             until_time: until.map(timestamp),
             error,
             remaining: remaining.map(duration),
@@ -197,12 +203,12 @@ impl From<park::View> for v1::Park {
     }
 }
 
-impl TryFrom<v1::Park> for park::View {
-    type Error = Invalid;
-    fn try_from(wire: v1::Park) -> Result<Self, Invalid> {
+impl FromWire for park::View {
+    type Wire = v1::Park;
+    fn from_wire(wire: v1::Park) -> Result<Self, Invalid> {
         let v1::Park { cause, until_time, error, remaining } = wire;
         Ok(Self {
-            cause: value::<v1::TurnOutcome, _>(cause, "cause")?,
+            cause: value(cause, "cause")?,
             until: optional_wall_time(until_time, "until_time")?,
             remaining: optional_span(remaining, "remaining")?,
             error,

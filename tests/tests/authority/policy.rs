@@ -3,9 +3,10 @@
 
 use hive_core::agent::TOOL_GROUPS;
 use hive_core::reason::Reason;
+use hive_proto::convert::IntoWire as _;
+use hive_proto::status;
 use hive_proto::v1::event::Facts;
 use hive_proto::v1::*;
-use hive_proto::{status, v1};
 use hive_tests::rig::{Rig, Watch, fresh_id, request};
 use prost::Message;
 use rustix::process::Signal;
@@ -67,7 +68,7 @@ impl Stage {
             event.detail,
             refusal.message()
         );
-        let facts = CallRefused { reason: v1::Reason::from(reason).into() };
+        let facts = CallRefused { reason: reason.into_wire().into() };
         assert_eq!(event.facts, Some(Facts::Refused(facts)));
         let mut after = self.rig.on_disk();
         let logged = after.get_mut("event").expect("a table").pop();

@@ -1,5 +1,5 @@
-//! The generated code in `proto/src/gen`, and the table of reasons of the core, are what the
-//! committed `.proto` files give.
+//! The generated code in `clients/rust/src/gen` and `proto/src/gen`, and the table of reasons of
+//! the core, are what the committed `.proto` files give.
 //!
 //! `HIVE_REGENERATE=1 cargo test -p hive-tests --test generated` (or `make gen`) writes it.
 
@@ -10,7 +10,13 @@ use std::path::{Path, PathBuf};
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
 
-const GENERATED: [&str; 3] = ["hive.v1.rs", "hive.harness.v1.rs", "hive.v1.bin"];
+/// The generated files, and the crate that has each.
+const GENERATED: [(&str, &str); 4] = [
+    ("clients/rust", "hive.v1.rs"),
+    ("clients/rust", "hive.v1.bin"),
+    ("clients/rust", "reasons.rs"),
+    ("proto", "hive.harness.v1.rs"),
+];
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -37,6 +43,7 @@ fn code(set: &FileDescriptorSet, out: &Path) {
         .emit_rerun_if_changed(false)
         .build_transport(false)
         .codec_path("crate::codec::ProstCodec")
+        .server_mod_attribute("hive.v1", "#[cfg(feature = \"server\")]")
         .out_dir(out)
         .compile_fds(set.clone())
         .expect("code is generated");
@@ -55,28 +62,35 @@ fn generate(out: &Path) {
     }
     std::fs::write(out.join("hive.v1.bin"), set.encode_to_vec())
         .expect("the descriptor set is written");
+    std::fs::write(out.join("reasons.rs"), reasons::soon(&proto)).expect("the list is written");
+}
+
+/// Returns the path of a committed file.
+fn committed(krate: &str, name: &str) -> PathBuf {
+    workspace().join(krate).join("src/gen").join(name)
 }
 
 #[test]
 fn generated_code_is_fresh() {
-    let committed = workspace().join("proto/src/gen");
     let reasons = reasons::table(&workspace().join("proto"));
     let committed_reasons = workspace().join("core/src/reason/table.rs");
+    let fresh = tempfile::tempdir().expect("a temporary directory");
+    generate(fresh.path());
     if std::env::var_os("HIVE_REGENERATE").is_some() {
-        generate(&committed);
+        for (krate, name) in GENERATED {
+            std::fs::copy(fresh.path().join(name), committed(krate, name)).expect("it is written");
+        }
         std::fs::write(committed_reasons, reasons).expect("the table is written");
         return;
     }
     let have = std::fs::read_to_string(committed_reasons).expect("a committed file");
     assert!(have == reasons, "core/src/reason/table.rs is stale: run `make gen` and commit it");
-    let fresh = tempfile::tempdir().expect("a temporary directory");
-    generate(fresh.path());
-    for name in GENERATED {
+    for (krate, name) in GENERATED {
         let want = std::fs::read(fresh.path().join(name)).expect("a generated file");
-        let have = std::fs::read(committed.join(name)).expect("a committed file");
+        let have = std::fs::read(committed(krate, name)).expect("a committed file");
         assert!(
             want == have,
-            "proto/src/gen/{name} is stale: run `make gen` and commit the result"
+            "{krate}/src/gen/{name} is stale: run `make gen` and commit the result"
         );
     }
 }

@@ -9,41 +9,76 @@ use protox::prost_reflect::{DynamicMessage, EnumDescriptor, ReflectMessage as _,
 /// The columns of a comment in the table.
 const COMMENT_COLUMNS: usize = 100 - "    /// ".len();
 
-/// Returns the text of the table.
-pub(crate) fn table(proto: &Path) -> String {
+/// A reason, and its option `about`.
+struct Declared {
+    name: String,
+    comment: String,
+    number: i32,
+    about: DynamicMessage,
+}
+
+/// Returns all reasons.
+fn declared(proto: &Path) -> Vec<Declared> {
     let mut compiler = protox::Compiler::new([proto]).expect("proto/ is an include path");
     compiler.include_source_info(true);
     compiler.open_file(proto.join("hive/v1/reason.proto")).expect("the file compiles");
     let pool = compiler.descriptor_pool();
     let reasons = pool.get_enum_by_name("hive.v1.Reason").expect("the enum of reasons");
     let about = pool.get_extension_by_name("hive.v1.about").expect("the option");
-    let mut table = String::from(
-        "//! The reasons of `proto/hive/v1/reason.proto`, written by `make gen`.\n\n\
-         use super::Retry;\n\nreasons! {\n",
-    );
-    for (place, value) in reasons.values().enumerate().skip(1) {
+    let declared = reasons.values().enumerate().skip(1).map(|(place, value)| {
         let name = value.name().strip_prefix("REASON_").expect("the prefix of the enum");
         let options = value.options();
         assert!(options.has_extension(&about), "{name}: the option `about` is missing");
         let options = options.get_extension(&about);
-        let options = options.as_message().expect("a message");
-        for line in wrapped(&comment(&reasons, place)) {
+        Declared {
+            name: name.to_owned(),
+            comment: comment(&reasons, place),
+            number: value.number(),
+            about: options.as_message().expect("a message").clone(),
+        }
+    });
+    declared.collect()
+}
+
+/// Returns the text of the table.
+pub(crate) fn table(proto: &Path) -> String {
+    let mut table = String::from(
+        "//! The reasons of `proto/hive/v1/reason.proto`, written by `make gen`.\n\n\
+         use super::Retry;\n\nreasons! {\n",
+    );
+    for Declared { name, comment, number, about } in declared(proto) {
+        for line in wrapped(&comment) {
             writeln!(table, "    /// {line}").expect("writing to a string succeeds");
         }
         writeln!(
             table,
-            "    {} = {}, {name:?}, {}, {}, {:?}, {:?};",
-            camel(name),
-            value.number(),
-            code(name, options),
-            retry(name, options),
-            texts(options, "metadata"),
-            texts(options, "optional_metadata"),
+            "    {} = {number}, {name:?}, {}, Retry::{}, {:?}, {:?};",
+            camel(&name),
+            code(&name, &about),
+            retry(&name, &about),
+            texts(&about, "metadata"),
+            texts(&about, "optional_metadata"),
         )
         .expect("writing to a string succeeds");
     }
     table.push_str("}\n");
     table
+}
+
+/// Returns the list of the reasons after which a client repeats the identical request by itself.
+pub(crate) fn soon(proto: &Path) -> String {
+    let mut list = String::from(
+        "// Made by `make gen` from `proto/hive/v1/reason.proto`.\n\n\
+         /// The reasons of refusals after which the identical request may succeed in a moment.\n\
+         pub(crate) const SOON: &[&str] = &[\n",
+    );
+    for Declared { name, about, .. } in declared(proto) {
+        if retry(&name, &about) == "Soon" {
+            writeln!(list, "    {name:?},").expect("writing to a string succeeds");
+        }
+    }
+    list.push_str("];\n");
+    list
 }
 
 /// Returns the comment of a value.
@@ -98,7 +133,7 @@ fn retry(name: &str, options: &DynamicMessage) -> String {
     assert!(number != 0, "{name}: whether a retry helps is missing");
     let retry = options.descriptor().parent_file().enums().find(|list| list.name() == "Retry");
     let value = retry.and_then(|retry| retry.get_value(number)).expect("a value of the enum");
-    format!("Retry::{}", camel(value.name().trim_start_matches("RETRY_")))
+    camel(value.name().trim_start_matches("RETRY_"))
 }
 
 fn texts(options: &DynamicMessage, field: &str) -> Vec<String> {

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use hive_core::reason::Reason;
+use hive_proto::convert::FromWire as _;
 use hive_proto::status;
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
 use hive_proto::v1::settlement::{Action, Target};
@@ -69,7 +70,7 @@ fn settled(result: SettlementResult) -> Settled {
         }
         settlement_result::Result::LeaseRemaining(time) => panic!("an extension by {time}"),
         settlement_result::Result::Refusal(refusal) => {
-            Err(Reason::try_from(refusal.reason()).expect("a reason of the contract"))
+            Err(Reason::from_wire(refusal.reason()).expect("a reason of the contract"))
         }
     }
 }

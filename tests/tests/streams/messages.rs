@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use hive_core::limits::STREAM_UNANSWERED_MAX;
 use hive_core::reason::Reason;
+use hive_proto::convert::FromWire as _;
 use hive_proto::v1::message_service_client::MessageServiceClient;
 use hive_proto::v1::stream_messages_response::Answer;
 use hive_proto::v1::{
@@ -62,7 +63,7 @@ impl Sender {
         Ok(Some(match response.answer.expect("an answer is set") {
             Answer::Receipt(receipt) => Ok(receipt.message_id),
             Answer::Refusal(refusal) => {
-                Err(Reason::try_from(refusal.reason()).expect("a reason of the contract"))
+                Err(Reason::from_wire(refusal.reason()).expect("a reason of the contract"))
             }
         }))
     }

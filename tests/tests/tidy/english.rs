@@ -58,7 +58,7 @@ enum Kind {
 }
 
 fn kind(path: &str) -> Option<Kind> {
-    let exempt = path.starts_with("proto/src/gen/")
+    let exempt = path.contains("/src/gen/")
         || path.starts_with("tests/fuzz/corpus/")
         || (path.starts_with("prompts/") && path != "prompts/README.md");
     let ends = |names: &[&str]| names.iter().any(|name| path.ends_with(name));

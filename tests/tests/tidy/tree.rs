@@ -33,7 +33,7 @@ impl File {
 
     /// Whether a program wrote it.
     pub(crate) fn is_generated(&self) -> bool {
-        self.path.starts_with("proto/src/gen/")
+        self.path.contains("/src/gen/")
     }
 
     /// The lines of code: comments are left out, and, with `without_tests`, what follows

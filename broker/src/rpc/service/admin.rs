@@ -3,7 +3,9 @@
 use hive_core::agent::Policy;
 use hive_core::command::Order;
 use hive_core::delivery::Decision;
-use hive_proto::convert::{self, delivery, message, time};
+use hive_proto::convert::{
+    self, FromWire as _, IntoWire, agent as agents, delivery, message, time,
+};
 use hive_proto::status::bad_field;
 use hive_proto::v1;
 use hive_proto::v1::command::Command as WireOrder;
@@ -78,7 +80,7 @@ impl v1::admin_service_server::AdminService for Rpc {
             create;
         let name = message::agent_name(&name, "name")?;
         let parent = message::optional_agent_name(&parent, "parent")?;
-        let policy = policy.map(Into::into).unwrap_or_default();
+        let policy = policy.map(agents::policy).unwrap_or_default();
         let socket = self.sockets.agent_socket(&name);
         let create = Create { name: name.clone(), parent, role, model, policy, adopt };
         let rpc = self.clone();
@@ -93,7 +95,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         });
         let agent = created.await?;
         Ok(Response::new(v1::CreateAgentResponse {
-            agent: Some(agent.into()),
+            agent: Some(agent.into_wire()),
             socket_path: socket.display().to_string(),
         }))
     }
@@ -132,7 +134,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         let (caller, key, stop) = request::command(request)?;
         let target = target(&stop.name, stop.etag, "etag")?;
         let agent = self.engine.set_stopped(caller, key, target, true).await?;
-        Ok(Response::new(v1::StopAgentResponse { agent: Some(agent.into()) }))
+        Ok(Response::new(v1::StopAgentResponse { agent: Some(agent.into_wire()) }))
     }
 
     async fn start_agent(
@@ -142,7 +144,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         let (caller, key, start) = request::command(request)?;
         let target = target(&start.name, start.etag, "etag")?;
         let agent = self.engine.set_stopped(caller, key, target, false).await?;
-        Ok(Response::new(v1::StartAgentResponse { agent: Some(agent.into()) }))
+        Ok(Response::new(v1::StartAgentResponse { agent: Some(agent.into_wire()) }))
     }
 
     async fn list_purges(
@@ -182,9 +184,9 @@ impl v1::admin_service_server::AdminService for Rpc {
         let mut policy = convert::required(policy, "policy")?;
         let target = target(&name, std::mem::take(&mut policy.etag), "policy.etag")?;
         let parts = parts(update_mask)?;
-        let policy = with_defaults(policy.into(), &parts);
+        let policy = with_defaults(agents::policy(policy), &parts);
         let agent = self.engine.set_policy(caller, key, target, policy, parts).await?;
-        Ok(Response::new(v1::SetPolicyResponse { agent: Some(agent.into()) }))
+        Ok(Response::new(v1::SetPolicyResponse { agent: Some(agent.into_wire()) }))
     }
 
     async fn set_parent(
@@ -195,7 +197,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         let target = target(&set.name, set.etag, "etag")?;
         let parent = message::optional_agent_name(&set.parent, "parent")?;
         let agent = self.engine.set_parent(caller, key, target, parent).await?;
-        Ok(Response::new(v1::SetParentResponse { agent: Some(agent.into()) }))
+        Ok(Response::new(v1::SetParentResponse { agent: Some(agent.into_wire()) }))
     }
 
     async fn list_dead_letters(
@@ -207,7 +209,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         let (deliveries, next) =
             self.engine.list_dead_letters(list.agent, page.after, page.rows).await?;
         Ok(Response::new(v1::ListDeadLettersResponse {
-            deliveries: deliveries.into_iter().map(Into::into).collect(),
+            deliveries: deliveries.into_iter().map(IntoWire::into_wire).collect(),
             next_page_token: page.next(next),
         }))
     }
@@ -252,7 +254,7 @@ impl v1::admin_service_server::AdminService for Rpc {
                 NewCommand::CancelOpenTurn
             }
             Some(order) => NewCommand::Order(
-                Order::try_from(order).map_err(|invalid| invalid.within("command"))?,
+                Order::from_wire(order).map_err(|invalid| invalid.within("command"))?,
             ),
         };
         let id = self.engine.create_command(caller, key, name, tell).await?;

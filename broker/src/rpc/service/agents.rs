@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use hive_core::time::WallTime;
+use hive_proto::convert::IntoWire;
 use hive_proto::v1;
 use hive_proto::v1::watch_agents_response::Step;
 use tokio::time::Instant;
@@ -93,7 +94,7 @@ fn wait_for(until: WallTime, now: WallTime) -> Duration {
 }
 
 fn wire(agents: Vec<hive_core::agent::Agent>) -> Vec<v1::Agent> {
-    agents.into_iter().map(Into::into).collect()
+    agents.into_iter().map(IntoWire::into_wire).collect()
 }
 
 /// Waits until a time; forever without one.

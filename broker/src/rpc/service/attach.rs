@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use hive_core::agent::Agent;
 use hive_core::name::AgentName;
+use hive_proto::convert::IntoWire;
 use hive_proto::v1;
 use hive_proto::v1::attach_response::Step;
 
@@ -55,12 +56,12 @@ pub(super) fn steps(rpc: Rpc, attached: Attached) -> Resting<v1::AttachResponse>
         session_token,
         session_epoch: attachment.epoch(),
         resumed,
-        agent: Some(v1::Agent::from(agent.clone())),
-        open_turns: open_turn.into_iter().map(Into::into).collect(),
+        agent: Some(agent.clone().into_wire()),
+        open_turns: open_turn.into_iter().map(IntoWire::into_wire).collect(),
         operator_pronouns: identity.operator_pronouns.clone(),
         hive_domain: identity.hive_domain.clone(),
-        kin: Some(kin.clone().into()),
-        park_backoff: Some(rpc.engine.limits().park_backoff().into()),
+        kin: Some(kin.clone().into_wire()),
+        park_backoff: Some(rpc.engine.limits().park_backoff().into_wire()),
     };
     let (name, known, kin) = (agent.name.clone(), known(&agent), digest(&kin));
     Resting::new(|out| {
@@ -105,7 +106,7 @@ impl Feed {
         let (engine, key) = (Arc::clone(&self.rpc.engine), self.attachment.agent());
         for command in engine.open_commands(key, self.last_command).await? {
             self.last_command = command.id.get();
-            self.send(Step::Command(command.into())).await;
+            self.send(Step::Command(command.into_wire())).await;
         }
         let wanted = engine.login_wanted(key).filter(|(id, _)| *id != self.last_login);
         if let Some(wanted) = wanted {
@@ -116,13 +117,13 @@ impl Feed {
         let known = known(&agent);
         if known != self.known {
             self.known = known;
-            self.send(Step::AgentChanged(agent.into())).await;
+            self.send(Step::AgentChanged(agent.into_wire())).await;
         }
         let kin = engine.kin(key).await?;
         let digest = digest(&kin);
         if digest != self.kin {
             self.kin = digest;
-            self.send(Step::KinChanged(kin.into())).await;
+            self.send(Step::KinChanged(kin.into_wire())).await;
         }
         Ok(())
     }

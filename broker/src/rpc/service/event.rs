@@ -1,5 +1,6 @@
 //! `EventService`.
 
+use hive_proto::convert::IntoWire;
 use hive_proto::status::bad_field;
 use hive_proto::v1;
 use hive_proto::v1::watch_events_response::Step;
@@ -55,7 +56,7 @@ impl Rpc {
                 Some(_) | None => after.max(span.last),
             };
             if !events.is_empty() {
-                let events = events.into_iter().map(Into::into).collect();
+                let events = events.into_iter().map(IntoWire::into_wire).collect();
                 if !send(Step::Batch(v1::EventBatch { events, sequence: after })).await {
                     return Ok(());
                 }
@@ -100,7 +101,7 @@ impl v1::event_service_server::EventService for Rpc {
         events.truncate(page.rows as usize);
         let next = events.last().filter(|_| more).map(|event| event.sequence);
         Ok(Response::new(v1::ListEventsResponse {
-            events: events.into_iter().map(Into::into).collect(),
+            events: events.into_iter().map(IntoWire::into_wire).collect(),
             last_sequence: span.last,
             next_page_token: page.next(next),
             log_id: self.engine.log_id().to_owned(),

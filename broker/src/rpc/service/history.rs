@@ -2,7 +2,7 @@
 
 use hive_core::id::TurnId;
 use hive_core::turn::{Outcome, Turn};
-use hive_proto::convert::{self, time};
+use hive_proto::convert::{self, IntoWire, time};
 use hive_proto::v1;
 use hive_proto::v1::watch_turn_response::Step;
 use tokio::sync::mpsc;
@@ -126,7 +126,7 @@ impl v1::turn_history_service_server::TurnHistoryService for Rpc {
             self.engine.list_turns(caller, list.agent, page.after, page.rows).await?;
         let next = turns.last().filter(|_| more).map(|turn| turn.id);
         Ok(Response::new(v1::ListTurnsResponse {
-            turns: turns.into_iter().map(Into::into).collect(),
+            turns: turns.into_iter().map(IntoWire::into_wire).collect(),
             next_page_token: page.next(next),
         }))
     }
@@ -138,7 +138,7 @@ impl v1::turn_history_service_server::TurnHistoryService for Rpc {
         let caller = caller::identify(&request)?;
         let id = convert::id(request.into_inner().turn_id, TurnId::new, "turn_id")?;
         let turn = self.engine.get_turn(caller, id).await?;
-        Ok(Response::new(v1::GetTurnResponse { turn: Some(turn.into()) }))
+        Ok(Response::new(v1::GetTurnResponse { turn: Some(turn.into_wire()) }))
     }
 
     type WatchTurnStream = ReceiverStream<Result<v1::WatchTurnResponse, Status>>;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hive_core::delivery::State;
 use hive_core::limits::{RECEIVE_DELIVERIES_MAX, RECEIVE_WAIT_MAX};
 use hive_core::settlement::{Action, Entry, Settled, Target as Named};
-use hive_proto::convert::{delivery, request as fields, settlement as settlements, time};
+use hive_proto::convert::{IntoWire, delivery, request as fields, settlement as settlements, time};
 use hive_proto::status::bad_field;
 use hive_proto::v1;
 use hive_proto::v1::ack_delivery_request::Target;
@@ -52,7 +52,7 @@ impl Rpc {
 pub(super) fn leased(leased: Leased) -> v1::LeasedDelivery {
     let Leased { delivery, token, remaining } = leased;
     v1::LeasedDelivery {
-        delivery: Some(delivery.into()),
+        delivery: Some(delivery.into_wire()),
         lease_token: token.unwrap_or_default(),
         lease_remaining: remaining.map(time::duration),
     }
@@ -160,7 +160,7 @@ impl v1::inbox_service_server::InboxService for Rpc {
         let entry = Entry::of_lease(token, Action::Nack { error, permanent });
         match self.engine.settle_one(actor, entry).await? {
             Settled::State(state) => {
-                let state = v1::DeliveryState::from(state).into();
+                let state = state.into_wire().into();
                 Ok(Response::new(v1::NackDeliveryResponse { state }))
             }
             Settled::Extended(_) => Err(Refusal::Fault("a nack extended a lease").into()),
@@ -210,7 +210,7 @@ impl v1::inbox_service_server::InboxService for Rpc {
         let (deliveries, next) =
             self.engine.list_deliveries(caller, list.agent, states, page.after, page.rows).await?;
         Ok(Response::new(v1::ListDeliveriesResponse {
-            deliveries: deliveries.into_iter().map(Into::into).collect(),
+            deliveries: deliveries.into_iter().map(IntoWire::into_wire).collect(),
             next_page_token: page.next(next),
         }))
     }

@@ -2,7 +2,7 @@
 
 use hive_core::id::MessageId;
 use hive_core::loose_end::Kind;
-use hive_proto::convert::{self, message};
+use hive_proto::convert::{self, IntoWire, message};
 use hive_proto::v1;
 use tonic::{Request, Response, Status};
 
@@ -25,7 +25,7 @@ impl v1::loose_end_service_server::LooseEndService for Rpc {
             self.engine.list_loose_ends(caller, list.agent, after, page.rows).await?;
         let next = found.last().filter(|_| more).map(|loose_end| loose_end.id);
         Ok(Response::new(v1::ListLooseEndsResponse {
-            loose_ends: found.into_iter().map(Into::into).collect(),
+            loose_ends: found.into_iter().map(IntoWire::into_wire).collect(),
             next_page_token: page.next(next),
         }))
     }
@@ -36,7 +36,7 @@ impl v1::loose_end_service_server::LooseEndService for Rpc {
     ) -> Result<Response<v1::CancelLooseEndResponse>, Status> {
         let (actor, key, cancel) = request::action(request)?;
         let v1::CancelLooseEndRequest { request_id: _, kind, id } = cancel;
-        let kind = convert::value::<v1::LooseEndKind, Kind>(kind, "kind")?;
+        let kind = convert::value::<Kind>(kind, "kind")?;
         let id = convert::id(id, |id| MessageId::new(id).map(MessageId::get), "id")?;
         self.engine.cancel_loose_end(actor, key, kind, id).await?;
         Ok(Response::new(v1::CancelLooseEndResponse {}))

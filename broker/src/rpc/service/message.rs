@@ -1,7 +1,7 @@
 //! `MessageService`.
 
 use hive_core::id::MessageId;
-use hive_proto::convert::{self, Invalid, time};
+use hive_proto::convert::{self, IntoWire, Invalid, time};
 use hive_proto::v1;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -15,8 +15,8 @@ use crate::rpc::edge::request;
 
 fn wire_hit(hit: Hit) -> v1::search_hit::Hit {
     match hit {
-        Hit::Message(message) => v1::search_hit::Hit::Message(message.into()),
-        Hit::Question(question) => v1::search_hit::Hit::Question(question.into()),
+        Hit::Message(message) => v1::search_hit::Hit::Message(message.into_wire()),
+        Hit::Question(question) => v1::search_hit::Hit::Question(question.into_wire()),
     }
 }
 
@@ -69,7 +69,7 @@ impl v1::message_service_server::MessageService for Rpc {
         let caller = caller::identify(&request)?;
         let id = convert::id(request.into_inner().message_id, MessageId::new, "message_id")?;
         let message = self.engine.get_message(caller, id).await?;
-        Ok(Response::new(v1::GetMessageResponse { message: Some(message.into()) }))
+        Ok(Response::new(v1::GetMessageResponse { message: Some(message.into_wire()) }))
     }
 
     async fn list_messages(
@@ -84,7 +84,7 @@ impl v1::message_service_server::MessageService for Rpc {
             self.engine.list_messages(caller, list.agent, thread, page.after, page.rows).await?;
         let next = messages.last().filter(|_| more).map(|message| message.id);
         Ok(Response::new(v1::ListMessagesResponse {
-            messages: messages.into_iter().map(Into::into).collect(),
+            messages: messages.into_iter().map(IntoWire::into_wire).collect(),
             next_page_token: page.next(next),
         }))
     }

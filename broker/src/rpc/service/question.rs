@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use hive_core::caller::Caller;
 use hive_core::id::QuestionId;
 use hive_core::question::{Answer, Question, Wording};
-use hive_proto::convert::{self, question as questions, time};
+use hive_proto::convert::{self, IntoWire, question as questions, time};
 use hive_proto::v1;
 use hive_proto::v1::watch_questions_response::Step;
 use tokio::sync::mpsc;
@@ -41,7 +41,7 @@ async fn send(out: &Out<v1::WatchQuestionsResponse>, step: Step) -> Result<(), G
 }
 
 fn wire(questions: Vec<Question>) -> Vec<v1::Question> {
-    questions.into_iter().map(Into::into).collect()
+    questions.into_iter().map(IntoWire::into_wire).collect()
 }
 
 impl Rpc {
@@ -153,7 +153,7 @@ impl v1::question_service_server::QuestionService for Rpc {
         };
         let (question, already_asked) = self.engine.ask(actor, key, ask).await?;
         Ok(Response::new(v1::AskQuestionResponse {
-            question: Some(question.into()),
+            question: Some(question.into_wire()),
             already_asked,
         }))
     }
@@ -166,7 +166,7 @@ impl v1::question_service_server::QuestionService for Rpc {
         let v1::AnswerQuestionRequest { request_id: _, question_id, choices, text } = answer;
         let id = convert::id(question_id, QuestionId::new, "question_id")?;
         let question = self.engine.answer(actor, key, id, Answer { choices, text }).await?;
-        Ok(Response::new(v1::AnswerQuestionResponse { question: Some(question.into()) }))
+        Ok(Response::new(v1::AnswerQuestionResponse { question: Some(question.into_wire()) }))
     }
 
     async fn cancel_question(
@@ -176,7 +176,7 @@ impl v1::question_service_server::QuestionService for Rpc {
         let (actor, key, cancel) = request::sending(request)?;
         let id = convert::id(cancel.question_id, QuestionId::new, "question_id")?;
         let question = self.engine.cancel_question(actor, key, id).await?;
-        Ok(Response::new(v1::CancelQuestionResponse { question: Some(question.into()) }))
+        Ok(Response::new(v1::CancelQuestionResponse { question: Some(question.into_wire()) }))
     }
 
     async fn get_question(
@@ -186,7 +186,7 @@ impl v1::question_service_server::QuestionService for Rpc {
         let caller = caller::identify(&request)?;
         let id = convert::id(request.into_inner().question_id, QuestionId::new, "question_id")?;
         let question = self.engine.get_question(caller, id).await?;
-        Ok(Response::new(v1::GetQuestionResponse { question: Some(question.into()) }))
+        Ok(Response::new(v1::GetQuestionResponse { question: Some(question.into_wire()) }))
     }
 
     async fn list_questions(
@@ -202,7 +202,7 @@ impl v1::question_service_server::QuestionService for Rpc {
             self.engine.list_questions(caller, which, page.after, page.rows).await?;
         let next = found.last().filter(|_| more).map(|question| question.id);
         Ok(Response::new(v1::ListQuestionsResponse {
-            questions: found.into_iter().map(Into::into).collect(),
+            questions: found.into_iter().map(IntoWire::into_wire).collect(),
             next_page_token: page.next(next),
         }))
     }

@@ -1,7 +1,7 @@
 //! `ReminderService`.
 
 use hive_core::id::ReminderId;
-use hive_proto::convert::{self, reminder as reminders, time};
+use hive_proto::convert::{self, IntoWire, reminder as reminders, time};
 use hive_proto::status::bad_field;
 use hive_proto::v1;
 use hive_proto::v1::create_reminder_request::Due as WireDue;
@@ -28,7 +28,7 @@ impl v1::reminder_service_server::ReminderService for Rpc {
         };
         let (reminder, already_set) = self.engine.set_reminder(actor, key, body, due).await?;
         Ok(Response::new(v1::CreateReminderResponse {
-            reminder: Some(reminder.into()),
+            reminder: Some(reminder.into_wire()),
             already_set,
         }))
     }
@@ -40,7 +40,7 @@ impl v1::reminder_service_server::ReminderService for Rpc {
         let (actor, key, cancel) = request::action(request)?;
         let id = convert::id(cancel.reminder_id, ReminderId::new, "reminder_id")?;
         let reminder = self.engine.cancel_reminder(actor, key, id).await?;
-        Ok(Response::new(v1::CancelReminderResponse { reminder: Some(reminder.into()) }))
+        Ok(Response::new(v1::CancelReminderResponse { reminder: Some(reminder.into_wire()) }))
     }
 
     async fn list_reminders(
@@ -55,7 +55,7 @@ impl v1::reminder_service_server::ReminderService for Rpc {
             self.engine.list_reminders(caller, list.agent, states, page.after, page.rows).await?;
         let next = found.last().filter(|_| more).map(|reminder| reminder.id);
         Ok(Response::new(v1::ListRemindersResponse {
-            reminders: found.into_iter().map(Into::into).collect(),
+            reminders: found.into_iter().map(IntoWire::into_wire).collect(),
             next_page_token: page.next(next),
         }))
     }

@@ -1,6 +1,6 @@
 //! `ServerInfoService`.
 
-use hive_proto::convert::request as fields;
+use hive_proto::convert::{IntoWire as _, request as fields};
 use hive_proto::handshake::REVISION;
 use hive_proto::v1;
 use tonic::{Request, Response, Status};
@@ -38,7 +38,7 @@ impl v1::server_info_service_server::ServerInfoService for Rpc {
             version: VERSION.to_owned(),
             schema_version: SCHEMA_VERSION,
             capabilities: Some(CAPABILITIES),
-            limits: Some(self.engine.limits().into()),
+            limits: Some(self.engine.limits().into_wire()),
             hive_name: self.engine.identity().hive_name.clone(),
             contract_revision: REVISION,
             log_id: self.engine.log_id().to_owned(),

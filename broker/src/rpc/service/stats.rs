@@ -1,7 +1,8 @@
 //! Sums of turns on the wire.
 
 use hive_core::limits::STATS_WINDOW_DEFAULT;
-use hive_proto::convert::time;
+use hive_core::turn::{Kind, Outcome};
+use hive_proto::convert::{IntoWire, time};
 use hive_proto::v1;
 use tonic::{Request, Response, Status};
 
@@ -45,20 +46,21 @@ fn stats(stats: Stats) -> v1::TurnStats {
         wakes,
         slices,
     } = stats;
-    let kind = |(kind, count)| v1::TurnKindCount { kind: v1::TurnKind::from(kind).into(), count };
-    let outcome = |(outcome, count)| v1::TurnOutcomeCount {
-        outcome: v1::TurnOutcome::from(outcome).into(),
+    let kind =
+        |(kind, count): (Kind, u64)| v1::TurnKindCount { kind: kind.into_wire().into(), count };
+    let outcome = |(outcome, count): (Outcome, u64)| v1::TurnOutcomeCount {
+        outcome: outcome.into_wire().into(),
         count,
     };
     v1::TurnStats {
         turn_count: turns,
         kinds: kinds.into_iter().map(kind).collect(),
         outcomes: outcomes.into_iter().map(outcome).collect(),
-        usage: Some(usage.into()),
+        usage: Some(usage.into_wire()),
         duration_p50: duration_p50.map(time::duration),
         duration_p95: duration_p95.map(time::duration),
         compaction_count: compactions,
-        tools: tools.into_iter().map(Into::into).collect(),
+        tools: tools.into_iter().map(IntoWire::into_wire).collect(),
         wakes: wakes.into_iter().map(wake).collect(),
         slices: slices.into_iter().map(slice).collect(),
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hive_proto::convert::message;
+use hive_proto::convert::{IntoWire, message};
 use hive_proto::v1;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -21,7 +21,7 @@ impl v1::topology_service_server::TopologyService for Rpc {
         request: Request<v1::GetSelfRequest>,
     ) -> Result<Response<v1::GetSelfResponse>, Status> {
         let agent = self.engine.get_self(caller::identify(&request)?).await?;
-        Ok(Response::new(v1::GetSelfResponse { agent: Some(agent.into()) }))
+        Ok(Response::new(v1::GetSelfResponse { agent: Some(agent.into_wire()) }))
     }
 
     async fn get_agent(
@@ -34,7 +34,7 @@ impl v1::topology_service_server::TopologyService for Rpc {
             self.engine.check_lookup(caller).await?;
         }
         let agent = self.engine.get_agent(name).await?;
-        Ok(Response::new(v1::GetAgentResponse { agent: Some(agent.into()) }))
+        Ok(Response::new(v1::GetAgentResponse { agent: Some(agent.into_wire()) }))
     }
 
     async fn list_agents(
@@ -49,7 +49,7 @@ impl v1::topology_service_server::TopologyService for Rpc {
             self.engine.list_agents(after, list.include_retired, page.rows).await?;
         let next = agents.last().filter(|_| more).map(|agent| agent.name.to_string());
         Ok(Response::new(v1::ListAgentsResponse {
-            agents: agents.into_iter().map(Into::into).collect(),
+            agents: agents.into_iter().map(IntoWire::into_wire).collect(),
             next_page_token: page.next(next),
         }))
     }
@@ -67,7 +67,7 @@ impl v1::topology_service_server::TopologyService for Rpc {
         let (agents, more) = self.engine.list_children(caller, name, after, page.rows).await?;
         let next = agents.last().filter(|_| more).map(|agent| agent.name.to_string());
         Ok(Response::new(v1::ListChildrenResponse {
-            agents: agents.into_iter().map(Into::into).collect(),
+            agents: agents.into_iter().map(IntoWire::into_wire).collect(),
             next_page_token: page.next(next),
         }))
     }
@@ -82,7 +82,7 @@ impl v1::topology_service_server::TopologyService for Rpc {
         let (agents, next) =
             self.engine.find_agents(caller, find.text, page.after.clone(), page.rows).await?;
         Ok(Response::new(v1::FindAgentsResponse {
-            agents: agents.into_iter().map(Into::into).collect(),
+            agents: agents.into_iter().map(IntoWire::into_wire).collect(),
             next_page_token: page.next(next),
         }))
     }

@@ -7,7 +7,7 @@ use hive_core::caller::Caller;
 use hive_core::id::{CommandId, NUMBER_MAX, TurnId};
 use hive_core::limits::TURN_EVENT_LINE_BYTES_MAX;
 use hive_core::turn::{Ended, Kind, MAIN_CONVERSATION};
-use hive_proto::convert::{self, request as fields, time};
+use hive_proto::convert::{self, IntoWire, request as fields, time, turn as turns};
 use hive_proto::status::bad_field;
 use hive_proto::v1;
 use tokio_stream::wrappers::ReceiverStream;
@@ -44,7 +44,7 @@ fn wish(request: Request<v1::BeginTurnRequest>) -> Result<(Caller, RequestKey, B
         session_token,
         process_token: fields::process_token(process_token, "process_token")?,
         conversation: MAIN_CONVERSATION.to_owned(),
-        kind: convert::value::<v1::TurnKind, Kind>(kind, "kind")?,
+        kind: convert::value::<Kind>(kind, "kind")?,
     };
     Ok((caller, key, begin))
 }
@@ -53,13 +53,13 @@ fn begun(begun: Begun) -> v1::BeginTurnResponse {
     let Begun { turn, delivery, pending, already_sent, already_asked, already_reminded, commands } =
         begun;
     v1::BeginTurnResponse {
-        turn: Some(turn.into()),
-        delivery: delivery.map(Into::into),
+        turn: Some(turn.into_wire()),
+        delivery: delivery.map(IntoWire::into_wire),
         pending_count: pending,
-        already_sent: already_sent.into_iter().map(Into::into).collect(),
-        already_asked: already_asked.into_iter().map(Into::into).collect(),
-        already_reminded: already_reminded.into_iter().map(Into::into).collect(),
-        commands: commands.into_iter().map(Into::into).collect(),
+        already_sent: already_sent.into_iter().map(IntoWire::into_wire).collect(),
+        already_asked: already_asked.into_iter().map(IntoWire::into_wire).collect(),
+        already_reminded: already_reminded.into_iter().map(IntoWire::into_wire).collect(),
+        commands: commands.into_iter().map(IntoWire::into_wire).collect(),
     }
 }
 
@@ -194,17 +194,17 @@ impl v1::turn_service_server::TurnService for Rpc {
         } = message;
         let turn = convert::id(turn_id, TurnId::new, "turn_id")?;
         let ended = Ended {
-            outcome: convert::value::<v1::TurnOutcome, _>(outcome, "outcome")?,
+            outcome: convert::value(outcome, "outcome")?,
             error,
             output_tail,
             returned_tool_uses: returned_tool_use_ids.into_iter().collect(),
-            usage: usage.map(Into::into).unwrap_or_default(),
+            usage: usage.map(turns::usage).unwrap_or_default(),
             model,
             context_tokens,
             context_window_tokens,
             compacted,
             retry_time: time::optional_wall_time(retry_time, "retry_time")?,
-            tool_uses: tool_uses.into_iter().map(Into::into).collect(),
+            tool_uses: tool_uses.into_iter().map(turns::tool_use).collect(),
         };
         let EndedAnswer { settled, pending, next_turn_requested, park } =
             self.engine.end_turn(caller, key, session_token, turn, ended).await?;
@@ -215,7 +215,7 @@ impl v1::turn_service_server::TurnService for Rpc {
             held_count: settled.held,
             pending_count: pending,
             next_turn_requested,
-            park: park.map(v1::Park::from),
+            park: park.map(IntoWire::into_wire),
         }))
     }
 
@@ -236,7 +236,7 @@ impl v1::turn_service_server::TurnService for Rpc {
     ) -> Result<Response<v1::ReportHarnessStatusResponse>, Status> {
         let (caller, session_token) = caller::session(&request)?;
         let v1::ReportHarnessStatusRequest { state, until_time } = request.into_inner();
-        let state = convert::value::<v1::HarnessState, HarnessState>(state, "state")?;
+        let state = convert::value::<HarnessState>(state, "state")?;
         // The broker decides how long a park lasts; the time of the harness is only checked for
         // form.
         time::optional_wall_time(until_time, "until_time")?;

@@ -16,7 +16,8 @@ use prost_types::Timestamp;
 
 use crate::convert::time::{optional_wall_time, required_wall_time, timestamp};
 use crate::convert::{
-    Invalid, code, optional_id, optional_number, optional_value, same_values, value,
+    FromWire, IntoWire, Invalid, code, optional_id, optional_number, optional_value, same_values,
+    value,
 };
 use crate::v1;
 
@@ -29,16 +30,17 @@ same_values!(v1::AgentChange, AgentChange { Model, Parent, Policy, File });
 /// Converts the facts of each kind: for each field the way to the wire and the way back.
 macro_rules! facts {
     ($($name:ident $member:literal { $($field:ident: $to_wire:expr, $from_wire:expr;)+ })+) => {$(
-        impl From<$name> for v1::$name {
-            fn from(facts: $name) -> Self {
-                let $name { $($field),+ } = facts;
-                Self { $($field: ($to_wire)($field)),+ }
+        impl IntoWire for $name {
+            type Wire = v1::$name;
+            fn into_wire(self) -> v1::$name {
+                let $name { $($field),+ } = self;
+                v1::$name { $($field: ($to_wire)($field)),+ }
             }
         }
 
-        impl TryFrom<v1::$name> for $name {
-            type Error = Invalid;
-            fn try_from(wire: v1::$name) -> Result<Self, Invalid> {
+        impl FromWire for $name {
+            type Wire = v1::$name;
+            fn from_wire(wire: v1::$name) -> Result<Self, Invalid> {
                 let v1::$name { $($field),+ } = wire;
                 let facts = || Ok(Self { $($field: ($from_wire)($field, stringify!($field))?),+ });
                 facts().map_err(|fault: Invalid| fault.within($member))
@@ -50,29 +52,29 @@ macro_rules! facts {
 facts! {
     DeliveryLeased "delivery_leased" {
         attempt: identity, plain;
-        cause: optional_number::<v1::RedeliveryCause, _>, optional_value::<v1::RedeliveryCause, _>;
+        cause: optional_number, optional_value;
     }
     DeliveryAcked "delivery_acked" {
         attempt: identity, plain;
-        settler: code::<v1::Settler, _>, value::<v1::Settler, _>;
+        settler: code, value;
     }
     DeliveryReturned "delivery_returned" {
         attempt: identity, plain;
-        cause: code::<v1::RedeliveryCause, _>, value::<v1::RedeliveryCause, _>;
+        cause: code, value;
     }
     DeliveryDead "delivery_dead" {
         attempt: identity, plain;
-        cause: code::<v1::RedeliveryCause, _>, value::<v1::RedeliveryCause, _>;
+        cause: code, value;
     }
     DeliveryHeld "delivery_held" {
         attempt: identity, plain;
     }
     TurnBegun "turn_begun" {
-        kind: code::<v1::TurnKind, _>, value::<v1::TurnKind, _>;
+        kind: code, value;
         session_epoch: identity, plain;
     }
     TurnEnded "turn_ended" {
-        outcome: code::<v1::TurnOutcome, _>, value::<v1::TurnOutcome, _>;
+        outcome: code, value;
         session_epoch: identity, plain;
     }
     HarnessAttached "harness_attached" {
@@ -80,20 +82,20 @@ facts! {
     }
     HarnessLost "harness_lost" {
         session_epoch: identity, plain;
-        loss: code::<v1::HarnessLoss, _>, value::<v1::HarnessLoss, _>;
+        loss: code, value;
     }
     AgentCreated "agent_created" {
-        source: code::<v1::AgentSource, _>, value::<v1::AgentSource, _>;
+        source: code, value;
     }
     AgentChanged "agent_changed" {
-        change: code::<v1::AgentChange, _>, value::<v1::AgentChange, _>;
+        change: code, value;
     }
     AgentParked "agent_parked" {
-        cause: code::<v1::TurnOutcome, _>, value::<v1::TurnOutcome, _>;
+        cause: code, value;
         until_time: optional_timestamp, optional_wall_time;
     }
     CommandGiven "command_given" {
-        kind: code::<v1::CommandKind, _>, value::<v1::CommandKind, _>;
+        kind: code, value;
         command_id: command_number, optional_command;
     }
     CommandClosed "command_closed" {
@@ -101,13 +103,13 @@ facts! {
         command_id: command_number, optional_command;
     }
     CallRefused "refused" {
-        reason: code::<v1::Reason, _>, value::<v1::Reason, _>;
+        reason: code, value;
     }
     ReminderSet "reminder_set" {
         due_time: some_timestamp, required_wall_time;
     }
     HarnessStateChanged "harness_state_changed" {
-        state: code::<v1::HarnessState, _>, value::<v1::HarnessState, _>;
+        state: code, value;
     }
 }
 
@@ -135,24 +137,28 @@ fn optional_command(number: u64, path: &str) -> Result<Option<CommandId>, Invali
 pub(super) fn to_wire(facts: Facts) -> Option<v1::event::Facts> {
     use v1::event::Facts as Wire;
     match facts {
-        Facts::DeliveryLeased(facts) => facts.map(|facts| Wire::DeliveryLeased(facts.into())),
-        Facts::DeliveryAcked(facts) => facts.map(|facts| Wire::DeliveryAcked(facts.into())),
-        Facts::DeliveryReturned(facts) => facts.map(|facts| Wire::DeliveryReturned(facts.into())),
-        Facts::DeliveryDead(facts) => facts.map(|facts| Wire::DeliveryDead(facts.into())),
-        Facts::DeliveryHeld(facts) => facts.map(|facts| Wire::DeliveryHeld(facts.into())),
-        Facts::TurnBegun(facts) => facts.map(|facts| Wire::TurnBegun(facts.into())),
-        Facts::TurnEnded(facts) => facts.map(|facts| Wire::TurnEnded(facts.into())),
-        Facts::HarnessAttached(facts) => facts.map(|facts| Wire::HarnessAttached(facts.into())),
-        Facts::HarnessLost(facts) => facts.map(|facts| Wire::HarnessLost(facts.into())),
-        Facts::AgentCreated(facts) => facts.map(|facts| Wire::AgentCreated(facts.into())),
-        Facts::AgentChanged(facts) => facts.map(|facts| Wire::AgentChanged(facts.into())),
-        Facts::AgentParked(facts) => facts.map(|facts| Wire::AgentParked(facts.into())),
-        Facts::CommandGiven(facts) => facts.map(|facts| Wire::CommandGiven(facts.into())),
-        Facts::CommandClosed(facts) => facts.map(|facts| Wire::CommandClosed(facts.into())),
-        Facts::Refused(facts) => facts.map(|facts| Wire::Refused(facts.into())),
-        Facts::ReminderSet(facts) => facts.map(|facts| Wire::ReminderSet(facts.into())),
+        Facts::DeliveryLeased(facts) => facts.map(|facts| Wire::DeliveryLeased(facts.into_wire())),
+        Facts::DeliveryAcked(facts) => facts.map(|facts| Wire::DeliveryAcked(facts.into_wire())),
+        Facts::DeliveryReturned(facts) => {
+            facts.map(|facts| Wire::DeliveryReturned(facts.into_wire()))
+        }
+        Facts::DeliveryDead(facts) => facts.map(|facts| Wire::DeliveryDead(facts.into_wire())),
+        Facts::DeliveryHeld(facts) => facts.map(|facts| Wire::DeliveryHeld(facts.into_wire())),
+        Facts::TurnBegun(facts) => facts.map(|facts| Wire::TurnBegun(facts.into_wire())),
+        Facts::TurnEnded(facts) => facts.map(|facts| Wire::TurnEnded(facts.into_wire())),
+        Facts::HarnessAttached(facts) => {
+            facts.map(|facts| Wire::HarnessAttached(facts.into_wire()))
+        }
+        Facts::HarnessLost(facts) => facts.map(|facts| Wire::HarnessLost(facts.into_wire())),
+        Facts::AgentCreated(facts) => facts.map(|facts| Wire::AgentCreated(facts.into_wire())),
+        Facts::AgentChanged(facts) => facts.map(|facts| Wire::AgentChanged(facts.into_wire())),
+        Facts::AgentParked(facts) => facts.map(|facts| Wire::AgentParked(facts.into_wire())),
+        Facts::CommandGiven(facts) => facts.map(|facts| Wire::CommandGiven(facts.into_wire())),
+        Facts::CommandClosed(facts) => facts.map(|facts| Wire::CommandClosed(facts.into_wire())),
+        Facts::Refused(facts) => facts.map(|facts| Wire::Refused(facts.into_wire())),
+        Facts::ReminderSet(facts) => facts.map(|facts| Wire::ReminderSet(facts.into_wire())),
         Facts::HarnessStateChanged(facts) => {
-            facts.map(|facts| Wire::HarnessStateChanged(facts.into()))
+            facts.map(|facts| Wire::HarnessStateChanged(facts.into_wire()))
         }
         Facts::MessageAccepted
         | Facts::DeliveryReleased
@@ -180,23 +186,23 @@ pub(super) fn from_wire(kind: Kind, wire: Option<v1::event::Facts>) -> Result<Fa
     use v1::event::Facts as Wire;
     let facts: Facts = match wire {
         None => return Ok(Facts::unknown(kind)),
-        Some(Wire::DeliveryLeased(facts)) => DeliveryLeased::try_from(facts)?.into(),
-        Some(Wire::DeliveryAcked(facts)) => DeliveryAcked::try_from(facts)?.into(),
-        Some(Wire::DeliveryReturned(facts)) => DeliveryReturned::try_from(facts)?.into(),
-        Some(Wire::DeliveryDead(facts)) => DeliveryDead::try_from(facts)?.into(),
-        Some(Wire::DeliveryHeld(facts)) => DeliveryHeld::try_from(facts)?.into(),
-        Some(Wire::TurnBegun(facts)) => TurnBegun::try_from(facts)?.into(),
-        Some(Wire::TurnEnded(facts)) => TurnEnded::try_from(facts)?.into(),
-        Some(Wire::HarnessAttached(facts)) => HarnessAttached::try_from(facts)?.into(),
-        Some(Wire::HarnessLost(facts)) => HarnessLost::try_from(facts)?.into(),
-        Some(Wire::AgentCreated(facts)) => AgentCreated::try_from(facts)?.into(),
-        Some(Wire::AgentChanged(facts)) => AgentChanged::try_from(facts)?.into(),
-        Some(Wire::AgentParked(facts)) => AgentParked::try_from(facts)?.into(),
-        Some(Wire::CommandGiven(facts)) => CommandGiven::try_from(facts)?.into(),
-        Some(Wire::CommandClosed(facts)) => CommandClosed::try_from(facts)?.into(),
-        Some(Wire::Refused(facts)) => CallRefused::try_from(facts)?.into(),
-        Some(Wire::ReminderSet(facts)) => ReminderSet::try_from(facts)?.into(),
-        Some(Wire::HarnessStateChanged(facts)) => HarnessStateChanged::try_from(facts)?.into(),
+        Some(Wire::DeliveryLeased(facts)) => DeliveryLeased::from_wire(facts)?.into(),
+        Some(Wire::DeliveryAcked(facts)) => DeliveryAcked::from_wire(facts)?.into(),
+        Some(Wire::DeliveryReturned(facts)) => DeliveryReturned::from_wire(facts)?.into(),
+        Some(Wire::DeliveryDead(facts)) => DeliveryDead::from_wire(facts)?.into(),
+        Some(Wire::DeliveryHeld(facts)) => DeliveryHeld::from_wire(facts)?.into(),
+        Some(Wire::TurnBegun(facts)) => TurnBegun::from_wire(facts)?.into(),
+        Some(Wire::TurnEnded(facts)) => TurnEnded::from_wire(facts)?.into(),
+        Some(Wire::HarnessAttached(facts)) => HarnessAttached::from_wire(facts)?.into(),
+        Some(Wire::HarnessLost(facts)) => HarnessLost::from_wire(facts)?.into(),
+        Some(Wire::AgentCreated(facts)) => AgentCreated::from_wire(facts)?.into(),
+        Some(Wire::AgentChanged(facts)) => AgentChanged::from_wire(facts)?.into(),
+        Some(Wire::AgentParked(facts)) => AgentParked::from_wire(facts)?.into(),
+        Some(Wire::CommandGiven(facts)) => CommandGiven::from_wire(facts)?.into(),
+        Some(Wire::CommandClosed(facts)) => CommandClosed::from_wire(facts)?.into(),
+        Some(Wire::Refused(facts)) => CallRefused::from_wire(facts)?.into(),
+        Some(Wire::ReminderSet(facts)) => ReminderSet::from_wire(facts)?.into(),
+        Some(Wire::HarnessStateChanged(facts)) => HarnessStateChanged::from_wire(facts)?.into(),
     };
     if facts.kind() == kind {
         Ok(facts)

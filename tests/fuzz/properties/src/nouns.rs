@@ -15,7 +15,7 @@ use hive_core::park;
 use hive_core::question::Question;
 use hive_core::reminder::Reminder;
 use hive_core::turn::Turn;
-use hive_proto::convert::Invalid;
+use hive_proto::convert::{FromWire, IntoWire};
 use hive_proto::v1;
 
 use crate::requests::{decoded, refused};
@@ -26,15 +26,15 @@ pub(crate) struct Noun {
     pub(crate) check: fn(&[u8]),
 }
 
-fn round<W, C>(bytes: &[u8], back: fn(C) -> W)
+fn round<W, C>(bytes: &[u8])
 where
     W: prost::Message + Default + PartialEq + std::fmt::Debug,
-    C: TryFrom<W, Error = Invalid> + Clone + PartialEq + std::fmt::Debug,
+    C: FromWire<Wire = W> + IntoWire<Wire = W> + Clone + PartialEq + std::fmt::Debug,
 {
     let Some(wire) = decoded::<W>(bytes) else { return };
-    match C::try_from(wire) {
+    match C::from_wire(wire) {
         Ok(core) => assert_eq!(
-            C::try_from(back(core.clone())),
+            C::from_wire(core.clone().into_wire()),
             Ok(core),
             "another value after a round over the wire"
         ),
@@ -43,14 +43,14 @@ where
 }
 
 pub(crate) const ALL: [Noun; 10] = [
-    Noun { check: |bytes| round::<v1::Message, Message>(bytes, Into::into) },
-    Noun { check: |bytes| round::<v1::Delivery, Delivery>(bytes, Into::into) },
-    Noun { check: |bytes| round::<v1::Turn, Turn>(bytes, Into::into) },
-    Noun { check: |bytes| round::<v1::Question, Question>(bytes, Into::into) },
-    Noun { check: |bytes| round::<v1::Reminder, Reminder>(bytes, Into::into) },
-    Noun { check: |bytes| round::<v1::Event, Event>(bytes, Into::into) },
-    Noun { check: |bytes| round::<v1::LooseEnd, LooseEnd>(bytes, Into::into) },
-    Noun { check: |bytes| round::<v1::Command, Command>(bytes, Into::into) },
-    Noun { check: |bytes| round::<v1::Agent, Agent>(bytes, v1::Agent::from) },
-    Noun { check: |bytes| round::<v1::Park, park::View>(bytes, v1::Park::from) },
+    Noun { check: round::<v1::Message, Message> },
+    Noun { check: round::<v1::Delivery, Delivery> },
+    Noun { check: round::<v1::Turn, Turn> },
+    Noun { check: round::<v1::Question, Question> },
+    Noun { check: round::<v1::Reminder, Reminder> },
+    Noun { check: round::<v1::Event, Event> },
+    Noun { check: round::<v1::LooseEnd, LooseEnd> },
+    Noun { check: round::<v1::Command, Command> },
+    Noun { check: round::<v1::Agent, Agent> },
+    Noun { check: round::<v1::Park, park::View> },
 ];

@@ -23,7 +23,8 @@ use hive_core::reason::Reason;
 use hive_core::turn::{Kind, Outcome};
 use hive_proto::convert::page::Token;
 use hive_proto::convert::{
-    self, Invalid, delivery, message, question, reminder, request as fields, settlement, time,
+    self, FromWire as _, IntoWire as _, Invalid, agent, delivery, message, question, reminder,
+    request as fields, settlement, time, turn,
 };
 use hive_proto::{FILE_DESCRIPTOR_SET, harness_v1, status, v1};
 use prost::Message;
@@ -162,7 +163,7 @@ fn instant(wire: Option<prost_types::Timestamp>, path: &str) -> Result<(), Inval
 
 fn recipient(wire: Option<v1::Recipient>) -> Result<(), Invalid> {
     let recipient: Recipient = convert::required_as(wire, "to")?;
-    assert_eq!(Recipient::try_from(v1::Recipient::from(recipient.clone())), Ok(recipient));
+    assert_eq!(Recipient::from_wire(recipient.clone().into_wire()), Ok(recipient));
     Ok(())
 }
 
@@ -300,7 +301,7 @@ table! {
     "hive.v1.LooseEndService/ListLooseEnds": v1::ListLooseEndsRequest |m| page(&m.page_token);
     "hive.v1.LooseEndService/CancelLooseEnd": v1::CancelLooseEndRequest |m| {
         request_id(&m.request_id)?;
-        convert::value::<v1::LooseEndKind, loose_end::Kind>(m.kind, "kind").map(drop)
+        convert::value::<loose_end::Kind>(m.kind, "kind").map(drop)
     };
     "hive.v1.LooseEndService/ReplaceLooseEnds": v1::ReplaceLooseEndsRequest |m| {
         request_id(&m.request_id)?;
@@ -312,7 +313,7 @@ table! {
     };
     "hive.v1.TurnService/BeginTurn": v1::BeginTurnRequest |m| {
         request_id(&m.request_id)?;
-        convert::value::<v1::TurnKind, Kind>(m.kind, "kind")?;
+        convert::value::<Kind>(m.kind, "kind")?;
         fields::process_token(m.process_token, "process_token").map(drop)
     };
     "hive.v1.TurnService/RequestNextTurn": v1::RequestNextTurnRequest |_| Ok(());
@@ -324,15 +325,15 @@ table! {
     "hive.v1.TurnService/EndTurn": v1::EndTurnRequest |m| {
         request_id(&m.request_id)?;
         convert::id(m.turn_id, TurnId::new, "turn_id")?;
-        convert::value::<v1::TurnOutcome, Outcome>(m.outcome, "outcome")?;
+        convert::value::<Outcome>(m.outcome, "outcome")?;
         instant(m.retry_time, "retry_time")?;
         let usage = m.usage.unwrap_or_default();
-        assert_eq!(v1::TurnUsage::from(hive_core::turn::Usage::from(usage)), usage);
+        assert_eq!(turn::usage(usage).into_wire(), usage);
         Ok(())
     };
     "hive.v1.TurnService/ReportProblem": v1::ReportProblemRequest |m| request_id(&m.request_id);
     "hive.v1.TurnService/ReportHarnessStatus": v1::ReportHarnessStatusRequest |m| {
-        convert::value::<v1::HarnessState, HarnessState>(m.state, "state")?;
+        convert::value::<HarnessState>(m.state, "state")?;
         instant(m.until_time, "until_time")
     };
     "hive.v1.TurnService/ServeLogin": v1::ServeLoginRequest |_| Ok(());
@@ -365,7 +366,7 @@ table! {
         optional_name(&m.parent, "parent")?;
         // An etag in it is ignored.
         let policy = v1::Policy { etag: String::new(), ..m.policy.unwrap_or_default() };
-        assert_eq!(v1::Policy::from(hive_core::agent::Policy::from(policy.clone())), policy);
+        assert_eq!(agent::policy(policy.clone()).into_wire(), policy);
         Ok(())
     };
     "hive.v1.AdminService/RetireAgent": v1::RetireAgentRequest |m| {
@@ -404,8 +405,8 @@ table! {
         request_id(&m.request_id)?;
         name(&m.agent, "agent")?;
         let wire = convert::required(m.command.and_then(|command| command.command), "command")?;
-        let order = Order::try_from(wire).map_err(|fault| fault.within("command"))?;
-        assert_eq!(Order::try_from(v1::command::Command::from(order.clone())), Ok(order));
+        let order = Order::from_wire(wire).map_err(|fault| fault.within("command"))?;
+        assert_eq!(Order::from_wire(order.clone().into_wire()), Ok(order));
         Ok(())
     };
     "hive.v1.AdminService/Login": v1::LoginRequest |_| Ok(());

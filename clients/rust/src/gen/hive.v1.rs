@@ -2137,6 +2137,7 @@ pub mod admin_service_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "server")]
 pub mod admin_service_server {
     #![allow(
         unused_variables,
@@ -4308,6 +4309,7 @@ pub mod event_service_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "server")]
 pub mod event_service_server {
     #![allow(
         unused_variables,
@@ -5232,6 +5234,7 @@ pub mod inbox_service_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "server")]
 pub mod inbox_service_server {
     #![allow(
         unused_variables,
@@ -6120,6 +6123,7 @@ pub mod loose_end_service_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "server")]
 pub mod loose_end_service_server {
     #![allow(
         unused_variables,
@@ -6958,6 +6962,7 @@ pub mod message_service_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "server")]
 pub mod message_service_server {
     #![allow(
         unused_variables,
@@ -7856,6 +7861,7 @@ pub mod question_service_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "server")]
 pub mod question_service_server {
     #![allow(
         unused_variables,
@@ -8638,6 +8644,7 @@ pub mod reminder_service_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "server")]
 pub mod reminder_service_server {
     #![allow(
         unused_variables,
@@ -9338,6 +9345,7 @@ pub mod server_info_service_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "server")]
 pub mod server_info_service_server {
     #![allow(
         unused_variables,
@@ -9647,6 +9655,7 @@ pub mod status_service_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "server")]
 pub mod status_service_server {
     #![allow(
         unused_variables,
@@ -10248,6 +10257,7 @@ pub mod topology_service_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "server")]
 pub mod topology_service_server {
     #![allow(
         unused_variables,
@@ -11170,6 +11180,7 @@ pub mod turn_history_service_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "server")]
 pub mod turn_history_service_server {
     #![allow(
         unused_variables,
@@ -12227,6 +12238,7 @@ pub mod turn_service_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "server")]
 pub mod turn_service_server {
     #![allow(
         unused_variables,
@@ -13053,6 +13065,7 @@ pub mod wake_service_client {
     }
 }
 /// Generated server implementations.
+#[cfg(feature = "server")]
 pub mod wake_service_server {
     #![allow(
         unused_variables,

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hive_core::limits::SOCKET_PATH_BYTES_MAX;
 use hyper_util::rt::TokioIo;
 use rustix::io::retry_on_intr;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -20,6 +19,9 @@ use tonic::transport::{Channel, Endpoint, Uri};
 
 use crate::connections::{Connection, Connections};
 use crate::handshake::{self, ADDITIONS, Handshake, Program};
+
+/// The longest path of a unix socket that Linux allows, in bytes.
+pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 
 /// The longest time in which a connection opens.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
