@@ -1,0 +1,209 @@
+import datetime
+
+from google.protobuf import duration_pb2 as _duration_pb2
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class GetServerInfoRequest(_message.Message):
+    __slots__ = ("client_name", "client_version", "contract_revision")
+    CLIENT_NAME_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    CONTRACT_REVISION_FIELD_NUMBER: _ClassVar[int]
+    client_name: str
+    client_version: str
+    contract_revision: int
+    def __init__(self, client_name: _Optional[str] = ..., client_version: _Optional[str] = ..., contract_revision: _Optional[int] = ...) -> None: ...
+
+class Capabilities(_message.Message):
+    __slots__ = ("questions", "reminders", "loose_ends", "search", "login_dialogues", "backups")
+    QUESTIONS_FIELD_NUMBER: _ClassVar[int]
+    REMINDERS_FIELD_NUMBER: _ClassVar[int]
+    LOOSE_ENDS_FIELD_NUMBER: _ClassVar[int]
+    SEARCH_FIELD_NUMBER: _ClassVar[int]
+    LOGIN_DIALOGUES_FIELD_NUMBER: _ClassVar[int]
+    BACKUPS_FIELD_NUMBER: _ClassVar[int]
+    questions: bool
+    reminders: bool
+    loose_ends: bool
+    search: bool
+    login_dialogues: bool
+    backups: bool
+    def __init__(self, questions: _Optional[bool] = ..., reminders: _Optional[bool] = ..., loose_ends: _Optional[bool] = ..., search: _Optional[bool] = ..., login_dialogues: _Optional[bool] = ..., backups: _Optional[bool] = ...) -> None: ...
+
+class Limits(_message.Message):
+    __slots__ = ("body_bytes_max", "inbox_depth_max", "sender_stored_bytes_max", "sends_per_minute_max", "attempts_max", "harness_grace", "questions_open_max", "reminders_pending_max", "request_id_retention", "request_id_chars_max", "coalescing_key_chars_max", "process_token_chars_min", "token_chars_max", "receive_deliveries_max", "receive_wait_max", "lease_default", "lease_max", "page_rows_default", "page_rows_max", "page_bytes_max", "search_rows_default", "search_rows_max", "search_chars_max", "search_words_max", "search_beginning_chars_min", "name_chars_max", "role_chars_max", "model_chars_max", "status_chars_max", "find_text_chars_max", "shown_role_chars_max", "kin_children_max", "question_bytes_max", "question_options_max", "option_chars_max", "answer_bytes_max", "due_span_min", "question_ttl_max", "reminder_delay_max", "reminder_inline_bytes_max", "published_loose_ends_max", "loose_end_labels_max", "loose_end_key_chars_max", "loose_end_text_chars_max", "alone_from_attempt", "error_bytes_max", "output_tail_bytes_max", "turn_event_line_bytes_max", "turn_tools_max", "tool_name_chars_max", "stats_window_default", "stats_window_min", "stats_window_max", "problem_subject_chars_max", "problem_text_bytes_max", "login_answer_max", "login_step_bytes_max", "terminal_kind_chars_max", "agent_connections_max", "agent_calls_max", "agent_calls_at_work_max", "operator_connections_max", "operator_calls_max", "operator_calls_at_work_max", "request_bytes_max", "request_fields_bytes_max", "request_list_bytes_max", "operator_request_bytes_max", "settlements_max", "stream_deliveries_max", "stream_bytes_max", "orphan_grace_default", "orphan_grace_max", "stream_pong_max", "stream_unanswered_max", "streams_open_max")
+    BODY_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    INBOX_DEPTH_MAX_FIELD_NUMBER: _ClassVar[int]
+    SENDER_STORED_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    SENDS_PER_MINUTE_MAX_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_MAX_FIELD_NUMBER: _ClassVar[int]
+    HARNESS_GRACE_FIELD_NUMBER: _ClassVar[int]
+    QUESTIONS_OPEN_MAX_FIELD_NUMBER: _ClassVar[int]
+    REMINDERS_PENDING_MAX_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_RETENTION_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_CHARS_MAX_FIELD_NUMBER: _ClassVar[int]
+    COALESCING_KEY_CHARS_MAX_FIELD_NUMBER: _ClassVar[int]
+    PROCESS_TOKEN_CHARS_MIN_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_CHARS_MAX_FIELD_NUMBER: _ClassVar[int]
+    RECEIVE_DELIVERIES_MAX_FIELD_NUMBER: _ClassVar[int]
+    RECEIVE_WAIT_MAX_FIELD_NUMBER: _ClassVar[int]
+    LEASE_DEFAULT_FIELD_NUMBER: _ClassVar[int]
+    LEASE_MAX_FIELD_NUMBER: _ClassVar[int]
+    PAGE_ROWS_DEFAULT_FIELD_NUMBER: _ClassVar[int]
+    PAGE_ROWS_MAX_FIELD_NUMBER: _ClassVar[int]
+    PAGE_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    SEARCH_ROWS_DEFAULT_FIELD_NUMBER: _ClassVar[int]
+    SEARCH_ROWS_MAX_FIELD_NUMBER: _ClassVar[int]
+    SEARCH_CHARS_MAX_FIELD_NUMBER: _ClassVar[int]
+    SEARCH_WORDS_MAX_FIELD_NUMBER: _ClassVar[int]
+    SEARCH_BEGINNING_CHARS_MIN_FIELD_NUMBER: _ClassVar[int]
+    NAME_CHARS_MAX_FIELD_NUMBER: _ClassVar[int]
+    ROLE_CHARS_MAX_FIELD_NUMBER: _ClassVar[int]
+    MODEL_CHARS_MAX_FIELD_NUMBER: _ClassVar[int]
+    STATUS_CHARS_MAX_FIELD_NUMBER: _ClassVar[int]
+    FIND_TEXT_CHARS_MAX_FIELD_NUMBER: _ClassVar[int]
+    SHOWN_ROLE_CHARS_MAX_FIELD_NUMBER: _ClassVar[int]
+    KIN_CHILDREN_MAX_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_OPTIONS_MAX_FIELD_NUMBER: _ClassVar[int]
+    OPTION_CHARS_MAX_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    DUE_SPAN_MIN_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_TTL_MAX_FIELD_NUMBER: _ClassVar[int]
+    REMINDER_DELAY_MAX_FIELD_NUMBER: _ClassVar[int]
+    REMINDER_INLINE_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    PUBLISHED_LOOSE_ENDS_MAX_FIELD_NUMBER: _ClassVar[int]
+    LOOSE_END_LABELS_MAX_FIELD_NUMBER: _ClassVar[int]
+    LOOSE_END_KEY_CHARS_MAX_FIELD_NUMBER: _ClassVar[int]
+    LOOSE_END_TEXT_CHARS_MAX_FIELD_NUMBER: _ClassVar[int]
+    ALONE_FROM_ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    ERROR_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_TAIL_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    TURN_EVENT_LINE_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    TURN_TOOLS_MAX_FIELD_NUMBER: _ClassVar[int]
+    TOOL_NAME_CHARS_MAX_FIELD_NUMBER: _ClassVar[int]
+    STATS_WINDOW_DEFAULT_FIELD_NUMBER: _ClassVar[int]
+    STATS_WINDOW_MIN_FIELD_NUMBER: _ClassVar[int]
+    STATS_WINDOW_MAX_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_SUBJECT_CHARS_MAX_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_TEXT_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    LOGIN_ANSWER_MAX_FIELD_NUMBER: _ClassVar[int]
+    LOGIN_STEP_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    TERMINAL_KIND_CHARS_MAX_FIELD_NUMBER: _ClassVar[int]
+    AGENT_CONNECTIONS_MAX_FIELD_NUMBER: _ClassVar[int]
+    AGENT_CALLS_MAX_FIELD_NUMBER: _ClassVar[int]
+    AGENT_CALLS_AT_WORK_MAX_FIELD_NUMBER: _ClassVar[int]
+    OPERATOR_CONNECTIONS_MAX_FIELD_NUMBER: _ClassVar[int]
+    OPERATOR_CALLS_MAX_FIELD_NUMBER: _ClassVar[int]
+    OPERATOR_CALLS_AT_WORK_MAX_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_FIELDS_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_LIST_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    OPERATOR_REQUEST_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    SETTLEMENTS_MAX_FIELD_NUMBER: _ClassVar[int]
+    STREAM_DELIVERIES_MAX_FIELD_NUMBER: _ClassVar[int]
+    STREAM_BYTES_MAX_FIELD_NUMBER: _ClassVar[int]
+    ORPHAN_GRACE_DEFAULT_FIELD_NUMBER: _ClassVar[int]
+    ORPHAN_GRACE_MAX_FIELD_NUMBER: _ClassVar[int]
+    STREAM_PONG_MAX_FIELD_NUMBER: _ClassVar[int]
+    STREAM_UNANSWERED_MAX_FIELD_NUMBER: _ClassVar[int]
+    STREAMS_OPEN_MAX_FIELD_NUMBER: _ClassVar[int]
+    body_bytes_max: int
+    inbox_depth_max: int
+    sender_stored_bytes_max: int
+    sends_per_minute_max: int
+    attempts_max: int
+    harness_grace: _duration_pb2.Duration
+    questions_open_max: int
+    reminders_pending_max: int
+    request_id_retention: _duration_pb2.Duration
+    request_id_chars_max: int
+    coalescing_key_chars_max: int
+    process_token_chars_min: int
+    token_chars_max: int
+    receive_deliveries_max: int
+    receive_wait_max: _duration_pb2.Duration
+    lease_default: _duration_pb2.Duration
+    lease_max: _duration_pb2.Duration
+    page_rows_default: int
+    page_rows_max: int
+    page_bytes_max: int
+    search_rows_default: int
+    search_rows_max: int
+    search_chars_max: int
+    search_words_max: int
+    search_beginning_chars_min: int
+    name_chars_max: int
+    role_chars_max: int
+    model_chars_max: int
+    status_chars_max: int
+    find_text_chars_max: int
+    shown_role_chars_max: int
+    kin_children_max: int
+    question_bytes_max: int
+    question_options_max: int
+    option_chars_max: int
+    answer_bytes_max: int
+    due_span_min: _duration_pb2.Duration
+    question_ttl_max: _duration_pb2.Duration
+    reminder_delay_max: _duration_pb2.Duration
+    reminder_inline_bytes_max: int
+    published_loose_ends_max: int
+    loose_end_labels_max: int
+    loose_end_key_chars_max: int
+    loose_end_text_chars_max: int
+    alone_from_attempt: int
+    error_bytes_max: int
+    output_tail_bytes_max: int
+    turn_event_line_bytes_max: int
+    turn_tools_max: int
+    tool_name_chars_max: int
+    stats_window_default: _duration_pb2.Duration
+    stats_window_min: _duration_pb2.Duration
+    stats_window_max: _duration_pb2.Duration
+    problem_subject_chars_max: int
+    problem_text_bytes_max: int
+    login_answer_max: _duration_pb2.Duration
+    login_step_bytes_max: int
+    terminal_kind_chars_max: int
+    agent_connections_max: int
+    agent_calls_max: int
+    agent_calls_at_work_max: int
+    operator_connections_max: int
+    operator_calls_max: int
+    operator_calls_at_work_max: int
+    request_bytes_max: int
+    request_fields_bytes_max: int
+    request_list_bytes_max: int
+    operator_request_bytes_max: int
+    settlements_max: int
+    stream_deliveries_max: int
+    stream_bytes_max: int
+    orphan_grace_default: _duration_pb2.Duration
+    orphan_grace_max: _duration_pb2.Duration
+    stream_pong_max: _duration_pb2.Duration
+    stream_unanswered_max: int
+    streams_open_max: int
+    def __init__(self, body_bytes_max: _Optional[int] = ..., inbox_depth_max: _Optional[int] = ..., sender_stored_bytes_max: _Optional[int] = ..., sends_per_minute_max: _Optional[int] = ..., attempts_max: _Optional[int] = ..., harness_grace: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., questions_open_max: _Optional[int] = ..., reminders_pending_max: _Optional[int] = ..., request_id_retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., request_id_chars_max: _Optional[int] = ..., coalescing_key_chars_max: _Optional[int] = ..., process_token_chars_min: _Optional[int] = ..., token_chars_max: _Optional[int] = ..., receive_deliveries_max: _Optional[int] = ..., receive_wait_max: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., lease_default: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., lease_max: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., page_rows_default: _Optional[int] = ..., page_rows_max: _Optional[int] = ..., page_bytes_max: _Optional[int] = ..., search_rows_default: _Optional[int] = ..., search_rows_max: _Optional[int] = ..., search_chars_max: _Optional[int] = ..., search_words_max: _Optional[int] = ..., search_beginning_chars_min: _Optional[int] = ..., name_chars_max: _Optional[int] = ..., role_chars_max: _Optional[int] = ..., model_chars_max: _Optional[int] = ..., status_chars_max: _Optional[int] = ..., find_text_chars_max: _Optional[int] = ..., shown_role_chars_max: _Optional[int] = ..., kin_children_max: _Optional[int] = ..., question_bytes_max: _Optional[int] = ..., question_options_max: _Optional[int] = ..., option_chars_max: _Optional[int] = ..., answer_bytes_max: _Optional[int] = ..., due_span_min: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., question_ttl_max: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reminder_delay_max: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., reminder_inline_bytes_max: _Optional[int] = ..., published_loose_ends_max: _Optional[int] = ..., loose_end_labels_max: _Optional[int] = ..., loose_end_key_chars_max: _Optional[int] = ..., loose_end_text_chars_max: _Optional[int] = ..., alone_from_attempt: _Optional[int] = ..., error_bytes_max: _Optional[int] = ..., output_tail_bytes_max: _Optional[int] = ..., turn_event_line_bytes_max: _Optional[int] = ..., turn_tools_max: _Optional[int] = ..., tool_name_chars_max: _Optional[int] = ..., stats_window_default: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stats_window_min: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stats_window_max: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., problem_subject_chars_max: _Optional[int] = ..., problem_text_bytes_max: _Optional[int] = ..., login_answer_max: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., login_step_bytes_max: _Optional[int] = ..., terminal_kind_chars_max: _Optional[int] = ..., agent_connections_max: _Optional[int] = ..., agent_calls_max: _Optional[int] = ..., agent_calls_at_work_max: _Optional[int] = ..., operator_connections_max: _Optional[int] = ..., operator_calls_max: _Optional[int] = ..., operator_calls_at_work_max: _Optional[int] = ..., request_bytes_max: _Optional[int] = ..., request_fields_bytes_max: _Optional[int] = ..., request_list_bytes_max: _Optional[int] = ..., operator_request_bytes_max: _Optional[int] = ..., settlements_max: _Optional[int] = ..., stream_deliveries_max: _Optional[int] = ..., stream_bytes_max: _Optional[int] = ..., orphan_grace_default: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., orphan_grace_max: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stream_pong_max: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stream_unanswered_max: _Optional[int] = ..., streams_open_max: _Optional[int] = ...) -> None: ...
+
+class GetServerInfoResponse(_message.Message):
+    __slots__ = ("version", "schema_version", "capabilities", "limits", "hive_name", "contract_revision", "log_id")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_VERSION_FIELD_NUMBER: _ClassVar[int]
+    CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    HIVE_NAME_FIELD_NUMBER: _ClassVar[int]
+    CONTRACT_REVISION_FIELD_NUMBER: _ClassVar[int]
+    LOG_ID_FIELD_NUMBER: _ClassVar[int]
+    version: str
+    schema_version: int
+    capabilities: Capabilities
+    limits: Limits
+    hive_name: str
+    contract_revision: int
+    log_id: str
+    def __init__(self, version: _Optional[str] = ..., schema_version: _Optional[int] = ..., capabilities: _Optional[_Union[Capabilities, _Mapping]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., hive_name: _Optional[str] = ..., contract_revision: _Optional[int] = ..., log_id: _Optional[str] = ...) -> None: ...
