@@ -18,7 +18,6 @@ from .retry import Backoff, attempt_timeout, with_request_id
 
 T = TypeVar("T")
 
-_READY = grpc.ChannelConnectivity.READY
 _HANDSHAKE = 10.0
 _REPLY_BYTES_MAX = 16 * 1024 * 1024
 _OPTIONS = [
@@ -47,19 +46,23 @@ class Connection:
         self._stubs: dict[Any, Any] = {}
         self._handshake: asyncio.Task[v1.GetServerInfoResponse] | None = None
         self._scopes: set[asyncio.Timeout] = set()
-        self._watcher = asyncio.create_task(self._watch())
 
     @property
     def is_ready(self) -> bool:
         """Whether the channel has a connection now."""
-        return self.channel.get_state() is _READY
+        return self.channel.get_state() is grpc.ChannelConnectivity.READY
 
     async def handshake(self) -> v1.GetServerInfoResponse:
-        """Returns the answer of the present connection; all that wait share one call."""
-        if self._handshake is None:
-            self._handshake = asyncio.create_task(self._shake_hands())
-            self._handshake.add_done_callback(self._shaken)
-        return await asyncio.shield(self._handshake)
+        """Returns the answer of the present connection; all that wait share one call.
+
+        gRPC connects again only for a call. So a channel that is ready has the connection of the
+        last handshake.
+        """
+        last = self._handshake
+        if last is None or (last.done() and (_failed(last) or not self.is_ready)):
+            last = self._handshake = asyncio.create_task(self._shake_hands())
+            last.add_done_callback(_failed)  # so that a failure counts as seen
+        return await asyncio.shield(last)
 
     async def call(self, method: Any, request: Message, timeout: float) -> Any:
         """Repeats a request until it is answered, refused for good, or its budget ends."""
@@ -161,10 +164,9 @@ class Connection:
             end_scope(scope)
         # Each scope ends its work before the channel does: it knows why.
         await asyncio.sleep(0)
-        tasks = [task for task in (self._watcher, self._handshake) if task]
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
+        if self._handshake is not None:
+            self._handshake.cancel()
+            await asyncio.wait({self._handshake})
         await self.channel.close()
 
     async def _shake_hands(self) -> v1.GetServerInfoResponse:
@@ -172,22 +174,12 @@ class Connection:
         info: v1.GetServerInfoResponse = await self.start(method, self._client, timeout=_HANDSHAKE)
         return info
 
-    def _shaken(self, task: asyncio.Task[v1.GetServerInfoResponse]) -> None:
-        failed = task.cancelled() or task.exception() is not None
-        # The connection may have ended since: its answer is then of no use for the next one.
-        if self._handshake is task and (failed or not self.is_ready):
-            self._handshake = None
-
-    async def _watch(self) -> None:
-        state = self.channel.get_state()
-        while True:
-            await self.channel.wait_for_state_change(state)
-            if state is _READY:
-                self._handshake = None  # this connection has ended
-            state = self.channel.get_state()
-
 
 def end_scope(scope: asyncio.Timeout) -> None:
     """Ends the work of a scope now."""
     if not scope.expired():
         scope.reschedule(asyncio.get_running_loop().time())
+
+
+def _failed(task: asyncio.Task[Any]) -> bool:
+    return task.cancelled() or task.exception() is not None

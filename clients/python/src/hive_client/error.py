@@ -83,7 +83,8 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> HiveError:
         fields=[FieldViolation(one.field, one.description) for one in bad.field_violations],
         retry_after=_seconds(retry.retry_delay) if retry.HasField("retry_delay") else None,
     )
-    made.__cause__ = error
+    # The frames of its traceback would keep the call, and so the connection.
+    made.__cause__ = error.with_traceback(None)
     return made
 
 
