@@ -5,76 +5,32 @@ Each request has a task of its own, so a slow verb stops no other. Each has one 
 
 import asyncio
 import json
-import re
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
-from google.protobuf import descriptor_pool, json_format
+from google.protobuf import descriptor_pool
+from values import arguments, failure, parsed, plain, shown
 
 import hive_client
 from hive_client import HiveError, v1
 
-plain, parsed = json_format.MessageToDict, json_format.ParseDict
 
-
-def arguments(args):
-    """Returns the arguments of a verb, with the names and types of the kit."""
-    found = {re.sub("[A-Z]", lambda one: f"_{one[0].lower()}", name): args[name] for name in args}
-    for name in {"question_id", "in_reply_to"} & found.keys():
-        found[name] = int(found[name])
-    if found.get("to", "").startswith("@"):
-        found["to"] = getattr(hive_client, found["to"][1:].upper())
-    if "delay" in found:
-        found["when"] = found.pop("delay")
-    if "entries" in found:
-        found["entries"] = [parsed(entry, v1.PublishedLooseEnd()) for entry in found["entries"]]
-    return found
-
-
-def failure(error):
-    if isinstance(error, asyncio.CancelledError):
-        error = HiveError("CANCELLED", "the verb is cancelled")
-    elif not isinstance(error, HiveError):
-        error = HiveError("INTERNAL", repr(error))  # a fault of the kit or of the driver
-    shown = {name: getattr(error, name) for name in ("code", "reason", "message", "metadata")}
-    if error.retry_after is not None:
-        shown["retryAfter"] = error.retry_after
-    return {**shown, "fields": [one._asdict() for one in error.fields]}
-
-
-def shown(item):
-    """Returns the answer to `next`."""
-    match item:
-        case None:
-            return {"end": True}
-        case hive_client.Delivery(token=token, attempt=attempt, delivery=delivery):
-            parts = {"message": plain(delivery.message), "delivery": plain(delivery)}
-            return {"token": token, "attempt": attempt, **parts}
-        case hive_client.Fact():
-            kind = {"fact": plain(item.event)}
-        case _:
-            kind = {"gap" if isinstance(item, hive_client.Gap) else "logChanged": True}
-    log_id, sequence = item.position
-    return {**kind, "position": {"logId": log_id, "sequence": str(sequence)}}
+async def within(timeout, work):
+    try:
+        async with asyncio.timeout(timeout):
+            return await work
+    except TimeoutError:
+        raise HiveError("DEADLINE_EXCEEDED", f"nothing came within {timeout} s") from None
 
 
 class Stream:
-    """A stream with an iterator; a `next` that times out leaves its item to the next one."""
+    """An open stream, with the deliveries that it handed out."""
 
     def __init__(self, stream):
-        self.stream, self.close = stream, stream.close
-        self.pending, self.deliveries = None, {}
+        self.stream, self.close, self.deliveries = stream, stream.close, {}
         self.handled = {"begun": 0, "done": 0, "cancelled": 0}
-
-    async def next(self, timeout):
-        self.pending = self.pending or asyncio.create_task(anext(self.stream, None))
-        if not (await asyncio.wait({self.pending}, timeout=timeout))[0]:
-            raise HiveError("DEADLINE_EXCEEDED", f"nothing came within {timeout} s")
-        item, self.pending = self.pending, None
-        return self.known(item.result())
 
     def known(self, item):
         if isinstance(item, hive_client.Delivery):
@@ -139,24 +95,20 @@ class Driver:
             case "mail":
                 self.objects[as_] = Stream(await target.mail(**arguments(args)).__aenter__())
             case "next":
-                return shown(await target.next(timeout))
+                return shown(target.known(await within(timeout, anext(target.stream, None))))
             case "ack" | "nack" | "release":
                 delivery = target.deliveries[args.pop("token")]
                 return {"state": v1.DeliveryState.Name(await getattr(delivery, verb)(**args))}
             case "lost":
-                with suppress(TimeoutError):
-                    lost = target.deliveries[args["token"]].lost
-                    await asyncio.wait_for(lost.wait(), timeout)
-                    return {}
-                raise HiveError("DEADLINE_EXCEEDED", f"the lease is live after {timeout} s")
+                await within(timeout, target.deliveries[args["token"]].lost.wait())
             case "each":
                 self.objects[as_], mode = target, args["mode"]
                 await target.stream.each(lambda delivery: target.handle(delivery, mode))
             case "handled":
                 return target.handled
             case "cancel":
-                with suppress(KeyError):  # it has ended
-                    self.tasks[args["request"]].cancel()
+                if task := self.tasks.get(args["request"]):
+                    task.cancel()
             case _:
                 raise ValueError(f"{verb} is not a verb")
         return {}

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 
-from hive_client import v1
+from hive_client import Delivery, v1
 
 from .support import HiveTest, within
 
@@ -209,7 +209,7 @@ class Mail(HiveTest):
 
     async def test_nothing_is_lost_or_doubled_over_kills(self):
         count, kills = 400, 4
-        handled: asyncio.Queue[hive_client.Delivery] = asyncio.Queue()
+        handled: asyncio.Queue[Delivery] = asyncio.Queue()
 
         async def send():
             for number in range(count):

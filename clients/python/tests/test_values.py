@@ -51,9 +51,9 @@ class Addresses(unittest.TestCase):
             address.socket_path("/" * 108)
 
     def test_an_empty_variable_is_an_error_that_names_it(self):
-        with mock.patch.dict(os.environ, {"HIVE_SOCKET": ""}):
-            with self.assertRaisesRegex(HiveError, "HIVE_SOCKET is ''"):
-                address.socket_path(None)
+        empty = mock.patch.dict(os.environ, {"HIVE_SOCKET": ""})
+        with empty, self.assertRaisesRegex(HiveError, "HIVE_SOCKET is ''"):
+            address.socket_path(None)
 
 
 class Errors(unittest.TestCase):

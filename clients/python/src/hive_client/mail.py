@@ -215,7 +215,8 @@ class Mail:
                 if self._asked:
                     self._asked = False
                     await call.write(v1.StreamDeliveriesRequest(pong=v1.Pong()))
-                while self._unsent and self._is_open:
+                # What is made while others are on their way goes together in the next step.
+                if self._unsent and not self._unanswered and self._is_open:
                     await call.write(self._next_settlements())
             await call.done_writing()
             return True
