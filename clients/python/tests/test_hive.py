@@ -177,5 +177,5 @@ class Following(HiveTest):
 
     async def test_a_refusal_ends_the_iteration(self):
         with self.assertRaisesRegex(hive_client.HiveError, "AGENT_NOT_FOUND"):
-            async with self.operator.follow(agent="nobody-here"):
+            async with self.operator.follow(agent="unknown"):
                 pass

@@ -208,7 +208,7 @@ class Mail(HiveTest):
         self.assertEqual([one async for one in mail], [])
 
     async def test_nothing_is_lost_or_doubled_over_kills(self):
-        count, kills = 400, 4
+        count, kills = 400, 4  # every second one is a drain
         handled: asyncio.Queue[Delivery] = asyncio.Queue()
 
         async def send():
@@ -222,7 +222,8 @@ class Mail(HiveTest):
             for number in range(count):
                 seen.append((await handled.get()).message)
                 if number % (count // (kills + 1)) == 50:
-                    await asyncio.to_thread(self.broker.end, signal.SIGKILL)
+                    how = signal.SIGKILL if number % 160 < 80 else signal.SIGTERM
+                    await asyncio.to_thread(self.broker.end, how)
                     await asyncio.to_thread(self.broker.start)
             await sending
         await handling

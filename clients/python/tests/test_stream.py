@@ -143,6 +143,14 @@ class Streams(HiveTest):
         await self.refused(ack, "UNKNOWN", "4711")
         await self.closed(stream)
 
+    async def test_a_result_without_a_settlement_ends_the_iteration(self):
+        stream = await self.stream(1)
+        delivery = await within(anext(self.mail))
+        await stream.write(settled=results(None))
+        await self.refused(anext(self.mail), "INTERNAL")
+        self.assertTrue(delivery.lost.is_set())
+        stream.end()
+
     async def test_a_reason_is_seen_beside_a_write(self):
         stream = await self.stream(1, 2)
         first, second = await within(anext(self.mail)), await within(anext(self.mail))

@@ -107,8 +107,8 @@ class Retries(unittest.TestCase):
         for most in (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0):
             pause = backoff.pause(failure)
             self.assertTrue(most / 2 <= pause <= most, (most, pause))
-        told = backoff.pause(HiveError("UNAVAILABLE", "", retry_after=2.0))
-        self.assertTrue(2.0 <= told <= 2.5, told)
+        set_by_broker = backoff.pause(HiveError("UNAVAILABLE", "", retry_after=2.0))
+        self.assertTrue(2.0 <= set_by_broker <= 2.5, set_by_broker)
         backoff.reset()
         self.assertLessEqual(backoff.pause(failure), 0.05)
 

@@ -1,6 +1,6 @@
 """The channel to the broker: the handshake of each connection, and the one place that repeats.
 
-All calls of a Hive pass here. No call is sent on a connection before its handshake, a request is
+All calls of a Hive pass here. A call waits for the handshake of its connection, a request is
 repeated with the same bytes, and after `close` no work of the connection is left.
 """
 
@@ -56,7 +56,7 @@ class Connection:
         """Returns the answer of the present connection; all that wait share one call.
 
         gRPC connects again only for a call. So a channel that is ready has the connection of the
-        last handshake.
+        last handshake, unless that breaks between this check and the send of the call.
         """
         last = self._handshake
         if last is None or (last.done() and (_failed(last) or not self.is_ready)):

@@ -96,8 +96,10 @@ class Hive:
 
     async def close(self) -> None:
         """Closes all streams and the connection. Closing twice is fine."""
-        await asyncio.gather(*(stream.close() for stream in list(self._streams)))
-        await self._connection.close()
+        try:
+            await asyncio.gather(*(stream.close() for stream in list(self._streams)))
+        finally:
+            await self._connection.close()
 
     async def info(self, timeout: float | None = None) -> v1.GetServerInfoResponse:
         """Returns versions, capabilities and limits of the broker of the present connection."""

@@ -167,9 +167,12 @@ class Mail:
                 if self._closing and not self._held:
                     break
                 if not is_repeatable(error) and error.reason != "STREAM_SILENT":
-                    self._error = end = error
+                    end = error
                     break
                 await asyncio.sleep(backoff.pause(error))
+        except Exception as fault:
+            end = HiveError("INTERNAL", f"the stream has a fault, open another: {fault!r}")
+            end.__cause__ = fault
         finally:
             self._end(end)
 
@@ -207,9 +210,9 @@ class Mail:
     async def _write(self, call: Any) -> bool:
         """Writes to one stream, and returns whether it has closed our side."""
         # A write fails only when the stream has ended, and its reader gets the reason.
-        with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
+        with contextlib.suppress(grpc.RpcError, grpc.aio.BaseError, asyncio.InvalidStateError):
             await call.write(v1.StreamDeliveriesRequest(open=self._opening))
-            while not (self._closing and self._is_open and not self._unsent + self._unanswered):
+            while not (self._closing and self._is_open and not (self._unsent or self._unanswered)):
                 await self._to_write.wait()
                 self._to_write.clear()
                 if self._asked:
@@ -273,6 +276,7 @@ class Mail:
             self._handlers[delivery.token].cancel()
 
     def _end(self, error: HiveError) -> None:
+        self._error = error
         for settling in self._unanswered + self._unsent:
             if not settling.result.done():
                 settling.result.set_exception(error)

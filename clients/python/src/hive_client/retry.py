@@ -26,7 +26,7 @@ class Backoff:
 
     def pause(self, error: HiveError) -> float:
         """Returns the pause after this error, in seconds."""
-        if error.retry_after is not None:
+        if error.retry_after:
             return error.retry_after * random.uniform(1, 1.25)
         own, self._own = self._own, min(2 * self._own, _LONGEST)
         return own * random.uniform(0.5, 1)

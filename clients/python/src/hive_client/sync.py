@@ -17,6 +17,7 @@ from .error import closed
 from .follow import Fact, Gap, LogChanged
 
 A = TypeVar("A")
+B = TypeVar("B")
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -113,6 +114,22 @@ def _blocking(
         return _thread.run(verb(self._inner, *args, **kwargs))
 
     return method  # type: ignore[return-value]
+
+
+def _on_loop(make: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
+    @functools.wraps(make)
+    async def made(*args: P.args, **kwargs: P.kwargs) -> R:
+        return make(*args, **kwargs)
+
+    return made
+
+
+def _then(method: Callable[P, R], wrap: Callable[[R], B]) -> Callable[P, B]:
+    @functools.wraps(method)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> B:
+        return wrap(method(*args, **kwargs))
+
+    return wrapped
 
 
 class Event(_Facade[asyncio.Event]):
@@ -216,21 +233,13 @@ class Hive(_Closing[hive.Hive]):
     wake = _blocking(hive.Hive.wake)
     publish = _blocking(hive.Hive.publish)
 
-    @functools.wraps(hive.Hive.ask)
-    def ask(self, *args: Any, **kwargs: Any) -> Asked:
-        return Asked(_thread.run(self._inner.ask(*args, **kwargs)))
+    ask = _then(_blocking(hive.Hive.ask), Asked)
+    follow = _then(_blocking(_on_loop(hive.Hive.follow)), Follow)
+    mail = _then(_blocking(_on_loop(hive.Hive.mail)), Mail)
 
-    @functools.wraps(hive.Hive.stub)
     def stub(self, stub: Callable[[Any], R]) -> R:
+        """Returns the stub of a service on this connection, for `call`."""
         return self._inner.stub(stub)
-
-    @functools.wraps(hive.Hive.follow)
-    def follow(self, *args: Any, **kwargs: Any) -> Follow:
-        return Follow(_thread.run(_made(self._inner.follow, *args, **kwargs)))
-
-    @functools.wraps(hive.Hive.mail)
-    def mail(self, *args: Any, **kwargs: Any) -> Mail:
-        return Mail(_thread.run(_made(self._inner.mail, *args, **kwargs)))
 
     def close(self) -> None:
         """Closes all streams and the connection. Closing twice is fine."""
@@ -241,18 +250,20 @@ class Hive(_Closing[hive.Hive]):
                 _thread.release()
 
 
-@functools.wraps(hive.connect)
-def connect(*args: Any, **kwargs: Any) -> Hive:
-    _thread.acquire()
-    try:
-        return Hive(_thread.run(_made(hive.connect, *args, **kwargs)))
-    except BaseException:
-        _thread.release()
-        raise
+def _connecting(make: Callable[P, hive.Hive]) -> Callable[P, Hive]:
+    @functools.wraps(make)
+    def connect(*args: P.args, **kwargs: P.kwargs) -> Hive:
+        _thread.acquire()
+        try:
+            return Hive(_thread.run(_on_loop(make)(*args, **kwargs)))
+        except BaseException:
+            _thread.release()
+            raise
+
+    return connect
 
 
-async def _made(make: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    return make(*args, **kwargs)
+connect = _connecting(hive.connect)
 
 
 def _iterate(steps: AsyncIterator[R]) -> Iterator[R]:
