@@ -1,0 +1,38 @@
+// A question that was asked, and the wait for its outcome.
+
+import type { Channel } from "./channel.js";
+import { QuestionService, type Question } from "./gen/v1.js";
+import type { CallOptions } from "./scope.js";
+import { watch } from "./watch.js";
+
+export class Asked {
+  /** The question as it was when it was asked. */
+  readonly question: Question;
+  readonly #channel: Channel;
+
+  /** @internal */
+  constructor(channel: Channel, question: Question) {
+    this.#channel = channel;
+    this.question = question;
+  }
+
+  /**
+   * Waits until the question is answered, has expired or is withdrawn. Returns it as it is then.
+   * Without `timeoutMs` the wait has no end.
+   *
+   * @throws HiveError DEADLINE_EXCEEDED after `timeoutMs`; the question stays open
+   */
+  outcome(options: CallOptions = {}): Promise<Question> {
+    const { id: questionId } = this.question;
+    const { watchQuestions } = QuestionService.method;
+    return this.#channel.scoped(options, async (scope) => {
+      const steps = watch(this.#channel, scope, watchQuestions, () => ({ questionId }));
+      for await (const { step } of steps) {
+        if (step.case !== "snapshot" && step.case !== "batch") continue;
+        const closed = step.value.questions.find(({ id, closeTime }) => id === questionId && closeTime);
+        if (closed) return closed;
+      }
+      throw new Error("a watch has no end");
+    });
+  }
+}

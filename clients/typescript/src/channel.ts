@@ -1,0 +1,98 @@
+// The way to the broker: at most one usable connection, which is opened when a call needs it, and
+// the scopes of all calls and streams, which end with the channel.
+
+import { Connection, type Greeting } from "./connection.js";
+import { HiveError } from "./error.js";
+import { Scope, type CallOptions } from "./scope.js";
+
+const RECONNECT_MS_MIN = 50;
+const RECONNECT_MS_MAX = 500;
+
+export class Channel {
+  readonly #path: string;
+  readonly #greeting: Greeting;
+  readonly #connections = new Set<Connection>();
+  readonly #scopes = new Set<Scope>();
+  #current: Connection | undefined;
+  #opening: Promise<Connection> | undefined;
+  #closed: HiveError | undefined;
+
+  constructor(path: string, greeting: Greeting) {
+    this.#path = path;
+    this.#greeting = greeting;
+  }
+
+  /** Runs work in a scope of its own. */
+  async scoped<T>(options: CallOptions, work: (scope: Scope) => Promise<T>): Promise<T> {
+    const scope = this.begin(options);
+    try {
+      return await work(scope);
+    } finally {
+      this.end(scope);
+    }
+  }
+
+  /** Begins a scope; the caller ends it. Throws when the channel is closed. */
+  begin(options: CallOptions): Scope {
+    if (this.#closed) throw this.#closed;
+    const scope = new Scope(options);
+    this.#scopes.add(scope);
+    return scope;
+  }
+
+  end(scope: Scope): void {
+    scope.end();
+    this.#scopes.delete(scope);
+  }
+
+  /** Returns a connection after its handshake. Waits for the broker until the scope ends. */
+  async connection(scope: Scope): Promise<Connection> {
+    const connection = await this.#connected(scope);
+    await scope.race(connection.handshake());
+    return connection;
+  }
+
+  async #connected(scope: Scope): Promise<Connection> {
+    let failure = "";
+    for (let pause = RECONNECT_MS_MIN; ; pause = Math.min(2 * pause, RECONNECT_MS_MAX)) {
+      try {
+        scope.signal.throwIfAborted();
+        if (this.#current?.usable) return this.#current;
+        return await scope.race((this.#opening ??= this.#open()));
+      } catch (thrown) {
+        const error = HiveError.from(thrown);
+        if (scope.signal.aborted) {
+          if (error.code !== "DEADLINE_EXCEEDED") throw error;
+          throw new HiveError(error.code, `${error.message} ${failure}`.trimEnd());
+        }
+        failure = error.message;
+      }
+      // The end of the scope is seen above.
+      await scope.pause(pause * (0.5 + Math.random() / 2)).catch(() => {});
+    }
+  }
+
+  async #open(): Promise<Connection> {
+    try {
+      const connection = await Connection.open(this.#path, this.#greeting);
+      this.#connections.add(connection);
+      void connection.closed.then(() => this.#connections.delete(connection));
+      this.#current = connection;
+      return connection;
+    } finally {
+      this.#opening = undefined;
+    }
+  }
+
+  /** Ends every scope and cuts every connection. */
+  async close(): Promise<void> {
+    const text = "The Hive is closed. Call connect again for a new one.";
+    this.#closed ??= new HiveError("CANCELLED", text);
+    for (const scope of this.#scopes) scope.abort(this.#closed);
+    this.#scopes.clear();
+    await this.#opening?.catch(() => {});
+    const connections = [...this.#connections];
+    for (const connection of connections) connection.close();
+    await Promise.all(connections.map(({ closed }) => closed));
+  }
+}

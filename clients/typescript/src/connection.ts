@@ -1,0 +1,157 @@
+// One HTTP/2 connection to the broker, with its handshake. It never connects again: a call on a
+// connection that is gone fails with UNAVAILABLE.
+
+import { connect as connectSocket } from "node:net";
+import * as http2 from "node:http2";
+import type {
+  DescMessage, DescMethodStreaming, DescMethodUnary, MessageInitShape, MessageShape,
+} from "@bufbuild/protobuf";
+import type { Transport } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { HiveError } from "./error.js";
+import { ServerInfoService, type GetServerInfoResponse } from "./gen/v1.js";
+
+/** The broker ignores the authority, but it must be a valid one. */
+const AUTHORITY = "http://localhost";
+
+/** The revision of the contract that the kit was written for. */
+const CONTRACT_REVISION = 1;
+
+/** The deadline of a handshake, in milliseconds. */
+const HANDSHAKE_MS_MAX = 10_000;
+
+/** What a connection states about its client. */
+export interface Greeting {
+  program: string;
+  version: string;
+  /** The metadata of each call. */
+  headers: Record<string, string>;
+}
+
+export class Connection {
+  readonly authority = AUTHORITY;
+  readonly closed: Promise<void>;
+  readonly #session: http2.ClientHttp2Session;
+  readonly #transport: Transport;
+  readonly #greeting: Greeting;
+  #info: Promise<GetServerInfoResponse> | undefined;
+  #streams = 0;
+
+  private constructor(session: http2.ClientHttp2Session, greeting: Greeting) {
+    this.#session = session;
+    this.#greeting = greeting;
+    this.closed = new Promise((resolve) => session.once("close", resolve));
+    const options = { baseUrl: AUTHORITY, sessionManager: this, acceptCompression: [] };
+    this.#transport = createGrpcTransport(options);
+    // An idle connection does not keep the program running.
+    session.unref();
+  }
+
+  /** Connects to a socket. */
+  static open(path: string, greeting: Greeting): Promise<Connection> {
+    const session = http2.connect(AUTHORITY, { createConnection: () => connectSocket({ path }) });
+    return new Promise((resolve, reject) => {
+      session.once("connect", () => resolve(new Connection(session, greeting)));
+      // Without a listener an error would end the program. Calls see it in their own way.
+      session.on("error", (cause) => {
+        const text = `Cannot connect to ${path}: ${cause.message}`;
+        const advice = "Start hived, or set HIVE_SOCKET to the path of its socket.";
+        reject(new HiveError("UNAVAILABLE", `${text}. ${advice}`, { cause }));
+      });
+    });
+  }
+
+  /** Whether new calls can be made. */
+  get usable(): boolean {
+    return !this.#session.closed && !this.#session.destroyed;
+  }
+
+  /** Cuts the connection and every call on it. */
+  close(): void {
+    this.#session.destroy();
+  }
+
+  /** Makes the handshake, once; a failed one is made again by the next call. */
+  handshake(): Promise<GetServerInfoResponse> {
+    const { program, version } = this.#greeting;
+    const request = {
+      clientName: program, clientVersion: version, contractRevision: CONTRACT_REVISION,
+    };
+    const { getServerInfo } = ServerInfoService.method;
+    this.#info ??= this.unary(getServerInfo, request, undefined, HANDSHAKE_MS_MAX).catch((error) => {
+      this.#info = undefined;
+      throw error;
+    });
+    return this.#info;
+  }
+
+  /** Makes one attempt at a call, with a deadline in milliseconds. */
+  async unary<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>,
+    request: MessageInitShape<I>,
+    signal: AbortSignal | undefined,
+    timeoutMs: number,
+  ): Promise<MessageShape<O>> {
+    const { headers } = this.#greeting;
+    // The transport takes 0 as no deadline.
+    const deadline = Number.isFinite(timeoutMs) ? Math.max(1, Math.ceil(timeoutMs)) : undefined;
+    try {
+      return (await this.#transport.unary(method, signal, deadline, headers, request)).message;
+    } catch (error) {
+      throw this.#failure(error, `${method.parent.name}/${method.name}`, signal);
+    }
+  }
+
+  /** Opens a stream, and reads it. It is cancelled when its reader leaves. */
+  async *stream<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodStreaming<I, O>,
+    requests: AsyncIterable<MessageInitShape<I>>,
+    signal: AbortSignal,
+  ): AsyncGenerator<MessageShape<O>, undefined> {
+    const reader = new AbortController();
+    const abort = () => reader.abort(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort);
+    try {
+      const { headers } = this.#greeting;
+      const opened = this.#transport.stream(method, reader.signal, undefined, headers, requests);
+      for await (const message of (await opened).message) yield message;
+    } catch (error) {
+      throw this.#failure(error, `${method.parent.name}/${method.name}`, signal);
+    } finally {
+      signal.removeEventListener("abort", abort);
+      reader.abort();
+    }
+  }
+
+  /** Sends the head of a call; the transport calls it. */
+  async request(
+    method: string,
+    path: string,
+    headers: http2.OutgoingHttpHeaders,
+    options: http2.ClientSessionRequestOptions,
+  ): Promise<http2.ClientHttp2Stream> {
+    if (!this.usable) throw new HiveError("UNAVAILABLE", "The connection to the broker is gone.");
+    const stream = this.#session.request({ ...headers, ":method": method, ":path": path }, options);
+    if (this.#streams++ === 0) this.#session.ref();
+    stream.once("close", () => {
+      if (--this.#streams === 0) this.#session.unref();
+    });
+    return stream;
+  }
+
+  /** Does nothing: a unix socket needs no pings. The transport calls it. */
+  notifyResponseByteRead(): void {}
+
+  /** Returns the error of a call. That of a broken connection is always UNAVAILABLE. */
+  #failure(thrown: unknown, call: string, signal: AbortSignal | undefined): HiveError {
+    if (signal?.aborted) return HiveError.from(signal.reason);
+    const error = HiveError.from(thrown);
+    if (error.reason) return error;
+    if (!this.usable) {
+      const text = `The connection to the broker broke during ${call}: ${error.message}`;
+      return new HiveError("UNAVAILABLE", text, { cause: thrown });
+    }
+    return new HiveError(error.code, `${call} failed: ${error.message}`, { cause: thrown });
+  }
+}

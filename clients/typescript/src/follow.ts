@@ -1,0 +1,144 @@
+// A follower of the event log. It goes on after its last position, so it has no event twice and
+// misses none that the broker still keeps.
+
+import type { Channel } from "./channel.js";
+import { HiveError } from "./error.js";
+import { EventService, type Event, type WatchEventsResponse } from "./gen/v1.js";
+import type { Scope } from "./scope.js";
+import { watch } from "./watch.js";
+
+/** A place in the event log. Sequence numbers mean something only within one log. */
+export interface Position {
+  logId: string;
+  sequence: bigint;
+}
+
+/** An event; or the events after a position are gone; or a backup has begun another log. */
+export type Entry =
+  | { kind: "fact"; event: Event; position: Position }
+  | { kind: "gap"; position: Position }
+  | { kind: "logChanged"; position: Position };
+
+export interface FollowOptions {
+  /** The position of the last entry that is known; without it, the next event is the first. */
+  after?: Position | undefined;
+  /** Only events of this agent. */
+  agent?: string;
+  /** Ends the stream at once, with the code CANCELLED. */
+  signal?: AbortSignal;
+}
+
+export class Follow implements AsyncIterableIterator<Entry, undefined>, AsyncDisposable {
+  /** Resolves when the broker has opened the watch: each later event is in the stream. */
+  readonly opened: Promise<void>;
+  /** @internal Resolves when the stream has ended. */
+  readonly ended: Promise<void>;
+  readonly #channel: Channel;
+  readonly #scope: Scope;
+  readonly #entries: AsyncGenerator<Entry, undefined>;
+  #first: Promise<IteratorResult<Entry, undefined>> | undefined;
+  #position: Position | undefined;
+  #closed = false;
+  #onOpened = () => {};
+  #onEnded = () => {};
+
+  /** @internal */
+  constructor(channel: Channel, { after, agent = "", signal }: FollowOptions) {
+    this.#channel = channel;
+    this.#scope = channel.begin({ signal });
+    this.#position = after;
+    this.ended = new Promise((resolve) => (this.#onEnded = resolve));
+    const opened = new Promise<void>((resolve) => (this.#onOpened = resolve));
+    this.#entries = this.#read(agent);
+    // The watch begins now, not with the first read.
+    this.#first = this.#entries.next();
+    this.opened = Promise.race([opened, this.#first.then(() => {})]);
+    this.opened.catch(() => {});
+  }
+
+  /**
+   * Returns the next entry; `done` after `close`.
+   *
+   * @throws HiveError the error that ended the stream
+   */
+  next(): Promise<IteratorResult<Entry, undefined>> {
+    const next = this.#first ?? this.#entries.next();
+    this.#first = undefined;
+    return next;
+  }
+
+  /** Closes the stream; a loop over it does that when it is left. */
+  async return(): Promise<IteratorResult<Entry, undefined>> {
+    await this.close();
+    return { done: true, value: undefined };
+  }
+
+  /** Ends the stream; what was not read is dropped. Closing twice is fine. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#first = undefined;
+    this.#scope.abort(new HiveError("CANCELLED", "The stream of events is closed."));
+    await this.#entries.return(undefined);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async *#read(agent: string): AsyncGenerator<Entry, undefined> {
+    const request = () => {
+      const after = this.#position;
+      return { agent, ...(after && { logId: after.logId, afterSequence: after.sequence }) };
+    };
+    const { watchEvents } = EventService.method;
+    try {
+      for await (const { step } of watch(this.#channel, this.#scope, watchEvents, request)) {
+        this.#onOpened();
+        for (const entry of entries(step, this.#position)) {
+          this.#position = entry.position;
+          yield entry;
+        }
+        this.#position = end(step, this.#position);
+      }
+    } catch (error) {
+      if (!this.#closed) throw error;
+    } finally {
+      this.#channel.end(this.#scope);
+      this.#onEnded();
+    }
+    return undefined;
+  }
+}
+
+/** Returns what a step has for the reader. */
+function entries(step: WatchEventsResponse["step"], position: Position | undefined): Entry[] {
+  if (step.case === "snapshot") {
+    const { logId, logChanged, gap, firstSequence, lastSequence } = step.value;
+    if (logChanged) return [{ kind: "logChanged", position: { logId, sequence: lastSequence } }];
+    if (gap) return [{ kind: "gap", position: { logId, sequence: firstSequence - 1n } }];
+  } else if (step.case === "batch" && position) {
+    const { logId } = position;
+    return step.value.events.map((event) => {
+      return { kind: "fact", event, position: { logId, sequence: event.sequence } };
+    });
+  }
+  return [];
+}
+
+/** Returns the position after a step. */
+function end(step: WatchEventsResponse["step"], position: Position | undefined) {
+  switch (step.case) {
+    case "snapshot":
+      return position ?? { logId: step.value.logId, sequence: step.value.lastSequence };
+    case "batch":
+      return position && { ...position, sequence: step.value.sequence };
+    case "progress":
+      return { logId: step.value.logId, sequence: step.value.sequence };
+    default:
+      return position;
+  }
+}
