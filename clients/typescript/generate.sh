@@ -19,8 +19,8 @@ for tool in "$python" "$plugin"; do
   fi
 done
 
-common=$("$python" -c 'import os, google.rpc as rpc; print(os.path.dirname(os.path.dirname(next(iter(rpc.__path__)))))')
-rm -rf "$out"
+common=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+rm -rf "$out/hive" "$out/google"
 mkdir -p "$out"
 cd "$root/proto"
 "$python" -m grpc_tools.protoc -I . -I "$common" --plugin="protoc-gen-es=$plugin" \

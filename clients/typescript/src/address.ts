@@ -15,7 +15,7 @@ const PATH_BYTES_MAX = 107;
  */
 export function socketPath(address = process.env["HIVE_SOCKET"] ?? DEFAULT_PATH): string {
   const invalid = (fault: string, advice: string) =>
-    new HiveError("INVALID_ARGUMENT", `The address of the socket ${fault}: "${address}". ${advice}`);
+    new HiveError("INVALID_ARGUMENT", `The address ${fault}: "${address}". ${advice}`);
   let path = address;
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(address)?.[1];
   if (scheme === "unix") {

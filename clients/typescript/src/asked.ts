@@ -29,8 +29,8 @@ export class Asked {
       const steps = watch(this.#channel, scope, watchQuestions, () => ({ questionId }));
       for await (const { step } of steps) {
         if (step.case !== "snapshot" && step.case !== "batch") continue;
-        const closed = step.value.questions.find(({ id, closeTime }) => id === questionId && closeTime);
-        if (closed) return closed;
+        const question = step.value.questions.find(({ id }) => id === questionId);
+        if (question?.closeTime) return question;
       }
       throw new Error("a watch has no end");
     });

@@ -56,19 +56,15 @@ export class Channel {
     let failure = "";
     for (let pause = RECONNECT_MS_MIN; ; pause = Math.min(2 * pause, RECONNECT_MS_MAX)) {
       try {
-        scope.signal.throwIfAborted();
         if (this.#current?.usable) return this.#current;
         return await scope.race((this.#opening ??= this.#open()));
       } catch (thrown) {
-        const error = HiveError.from(thrown);
-        if (scope.signal.aborted) {
-          if (error.code !== "DEADLINE_EXCEEDED") throw error;
-          throw new HiveError(error.code, `${error.message} ${failure}`.trimEnd());
-        }
-        failure = error.message;
+        if (!scope.signal.aborted) failure = HiveError.from(thrown).message;
       }
-      // The end of the scope is seen above.
-      await scope.pause(pause * (0.5 + Math.random() / 2)).catch(() => {});
+      await scope.pause(pause * (0.5 + Math.random() / 2)).catch((end: HiveError) => {
+        if (end.code !== "DEADLINE_EXCEEDED") throw end;
+        throw new HiveError(end.code, `${end.message} ${failure}`.trimEnd());
+      });
     }
   }
 

@@ -52,12 +52,14 @@ export class Connection {
     const session = http2.connect(AUTHORITY, { createConnection: () => connectSocket({ path }) });
     return new Promise((resolve, reject) => {
       session.once("connect", () => resolve(new Connection(session, greeting)));
-      // Without a listener an error would end the program. Calls see it in their own way.
-      session.on("error", (cause) => {
+      const fail = (cause: Error) => {
         const text = `Cannot connect to ${path}: ${cause.message}`;
         const advice = "Start hived, or set HIVE_SOCKET to the path of its socket.";
         reject(new HiveError("UNAVAILABLE", `${text}. ${advice}`, { cause }));
-      });
+      };
+      // Without a listener a later error would end the program. Calls see it in their own way.
+      session.on("error", fail);
+      session.once("close", () => fail(new Error("the socket was closed")));
     });
   }
 
@@ -66,9 +68,9 @@ export class Connection {
     return !this.#session.closed && !this.#session.destroyed;
   }
 
-  /** Cuts the connection and every call on it. */
+  /** Cuts the connection. Calls on it end only because of the error. */
   close(): void {
-    this.#session.destroy();
+    this.#session.destroy(new Error("the connection is closed"));
   }
 
   /** Makes the handshake, once; a failed one is made again by the next call. */
@@ -78,7 +80,8 @@ export class Connection {
       clientName: program, clientVersion: version, contractRevision: CONTRACT_REVISION,
     };
     const { getServerInfo } = ServerInfoService.method;
-    this.#info ??= this.unary(getServerInfo, request, undefined, HANDSHAKE_MS_MAX).catch((error) => {
+    const call = () => this.unary(getServerInfo, request, undefined, HANDSHAKE_MS_MAX);
+    this.#info ??= call().catch((error) => {
       this.#info = undefined;
       throw error;
     });
@@ -93,12 +96,16 @@ export class Connection {
     timeoutMs: number,
   ): Promise<MessageShape<O>> {
     const { headers } = this.#greeting;
+    const cancel = new Cancel(signal);
     // The transport takes 0 as no deadline.
-    const deadline = Number.isFinite(timeoutMs) ? Math.max(1, Math.ceil(timeoutMs)) : undefined;
+    const deadline = Math.max(1, Math.ceil(timeoutMs));
     try {
-      return (await this.#transport.unary(method, signal, deadline, headers, request)).message;
+      const call = this.#transport.unary(method, cancel.signal, deadline, headers, request);
+      return (await call).message;
     } catch (error) {
       throw this.#failure(error, `${method.parent.name}/${method.name}`, signal);
+    } finally {
+      cancel.end();
     }
   }
 
@@ -108,19 +115,16 @@ export class Connection {
     requests: AsyncIterable<MessageInitShape<I>>,
     signal: AbortSignal,
   ): AsyncGenerator<MessageShape<O>, undefined> {
-    const reader = new AbortController();
-    const abort = () => reader.abort(signal.reason);
-    if (signal.aborted) abort();
-    signal.addEventListener("abort", abort);
+    const { headers } = this.#greeting;
+    const cancel = new Cancel(signal);
     try {
-      const { headers } = this.#greeting;
-      const opened = this.#transport.stream(method, reader.signal, undefined, headers, requests);
+      const opened = this.#transport.stream(method, cancel.signal, undefined, headers, requests);
       for await (const message of (await opened).message) yield message;
     } catch (error) {
       throw this.#failure(error, `${method.parent.name}/${method.name}`, signal);
     } finally {
-      signal.removeEventListener("abort", abort);
-      reader.abort();
+      cancel.end();
+      cancel.abort();
     }
   }
 
@@ -153,5 +157,26 @@ export class Connection {
       return new HiveError("UNAVAILABLE", text, { cause: thrown });
     }
     return new HiveError(error.code, `${call} failed: ${error.message}`, { cause: thrown });
+  }
+}
+
+/** Cancels one call with a signal. The transport takes only an abort without a reason as that. */
+class Cancel {
+  readonly #controller = new AbortController();
+  readonly #parent: AbortSignal | undefined;
+  readonly abort = () => this.#controller.abort();
+
+  constructor(parent: AbortSignal | undefined) {
+    this.#parent = parent;
+    if (parent?.aborted) this.abort();
+    else parent?.addEventListener("abort", this.abort);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  end(): void {
+    this.#parent?.removeEventListener("abort", this.abort);
   }
 }

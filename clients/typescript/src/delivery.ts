@@ -7,8 +7,8 @@ import {
   type LeasedDelivery, type Message, type RedeliveryCause, type SettlementSchema,
 } from "./gen/v1.js";
 
-/** The longest error of a nack that the broker keeps, in bytes. */
-const ERROR_CHARS_MAX = 4096;
+/** The longest error of a nack, in bytes. The broker would end the stream at a longer one. */
+const ERROR_BYTES_MAX = 4096;
 
 export type Action = NonNullable<MessageInitShape<typeof SettlementSchema>["action"]>;
 
@@ -67,14 +67,16 @@ export class Delivery {
   }
 
   /**
-   * Settles the delivery as failed, with a text for later readers; the broker keeps 4 KiB of it.
+   * Settles the delivery as failed, with a text for later readers, cut at 4 KiB.
    * It is requeued and an attempt is used; with `permanent` it becomes a dead letter at once.
    * Returns the new state after the commit: READY or DEAD.
    *
    * @throws HiveError LEASE_LOST if the lease is no longer held
    */
   nack(error: string, { permanent = false } = {}): Promise<DeliveryState> {
-    const text = String(error).slice(0, ERROR_CHARS_MAX);
+    const bytes = Buffer.from(String(error)).subarray(0, ERROR_BYTES_MAX);
+    // A stream of text leaves out a character that is cut.
+    const text = new TextDecoder().decode(bytes, { stream: true });
     return this.#end({ case: "nack", value: { error: text, permanent } });
   }
 
@@ -102,4 +104,10 @@ export class Delivery {
     this.#settled = true;
     return this.#settle(this, action);
   }
+}
+
+/** Returns the error of a delivery whose lease is lost. */
+export function lost(why: string, cause?: HiveError): HiveError {
+  const text = `The lease of the delivery is lost. ${why} Stop the work on it.`;
+  return new HiveError("FAILED_PRECONDITION", text, { reason: "LEASE_LOST", cause });
 }

@@ -2,7 +2,9 @@
 
 import { durationMs, type Duration } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "./gen/google/rpc/error_details_pb.js";
+import {
+  BadRequestSchema, ErrorInfoSchema, RetryInfoSchema,
+} from "./gen/google/rpc/error_details_pb.js";
 import type { Refusal } from "./gen/v1.js";
 import { codeOf, reasonName } from "./reason.js";
 

@@ -1,11 +1,12 @@
 // The client: one verb for each thing that a program does with a hive. Every call goes through the
 // one loop that repeats.
 
-import { randomBytes } from "node:crypto";
 import {
-  clone, create, type DescMessage, type DescMethodUnary, type MessageInitShape, type MessageShape,
+  create, type DescMessage, type DescMethodUnary, type MessageInitShape, type MessageShape,
 } from "@bufbuild/protobuf";
-import { durationFromMs, durationMs, timestampFromDate, type Duration } from "@bufbuild/protobuf/wkt";
+import {
+  durationFromMs, durationMs, timestampFromDate, type Duration,
+} from "@bufbuild/protobuf/wkt";
 import { socketPath } from "./address.js";
 import { Asked } from "./asked.js";
 import { Channel } from "./channel.js";
@@ -17,6 +18,7 @@ import {
   type SendMessageResponse, type WakeResponse,
 } from "./gen/v1.js";
 import { Mail, type MailOptions } from "./mail.js";
+import { prepare } from "./request.js";
 import { retry } from "./retry.js";
 import type { CallOptions } from "./scope.js";
 import { KIT, VERSION } from "./version.js";
@@ -106,12 +108,12 @@ export class Hive implements AsyncDisposable {
    *
    * @throws HiveError the refusal, or DEADLINE_EXCEEDED at the end of the budget
    */
-  call<I extends DescMessage, O extends DescMessage>(
+  async call<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>,
     request: MessageInitShape<I>,
     options: CallOptions = {},
   ): Promise<MessageShape<O>> {
-    const message = prepared(method.input, request);
+    const message = prepare(method.input, request);
     const { wait } = message as { wait?: Duration };
     const attemptMs = ATTEMPT_MS + (wait ? durationMs(wait) : 0);
     return this.#channel.scoped(this.#budget(options), (scope) =>
@@ -165,8 +167,11 @@ export class Hive implements AsyncDisposable {
   }
 
   /** Sets a reminder, `due` in some milliseconds or at a time. Returns the reminder. */
-  async remind(body: string, due: number | Date, reminding: RequestOptions = {}): Promise<Reminder> {
-    const { requestId, ...options } = reminding;
+  async remind(
+    body: string,
+    due: number | Date,
+    { requestId, ...options }: RequestOptions = {},
+  ): Promise<Reminder> {
     const at =
       typeof due === "number"
         ? { case: "delay" as const, value: durationFromMs(due) }
@@ -232,18 +237,6 @@ export class Hive implements AsyncDisposable {
   #budget({ signal, timeoutMs = this.#timeoutMs }: CallOptions): CallOptions {
     return { signal, timeoutMs };
   }
-}
-
-/** The random part of the request ids of this process. */
-const series = randomBytes(6).toString("hex");
-let requests = 0;
-
-/** Returns a copy of a request, with a request id if it has a field for one. */
-function prepared<I extends DescMessage>(schema: I, request: MessageInitShape<I>): MessageShape<I> {
-  const message = clone(schema, create(schema, request));
-  const fields = message as { requestId?: string };
-  if (fields.requestId === "") fields.requestId = `${series}-${++requests}`;
-  return message;
 }
 
 function recipient(to: To): MessageInitShape<typeof RecipientSchema> {

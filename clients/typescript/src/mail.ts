@@ -5,18 +5,19 @@ import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { Channel } from "./channel.js";
-import { Delivery, type Action } from "./delivery.js";
+import { Delivery, lost, type Action } from "./delivery.js";
 import { HiveError } from "./error.js";
 import {
-  DeliveryState, InboxService, type LeasedDelivery, type SettlementResult,
+  DeliveryState, InboxService, OpenDeliveriesSchema, type LeasedDelivery, type SettlementResult,
   type StreamDeliveriesRequestSchema, type StreamDeliveriesResponse,
 } from "./gen/v1.js";
 import { Queue } from "./queue.js";
+import { prepare } from "./request.js";
 import { reopen, repeats } from "./retry.js";
 import type { Scope } from "./scope.js";
 
-/** The most settlements of one step. */
-const SETTLEMENTS_MAX = 256;
+/** The most settlements of one step: with the longest errors it stays below 512 KiB. */
+const SETTLEMENTS_MAX = 120;
 
 /** The time that `close` takes at most, in milliseconds. */
 const CLOSE_MS_MAX = 10_000;
@@ -72,15 +73,9 @@ export class Mail implements AsyncIterableIterator<Delivery, undefined>, AsyncDi
   /** @internal */
   constructor(channel: Channel, options: MailOptions) {
     const { window = 8, windowBytes = 0, orphanGraceMs, streamId = randomUUID() } = options;
-    if (!Number.isInteger(window) || window < 1) {
-      throw new HiveError("INVALID_ARGUMENT", `window is ${window}. Pass a whole number from 1 on.`);
-    }
-    if (!Number.isInteger(windowBytes) || windowBytes < 0) {
-      const advice = "Pass a whole number of bytes.";
-      throw new HiveError("INVALID_ARGUMENT", `windowBytes is ${windowBytes}. ${advice}`);
-    }
-    const grace = orphanGraceMs === undefined ? {} : { orphanGrace: durationFromMs(orphanGraceMs) };
-    const value = { streamId, window: { deliveries: window, bytes: windowBytes }, ...grace };
+    const orphanGrace = orphanGraceMs === undefined ? undefined : durationFromMs(orphanGraceMs);
+    const size = { deliveries: window, bytes: windowBytes };
+    const value = prepare(OpenDeliveriesSchema, { streamId, window: size, orphanGrace });
     this.streamId = streamId;
     this.#open = { step: { case: "open", value } };
     this.#channel = channel;
@@ -122,15 +117,12 @@ export class Mail implements AsyncIterableIterator<Delivery, undefined>, AsyncDi
    * @throws HiveError the error that ended the mail for good
    */
   async each(handler: (delivery: Delivery) => unknown): Promise<void> {
-    const running = new Set<Promise<void>>();
     try {
       for (let next = await this.next(); !next.done; next = await this.next()) {
-        const handled = this.#track(this.#handle(next.value, handler));
-        running.add(handled);
-        void handled.finally(() => running.delete(handled));
+        void this.#track(this.#handle(next.value, handler));
       }
     } finally {
-      await Promise.all(running);
+      await this.#idle();
     }
   }
 
@@ -165,8 +157,8 @@ export class Mail implements AsyncIterableIterator<Delivery, undefined>, AsyncDi
   }
 
   #track<T>(work: Promise<T>): Promise<T> {
-    this.#busy.add(work);
     const done = () => this.#busy.delete(work);
+    this.#busy.add(work);
     work.then(done, done);
     return work;
   }
@@ -295,20 +287,13 @@ export class Mail implements AsyncIterableIterator<Delivery, undefined>, AsyncDi
   }
 
   #finish(end: HiveError): void {
-    const open = [...this.#unsent.splice(0)];
     const text = "The mail was closed before the result of the settlement. See the inbox.";
     const unknown = this.#closed ? new HiveError("CANCELLED", text) : end;
     const gone = this.#closed ?? lost(`The stream has ended: ${end.message}`, end);
     for (const delivery of this.#held.values()) delivery.lose(gone);
     this.#held.clear();
-    for (const { reject } of open) reject(unknown);
+    for (const { reject } of this.#unsent.splice(0)) reject(unknown);
     this.#ready.end(this.#closed ? undefined : end);
     this.#channel.end(this.#scope);
   }
-}
-
-/** Returns the error of a delivery whose lease is lost. */
-function lost(why: string, cause?: HiveError): HiveError {
-  const text = `The lease of the delivery is lost. ${why} Stop the work on it.`;
-  return new HiveError("FAILED_PRECONDITION", text, { reason: "LEASE_LOST", cause });
 }

@@ -49,7 +49,8 @@ export async function retry<T>(scope: Scope, attempt: () => Promise<T>): Promise
       return await attempt();
     } catch (thrown) {
       const error = HiveError.from(thrown);
-      if (scope.signal.aborted) throw last(error);
+      const { aborted, reason } = scope.signal;
+      if (aborted) throw last(error.code === reason.code ? error : reason);
       if (!repeats(error)) throw error;
       if (error.reason) refusal = error;
       const pause = backoff.next(error);

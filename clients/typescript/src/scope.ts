@@ -1,6 +1,7 @@
 // The life of one call or stream: it ends by its caller's signal, by its budget, or by close.
 // The reason of its signal is always a HiveError.
 
+import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { HiveError } from "./error.js";
 
@@ -39,8 +40,11 @@ export class Scope {
       this.#timer = setTimeout(expire, timeoutMs);
     }
     this.#caller = signal;
-    if (signal?.aborted) this.#cancel();
-    else signal?.addEventListener("abort", this.#cancel, { once: true });
+    if (!signal) return;
+    // Many calls may share a signal; by default Node warns about more than ten.
+    setMaxListeners(0, signal);
+    if (signal.aborted) this.#cancel();
+    else signal.addEventListener("abort", this.#cancel, { once: true });
   }
 
   /** Fires when the scope ends early. */

@@ -1,6 +1,8 @@
 // Watches: streams of the broker that are opened again after each break.
 
-import type { DescMessage, DescMethodStreaming, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import type {
+  DescMessage, DescMethodStreaming, MessageInitShape, MessageShape,
+} from "@bufbuild/protobuf";
 import type { Channel } from "./channel.js";
 import { reopen } from "./retry.js";
 import type { Scope } from "./scope.js";
