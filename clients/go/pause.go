@@ -1,0 +1,57 @@
+// Pauses between attempts: the broker's if it states one, else growing ones of the client.
+
+package hive
+
+import (
+	"context"
+	"io"
+	"math/rand"
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+const (
+	firstPause   = 50 * time.Millisecond
+	longestPause = 5 * time.Second
+)
+
+// pauses are those between the attempts of one call. The zero value begins with the first.
+type pauses struct{ own time.Duration }
+
+// next returns the next pause. A part of it is random, so that many clients do not come at once.
+func (p *pauses) next(stated time.Duration) time.Duration {
+	if stated > 0 {
+		return time.Duration(float64(stated) * (1 + rand.Float64()/4))
+	}
+	p.own = min(max(2*p.own, firstPause), longestPause)
+	return time.Duration(float64(p.own) * (0.5 + rand.Float64()/2))
+}
+
+func (p *pauses) reset() { p.own = 0 }
+
+// reopen runs a session of a stream again after each break, without an end in time. A session
+// returns nil when it is complete, and calls alive when the broker has answered.
+func (h *Hive) reopen(
+	ctx context.Context, session func(ctx context.Context, alive func()) error,
+) error {
+	var pauses pauses
+	for {
+		inner, cancel := context.WithCancel(ctx)
+		err := session(inner, pauses.reset)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if err == io.EOF {
+			err = &Error{Code: codes.Unavailable, Message: "the broker ended the stream"}
+		}
+		failure := h.failure(ctx, err)
+		if failure.cause != nil || h.closed.Err() != nil || !failure.reopens() {
+			return failure
+		}
+		if err := h.sleep(ctx, pauses.next(failure.RetryAfter)); err != nil {
+			return err
+		}
+	}
+}
