@@ -94,6 +94,9 @@ func (m callMetadata) RequireTransportSecurity() bool { return false }
 // greet makes the handshake of the present connection, unless it was made, and returns its answer.
 // Concurrent calls share one.
 func (h *Hive) greet(ctx context.Context) (*hivev1.GetServerInfoResponse, error) {
+	if h.closed.Err() != nil {
+		return nil, errClosed()
+	}
 	if info := h.current.Load().greeted(); info != nil {
 		return info, nil
 	}

@@ -32,9 +32,9 @@ const Version = "0.1.0"
 const contractRevision = 1
 
 const (
-	defaultTimeout  = 30 * time.Second
-	replyBytesMax   = 16 << 20
-	firstReconnect  = 50 * time.Millisecond
+	defaultTimeout   = 30 * time.Second
+	replyBytesMax    = 16 << 20
+	firstReconnect   = 50 * time.Millisecond
 	longestReconnect = 500 * time.Millisecond
 )
 

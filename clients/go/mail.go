@@ -55,7 +55,7 @@ type Mail struct {
 	handlers int           // that run
 	closing  bool
 	limit    *time.Timer // of closing
-	end      error // why there are no more deliveries; io.EOF after Close
+	end      error       // why there are no more deliveries; io.EOF after Close
 }
 
 // Mail takes the mail of the socket's agent. The end of ctx closes it as [Mail.Close] does, and then
