@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -80,22 +81,23 @@ func (h *Hive) repeat(
 		}
 		failure := h.failure(ctx, err)
 		failure.broken = h.breaks.Load() != breaks
-		if refusal != nil && errors.Is(failure, context.DeadlineExceeded) {
+		if failure.repeats() {
+			if failure.Reason != "" {
+				refusal = failure
+			}
+			if pause := pauses.next(failure.RetryAfter); time.Until(deadline) > pause {
+				if failure = h.sleep(ctx, pause); failure == nil {
+					continue
+				}
+			}
+		}
+		switch {
+		case failure.Code != codes.DeadlineExceeded:
+			return failure
+		case refusal != nil:
 			return refusal
 		}
-		if failure.cause != nil || h.closed.Err() != nil || !failure.repeats() {
-			return failure
-		}
-		if failure.Reason != "" {
-			refusal = failure
-		}
-		pause := pauses.next(failure.RetryAfter)
-		if time.Until(deadline) < pause {
-			return failure
-		}
-		if err := h.sleep(ctx, pause); err != nil {
-			return err
-		}
+		return h.late(context.DeadlineExceeded)
 	}
 }
 
@@ -116,29 +118,37 @@ func (h *Hive) failure(ctx context.Context, err error) *Error {
 func (h *Hive) ended(ctx context.Context) *Error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-		return &Error{
-			Code:    codes.Canceled,
-			Message: "the context of the call was cancelled",
-			cause:   ctx.Err(),
-		}
+		return errContext(ctx, "the context of the call was cancelled")
 	case h.closed.Err() != nil:
 		return errClosed()
 	case ctx.Err() != nil:
-		message := fmt.Sprintf("the broker at %s did not answer in time", h.path)
-		if err := h.dialError.Load(); err != nil {
-			message += fmt.Sprintf(": %v: check the path, and that hived runs", *err)
-		}
-		return &Error{Code: codes.DeadlineExceeded, Message: message, cause: ctx.Err()}
+		return h.late(ctx.Err())
 	}
 	return nil
 }
 
-func errClosed() *Error {
-	return &Error{Code: codes.Canceled, Message: "this Hive is closed: connect again"}
+// late returns the error of a call whose time has passed without an answer.
+func (h *Hive) late(cause error) *Error {
+	message := fmt.Sprintf("the broker at %s did not answer in time", h.path)
+	if err := h.dialError.Load(); err != nil {
+		message += fmt.Sprintf(": %v: check the path, and that hived runs", *err)
+	}
+	return &Error{Code: codes.DeadlineExceeded, Message: message, cause: cause, ended: true}
 }
 
-// sleep waits, unless the context or this Hive ends before.
-func (h *Hive) sleep(ctx context.Context, pause time.Duration) error {
+// errContext returns the error of a context that has ended.
+func errContext(ctx context.Context, message string) *Error {
+	code := status.FromContextError(ctx.Err()).Code()
+	return &Error{Code: code, Message: message, cause: ctx.Err(), ended: true}
+}
+
+func errClosed() *Error {
+	message := "this Hive is closed: connect again"
+	return &Error{Code: codes.Canceled, Message: message, ended: true}
+}
+
+// sleep waits; it returns an error if the context or this Hive ends before.
+func (h *Hive) sleep(ctx context.Context, pause time.Duration) *Error {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {

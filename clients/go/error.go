@@ -36,6 +36,7 @@ type Error struct {
 
 	cause  error // of the context, if that ended the call
 	broken bool  // whether the connection broke during the call
+	ended  bool  // whether the caller, its time or the Hive ended the call
 }
 
 // FieldViolation is the fault of one field of a request.
@@ -121,6 +122,9 @@ func about(reason string) *hivev1.ReasonOptions {
 
 // repeats returns whether the identical request may succeed in a moment.
 func (e *Error) repeats() bool {
+	if e.ended {
+		return false
+	}
 	if e.Reason != "" {
 		return about(e.Reason).GetRetry() == hivev1.Retry_RETRY_SOON
 	}
@@ -129,7 +133,7 @@ func (e *Error) repeats() bool {
 
 // reopens returns whether a stream that ended with this error is opened again.
 func (e *Error) reopens() bool {
-	if e.Reason == "" {
+	if e.Reason == "" && !e.ended {
 		return e.Code != codes.Unimplemented // a broker without this stream will not get it
 	}
 	return e.Reason == "STREAM_SILENT" || e.repeats()

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"example.invalid/hive/clients/go/hivev1"
@@ -88,11 +87,7 @@ func (h *Hive) Mail(ctx context.Context, options *MailOptions) *Mail {
 		held:    map[string]*Delivery{},
 	}
 	unwatch := context.AfterFunc(ctx, func() {
-		m.shutdown(&Error{
-			Code:    status.FromContextError(ctx.Err()).Code(),
-			Message: "the context of the mail ended",
-			cause:   ctx.Err(),
-		})
+		m.shutdown(errContext(ctx, "the context of the mail ended"))
 	})
 	go func() {
 		err := h.reopen(streaming, m.session)
@@ -122,7 +117,7 @@ func (m *Mail) Next(ctx context.Context) (*Delivery, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, m.hive.ended(ctx)
+			return nil, errContext(ctx, "the wait for a delivery ended")
 		}
 	}
 }

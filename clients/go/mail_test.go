@@ -138,6 +138,20 @@ func TestAMailWithoutABrokerIsClosedAtOnce(t *testing.T) {
 	}
 }
 
+func TestACloseWaitsForABrokerThatHasLeasesOfIt(t *testing.T) {
+	r := newRig(t)
+	id := r.send("bob", "x")
+	mail := r.connect("bob").Mail(soon(t), nil)
+	held := next(t, mail)
+	r.kill()
+	closed := make(chan error)
+	go func() { closed <- mail.Close() }()
+	<-held.Context().Done()
+	r.start()
+	check(t, <-closed)
+	equal(t, r.state("bob", id), ready)
+}
+
 func TestANewerStreamTakesTheLeases(t *testing.T) {
 	r := newRig(t)
 	id := r.send("bob", "x")

@@ -47,11 +47,11 @@ func (h *Hive) reopen(
 			err = &Error{Code: codes.Unavailable, Message: "the broker ended the stream"}
 		}
 		failure := h.failure(ctx, err)
-		if failure.cause != nil || h.closed.Err() != nil || !failure.reopens() {
+		if !failure.reopens() {
 			return failure
 		}
-		if err := h.sleep(ctx, pauses.next(failure.RetryAfter)); err != nil {
-			return err
+		if ended := h.sleep(ctx, pauses.next(failure.RetryAfter)); ended != nil {
+			return ended
 		}
 	}
 }

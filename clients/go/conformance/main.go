@@ -98,12 +98,13 @@ func (d *driver) handle(ctx context.Context, number json.RawMessage, verb string
 		return
 	}
 	e := hive.FromError(err)
-	fields := []object{}
+	facts, fields := map[string]string{}, []object{}
+	maps.Copy(facts, e.Metadata)
 	for _, field := range e.Fields {
 		fields = append(fields, object{"field": field.Field, "description": field.Description})
 	}
 	said := object{"code": hive.CodeName(e.Code), "reason": e.Reason, "message": e.Message,
-		"metadata": e.Metadata, "fields": fields}
+		"metadata": facts, "fields": fields}
 	if e.RetryAfter > 0 {
 		said["retryAfter"] = e.RetryAfter.Seconds()
 	}
