@@ -1,5 +1,5 @@
-// The address of the broker: the path of a unix socket. A path that is returned can be connected to,
-// as far as its text shows.
+// The address of the broker: the path of a unix socket. A path that is returned can be connected
+// to, as far as its text shows.
 
 package hive
 

@@ -23,9 +23,9 @@ import (
 // attemptLimit bounds one attempt of a call, because its answer can be lost.
 const attemptLimit = 10 * time.Second
 
-// Invoke makes a unary call for a generated client, and repeats it until it is answered, refused for
-// good, or out of time. Its time is up to the deadline of ctx, or [Options.Timeout] without one. An
-// empty request id is set in a copy of the request. The error is an [*Error].
+// Invoke makes a unary call for a generated client, and repeats it until it is answered, refused
+// for good, or out of time. Its time is up to the deadline of ctx, or [Options.Timeout] without
+// one. An empty request id is set in a copy of the request. The error is an [*Error].
 func (h *Hive) Invoke(
 	ctx context.Context, method string, request, reply any, options ...grpc.CallOption,
 ) error {

@@ -49,8 +49,8 @@ func (h *Hive) dial(ctx context.Context, _ string) (net.Conn, error) {
 	return conn, nil
 }
 
-// handshaker notices each new connection. It changes nothing of it: the kernel identifies both ends
-// of a unix socket.
+// handshaker notices each new connection. It changes nothing of it: the kernel identifies both
+// ends of a unix socket.
 type handshaker struct{ hive *Hive }
 
 func (s handshaker) ClientHandshake(_ context.Context, _ string, conn net.Conn) (
@@ -74,8 +74,8 @@ func (s handshaker) Clone() credentials.TransportCredentials { return s }
 
 func (s handshaker) OverrideServerName(string) error { return nil }
 
-// callMetadata gives each call the metadata of the Hive, and refuses calls on a connection without a
-// handshake. Such a call is repeated like one whose connection broke.
+// callMetadata gives each call the metadata of the Hive, and refuses calls on a connection without
+// a handshake. Such a call is repeated like one whose connection broke.
 type callMetadata struct{ hive *Hive }
 
 func (m callMetadata) GetRequestMetadata(ctx context.Context, _ ...string) (

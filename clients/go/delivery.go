@@ -50,8 +50,8 @@ func newDelivery(m *Mail, lease *hivev1.LeasedDelivery) *Delivery {
 // the [*Error].
 func (d *Delivery) Context() context.Context { return d.context }
 
-// Ack settles the delivery as done, and returns its state, ACKED, once that is committed. The end of
-// ctx ends the wait, not the settlement. The error has the reason LEASE_LOST if the message is
+// Ack settles the delivery as done, and returns its state, ACKED, once that is committed. The end
+// of ctx ends the wait, not the settlement. The error has the reason LEASE_LOST if the message is
 // delivered again, to this or another consumer.
 func (d *Delivery) Ack(ctx context.Context) (hivev1.DeliveryState, error) {
 	return d.settle(ctx, &hivev1.Settlement{
@@ -59,9 +59,9 @@ func (d *Delivery) Ack(ctx context.Context) (hivev1.DeliveryState, error) {
 	})
 }
 
-// Nack settles the delivery as failed, as Ack does. The message is delivered again after a backoff,
-// state READY, or is a dead letter, state DEAD: after its last attempt, or at once if permanent. The
-// broker keeps the first 4 KiB of the text of failure.
+// Nack settles the delivery as failed, as Ack does. The message is delivered again after a
+// backoff, state READY, or is a dead letter, state DEAD: after its last attempt, or at once if
+// permanent. The broker keeps the first 4 KiB of the text of failure.
 func (d *Delivery) Nack(ctx context.Context, failure error, permanent bool) (
 	hivev1.DeliveryState, error,
 ) {
@@ -74,7 +74,7 @@ func (d *Delivery) Nack(ctx context.Context, failure error, permanent bool) (
 	})
 }
 
-// Release gives the delivery back as not begun, as Ack does: it is delivered again at once, without
+// Release settles the delivery as not begun, as Ack does: it is delivered again at once, without
 // an attempt.
 func (d *Delivery) Release(ctx context.Context) (hivev1.DeliveryState, error) {
 	return d.settle(ctx, &hivev1.Settlement{

@@ -7,11 +7,11 @@ import (
 	"sync"
 )
 
-// Each calls the handler for each delivery, for as many at once as the window has. A delivery whose
-// handler returns nil is acked. One whose handler returns an error is nacked with its text. A handler
-// may settle its delivery itself, for example with Release. The context of the handler is that of
-// the delivery: once it has ended, nothing is settled, and the handler has to return. Do not close
-// the mail in a handler.
+// Each calls the handler for each delivery, for as many at once as the window has. A delivery
+// whose handler returns nil is acked. One whose handler returns an error is nacked with its text.
+// A handler may settle its delivery itself, for example with Release. The context of the handler
+// is that of the delivery: once it has ended, nothing is settled, and the handler has to return.
+// Do not close the mail in a handler.
 //
 // Each returns nil when the mail is closed, or the error that has ended it. A settlement that the
 // broker refuses is no such error, because the message is delivered again.

@@ -62,8 +62,8 @@ func (e *Error) GRPCStatus() *status.Status { return status.New(e.Code, e.Messag
 // CodeName returns the name of a gRPC code as in the contract, such as NOT_FOUND.
 func CodeName(c codes.Code) string { return code.Code(c).String() }
 
-// FromError returns an error of a generated stream as an [*Error]. Errors of all other calls are of
-// this type already.
+// FromError returns an error of a generated stream as an [*Error]. Errors of all other calls are
+// of this type already.
 func FromError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {

@@ -46,9 +46,9 @@ type FollowOptions struct {
 	Agent string
 }
 
-// Follow returns the events of the log, one after the other, until ctx ends, the loop breaks off, or
-// the broker refuses. The last pair of a loop that was not broken off has the error. Breaks of the
-// connection do not end it.
+// Follow returns the events of the log, one after the other, until ctx ends, the loop breaks off,
+// or the broker refuses. The last pair of a loop that was not broken off has the error. Breaks of
+// the connection do not end it.
 func (h *Hive) Follow(ctx context.Context, options *FollowOptions) iter.Seq2[Step, error] {
 	more := orDefault(options)
 	return func(yield func(Step, error) bool) {

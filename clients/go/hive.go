@@ -1,9 +1,10 @@
 // Package hive is the client kit of Hive, the broker of fleets of agents.
 //
-// A [Hive] is the connection to the socket of one agent, or of the operator. Its verbs ([Hive.Send],
-// [Hive.Ask], [Hive.Mail] and others) repeat a request until the broker answers it or refuses it for
-// good, over breaks of the connection and restarts of the broker. A repeat never has a second
-// effect. Types of package hivev1 are generated from the contract and used as they are.
+// A [Hive] is the connection to the socket of one agent, or of the operator. Its verbs
+// ([Hive.Send], [Hive.Ask], [Hive.Mail] and others) repeat a request until the broker answers it
+// or refuses it for good, over breaks of the connection and restarts of the broker. A repeat never
+// has a second effect. Types of package hivev1 are generated from the contract and used as they
+// are.
 //
 // A Hive is a [grpc.ClientConnInterface]: each unary call of a generated client is repeated too.
 //
@@ -72,11 +73,12 @@ type Hive struct {
 
 var _ grpc.ClientConnInterface = (*Hive)(nil)
 
-// Connect returns the connection to the socket at path: a path, or a URI such as unix:PATH. If path
-// is empty it is that of the environment variable HIVE_SOCKET, and without it /run/hive/hive.sock.
+// Connect returns the connection to the socket at path: a path, or a URI such as unix:PATH. If
+// path is empty it is that of the environment variable HIVE_SOCKET, and without it
+// /run/hive/hive.sock.
 //
-// Connect does not wait for the broker: the first call does. The error is an [*Error] with the code
-// INVALID_ARGUMENT if the path cannot be that of a socket.
+// Connect does not wait for the broker: the first call does. The error is an [*Error] with the
+// code INVALID_ARGUMENT if the path cannot be that of a socket.
 func Connect(path string, options *Options) (*Hive, error) {
 	path, err := socketPath(path)
 	if err != nil {
@@ -102,8 +104,8 @@ func Connect(path string, options *Options) (*Hive, error) {
 		Jitter:     0.2,
 		MaxDelay:   longestReconnect,
 	}
-	// Dial and not NewClient, which grpc-go has only since 1.63. The dialer has the path, so that no
-	// resolver and no proxy sees it; "localhost" is the authority of the calls.
+	// Dial and not NewClient, which grpc-go has only since 1.63. The dialer has the path, so that
+	// no resolver and no proxy sees it; "localhost" is the authority of the calls.
 	h.conn, err = grpc.Dial("passthrough:///localhost", //nolint:staticcheck
 		grpc.WithContextDialer(h.dial),
 		grpc.WithTransportCredentials(handshaker{h}),

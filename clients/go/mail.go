@@ -57,8 +57,8 @@ type Mail struct {
 	end      error       // why there are no more deliveries; io.EOF after Close
 }
 
-// Mail takes the mail of the socket's agent. The end of ctx closes it as [Mail.Close] does, and then
-// the error of the loop is that of ctx. Mail does not wait for the broker: a refusal, such as
+// Mail takes the mail of the socket's agent. The end of ctx closes it as [Mail.Close] does, and
+// then the error of the loop is that of ctx. Mail does not wait for the broker: a refusal, such as
 // HARNESS_ATTACHED, ends the loop.
 func (h *Hive) Mail(ctx context.Context, options *MailOptions) *Mail {
 	more := orDefault(options)
@@ -135,9 +135,10 @@ func (m *Mail) Deliveries() iter.Seq2[*Delivery, error] {
 	}
 }
 
-// Close hands out no more deliveries, cancels the contexts of those that are not settled, and waits
-// until settlements have their results and handlers of [Mail.Each] have returned, for 10 s at most.
-// Then the broker requeues the rest without an attempt. A second Close waits for the first.
+// Close hands out no more deliveries, cancels the contexts of those that are not settled, and
+// waits until settlements have their results and handlers of [Mail.Each] have returned, for 10 s
+// at most. Then the broker requeues the rest without an attempt. A second Close waits for the
+// first.
 func (m *Mail) Close() error {
 	m.shutdown(io.EOF)
 	<-m.done

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -32,7 +33,11 @@ func (r *rig) send(to hive.Recipient, body string) uint64 {
 func next(t *testing.T, mail *hive.Mail) *hive.Delivery {
 	t.Helper()
 	delivery, err := mail.Next(soon(t))
-	check(t, err)
+	if err != nil {
+		stacks := make([]byte, 1<<20)
+		t.Log(string(stacks[:runtime.Stack(stacks, true)]))
+		t.Fatal(err)
+	}
 	return delivery
 }
 

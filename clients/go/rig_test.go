@@ -49,7 +49,7 @@ func newRig(t *testing.T) *rig {
 func stoppedRig(t *testing.T) *rig {
 	t.Helper()
 	if os.Getenv("HIVE_TEST_BIN_DIR") == "" {
-		t.Skip("HIVE_TEST_BIN_DIR has to be the directory of the built hived")
+		t.Fatal("HIVE_TEST_BIN_DIR is not set: set it to the directory of the built hived")
 	}
 	dir, err := os.MkdirTemp("", "hive-go") // t.TempDir is too long for a socket
 	check(t, err)
