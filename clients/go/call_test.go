@@ -127,9 +127,10 @@ func TestTheTimeOfACallIsItsBudget(t *testing.T) {
 	equal(t, hive.FromError(err).Reason, "STARTING")
 
 	// A pause that is longer than what is left is not begun.
+	f = newFake(t)
 	f.send = script(refusal(codes.Unavailable, "STARTING", time.Hour))
 	begin := time.Now()
-	_, err = h.Send(soon(t), "bob", "x", nil)
+	_, err = f.connect(nil).Send(soon(t), "bob", "x", nil)
 	equal(t, hive.FromError(err).Reason, "STARTING")
 	if time.Since(begin) > patience/2 {
 		t.Error("it waited")

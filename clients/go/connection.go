@@ -84,6 +84,7 @@ func (m callMetadata) GetRequestMetadata(ctx context.Context, _ ...string) (
 	request, _ := credentials.RequestInfoFromContext(ctx)
 	c, ok := request.AuthInfo.(*connection)
 	if ok && c.info.Load() == nil && request.Method != handshakeMethod {
+		m.hive.current.Store(c) // the next attempt makes its handshake
 		return nil, status.Error(codes.Unavailable, "the connection is new: the handshake is next")
 	}
 	return m.hive.metadata, nil

@@ -111,8 +111,8 @@ func (d *driver) run(ctx context.Context, verb string, a *arguments) (any, error
 		return get[*follower](d, a.Of).next(ctx)
 	case "each":
 		counts := &handled{}
-		go of.Each(counts.handler(a.Mode))
-		return object{}, d.put(a.As, counts, nil)
+		d.put(a.As, counts, nil)
+		return object{}, of.Each(counts.handler(d, a.Mode))
 	case "handled":
 		counts := get[*handled](d, a.Of)
 		return object{"begun": counts.begun.Load(), "done": counts.done.Load(),
@@ -237,19 +237,24 @@ func (c *consumer) next(ctx context.Context) (any, error) {
 		"delivery": wire(delivery.Delivery)}, c.driver.put(delivery.Token, delivery, nil)
 }
 
-func (h *handled) handler(mode string) func(context.Context, *hive.Delivery) error {
-	return func(ctx context.Context, _ *hive.Delivery) error {
+func (h *handled) handler(
+	d *driver, mode string,
+) func(context.Context, *hive.Delivery) error {
+	return func(ctx context.Context, delivery *hive.Delivery) error {
+		d.put(delivery.Token, delivery, nil)
 		h.begun.Add(1)
-		switch mode {
-		case "fail":
-			h.done.Add(1)
-			return errors.New("handler failed")
-		case "hang":
+		if mode == "hang" {
 			<-ctx.Done()
 			h.cancelled.Add(1)
 			return ctx.Err()
 		}
 		h.done.Add(1)
+		switch mode {
+		case "fail":
+			return errors.New("handler failed")
+		case "fail long":
+			return errors.New(strings.Repeat("handler failed", 1000))
+		}
 		return nil
 	}
 }
