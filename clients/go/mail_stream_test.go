@@ -299,3 +299,12 @@ func TestAHiveThatIsClosedEndsItsMail(t *testing.T) {
 	<-held.Context().Done()
 	check(t, mail.Close())
 }
+
+func TestAStreamThatIsNotAnsweredIsOpenedAgain(t *testing.T) {
+	t.Parallel() // it takes the 10 s of an attempt
+	f, sessions := streams(t)
+	mail := f.connect(nil).Mail(soon(t), nil)
+	<-sessions
+	(<-sessions).open(t, "x")
+	equal(t, next(t, mail).Token, "x")
+}

@@ -31,14 +31,20 @@ func (p *pauses) next(stated time.Duration) time.Duration {
 func (p *pauses) reset() { p.own = 0 }
 
 // reopen runs a session of a stream again after each break, without an end in time. A session
-// returns nil when it is complete, and calls alive when the broker has answered.
+// returns nil when it is complete, and calls alive when the broker has answered. Without an answer
+// it is a break after 10 s, as for any call.
 func (h *Hive) reopen(
 	ctx context.Context, session func(ctx context.Context, alive func()) error,
 ) error {
 	var pauses pauses
 	for {
 		inner, cancel := context.WithCancel(ctx)
-		err := session(inner, pauses.reset)
+		opening := time.AfterFunc(attemptLimit, cancel)
+		err := session(inner, func() {
+			opening.Stop()
+			pauses.reset()
+		})
+		opening.Stop()
 		cancel()
 		if err == nil {
 			return nil
