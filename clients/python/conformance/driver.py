@@ -47,8 +47,8 @@ class Stream:
             self.handled["cancelled"] += 1
             raise
         self.handled["done"] += 1
-        if mode == "fail":
-            raise RuntimeError("handler failed")
+        if mode.startswith("fail"):
+            raise RuntimeError("handler failed" * (1000 if mode == "fail long" else 1))
 
 
 class Driver:

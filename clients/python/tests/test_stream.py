@@ -76,10 +76,12 @@ class Streams(HiveTest):
         stream = await self.stream(*range(1, 301))
         deliveries = [await within(anext(self.mail)) for _ in range(300)]
         acks = [asyncio.create_task(delivery.ack()) for delivery in deliveries]
-        self.assertEqual(len(await self.settled(stream)), 256)
-        await stream.write(settled=results(*[None] * 256))
-        self.assertEqual(len(await self.settled(stream)), 44)
-        await stream.write(settled=results(*[None] * 43, v1.Reason.REASON_LEASE_LOST))
+        self.assertEqual(len(await self.settled(stream)), 120)
+        await stream.write(settled=results(*[None] * 120))
+        self.assertEqual(len(await self.settled(stream)), 120)
+        await stream.write(settled=results(*[None] * 120))
+        self.assertEqual(len(await self.settled(stream)), 60)
+        await stream.write(settled=results(*[None] * 59, v1.Reason.REASON_LEASE_LOST))
         self.assertEqual(await within(asyncio.gather(*acks[:-1])), [ACKED] * 299)
         await self.refused(acks[-1], "FAILED_PRECONDITION", "LEASE_LOST")
         self.assertTrue(deliveries[-1].lost.is_set())

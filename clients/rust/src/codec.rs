@@ -7,8 +7,9 @@
 use std::marker::PhantomData;
 
 use prost::Message;
+use prost::bytes::{Buf as _, BufMut as _, Bytes};
 use tonic::Status;
-use tonic::codec::{BufferSettings, Codec, EncodeBuf, Encoder};
+use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
 /// First size of a buffer, in bytes; most messages fit.
 const BUFFER_BYTES: usize = 512;
@@ -60,6 +61,54 @@ impl<T: Message> Encoder for ProstEncoder<T> {
         // A long message grows the buffer once, and not by each of its fields.
         buffer.reserve(item.encoded_len());
         item.encode(buffer).map_err(|error| Status::internal(error.to_string()))
+    }
+
+    fn buffer_settings(&self) -> BufferSettings {
+        buffers()
+    }
+}
+
+/// The codec of calls whose messages are bytes: a repeat sends the same ones.
+#[derive(Clone, Copy, Debug)]
+pub struct Raw;
+
+impl Codec for Raw {
+    type Encode = Bytes;
+    type Decode = Bytes;
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        *self
+    }
+
+    fn decoder(&mut self) -> Self {
+        *self
+    }
+}
+
+impl Encoder for Raw {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, item: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buffer.reserve(item.len());
+        buffer.put(item);
+        Ok(())
+    }
+
+    fn buffer_settings(&self) -> BufferSettings {
+        buffers()
+    }
+}
+
+impl Decoder for Raw {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        let length = buffer.remaining();
+        Ok(Some(buffer.copy_to_bytes(length)))
     }
 
     fn buffer_settings(&self) -> BufferSettings {

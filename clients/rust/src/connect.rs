@@ -20,6 +20,12 @@ use tonic::transport::{Channel, Endpoint, Uri};
 use crate::connections::{Connection, Connections};
 use crate::handshake::{self, ADDITIONS, Handshake, Program};
 
+/// The environment variable that names the socket for every client.
+pub const SOCKET_ENV: &str = "HIVE_SOCKET";
+
+/// Path of an agent's socket inside a container, and of every client without another one.
+pub const DEFAULT_SOCKET: &str = "/run/hive/hive.sock";
+
 /// The longest path of a unix socket that Linux allows, in bytes.
 pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 

@@ -54,8 +54,7 @@ pub struct Program {
 struct Broker {
     /// The number of the connection.
     connection: u64,
-    version: String,
-    revision: u32,
+    info: Arc<GetServerInfoResponse>,
 }
 
 /// The handshakes of one channel.
@@ -94,9 +93,8 @@ impl Handshake {
             contract_revision: REVISION,
         };
         let info = ServerInfoServiceClient::new(channel.clone()).get_server_info(request).await?;
-        let GetServerInfoResponse { version, contract_revision, .. } = info.into_inner();
         let connection = self.connections.made();
-        let broker = Broker { connection, version, revision: contract_revision };
+        let broker = Broker { connection, info: Arc::new(info.into_inner()) };
         Ok(known.insert(broker).clone())
     }
 
@@ -107,8 +105,9 @@ impl Handshake {
         broker: &Broker,
     ) -> Result<http::Request<Body>, Status> {
         let path = request.uri().path();
-        let is_newer =
-            |addition: &&Addition| addition.revision > broker.revision && addition.rpc == path;
+        let is_newer = |addition: &&Addition| {
+            addition.revision > broker.info.contract_revision && addition.rpc == path
+        };
         let newer: Vec<&Addition> = self.additions.iter().filter(is_newer).collect();
         if newer.is_empty() {
             return Ok(request);
@@ -134,7 +133,7 @@ impl Handshake {
             "{what} came with revision {revision} of the contract, and the broker (hived {}, \
              revision {}) does not know it; upgrade hived to the version of {name}, which is \
              {version}, or do without it",
-            broker.version, broker.revision
+            broker.info.version, broker.info.contract_revision
         ))
     }
 }
@@ -221,6 +220,19 @@ pub struct Channel {
 impl Channel {
     pub(crate) fn new(inner: tonic::transport::Channel, handshake: Handshake) -> Self {
         Self { inner, handshake: Some(Arc::new(handshake)) }
+    }
+
+    /// Returns what the broker of the present connection says about itself.
+    pub(crate) async fn info(&self) -> Result<GetServerInfoResponse, Status> {
+        // Only a channel to another program of Hive has no handshake.
+        let Some(handshake) = &self.handshake else {
+            return Err(Status::failed_precondition("the peer is not a broker"));
+        };
+        tokio::select! {
+            biased;
+            broker = handshake.broker(&self.inner) => Ok(broker?.info.as_ref().clone()),
+            () = handshake.connections.gone() => Err(Status::unavailable(GONE)),
+        }
     }
 }
 

@@ -46,7 +46,16 @@ pub fn is_transient(status: &Status) -> bool {
 
 /// Returns whether the identical request may succeed in a moment after a refusal for this reason.
 pub(crate) fn is_soon(reason: &str) -> bool {
-    reasons::SOON.contains(&reason)
+    known(reason).is_some_and(|(_, _, soon)| *soon)
+}
+
+/// Returns the gRPC code of a reason; UNKNOWN for one that this crate does not know.
+pub(crate) fn code(reason: &str) -> Code {
+    known(reason).map_or(Code::Unknown, |(_, code, _)| Code::from_i32(*code))
+}
+
+fn known(reason: &str) -> Option<&'static (&'static str, i32, bool)> {
+    reasons::REASONS.iter().find(|(known, _, _)| *known == reason)
 }
 
 /// Returns whether the connection broke, so that it is unknown whether the request arrived. The

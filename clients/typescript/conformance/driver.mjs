@@ -61,7 +61,7 @@ function each(stream, mode) {
       return;
     }
     run.counts.done++;
-    if (mode === "fail") throw new Error("handler failed");
+    if (mode.startsWith("fail")) throw new Error("handler failed".repeat(mode === "fail long" ? 1000 : 1));
   };
   run.ended = stream.each(handler).catch(() => {});
   return run;

@@ -11,11 +11,13 @@ use prost::Message as _;
 use prost_types::FileDescriptorSet;
 
 /// The generated files, and the crate that has each.
-const GENERATED: [(&str, &str); 4] = [
+const GENERATED: [(&str, &str); 6] = [
     ("clients/rust", "hive.v1.rs"),
     ("clients/rust", "hive.v1.bin"),
     ("clients/rust", "reasons.rs"),
+    ("clients/rust", "calls.rs"),
     ("proto", "hive.harness.v1.rs"),
+    ("tests/conformance", "conformance.bin"),
 ];
 
 fn workspace() -> PathBuf {
@@ -62,7 +64,41 @@ fn generate(out: &Path) {
     }
     std::fs::write(out.join("hive.v1.bin"), set.encode_to_vec())
         .expect("the descriptor set is written");
-    std::fs::write(out.join("reasons.rs"), reasons::soon(&proto)).expect("the list is written");
+    std::fs::write(out.join("reasons.rs"), reasons::of_clients(&proto))
+        .expect("the table is written");
+    std::fs::write(out.join("calls.rs"), calls(&set)).expect("the list is written");
+
+    let suite = workspace().join("tests/conformance");
+    let mut compiler = protox::Compiler::new([&suite]).expect("an include path");
+    compiler.include_imports(true);
+    compiler.open_file(suite.join("conformance.proto")).expect("the schema of the suite compiles");
+    std::fs::write(out.join("conformance.bin"), compiler.encode_file_descriptor_set())
+        .expect("the schema is written");
+}
+
+/// Returns the calls with one request and one answer, for `clients/rust/src/call.rs`.
+fn calls(set: &FileDescriptorSet) -> String {
+    let messages = || set.file.iter().flat_map(|file| &file.message_type);
+    let mut list = String::from("// Made by `make gen` from the services in `proto/hive/v1`.\n\n");
+    for service in set.file.iter().flat_map(|file| &file.service) {
+        for rpc in &service.method {
+            if rpc.client_streaming() || rpc.server_streaming() {
+                continue;
+            }
+            let [request, answer] = [rpc.input_type(), rpc.output_type()]
+                .map(|name| name.trim_start_matches(".hive.v1."));
+            let message = messages().find(|message| message.name() == request);
+            let fields = message.map(|message| &message.field[..]).unwrap_or_default();
+            let known = ["request_id", "wait"].into_iter();
+            let has = known.filter(|name| fields.iter().any(|field| field.name() == *name));
+            let has: String = has.map(|name| format!(", {name}")).collect();
+            let (service, rpc) = (service.name(), rpc.name());
+            list.push_str(&format!(
+                "call!({request}, {answer}, \"/hive.v1.{service}/{rpc}\"{has});\n"
+            ));
+        }
+    }
+    list
 }
 
 /// Returns the path of a committed file.

@@ -65,20 +65,21 @@ pub(crate) fn table(proto: &Path) -> String {
     table
 }
 
-/// Returns the list of the reasons after which a client repeats the identical request by itself.
-pub(crate) fn soon(proto: &Path) -> String {
-    let mut list = String::from(
+/// Returns the table of the reasons for clients.
+pub(crate) fn of_clients(proto: &Path) -> String {
+    let mut table = String::from(
         "// Made by `make gen` from `proto/hive/v1/reason.proto`.\n\n\
-         /// The reasons of refusals after which the identical request may succeed in a moment.\n\
-         pub(crate) const SOON: &[&str] = &[\n",
+         /// The reasons of refusals, each with the number of its gRPC code and whether the\n\
+         /// identical request may succeed in a moment.\n\
+         pub(crate) const REASONS: &[(&str, i32, bool)] = &[\n",
     );
     for Declared { name, about, .. } in declared(proto) {
-        if retry(&name, &about) == "Soon" {
-            writeln!(list, "    {name:?},").expect("writing to a string succeeds");
-        }
+        let is_soon = retry(&name, &about) == "Soon";
+        writeln!(table, "    ({name:?}, {}, {is_soon}),", code(&name, &about))
+            .expect("writing to a string succeeds");
     }
-    list.push_str("];\n");
-    list
+    table.push_str("];\n");
+    table
 }
 
 /// Returns the comment of a value.

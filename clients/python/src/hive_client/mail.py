@@ -21,7 +21,7 @@ from .delivery import Delivery
 from .error import HiveError, closed, from_refusal, from_rpc_error, is_repeatable
 from .retry import Backoff
 
-_SETTLEMENTS_MAX = 256
+_SETTLEMENTS_MAX = 120  # with the longest errors less than the 512 KiB of a request
 # The longest time of `close`, in seconds.
 _CLOSE = 10.0
 

@@ -1,0 +1,237 @@
+//! A hive, as a client sees it: one socket, and all calls over it.
+//!
+//! Invariant: every call carries the metadata of this client, and each call with one answer goes
+//! through [`crate::retry`].
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use http::uri::PathAndQuery;
+use prost::Message as _;
+use prost::bytes::Bytes;
+use tonic::client::Grpc;
+use tonic::metadata::{Ascii, MetadataMap, MetadataValue};
+use tonic::{Code, Request};
+
+use crate::call::Call;
+use crate::codec::Raw;
+use crate::connect::{DEFAULT_SOCKET, SOCKET_ENV, connect_lazy_as};
+use crate::error::Error;
+use crate::handshake::{ADDITIONS, Channel, Handshake, Program};
+use crate::retry::repeated;
+use crate::v1::GetServerInfoResponse;
+use crate::{PROCESS_TOKEN_ENV, PROCESS_TOKEN_KEY, TRACEPARENT_ENV, TRACEPARENT_KEY};
+
+/// How to connect.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The socket. Default: `HIVE_SOCKET`, a path or a `unix:` URI, or `/run/hive/hive.sock`.
+    pub socket: PathBuf,
+    /// What the broker logs about this program.
+    pub program: Program,
+    /// How long a call is repeated until it is answered. Default: 30 s.
+    pub timeout: Duration,
+    /// The process token of a turn of claude; empty for none. Default: `HIVE_PROCESS_TOKEN`.
+    pub process_token: String,
+    /// The W3C trace context of this program; empty for none. Default: `TRACEPARENT`.
+    pub traceparent: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let variable = |name| std::env::var(name).unwrap_or_default();
+        let socket = std::env::var_os(SOCKET_ENV).filter(|path| !path.is_empty());
+        Self {
+            socket: socket.map_or_else(|| DEFAULT_SOCKET.into(), PathBuf::from),
+            program: Program { name: "hive-client", version: env!("CARGO_PKG_VERSION") },
+            timeout: Duration::from_secs(30),
+            process_token: variable(PROCESS_TOKEN_ENV),
+            traceparent: variable(TRACEPARENT_ENV),
+        }
+    }
+}
+
+/// A client of a hive. Clones share one connection.
+#[derive(Clone, Debug)]
+pub struct Hive {
+    channel: Channel,
+    metadata: Arc<MetadataMap>,
+    ids: Arc<Ids>,
+    timeout: Duration,
+}
+
+impl Hive {
+    /// Returns a client of the hive that the environment names. It connects at its first call, and
+    /// again after every loss.
+    pub fn connect() -> Result<Self, Error> {
+        Self::connect_with(Options::default())
+    }
+
+    /// Returns a client of a hive. An error is INVALID_ARGUMENT: a path that no socket can have, or
+    /// a token that metadata cannot have.
+    pub fn connect_with(options: Options) -> Result<Self, Error> {
+        let Options { socket, program, timeout, process_token, traceparent } = options;
+        let channel = connect_lazy_as(Handshake::new(program, ADDITIONS), &path(socket)?)?;
+        let mut metadata = MetadataMap::new();
+        for (key, value) in [(PROCESS_TOKEN_KEY, process_token), (TRACEPARENT_KEY, traceparent)] {
+            if !value.is_empty() {
+                metadata.insert(key, ascii(key, &value)?);
+            }
+        }
+        Ok(Self { channel, metadata: Arc::new(metadata), ids: Arc::new(Ids::new()), timeout })
+    }
+
+    /// Returns the same client with another time for its calls.
+    #[must_use]
+    pub fn within(&self, timeout: Duration) -> Self {
+        Self { timeout, ..self.clone() }
+    }
+
+    /// Makes a call and repeats it until it is answered, refused for good, or the time is over, to
+    /// which the `wait` of the request is added. An empty request id is filled in before the first attempt. To drop the future cancels it.
+    pub async fn call<C: Call>(&self, mut request: C) -> Result<C::Answer, Error> {
+        if let Some(id) = request.request_id().filter(|id| id.is_empty()) {
+            *id = self.request_id();
+        }
+        let wait = request.wait();
+        let path = PathAndQuery::from_static(C::PATH);
+        let bytes = self.call_bytes(path, request.encode_to_vec().into(), wait).await?;
+        C::Answer::decode(bytes).map_err(|error| {
+            Error::local(Code::Internal, format!("the answer of {} is not valid: {error}", C::PATH))
+        })
+    }
+
+    /// Makes a call with one request and one answer in protobuf, as [`Hive::call`] does, for
+    /// programs that know an RPC only at run time. `wait` is how long the broker may wait before it
+    /// answers.
+    pub async fn call_bytes(
+        &self,
+        path: PathAndQuery,
+        request: Bytes,
+        wait: Duration,
+    ) -> Result<Bytes, Error> {
+        let attempt = || async {
+            let mut grpc = Grpc::new(self.channel.clone());
+            grpc.ready().await.map_err(|error| tonic::Status::from_error(error.into()))?;
+            let request = self.request(request.clone());
+            let answer = grpc.unary(request, path.clone(), Raw).await?;
+            Ok(answer.into_inner())
+        };
+        repeated(self.timeout, wait, attempt).await
+    }
+
+    /// Returns what the broker of the present connection says about itself.
+    pub async fn info(&self) -> Result<GetServerInfoResponse, Error> {
+        repeated(self.timeout, Duration::ZERO, || self.channel.info()).await
+    }
+
+    /// Returns whether the broker can do something, by its name in `Capabilities`, such as
+    /// `search`. What it does not know, it cannot do.
+    pub async fn supports(&self, capability: &str) -> Result<bool, Error> {
+        let has = self.info().await?.capabilities.unwrap_or_default();
+        Ok(match capability {
+            "questions" => has.questions,
+            "reminders" => has.reminders,
+            "loose_ends" => has.loose_ends,
+            "search" => has.search,
+            "login_dialogues" => has.login_dialogues,
+            "backups" => has.backups,
+            _ => false,
+        })
+    }
+
+    /// Returns a new request id. The broker stores many of one client in one row.
+    #[must_use]
+    pub fn request_id(&self) -> String {
+        self.ids.next()
+    }
+
+    /// Returns the channel, for a generated client such as `v1::inbox_service_client`. Its calls
+    /// are not repeated, and need [`Hive::request`].
+    #[must_use]
+    pub fn channel(&self) -> Channel {
+        self.channel.clone()
+    }
+
+    /// Returns a request with the metadata of this client.
+    #[must_use]
+    pub fn request<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        *request.metadata_mut() = (*self.metadata).clone();
+        request
+    }
+}
+
+/// Returns the path of a `unix:` URI, or the path as it is.
+fn path(socket: PathBuf) -> Result<PathBuf, Error> {
+    let Some(uri) = socket.to_str().and_then(|text| text.strip_prefix("unix:")) else {
+        return Ok(socket);
+    };
+    match uri.strip_prefix("//") {
+        None if !uri.is_empty() => Ok(uri.into()),
+        Some(absolute) if absolute.starts_with('/') => Ok(absolute.into()),
+        _ => Err(Error::local(
+            Code::InvalidArgument,
+            format!("{} is not an address; write unix:PATH or unix:///PATH", socket.display()),
+        )),
+    }
+}
+
+fn ascii(key: &str, value: &str) -> Result<MetadataValue<Ascii>, Error> {
+    MetadataValue::try_from(value).map_err(|_| {
+        let fault = format!("the value for {key} has characters that metadata cannot have");
+        Error::local(Code::InvalidArgument, format!("{fault}; pass on what the hive gave"))
+    })
+}
+
+/// Request ids: a random part of the client, and a counter.
+#[derive(Debug)]
+struct Ids {
+    random: String,
+    last: AtomicU64,
+}
+
+impl Ids {
+    fn new() -> Self {
+        let mut bytes = [0; 6];
+        #[expect(clippy::expect_used, reason = "ids that are not random would be used twice")]
+        getrandom::fill(&mut bytes).expect("the operating system gives random numbers");
+        let random = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { random, last: AtomicU64::new(0) }
+    }
+
+    fn next(&self) -> String {
+        format!("{}-{}", self.random, self.last.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_is_a_path_or_a_uri() {
+        for (given, wanted) in [
+            ("/run/hive/hive.sock", Some("/run/hive/hive.sock")),
+            ("unix:/run/hive/hive.sock", Some("/run/hive/hive.sock")),
+            ("unix:///run/hive/hive.sock", Some("/run/hive/hive.sock")),
+            ("unix:here.sock", Some("here.sock")),
+            ("unix:", None),
+            ("unix://host/hive.sock", None),
+        ] {
+            let found = path(given.into()).ok();
+            assert_eq!(found, wanted.map(PathBuf::from), "{given}");
+        }
+    }
+
+    #[test]
+    fn ids_of_a_client_count() {
+        let (one, two) = (Ids::new(), Ids::new());
+        let first = one.next();
+        assert!(first.len() == 14 && first.ends_with("-1"), "{first}");
+        assert!(one.next().ends_with("-2"));
+        assert_ne!(first, two.next());
+    }
+}
