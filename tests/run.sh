@@ -91,6 +91,12 @@ tests/conformance/run.sh --kills 20 python typescript go rust
 # Kits of today, and a broker of the baseline.
 HIVE_TEST_BIN_DIR=$target/debug tests/conformance/run.sh --programs "$target/baseline"
 
+echo "== examples"
+"$cargo" build --locked --package hive-example-queue
+for example in alert chatops queue webhook; do
+  HIVE_BIN=$HIVE_TEST_BIN_DIR examples/$example/test.sh
+done
+
 echo "== demo"
 HIVE_BIN=$HIVE_TEST_BIN_DIR CLAUDE=$HIVE_TEST_BIN_DIR/scripted-claude examples/duo/demo.sh
 

@@ -89,8 +89,8 @@ impl Hive {
         Self { timeout, ..self.clone() }
     }
 
-    /// Makes a call and repeats it until it is answered, refused for good, or the time is over, to
-    /// which the `wait` of the request is added. An empty request id is filled in before the first attempt. To drop the future cancels it.
+    /// Makes a call and repeats it until it is answered, refused for good, or the time is over. An
+    /// empty request id is filled in before the first attempt. To drop the future cancels it.
     pub async fn call<C: Call>(&self, mut request: C) -> Result<C::Answer, Error> {
         if let Some(id) = request.request_id().filter(|id| id.is_empty()) {
             *id = self.request_id();
