@@ -20,6 +20,7 @@ let
       ../Cargo.lock
       ../core
       ../clients/rust
+      ../examples/queue
       ../proto
       ../broker
       ../harness
