@@ -10,7 +10,7 @@ PREFIX ?= /usr/local
 PROGRAMS := $(addprefix --package ,hive-broker hive-harness hive-mcp-bridge hivectl)
 
 .DEFAULT_GOAL := help
-.PHONY: kits conformance check-release check-units deb disks install torture fuzz sim instructions help build dist run demo test bench soak gen docs fmt lint clean-hive
+.PHONY: check-kits kits conformance check-release check-units deb disks install torture fuzz sim instructions help build dist run demo test bench soak gen docs fmt lint clean-hive
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ gen: ## Generate the Rust code of the contract from proto/hive/v1
 
 kits: ## Generate the code of the client kits in Python, TypeScript and Go from proto/hive/v1 (`make gen` has that in Rust)
 	for kit in python typescript go; do clients/$$kit/generate.sh || exit 1; done
+
+check-kits: ## Check the client kits: generated code, tests, packages, conformance, kills, examples
+	CARGO="$(CARGO)" clients/check.sh
 
 conformance: ## Run the conformance suite on the wire and through every kit; ARGS="rust --only send" as of its program
 	CARGO="$(CARGO)" tests/conformance/run.sh $(ARGS)

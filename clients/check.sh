@@ -1,12 +1,20 @@
 #!/usr/bin/env bash
-# Checks each kit by itself: the generated code is what the contract gives, its own tests pass, and its package can be built.
+# Checks the client kits: the generated code of each is what the contract gives, its own tests pass, its package can be built; the conformance suite passes
+# with this broker and with that of the baseline, kills lose nothing, and the examples work.
 #
 #   clients/check.sh
 #
-# Needs what tests/setup.sh installs, and the built programs in HIVE_TEST_BIN_DIR. The conformance suite (tests/conformance/run.sh) compares the kits.
+# Needs what tests/setup.sh installs. The build machine runs this besides the tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-: "${HIVE_TEST_BIN_DIR:?the directory of the built programs, such as target/debug}"
+target=$("${CARGO:-cargo}" metadata --locked --offline --no-deps --format-version 1 | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
+# As in tests/run.sh: another profile would compile everything again.
+[ "${CI:-}" != true ] || export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=none
+# The second of these ends with the present programs.
+CARGO_TARGET_DIR=$target tests/build-baseline.sh "$target/baseline"
+"${CARGO:-cargo}" build --locked --package hive-broker --package hive-harness --package hive-mcp-bridge --package hivectl --package hive-scripted --bins
+export HIVE_TEST_BIN_DIR=$target/debug
+clients/build.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -38,3 +46,15 @@ diff --recursive --brief "$work/go/hivev1" clients/go/hivev1 >&2 || { echo "clie
 echo "== the kit in Rust"
 # Its tests are among those of Cargo, and tests/tests/generated compares its generated code.
 "${CARGO:-cargo}" package --quiet --locked --package hive-client --no-verify --allow-dirty
+
+echo "== the conformance suite"
+tests/conformance/run.sh
+tests/conformance/run.sh --kills 20 python typescript go rust
+# Kits of today, and a broker of the baseline.
+tests/conformance/run.sh --programs "$target/baseline"
+
+echo "== the examples of the kits"
+"${CARGO:-cargo}" build --locked --package hive-example-queue
+for example in alert chatops queue webhook; do
+  HIVE_BIN=$HIVE_TEST_BIN_DIR "examples/$example/test.sh"
+done

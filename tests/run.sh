@@ -83,20 +83,6 @@ compiling=
 echo "== interleavings"
 (cd tests/interleavings && RUSTC_WORKSPACE_WRAPPER=clippy-driver "$cargo" test --locked --target-dir "$target")
 
-echo "== client kits, and the conformance suite"
-clients/build.sh
-clients/check.sh
-tests/conformance/run.sh
-tests/conformance/run.sh --kills 20 python typescript go rust
-# Kits of today, and a broker of the baseline.
-HIVE_TEST_BIN_DIR=$target/debug tests/conformance/run.sh --programs "$target/baseline"
-
-echo "== examples"
-"$cargo" build --locked --package hive-example-queue
-for example in alert chatops queue webhook; do
-  HIVE_BIN=$HIVE_TEST_BIN_DIR examples/$example/test.sh
-done
-
 echo "== demo"
 HIVE_BIN=$HIVE_TEST_BIN_DIR CLAUDE=$HIVE_TEST_BIN_DIR/scripted-claude examples/duo/demo.sh
 
