@@ -70,7 +70,7 @@ check-kits: ## Check the client kits: generated code, tests, packages, conforman
 	CARGO="$(CARGO)" clients/check.sh
 
 conformance: ## Run the conformance suite on the wire and through every kit; ARGS="rust --only send" as of its program
-	CARGO="$(CARGO)" tests/conformance/run.sh $(ARGS)
+	CARGO="$(CARGO)" tests/conformance/run.sh $(or $(ARGS),--table docs/conformance.md)
 
 docs: ## Generate the man pages, the command reference and the JSON schemas from the programs
 	HIVE_REGENERATE=1 $(CARGO) test --locked --package hive-tests --test docs
