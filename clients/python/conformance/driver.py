@@ -4,130 +4,146 @@ Each request has a task of its own, so a slow verb stops no other. Each has one 
 """
 
 import asyncio
+import functools
 import json
+import re
 import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
 from google.protobuf import descriptor_pool
-from values import arguments, failure, parsed, plain, shown
+from google.protobuf.json_format import MessageToDict, ParseDict
 
 import hive_client
-from hive_client import HiveError, v1
+from hive_client import Delivery, Fact, Gap, Hive, HiveError, Position, v1
+
+CONVERSIONS = {
+    "question_id": int,
+    "in_reply_to": int,
+    "to": lambda to: getattr(hive_client, to[1:].upper()) if to.startswith("@") else to,
+    "after": lambda after: Position(after["logId"], int(after["sequence"])),
+    "entries": lambda entries: [ParseDict(entry, v1.PublishedLooseEnd()) for entry in entries],
+}
+
+objects = {}  # by the names in `as`, and deliveries by the names of their streams and their tokens
+tasks = {}  # of the verbs, by the ids of their requests
 
 
-async def within(timeout, work):
+def arguments(args):
+    """Returns the arguments of a verb, with the names and types of the kit."""
+    converted = {}
+    for camel, value in args.items():
+        name = re.sub("[A-Z]", lambda capital: "_" + capital[0].lower(), camel)
+        convert = CONVERSIONS.get(name, lambda same: same)
+        converted["when" if name == "delay" else name] = convert(value)
+    return converted
+
+
+async def call(hive, method, request, timeout=None):
+    """Calls the RPC of this name, as in `InboxService/GetInboxStatus`."""
+    service, name = method.split("/")
+    found = descriptor_pool.Default().FindMethodByName(f"hive.v1.{service}.{name}")
+    message = ParseDict(request, getattr(v1, found.input_type.name)())
+    stub = hive.stub(getattr(v1, f"{service}Stub"))
+    return await hive.call(getattr(stub, name), message, timeout)
+
+
+async def handler(mode, counts, _):
+    """Handles a delivery of `each` as the mode says, and counts what it does."""
+    counts["begun"] += 1
     try:
-        async with asyncio.timeout(timeout):
-            return await work
-    except TimeoutError:
-        raise HiveError("DEADLINE_EXCEEDED", f"nothing came within {timeout} s") from None
+        if mode == "hang":
+            await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        counts["cancelled"] += 1
+        raise
+    counts["done"] += 1
+    if mode.startswith("fail"):
+        raise RuntimeError("handler failed" * (1000 if mode == "fail long" else 1))
 
 
-class Stream:
-    """An open stream, with the deliveries that it handed out."""
-
-    def __init__(self, stream):
-        self.stream, self.close, self.deliveries = stream, stream.close, {}
-        self.handled = {"begun": 0, "done": 0, "cancelled": 0}
-
-    def known(self, item):
-        if isinstance(item, hive_client.Delivery):
-            self.deliveries[item.token] = item
-        return item
-
-    async def handle(self, delivery, mode):
-        self.known(delivery)
-        self.handled["begun"] += 1
-        try:
-            if mode == "hang":
-                await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            self.handled["cancelled"] += 1
-            raise
-        self.handled["done"] += 1
-        if mode.startswith("fail"):
-            raise RuntimeError("handler failed" * (1000 if mode == "fail long" else 1))
+def step(item):
+    """Returns the answer to `next`."""
+    match item:
+        case None:
+            return {"end": True}
+        case Delivery(token=token, attempt=attempt):
+            delivery = MessageToDict(item.delivery)
+            message = delivery["message"]
+            return {"token": token, "attempt": attempt, "message": message, "delivery": delivery}
+        case Fact(event=event):
+            kind = {"fact": MessageToDict(event)}
+        case _:
+            kind = {"gap" if isinstance(item, Gap) else "logChanged": True}
+    log_id, sequence = item.position
+    return {**kind, "position": {"logId": log_id, "sequence": str(sequence)}}
 
 
-class Driver:
-    def __init__(self):
-        self.objects, self.tasks = {}, {}
-
-    async def handle(self, request):
-        answer = {"id": request["id"]}
-        try:
-            answer["ok"] = await self.perform(request["verb"], dict(request.get("args") or {}))
-        except (Exception, asyncio.CancelledError) as error:
-            answer["error"] = failure(error)
-        print(json.dumps(answer), flush=True)
-
-    async def perform(self, verb, args):
-        target = self.objects.get(args.pop("on", None) or args.pop("of", None))
-        name, as_, timeout = args.pop("method", None), args.pop("as", None), args.get("timeout")
-        match verb:
-            case "connect":
-                self.objects[as_] = hive_client.connect(**args)
-            case "close":
-                await target.close()
-            case "supports":
-                return {"supported": await target.supports(args["capability"])}
-            case "call":
-                service, name = name.split("/")
-                services = descriptor_pool.Default().FindServiceByName
-                method = services(f"hive.v1.{service}").methods_by_name[name]
-                request = parsed(args["request"], getattr(v1, method.input_type.name)())
-                stub = target.stub(getattr(v1, f"{service}Stub"))
-                return plain(await target.call(getattr(stub, name), request, timeout))
-            case "info" | "send" | "answer" | "remind" | "wake" | "publish":
-                return plain(await getattr(target, verb)(**arguments(args)))
-            case "ask":
-                self.objects[as_] = await target.ask(**arguments(args))
-                return plain(self.objects[as_].question)
-            case "outcome":
-                return plain(await target.outcome(timeout))
-            case "follow":
-                after = args.pop("after", None)
-                if after:
-                    args["after"] = hive_client.Position(after["logId"], int(after["sequence"]))
-                self.objects[as_] = Stream(await target.follow(**args).__aenter__())
-            case "mail":
-                self.objects[as_] = Stream(await target.mail(**arguments(args)).__aenter__())
-            case "next":
-                return shown(target.known(await within(timeout, anext(target.stream, None))))
-            case "ack" | "nack" | "release":
-                delivery = target.deliveries[args.pop("token")]
-                return {"state": v1.DeliveryState.Name(await getattr(delivery, verb)(**args))}
-            case "lost":
-                await within(timeout, target.deliveries[args["token"]].lost.wait())
-            case "each":
-                self.objects[as_], mode = target, args["mode"]
-                await target.stream.each(lambda delivery: target.handle(delivery, mode))
-            case "handled":
-                return target.handled
-            case "cancel":
-                if task := self.tasks.get(args["request"]):
-                    task.cancel()
-            case _:
-                raise ValueError(f"{verb} is not a verb")
-        return {}
-
-    async def main(self):
-        reader = asyncio.StreamReader(limit=2**26)
-        loop = asyncio.get_running_loop()
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-        print(json.dumps({"kit": "python", "version": hive_client.__version__}), flush=True)
-        async for line in reader:
-            request = json.loads(line)
-            task = self.tasks[request["id"]] = asyncio.create_task(self.handle(request))
-            task.add_done_callback(lambda _, id_=request["id"]: self.tasks.pop(id_, None))
-            await asyncio.sleep(0)  # the task begins, so that a cancel is answered
-        hives = [one for one in self.objects.values() if isinstance(one, hive_client.Hive)]
-        await asyncio.gather(*(hive.close() for hive in hives))
-        for task in list(self.tasks.values()):
-            task.cancel()
-        await asyncio.gather(*self.tasks.values())
+async def perform(verb, args):
+    """Does a verb, and returns what came of it."""
+    of, as_, token = args.pop("of", None), args.pop("as", None), args.pop("token", None)
+    target = objects.get(args.pop("on", of) if token is None else (of, token))
+    match verb:
+        case "connect":
+            objects[as_] = hive_client.connect(**args)
+        case "supports":
+            return {"supported": await target.supports(**args)}
+        case "call":
+            return MessageToDict(await call(target, **args))
+        case "ask":
+            objects[as_] = await target.ask(**args)
+            return MessageToDict(objects[as_].question)
+        case "mail" | "follow":
+            objects[as_] = await getattr(target, verb)(**args).__aenter__()
+        case "next":
+            item = await anext(target, None)
+            if isinstance(item, Delivery):
+                objects[of, item.token] = item
+            return step(item)
+        case "ack" | "nack" | "release":
+            return {"state": v1.DeliveryState.Name(await getattr(target, verb)(**args))}
+        case "lost":
+            await target.lost.wait()
+        case "each":
+            objects[as_] = {"begun": 0, "done": 0, "cancelled": 0}
+            await target.each(functools.partial(handler, args["mode"], objects[as_]))
+        case "handled":
+            return target
+        case "close":
+            await target.close()
+        case "cancel":
+            tasks[args["request"]].cancel()
+        case _:
+            return MessageToDict(await getattr(target, verb)(**args))
+    return {}
 
 
-asyncio.run(Driver().main())
+def failure(error):
+    """Returns the answer to a verb that failed."""
+    if isinstance(error, asyncio.CancelledError):
+        error = HiveError("CANCELLED", "the verb is cancelled")
+    elif not isinstance(error, HiveError):
+        error = HiveError("INTERNAL", repr(error))  # a fault of the kit or of the driver
+    parts = {name: getattr(error, name) for name in ("code", "reason", "message", "metadata")}
+    if error.retry_after is not None:
+        parts["retryAfter"] = error.retry_after
+    return {**parts, "fields": [field._asdict() for field in error.fields]}
+
+
+async def handle(request):
+    try:
+        outcome = {"ok": await perform(request["verb"], arguments(request["args"]))}
+    except (Exception, asyncio.CancelledError) as error:
+        outcome = {"error": failure(error)}
+    print(json.dumps({"id": request["id"], **outcome}), flush=True)
+
+
+async def main():
+    print(json.dumps({"kit": "python", "version": hive_client.__version__}), flush=True)
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        request = json.loads(line)
+        tasks[request["id"]] = asyncio.create_task(handle(request))
+        await asyncio.sleep(0)  # the task begins, so that a cancel is answered
+    for hive in [value for value in objects.values() if isinstance(value, Hive)]:
+        await hive.close()
+
+
+asyncio.run(main())

@@ -3,7 +3,6 @@
 import type { Channel } from "./channel.js";
 import { QuestionService, type Question } from "./gen/v1.js";
 import type { CallOptions } from "./scope.js";
-import { watch } from "./watch.js";
 
 export class Asked {
   /** The question as it was when it was asked. */
@@ -26,7 +25,7 @@ export class Asked {
     const { id: questionId } = this.question;
     const { watchQuestions } = QuestionService.method;
     return this.#channel.scoped(options, async (scope) => {
-      const steps = watch(this.#channel, scope, watchQuestions, () => ({ questionId }));
+      const steps = this.#channel.watch(scope, watchQuestions, () => ({ questionId }));
       for await (const { step } of steps) {
         if (step.case !== "snapshot" && step.case !== "batch") continue;
         const question = step.value.questions.find(({ id }) => id === questionId);

@@ -1,8 +1,12 @@
 // The way to the broker: at most one usable connection, which is opened when a call needs it, and
 // the scopes of all calls and streams, which end with the channel.
 
+import type {
+  DescMessage, DescMethodStreaming, MessageInitShape, MessageShape,
+} from "@bufbuild/protobuf";
 import { Connection, type Greeting } from "./connection.js";
 import { HiveError } from "./error.js";
+import { reopen } from "./retry.js";
 import { Scope, type CallOptions } from "./scope.js";
 
 const RECONNECT_MS_MIN = 50;
@@ -12,7 +16,8 @@ export class Channel {
   readonly #path: string;
   readonly #greeting: Greeting;
   readonly #connections = new Set<Connection>();
-  readonly #scopes = new Set<Scope>();
+  /** The scopes under way, and how those of streams are closed before the channel. */
+  readonly #scopes = new Map<Scope, (() => Promise<void>) | undefined>();
   #current: Connection | undefined;
   #opening: Promise<Connection> | undefined;
   #closed: HiveError | undefined;
@@ -33,10 +38,10 @@ export class Channel {
   }
 
   /** Begins a scope; the caller ends it. Throws when the channel is closed. */
-  begin(options: CallOptions): Scope {
+  begin(options: CallOptions, close?: () => Promise<void>): Scope {
     if (this.#closed) throw this.#closed;
     const scope = new Scope(options);
-    this.#scopes.add(scope);
+    this.#scopes.set(scope, close);
     return scope;
   }
 
@@ -52,6 +57,19 @@ export class Channel {
     return connection;
   }
 
+  /** Reads a watch until the scope ends. Each opening makes a request of its own. */
+  watch<I extends DescMessage, O extends DescMessage>(
+    scope: Scope,
+    method: DescMethodStreaming<I, O>,
+    request: () => MessageInitShape<I>,
+  ): AsyncGenerator<MessageShape<O>, never> {
+    const open = async function* (this: Channel) {
+      const connection = await this.connection(scope);
+      yield* connection.stream(method, only(request()), scope);
+    };
+    return reopen(scope, open.bind(this));
+  }
+
   async #connected(scope: Scope): Promise<Connection> {
     let failure = "";
     for (let pause = RECONNECT_MS_MIN; ; pause = Math.min(2 * pause, RECONNECT_MS_MAX)) {
@@ -59,7 +77,7 @@ export class Channel {
         if (this.#current?.usable) return this.#current;
         return await scope.race((this.#opening ??= this.#open()));
       } catch (thrown) {
-        if (!scope.signal.aborted) failure = HiveError.from(thrown).message;
+        if (!scope.reason) failure = HiveError.from(thrown).message;
       }
       await scope.pause(pause * (0.5 + Math.random() / 2)).catch((end: HiveError) => {
         if (end.code !== "DEADLINE_EXCEEDED") throw end;
@@ -80,15 +98,20 @@ export class Channel {
     }
   }
 
-  /** Ends every scope and cuts every connection. */
+  /** Closes every stream, ends every scope, and cuts every connection. */
   async close(): Promise<void> {
+    await Promise.all([...this.#scopes.values()].map((close) => close?.()));
     const text = "The Hive is closed. Call connect again for a new one.";
     this.#closed ??= new HiveError("CANCELLED", text);
-    for (const scope of this.#scopes) scope.abort(this.#closed);
+    for (const scope of this.#scopes.keys()) scope.abort(this.#closed);
     this.#scopes.clear();
     await this.#opening?.catch(() => {});
     const connections = [...this.#connections];
     for (const connection of connections) connection.close();
     await Promise.all(connections.map(({ closed }) => closed));
   }
+}
+
+async function* only<T>(item: T): AsyncGenerator<T> {
+  yield item;
 }

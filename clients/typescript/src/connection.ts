@@ -4,12 +4,13 @@
 import { connect as connectSocket } from "node:net";
 import * as http2 from "node:http2";
 import type {
-  DescMessage, DescMethodStreaming, DescMethodUnary, MessageInitShape, MessageShape,
+  DescMessage, DescMethod, DescMethodStreaming, DescMethodUnary, MessageInitShape, MessageShape,
 } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { HiveError } from "./error.js";
 import { ServerInfoService, type GetServerInfoResponse } from "./gen/v1.js";
+import type { Scope } from "./scope.js";
 
 /** The broker ignores the authority, but it must be a valid one. */
 const AUTHORITY = "http://localhost";
@@ -92,20 +93,17 @@ export class Connection {
   async unary<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>,
     request: MessageInitShape<I>,
-    signal: AbortSignal | undefined,
+    scope: Scope | undefined,
     timeoutMs: number,
   ): Promise<MessageShape<O>> {
     const { headers } = this.#greeting;
-    const cancel = new Cancel(signal);
     // The transport takes 0 as no deadline.
     const deadline = Math.max(1, Math.ceil(timeoutMs));
     try {
-      const call = this.#transport.unary(method, cancel.signal, deadline, headers, request);
+      const call = this.#transport.unary(method, scope?.signal, deadline, headers, request);
       return (await call).message;
     } catch (error) {
-      throw this.#failure(error, `${method.parent.name}/${method.name}`, signal);
-    } finally {
-      cancel.end();
+      throw this.#failure(error, method, scope);
     }
   }
 
@@ -113,18 +111,22 @@ export class Connection {
   async *stream<I extends DescMessage, O extends DescMessage>(
     method: DescMethodStreaming<I, O>,
     requests: AsyncIterable<MessageInitShape<I>>,
-    signal: AbortSignal,
+    scope: Scope,
   ): AsyncGenerator<MessageShape<O>, undefined> {
+    scope.check();
     const { headers } = this.#greeting;
-    const cancel = new Cancel(signal);
+    const controller = new AbortController();
+    const cancel = () => controller.abort();
+    scope.signal.addEventListener("abort", cancel);
     try {
-      const opened = this.#transport.stream(method, cancel.signal, undefined, headers, requests);
+      const { signal } = controller;
+      const opened = this.#transport.stream(method, signal, undefined, headers, requests);
       for await (const message of (await opened).message) yield message;
     } catch (error) {
-      throw this.#failure(error, `${method.parent.name}/${method.name}`, signal);
+      throw this.#failure(error, method, scope);
     } finally {
-      cancel.end();
-      cancel.abort();
+      scope.signal.removeEventListener("abort", cancel);
+      cancel();
     }
   }
 
@@ -148,35 +150,15 @@ export class Connection {
   notifyResponseByteRead(): void {}
 
   /** Returns the error of a call. That of a broken connection is always UNAVAILABLE. */
-  #failure(thrown: unknown, call: string, signal: AbortSignal | undefined): HiveError {
-    if (signal?.aborted) return HiveError.from(signal.reason);
+  #failure(thrown: unknown, { parent, name }: DescMethod, scope: Scope | undefined): HiveError {
+    if (scope?.reason) return scope.reason;
     const error = HiveError.from(thrown);
     if (error.reason) return error;
+    const call = `${parent.name}/${name}`;
     if (!this.usable) {
       const text = `The connection to the broker broke during ${call}: ${error.message}`;
       return new HiveError("UNAVAILABLE", text, { cause: thrown });
     }
     return new HiveError(error.code, `${call} failed: ${error.message}`, { cause: thrown });
-  }
-}
-
-/** Cancels one call with a signal. The transport takes only an abort without a reason as that. */
-class Cancel {
-  readonly #controller = new AbortController();
-  readonly #parent: AbortSignal | undefined;
-  readonly abort = () => this.#controller.abort();
-
-  constructor(parent: AbortSignal | undefined) {
-    this.#parent = parent;
-    if (parent?.aborted) this.abort();
-    else parent?.addEventListener("abort", this.abort);
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  end(): void {
-    this.#parent?.removeEventListener("abort", this.abort);
   }
 }

@@ -12,6 +12,8 @@ const ERROR_BYTES_MAX = 4096;
 
 export type Action = NonNullable<MessageInitShape<typeof SettlementSchema>["action"]>;
 
+type Settle = (delivery: Delivery, action: Action) => Promise<DeliveryState>;
+
 export class Delivery {
   /** The token of the lease. */
   readonly token: string;
@@ -20,14 +22,11 @@ export class Delivery {
   /** The message. */
   readonly message: Message;
   readonly #lost = new AbortController();
-  readonly #settle: (delivery: Delivery, action: Action) => Promise<DeliveryState>;
+  readonly #settle: Settle;
   #settled = false;
 
   /** @internal */
-  constructor(
-    lease: LeasedDelivery,
-    settle: (delivery: Delivery, action: Action) => Promise<DeliveryState>,
-  ) {
+  constructor(lease: LeasedDelivery, settle: Settle) {
     this.token = lease.leaseToken;
     this.delivery = lease.delivery ?? create(DeliverySchema);
     this.message = this.delivery.message ?? create(MessageSchema);

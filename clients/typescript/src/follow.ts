@@ -5,7 +5,6 @@ import type { Channel } from "./channel.js";
 import { HiveError } from "./error.js";
 import { EventService, type Event, type WatchEventsResponse } from "./gen/v1.js";
 import type { Scope } from "./scope.js";
-import { watch } from "./watch.js";
 
 /** A place in the event log. Sequence numbers mean something only within one log. */
 export interface Position {
@@ -31,27 +30,23 @@ export interface FollowOptions {
 export class Follow implements AsyncIterableIterator<Entry, undefined>, AsyncDisposable {
   /** Resolves when the broker has opened the watch: each later event is in the stream. */
   readonly opened: Promise<void>;
-  /** @internal Resolves when the stream has ended. */
-  readonly ended: Promise<void>;
   readonly #channel: Channel;
   readonly #scope: Scope;
-  readonly #entries: AsyncGenerator<Entry, undefined>;
+  readonly #reading: AsyncGenerator<Entry, undefined>;
   #first: Promise<IteratorResult<Entry, undefined>> | undefined;
   #position: Position | undefined;
   #closed = false;
   #onOpened = () => {};
-  #onEnded = () => {};
 
   /** @internal */
   constructor(channel: Channel, { after, agent = "", signal }: FollowOptions) {
     this.#channel = channel;
-    this.#scope = channel.begin({ signal });
+    this.#scope = channel.begin({ signal }, () => this.close());
     this.#position = after;
-    this.ended = new Promise((resolve) => (this.#onEnded = resolve));
     const opened = new Promise<void>((resolve) => (this.#onOpened = resolve));
-    this.#entries = this.#read(agent);
+    this.#reading = this.#read(agent);
     // The watch begins now, not with the first read.
-    this.#first = this.#entries.next();
+    this.#first = this.#reading.next();
     this.opened = Promise.race([opened, this.#first.then(() => {})]);
     this.opened.catch(() => {});
   }
@@ -62,7 +57,7 @@ export class Follow implements AsyncIterableIterator<Entry, undefined>, AsyncDis
    * @throws HiveError the error that ended the stream
    */
   next(): Promise<IteratorResult<Entry, undefined>> {
-    const next = this.#first ?? this.#entries.next();
+    const next = this.#first ?? this.#reading.next();
     this.#first = undefined;
     return next;
   }
@@ -78,7 +73,7 @@ export class Follow implements AsyncIterableIterator<Entry, undefined>, AsyncDis
     this.#closed = true;
     this.#first = undefined;
     this.#scope.abort(new HiveError("CANCELLED", "The stream of events is closed."));
-    await this.#entries.return(undefined);
+    await this.#reading.return(undefined);
   }
 
   [Symbol.asyncIterator](): this {
@@ -96,49 +91,45 @@ export class Follow implements AsyncIterableIterator<Entry, undefined>, AsyncDis
     };
     const { watchEvents } = EventService.method;
     try {
-      for await (const { step } of watch(this.#channel, this.#scope, watchEvents, request)) {
+      for await (const { step } of this.#channel.watch(this.#scope, watchEvents, request)) {
         this.#onOpened();
-        for (const entry of entries(step, this.#position)) {
-          this.#position = entry.position;
-          yield entry;
-        }
-        this.#position = end(step, this.#position);
+        yield* this.#entries(step);
       }
     } catch (error) {
       if (!this.#closed) throw error;
     } finally {
       this.#channel.end(this.#scope);
-      this.#onEnded();
     }
     return undefined;
   }
-}
 
-/** Returns what a step has for the reader. */
-function entries(step: WatchEventsResponse["step"], position: Position | undefined): Entry[] {
-  if (step.case === "snapshot") {
-    const { logId, logChanged, gap, firstSequence, lastSequence } = step.value;
-    if (logChanged) return [{ kind: "logChanged", position: { logId, sequence: lastSequence } }];
-    if (gap) return [{ kind: "gap", position: { logId, sequence: firstSequence - 1n } }];
-  } else if (step.case === "batch" && position) {
-    const { logId } = position;
-    return step.value.events.map((event) => {
-      return { kind: "fact", event, position: { logId, sequence: event.sequence } };
-    });
-  }
-  return [];
-}
-
-/** Returns the position after a step. */
-function end(step: WatchEventsResponse["step"], position: Position | undefined) {
-  switch (step.case) {
-    case "snapshot":
-      return position ?? { logId: step.value.logId, sequence: step.value.lastSequence };
-    case "batch":
-      return position && { ...position, sequence: step.value.sequence };
-    case "progress":
-      return { logId: step.value.logId, sequence: step.value.sequence };
-    default:
-      return position;
+  /** Yields what a step has for the reader, after a move to the position of each entry. */
+  *#entries(step: WatchEventsResponse["step"]): Generator<Entry, undefined> {
+    switch (step.case) {
+      case "snapshot": {
+        const { logId, logChanged, gap, firstSequence, lastSequence } = step.value;
+        const newest = { logId, sequence: lastSequence };
+        if (logChanged) {
+          this.#position = newest;
+          yield { kind: "logChanged", position: newest };
+        } else if (gap) {
+          this.#position = { logId, sequence: firstSequence - 1n };
+          yield { kind: "gap", position: this.#position };
+        }
+        this.#position ??= newest;
+        break;
+      }
+      case "batch": {
+        const logId = this.#position?.logId ?? "";
+        for (const event of step.value.events) {
+          this.#position = { logId, sequence: event.sequence };
+          yield { kind: "fact", event, position: this.#position };
+        }
+        this.#position = { logId, sequence: step.value.sequence };
+        break;
+      }
+      case "progress":
+        this.#position = { logId: step.value.logId, sequence: step.value.sequence };
+    }
   }
 }

@@ -10,6 +10,7 @@ import {
 import { socketPath } from "./address.js";
 import { Asked } from "./asked.js";
 import { Channel } from "./channel.js";
+import type { Connection } from "./connection.js";
 import { Follow, type FollowOptions } from "./follow.js";
 import {
   CapabilitiesSchema, LooseEndService, MessageService, QuestionSchema, QuestionService,
@@ -20,7 +21,7 @@ import {
 import { Mail, type MailOptions } from "./mail.js";
 import { prepare } from "./request.js";
 import { retry } from "./retry.js";
-import type { CallOptions } from "./scope.js";
+import type { CallOptions, Scope } from "./scope.js";
 import { KIT, VERSION } from "./version.js";
 
 /** The operator as a recipient. */
@@ -86,7 +87,6 @@ export function connect(path?: string, options: ConnectOptions = {}): Hive {
 export class Hive implements AsyncDisposable {
   readonly #channel: Channel;
   readonly #timeoutMs: number;
-  readonly #streams = new Set<Mail | Follow>();
   #closing: Promise<void> | undefined;
 
   /** @internal */
@@ -116,20 +116,14 @@ export class Hive implements AsyncDisposable {
     const message = prepare(method.input, request);
     const { wait } = message as { wait?: Duration };
     const attemptMs = ATTEMPT_MS + (wait ? durationMs(wait) : 0);
-    return this.#channel.scoped(this.#budget(options), (scope) =>
-      retry(scope, async () => {
-        const connection = await this.#channel.connection(scope);
-        const deadline = Math.min(scope.left(), attemptMs);
-        return connection.unary(method, message, scope.signal, deadline);
-      }),
+    return this.#repeat(options, (connection, scope) =>
+      connection.unary(method, message, scope, Math.min(scope.left(), attemptMs)),
     );
   }
 
   /** Returns what the broker has stated in the handshake of the present connection. */
   info(options: CallOptions = {}): Promise<GetServerInfoResponse> {
-    return this.#channel.scoped(this.#budget(options), (scope) =>
-      retry(scope, async () => (await this.#channel.connection(scope)).handshake()),
-    );
+    return this.#repeat(options, (connection) => connection.handshake());
   }
 
   /** Returns whether the broker has a capability, such as `search`; false for an unknown name. */
@@ -205,37 +199,32 @@ export class Hive implements AsyncDisposable {
 
   /** Follows the event log. The stream is opened now, and read by `for await`. */
   follow(options: FollowOptions = {}): Follow {
-    return this.#keep(new Follow(this.#channel, options));
+    return new Follow(this.#channel, options);
   }
 
   /** Receives mail. The stream is opened now, and read by `for await` or by `Mail.each`. */
   mail(options: MailOptions = {}): Mail {
-    return this.#keep(new Mail(this.#channel, options));
+    return new Mail(this.#channel, options);
   }
 
   /** Closes open streams, then ends every call and the connection. Closing twice is fine. */
   close(): Promise<void> {
-    this.#closing ??= this.#close();
+    this.#closing ??= this.#channel.close();
     return this.#closing;
-  }
-
-  async #close(): Promise<void> {
-    await Promise.all([...this.#streams].map((stream) => stream.close()));
-    await this.#channel.close();
-  }
-
-  #keep<T extends Mail | Follow>(stream: T): T {
-    this.#streams.add(stream);
-    void stream.ended.then(() => this.#streams.delete(stream));
-    return stream;
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
 
-  #budget({ signal, timeoutMs = this.#timeoutMs }: CallOptions): CallOptions {
-    return { signal, timeoutMs };
+  /** Makes attempts, each on a connection after its handshake, within the budget of a call. */
+  #repeat<T>(
+    { signal, timeoutMs = this.#timeoutMs }: CallOptions,
+    attempt: (connection: Connection, scope: Scope) => Promise<T>,
+  ): Promise<T> {
+    return this.#channel.scoped({ signal, timeoutMs }, (scope) =>
+      retry(scope, async () => attempt(await this.#channel.connection(scope), scope)),
+    );
   }
 }
 

@@ -46,11 +46,11 @@ type Request = MessageInitShape<typeof StreamDeliveriesRequestSchema>;
 export class Mail implements AsyncIterableIterator<Delivery, undefined>, AsyncDisposable {
   /** The name of the stream. */
   readonly streamId: string;
-  /** @internal Resolves when the stream has ended for good. */
-  readonly ended: Promise<void>;
   readonly #channel: Channel;
   readonly #scope: Scope;
   readonly #open: Request;
+  /** Resolves when the stream has ended for good. */
+  readonly #ended: Promise<void>;
   /** The live leases by their tokens, until the results of their settlements. */
   readonly #held = new Map<string, Delivery>();
   /** Deliveries that are not handed out yet; lost ones are skipped. */
@@ -79,8 +79,8 @@ export class Mail implements AsyncIterableIterator<Delivery, undefined>, AsyncDi
     this.streamId = streamId;
     this.#open = { step: { case: "open", value } };
     this.#channel = channel;
-    this.#scope = channel.begin({});
-    this.ended = this.#run();
+    this.#scope = channel.begin({}, () => this.close());
+    this.#ended = this.#run();
   }
 
   /**
@@ -147,7 +147,7 @@ export class Mail implements AsyncIterableIterator<Delivery, undefined>, AsyncDi
     this.#leaving = true;
     if (this.#outbox) this.#outbox.end();
     else if (this.#held.size === 0) this.#scope.abort(closed);
-    await this.ended;
+    await this.#ended;
     clearTimeout(timer);
   }
 
@@ -201,7 +201,7 @@ export class Mail implements AsyncIterableIterator<Delivery, undefined>, AsyncDi
     this.#listed.clear();
     try {
       const { streamDeliveries } = InboxService.method;
-      yield* connection.stream(streamDeliveries, outbox, this.#scope.signal);
+      yield* connection.stream(streamDeliveries, outbox, this.#scope);
       // The broker has released what we held.
       if (this.#leaving) this.#held.clear();
     } finally {

@@ -45,12 +45,12 @@ export async function retry<T>(scope: Scope, attempt: () => Promise<T>): Promise
     error.code === "DEADLINE_EXCEEDED" && !error.reason ? (refusal ?? error) : error;
   for (;;) {
     try {
-      scope.signal.throwIfAborted();
+      scope.check();
       return await attempt();
     } catch (thrown) {
       const error = HiveError.from(thrown);
-      const { aborted, reason } = scope.signal;
-      if (aborted) throw last(error.code === reason.code ? error : reason);
+      const { reason } = scope;
+      if (reason) throw last(error.code === reason.code ? error : reason);
       if (!repeats(error)) throw error;
       if (error.reason) refusal = error;
       const pause = backoff.next(error);
@@ -79,7 +79,7 @@ export async function* reopen<T>(
     } catch (thrown) {
       error = HiveError.from(thrown);
     }
-    scope.signal.throwIfAborted();
+    scope.check();
     if (!again(error)) throw error;
     await scope.pause(backoff.next(error));
   }

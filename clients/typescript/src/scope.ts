@@ -1,5 +1,5 @@
 // The life of one call or stream: it ends by its caller's signal, by its budget, or by close.
-// The reason of its signal is always a HiveError.
+// A scope that has ended early has a reason.
 
 import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -21,6 +21,7 @@ export class Scope {
   readonly #end: number;
   readonly #timer: NodeJS.Timeout | undefined;
   readonly #caller: AbortSignal | undefined;
+  #reason: HiveError | undefined;
   readonly #cancel = () => {
     const cause = this.#caller?.reason;
     this.abort(new HiveError("CANCELLED", "The caller has cancelled the call.", { cause }));
@@ -52,6 +53,11 @@ export class Scope {
     return this.#controller.signal;
   }
 
+  /** Why the scope has ended early; undefined if it has not. */
+  get reason(): HiveError | undefined {
+    return this.#reason;
+  }
+
   /** Returns the time that is left, in milliseconds. */
   left(): number {
     return this.#end - performance.now();
@@ -59,7 +65,9 @@ export class Scope {
 
   /** Ends the scope early. */
   abort(reason: HiveError): void {
-    this.#controller.abort(reason);
+    this.#reason ??= reason;
+    // The transport takes only an abort without a reason as the cancellation of a call.
+    this.#controller.abort();
     this.end();
   }
 
@@ -69,11 +77,16 @@ export class Scope {
     this.#caller?.removeEventListener("abort", this.#cancel);
   }
 
+  /** Throws the reason if the scope has ended early. */
+  check(): void {
+    if (this.#reason) throw this.#reason;
+  }
+
   /** Waits for a promise, which goes on when the scope ends early. */
   race<T>(promise: Promise<T>): Promise<T> {
     const { signal } = this;
     return new Promise((resolve, reject) => {
-      const abort = () => reject(signal.reason);
+      const abort = () => reject(this.#reason);
       promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
       if (signal.aborted) abort();
       else signal.addEventListener("abort", abort);
@@ -83,7 +96,7 @@ export class Scope {
   /** Waits for some milliseconds. */
   async pause(ms: number): Promise<void> {
     await sleep(ms, undefined, { signal: this.signal }).catch(() => {
-      throw this.signal.reason;
+      throw this.#reason;
     });
   }
 }

@@ -69,16 +69,15 @@ class Connection:
         request = with_request_id(request)
         longest = attempt_timeout(request)
 
-        async def attempt(left: Callable[[], float]) -> Any:
-            await self.handshake()
-            return await self.start(method, request, timeout=min(left(), longest))
+        def attempt(left: float) -> Awaitable[Any]:
+            return self.start(method, request, timeout=min(left, longest))
 
         return await self.repeat(attempt, timeout, type(request).__name__)
 
     async def repeat(
-        self, attempt: Callable[[Callable[[], float]], Awaitable[T]], timeout: float, what: str
+        self, attempt: Callable[[float], Awaitable[T]], timeout: float, what: str
     ) -> T:
-        """Makes attempts at one piece of work; an attempt gets the function of the time left."""
+        """Makes attempts at one piece of work; an attempt gets the seconds that are left."""
         now = asyncio.get_running_loop().time
         end = now() + timeout
         backoff, refusal = Backoff(), None
@@ -86,7 +85,8 @@ class Connection:
             async with self.scope(timeout):
                 while True:
                     try:
-                        return await attempt(lambda: end - now())
+                        await self.handshake()
+                        return await attempt(end - now())
                     except grpc.aio.AioRpcError as rpc_error:
                         error = from_rpc_error(rpc_error)
                     if not is_repeatable(error):

@@ -4,10 +4,10 @@ Each status and each refusal becomes a `HiveError` here, and nowhere else. The t
 read from the options in the generated descriptors, so it is that of the contract.
 """
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import NamedTuple
 
 import grpc
-from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
@@ -32,6 +32,7 @@ class FieldViolation(NamedTuple):
     description: str
 
 
+@dataclass(eq=False, repr=False)
 class HiveError(Exception):
     """A call that failed.
 
@@ -45,23 +46,13 @@ class HiveError(Exception):
         retry_after: Seconds after which a repeat may help, or None.
     """
 
-    def __init__(
-        self,
-        code: str,
-        message: str,
-        *,
-        reason: str = "",
-        metadata: dict[str, str] | None = None,
-        fields: list[FieldViolation] | None = None,
-        retry_after: float | None = None,
-    ) -> None:
-        super().__init__(code, message)
-        self.code = code
-        self.message = message
-        self.reason = reason
-        self.metadata = metadata or {}
-        self.fields = fields or []
-        self.retry_after = retry_after
+    code: str
+    message: str
+    _: KW_ONLY
+    reason: str = ""
+    metadata: dict[str, str] = field(default_factory=dict)
+    fields: list[FieldViolation] = field(default_factory=list)
+    retry_after: float | None = None
 
     def __str__(self) -> str:
         reason = f" {self.reason}" if self.reason else ""
@@ -79,9 +70,9 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> HiveError:
         error.code().name,
         error.details() or "the call failed without a message; see the log of hived",
         reason=info.reason if ours else "",
-        metadata=dict(info.metadata) if ours else None,
+        metadata=dict(info.metadata) if ours else {},
         fields=[FieldViolation(one.field, one.description) for one in bad.field_violations],
-        retry_after=_seconds(retry.retry_delay) if retry.HasField("retry_delay") else None,
+        retry_after=_retry_after(retry),
     )
     # The frames of its traceback would keep the call, and so the connection.
     made.__cause__ = error.with_traceback(None)
@@ -97,7 +88,7 @@ def from_refusal(refusal: v1.Refusal) -> HiveError:
         refusal.message,
         reason=reason,
         metadata=dict(refusal.metadata),
-        retry_after=_seconds(refusal.retry_delay) if refusal.HasField("retry_delay") else None,
+        retry_after=_retry_after(refusal),
     )
 
 
@@ -124,5 +115,6 @@ def _status_of(error: grpc.aio.AioRpcError) -> Status:
     return Status()
 
 
-def _seconds(duration: Duration) -> float:
-    return duration.ToTimedelta().total_seconds()
+def _retry_after(told: RetryInfo | v1.Refusal) -> float | None:
+    known = told.HasField("retry_delay")
+    return told.retry_delay.ToTimedelta().total_seconds() if known else None

@@ -38,7 +38,6 @@ class Mail:
     def __init__(self, connection: Connection, opening: v1.OpenDeliveries) -> None:
         self._connection = connection
         self._stub = connection.stub(v1.InboxServiceStub)
-        self.window = opening.window.deliveries
         self._opening = opening
         self._task: asyncio.Task[None] | None = None  # reads the streams, one after the other
         self._is_open = False  # whether the present stream has listed its leases
@@ -65,15 +64,14 @@ class Mail:
 
     async def __anext__(self) -> Delivery:
         self._start()
-        while True:
-            if self._ready:
-                return self._ready.popleft()
+        while not self._ready:
             if self._closing:
                 raise StopAsyncIteration
             if self._error is not None:
                 raise self._error
             self._to_read.clear()
             await self._to_read.wait()
+        return self._ready.popleft()
 
     async def each(self, handler: Callable[[Delivery], Awaitable[object] | object]) -> None:
         """Runs the handler for each delivery, as many at the same time as the window has.
@@ -103,21 +101,19 @@ class Mail:
         Handlers of `each` are cancelled, and settlements under way get their results. It takes at
         most 10 s. Closing twice is fine.
         """
-        if not self._closing:
-            self._closing = True
-            self._ready.clear()
-            self._to_read.set()
+        self._closing = True
+        self._ready.clear()
+        self._to_read.set()
         if self._task is None:
             return
         try:
-            async with asyncio.timeout(_CLOSE):
-                await _end_all(self._handlers.values())
-                if not self._held and not self._connection.is_ready:
-                    self._task.cancel()  # there is nothing to release
-                self._to_write.set()
-                await asyncio.wait({self._task})
-        except TimeoutError:
-            pass
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSE):
+                    await _end_all(self._handlers.values())
+                    if not self._held and not self._connection.is_ready:
+                        self._task.cancel()  # there is nothing to release
+                    self._to_write.set()
+                    await asyncio.wait({self._task})
         finally:
             self._task.cancel()
         await asyncio.wait({self._task})
@@ -203,9 +199,8 @@ class Mail:
             await asyncio.wait({writer})
             self._unsent.extendleft(reversed(self._unanswered))
             self._unanswered.clear()
-        if writer.done() and not writer.cancelled() and writer.result():
-            for delivery in list(self._held.values()):
-                self._lose(delivery)  # it was released
+        if not writer.cancelled() and writer.result():
+            self._lose(self._held.values())  # they were released
 
     async def _write(self, call: Any) -> bool:
         """Writes to one stream, and returns whether it has closed our side."""
@@ -236,10 +231,9 @@ class Mail:
         listed.update(lease.lease_token for lease in opened.deliveries)
         self._take(opened.deliveries)
         if opened.complete:
-            for delivery in list(self._held.values()):
-                # The settlement of a lease that has ended may be committed: its result decides.
-                if delivery.token not in listed and not delivery.is_settled:
-                    self._lose(delivery)
+            # The settlement of a lease that has ended may be committed: its result decides.
+            held = [delivery for delivery in self._held.values() if not delivery.is_settled]
+            self._lose(delivery for delivery in held if delivery.token not in listed)
             self._is_open = True
             self._to_write.set()
 
@@ -259,29 +253,29 @@ class Mail:
             refused = answer.HasField("refusal")
             if refused:
                 settling.delivery.lost.set()
-            if settling.result.done():  # its caller was cancelled
-                continue
-            if refused:
+            if settling.result.done():
+                pass  # its caller was cancelled
+            elif refused:
                 settling.result.set_exception(from_refusal(answer.refusal))
             else:
                 settling.result.set_result(answer.state)
         self._to_write.set()
 
-    def _lose(self, delivery: Delivery) -> None:
-        del self._held[delivery.token]
-        delivery.lost.set()
-        if delivery in self._ready:
-            self._ready.remove(delivery)
-        if delivery.token in self._handlers:
-            self._handlers[delivery.token].cancel()
+    def _lose(self, deliveries: Iterable[Delivery]) -> None:
+        for delivery in list(deliveries):
+            del self._held[delivery.token]
+            delivery.lost.set()
+            if delivery in self._ready:
+                self._ready.remove(delivery)
+            if delivery.token in self._handlers:
+                self._handlers[delivery.token].cancel()
 
     def _end(self, error: HiveError) -> None:
         self._error = error
         for settling in self._unanswered + self._unsent:
             if not settling.result.done():
                 settling.result.set_exception(error)
-        for delivery in list(self._held.values()):
-            self._lose(delivery)
+        self._lose(self._held.values())
         self._to_read.set()
 
 

@@ -9,7 +9,6 @@ import functools
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from . import asked, delivery, follow, hive, mail, v1
@@ -21,7 +20,7 @@ B = TypeVar("B")
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_STREAM_DELIVERIES_MAX = 256
+_WINDOW_MAX = 256
 
 
 class _Thread:
@@ -34,8 +33,8 @@ class _Thread:
         self._lock = threading.Lock()
         self._users = 0
         self._thread = threading.Thread()
-        self.loop: asyncio.AbstractEventLoop | None = None  # None without users
         self._unused = asyncio.Event()
+        self.loop: asyncio.AbstractEventLoop | None = None  # None without users
 
     def run(self, work: Coroutine[Any, Any, R]) -> R:
         """Runs the work on the loop, and returns its result. An interrupt cancels the work."""
@@ -52,15 +51,12 @@ class _Thread:
     def acquire(self) -> None:
         """Adds a user."""
         with self._lock:
-            if self._users == 0:
-                started = threading.Event()
-                self._thread = threading.Thread(
-                    target=lambda: asyncio.run(self._serve(started)),
-                    name="hive-client",
-                    daemon=True,
-                )
+            if self.loop is None:
+                loop, self._unused = asyncio.new_event_loop(), asyncio.Event()
+                serve = functools.partial(_serve, loop, self._unused)
+                self._thread = threading.Thread(target=serve, name="hive-client", daemon=True)
                 self._thread.start()
-                started.wait()
+                self.loop = loop
             self._users += 1
 
     def release(self) -> None:
@@ -72,10 +68,10 @@ class _Thread:
                 self.loop = None
                 self._thread.join()
 
-    async def _serve(self, started: threading.Event) -> None:
-        self.loop, self._unused = asyncio.get_running_loop(), asyncio.Event()
-        started.set()
-        await self._unused.wait()
+
+def _serve(loop: asyncio.AbstractEventLoop, unused: asyncio.Event) -> None:
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.run(unused.wait())
 
 
 _thread = _Thread()
@@ -91,19 +87,13 @@ class _Facade(Generic[A]):
 class _Closing(_Facade[A]):
     """A facade that `with` closes."""
 
+    close: Callable[..., None]
+
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-    def close(self) -> None:
-        raise NotImplementedError
 
 
 def _blocking(
@@ -183,8 +173,8 @@ class Mail(_Closing[mail.Mail]):
         Raises:
             HiveError: The refusal that ended the stream.
         """
-        workers = min(max(self._inner.window, 1), _STREAM_DELIVERIES_MAX)
-        with ThreadPoolExecutor(workers, "hive-handler") as threads:
+        # A thread starts when no other one is free, so there are at most as many as deliveries.
+        with ThreadPoolExecutor(_WINDOW_MAX, "hive-handler") as threads:
 
             async def work(inner: delivery.Delivery) -> None:
                 loop = asyncio.get_running_loop()
