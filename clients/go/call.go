@@ -6,7 +6,6 @@ package hive
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -97,7 +96,7 @@ func (h *Hive) repeat(
 		case refusal != nil:
 			return refusal
 		}
-		return h.late(context.DeadlineExceeded)
+		return h.late()
 	}
 }
 
@@ -105,10 +104,7 @@ func (h *Hive) repeat(
 // time of the call or this Hive ended.
 func (h *Hive) failure(ctx context.Context, err error) *Error {
 	failure := FromError(err)
-	if failure.Reason != "" {
-		return failure
-	}
-	if ended := h.ended(ctx); ended != nil {
+	if ended := h.ended(ctx); ended != nil && failure.Reason == "" {
 		return ended
 	}
 	return failure
@@ -118,28 +114,28 @@ func (h *Hive) failure(ctx context.Context, err error) *Error {
 func (h *Hive) ended(ctx context.Context) *Error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-		return errContext(ctx, "the context of the call was cancelled")
+		return errEnded(ctx.Err(), "the context of the call was cancelled")
 	case h.closed.Err() != nil:
 		return errClosed()
 	case ctx.Err() != nil:
-		return h.late(ctx.Err())
+		return h.late()
 	}
 	return nil
 }
 
 // late returns the error of a call whose time has passed without an answer.
-func (h *Hive) late(cause error) *Error {
+func (h *Hive) late() *Error {
 	message := fmt.Sprintf("the broker at %s did not answer in time", h.path)
 	if err := h.dialError.Load(); err != nil {
 		message += fmt.Sprintf(": %v: check the path, and that hived runs", *err)
 	}
-	return &Error{Code: codes.DeadlineExceeded, Message: message, cause: cause, ended: true}
+	return errEnded(context.DeadlineExceeded, message)
 }
 
-// errContext returns the error of a context that has ended.
-func errContext(ctx context.Context, message string) *Error {
-	code := status.FromContextError(ctx.Err()).Code()
-	return &Error{Code: code, Message: message, cause: ctx.Err(), ended: true}
+// errEnded returns the error of a call that the end of a context has ended.
+func errEnded(cause error, message string) *Error {
+	code := status.FromContextError(cause).Code()
+	return &Error{Code: code, Message: message, cause: cause, ended: true}
 }
 
 func errClosed() *Error {
@@ -161,11 +157,7 @@ func (h *Hive) sleep(ctx context.Context, pause time.Duration) *Error {
 }
 
 // series is the random part of all ids of this process; the broker stores counted ids in few rows.
-var series = func() string {
-	bytes := make([]byte, 6)
-	rand.Read(bytes)
-	return hex.EncodeToString(bytes)
-}()
+var series = rand.Text()[:12]
 
 var counter atomic.Uint64
 

@@ -5,6 +5,7 @@ package hive
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync/atomic"
 
@@ -63,7 +64,7 @@ func (s handshaker) ClientHandshake(_ context.Context, _ string, conn net.Conn) 
 }
 
 func (s handshaker) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return nil, nil, status.Error(codes.Unimplemented, "this is the side of a client")
+	return nil, nil, errors.New("this is the side of a client")
 }
 
 func (s handshaker) Info() credentials.ProtocolInfo {

@@ -92,7 +92,8 @@ func (d *Delivery) settle(ctx context.Context, wire *hivev1.Settlement) (
 	select {
 	case <-settlement.done:
 	case <-ctx.Done():
-		return 0, errContext(ctx, "the settlement was made, and its result did not come in time")
+		return 0, errEnded(ctx.Err(),
+			"the settlement was made, and its result did not come in time")
 	}
 	return settlement.state, settlement.err
 }
@@ -111,11 +112,12 @@ func (d *Delivery) enqueue(ctx context.Context, wire *hivev1.Settlement) (*settl
 	case d.context.Err() != nil:
 		return nil, context.Cause(d.context)
 	case ctx.Err() != nil:
-		return nil, errContext(ctx, "the context ended before the settlement: nothing was settled")
+		return nil, errEnded(ctx.Err(),
+			"the context ended before the settlement: nothing was settled")
 	}
 	wire.Target = &hivev1.Settlement_LeaseToken{LeaseToken: d.Token}
 	d.settlement = &settlement{delivery: d, wire: wire, done: make(chan struct{})}
-	m.pending = append(m.pending, d.settlement)
+	m.settling = append(m.settling, d.settlement)
 	m.change()
 	return d.settlement, nil
 }

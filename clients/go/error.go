@@ -5,6 +5,7 @@ package hive
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/code"
@@ -30,19 +31,13 @@ type Error struct {
 	// Metadata has the facts that belong to the reason: names, ids, limits.
 	Metadata map[string]string
 	// Fields are the faults of fields of the request.
-	Fields []FieldViolation
+	Fields []*errdetails.BadRequest_FieldViolation
 	// RetryAfter is the time after which a repeat may succeed; 0 if the broker stated none.
 	RetryAfter time.Duration
 
 	cause  error // of the context, if that ended the call
 	broken bool  // whether the connection broke during the call
 	ended  bool  // whether the caller, its time or the Hive ended the call
-}
-
-// FieldViolation is the fault of one field of a request.
-type FieldViolation struct {
-	Field       string
-	Description string
 }
 
 // Error returns code, reason and message in one line.
@@ -78,9 +73,7 @@ func FromError(err error) *Error {
 				e.Reason, e.Metadata = detail.Reason, detail.Metadata
 			}
 		case *errdetails.BadRequest:
-			for _, v := range detail.FieldViolations {
-				e.Fields = append(e.Fields, FieldViolation{v.Field, v.Description})
-			}
+			e.Fields = detail.FieldViolations
 		case *errdetails.RetryInfo:
 			e.RetryAfter = detail.RetryDelay.AsDuration()
 		}
@@ -90,10 +83,7 @@ func FromError(err error) *Error {
 
 // fromRefusal returns the refusal of a part of a call as an error.
 func fromRefusal(refusal *hivev1.Refusal) *Error {
-	reason := refusal.GetReason().String() // a number, if it is unknown
-	if len(reason) > len(reasonPrefix) && reason[:len(reasonPrefix)] == reasonPrefix {
-		reason = reason[len(reasonPrefix):]
-	}
+	reason := strings.TrimPrefix(refusal.GetReason().String(), reasonPrefix) // or a number
 	e := &Error{
 		Code:       codes.Unknown,
 		Reason:     reason,

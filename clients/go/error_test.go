@@ -33,7 +33,8 @@ func TestAStatusHasAllDetails(t *testing.T) {
 		t.Fatal(wrapped)
 	}
 	if e.Reason != "STARTING" || e.Metadata["k"] != "v" || e.RetryAfter != 1500*time.Millisecond ||
-		e.Fields[0] != (FieldViolation{"body", "it is empty"}) || e.Code != codes.Unavailable {
+		e.Fields[0].Field != "body" || e.Fields[0].Description != "it is empty" ||
+		e.Code != codes.Unavailable {
 		t.Errorf("%+v", e)
 	}
 	if text := e.Error(); text != "hive: UNAVAILABLE STARTING: a sentence" {

@@ -14,6 +14,7 @@
 package hive
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"sync/atomic"
@@ -85,12 +86,8 @@ func Connect(path string, options *Options) (*Hive, error) {
 		return nil, err
 	}
 	h := &Hive{path: path, options: orDefault(options), greeting: make(chan struct{}, 1)}
-	if h.options.Program == "" {
-		h.options.Program = "hive-go"
-	}
-	if h.options.Version == "" {
-		h.options.Version = Version
-	}
+	h.options.Program = cmp.Or(h.options.Program, "hive-go")
+	h.options.Version = cmp.Or(h.options.Version, Version)
 	if h.options.Timeout <= 0 {
 		h.options.Timeout = defaultTimeout
 	}
@@ -140,9 +137,6 @@ func (h *Hive) setMetadata(key string, value *string, variable string) {
 // Close ends the connection, and each call that is under way with the code CANCELLED. Close each
 // [Mail] first, so that what it holds is released. A second Close does nothing.
 func (h *Hive) Close() error {
-	if h.closed.Err() != nil {
-		return nil
-	}
 	h.close()
 	h.conn.Close() // its only error is that it is closed already
 	return nil

@@ -4,6 +4,7 @@
 package hive
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"iter"
@@ -47,14 +48,13 @@ type Mail struct {
 	changed  chan struct{} // closed at each change, and replaced
 	held     map[string]*Delivery
 	queue    []*Delivery   // those of held that were not handed out
-	pending  []*settlement // to be sent
-	sent     []*settlement // without a result; the oldest first
+	settling []*settlement // of held, without a result; the oldest first
+	sent     int           // how many of settling were sent on the present stream
 	pings    int           // not yet answered
 	opened   bool          // the present stream has listed its leases
 	handlers int           // that run
-	closing  bool
-	limit    *time.Timer // of closing
-	end      error       // why there are no more deliveries; io.EOF after Close
+	end      error         // why there are no more deliveries; io.EOF after Close
+	limit    *time.Timer   // of the time between end and the end of the stream
 }
 
 // Mail takes the mail of the socket's agent. The end of ctx closes it as [Mail.Close] does, and
@@ -62,15 +62,12 @@ type Mail struct {
 // HARNESS_ATTACHED, ends the loop.
 func (h *Hive) Mail(ctx context.Context, options *MailOptions) *Mail {
 	more := orDefault(options)
-	if more.Window == 0 {
-		more.Window = defaultWindow
-	}
-	if more.StreamID == "" {
-		more.StreamID = newID()
-	}
 	opening := &hivev1.OpenDeliveries{
-		StreamId: more.StreamID,
-		Window:   &hivev1.DeliveryWindow{Deliveries: more.Window, Bytes: more.WindowBytes},
+		StreamId: cmp.Or(more.StreamID, newID()),
+		Window: &hivev1.DeliveryWindow{
+			Deliveries: cmp.Or(more.Window, defaultWindow),
+			Bytes:      more.WindowBytes,
+		},
 	}
 	if more.OrphanGrace != 0 {
 		opening.OrphanGrace = durationpb.New(more.OrphanGrace)
@@ -87,7 +84,7 @@ func (h *Hive) Mail(ctx context.Context, options *MailOptions) *Mail {
 		held:    map[string]*Delivery{},
 	}
 	unwatch := context.AfterFunc(ctx, func() {
-		m.shutdown(errContext(ctx, "the context of the mail ended"))
+		m.shutdown(errEnded(ctx.Err(), "the context of the mail ended"))
 	})
 	go func() {
 		err := h.reopen(streaming, m.session)
@@ -117,7 +114,7 @@ func (m *Mail) Next(ctx context.Context) (*Delivery, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, errContext(ctx, "the wait for a delivery ended")
+			return nil, errEnded(ctx.Err(), "the wait for a delivery ended")
 		}
 	}
 }
@@ -152,7 +149,7 @@ func (m *Mail) shutdown(end error) {
 	if m.end != nil {
 		return
 	}
-	m.closing, m.end, m.queue = true, end, nil
+	m.end, m.queue = end, nil
 	for _, delivery := range m.held {
 		if delivery.settlement == nil {
 			delivery.lose(errMailClosed())
@@ -168,7 +165,7 @@ func (m *Mail) shutdown(end error) {
 
 // isIdle returns whether the broker has nothing of this mail, as far as is known.
 func (m *Mail) isIdle() bool {
-	return len(m.held) == 0 && len(m.pending) == 0 && len(m.sent) == 0 && m.handlers == 0
+	return len(m.held) == 0 && m.handlers == 0
 }
 
 // finish ends everything that waits for the stream, which has ended.
@@ -176,20 +173,19 @@ func (m *Mail) finish(err error) {
 	m.cancel()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closing {
-		m.limit.Stop()
-		err = errMailClosed()
-	}
 	if m.end == nil {
 		m.end = err
+	} else {
+		m.limit.Stop()
+		err = errMailClosed()
 	}
 	for _, delivery := range m.held {
 		delivery.lose(err)
 	}
-	for _, settlement := range append(m.sent, m.pending...) {
+	for _, settlement := range m.settling {
 		settlement.resolve(0, err)
 	}
-	m.held, m.queue, m.sent, m.pending = nil, nil, nil, nil
+	m.held, m.queue, m.settling = nil, nil, nil
 	m.change()
 	close(m.done)
 }

@@ -6,7 +6,7 @@ package hive
 import (
 	"context"
 	"io"
-	"sync"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
@@ -25,7 +25,7 @@ const (
 type settlement struct {
 	delivery *Delivery
 	wire     *hivev1.Settlement
-	repeated bool // it was sent on an earlier stream, so it may have been committed
+	sent     bool // on this or an earlier stream, so it may have been committed
 	state    hivev1.DeliveryState
 	err      error
 	done     chan struct{} // closed when state and err are set
@@ -42,19 +42,13 @@ func (m *Mail) session(ctx context.Context, alive func()) error {
 	if err != nil {
 		return m.broken(err)
 	}
-	var writer sync.WaitGroup
-	writer.Add(1)
-	halfClosed := false
-	go func() {
-		defer writer.Done()
-		halfClosed = m.write(stream)
-	}()
+	halfClosed := make(chan bool, 1)
+	go func() { halfClosed <- m.write(stream) }()
 	listed := map[string]bool{}
 	for {
-		step, err := stream.Recv() // an error ends the writer, too
+		step, err := stream.Recv()
 		if err != nil {
-			writer.Wait()
-			if err == io.EOF && halfClosed {
+			if <-halfClosed && err == io.EOF { // the error has ended the writer, too
 				return nil
 			}
 			return m.broken(err)
@@ -67,12 +61,8 @@ func (m *Mail) session(ctx context.Context, alive func()) error {
 func (m *Mail) broken(err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, settlement := range m.sent {
-		settlement.repeated = true
-	}
-	m.pending = append(m.sent, m.pending...)
-	m.sent, m.opened, m.pings = nil, false, 0
-	if m.closing && m.isIdle() {
+	m.sent, m.opened, m.pings = 0, false, 0
+	if m.end != nil && m.isIdle() {
 		return nil
 	}
 	return err
@@ -88,7 +78,7 @@ func (m *Mail) write(stream hivev1.InboxService_StreamDeliveriesClient) bool {
 	for {
 		m.mu.Lock()
 		request, changed := m.nextRequest(), m.changed
-		isLast := request == nil && m.closing && m.opened && len(m.sent) == 0 && m.handlers == 0
+		isLast := request == nil && m.end != nil && m.opened && m.sent == 0 && m.handlers == 0
 		m.mu.Unlock()
 		if isLast {
 			return stream.CloseSend() == nil
@@ -114,19 +104,19 @@ func (m *Mail) nextRequest() *hivev1.StreamDeliveriesRequest {
 		pong := &hivev1.StreamDeliveriesRequest_Pong{Pong: &hivev1.Pong{}}
 		return &hivev1.StreamDeliveriesRequest{Step: pong}
 	}
-	if !m.opened || len(m.sent) > 0 || len(m.pending) == 0 {
+	if !m.opened || m.sent > 0 || len(m.settling) == 0 {
 		return nil
 	}
 	step := &hivev1.SettleDeliveriesRequest{}
 	bytes := 0
-	for _, settlement := range m.pending[:min(len(m.pending), settlementsMax)] {
+	for _, settlement := range m.settling[:min(len(m.settling), settlementsMax)] {
 		if bytes += proto.Size(settlement.wire); bytes > stepBytesMax {
 			break
 		}
+		settlement.sent = true
 		step.Settlements = append(step.Settlements, settlement.wire)
 	}
-	count := len(step.Settlements)
-	m.sent, m.pending = m.pending[:count:count], m.pending[count:]
+	m.sent = len(step.Settlements)
 	settle := &hivev1.StreamDeliveriesRequest_Settle{Settle: step}
 	return &hivev1.StreamDeliveriesRequest{Step: settle}
 }
@@ -165,7 +155,7 @@ func (m *Mail) hold(leases []*hivev1.LeasedDelivery) {
 		}
 		delivery := newDelivery(m, lease)
 		m.held[token] = delivery
-		if m.closing {
+		if m.end != nil {
 			delivery.lose(errMailClosed())
 		} else {
 			m.queue = append(m.queue, delivery)
@@ -176,35 +166,29 @@ func (m *Mail) hold(leases []*hivev1.LeasedDelivery) {
 // reconcile drops what is held and was not listed. A settlement that was sent before may be the
 // cause, so its result decides.
 func (m *Mail) reconcile(listed map[string]bool) {
-	lost := map[*Delivery]bool{}
+	isLost := func(delivery *Delivery) bool { return m.held[delivery.Token] == nil }
 	for token, delivery := range m.held {
-		if !listed[token] && (delivery.settlement == nil || !delivery.settlement.repeated) {
-			lost[delivery] = true
+		if !listed[token] && (delivery.settlement == nil || !delivery.settlement.sent) {
 			delete(m.held, token)
 			delivery.lose(errLeaseLost(delivery))
 		}
 	}
-	queue, pending := m.queue, m.pending
-	m.queue, m.pending = nil, nil
-	for _, delivery := range queue {
-		if !lost[delivery] {
-			m.queue = append(m.queue, delivery)
+	m.queue = slices.DeleteFunc(m.queue, isLost)
+	m.settling = slices.DeleteFunc(m.settling, func(settlement *settlement) bool {
+		if !isLost(settlement.delivery) {
+			return false
 		}
-	}
-	for _, settlement := range pending {
-		if lost[settlement.delivery] {
-			settlement.resolve(0, errLeaseLost(settlement.delivery))
-		} else {
-			m.pending = append(m.pending, settlement)
-		}
-	}
+		settlement.resolve(0, errLeaseLost(settlement.delivery))
+		return true
+	})
 }
 
 // settle gives the oldest settlements their results.
 func (m *Mail) settle(results []*hivev1.SettlementResult) {
-	for _, result := range results[:min(len(results), len(m.sent))] {
-		settlement := m.sent[0]
-		m.sent = m.sent[1:]
+	for _, result := range results[:min(len(results), m.sent)] {
+		settlement := m.settling[0]
+		m.settling = m.settling[1:]
+		m.sent--
 		delete(m.held, settlement.delivery.Token)
 		switch result := result.GetResult().(type) {
 		case *hivev1.SettlementResult_State:

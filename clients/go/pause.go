@@ -28,8 +28,6 @@ func (p *pauses) next(stated time.Duration) time.Duration {
 	return time.Duration(float64(p.own) * (0.5 + rand.Float64()/2))
 }
 
-func (p *pauses) reset() { p.own = 0 }
-
 // reopen runs a session of a stream again after each break, without an end in time. A session
 // returns nil when it is complete, and calls alive when the broker has answered. Without an answer
 // it is a break after 10 s, as for any call.
@@ -42,7 +40,7 @@ func (h *Hive) reopen(
 		opening := time.AfterFunc(attemptLimit, cancel)
 		err := session(inner, func() {
 			opening.Stop()
-			pauses.reset()
+			pauses.own = 0
 		})
 		opening.Stop()
 		cancel()

@@ -70,11 +70,8 @@ func (a *Asked) Outcome(ctx context.Context) (*hivev1.Question, error) {
 				return err
 			}
 			alive()
-			questions := step.GetSnapshot().GetQuestions()
-			if batch := step.GetBatch(); batch != nil {
-				questions = batch.GetQuestions()
-			}
-			for _, question := range questions {
+			listed, changed := step.GetSnapshot().GetQuestions(), step.GetBatch().GetQuestions()
+			for _, question := range append(listed, changed...) { // one of them is empty
 				if question.GetState() != hivev1.QuestionState_QUESTION_STATE_OPEN {
 					outcome = question
 					return nil

@@ -26,19 +26,16 @@ const (
 )
 
 func (r Recipient) proto() *hivev1.Recipient {
+	to := &hivev1.Recipient{To: &hivev1.Recipient_Agent{Agent: string(r)}}
 	switch r {
 	case Operator:
-		return &hivev1.Recipient{To: &hivev1.Recipient_Operator{
-			Operator: &hivev1.OperatorRecipient{},
-		}}
+		to.To = &hivev1.Recipient_Operator{Operator: &hivev1.OperatorRecipient{}}
 	case Parent:
-		return &hivev1.Recipient{To: &hivev1.Recipient_Parent{Parent: &hivev1.ParentRecipient{}}}
+		to.To = &hivev1.Recipient_Parent{Parent: &hivev1.ParentRecipient{}}
 	case Everyone:
-		return &hivev1.Recipient{To: &hivev1.Recipient_Everyone{
-			Everyone: &hivev1.EveryoneRecipient{},
-		}}
+		to.To = &hivev1.Recipient_Everyone{Everyone: &hivev1.EveryoneRecipient{}}
 	}
-	return &hivev1.Recipient{To: &hivev1.Recipient_Agent{Agent: string(r)}}
+	return to
 }
 
 // SendOptions are the optional parts of a message.

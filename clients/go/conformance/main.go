@@ -1,160 +1,272 @@
-// Command conformance drives the kit for the tests that all kits share: it reads one JSON request
-// per line, handles each on its own, and writes one JSON answer per line.
+// Command conformance drives the kit for the tests that all kits share: it reads JSON requests,
+// does each on its own, and writes a line of JSON with what came of it.
 package main
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
+	"io"
+	"iter"
 	"os"
+	"path"
+	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"example.invalid/hive/clients/go"
+	"example.invalid/hive/clients/go/hivev1"
 )
-
-// arguments are those of all verbs.
-type arguments struct {
-	As, On, Of, To, Body, Method, Text, Label, Capability, Agent, StreamID, Token, Error, Mode string
-	Program, RequestID, CoalescingKey                                                          string
-	Path                                                                                       *string
-	Timeout, Delay, TTL, OrphanGrace                                                           float64
-	InReplyTo, QuestionID                                                                      id
-	Request                                                                                    json.RawMessage
-	Options, Choices                                                                           []string
-	Entries                                                                                    []json.RawMessage
-	Multi, Permanent                                                                           bool
-	Window, WindowBytes                                                                        uint32
-	After                                                                                      *position
-}
-
-// id is a number that may come as a string, as 64-bit numbers do in JSON of protobuf.
-type id uint64
-
-func (n *id) UnmarshalJSON(text []byte) error {
-	_, err := fmt.Sscan(string(trim(text)), (*uint64)(n))
-	return err
-}
-
-func trim(text []byte) []byte {
-	if len(text) > 1 && text[0] == '"' {
-		return text[1 : len(text)-1]
-	}
-	return text
-}
-
-type position struct {
-	LogID    string `json:"logId"`
-	Sequence id     `json:"sequence"`
-}
-
-func (p position) MarshalJSON() ([]byte, error) {
-	return json.Marshal(object{"logId": p.LogID, "sequence": fmt.Sprint(uint64(p.Sequence))})
-}
 
 type object map[string]any
 
-// driver has the objects that verbs have made, by their names.
-type driver struct {
-	mu      sync.Mutex
-	objects map[string]any
-	out     *json.Encoder
-}
-
-func get[T any](d *driver, name string) T {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	found, _ := d.objects[name].(T)
-	return found
-}
-
-// put keeps a value under a name, unless there was an error.
-func (d *driver) put(name string, value any, err error) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err == nil {
-		d.objects[name] = value
+// arguments are those of all verbs.
+type arguments struct {
+	As, On, Of, Path, Capability, Method, To, Body, Text, Label, Agent string
+	RequestID, CoalescingKey, StreamID, Token, Error, Mode             string
+	Timeout, Delay, TTL, OrphanGrace                                   float64
+	InReplyTo, QuestionID                                              id
+	Window, WindowBytes                                                uint32
+	Multi, Permanent                                                   bool
+	Options, Choices                                                   []string
+	Entries                                                            []*hivev1.PublishedLooseEnd
+	Request                                                            json.RawMessage
+	After                                                              struct {
+		LogID    string
+		Sequence id
 	}
+}
+
+// id is a number that may come as a string, as those of 64 bits do in the JSON of protobuf.
+type id uint64
+
+func (n *id) UnmarshalJSON(text []byte) error {
+	_, err := fmt.Sscan(strings.Trim(string(text), `"`), (*uint64)(n))
 	return err
 }
 
-func (d *driver) say(answer object) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.out.Encode(answer)
-}
+// message is a message of the contract, which answers have in the JSON of protobuf.
+type message struct{ proto.Message }
 
-func (d *driver) handle(ctx context.Context, number json.RawMessage, verb string, a *arguments) {
-	ok, err := d.run(ctx, verb, a)
-	if err == nil {
-		if message, isProto := ok.(proto.Message); isProto {
-			ok = wire(message)
-		}
-		d.say(object{"id": number, "ok": ok})
-		return
-	}
-	e := hive.FromError(err)
-	facts, fields := map[string]string{}, []object{}
-	maps.Copy(facts, e.Metadata)
-	for _, field := range e.Fields {
-		fields = append(fields, object{"field": field.Field, "description": field.Description})
-	}
-	said := object{"code": hive.CodeName(e.Code), "reason": e.Reason, "message": e.Message,
-		"metadata": facts, "fields": fields}
-	if e.RetryAfter > 0 {
-		said["retryAfter"] = e.RetryAfter.Seconds()
-	}
-	d.say(object{"id": number, "error": said})
-}
+func (m message) MarshalJSON() ([]byte, error) { return protojson.Marshal(m.Message) }
 
-func wire(message proto.Message) json.RawMessage {
-	text, err := protojson.Marshal(message)
-	if err != nil {
-		panic(err)
-	}
-	return text
+// objects has what verbs have made by its name, and what cancels a request by its id.
+var objects sync.Map
+
+func get[T any](name string) T {
+	found, _ := objects.Load(name)
+	typed, _ := found.(T)
+	return typed
 }
 
 func main() {
-	d := &driver{objects: map[string]any{}, out: json.NewEncoder(os.Stdout)}
-	d.say(object{"kit": "go", "version": hive.Version})
-	lines := bufio.NewScanner(os.Stdin)
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
+	write(object{"kit": "go", "version": hive.Version})
+	for input := json.NewDecoder(os.Stdin); input.More(); {
 		var request struct {
 			ID   json.RawMessage
 			Verb string
 			Args arguments
 		}
-		if err := json.Unmarshal(lines.Bytes(), &request); err != nil {
-			fmt.Fprintln(os.Stderr, "conformance:", err)
-			os.Exit(2)
+		if err := input.Decode(&request); err != nil {
+			panic(err)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
-		d.put("cancel "+string(request.ID), cancel, nil)
-		go d.handle(ctx, request.ID, request.Verb, &request.Args)
+		if timeout := request.Args.Timeout; timeout > 0 {
+			ctx, cancel = context.WithTimeout(ctx, seconds(timeout))
+		}
+		objects.Store(string(request.ID), cancel)
+		go func() {
+			ok, err := do(ctx, request.Verb, &request.Args)
+			if sent, isMessage := ok.(proto.Message); isMessage {
+				ok = message{sent}
+			}
+			answer := object{"id": request.ID, "ok": ok}
+			if err != nil {
+				answer = object{"id": request.ID, "error": failure(err)}
+			}
+			write(answer)
+		}()
 	}
-	d.closeAll()
 }
 
-// closeAll closes mails before the connections that they need.
-func (d *driver) closeAll() {
-	d.mu.Lock()
-	made := maps.Clone(d.objects)
-	d.mu.Unlock()
-	var mails sync.WaitGroup
-	for _, object := range made {
-		if mail, ok := object.(*consumer); ok {
-			mails.Add(1)
-			go func() { defer mails.Done(); mail.Close() }()
+// failures are the errors of handlers, by their mode.
+var failures = map[string]error{
+	"fail":      errors.New("handler failed"),
+	"fail long": errors.New(strings.Repeat("handler failed", 1000)),
+}
+
+// write writes a line at once, so that lines do not mix.
+func write(line object) {
+	if err := json.NewEncoder(os.Stdout).Encode(line); err != nil {
+		panic(err)
+	}
+}
+
+func failure(err error) object {
+	e := hive.FromError(err)
+	return object{"code": hive.CodeName(e.Code), "reason": e.Reason, "message": e.Message,
+		"metadata": e.Metadata, "fields": e.Fields, "retryAfter": e.RetryAfter.Seconds()}
+}
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+
+func do(ctx context.Context, verb string, a *arguments) (any, error) {
+	on, to := get[*hive.Hive](a.On), hive.Recipient(a.To)
+	mail, delivery := get[*hive.Mail](a.Of), get[*hive.Delivery](a.Of+" "+a.Token)
+	switch verb {
+	case "connect":
+		h, err := hive.Connect(a.Path, &hive.Options{Timeout: seconds(a.Timeout)})
+		if err != nil {
+			return nil, err
 		}
+		objects.Store(a.As, h)
+	case "close":
+		if open := get[io.Closer](cmp.Or(a.On, a.Of)); open != nil {
+			return object{}, open.Close()
+		}
+	case "cancel":
+		get[context.CancelFunc](string(a.Request))()
+	case "info":
+		return on.Info(ctx)
+	case "supports":
+		supported, err := on.Supports(ctx, a.Capability)
+		return object{"supported": supported}, err
+	case "call":
+		return call(ctx, on, a)
+	case "send":
+		return on.Send(ctx, to, a.Body,
+			&hive.SendOptions{InReplyTo: uint64(a.InReplyTo), RequestID: a.RequestID})
+	case "answer":
+		return on.Answer(ctx, uint64(a.QuestionID), a.Text,
+			&hive.AnswerOptions{Choices: a.Choices, RequestID: a.RequestID})
+	case "remind":
+		return on.Remind(ctx, a.Body, seconds(a.Delay), &hive.RemindOptions{RequestID: a.RequestID})
+	case "wake":
+		return on.Wake(ctx, a.Label, a.Body,
+			&hive.WakeOptions{CoalescingKey: a.CoalescingKey, RequestID: a.RequestID})
+	case "publish":
+		return object{}, on.Publish(ctx, a.Label, a.Entries)
+	case "ask":
+		asked, err := on.Ask(ctx, to, a.Text, &hive.AskOptions{Options: a.Options, Multi: a.Multi,
+			TTL: seconds(a.TTL), RequestID: a.RequestID})
+		if err != nil {
+			return nil, err
+		}
+		objects.Store(a.As, asked)
+		return asked.Question, nil
+	case "outcome":
+		return get[*hive.Asked](a.Of).Outcome(ctx)
+	case "mail":
+		objects.Store(a.As, on.Mail(context.Background(), &hive.MailOptions{Window: a.Window,
+			WindowBytes: a.WindowBytes, OrphanGrace: seconds(a.OrphanGrace), StreamID: a.StreamID}))
+	case "follow":
+		after := hive.Position{LogID: a.After.LogID, Sequence: uint64(a.After.Sequence)}
+		ctx, stop := context.WithCancel(context.Background())
+		pull, _ := iter.Pull2(on.Follow(ctx, &hive.FollowOptions{After: after, Agent: a.Agent}))
+		objects.Store(a.As, &follower{pull, stop})
+	case "next":
+		if mail == nil {
+			return get[*follower](a.Of).next(ctx)
+		}
+		next, err := mail.Next(ctx)
+		if err == io.EOF {
+			return object{"end": true}, nil
+		} else if err != nil {
+			return nil, err
+		}
+		objects.Store(a.Of+" "+next.Token, next)
+		return object{"token": next.Token, "attempt": next.Attempt,
+			"message": message{next.Message}, "delivery": message{next.Delivery}}, nil
+	case "ack":
+		return settled(delivery.Ack(ctx))
+	case "nack":
+		return settled(delivery.Nack(ctx, errors.New(a.Error), a.Permanent))
+	case "release":
+		return settled(delivery.Release(ctx))
+	case "lost":
+		select {
+		case <-delivery.Context().Done():
+		case <-ctx.Done():
+			return nil, status.FromContextError(ctx.Err()).Err()
+		}
+	case "each":
+		var begun, done, cancelled atomic.Int64
+		objects.Store(a.As, func() object {
+			return object{"begun": begun.Load(), "done": done.Load(), "cancelled": cancelled.Load()}
+		})
+		return object{}, mail.Each(func(ctx context.Context, _ *hive.Delivery) error {
+			begun.Add(1)
+			if a.Mode == "hang" {
+				<-ctx.Done()
+				cancelled.Add(1)
+				return ctx.Err()
+			}
+			done.Add(1)
+			return failures[a.Mode]
+		})
+	case "handled":
+		return get[func() object](a.Of)(), nil
+	default:
+		return nil, fmt.Errorf("%q is no verb", verb)
 	}
-	mails.Wait()
-	for _, object := range made {
-		shut(object)
+	return object{}, nil
+}
+
+// call makes a call of the contract, where messages have the names of their methods.
+func call(ctx context.Context, h *hive.Hive, a *arguments) (any, error) {
+	name, find := "hive.v1."+path.Base(a.Method), protoregistry.GlobalTypes.FindMessageByURL
+	input, inputErr := find(name + "Request")
+	output, outputErr := find(name + "Response")
+	if err := errors.Join(inputErr, outputErr); err != nil {
+		return nil, err
 	}
+	request, response := input.New().Interface(), output.New().Interface()
+	if err := protojson.Unmarshal(a.Request, request); err != nil {
+		return nil, err
+	}
+	return response, h.Invoke(ctx, "/hive.v1."+a.Method, request, response)
+}
+
+func settled(state hivev1.DeliveryState, err error) (any, error) {
+	return object{"state": state.String()}, err
+}
+
+// follower pulls the steps of a follow, one at a time.
+type follower struct {
+	pull func() (hive.Step, error, bool)
+	stop context.CancelFunc
+}
+
+func (f *follower) Close() error {
+	f.stop()
+	return nil
+}
+
+func (f *follower) next(ctx context.Context) (any, error) {
+	defer context.AfterFunc(ctx, f.stop)() // only the end of a follow ends its wait
+	step, err, _ := f.pull()
+	switch step := step.(type) {
+	case hive.Fact:
+		return object{"fact": message{step.Event}, "position": at(step.Position)}, nil
+	case hive.Gap:
+		return object{"gap": true, "position": at(step.Position)}, nil
+	case hive.LogChanged:
+		return object{"logChanged": true, "position": at(step.Position)}, nil
+	}
+	if errors.Is(err, context.Canceled) {
+		err = status.FromContextError(ctx.Err()).Err() // nil if it was closed
+	}
+	return object{"end": true}, err
+}
+
+func at(p hive.Position) object {
+	return object{"logId": p.LogID, "sequence": fmt.Sprint(p.Sequence)}
 }
