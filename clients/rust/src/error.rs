@@ -85,24 +85,20 @@ impl Error {
 
     /// Returns an error of this crate's own.
     pub(crate) fn local(code: Code, message: impl Into<String>) -> Self {
-        Self(Box::new(Facts {
-            code,
-            reason: String::new(),
-            message: message.into(),
-            metadata: HashMap::new(),
-            fields: Vec::new(),
-            retry_after: None,
-            transient: code == Code::DeadlineExceeded,
-        }))
+        let mut error = Self::from(Status::new(code, message));
+        // The other codes mean a broken connection only in a status.
+        error.0.transient = code == Code::DeadlineExceeded;
+        error
     }
 
     /// Returns the error of a settlement whose lease is known to be lost.
     pub(crate) fn lease_lost() -> Self {
-        let reason = Reason::LeaseLost.as_str_name().trim_start_matches("REASON_").to_owned();
         let message = "the lease was lost while the connection was broken; stop the work on it";
-        let mut error = Self::local(status::code(&reason), message);
-        error.0.reason = reason;
-        error
+        Self::from(Refusal {
+            reason: Reason::LeaseLost.into(),
+            message: message.to_owned(),
+            ..Default::default()
+        })
     }
 
     /// Returns the error of a call on what the caller has closed.
@@ -116,10 +112,9 @@ impl From<Status> for Error {
         let info = status::info(&status);
         let (reason, metadata) = info.map(|info| (info.reason, info.metadata)).unwrap_or_default();
         let fields = status.get_details_bad_request().map(|bad| bad.field_violations);
-        let fields = fields
-            .unwrap_or_default()
-            .into_iter()
-            .map(|fault| InvalidField { field: fault.field, description: fault.description });
+        let fields = fields.into_iter().flatten();
+        let fields =
+            fields.map(|bad| InvalidField { field: bad.field, description: bad.description });
         Self(Box::new(Facts {
             code: status.code(),
             reason,

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use tonic::Streaming;
+use tonic::{Status, Streaming};
 
 use crate::error::Error;
 use crate::hive::Hive;
@@ -39,8 +39,8 @@ pub enum Followed {
 #[derive(Debug)]
 pub struct Follow {
     hive: Hive,
-    agent: String,
-    position: Option<Position>,
+    /// Asks for what comes after everything in `ready`.
+    request: WatchEventsRequest,
     stream: Option<Streaming<WatchEventsResponse>>,
     ready: VecDeque<(Followed, Position)>,
     pauses: Pauses,
@@ -48,14 +48,14 @@ pub struct Follow {
 
 impl Hive {
     /// Follows events after a position; without one, those after the first call of
-    /// [`Follow::next`]. `agent`: only those of this agent;
-    /// empty: all that this socket may see.
+    /// [`Follow::next`]. `agent`: only those of this agent; empty: all that this socket may see.
     #[must_use]
     pub fn follow(&self, after: Option<Position>, agent: impl Into<String>) -> Follow {
+        let after_sequence = after.as_ref().map(|position| position.sequence);
+        let log_id = after.map(|position| position.log_id).unwrap_or_default();
         Follow {
             hive: self.clone(),
-            agent: agent.into(),
-            position: after,
+            request: WatchEventsRequest { after_sequence, log_id, agent: agent.into() },
             stream: None,
             ready: VecDeque::new(),
             pauses: Pauses::new(),
@@ -67,11 +67,14 @@ impl Follow {
     /// Waits for what follows, with the position after it. A refusal ends it.
     pub async fn next(&mut self) -> Result<(Followed, Position), Error> {
         loop {
-            if let Some((followed, position)) = self.ready.pop_front() {
-                return Ok((followed, position));
+            if let Some(next) = self.ready.pop_front() {
+                return Ok(next);
             }
             match self.read().await {
-                Ok(()) => self.pauses = Pauses::new(),
+                Ok(step) => {
+                    self.pauses = Pauses::new();
+                    self.take(step);
+                }
                 Err(error) if error.is_transient() => {
                     self.stream = None;
                     tokio::time::sleep(self.pauses.after(&error)).await;
@@ -81,59 +84,78 @@ impl Follow {
         }
     }
 
-    /// Returns the position after all that was read; `None` before the first step of the broker.
-    #[must_use]
-    pub fn position(&self) -> Option<&Position> {
-        self.ready.front().map_or(self.position.as_ref(), |(_, position)| Some(position))
-    }
-
     /// Reads one step, of a new watch if there is none.
-    async fn read(&mut self) -> Result<(), Error> {
+    async fn read(&mut self) -> Result<WatchEventsResponse, Error> {
         let stream = match &mut self.stream {
             Some(stream) => stream,
             None => {
-                let request = WatchEventsRequest {
-                    after_sequence: self.position.as_ref().map(|position| position.sequence),
-                    log_id: self.position.as_ref().map(|p| p.log_id.clone()).unwrap_or_default(),
-                    agent: self.agent.clone(),
-                };
                 let mut client = EventServiceClient::new(self.hive.channel());
-                let opened = client.watch_events(self.hive.request(request)).await?;
-                self.stream.insert(opened.into_inner())
+                let request = self.hive.request(self.request.clone());
+                self.stream.insert(client.watch_events(request).await?.into_inner())
             }
         };
-        let Some(step) = stream.message().await? else {
-            return Err(tonic::Status::unavailable("the broker ended the watch").into());
-        };
+        let step = stream.message().await?;
+        step.ok_or_else(|| Status::unavailable("the broker ended the watch").into())
+    }
+
+    /// Takes a step, and moves the position behind it.
+    fn take(&mut self, step: WatchEventsResponse) {
         match step.step {
-            Some(Step::Snapshot(snapshot)) => {
-                let log_id = snapshot.log_id;
-                let known = self.position.as_ref().filter(|position| position.log_id == log_id);
-                // Without a position, or in another log, the watch begins after the newest event.
-                let sequence = known.map_or(snapshot.last_sequence, |position| position.sequence);
-                let position = Position { log_id, sequence };
-                if snapshot.log_changed {
-                    self.ready.push_back((Followed::LogChanged, position.clone()));
-                } else if snapshot.gap {
-                    self.ready.push_back((Followed::Gap, position.clone()));
+            Some(Step::Snapshot(log)) => {
+                self.request.log_id = log.log_id;
+                if log.log_changed {
+                    self.push(Followed::LogChanged, log.last_sequence);
+                } else if log.gap {
+                    // What was pruned is behind this position, so going on from it has no gap.
+                    let oldest = log.first_sequence.checked_sub(1);
+                    self.push(Followed::Gap, oldest.unwrap_or(log.last_sequence));
+                } else {
+                    self.request.after_sequence.get_or_insert(log.last_sequence);
                 }
-                self.position = Some(position);
             }
             Some(Step::Batch(batch)) => {
-                let log_id = self.position.as_ref().map(|p| p.log_id.clone()).unwrap_or_default();
                 for event in batch.events {
-                    let at = Position { log_id: log_id.clone(), sequence: event.sequence };
-                    self.ready.push_back((Followed::Fact(event), at));
+                    let sequence = event.sequence;
+                    self.push(Followed::Fact(event), sequence);
                 }
-                self.position = Some(Position { log_id, sequence: batch.sequence });
+                self.request.after_sequence = Some(batch.sequence);
             }
             Some(Step::Progress(progress)) => {
-                let sequence = progress.sequence;
-                self.position = Some(Position { log_id: progress.log_id, sequence });
+                self.request.log_id = progress.log_id;
+                self.request.after_sequence = Some(progress.sequence);
             }
             // A step of a later broker.
             None => {}
         }
-        Ok(())
+    }
+
+    fn push(&mut self, followed: Followed, sequence: u64) {
+        self.request.after_sequence = Some(sequence);
+        let log_id = self.request.log_id.clone();
+        self.ready.push_back((followed, Position { log_id, sequence }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::v1::EventSnapshot;
+
+    #[tokio::test]
+    async fn a_position_after_a_gap_has_no_gap() {
+        let options = Options { socket: "hive.sock".into(), ..Options::default() };
+        let hive = Hive::connect_with(options).expect("a path");
+        let gap = EventSnapshot { gap: true, log_id: "log".to_owned(), ..Default::default() };
+        let some = EventSnapshot { first_sequence: 10, last_sequence: 12, ..gap.clone() };
+        let empty = EventSnapshot { last_sequence: 12, ..gap };
+        for (snapshot, sequence) in [(some, 9), (empty, 12)] {
+            let after = Position { log_id: "log".to_owned(), sequence: 3 };
+            let mut follow = hive.follow(Some(after), "");
+            follow.take(WatchEventsResponse { step: Some(Step::Snapshot(snapshot)) });
+            let position = Position { log_id: "log".to_owned(), sequence };
+            assert_eq!(follow.ready.pop_front(), Some((Followed::Gap, position)));
+            assert_eq!(follow.request.after_sequence, Some(sequence));
+        }
     }
 }

@@ -260,20 +260,16 @@ impl Service<http::Request<Body>> for Channel {
         let for_handshake = self.inner.clone();
         Box::pin(async move {
             let answered = async {
-                let checked = match handshake.broker(&for_handshake).await {
-                    Ok(broker) => handshake.checked(request, &broker).await,
-                    Err(status) => Err(status),
-                };
-                match checked {
-                    Ok(request) => ready.call(request).await,
-                    Err(status) => Ok(status.into_http()),
-                }
+                let broker = handshake.broker(&for_handshake).await?;
+                let request = handshake.checked(request, &broker).await?;
+                Ok(ready.call(request).await)
             };
-            tokio::select! {
+            let answered: Result<_, Status> = tokio::select! {
                 biased;
-                answer = answered => answer,
-                () = handshake.connections.gone() => Ok(Status::unavailable(GONE).into_http()),
-            }
+                answered = answered => answered,
+                () = handshake.connections.gone() => Err(Status::unavailable(GONE)),
+            };
+            answered.unwrap_or_else(|status| Ok(status.into_http()))
         })
     }
 }

@@ -12,8 +12,8 @@ use http::uri::PathAndQuery;
 use prost::Message as _;
 use prost::bytes::Bytes;
 use tonic::client::Grpc;
-use tonic::metadata::{Ascii, MetadataMap, MetadataValue};
-use tonic::{Code, Request};
+use tonic::metadata::{MetadataMap, MetadataValue};
+use tonic::{Code, Extensions, Request};
 
 use crate::call::Call;
 use crate::codec::Raw;
@@ -76,9 +76,14 @@ impl Hive {
         let channel = connect_lazy_as(Handshake::new(program, ADDITIONS), &path(socket)?)?;
         let mut metadata = MetadataMap::new();
         for (key, value) in [(PROCESS_TOKEN_KEY, process_token), (TRACEPARENT_KEY, traceparent)] {
-            if !value.is_empty() {
-                metadata.insert(key, ascii(key, &value)?);
+            if value.is_empty() {
+                continue;
             }
+            let value = value.parse::<MetadataValue<_>>().map_err(|_| {
+                let fault = format!("the value for {key} has characters that metadata cannot have");
+                Error::local(Code::InvalidArgument, format!("{fault}; pass on what the hive gave"))
+            })?;
+            metadata.insert(key, value);
         }
         Ok(Self { channel, metadata: Arc::new(metadata), ids: Arc::new(Ids::new()), timeout })
     }
@@ -103,10 +108,8 @@ impl Hive {
         })
     }
 
-    /// Makes a call with one request and one answer in protobuf, as [`Hive::call`] does, for
-    /// programs that know an RPC only at run time. `wait` is how long the broker may wait before it
-    /// answers.
-    pub async fn call_bytes(
+    /// Makes a call whose messages are encoded. The broker may wait for `wait` before it answers.
+    pub(crate) async fn call_bytes(
         &self,
         path: PathAndQuery,
         request: Bytes,
@@ -158,9 +161,7 @@ impl Hive {
     /// Returns a request with the metadata of this client.
     #[must_use]
     pub fn request<T>(&self, message: T) -> Request<T> {
-        let mut request = Request::new(message);
-        *request.metadata_mut() = (*self.metadata).clone();
-        request
+        Request::from_parts((*self.metadata).clone(), Extensions::default(), message)
     }
 }
 
@@ -177,13 +178,6 @@ fn path(socket: PathBuf) -> Result<PathBuf, Error> {
             format!("{} is not an address; write unix:PATH or unix:///PATH", socket.display()),
         )),
     }
-}
-
-fn ascii(key: &str, value: &str) -> Result<MetadataValue<Ascii>, Error> {
-    MetadataValue::try_from(value).map_err(|_| {
-        let fault = format!("the value for {key} has characters that metadata cannot have");
-        Error::local(Code::InvalidArgument, format!("{fault}; pass on what the hive gave"))
-    })
 }
 
 /// Request ids: a random part of the client, and a counter.

@@ -2,21 +2,43 @@
 //! time: gateways and tests.
 
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use prost::Message;
 use prost::bytes::Bytes;
 use prost_reflect::{
     DescriptorPool, DeserializeOptions, DynamicMessage, MessageDescriptor, MethodDescriptor,
 };
+use prost_types::Duration as Span;
 use serde_json::{Value, json};
 use tonic::Code;
 
 use crate::FILE_DESCRIPTOR_SET;
 use crate::error::Error;
+use crate::hive::Hive;
 
 static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
     DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("the descriptors of this crate are valid")
 });
+
+impl Hive {
+    /// Makes a call as [`Hive::call`] does, of an RPC with one request and one answer by its name,
+    /// as in `MessageService/SendMessage`.
+    pub async fn call_json(&self, name: &str, request: &Value) -> Result<Value, Error> {
+        let rpc = method(name).ok_or_else(|| invalid(format!("the contract has no RPC {name}")))?;
+        let mut request = parse(rpc.input(), request)?;
+        if let Some(field) = rpc.input().get_field_by_name("request_id")
+            && !request.has_field(&field)
+        {
+            request.set_field(&field, prost_reflect::Value::String(self.request_id()));
+        }
+        let wait = request.get_field_by_name("wait");
+        let wait = wait.and_then(|wait| wait.as_message()?.transcode_to::<Span>().ok());
+        let wait = wait.and_then(|wait| Duration::try_from(wait).ok()).unwrap_or_default();
+        let path = format!("/hive.v1.{name}").parse().expect("the name of an RPC is a path");
+        decode(rpc.output(), self.call_bytes(path, request.encode_to_vec().into(), wait).await?)
+    }
+}
 
 /// Returns an RPC by its name, as in `MessageService/SendMessage`.
 #[must_use]
@@ -26,19 +48,16 @@ pub fn method(name: &str) -> Option<MethodDescriptor> {
     service.methods().find(|method| method.name() == rpc)
 }
 
-/// Returns a message by its name, as in `Question`.
-#[must_use]
-pub fn message(name: &str) -> Option<MessageDescriptor> {
-    POOL.get_message_by_name(&format!("hive.v1.{name}"))
-}
-
 /// Encodes a message. A field that it does not have is an error, which is INVALID_ARGUMENT.
 pub fn encode(message: MessageDescriptor, json: &Value) -> Result<Bytes, Error> {
+    Ok(parse(message, json)?.encode_to_vec().into())
+}
+
+fn parse(message: MessageDescriptor, json: &Value) -> Result<DynamicMessage, Error> {
     let options = DeserializeOptions::new().deny_unknown_fields(true);
     let name = message.name().to_owned();
-    let message = DynamicMessage::deserialize_with_options(message, json, &options);
-    let message = message.map_err(|error| invalid(format!("{json} is not a {name}: {error}")))?;
-    Ok(message.encode_to_vec().into())
+    DynamicMessage::deserialize_with_options(message, json, &options)
+        .map_err(|error| invalid(format!("{json} is not a {name}: {error}")))
 }
 
 /// Decodes a message.
@@ -93,7 +112,8 @@ pub fn code_name(code: Code) -> String {
 }
 
 fn known(name: &str) -> Result<MessageDescriptor, Error> {
-    message(name).ok_or_else(|| invalid(format!("the contract has no message {name}")))
+    let found = POOL.get_message_by_name(&format!("hive.v1.{name}"));
+    found.ok_or_else(|| invalid(format!("the contract has no message {name}")))
 }
 
 fn invalid(sentence: String) -> Error {

@@ -6,7 +6,7 @@
 use tokio::sync::{mpsc, oneshot, watch};
 use tonic::Code;
 
-use super::held::{New, Order};
+use super::held::{New, Order, Pending};
 use crate::error::Error;
 use crate::v1::settlement::Action;
 use crate::v1::{self, Ack, DeliveryState, Nack, Release};
@@ -84,7 +84,7 @@ impl Delivery {
 
     async fn settle(self, action: Action) -> Result<DeliveryState, Error> {
         let (reply, settled) = oneshot::channel();
-        let order = Order::Settle { token: self.token, action, reply };
+        let order = Order::Settle(Pending { token: self.token, action, reply });
         if self.orders.send(order).is_err() {
             return Err(Error::closed("mail"));
         }

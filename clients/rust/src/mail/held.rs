@@ -22,16 +22,29 @@ const _: () = assert!(STEP_MAX * (ERROR_BYTES_MAX + 200) < 512 * 1024);
 /// wait, and go together.
 const STEPS_MAX: usize = 2;
 
-/// The receiver of a result.
-pub(super) type Reply = oneshot::Sender<Result<DeliveryState, Error>>;
-
 /// What the program asks of its mail.
 #[derive(Debug)]
 pub(super) enum Order {
     /// To settle a delivery.
-    Settle { token: String, action: Action, reply: Reply },
+    Settle(Pending),
     /// To end.
     Close,
+}
+
+/// A settlement without a result.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) token: String,
+    pub(super) action: Action,
+    /// The receiver of the result.
+    pub(super) reply: oneshot::Sender<Result<DeliveryState, Error>>,
+}
+
+impl Pending {
+    fn settlement(&self) -> Settlement {
+        let target = Some(Target::LeaseToken(self.token.clone()));
+        Settlement { target, action: Some(self.action.clone()) }
+    }
 }
 
 /// A lease that the program does not have yet.
@@ -40,12 +53,6 @@ pub(super) struct New {
     pub(super) leased: LeasedDelivery,
     /// Whether it is lost.
     pub(super) lost: watch::Receiver<bool>,
-}
-
-#[derive(Debug)]
-struct Pending {
-    settlement: Settlement,
-    reply: Reply,
 }
 
 /// See the module.
@@ -93,11 +100,7 @@ impl Held {
     }
 
     fn is_settling(&self, token: &str) -> bool {
-        let is_of = |pending: &Pending| match &pending.settlement.target {
-            Some(Target::LeaseToken(settled)) => settled == token,
-            Some(Target::Key(_)) | None => false,
-        };
-        self.listed.is_some() && self.waiting.iter().any(is_of)
+        self.listed.is_some() && self.waiting.iter().any(|pending| pending.token == token)
     }
 
     /// Ends the list of leases at the begin of a stream: what is held and not listed is lost.
@@ -113,15 +116,13 @@ impl Held {
     }
 
     /// Takes an order to settle.
-    pub(super) fn settle(&mut self, token: String, action: Action, reply: Reply) {
+    pub(super) fn settle(&mut self, pending: Pending) {
         // Its holder has ended its work, so there is nothing to notify.
-        if self.leases.remove(&token).is_none() {
-            let _ = reply.send(Err(Error::lease_lost()));
-            return;
+        if self.leases.remove(&pending.token).is_some() {
+            self.waiting.push_back(pending);
+        } else {
+            let _ = pending.reply.send(Err(Error::lease_lost()));
         }
-        let settlement =
-            Settlement { target: Some(Target::LeaseToken(token)), action: Some(action) };
-        self.waiting.push_back(Pending { settlement, reply });
     }
 
     /// Returns the next step of settlements, if it is time for one.
@@ -131,7 +132,7 @@ impl Held {
         }
         let count = self.waiting.len().min(STEP_MAX);
         let step: Vec<Pending> = self.waiting.drain(..count).collect();
-        let settlements = step.iter().map(|pending| pending.settlement.clone()).collect();
+        let settlements = step.iter().map(Pending::settlement).collect();
         self.sent.extend(step);
         self.steps += 1;
         Some(settlements)
@@ -186,7 +187,8 @@ mod tests {
 
     fn ack(held: &mut Held, token: &str) -> oneshot::Receiver<Result<DeliveryState, Error>> {
         let (reply, result) = oneshot::channel();
-        held.settle(token.to_owned(), Action::Ack(Ack {}), reply);
+        let (token, action) = (token.to_owned(), Action::Ack(Ack {}));
+        held.settle(Pending { token, action, reply });
         result
     }
 

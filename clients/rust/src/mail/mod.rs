@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use futures_util::stream::TryStreamExt as _;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_stream::Stream;
@@ -125,19 +125,15 @@ impl Mail {
         F: Future<Output = Result<(), E>>,
         E: std::fmt::Display,
     {
-        let mut running = FuturesUnordered::new();
-        loop {
-            tokio::select! {
-                next = self.next(), if running.len() < self.window => match next {
-                    Some(delivery) => {
-                        let delivery = delivery?;
-                        let work = handler(&delivery);
-                        running.push(handle(delivery, work));
-                    }
-                    None => return Ok(()),
-                },
-                Some(()) = running.next() => {}
-            }
+        let (mut closed, window) = (self.closer.closed.subscribe(), self.window);
+        let handled = self.try_for_each_concurrent(window, |delivery| {
+            let work = handler(&delivery);
+            handle(delivery, work)
+        });
+        tokio::select! {
+            biased;
+            _ = closed.wait_for(|closed| *closed) => Ok(()),
+            ended = handled => ended,
         }
     }
 
@@ -148,13 +144,13 @@ impl Mail {
     }
 
     /// Ends the mail: waits for the results of settlements, releases everything that is not
-    /// settled, without an attempt, and ends the stream. Without a connection it waits at most 10
-    /// s.
-    pub async fn close(mut self) {
+    /// settled, without an attempt, and ends the stream. It waits at most 10 s.
+    pub async fn close(&mut self) {
         self.closer.close();
         self.handed.close();
         // It ends by itself, or its leases do.
         let _ = tokio::time::timeout(CLOSE_MAX, self.task.join_next()).await;
+        self.task.abort_all();
     }
 }
 
@@ -165,10 +161,10 @@ const CLOSE_MAX: Duration = Duration::from_secs(10);
 async fn handle<E: std::fmt::Display>(
     delivery: Delivery,
     work: impl Future<Output = Result<(), E>>,
-) {
+) -> Result<(), Error> {
     let worked = tokio::select! {
         biased;
-        () = delivery.lost() => return,
+        () = delivery.lost() => return Ok(()),
         worked = work => worked,
     };
     // A refusal means that the lease was lost, and another holder works on it.
@@ -176,6 +172,7 @@ async fn handle<E: std::fmt::Display>(
         Ok(()) => delivery.ack().await,
         Err(error) => delivery.nack(error.to_string()).await,
     };
+    Ok(())
 }
 
 impl Stream for Mail {
@@ -186,5 +183,35 @@ impl Stream for Mail {
             return Poll::Ready(None);
         }
         self.handed.poll_recv(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::held::New;
+    use super::*;
+    use crate::v1::{self, LeasedDelivery, Message};
+
+    #[tokio::test]
+    async fn a_close_cancels_handlers_before_their_leases_end() {
+        let (orders, mut ordered) = mpsc::unbounded_channel();
+        let (sender, handed) = mpsc::unbounded_channel();
+        let closer = MailCloser { orders: orders.clone(), closed: watch::Sender::new(false) };
+        let mut mail = Mail { handed, closer, task: JoinSet::new(), window: 1 };
+        let (_lease, lost) = watch::channel(false);
+        let message = Some(Message::default());
+        let delivery = Some(v1::Delivery { message, ..Default::default() });
+        let leased = LeasedDelivery { delivery, ..Default::default() };
+        let delivery = Delivery::new(New { leased, lost }, orders).expect("it has a message");
+        sender.send(Ok(delivery)).expect("the mail is open");
+
+        let closer = mail.closer();
+        let hang = |_: &Delivery| {
+            closer.close();
+            std::future::pending::<Result<(), String>>()
+        };
+        assert_eq!(mail.each(hang).await, Ok(()));
+        assert!(matches!(ordered.recv().await, Some(Order::Close)));
+        assert!(mail.next().await.is_none());
     }
 }

@@ -3,12 +3,13 @@
 //! Invariant: it ends only when the mail is closed or dropped, or when the broker ends it for a
 //! reason that no repeat can repair.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tokio_stream::wrappers::UnboundedReceiverStream;
-use tonic::{Code, Status, Streaming};
+use tonic::{Code, Status};
 
 use super::delivery::Delivery;
 use super::held::{Held, Order};
@@ -23,8 +24,6 @@ use crate::v1::{OpenDeliveries, Pong, SettleDeliveriesRequest, StreamDeliveriesR
 
 /// The broker ends a stream whose caller does not answer its pings; that is no fault of the mail.
 const STREAM_SILENT: &str = "STREAM_SILENT";
-/// How long a close waits for the results of settlements, and for the end of the stream.
-const CLOSE_MAX: Duration = Duration::from_secs(10);
 
 /// See the module.
 #[derive(Debug)]
@@ -50,8 +49,9 @@ impl Session {
             match self.stream(&mut pauses).await {
                 Ok(()) => break Error::closed("mail"),
                 Err(error) if error.is_transient() || error.reason() == STREAM_SILENT => {
-                    if let Some(error) = self.rest(pauses.after(&error)).await {
-                        break error;
+                    self.rest(pauses.after(&error)).await;
+                    if self.is_over() {
+                        break Error::closed("mail");
                     }
                 }
                 Err(error) => {
@@ -64,27 +64,25 @@ impl Session {
         self.held.end(&error);
     }
 
-    /// Waits without a stream; returns an error if the mail is closed before there is one again.
-    async fn rest(&mut self, pause: Duration) -> Option<Error> {
-        if self.closing && self.held.is_settled() {
-            return Some(Error::closed("mail"));
-        }
-        let pause = sleep(pause);
-        tokio::pin!(pause);
-        loop {
+    /// Waits without a stream, unless the mail is over.
+    async fn rest(&mut self, pause: Duration) {
+        let mut pause = pin!(sleep(pause));
+        while !self.is_over() {
             tokio::select! {
-                () = &mut pause => return None,
+                () = &mut pause => return,
                 order = self.orders.recv() => self.take(order),
-            }
-            if self.closing && self.held.is_settled() {
-                return Some(Error::closed("mail"));
             }
         }
     }
 
+    /// Returns whether nothing is left to do.
+    fn is_over(&self) -> bool {
+        self.closing && self.held.is_settled()
+    }
+
     fn take(&mut self, order: Option<Order>) {
         match order {
-            Some(Order::Settle { token, action, reply }) => self.held.settle(token, action, reply),
+            Some(Order::Settle(pending)) => self.held.settle(pending),
             Some(Order::Close) | None => self.closing = true,
         }
     }
@@ -96,19 +94,20 @@ impl Session {
         ask(&requests, Ask::Open(self.open.clone()));
         let mut client = InboxServiceClient::new(self.hive.channel());
         let outgoing = self.hive.request(UnboundedReceiverStream::new(outgoing));
-        let opened = client.stream_deliveries(outgoing).await;
-        let mut steps = opened.map_err(Error::from)?.into_inner();
+        let mut steps = client.stream_deliveries(outgoing).await?.into_inner();
         let mut is_open = false;
         loop {
-            if self.closing && is_open && self.held.is_settled() {
+            if is_open && self.is_over() {
                 // Half-closed, the stream releases what is not settled.
                 drop(requests);
-                return end(&mut steps).await;
+                while steps.message().await?.is_some() {}
+                return Ok(());
             }
             tokio::select! {
                 biased;
                 step = steps.message() => {
-                    let step = step.map_err(Error::from)?.ok_or_else(ended)?;
+                    let ended = || Status::unavailable("the broker ended the stream");
+                    let step = step?.ok_or_else(ended)?;
                     is_open |= self.read(step, &requests)?;
                     if is_open {
                         *pauses = Pauses::new();
@@ -164,17 +163,4 @@ impl Session {
 fn ask(requests: &Requests, step: Ask) {
     // If the stream has ended, its status follows.
     let _ = requests.send(StreamDeliveriesRequest { step: Some(step) });
-}
-
-fn ended() -> Error {
-    Error::from(Status::unavailable("the broker ended the stream"))
-}
-
-/// Reads a half-closed stream to its end.
-async fn end(steps: &mut Streaming<StreamDeliveriesResponse>) -> Result<(), Error> {
-    let all = async {
-        while steps.message().await.map_err(Error::from)?.is_some() {}
-        Ok(())
-    };
-    timeout(CLOSE_MAX, all).await.unwrap_or(Ok(()))
 }
