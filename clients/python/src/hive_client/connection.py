@@ -62,7 +62,7 @@ class Connection:
         if last is None or (last.done() and (_failed(last) or not self.is_ready)):
             last = self._handshake = asyncio.create_task(self._shake_hands())
             last.add_done_callback(_failed)  # so that a failure counts as seen
-        return await asyncio.shield(last)
+        return last.result() if last.done() else await asyncio.shield(last)
 
     async def call(self, method: Any, request: Message, timeout: float) -> Any:
         """Repeats a request until it is answered, refused for good, or its budget ends."""

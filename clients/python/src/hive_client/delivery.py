@@ -9,6 +9,8 @@ from .error import HiveError
 # The broker refuses a longer error, in bytes, and ends the stream.
 _ERROR_BYTES_MAX = 4096
 
+_ACK = v1.Ack()
+
 Settle = Callable[["Delivery", v1.Settlement], Awaitable[v1.DeliveryState]]
 
 
@@ -52,7 +54,7 @@ class Delivery:
             HiveError: LEASE_LOST if the lease is no longer valid, CANCELLED if the mail is closed,
                 FAILED_PRECONDITION if the delivery was settled already.
         """
-        return await self._once(v1.Settlement(ack=v1.Ack()))
+        return await self._once(v1.Settlement(ack=_ACK))
 
     async def nack(self, error: str, permanent: bool = False) -> v1.DeliveryState:
         """Settles the delivery as failed, and returns its state: READY, or DEAD.
@@ -75,13 +77,13 @@ class Delivery:
         """
         return await self._once(v1.Settlement(release=v1.Release()))
 
-    async def _once(self, settlement: v1.Settlement) -> v1.DeliveryState:
-        name = f"the delivery of message {self.message.id}"
+    def _once(self, settlement: v1.Settlement) -> Awaitable[v1.DeliveryState]:
         if self.is_settled:
-            problem = f"{name} was settled already: settle each delivery once"
-            raise HiveError("FAILED_PRECONDITION", problem)
+            problem = f"the delivery of message {self.message.id} was settled already"
+            raise HiveError("FAILED_PRECONDITION", f"{problem}: settle each delivery once")
         if self.lost.is_set():
-            problem = f"the lease of {name} is lost: stop, and wait for its next delivery"
-            raise HiveError("FAILED_PRECONDITION", problem, reason="LEASE_LOST")
+            problem = f"the lease of the delivery of message {self.message.id} is lost"
+            advice = "stop, and wait for its next delivery"
+            raise HiveError("FAILED_PRECONDITION", f"{problem}: {advice}", reason="LEASE_LOST")
         settlement.lease_token = self.token
-        return await self._settle(self, settlement)
+        return self._settle(self, settlement)

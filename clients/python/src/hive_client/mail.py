@@ -7,7 +7,6 @@ after the error that ends the iteration, nothing is held and no task is left.
 
 import asyncio
 import contextlib
-import functools
 import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
@@ -84,16 +83,15 @@ class Mail:
         Raises:
             HiveError: The refusal that ended the stream.
         """
-        running: set[asyncio.Task[None]] = set()
+        running: dict[str, asyncio.Task[None]] = {}
         try:
             async for delivery in self:
-                task = asyncio.create_task(self._handle(handler, delivery))
-                running.add(task)
-                task.add_done_callback(running.discard)
-                self._handlers[delivery.token] = task
-                task.add_done_callback(functools.partial(self._handled, delivery.token))
+                task = asyncio.create_task(self._handle(handler, delivery, running))
+                running[delivery.token] = self._handlers[delivery.token] = task
         finally:
-            await _end_all(running)
+            await _end_all(running.values())
+            for token in running:  # of tasks that were cancelled before they began
+                self._handlers.pop(token, None)
 
     async def close(self) -> None:
         """Ends the iteration, and releases what is held and not settled, without an attempt.
@@ -122,33 +120,43 @@ class Mail:
         if self._task is None and not self._closing:
             self._task = asyncio.create_task(self._run())
 
-    async def _handle(self, handler: Callable[[Delivery], Any], delivery: Delivery) -> None:
-        problem = None
+    async def _handle(
+        self,
+        handler: Callable[[Delivery], Any],
+        delivery: Delivery,
+        running: dict[str, asyncio.Task[None]],
+    ) -> None:
         try:
-            result = handler(delivery)
-            if inspect.isawaitable(result):
-                await result
-        except (Exception, asyncio.CancelledError) as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                return  # the lease is lost, or the mail is closed
-            problem = str(error) or type(error).__name__
-        if delivery.is_settled:
-            return
-        with contextlib.suppress(HiveError):  # a lost lease, or the error that ends the iteration
-            await (delivery.ack() if problem is None else delivery.nack(problem))
+            problem = None
+            try:
+                result = handler(delivery)
+                if inspect.isawaitable(result):
+                    await result
+            except (Exception, asyncio.CancelledError) as error:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    return  # the lease is lost, or the mail is closed
+                problem = str(error) or type(error).__name__
+            if delivery.is_settled:
+                return
+            # A refusal says that the lease is lost, or it is the error that ends the iteration.
+            with contextlib.suppress(HiveError):
+                await (delivery.ack() if problem is None else delivery.nack(problem))
+        finally:
+            # Not by callbacks of the task: each would cost a turn of the loop.
+            for tasks in (running, self._handlers):
+                tasks.pop(delivery.token, None)
 
-    def _handled(self, token: str, _: asyncio.Task[None]) -> None:
-        del self._handlers[token]
-
-    async def _settle(self, delivery: Delivery, settlement: v1.Settlement) -> v1.DeliveryState:
+    def _settle(
+        self, delivery: Delivery, settlement: v1.Settlement
+    ) -> asyncio.Future[v1.DeliveryState]:
         if self._closing:
             raise closed("the mail")
         delivery.is_settled = True
         settling = _Settling(delivery, settlement, asyncio.get_running_loop().create_future())
         self._unsent.append(settling)
         self._to_write.set()
-        return await settling.result
+        return settling.result
 
     async def _run(self) -> None:
         backoff = Backoff()
