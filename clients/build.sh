@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compiles the kits that are compiled, in their own languages, with their drivers for the conformance suite. Cargo compiles the Rust kit.
+# Compiles the kits that are compiled, in their own languages, with their drivers for the conformance suite and their programs for the bench. Cargo compiles the Rust kit.
 #
 #   clients/build.sh
 #
@@ -9,6 +9,6 @@ cd "$(dirname "$0")/.."
 
 (cd clients/typescript && npm run --silent build)
 
-# The driver in Go, in the place where the suite looks for it. The path of the module is that of the contract.
+# The driver in Go, and the program of the bench, in the places where these look for them. The path of the module is that of the contract.
 . clients/go.sh
-(cd "$GO_KIT/conformance" && go build -o "$OLDPWD/.cache/go-driver" .)
+(cd "$GO_KIT" && go build -o "$OLDPWD/.cache/go-driver" ./conformance && go build -o "$OLDPWD/.cache/go-rates" ./rates)

@@ -17,6 +17,7 @@ mod eyes;
 mod flood;
 mod history;
 mod isolation;
+mod kits;
 mod migration;
 mod parked;
 mod plot;
@@ -140,6 +141,9 @@ async fn run(wanted: &Wanted, report: &mut Report) -> anyhow::Result<()> {
     if wanted.has("w6") {
         w6::run(report).await?;
         resident::run(report).await?;
+    }
+    if wanted.has("kits") {
+        kits::run(report).await?;
     }
     if wanted.has("isolation") {
         isolation::run(report).await?;

@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::tree::{self, File, none};
 
 /// The crates of the project that a crate may depend on. The tests may depend on all.
-const CRATES: [(&str, &[&str]); 11] = [
+const CRATES: [(&str, &[&str]); 12] = [
     ("core", &[]),
     ("core/log", &[]),
     ("clients/rust", &[]),
     ("clients/rust/conformance", &["hive-client"]),
+    ("clients/rust/rates", &["hive-client"]),
     ("examples/queue", &["hive-client"]),
     ("proto", &["hive-client", "hive-core"]),
     ("broker", &["hive-core", "hive-export", "hive-fault", "hive-log", "hive-proto"]),

@@ -17,7 +17,7 @@ from . import v1
 _PREFIX = "REASON_"
 
 _REASONS: dict[str, v1.ReasonOptions] = {
-    value.name.removeprefix(_PREFIX): value.GetOptions().Extensions[v1.about]  # type: ignore[index]
+    value.name.removeprefix(_PREFIX): value.GetOptions().Extensions[v1.about]
     for value in v1.Reason.DESCRIPTOR.values
 }
 
