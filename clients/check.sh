@@ -45,7 +45,7 @@ diff --recursive --brief "$work/go/hivev1" clients/go/hivev1 >&2 || { echo "clie
 
 echo "== the kit in Rust"
 # Its tests are among those of Cargo, and tests/tests/generated compares its generated code.
-"${CARGO:-cargo}" package --quiet --locked --package hive-client --no-verify --allow-dirty
+"${CARGO:-cargo}" package --quiet --locked --package hive-client --allow-dirty
 
 echo "== the conformance suite"
 tests/conformance/run.sh

@@ -15,10 +15,10 @@ use crate::status;
 use crate::v1::{Reason, Refusal};
 
 /// Why a call failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Facts>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Facts {
     code: Code,
     reason: String,
@@ -158,6 +158,21 @@ impl fmt::Display for Error {
         let Facts { code, reason, message, .. } = &*self.0;
         let of = if reason.is_empty() { "" } else { " " };
         write!(f, "{code:?}{of}{reason}: {message}")
+    }
+}
+
+/// The text of a program whose `main` returns the error.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Facts { metadata, fields, .. } = &*self.0;
+        write!(f, "{self}")?;
+        if !metadata.is_empty() {
+            write!(f, " {metadata:?}")?;
+        }
+        if !fields.is_empty() {
+            write!(f, " {fields:?}")?;
+        }
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 //! Invariant: every call carries the metadata of this client, and each call with one answer goes
 //! through [`crate::retry`].
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -56,6 +56,7 @@ impl Default for Options {
 /// A client of a hive. Clones share one connection.
 #[derive(Clone, Debug)]
 pub struct Hive {
+    socket: Arc<Path>,
     channel: Channel,
     metadata: Arc<MetadataMap>,
     ids: Arc<Ids>,
@@ -73,7 +74,8 @@ impl Hive {
     /// a token that metadata cannot have.
     pub fn connect_with(options: Options) -> Result<Self, Error> {
         let Options { socket, program, timeout, process_token, traceparent } = options;
-        let channel = connect_lazy_as(Handshake::new(program, ADDITIONS), &path(socket)?)?;
+        let socket = path(socket)?;
+        let channel = connect_lazy_as(Handshake::new(program, ADDITIONS), &socket)?;
         let mut metadata = MetadataMap::new();
         for (key, value) in [(PROCESS_TOKEN_KEY, process_token), (TRACEPARENT_KEY, traceparent)] {
             if value.is_empty() {
@@ -85,7 +87,8 @@ impl Hive {
             })?;
             metadata.insert(key, value);
         }
-        Ok(Self { channel, metadata: Arc::new(metadata), ids: Arc::new(Ids::new()), timeout })
+        let (metadata, ids) = (Arc::new(metadata), Arc::new(Ids::new()));
+        Ok(Self { socket: socket.into(), channel, metadata, ids, timeout })
     }
 
     /// Returns the same client with another time for its calls.
@@ -122,12 +125,12 @@ impl Hive {
             let answer = grpc.unary(request, path.clone(), Raw).await?;
             Ok(answer.into_inner())
         };
-        repeated(self.timeout, wait, attempt).await
+        repeated(&self.socket, self.timeout, wait, attempt).await
     }
 
     /// Returns what the broker of the present connection says about itself.
     pub async fn info(&self) -> Result<GetServerInfoResponse, Error> {
-        repeated(self.timeout, Duration::ZERO, || self.channel.info()).await
+        repeated(&self.socket, self.timeout, Duration::ZERO, || self.channel.info()).await
     }
 
     /// Returns whether the broker can do something, by its name in `Capabilities`, such as

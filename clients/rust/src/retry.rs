@@ -3,6 +3,7 @@
 //! Invariant: the identical bytes are repeated, only if their outcome is unknown or the broker asks
 //! for it, and never beyond the time of the caller.
 
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
@@ -48,7 +49,10 @@ fn random() -> f64 {
 
 /// Makes attempts until one has an answer, or a refusal that repeating cannot repair, or the time
 /// is over. Each may take ten seconds, and as much longer as its call waits for something.
+///
+/// At the end of the time the error is the last refusal with a reason, else DEADLINE_EXCEEDED.
 pub(crate) async fn repeated<T, F>(
+    socket: &Path,
     within: Duration,
     wait: Duration,
     mut attempt: impl FnMut() -> F,
@@ -58,33 +62,40 @@ where
 {
     let end = Instant::now() + within;
     let mut pauses = Pauses::new();
-    let mut refusal = None;
+    let mut last = late(socket, within, None);
     loop {
         let left = end.saturating_duration_since(Instant::now());
         let error = match timeout(left.min(ATTEMPT_MAX + wait), attempt()).await {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(status)) => Error::from(status),
-            Err(_) => Error::local(
-                Code::DeadlineExceeded,
-                "the broker has not answered in time, so the outcome is not known; repeat the \
-                 request with the same request id, and allow more time",
-            ),
+            Err(_) => late(socket, within, None),
         };
         if !error.is_transient() {
             return Err(error);
         }
         let pause = pauses.after(&error);
-        // A refusal says more than a lack of time.
-        if error.code() != Code::DeadlineExceeded || refusal.is_none() {
-            refusal = Some(error);
+        if !error.reason().is_empty() {
+            last = error;
+        } else if last.reason().is_empty() && error.code() != Code::DeadlineExceeded {
+            last = late(socket, within, Some(&error));
         }
-        if Instant::now() + pause >= end
-            && let Some(error) = refusal
-        {
-            return Err(error);
+        if Instant::now() + pause >= end {
+            return Err(last);
         }
         sleep(pause).await;
     }
+}
+
+/// Returns the error of a call that got no answer in its time, with what the connection did.
+fn late(socket: &Path, within: Duration, cause: Option<&Error>) -> Error {
+    let cause = cause.map(|error| format!(" ({})", error.message())).unwrap_or_default();
+    let message = format!(
+        "no answer from the broker at {} within {within:?}{cause}: check that hived runs and that \
+         this is its socket, or allow more time; the outcome is not known, so a repeat needs the \
+         same request id",
+        socket.display()
+    );
+    Error::local(Code::DeadlineExceeded, message)
 }
 
 #[cfg(test)]
@@ -95,10 +106,14 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    fn socket() -> &'static Path {
+        Path::new("/run/hive.sock")
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_broken_call_is_repeated_until_it_is_answered() {
         let mut attempts = 0;
-        let answered = repeated(10 * SECOND, Duration::ZERO, || {
+        let answered = repeated(socket(), 10 * SECOND, Duration::ZERO, || {
             attempts += 1;
             let result = if attempts < 4 { Err(Status::unavailable("away")) } else { Ok(attempts) };
             std::future::ready(result)
@@ -110,7 +125,7 @@ mod tests {
     async fn a_lost_answer_ends_an_attempt_and_not_the_call() {
         let mut attempts = 0;
         let began = Instant::now();
-        let answered = repeated(60 * SECOND, 5 * SECOND, || {
+        let answered = repeated(socket(), 60 * SECOND, 5 * SECOND, || {
             attempts += 1;
             let is_lost = attempts == 1;
             async move { if is_lost { std::future::pending().await } else { Ok(()) } }
@@ -120,21 +135,38 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_last_refusal_is_the_error_when_the_time_is_over() {
+    async fn without_an_answer_the_error_names_the_socket_and_the_cause() {
         let began = Instant::now();
-        let failed = repeated::<(), _>(2 * SECOND, Duration::ZERO, || {
+        let failed = repeated::<(), _>(socket(), 2 * SECOND, Duration::ZERO, || {
             std::future::ready(Err(Status::unavailable("away")))
         });
         let error = failed.await.expect_err("never answered");
-        assert_eq!((error.code(), error.message()), (Code::Unavailable, "away"));
+        assert_eq!(error.code(), Code::DeadlineExceeded);
+        let begin = "no answer from the broker at /run/hive.sock within 2s (away): check";
+        assert!(error.message().starts_with(begin), "{error}");
         assert!(began.elapsed() <= 2 * SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_refusal_is_the_error_when_the_time_is_over() {
+        let mut attempts = 0;
+        let failed = repeated::<(), _>(socket(), 2 * SECOND, Duration::ZERO, || {
+            attempts += 1;
+            let info = ErrorDetails::with_error_info("DRAINING", crate::ERROR_DOMAIN, []);
+            let refused = Status::with_error_details(Code::Unavailable, "it stops", info);
+            let away = Status::unavailable("away");
+            std::future::ready(Err(if attempts == 1 { refused } else { away }))
+        });
+        let error = failed.await.expect_err("never answered");
+        assert_eq!((error.code(), error.reason()), (Code::Unavailable, "DRAINING"));
+        assert!(attempts > 2, "{attempts}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_no_repeat_repairs_is_not_repeated() {
         for status in [Status::unimplemented("no"), Status::invalid_argument("no")] {
             let mut attempts = 0;
-            let failed = repeated::<(), _>(SECOND, Duration::ZERO, || {
+            let failed = repeated::<(), _>(socket(), SECOND, Duration::ZERO, || {
                 attempts += 1;
                 std::future::ready(Err(status.clone()))
             });
