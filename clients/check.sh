@@ -7,7 +7,7 @@
 # Needs what tests/setup.sh installs. The build machine runs this besides the tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-target=$("${CARGO:-cargo}" metadata --locked --offline --no-deps --format-version 1 | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
+target=$(tests/target-dir.sh)
 # As in tests/run.sh: another profile would compile everything again.
 [ "${CI:-}" != true ] || export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=none
 # The second of these ends with the present programs.

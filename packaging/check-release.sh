@@ -26,7 +26,7 @@ trap end EXIT
 PROFILE=dev packaging/release.sh "$work/release"
 
 "$cargo" build --locked --package hive-scripted --bins
-scripted=$("$cargo" metadata --locked --offline --no-deps --format-version 1 | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')/debug/scripted-claude
+scripted=$(CARGO=$cargo tests/target-dir.sh)/debug/scripted-claude
 
 # emulated MACHINE BIN: a broker of another machine takes a message and lists it. Only the broker and hivectl: qemu knows too few signals for
 # `hivectl up`, and the kernel starts no program of another machine.

@@ -50,7 +50,7 @@ fi
 tests/lint.sh others
 
 echo "== tests"
-target=$("$cargo" metadata --locked --offline --no-deps --format-version 1 | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
+target=$(CARGO=$cargo tests/target-dir.sh)
 # The journeys start built programs, so these are built first; the mixtures of versions also need those of the baseline, and the kills
 # programs with fail points. The second script ends with the present ones: all are built in the same place.
 CARGO="$cargo" CARGO_TARGET_DIR="$target" tests/build-baseline.sh "$target/baseline"

@@ -1,9 +1,9 @@
-//! `kits`: sends, and deliveries that are received and acked, through each client kit, compared with
-//! the generated client of the same language, which makes the same calls with the same window.
+//! `kits`: sends, and deliveries that are received and acked, through each client kit, compared
+//! with the generated client of the same language, which makes the same calls with the same window.
 //!
-//! The programs that send and receive are those in `clients/*/rates`; each prints the seconds of its
-//! counted part. Invariant: every message that was sent is received before the next program runs, so
-//! all of them meet an empty inbox.
+//! The programs that send and receive are those in `clients/*/rates`; each prints the seconds of
+//! its counted part. Invariant: every message that was sent is received before the next program
+//! runs, so all of them meet an empty inbox.
 
 use std::path::{Path, PathBuf};
 

@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 cargo=${CARGO:-cargo}
 
-target=$("$cargo" metadata --locked --offline --no-deps --format-version 1 | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
+target=$(CARGO=$cargo tests/target-dir.sh)
 if [ -z "${HIVE_TEST_BIN_DIR:-}" ]; then
   "$cargo" build --locked --package hive-broker --package hivectl --bins
   export HIVE_TEST_BIN_DIR=$target/debug
