@@ -16,6 +16,7 @@ const PATH_BYTES_MAX = 107;
 export function socketPath(address = process.env["HIVE_SOCKET"] ?? DEFAULT_PATH): string {
   const invalid = (fault: string, advice: string) =>
     new HiveError("INVALID_ARGUMENT", `The address ${fault}: "${address}". ${advice}`);
+  if (typeof address !== "string") throw invalid(`has the type ${typeof address}`, "Pass a path.");
   let path = address;
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(address)?.[1];
   if (scheme === "unix") {

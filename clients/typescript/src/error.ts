@@ -1,5 +1,6 @@
 // The one error type of the kit, and the one place that makes it from statuses and refusals.
 
+import { inspect } from "node:util";
 import { durationMs, type Duration } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
@@ -91,4 +92,9 @@ function codeName(code: Code): string {
 
 function milliseconds(duration: Duration | undefined): number | undefined {
   return duration && durationMs(duration);
+}
+
+/** Returns the error of an argument that cannot be right; types do not stop JavaScript. */
+export function invalid(name: string, value: unknown, advice: string): HiveError {
+  return new HiveError("INVALID_ARGUMENT", `${name} is ${inspect(value)}. ${advice}`);
 }

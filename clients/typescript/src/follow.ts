@@ -2,7 +2,7 @@
 // misses none that the broker still keeps.
 
 import type { Channel } from "./channel.js";
-import { HiveError } from "./error.js";
+import { HiveError, invalid } from "./error.js";
 import { EventService, type Event, type WatchEventsResponse } from "./gen/v1.js";
 import type { Scope } from "./scope.js";
 
@@ -40,6 +40,9 @@ export class Follow implements AsyncIterableIterator<Entry, undefined>, AsyncDis
 
   /** @internal */
   constructor(channel: Channel, { after, agent = "", signal }: FollowOptions) {
+    if (after !== undefined && typeof after?.sequence !== "bigint") {
+      throw invalid("after", after, "Pass the position of an entry.");
+    }
     this.#channel = channel;
     this.#scope = channel.begin({ signal }, () => this.close());
     this.#position = after;

@@ -11,6 +11,7 @@ import { socketPath } from "./address.js";
 import { Asked } from "./asked.js";
 import { Channel } from "./channel.js";
 import type { Connection } from "./connection.js";
+import { invalid } from "./error.js";
 import { Follow, type FollowOptions } from "./follow.js";
 import {
   CapabilitiesSchema, LooseEndService, MessageService, QuestionSchema, QuestionService,
@@ -134,7 +135,7 @@ export class Hive implements AsyncDisposable {
   }
 
   /** Sends a message. Returns the receipt: the message is on disk. */
-  send(
+  async send(
     to: To,
     body: string,
     { inReplyTo, requestId, ...options }: RequestOptions & { inReplyTo?: bigint } = {},
@@ -146,6 +147,7 @@ export class Hive implements AsyncDisposable {
   /** Asks a question. Returns it with the way to its outcome. */
   async ask(to: To, text: string, asking: AskOptions = {}): Promise<Asked> {
     const { options: offered, multi, ttlMs, requestId, ...options } = asking;
+    if (typeof offered === "string") throw invalid("options", offered, "Pass a list of texts.");
     const ttl = ttlMs === undefined ? undefined : durationFromMs(ttlMs);
     const request = { requestId, to: recipient(to), text, options: offered, multi, ttl };
     const { question } = await this.call(QuestionService.method.askQuestion, request, options);
@@ -232,5 +234,6 @@ function recipient(to: To): MessageInitShape<typeof RecipientSchema> {
   if (typeof to === "string") return { to: { case: "agent", value: to } };
   if (to === OPERATOR) return { to: { case: "operator", value: {} } };
   if (to === PARENT) return { to: { case: "parent", value: {} } };
-  return { to: { case: "everyone", value: {} } };
+  if (to === EVERYONE) return { to: { case: "everyone", value: {} } };
+  throw invalid("to", to, "Pass the name of an agent, OPERATOR, PARENT or EVERYONE.");
 }

@@ -6,7 +6,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { Channel } from "./channel.js";
 import { Delivery, lost, type Action } from "./delivery.js";
-import { HiveError } from "./error.js";
+import { HiveError, invalid } from "./error.js";
 import {
   DeliveryState, InboxService, OpenDeliveriesSchema, type LeasedDelivery, type SettlementResult,
   type StreamDeliveriesRequestSchema, type StreamDeliveriesResponse,
@@ -111,12 +111,14 @@ export class Mail implements AsyncIterableIterator<Delivery, undefined>, AsyncDi
 
   /**
    * Runs a handler for each delivery, as many at once as the window allows, until the mail is
-   * closed. Its return acks the delivery, and its error nacks it with the text of the error. A
-   * handler ends when `delivery.signal` fires; then nothing is settled.
+   * closed. Its return acks the delivery, and its error nacks it with the text of the error, and
+   * is a warning of the process. A handler ends when `delivery.signal` fires; then nothing is
+   * settled.
    *
    * @throws HiveError the error that ended the mail for good
    */
   async each(handler: (delivery: Delivery) => unknown): Promise<void> {
+    if (typeof handler !== "function") throw invalid("handler", handler, "Pass a function.");
     try {
       for (let next = await this.next(); !next.done; next = await this.next()) {
         void this.#track(this.#handle(next.value, handler));
@@ -169,6 +171,7 @@ export class Mail implements AsyncIterableIterator<Delivery, undefined>, AsyncDi
       await handler(delivery);
     } catch (error) {
       failure = error instanceof Error ? error.message || error.name : String(error);
+      if (!delivery.signal.aborted) warn(delivery, error);
     }
     if (delivery.settled || delivery.signal.aborted) return;
     const settled = failure === undefined ? delivery.ack() : delivery.nack(failure);
@@ -296,4 +299,11 @@ export class Mail implements AsyncIterableIterator<Delivery, undefined>, AsyncDi
     this.#ready.end(this.#closed ? undefined : end);
     this.#channel.end(this.#scope);
   }
+}
+
+/** Shows the error of a handler, which only the broker would know otherwise. */
+function warn(delivery: Delivery, error: unknown): void {
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  const warning = `The handler of message ${delivery.message.id} failed: ${text}`;
+  process.emitWarning(warning, "HiveWarning");
 }

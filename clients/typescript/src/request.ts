@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import {
   clone, create, type DescMessage, type MessageInitShape, type MessageShape,
 } from "@bufbuild/protobuf";
+import { isFieldError } from "@bufbuild/protobuf/reflect";
 import { HiveError } from "./error.js";
 
 /** The random part of the request ids of this process. */
@@ -23,8 +24,10 @@ export function prepare<I extends DescMessage>(
   try {
     message = clone(schema, create(schema, request));
   } catch (cause) {
-    const text = `The ${schema.name} is not valid: ${(cause as Error).message}.`;
-    throw new HiveError("INVALID_ARGUMENT", `${text} Correct the value.`, { cause });
+    const field = isFieldError(cause) && cause.field();
+    const what = field ? field.name : `A value of ${schema.name}`;
+    const text = `${what} is not valid: ${(cause as Error).message}.`;
+    throw new HiveError("INVALID_ARGUMENT", text, { cause });
   }
   const fields = message as { requestId?: string };
   if (fields.requestId === "") fields.requestId = `${series}-${++count}`;

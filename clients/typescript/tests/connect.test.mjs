@@ -22,9 +22,22 @@ test("an address is a path or a URI of a unix socket", () => {
   assert.equal(socketPath("unix:b.sock"), "b.sock");
   assert.equal(socketPath("x/y:z"), "x/y:z");
   assert.equal(socketPath("/" + "x".repeat(106)).length, 107);
-  for (const address of ["", "unix:", "unix://host/x", "http://x", "/" + "é".repeat(54)]) {
+  for (const address of ["", "unix:", "unix://host/x", "http://x", "/" + "é".repeat(54), 5]) {
     assert.throws(() => connect(address), { code: "INVALID_ARGUMENT", reason: "" });
   }
+});
+
+test("an argument of a wrong type is refused by its name, and nothing is sent", async (t) => {
+  let sent = 0;
+  const { hive } = await Fake.start(t, { sendMessage: () => ({ messageId: BigInt(++sent) }) });
+  for (const to of [undefined, null, 5, { name: "bob" }, Symbol("everyone")]) {
+    assert.match((await failure(hive.send(to, "x"))).message, /^to is .*EVERYONE/s);
+  }
+  assert.match((await failure(hive.send("bob", 5))).message, /^body is not valid: /);
+  assert.match((await failure(hive.ask("bob", "x", { options: "abc" }))).message, /^options is/);
+  assert.throws(() => hive.follow({ after: "x" }), { message: /^after is 'x'/ });
+  await assert.rejects(hive.mail().each("handler"), { message: /^handler is 'handler'/ });
+  assert.equal(sent, 0);
 });
 
 test("the version of the kit is that of its package", () => {

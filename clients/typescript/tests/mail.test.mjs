@@ -1,5 +1,6 @@
 // Mail of a real broker: settlements, breaks, and the ends of a stream.
 
+import { once } from "node:events";
 import assert from "node:assert/strict";
 import test from "node:test";
 import { connect } from "../dist/index.js";
@@ -57,6 +58,7 @@ test("a loop that is left releases what it holds", async (t) => {
 
 test("each acks, nacks, and cancels at close", async (t) => {
   const { bob, ada } = await inbox(t, "good", "bad", "slow");
+  const warned = once(process, "warning");
   const mail = bob.mail({ window: 3 });
   let slow;
   const begun = new Promise((resolve) => (slow = resolve));
@@ -71,6 +73,8 @@ test("each acks, nacks, and cancels at close", async (t) => {
   await mail.close();
   await done;
   assert.equal(signal.reason.code, "CANCELLED");
+  const [warning] = await warned;
+  assert.match(String(warning), /^HiveWarning: The handler of message \d+ failed: Error: handler f/);
   const { deliveries } = await bob.call(InboxService.method.listDeliveries, {});
   const left = deliveries.map(({ message, lastError }) => [message.body, lastError]);
   const expected = [["bad", "handler failed"], ["slow", ""]];
