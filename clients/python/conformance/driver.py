@@ -6,6 +6,7 @@ Each request has a task of its own, so a slow verb stops no other. Each has one 
 import asyncio
 import functools
 import json
+import logging
 import re
 import sys
 
@@ -66,9 +67,8 @@ def step(item):
         case None:
             return {"end": True}
         case Delivery(token=token, attempt=attempt):
-            delivery = MessageToDict(item.delivery)
-            message = delivery["message"]
-            return {"token": token, "attempt": attempt, "message": message, "delivery": delivery}
+            row = MessageToDict(item.delivery)
+            return {"token": token, "attempt": attempt, "message": row["message"], "delivery": row}
         case Fact(event=event):
             kind = {"fact": MessageToDict(event)}
         case _:
@@ -146,4 +146,5 @@ async def main():
         await hive.close()
 
 
+logging.disable()  # handlers fail on purpose
 asyncio.run(main())

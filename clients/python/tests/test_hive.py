@@ -47,6 +47,17 @@ class Verbs(HiveTest):
         error = await self.refused(self.ada.send("bob", ""), "INVALID_ARGUMENT", "FIELD_INVALID")
         self.assertEqual(error.fields[0].field, "body")
 
+    async def test_an_argument_that_cannot_be_right_is_named(self):
+        for work in (
+            self.ada.ask("bob", "Ship?", options="yes"),
+            self.ada.send("bob", "x", timeout="2"),
+            self.ada.send("bob", "x", timeout=float("nan")),
+        ):
+            error = await self.refused(work, "INVALID_ARGUMENT")
+            self.assertRegex(error.message, "^(options|timeout) is .*: give ")
+        with self.assertRaisesRegex(hive_client.HiveError, "after is 5: give a Position"):
+            self.ada.follow(after=5)
+
     async def test_a_question_has_one_outcome(self):
         asked = await within(self.ada.ask("bob", "Ship?", options=["yes", "no"], ttl=60))
         self.assertEqual(asked.question.state, v1.QuestionState.QUESTION_STATE_OPEN)

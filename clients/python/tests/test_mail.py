@@ -80,6 +80,23 @@ class Mail(HiveTest):
         self.assertEqual((left["bad"].state, left["bad"].last_error), (READY, "it is bad"))
         self.assertEqual(left["own"].state, DEAD)
 
+    async def test_the_error_of_a_handler_goes_to_the_log(self):
+        await self.send("one", "two")
+        async with self.bob.mail(window=1) as mail:
+            await self.refused(mail.each("handler"), "INVALID_ARGUMENT")
+            tries: asyncio.Queue[Delivery] = asyncio.Queue()
+
+            def handle(delivery):
+                tries.put_nowait(delivery)
+                return delivery.no_such_name
+
+            with self.assertLogs("hive_client", "WARNING") as log:
+                task = asyncio.create_task(mail.each(handle))
+                await within(tries.get())
+                await within(tries.get())  # so the first was settled
+        await within(task)
+        self.assertRegex(log.output[0], r"handler of message \d+ failed\n[^\0]*no_such_name")
+
     async def test_close_cancels_handlers_and_releases_without_an_attempt(self):
         await self.send("one", "two", "three")
         begun, cancelled = asyncio.Queue(), []
@@ -99,7 +116,8 @@ class Mail(HiveTest):
         await within(mail.close())
         self.assertEqual(sorted(cancelled), ["one", "two"])
         self.assertTrue(all(delivery.lost.is_set() for delivery in deliveries))
-        await self.refused(deliveries[0].ack(), "FAILED_PRECONDITION", "LEASE_LOST")
+        error = await self.refused(deliveries[0].ack(), "CANCELLED")
+        self.assertIn(f"message {deliveries[0].message.id}", error.message)
         self.assertEqual([one async for one in mail], [])
         for delivery in (await self.deliveries("bob")).values():
             self.assertEqual(delivery.state, READY)

@@ -4,7 +4,7 @@ import os
 import re
 from urllib.parse import quote
 
-from .error import HiveError
+from .error import invalid
 
 DEFAULT = "/run/hive/hive.sock"
 # The kernel's `sun_path` has 108 bytes, and the last one is a zero.
@@ -23,10 +23,10 @@ def socket_path(given: str | os.PathLike[str] | None) -> str:
     path = _without_scheme(source, text)
     size = len(os.fsencode(path))
     if size == 0:
-        raise _wrong(source, text, "it is empty; give the path of the agent's hive.sock")
+        raise invalid(source, text, "it is empty; give the path of the agent's hive.sock")
     if size > _BYTES_MAX:
         problem = f"it has {size} bytes; a socket has at most {_BYTES_MAX}: use a shorter path"
-        raise _wrong(source, text, problem)
+        raise invalid(source, text, problem)
     return path
 
 
@@ -41,9 +41,5 @@ def _without_scheme(source: str, text: str) -> str:
         return text
     if scheme != "unix" or (rest.startswith("//") and not rest.startswith("///")):
         problem = "it is not the URI of a unix socket; write unix:PATH, unix:///PATH or ./PATH"
-        raise _wrong(source, text, problem)
+        raise invalid(source, text, problem)
     return rest.removeprefix("//")
-
-
-def _wrong(source: str, text: str, problem: str) -> HiveError:
-    return HiveError("INVALID_ARGUMENT", f"{source} is {text!r}: {problem}")

@@ -6,6 +6,7 @@ repeated with the same bytes, and after `close` no work of the connection is lef
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -102,7 +103,7 @@ class Connection:
             pass
         raise refusal or HiveError(
             "DEADLINE_EXCEEDED",
-            f"{what} has no answer from {self.path} after {timeout:g} s: "
+            f"{what} has no answer from {self.path} after {timeout:g} s{_cause(self.path)}: "
             "check that hived runs and that this is its socket, or give a longer timeout",
         )
 
@@ -179,6 +180,17 @@ def end_scope(scope: asyncio.Timeout) -> None:
     """Ends the work of a scope now."""
     if not scope.expired():
         scope.reschedule(asyncio.get_running_loop().time())
+
+
+def _cause(path: str) -> str:
+    """Returns why the socket cannot be opened, which gRPC does not tell; empty if it can."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(path)
+        except OSError as error:
+            return f" ({error.strerror})"
+    return ""
 
 
 def _failed(task: asyncio.Task[Any]) -> bool:

@@ -81,9 +81,5 @@ class Delivery:
         if self.is_settled:
             problem = f"the delivery of message {self.message.id} was settled already"
             raise HiveError("FAILED_PRECONDITION", f"{problem}: settle each delivery once")
-        if self.lost.is_set():
-            problem = f"the lease of the delivery of message {self.message.id} is lost"
-            advice = "stop, and wait for its next delivery"
-            raise HiveError("FAILED_PRECONDITION", f"{problem}: {advice}", reason="LEASE_LOST")
         settlement.lease_token = self.token
         return self._settle(self, settlement)

@@ -100,6 +100,11 @@ def is_repeatable(error: HiveError) -> bool:
     return error.code in _BROKEN
 
 
+def invalid(name: str, value: object, advice: str) -> HiveError:
+    """Makes the error of an argument that cannot be right."""
+    return HiveError("INVALID_ARGUMENT", f"{name} is {value!r}: {advice}")
+
+
 def closed(what: str) -> HiveError:
     """Makes the error of a call on a closed object, such as `this Hive`."""
     return HiveError("CANCELLED", f"{what} is closed: call connect() for another one")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 from . import v1
 from .connection import Connection, end_scope
-from .error import closed
+from .error import closed, invalid
 
 
 class Position(NamedTuple):
@@ -45,6 +45,8 @@ class Follow:
     """
 
     def __init__(self, connection: Connection, after: Position | None, agent: str) -> None:
+        if after is not None and not (isinstance(after, tuple) and len(after) == 2):
+            raise invalid("after", after, "give a Position")
         self._connection = connection
         self._stub = connection.stub(v1.EventServiceStub)
         self._agent = agent

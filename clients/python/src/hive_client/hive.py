@@ -18,7 +18,7 @@ from . import v1
 from .address import socket_path
 from .asked import Asked
 from .connection import Connection
-from .error import HiveError, closed
+from .error import HiveError, closed, invalid
 from .follow import Follow, Position
 from .mail import Mail
 from .recipient import recipient
@@ -71,7 +71,7 @@ def connect(
         *_metadata("hive-process-token", process_token, "HIVE_PROCESS_TOKEN"),
         *_metadata("traceparent", traceparent, "TRACEPARENT"),
     ]
-    return Hive(Connection(socket_path(path), client, metadata), timeout)
+    return Hive(Connection(socket_path(path), client, metadata), _seconds(timeout))
 
 
 class Hive:
@@ -164,6 +164,8 @@ class Hive:
             request_id: Idempotency key; empty: a new one.
             timeout: Seconds for the call with all its repeats.
         """
+        if isinstance(options, str):
+            raise invalid("options", options, "give a list of texts")
         request = v1.AskQuestionRequest(
             to=recipient(to),
             text=text,
@@ -284,7 +286,13 @@ class Hive:
         return stream
 
     def _budget(self, timeout: float | None) -> float:
-        return self._timeout if timeout is None else timeout
+        return self._timeout if timeout is None else _seconds(timeout)
+
+
+def _seconds(timeout: float) -> float:
+    if not isinstance(timeout, int | float) or not timeout > 0:
+        raise invalid("timeout", timeout, "give a number of seconds above 0")
+    return timeout
 
 
 def _metadata(key: str, given: str | None, variable: str) -> list[tuple[str, str]]:

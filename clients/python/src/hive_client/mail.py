@@ -8,6 +8,7 @@ after the error that ends the iteration, nothing is held and no task is left.
 import asyncio
 import contextlib
 import inspect
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, NamedTuple, Self
@@ -17,8 +18,10 @@ import grpc
 from . import v1
 from .connection import Connection
 from .delivery import Delivery
-from .error import HiveError, closed, from_refusal, from_rpc_error, is_repeatable
+from .error import HiveError, closed, from_refusal, from_rpc_error, invalid, is_repeatable
 from .retry import Backoff
+
+_log = logging.getLogger("hive_client")
 
 _SETTLEMENTS_MAX = 120  # with the longest errors less than the 512 KiB of a request
 # The longest time of `close`, in seconds.
@@ -75,14 +78,17 @@ class Mail:
     async def each(self, handler: Callable[[Delivery], Awaitable[object] | object]) -> None:
         """Runs the handler for each delivery, as many at the same time as the window has.
 
-        A return acks the delivery, an exception nacks it with its text. A lost lease cancels the
-        handler, and settles nothing. A handler may settle its delivery itself.
+        A return acks the delivery. An exception nacks it with its text, and goes to the log
+        `hive_client`. A lost lease cancels the handler, and settles nothing. A handler may settle
+        its delivery itself.
 
         Returns when the mail is closed, after all handlers have ended.
 
         Raises:
             HiveError: The refusal that ended the stream.
         """
+        if not callable(handler):
+            raise invalid("handler", handler, "give a function of one delivery")
         running: dict[str, asyncio.Task[None]] = {}
         try:
             async for delivery in self:
@@ -137,6 +143,7 @@ class Mail:
                 if task is not None and task.cancelling():
                     return  # the lease is lost, or the mail is closed
                 problem = str(error) or type(error).__name__
+                _log.warning("the handler of message %d failed", delivery.message.id, exc_info=True)
             if delivery.is_settled:
                 return
             # A refusal says that the lease is lost, or it is the error that ends the iteration.
@@ -151,7 +158,12 @@ class Mail:
         self, delivery: Delivery, settlement: v1.Settlement
     ) -> asyncio.Future[v1.DeliveryState]:
         if self._closing:
-            raise closed("the mail")
+            end = f"the mail was closed before message {delivery.message.id} was settled"
+            raise HiveError("CANCELLED", f"{end}: the message is delivered again")
+        if delivery.lost.is_set():
+            end = f"the lease of the delivery of message {delivery.message.id} is lost"
+            advice = "stop, and wait for its next delivery"
+            raise HiveError("FAILED_PRECONDITION", f"{end}: {advice}", reason="LEASE_LOST")
         delivery.is_settled = True
         settling = _Settling(delivery, settlement, asyncio.get_running_loop().create_future())
         self._unsent.append(settling)

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from . import asked, delivery, follow, hive, mail, v1
-from .error import closed
+from .error import closed, invalid
 from .follow import Fact, Gap, LogChanged
 
 A = TypeVar("A")
@@ -173,6 +173,8 @@ class Mail(_Closing[mail.Mail]):
         Raises:
             HiveError: The refusal that ended the stream.
         """
+        if not callable(handler):
+            raise invalid("handler", handler, "give a function of one delivery")
         # A thread starts when no other one is free, so there are at most as many as deliveries.
         with ThreadPoolExecutor(_WINDOW_MAX, "hive-handler") as threads:
 
