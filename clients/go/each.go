@@ -5,6 +5,8 @@ package hive
 import (
 	"context"
 	"sync"
+
+	"google.golang.org/grpc/codes"
 )
 
 // Each calls the handler for each delivery, for as many at once as the window has. A delivery
@@ -16,6 +18,9 @@ import (
 // Each returns nil when the mail is closed, or the error that has ended it. A settlement that the
 // broker refuses is no such error, because the message is delivered again.
 func (m *Mail) Each(handler func(ctx context.Context, delivery *Delivery) error) error {
+	if handler == nil {
+		return &Error{Code: codes.InvalidArgument, Message: "handler is nil: pass a function"}
+	}
 	var running sync.WaitGroup
 	defer running.Wait()
 	slots := make(chan struct{}, m.opening.GetWindow().GetDeliveries())

@@ -308,3 +308,10 @@ func TestAStreamThatIsNotAnsweredIsOpenedAgain(t *testing.T) {
 	(<-sessions).open(t, "x")
 	equal(t, next(t, mail).Token, "x")
 }
+
+func TestEachNeedsAHandler(t *testing.T) {
+	err := new(hive.Mail).Each(nil)
+	if e := hive.FromError(err); e.Code != codes.InvalidArgument {
+		t.Fatal(err)
+	}
+}

@@ -170,15 +170,23 @@ impl Hive {
 
 /// Returns the path of a `unix:` URI, or the path as it is.
 fn path(socket: PathBuf) -> Result<PathBuf, Error> {
-    let Some(uri) = socket.to_str().and_then(|text| text.strip_prefix("unix:")) else {
+    let is_scheme = |text: &str| {
+        text.starts_with(|first: char| first.is_ascii_alphabetic())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c))
+    };
+    let parts = socket.to_str().and_then(|text| text.split_once(':'));
+    let Some((scheme, uri)) = parts.filter(|(scheme, _)| is_scheme(scheme)) else {
         return Ok(socket);
     };
     match uri.strip_prefix("//") {
-        None if !uri.is_empty() => Ok(uri.into()),
-        Some(absolute) if absolute.starts_with('/') => Ok(absolute.into()),
+        None if scheme == "unix" && !uri.is_empty() => Ok(uri.into()),
+        Some(absolute) if scheme == "unix" && absolute.starts_with('/') => Ok(absolute.into()),
         _ => Err(Error::local(
             Code::InvalidArgument,
-            format!("{} is not an address; write unix:PATH or unix:///PATH", socket.display()),
+            format!(
+                "{} is not the address of a unix socket; write unix:PATH, unix:///PATH or ./PATH",
+                socket.display()
+            ),
         )),
     }
 }
@@ -217,6 +225,9 @@ mod tests {
             ("unix:here.sock", Some("here.sock")),
             ("unix:", None),
             ("unix://host/hive.sock", None),
+            ("http://localhost:80", None),
+            ("./a:b", Some("./a:b")),
+            ("1:2", Some("1:2")),
         ] {
             let found = path(given.into()).ok();
             assert_eq!(found, wanted.map(PathBuf::from), "{given}");
