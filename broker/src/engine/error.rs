@@ -185,9 +185,11 @@ pub enum Refusal {
         "the request id `{id}` was used before for another request; make a new id for new content"
     )]
     RequestIdReused { id: String },
-    #[error("{what} belongs to another caller")]
+    #[error("only another caller may use {what}")]
     NotYours { what: &'static str },
-    #[error("this call is for agents; the operator's mail is not leased")]
+    #[error(
+        "this call is about the agent that makes it, and this is the operator's socket; connect to that agent's, `agents/NAME/hive.sock`"
+    )]
     NotAnAgent,
     #[error("the lease is no longer yours; what it held went back or was taken over")]
     LeaseLost,
