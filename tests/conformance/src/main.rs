@@ -93,10 +93,11 @@ async fn main() -> Result<ExitCode> {
             continue;
         }
         let known = known_failing(&home, name)?;
-        let results = run(&cases, kit, name, &known, args.jobs, programs).await;
+        let (results, skipped) = run(&cases, kit, name, &known, args.jobs, programs).await;
         let failed = results.iter().filter(|(_, passed)| !passed).count();
         failures += failed;
-        lines.push(format!("{name}: {} cases, {failed} failed, 0 skipped", results.len()));
+        let count = results.len();
+        lines.push(format!("{name}: {count} cases, {failed} failed, {skipped} skipped"));
         table.add(name, results);
     }
     if let Some(page) = &args.table {
@@ -117,7 +118,8 @@ fn known_failing(home: &std::path::Path, name: &str) -> Result<BTreeSet<String>>
     Ok(text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect())
 }
 
-/// Runs all cases that are for this way; returns the family of each, and whether it passed.
+/// Runs all cases that are for this way; returns the family of each, and whether it passed, and the
+/// number of cases that are skipped.
 async fn run(
     cases: &[Case],
     kit: Option<Arc<Kit>>,
@@ -125,13 +127,19 @@ async fn run(
     known: &BTreeSet<String>,
     jobs: usize,
     programs: Option<&std::path::Path>,
-) -> Vec<(String, bool)> {
+) -> (Vec<(String, bool)>, usize) {
     let other = if kit.is_some() { Through::Wire } else { Through::Kits };
     let is_chosen = |case: &&Case| {
         // A scripted broker has no version.
         case.through != other && (programs.is_none() || case.script.is_empty())
     };
-    let chosen: Vec<&Case> = cases.iter().filter(is_chosen).collect();
+    let (skipped, chosen): (Vec<&Case>, Vec<&Case>) = cases
+        .iter()
+        .filter(is_chosen)
+        .partition(|case| programs.is_some() && !case.later.is_empty());
+    for case in &skipped {
+        println!("{name}: SKIPPED: {}: {}", title(case), case.later);
+    }
     let results = stream::iter(chosen.into_iter().enumerate().map(|(number, case)| {
         let (case, kit) = (case.clone(), kit.clone());
         let programs = programs.map(std::path::Path::to_path_buf);
@@ -155,5 +163,5 @@ async fn run(
         }
         all.push((family, passed));
     }
-    all
+    (all, skipped.len())
 }

@@ -19,6 +19,8 @@ pub(crate) struct Case {
     pub(crate) through: Through,
     pub(crate) script: BTreeMap<String, Script>,
     pub(crate) steps: Vec<Step>,
+    /// What earlier brokers do not do; empty: nothing.
+    pub(crate) later: String,
 }
 
 /// The ways in which a case runs.
@@ -176,6 +178,7 @@ fn parse_case(case: &Value, family: &str, config: &str) -> Result<Case> {
         },
         script: scripts.map(|(method, script)| (method.clone(), parse_script(script))).collect(),
         steps,
+        later: string(case, "later"),
     })
 }
 
