@@ -26,7 +26,7 @@ pub(crate) fn driver(name: &str) -> Result<Command> {
         "typescript" => {
             let mut node = Command::new("node");
             // Handlers fail on purpose.
-            node.arg("--disable-warning=HiveWarning").arg(driver.join("driver.mjs"));
+            node.arg("--no-warnings").arg(driver.join("driver.mjs"));
             node
         }
         "go" => Command::new(home.join(".cache/go-driver")),
