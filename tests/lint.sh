@@ -47,5 +47,5 @@ fi
 
 if command -v shellcheck >/dev/null; then
   echo "== shellcheck"
-  shellcheck .ci/run tests/*.sh tests/*/*.sh examples/*/*.sh clients/*.sh clients/*/generate.sh packaging/*.sh packaging/debian/p*
+  shellcheck .ci/run tests/*.sh tests/*/*.sh examples/*.sh examples/*/*.sh clients/*.sh clients/*/generate.sh packaging/*.sh packaging/debian/p*
 fi

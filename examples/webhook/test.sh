@@ -16,49 +16,9 @@ export PYTHONPATH="$root/clients/python/src" PYTHONDONTWRITEBYTECODE=1
 home=$(mktemp -d /tmp/hive-webhook.XXXXXX)
 hive=
 webhook=
-tail=
 follow=
-# Called by the trap.
-cleanup() {
-  status=$?
-  trap - EXIT INT TERM
-  # A child that gets a signal before it runs its program has the traps of this shell.
-  [ "$BASHPID" = $$ ] || exit "$status"
-  for process in $tail $follow $webhook $hive; do
-    kill -TERM "$process" 2>/dev/null || true
-    wait "$process" || true
-  done
-  [ "$status" = 0 ] || tail -n 50 "$home"/*.log >&2
-  cd /
-  rm -rf "$home"
-  exit "$status"
-}
-trap cleanup EXIT
-trap 'exit 130' INT TERM
-
-fail() {
-  echo "FAILED: $1" >&2
-  exit 1
-}
-
-# await FILE PID TEXT: waits for a line with this text in the log of a process.
-await() {
-  exec 3< <(exec tail -n +1 -f --pid="$2" "$1")
-  tail=$!
-  while IFS= read -r -t 30 -u 3 line || fail "no line with '$3' in $1"; do
-    case $line in *"$3"*) break ;; esac
-  done
-  exec 3<&-
-  kill "$tail" 2>/dev/null || true
-  wait "$tail" || true
-  tail=
-}
-
-# end PID: ends a process, which has to exit with 0.
-end() {
-  kill -TERM "$1"
-  wait "$1" || fail "process $1 ended with exit code $?"
-}
+processes() { echo "$follow $webhook $hive"; }
+. "$root/examples/processes.sh"
 
 # hook PATH BODY [SECRET] [DELIVERY]: sends a hook; prints the status, Retry-After and the answer. An empty secret: no signature.
 hook() {

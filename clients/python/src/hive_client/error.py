@@ -120,6 +120,6 @@ def _status_of(error: grpc.aio.AioRpcError) -> Status:
     return Status()
 
 
-def _retry_after(told: RetryInfo | v1.Refusal) -> float | None:
-    known = told.HasField("retry_delay")
-    return told.retry_delay.ToTimedelta().total_seconds() if known else None
+def _retry_after(source: RetryInfo | v1.Refusal) -> float | None:
+    known = source.HasField("retry_delay")
+    return source.retry_delay.ToTimedelta().total_seconds() if known else None
