@@ -261,6 +261,7 @@ fn declared(agent: AgentConfig) -> Declared {
         model,
         available_models: agent.available_models,
         kick_on_start: agent.kick_on_start,
+        on_demand: agent.on_demand,
         policy: Policy {
             tool_groups: agent.tool_groups.unwrap_or(default.tool_groups),
             allowed_recipients: agent.allowed_recipients.unwrap_or_default(),

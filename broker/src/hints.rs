@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::changes::Changes;
 use crate::due::Due;
+use crate::launches::Launches;
 use crate::map::Map;
 use crate::store::{AgentKey, Committed, Effect};
 use crate::sync::{Mutex, Notify, PoisonError, watch};
@@ -34,6 +35,8 @@ pub struct Hints {
     agents_changed: watch::Sender<u64>,
     /// Which agents changed, for watches of agents.
     pub changes: Changes,
+    /// Which agents changed, for the launcher.
+    pub launches: Arc<Launches>,
     /// When leases and sessions are swept next.
     pub due: Due,
     /// A deadline or a reminder may have come nearer.
@@ -50,6 +53,7 @@ impl Default for Hints {
             noted_event: AtomicU64::new(0),
             agents_changed: watch::channel(0).0,
             changes: Changes::default(),
+            launches: Arc::default(),
             due: Due::default(),
             wall_due: Notify::new(),
             outbox: Notify::new(),
@@ -95,7 +99,10 @@ impl Committed for Hints {
     fn committed(&self, effects: &[Effect], last_event: u64) {
         for effect in effects {
             match effect {
-                Effect::Hint(agent) => self.agent(*agent).inbox.notify_waiters(),
+                Effect::Hint(agent) => {
+                    self.agent(*agent).inbox.notify_waiters();
+                    self.launches.mail(*agent);
+                }
                 Effect::Session(agent) => {
                     let hints = self.agent(*agent);
                     hints.session.notify_waiters();
@@ -106,11 +113,16 @@ impl Committed for Hints {
                 Effect::Changed(agent) => {
                     self.agent(*agent).changed.notify_waiters();
                     self.agents_changed.send_modify(|changes| *changes += 1);
+                    self.launches.changed(*agent);
                 }
                 Effect::Due(time) => self.due.at(*time),
                 Effect::WallDue => self.wall_due.notify_one(),
                 Effect::Outbox => self.outbox.notify_one(),
-                Effect::Shown(agent) | Effect::Presence(agent, _) => self.changes.note(*agent),
+                Effect::Shown(agent) => self.changes.note(*agent),
+                Effect::Presence(agent, _) => {
+                    self.changes.note(*agent);
+                    self.launches.presence(*agent);
+                }
                 // No waiter depends on it.
                 Effect::Count(_) | Effect::NameFreed(_) => {}
             }

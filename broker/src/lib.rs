@@ -27,6 +27,7 @@ pub mod engine;
 pub mod files;
 pub mod hints;
 pub mod kernel;
+pub mod launches;
 mod map;
 pub mod measures;
 pub mod metrics;

@@ -15,13 +15,20 @@ pub const STATUS_CHARS_MAX: usize = 200;
 pub const DEFAULT_TOOL_GROUPS: [&str; 4] = ["messaging", "inbox", "meta", "execution"];
 
 /// All tool groups.
-pub const TOOL_GROUPS: [&str; 5] = ["messaging", "inbox", "meta", "execution", "web_tools"];
+pub const TOOL_GROUPS: [&str; 6] =
+    ["messaging", "inbox", "meta", "execution", "web_tools", LIFECYCLE];
+
+/// The tool group for starting and stopping the agents below an agent.
+pub const LIFECYCLE: &str = "lifecycle";
 
 /// Lets an agent read the loose ends of agents that are not its children.
 pub const QUERY_AGENT_STATE: &str = "query_agent_state";
 
+/// Lets an agent start and stop all agents below it, and not its children alone.
+pub const MANAGE_SUBTREE: &str = "manage_subtree";
+
 /// All capabilities.
-pub const CAPABILITIES: [&str; 1] = [QUERY_AGENT_STATE];
+pub const CAPABILITIES: [&str; 2] = [QUERY_AGENT_STATE, MANAGE_SUBTREE];
 
 /// Returns whether a text can be a model's name: short, on one line, and not taken for a flag by a
 /// command line.
@@ -89,8 +96,45 @@ pub enum HarnessState {
     NeedsLogin,
     /// Parked with backoff.
     Unavailable,
-    /// Stopped by the operator.
+    /// Stopped by the operator or an agent above it.
     Stopped,
+}
+
+/// How an agent is wanted on its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Wanted {
+    /// Its harness runs.
+    Running,
+    /// Its harness runs while there is mail.
+    OnDemand,
+    /// Its harness does not run.
+    Stopped,
+}
+
+/// What became of a harness, as the launcher sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HarnessReport {
+    /// Its process was started.
+    Started,
+    /// Its process has ended because the agent was stopped.
+    Stopped,
+    /// Its process ended by itself.
+    Crashed,
+    /// Its process has run for a minute.
+    Steady,
+}
+
+/// What the broker last heard of an agent's harness from the launcher, as far as the parent was
+/// notified of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Heard {
+    /// Nothing special.
+    #[default]
+    Well,
+    /// It has ended, because the agent was stopped.
+    Stopped,
+    /// It ended by itself, and has not run for a minute since.
+    Crashed,
 }
 
 /// The isolation of an agent's programs from the operator, the broker and the other agents.
@@ -213,8 +257,12 @@ pub struct Agent {
     pub context_time: Option<WallTime>,
     /// Models it may be switched to; empty: any.
     pub available_models: Vec<String>,
-    /// Whether the operator stopped it.
+    /// Whether it was stopped.
     pub stopped: bool,
+    /// Whether its harness runs on demand only, once it is not stopped.
+    pub on_demand: bool,
+    /// How many restarts of its harness were requested.
+    pub restart_count: u64,
     /// The model that its newest turn with a known model reported; empty if none has.
     pub model_in_use: String,
     /// When a new session notifies it to go on.

@@ -49,6 +49,7 @@ display! {
         TurnFailed = "turn failed", DeadLetter = "dead letter", Restarted = "restarted", Unavailable = "unavailable",
         QuestionAsked = "question asked", QuestionAnswered = "question answered", QuestionExpired = "question expired",
         QuestionCancelled = "question cancelled", Reminder = "reminder", Problem = "problem",
+        Started = "started", Stopped = "stopped", Crashed = "crashed", LoggedIn = "logged in", Recovered = "recovered",
     }
     Kind { Mail = "mail", Continue = "continue", Checkpoint = "checkpoint", Compact = "compact" }
     Outcome {

@@ -127,10 +127,14 @@ kinds! {
     ReminderFired,
     /// A reminder was withdrawn.
     ReminderCancelled,
-    /// The operator stopped an agent.
+    /// An agent was stopped.
     AgentStopped,
-    /// The operator started a stopped agent.
+    /// An agent was started, or is wanted in another way.
     AgentStarted,
+    /// A restart of a harness was requested.
+    RestartRequested,
+    /// A harness ended by itself.
+    HarnessCrashed,
     /// The operator purged a retired agent.
     AgentPurged,
     /// The directories of a purged agent were deleted.

@@ -184,6 +184,9 @@ pub struct Limits {
     pub park_backoff_max_ms: u64,
     /// Park of a rate-limited agent in milliseconds, if the model did not say when the limit ends.
     pub rate_limit_park_ms: u64,
+    /// Time without work after which the harness of an agent that runs on demand leaves, in
+    /// milliseconds.
+    pub on_demand_idle_ms: u64,
     /// Retention of request ids, in hours.
     pub request_id_hours: u32,
     /// Retention of lines of live turns, in hours.
@@ -210,6 +213,7 @@ impl Default for Limits {
             park_backoff_base_ms: 10_000,
             park_backoff_max_ms: 600_000,
             rate_limit_park_ms: 300_000,
+            on_demand_idle_ms: 300_000,
             request_id_hours: 24 * 7,
             turn_events_hours: 24 * 14,
             turn_events_bytes_max: 256 * 1024 * 1024,
@@ -224,6 +228,12 @@ impl Limits {
     #[must_use]
     pub fn harness_grace(&self) -> Duration {
         Duration::from_millis(self.harness_grace_ms)
+    }
+
+    /// Returns how long the harness of an agent that runs on demand stays without work.
+    #[must_use]
+    pub fn on_demand_idle(&self) -> Duration {
+        Duration::from_millis(self.on_demand_idle_ms)
     }
 
     /// Returns how long a delivery waits after `failures` failed attempts.

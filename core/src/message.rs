@@ -68,6 +68,16 @@ pub enum SystemKind {
     Reminder,
     /// A problem around a child's harness.
     Problem,
+    /// The harness of a child was started.
+    Started,
+    /// The harness of a stopped child has ended.
+    Stopped,
+    /// The harness of a child ended by itself.
+    Crashed,
+    /// A child was logged in.
+    LoggedIn,
+    /// A child works again.
+    Recovered,
 }
 
 /// An accepted message.

@@ -181,7 +181,7 @@ fn runtime() -> Result<Runtime, Failure> {
 /// `is_renewed`: whether the program that started this one makes a new sandbox for a restart.
 fn finish(leaving: &Leaving, is_renewed: bool) -> Result<ExitCode, Failure> {
     match leaving {
-        Leaving::Drained => Ok(ExitCode::from(exit::OK)),
+        Leaving::Drained | Leaving::NoWork => Ok(ExitCode::from(exit::OK)),
         Leaving::Unanswered => Err(Failure::new(
             exit::UNREACHABLE,
             "ended before the broker confirmed that no turn is open",

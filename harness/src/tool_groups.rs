@@ -52,6 +52,8 @@ mod tests {
             ["messaging"]
         );
         assert_eq!(narrowed(Some(&["execution", "web_tools"]), &["messaging"]), [""; 0]);
+        assert_eq!(narrowed(Some(&["lifecycle"]), &["messaging", "lifecycle"]), ["lifecycle"]);
+        assert_eq!(narrowed(Some(&["messaging", "lifecycle"]), &["messaging"]), ["messaging"]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use hive_proto::v1::admin_service_client::AdminServiceClient;
 use hive_proto::v1::command::Command as Order;
 use hive_proto::v1::event_service_client::EventServiceClient;
 use hive_proto::v1::inbox_service_client::InboxServiceClient;
+use hive_proto::v1::launcher_service_client::LauncherServiceClient;
 use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
 use hive_proto::v1::message_service_client::MessageServiceClient;
 use hive_proto::v1::question_service_client::QuestionServiceClient;
@@ -80,6 +81,10 @@ impl Broker {
 
     pub(crate) fn inbox(&self) -> Inbox {
         Inbox::new(self.channel.clone())
+    }
+
+    pub(crate) fn launcher(&self) -> LauncherServiceClient<Channel> {
+        LauncherServiceClient::new(self.channel.clone())
     }
 
     pub(crate) fn loose_ends(&self) -> LooseEndServiceClient<Channel> {

@@ -298,6 +298,9 @@ fn hint_of_reason(reason: Reason, status: &Status) -> String {
         | Reason::SessionLost
         | Reason::TurnEnded
         | Reason::TurnOpen => "`hivectl turn list AGENT` shows its turns",
+        Reason::LauncherAttached => {
+            "`hivectl status` shows whether a launcher is attached; end the other `hivectl up` first"
+        }
         Reason::AlreadyAttached | Reason::HarnessAttached | Reason::AgentParked => {
             "`hivectl agent show NAME` shows what its harness does"
         }

@@ -128,7 +128,7 @@ const fn away(kind: PeerKind) -> &'static str {
 fn advice(reason: Reason) -> &'static str {
     match reason {
         Reason::FieldInvalid => "correct it and call again",
-        Reason::AgentNotFound => "check the name and call again; nothing was sent",
+        Reason::AgentNotFound => "check the name and call again; nothing was done",
         Reason::AgentRetired => "it takes no mail any more: write to another agent or to <parent>",
         Reason::MessageNotFound => {
             "use the id of a message that you sent or received, or leave in_reply_to out"
@@ -149,9 +149,7 @@ fn advice(reason: Reason) -> &'static str {
         Reason::NotTheTarget => {
             "leave the answer to whom it was put, or withdraw the question with cancel_loose_end"
         }
-        Reason::NotYourChild => {
-            "you may look at yourself and at your direct children only: ask the agent itself"
-        }
+        Reason::NotYourChild => "ask the agent itself or its parent",
         Reason::NotAnAgent => {
             "this works on an agent's socket only: tell the operator that the bridge is set up wrongly"
         }
@@ -165,12 +163,15 @@ fn advice(reason: Reason) -> &'static str {
         Reason::TurnEnded => {
             "this turn is over and nothing was done: stop here, unsettled mail comes back in the next turn"
         }
-        Reason::TurnOpen | Reason::AlreadyAttached | Reason::HarnessAttached => {
-            "a harness has this agent: leave it to the running turn"
-        }
-        Reason::AgentParked | Reason::AgentStopped | Reason::AgentPurging => {
+        Reason::TurnOpen
+        | Reason::AlreadyAttached
+        | Reason::LauncherAttached
+        | Reason::HarnessAttached => "a harness has this agent: leave it to the running turn",
+        Reason::AgentParked | Reason::AgentPurging => {
             "no turn starts for now: end this one and wait"
         }
+        // Of the tools, only `restart` is refused so: an agent in a turn is not refused for itself.
+        Reason::AgentStopped => "its mail waits until then: use start in place of restart",
         Reason::HarnessOffline | Reason::LoginOpen | Reason::LoginNotFound => {
             "only the operator logs claude in"
         }
@@ -187,7 +188,7 @@ fn advice(reason: Reason) -> &'static str {
             "nothing was sent: shorten it, or write it to a file and send where that is"
         }
         Reason::RateLimited => {
-            "nothing was sent: wait, send less often, and put several things into one message"
+            "nothing was done: wait, call less often, and put several things into one message"
         }
         Reason::StorageFull => {
             "nothing was sent: too much of your mail waits unread; wait until it is read"

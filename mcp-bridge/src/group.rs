@@ -16,10 +16,13 @@ pub enum Group {
     Meta,
     /// Shell tasks; the server `bash` offers them.
     Execution,
+    /// Starting and stopping the agents below the agent; in no default policy.
+    Lifecycle,
 }
 
 impl Group {
-    const ALL: [Self; 4] = [Self::Messaging, Self::Inbox, Self::Meta, Self::Execution];
+    const ALL: [Self; 5] =
+        [Self::Messaging, Self::Inbox, Self::Meta, Self::Execution, Self::Lifecycle];
 
     /// Returns the name of the group.
     #[must_use]
@@ -29,6 +32,7 @@ impl Group {
             Self::Inbox => "inbox",
             Self::Meta => "meta",
             Self::Execution => "execution",
+            Self::Lifecycle => hive_core::agent::LIFECYCLE,
         }
     }
 }
@@ -52,6 +56,7 @@ mod tests {
             BTreeSet::from([Group::Messaging, Group::Meta, Group::Execution])
         );
         assert_eq!(parse(&hive_core::agent::DEFAULT_TOOL_GROUPS.join(",")).len(), 4);
+        assert_eq!(parse("web_tools,lifecycle"), BTreeSet::from([Group::Lifecycle]));
         assert!(parse("").is_empty());
     }
 

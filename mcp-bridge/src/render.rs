@@ -71,6 +71,11 @@ fn notice(message: &Message) -> Option<String> {
         SystemKind::QuestionCancelled => format!("question #{question_id} is withdrawn"),
         SystemKind::Reminder => format!("your reminder #{reminder_id}"),
         SystemKind::Problem => "something around a child does not work".to_owned(),
+        SystemKind::Started => "a child was started".to_owned(),
+        SystemKind::Stopped => "a child is stopped".to_owned(),
+        SystemKind::Crashed => "a child crashed".to_owned(),
+        SystemKind::LoggedIn => "a child was logged in".to_owned(),
+        SystemKind::Recovered => "a child works again".to_owned(),
     })
 }
 
@@ -119,7 +124,7 @@ pub fn harness_state(state: HarnessState) -> &'static str {
         HarnessState::RateLimited => "parked: rate limit",
         HarnessState::NeedsLogin => "parked: needs login",
         HarnessState::Unavailable => "parked: unavailable",
-        HarnessState::Stopped => "stopped by the operator",
+        HarnessState::Stopped => "stopped",
     }
 }
 

@@ -114,6 +114,8 @@ fn meaning(facts: Facts) -> Meaning {
         | Facts::ReminderCancelled
         | Facts::AgentStopped
         | Facts::AgentStarted
+        | Facts::RestartRequested
+        | Facts::HarnessCrashed
         | Facts::AgentPurged
         | Facts::PurgeFinished
         | Facts::HarnessStateChanged(_)

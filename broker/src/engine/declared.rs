@@ -23,6 +23,9 @@ pub struct Declared {
     /// When a new session notifies it to go on.
     #[serde(default)]
     pub kick_on_start: KickOnStart,
+    /// Whether its harness runs on demand only.
+    #[serde(default)]
+    pub on_demand: bool,
 }
 
 /// Returns when a new session notifies this agent to go on: as the file says, else the default.

@@ -7,7 +7,7 @@ mod on_wire;
 
 use std::time::Duration;
 
-use hive_core::agent::QUERY_AGENT_STATE;
+use hive_core::agent::{MANAGE_SUBTREE, QUERY_AGENT_STATE};
 use hive_core::delivery::State;
 use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::message::OPERATOR;
@@ -29,6 +29,8 @@ pub enum AgentError {
     Retired { name: String },
     #[error("`{agent}` is not your direct child; for others you need the capability `{capability}`", capability = QUERY_AGENT_STATE)]
     NotYourChild { agent: String },
+    #[error("`{agent}` is not your direct child; for agents further below you need the capability `{capability}`, and none decides about itself", capability = MANAGE_SUBTREE)]
+    NotBelow { agent: String },
     #[error("there is an agent `{name}` already")]
     Exists { name: String },
     #[error(
@@ -38,7 +40,7 @@ pub enum AgentError {
     #[error("agent `{agent}` starts no turns for now: {error}")]
     Parked { agent: String, error: String, retry_after: Option<Duration> },
     #[error(
-        "agent `{agent}` is stopped; the operator starts it with `hivectl agent start {agent}`"
+        "agent `{agent}` is stopped; the operator starts it with `hivectl agent start {agent}`, or an agent above it does"
     )]
     Stopped { agent: String },
     #[error(
@@ -79,6 +81,8 @@ pub enum HarnessError {
     SessionLost { agent: String },
     #[error("a harness is attached to agent `{agent}`")]
     Attached { agent: String },
+    #[error("another launcher is attached; end that one first, for example the other `hivectl up`")]
+    LauncherAttached,
     #[error(
         "a harness serves agent `{agent}`, and the call has no token of the process of its open turn; nothing was sent or taken"
     )]

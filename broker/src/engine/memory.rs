@@ -63,6 +63,7 @@ impl Committed for Memory {
         self.keys.clear();
         self.doubt();
         self.hints.changes.doubt();
+        self.hints.launches.doubt();
         self.hints.due.now();
     }
 }

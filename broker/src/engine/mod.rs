@@ -9,6 +9,7 @@ pub mod declared;
 pub mod directories;
 pub mod error;
 pub mod first;
+pub mod launch;
 pub mod mail;
 pub mod memory;
 pub mod operator;

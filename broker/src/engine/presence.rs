@@ -275,6 +275,7 @@ impl Drop for Attachment {
         }
         drop(agents);
         self.hints.changes.note(self.agent);
+        self.hints.launches.presence(self.agent);
         self.hints.due.now();
     }
 }

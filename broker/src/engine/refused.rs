@@ -67,6 +67,7 @@ fn ground(reason: Reason) -> Option<Ground> {
         | Reason::HarnessAttached
         | Reason::TurnOpen
         | Reason::AlreadyAttached
+        | Reason::LauncherAttached
         | Reason::AgentParked
         | Reason::AgentStopped
         | Reason::AgentPurging

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use hive_proto::v1;
 use hive_proto::v1::admin_service_server::AdminServiceServer;
+use hive_proto::v1::launcher_service_server::LauncherServiceServer;
 
 use super::Rpc;
 use super::caller::Calls;
@@ -19,20 +20,23 @@ use super::reflection::{self, Late};
 #[must_use]
 pub fn agent_calls(rpc: &Rpc, health: &tonic_health::server::HealthReporter) -> Calls {
     use v1::{
-        status_service_server as status, turn_service_server as turn, wake_service_server as wake,
+        lifecycle_service_server as lifecycle, status_service_server as status,
+        turn_service_server as turn, wake_service_server as wake,
     };
     let services = shared(rpc, health, |method| method.agent)
         .add(turn::TurnServiceServer::new(rpc.clone()))
         .add(wake::WakeServiceServer::new(rpc.clone()))
-        .add(status::StatusServiceServer::new(rpc.clone()));
+        .add(status::StatusServiceServer::new(rpc.clone()))
+        .add(lifecycle::LifecycleServiceServer::new(rpc.clone()));
     calls(rpc, services)
 }
 
 /// Returns the calls of the operator's socket.
 #[must_use]
 pub fn operator_calls(rpc: &Rpc, health: &tonic_health::server::HealthReporter) -> Calls {
-    let services =
-        shared(rpc, health, |method| method.operator).add(AdminServiceServer::new(rpc.clone()));
+    let services = shared(rpc, health, |method| method.operator)
+        .add(AdminServiceServer::new(rpc.clone()))
+        .add(LauncherServiceServer::new(rpc.clone()));
     calls(rpc, services)
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Invariant: an unknown code in a row is corruption and an error, never a default.
 
-use hive_core::agent::{HarnessState, Source};
+use hive_core::agent::{HarnessState, Heard, Source};
 use hive_core::command::{Kind as CommandKind, Order};
 use hive_core::delivery::{Lane, LeaseEnd, RedeliveryCause, State};
 use hive_core::event::{AgentChange, HarnessLoss, Kind as EventKind, Settler};
@@ -67,7 +67,7 @@ codes! {
     LeaseEnd { Acked = 1, Nacked = 2, Dead = 3, GivenUp = 4, Released = 5 }
     SystemKind {
         TurnFailed = 1, DeadLetter = 2, Restarted = 3, Unavailable = 4, QuestionAsked = 5, QuestionAnswered = 6, QuestionExpired = 7,
-        QuestionCancelled = 8, Reminder = 9, Problem = 10,
+        QuestionCancelled = 8, Reminder = 9, Problem = 10, Started = 11, Stopped = 12, Crashed = 13, LoggedIn = 14, Recovered = 15,
     }
     question::State { Open = 1, Answered = 2, Expired = 3, Cancelled = 4 }
     loose_end::Kind { QuestionAsked = 1, QuestionOwed = 2, Reminder = 3, DeadLetter = 4, External = 5 }
@@ -83,9 +83,11 @@ codes! {
         AgentParked = 19, CommandGiven = 20, CommandClosed = 21, Refused = 22, QuestionAsked = 23,
         QuestionAnswered = 24, QuestionExpired = 25, QuestionCancelled = 26, ReminderSet = 27, ReminderFired = 28, ReminderCancelled = 29,
         HarnessStateChanged = 30, AgentStopped = 31, AgentStarted = 32, AgentPurged = 33, PurgeFinished = 34, LogBegun = 35,
+        RestartRequested = 36, HarnessCrashed = 37,
     }
     Settler { Holder = 1, Operator = 2 }
-    HarnessLoss { TakenOver = 1, StayedAway = 2, Restored = 3 }
+    HarnessLoss { TakenOver = 1, StayedAway = 2, Restored = 3, Left = 4 }
+    Heard { Well = 0, Stopped = 1, Crashed = 2 }
     AgentChange { Model = 1, Parent = 2, Policy = 3, File = 4 }
     CommandKind { CancelTurn = 1, StartNewSession = 2, SetModel = 3, RestartHarness = 4, CompactSession = 5, Login = 6 }
 }

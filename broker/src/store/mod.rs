@@ -47,7 +47,7 @@ pub use key::AgentKey;
 pub use table::{
     agent, attention, command, delivery, event, inbox, lease, level, log, loose_end, message,
     purge, question, reminder, request, retention, stream, traced, tree, turn, turn_stats,
-    turn_tool,
+    turn_tool, wanted,
 };
 pub use write::stepped::{Step, SteppedStore};
 pub use write::tx::Tx;

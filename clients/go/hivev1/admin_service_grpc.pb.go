@@ -29,7 +29,8 @@ type AdminServiceClient interface {
 	// broker stores the state, so it survives every restart. No effect on a stopped agent.
 	// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, ETAG_MISMATCH, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
 	StopAgent(ctx context.Context, in *StopAgentRequest, opts ...grpc.CallOption) (*StopAgentResponse, error)
-	// Lets a stopped agent run turns again. No effect on an agent that is not stopped.
+	// Lets a stopped agent run turns again, and decides whether its harness always runs or runs on demand. No effect on an agent that is in
+	// that state.
 	// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, ETAG_MISMATCH, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
 	StartAgent(ctx context.Context, in *StartAgentRequest, opts ...grpc.CallOption) (*StartAgentResponse, error)
 	// Lists the purged agents whose directories the program that runs harnesses on this host has not deleted yet.
@@ -311,7 +312,8 @@ type AdminServiceServer interface {
 	// broker stores the state, so it survives every restart. No effect on a stopped agent.
 	// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, ETAG_MISMATCH, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
 	StopAgent(context.Context, *StopAgentRequest) (*StopAgentResponse, error)
-	// Lets a stopped agent run turns again. No effect on an agent that is not stopped.
+	// Lets a stopped agent run turns again, and decides whether its harness always runs or runs on demand. No effect on an agent that is in
+	// that state.
 	// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, ETAG_MISMATCH, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
 	StartAgent(context.Context, *StartAgentRequest) (*StartAgentResponse, error)
 	// Lists the purged agents whose directories the program that runs harnesses on this host has not deleted yet.

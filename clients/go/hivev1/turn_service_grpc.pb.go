@@ -50,6 +50,11 @@ type TurnServiceClient interface {
 	// Reports the state of the harness.
 	// Reasons: FIELD_INVALID, SESSION_LOST, DRAINING, STORAGE_UNAVAILABLE.
 	ReportHarnessStatus(ctx context.Context, in *ReportHarnessStatusRequest, opts ...grpc.CallOption) (*ReportHarnessStatusResponse, error)
+	// Asks whether the harness of an agent that runs on demand may end. If there is no work, the session ends in the same transaction, so mail
+	// that comes later starts a harness. Otherwise the session goes on: an agent that is to run always, an open turn, mail, or a wait for a
+	// login.
+	// Reasons: FIELD_INVALID, SESSION_LOST, DRAINING, STORAGE_UNAVAILABLE.
+	Leave(ctx context.Context, in *LeaveRequest, opts ...grpc.CallOption) (*LeaveResponse, error)
 	// Connects claude's login dialogue with the operator that requested it. The first request is `start`; the stream ends after `end` or when
 	// the operator disconnects.
 	// Reasons: FIELD_INVALID, SESSION_LOST, LOGIN_NOT_FOUND, DRAINING.
@@ -193,6 +198,15 @@ func (c *turnServiceClient) ReportHarnessStatus(ctx context.Context, in *ReportH
 	return out, nil
 }
 
+func (c *turnServiceClient) Leave(ctx context.Context, in *LeaveRequest, opts ...grpc.CallOption) (*LeaveResponse, error) {
+	out := new(LeaveResponse)
+	err := c.cc.Invoke(ctx, "/hive.v1.TurnService/Leave", in, out, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *turnServiceClient) ServeLogin(ctx context.Context, opts ...grpc.CallOption) (TurnService_ServeLoginClient, error) {
 	stream, err := c.cc.NewStream(ctx, &_TurnService_serviceDesc.Streams[2], "/hive.v1.TurnService/ServeLogin", opts...)
 	if err != nil {
@@ -261,6 +275,11 @@ type TurnServiceServer interface {
 	// Reports the state of the harness.
 	// Reasons: FIELD_INVALID, SESSION_LOST, DRAINING, STORAGE_UNAVAILABLE.
 	ReportHarnessStatus(context.Context, *ReportHarnessStatusRequest) (*ReportHarnessStatusResponse, error)
+	// Asks whether the harness of an agent that runs on demand may end. If there is no work, the session ends in the same transaction, so mail
+	// that comes later starts a harness. Otherwise the session goes on: an agent that is to run always, an open turn, mail, or a wait for a
+	// login.
+	// Reasons: FIELD_INVALID, SESSION_LOST, DRAINING, STORAGE_UNAVAILABLE.
+	Leave(context.Context, *LeaveRequest) (*LeaveResponse, error)
 	// Connects claude's login dialogue with the operator that requested it. The first request is `start`; the stream ends after `end` or when
 	// the operator disconnects.
 	// Reasons: FIELD_INVALID, SESSION_LOST, LOGIN_NOT_FOUND, DRAINING.
@@ -298,6 +317,9 @@ func (UnimplementedTurnServiceServer) ReportProblem(context.Context, *ReportProb
 }
 func (UnimplementedTurnServiceServer) ReportHarnessStatus(context.Context, *ReportHarnessStatusRequest) (*ReportHarnessStatusResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method ReportHarnessStatus not implemented")
+}
+func (UnimplementedTurnServiceServer) Leave(context.Context, *LeaveRequest) (*LeaveResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Leave not implemented")
 }
 func (UnimplementedTurnServiceServer) ServeLogin(TurnService_ServeLoginServer) error {
 	return status.Errorf(codes.Unimplemented, "method ServeLogin not implemented")
@@ -488,6 +510,24 @@ func _TurnService_ReportHarnessStatus_Handler(srv interface{}, ctx context.Conte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _TurnService_Leave_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LeaveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TurnServiceServer).Leave(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: "/hive.v1.TurnService/Leave",
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TurnServiceServer).Leave(ctx, req.(*LeaveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _TurnService_ServeLogin_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(TurnServiceServer).ServeLogin(&turnServiceServeLoginServer{stream})
 }
@@ -545,6 +585,10 @@ var _TurnService_serviceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReportHarnessStatus",
 			Handler:    _TurnService_ReportHarnessStatus_Handler,
+		},
+		{
+			MethodName: "Leave",
+			Handler:    _TurnService_Leave_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -102,6 +102,7 @@ fn agent(
         env: environment::of_claude(&mut section),
         settings: settings::of_agent(&mut section, &claude.settings),
         kick_on_start: kick_on_start(&mut section),
+        on_demand: section.flag("on_demand").unwrap_or_default(),
         available_models: super::models::available(&mut section),
         extra_mcp_servers: super::extra_servers::read(&mut section, &claude.mcp_server_name),
         plugins: arguments(&mut section, "plugins").unwrap_or_default(),

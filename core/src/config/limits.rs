@@ -31,6 +31,7 @@ pub(super) fn read(path: String, table: &DeTable<'_>, findings: &mut Findings<'_
         retry_backoff_max_ms,
         park_backoff_base_ms,
         park_backoff_max_ms,
+        on_demand_idle_ms,
         rate_limit_park_ms,
         request_id_hours,
         turn_events_hours,
@@ -48,6 +49,7 @@ pub(super) fn read(path: String, table: &DeTable<'_>, findings: &mut Findings<'_
     wide(&mut section, "retry_backoff_max_ms", retry_backoff_max_ms);
     wide(&mut section, "park_backoff_base_ms", park_backoff_base_ms);
     wide(&mut section, "park_backoff_max_ms", park_backoff_max_ms);
+    wide(&mut section, "on_demand_idle_ms", on_demand_idle_ms);
     wide(&mut section, "rate_limit_park_ms", rate_limit_park_ms);
     narrow(&mut section, "request_id_hours", NARROW, request_id_hours);
     narrow(&mut section, "turn_events_hours", NARROW, turn_events_hours);

@@ -39,6 +39,7 @@ pub(super) const MEANINGS: &[(&str, &str)] = &[
     ("broker.limits.retry_backoff_max_ms", "longest backoff of a delivery"),
     ("broker.limits.park_backoff_base_ms", "park of an agent after its first unavailable turn"),
     ("broker.limits.park_backoff_max_ms", "longest park of an unavailable agent"),
+    ("broker.limits.on_demand_idle_ms", "time without work after which a harness on demand leaves"),
     (
         "broker.limits.rate_limit_park_ms",
         "park of a rate-limited agent if the model did not say when the limit ends",
@@ -81,6 +82,7 @@ pub(super) const MEANINGS: &[(&str, &str)] = &[
         "agents.NAME.kick_on_start",
         "when the broker asks it to continue at a new session: `interrupted`, `always` or `never`",
     ),
+    ("agents.NAME.on_demand", "whether its harness runs only while there is mail for it"),
     ("agents.NAME.available_models", "models that it may use, at most 32"),
     ("agents.NAME.extra_mcp_servers.KEY.command", "program of the server"),
     ("agents.NAME.extra_mcp_servers.KEY.args", "arguments of the program"),

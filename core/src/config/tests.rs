@@ -329,7 +329,7 @@ fn errors_of_invalid_files_name_the_mistake_and_its_line() {
         ),
         (
             "[agents.bob]\ntool_groups = [\"zzz\"]",
-            "line 2, column 16: unknown tool group `zzz`; known are `messaging`, `inbox`, `meta`, `execution` and `web_tools`",
+            "line 2, column 16: unknown tool group `zzz`; known are `messaging`, `inbox`, `meta`, `execution`, `web_tools` and `lifecycle`",
         ),
         (
             "[agents.bob]\ntool_groups = \"inbox\"",
@@ -346,7 +346,7 @@ fn errors_of_invalid_files_name_the_mistake_and_its_line() {
         ),
         (
             "[agents.bob]\ncapabilities = [\"zzz\"]",
-            "line 2, column 17: unknown capability `zzz`; known is `query_agent_state`",
+            "line 2, column 17: unknown capability `zzz`; known are `query_agent_state` and `manage_subtree`",
         ),
         (
             "[agents.bob.limits]\nsends_per_minut_max = 1",

@@ -183,6 +183,8 @@ pub struct AgentConfig {
     pub settings: Settings,
     /// When a new session of its harness notifies it to go on.
     pub kick_on_start: KickOnStart,
+    /// Whether its harness runs on demand only.
+    pub on_demand: bool,
     /// Models that it may be switched to; empty: any. A list contains [`AgentConfig::model`] if
     /// that is set.
     pub available_models: Vec<String>,

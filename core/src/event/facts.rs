@@ -28,6 +28,8 @@ pub enum HarnessLoss {
     StayedAway,
     /// A backup has replaced the database.
     Restored,
+    /// It left, because there was no work.
+    Left,
 }
 
 /// What changed in an agent.

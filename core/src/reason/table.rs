@@ -107,4 +107,6 @@ reasons! {
     EtagMismatch = 50, "ETAG_MISMATCH", 10, Retry::Never, ["agent", "etag"], [];
     /// The broker may not open as many files as the sockets of its agents need.
     SocketLimit = 51, "SOCKET_LIMIT", 8, Retry::Later, ["agent", "limit", "count"], [];
+    /// Another launcher is attached.
+    LauncherAttached = 52, "LAUNCHER_ATTACHED", 9, Retry::Later, [], [];
 }

@@ -4,6 +4,7 @@
 //! fails no turn. So claude's own report is checked. Invariant: a turn whose fences are not proven
 //! does no harm: it is stopped at its first event.
 
+use hive_core::agent::LIFECYCLE;
 use hive_core::config::BASH_SERVER;
 
 use crate::boot::mcp::BASH_TOOLS;
@@ -114,6 +115,7 @@ fn tools_of(group: &str) -> &'static [&'static str] {
         "messaging" => &["send", "recv", "ask", "answer"],
         "inbox" => &["get_loose_ends", "cancel_loose_end", "remind", "request_next_turn"],
         "meta" => &["set_status", "get_agent_meta", "list_agents"],
+        LIFECYCLE => &["start", "kill", "restart", "list_containers"],
         _ => &[],
     }
 }

@@ -9,12 +9,12 @@ use hive_core::agent::HarnessState;
 use hive_core::reason::Reason;
 use hive_core::time::WallTime;
 use hive_core::turn::Kind;
-use tonic::Status;
+use tonic::{Code, Status};
 
 use crate::driver::link::Link;
 use crate::exit::describe;
 use crate::token;
-use crate::turn::input::Input;
+use crate::turn::input::{Input, LeaveAnswer};
 use crate::turn::output::Ending;
 use crate::wire::turn;
 
@@ -93,6 +93,32 @@ pub async fn leave(mut link: Link, state: HarnessState, until: Option<WallTime>)
     input(link.persist(turn::heartbeat).await, Input::Left)
 }
 
+/// Asks whether the harness may end.
+pub async fn ask_to_leave(mut link: Link) -> Input {
+    let answer = match link.persist(turn::leave).await {
+        Ok(true) => LeaveAnswer::Left,
+        Ok(false) => LeaveAnswer::Stays,
+        Err(status) => leave_refused(&status),
+    };
+    Input::LeaveAnswered(answer)
+}
+
+/// Returns the answer that a refusal of the question means.
+fn leave_refused(status: &Status) -> LeaveAnswer {
+    if hive_proto::status::reason(status) == Some(Reason::SessionLost) {
+        // An earlier attempt has ended the session, and its answer was lost; or another harness has
+        // taken over, and this one is not needed.
+        return LeaveAnswer::Left;
+    }
+    let reason = describe(status);
+    if status.code() == Code::Unimplemented {
+        tracing::info!(reason, "the broker cannot be asked whether this harness may end");
+        return LeaveAnswer::Unserved;
+    }
+    tracing::warn!(reason, "the broker does not say whether this harness may end");
+    LeaveAnswer::Stays
+}
+
 fn input<T>(answer: Result<T, Status>, read: impl FnOnce(T) -> Input) -> Input {
     answer.map_or_else(|status| refusal(&status), read)
 }
@@ -104,5 +130,21 @@ pub fn refusal(status: &Status) -> Input {
             Input::Fenced(describe(status))
         }
         _ => Input::Refused(describe(status)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_session_is_left_and_an_older_broker_is_not_asked_again() {
+        let refused = |reason| leave_refused(&hive_proto::status::refusal(reason, "no", None));
+        assert_eq!(refused(Reason::SessionLost), LeaveAnswer::Left);
+        assert_eq!(refused(Reason::MethodNotServed), LeaveAnswer::Unserved);
+        assert_eq!(leave_refused(&Status::unimplemented("no")), LeaveAnswer::Unserved);
+        // The stream of the session ends, too.
+        assert_eq!(refused(Reason::AgentRetired), LeaveAnswer::Stays);
+        assert_eq!(refused(Reason::Internal), LeaveAnswer::Stays);
     }
 }

@@ -19,11 +19,14 @@ pub mod shell;
 pub mod status;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use hive_core::time::{BootTime, Now, WallTime};
 use hive_proto::handshake::{ADDITIONS, Handshake};
 use sd_notify::NotifyState;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag::register_conditional_default;
 use tokio::signal::unix::{Signal as UnixSignal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -83,8 +86,12 @@ pub async fn run(config: Config, source: Source) -> Result<Leaving, Failure> {
     loop {
         while let Some(output) = machine.poll() {
             if let Output::Exit(leaving) = output {
+                if leaving == Leaving::NoWork {
+                    performer.detach();
+                    tracing::info!("the agent runs on demand and has no work, so its harness ends");
+                }
                 performer.finish().await;
-                return Ok(leaving);
+                return Ok(signals.settle(leaving).await);
             }
             performer.perform(output, machine.running_turn_id());
         }
@@ -151,18 +158,42 @@ pub(crate) async fn sleep_until(due: Option<Instant>) {
     }
 }
 
+/// How long to wait for a signal that was received already.
+const SIGNAL_PATIENCE: Duration = Duration::from_millis(5);
+
 /// The signals SIGTERM and SIGINT.
 struct Signals {
     terminate: UnixSignal,
     interrupt: UnixSignal,
+    /// Once it is set, they end the process as they do by default.
+    by_default: Arc<AtomicBool>,
 }
 
 impl Signals {
     fn new() -> std::io::Result<Self> {
+        let by_default = Arc::new(AtomicBool::new(false));
+        for number in [SIGTERM, SIGINT] {
+            register_conditional_default(number, Arc::clone(&by_default))?;
+        }
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            by_default,
         })
+    }
+
+    /// Returns how the program ends. One that starts again keeps its process, so a signal that it
+    /// does not look at any more would be lost, and the new program would run on.
+    async fn settle(mut self, leaving: Leaving) -> Leaving {
+        if leaving != Leaving::Restart {
+            return leaving;
+        }
+        self.by_default.store(true, Ordering::SeqCst);
+        // A signal that came before is passed on when the runtime looks at its events.
+        match tokio::time::timeout(SIGNAL_PATIENCE, self.recv()).await {
+            Ok(()) => Leaving::Drained,
+            Err(_) => Leaving::Restart,
+        }
     }
 
     async fn recv(&mut self) {

@@ -54,6 +54,8 @@ pub struct Performer {
     /// Calls of the session; aborted with it.
     calls: JoinSet<()>,
     begin: Option<AbortHandle>,
+    /// The question whether the harness may end.
+    question: Option<AbortHandle>,
     /// Request id and process token of a withdrawn wait for a turn; the turn may be open anyway.
     withdrawn: Option<(String, String)>,
     /// Request id and process token of the current wait for a turn.
@@ -87,8 +89,10 @@ impl Performer {
         let every = config.heartbeat;
         tasks.spawn(status::beat(link.clone(), every, running.subscribe(), to.clone()));
         tasks.spawn(call_log::keep(config.run_dir.clone(), running.subscribe()));
+        let shell = Shell::start(&config, &family, link.clone());
+        tasks.spawn(shell.report(to.clone()));
         Self {
-            shell: Shell::start(&config, &family, link.clone()),
+            shell,
             link,
             token,
             status: watch::Sender::new(None),
@@ -100,6 +104,7 @@ impl Performer {
             session_token: String::new(),
             calls: JoinSet::new(),
             begin: None,
+            question: None,
             withdrawn: None,
             waiting: None,
             final_calls: JoinSet::new(),
@@ -168,6 +173,7 @@ impl Performer {
                 self.line(LineSource::Note, &text);
             }
             Output::Leave => self.leave(),
+            Output::AskToLeave => self.ask_to_leave(),
             // The loop ends with it.
             Output::Exit(_) => {}
         }
@@ -186,6 +192,10 @@ impl Performer {
                 }
             },
             LoopEvent::Call(session, input) if session == self.session => {
+                if matches!(input, Input::Begun(_) | Input::Opened(_)) {
+                    // Asked again after the turn, it could end the session.
+                    Self::abort(&mut self.question);
+                }
                 // The turn of a withdrawn wait has begun, or never will.
                 if let Input::Begun(begun) = &input {
                     (self.waiting, self.begin) = (None, None);
@@ -224,6 +234,11 @@ impl Performer {
             BrokerMessage::KinChanged(kin) => Input::KinChanged(kin),
             BrokerMessage::LoginWanted(wanted) => Input::LoginWanted(wanted),
         }
+    }
+
+    /// Stops attaching: the session has ended, and must not be replaced.
+    pub fn detach(&mut self) {
+        Self::abort(&mut self.stream_task);
     }
 
     /// Waits until the last calls have completed.

@@ -1,26 +1,27 @@
 //! The supervisor of shell tasks beside the loop.
 //!
 //! It starts once the harness is attached: a harness that was just taken over may still have to end
-//! its own tasks. Invariant: when the program ends, no task is left.
+//! its own tasks. Invariants: when the program ends, no task is left. A task that runs is reported
+//! to the loop, so that the harness of an agent on demand does not leave it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use hive_core::agent::Agent;
 use hive_core::message::Origin;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::claude::command_line::EXECUTION_GROUP;
 use crate::config::Config;
-use crate::driver::calls;
 use crate::driver::link::Link;
+use crate::driver::{LoopEvent, calls};
 use crate::process::family::Family;
 use crate::spawn::spawn;
 use crate::task::wake::LABEL;
 use crate::task::{BrokerWaker, Supervisor, TaskConfig, environment};
-use crate::turn::input::Begun;
+use crate::turn::input::{Begun, Input};
 
 /// Maximum time for tasks to end with the program.
 const END_PATIENCE: Duration = Duration::from_secs(15);
@@ -41,15 +42,31 @@ enum ShellOrder {
 pub struct Shell {
     orders: mpsc::UnboundedSender<ShellOrder>,
     task: JoinHandle<()>,
+    is_busy: watch::Receiver<bool>,
 }
 
 impl Shell {
     /// Starts the supervisor in the background.
     pub fn start(config: &Config, family: &Family, link: Link) -> Self {
         let (orders, inbox) = mpsc::unbounded_channel();
-        Self {
-            orders,
-            task: spawn("shell tasks", supervise(task_config(config), family.tasks(), link, inbox)),
+        // An earlier harness may have left ends to report, which are not known before the start.
+        let (busy, is_busy) = watch::channel(true);
+        let supervise = supervise(task_config(config), family.tasks(), link, inbox, busy);
+        Self { orders, task: spawn("shell tasks", supervise), is_busy }
+    }
+
+    /// Reports to the loop whether tasks run, now and after each change.
+    pub fn report(&self, to: mpsc::Sender<LoopEvent>) -> impl Future<Output = ()> + use<> {
+        let mut is_busy = self.is_busy.clone();
+        async move {
+            loop {
+                let input = Input::TasksRun(*is_busy.borrow_and_update());
+                // The loop is gone only when the program ends.
+                let _ = to.send(LoopEvent::Local(input)).await;
+                if is_busy.changed().await.is_err() {
+                    return;
+                }
+            }
         }
     }
 
@@ -116,6 +133,7 @@ async fn supervise(
     tasks: crate::process::family::tasks::Tasks,
     link: Link,
     mut inbox: mpsc::UnboundedReceiver<ShellOrder>,
+    busy: watch::Sender<bool>,
 ) {
     let mut session = link.clone();
     let start = async move {
@@ -130,6 +148,7 @@ async fn supervise(
                 Ok(supervisor) => break supervisor,
                 Err(error) => {
                     tracing::error!(%error, "there are no shell tasks");
+                    busy.send_replace(false);
                     calls::problem(link, "bash".to_owned(), format!("shell tasks do not work: {error}")).await;
                     return;
                 }
@@ -146,16 +165,26 @@ async fn supervise(
     if let Some(config) = configured {
         supervisor.configure(*config);
     }
-    while let Some(order) = inbox.recv().await {
+    let mut is_busy = supervisor.is_busy();
+    busy.send_replace(*is_busy.borrow_and_update());
+    loop {
+        let order = tokio::select! {
+            order = inbox.recv() => order,
+            Ok(()) = is_busy.changed() => {
+                busy.send_replace(*is_busy.borrow_and_update());
+                continue;
+            }
+        };
         match order {
-            ShellOrder::Allowed(is_allowed) => supervisor.set_allowed(is_allowed),
-            ShellOrder::Configured(config) => supervisor.configure(*config),
-            ShellOrder::Reported => supervisor.mark_announced_reported(),
-            ShellOrder::End(over) => {
+            Some(ShellOrder::Allowed(is_allowed)) => supervisor.set_allowed(is_allowed),
+            Some(ShellOrder::Configured(config)) => supervisor.configure(*config),
+            Some(ShellOrder::Reported) => supervisor.mark_announced_reported(),
+            Some(ShellOrder::End(over)) => {
                 supervisor.shutdown().await;
                 let _ = over.send(());
                 return;
             }
+            None => return,
         }
     }
 }

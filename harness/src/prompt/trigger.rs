@@ -156,6 +156,11 @@ fn notice(message: &Message) -> String {
         SystemKind::Problem => {
             ", a notice: something around a child of yours does not work".to_owned()
         }
+        SystemKind::Started => ", a notice: a child of yours was started".to_owned(),
+        SystemKind::Stopped => ", a notice: a child of yours is stopped".to_owned(),
+        SystemKind::Crashed => ", a notice: a child of yours crashed".to_owned(),
+        SystemKind::LoggedIn => ", a notice: a child of yours was logged in".to_owned(),
+        SystemKind::Recovered => ", a notice: a child of yours works again".to_owned(),
     }
 }
 

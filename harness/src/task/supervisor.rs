@@ -107,6 +107,11 @@ impl Supervisor {
         self.inner.table().mark_announced_reported(&self.inner.store);
     }
 
+    /// Returns whether a task runs, or has ended and neither the agent nor the broker knows.
+    pub fn is_busy(&self) -> watch::Receiver<bool> {
+        self.inner.table().is_busy()
+    }
+
     /// Ends all tasks and refuses further requests. The next harness reports the ends that the
     /// agent does not know.
     pub async fn shutdown(self) {

@@ -1,7 +1,8 @@
 //! The tasks of this agent, running and ended: the requests, the waiters, and the ends that the
 //! agent knows.
 //!
-//! Invariant: every entry has a record on disk with the same content.
+//! Invariants: every entry has a record on disk with the same content. After each change, `is_busy`
+//! has its new value.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -37,6 +38,8 @@ pub(super) struct Table {
     last_id: u64,
     /// Tasks whose ends are in the newest message that the broker took.
     announced: BTreeSet<u64>,
+    /// Whether a task runs, or has ended and neither the agent nor the broker knows.
+    is_busy: watch::Sender<bool>,
     pub(super) is_allowed: bool,
     pub(super) is_closing: bool,
 }
@@ -57,6 +60,7 @@ impl Table {
         let entry =
             Entry { ended: watch::Sender::new(record.end.is_some()), record, output, waiters: 0 };
         self.entries.insert(entry.record.id, entry);
+        self.changed();
     }
 
     /// Returns an id that was never used.
@@ -85,6 +89,7 @@ impl Table {
         entry.output = None;
         save(&entry.record, store);
         entry.ended.send_replace(true);
+        self.changed();
     }
 
     /// Records that the agent knows of a task's end.
@@ -94,6 +99,7 @@ impl Table {
             entry.record.is_reported = true;
             save(&entry.record, store);
         }
+        self.changed();
     }
 
     /// Records that the agent received the newest message.
@@ -122,6 +128,21 @@ impl Table {
         let is_unreported =
             |id: &&u64| self.entries.get(id).is_some_and(|entry| !entry.record.is_reported);
         self.announced = ids.iter().filter(is_unreported).copied().collect();
+        self.changed();
+    }
+
+    /// Returns whether a task runs, or has ended and neither the agent nor the broker knows.
+    pub(super) fn is_busy(&self) -> watch::Receiver<bool> {
+        self.is_busy.subscribe()
+    }
+
+    fn changed(&self) {
+        let is_open = |Entry { record, .. }: &Entry| {
+            let is_known = record.is_reported || self.announced.contains(&record.id);
+            record.end.is_none() || !is_known
+        };
+        let is_busy = self.entries.values().any(is_open);
+        self.is_busy.send_if_modified(|was| std::mem::replace(was, is_busy) != is_busy);
     }
 
     /// Removes the oldest ended tasks while there are too many, or too much of their output.
@@ -136,6 +157,7 @@ impl Table {
             if let Some(entry) = self.entries.remove(&id) {
                 self.requests.remove(&entry.record.request_id);
             }
+            self.changed();
         }
     }
 
@@ -197,6 +219,31 @@ mod tests {
         );
         table.mark_reported(5, &store);
         assert_eq!(unreported(&table), None);
+    }
+
+    #[tokio::test]
+    async fn tasks_are_busy_until_the_agent_or_the_broker_knows_of_every_end() {
+        let (_dir, store) = store().await;
+        let mut table = Table::default();
+        let is_busy = table.is_busy();
+        let is_busy = || *is_busy.borrow();
+        assert!(!is_busy());
+        table.insert(running(1), None);
+        table.insert(running(2), None);
+        for (id, waiters) in [(1, 0), (2, 1)] {
+            table.entries.get_mut(&id).expect("there").waiters = waiters;
+            let end = ended(id, How::Exited(0), "").end.expect("an end");
+            table.end(id, end, &store);
+            assert!(is_busy(), "no message about {id} was taken yet");
+        }
+        table.announced(&[1], false, &store);
+        assert!(is_busy(), "the caller that waits for 2 has no answer yet");
+        table.mark_reported(2, &store);
+        assert!(!is_busy());
+        table.insert(ended(3, How::Exited(0), ""), None);
+        assert!(is_busy(), "an earlier harness has not reported it");
+        table.announced(&[1, 3], true, &store);
+        assert!(!is_busy());
     }
 
     #[tokio::test]

@@ -66,8 +66,23 @@ pub enum Input {
     Drain,
     /// No turn will begin any more; the turn that was open, if any.
     Left(Vec<u64>),
+    /// Whether shell tasks run, or have ended without a report to the agent or the broker.
+    TasksRun(bool),
+    /// The broker answered whether the harness may end.
+    LeaveAnswered(LeaveAnswer),
     /// A deadline passed.
     Tick,
+}
+
+/// The broker's answer to the question whether the harness may end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaveAnswer {
+    /// The session has ended, and so must the harness.
+    Left,
+    /// The session goes on.
+    Stays,
+    /// An older broker does not serve the question.
+    Unserved,
 }
 
 /// Changed settings.
@@ -106,6 +121,9 @@ pub struct Attachment {
     pub hive_domain: String,
     /// The pause before the next probe of a claude that cannot run.
     pub park_backoff: Backoff,
+    /// The time without work after which a harness on demand asks to leave; `None` if the broker
+    /// does not know such harnesses.
+    pub leave_after: Option<std::time::Duration>,
 }
 
 /// A turn that was opened without a delivery.

@@ -1,10 +1,11 @@
 //! The machine: its state, its inputs and its outputs.
 //!
-//! Map: [`orders`], [`upkeep`] and [`login`] each own a part of the state; the other modules decide
-//! the effect of an input.
+//! Map: [`orders`], [`upkeep`], [`login`] and [`on_demand`] each own a part of the state; the other
+//! modules decide the effect of an input.
 
 mod broker;
 mod login;
+mod on_demand;
 mod orders;
 mod process;
 mod steps;
@@ -24,6 +25,7 @@ use crate::prompt::system::Identity;
 use crate::turn::context::Watermarks;
 use crate::turn::input::{Attachment, Configured, Input};
 use crate::turn::machine::login::Login;
+use crate::turn::machine::on_demand::OnDemand;
 use crate::turn::machine::orders::Orders;
 use crate::turn::machine::upkeep::Upkeep;
 use crate::turn::output::{Leaving, Output};
@@ -58,6 +60,7 @@ pub struct Machine {
     orders: Orders,
     upkeep: Upkeep,
     login: Login,
+    on_demand: OnDemand,
     parked: Option<Parked>,
     /// When a program that must end stops waiting for the broker.
     leave_by: Option<BootTime>,
@@ -85,6 +88,7 @@ impl Machine {
             probing: false,
             orders: Orders::default(),
             login: Login::default(),
+            on_demand: OnDemand::default(),
             parked: None,
             leave_by: None,
             begin_first: false,
@@ -126,6 +130,8 @@ impl Machine {
             Input::LoginEnded(went_well) => self.login_ended(went_well),
             Input::Drain => self.drain(now),
             Input::Left(open_turns) => self.left(&open_turns, now),
+            Input::TasksRun(has_tasks) => self.tasks_run(has_tasks),
+            Input::LeaveAnswered(answer) => self.leave_answered(answer),
             Input::Tick => {}
         }
         self.tick(now);
@@ -219,6 +225,7 @@ impl Machine {
                 | Phase::Starting
                 | Phase::Beginning
                 | Phase::Recovering(_)
+                | Phase::Unsure(_)
         );
         self.leave(if idle { Leaving::Drained } else { Leaving::Unanswered });
     }

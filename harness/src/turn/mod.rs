@@ -13,6 +13,9 @@
 //! path. Invariants: a turn that began is ended once, unless the broker reports that it is not
 //! open. A claude is started only inside a turn. No turn begins and no new session is attached
 //! before the last claude is gone.
+//!
+//! The harness of an agent that runs on demand asks after a rest in `Beginning` whether it may end.
+//! A session that is lost before the answer (`Unsure`) may have ended because of the question.
 
 pub mod context;
 pub mod input;

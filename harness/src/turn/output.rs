@@ -42,6 +42,8 @@ pub enum Output {
     Note(String),
     /// Stop waiting for a turn and make sure that none is open.
     Leave,
+    /// Ask the broker whether the harness may end, because its agent runs on demand and rests.
+    AskToLeave,
     /// End the program.
     Exit(Leaving),
 }
@@ -66,6 +68,8 @@ pub enum Leaving {
     Restart,
     /// The harness was ordered to end, and the broker no longer answered.
     Unanswered,
+    /// The agent runs on demand and has no work, and the broker has ended the session.
+    NoWork,
 }
 
 /// A claude to start.

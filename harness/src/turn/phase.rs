@@ -34,6 +34,9 @@ pub(crate) enum Phase {
     Ending { turn_id: u64, kind: Kind, outcome: Outcome, error: String },
     /// Waiting until this time for a new session, after an unexpected refusal.
     Recovering(BootTime),
+    /// The session is lost, for this reason, while the broker is asked whether the harness may end:
+    /// the answer decides between a new session and the end.
+    Unsure(String),
     /// Waiting for the broker's confirmation that no turn is open.
     Leaving,
     /// The program ends.

@@ -28,6 +28,7 @@ mod commands;
 mod compaction;
 mod dialogue;
 mod ends;
+mod leaving;
 mod resets;
 
 const GOOD_INIT: &str = r#"{"type":"system","subtype":"init","model":"claude-x","tools":["Read","mcp__hive__send","mcp__hive__recv","mcp__hive__ask","mcp__hive__answer"],"mcp_servers":[{"name":"hive","status":"connected"},{"name":"extra","status":"connected"}]}"#;

@@ -104,6 +104,7 @@ fn attached(wire: v1::Attached) -> Result<Attached, Invalid> {
         hive_domain,
         kin,
         park_backoff,
+        leave_after,
     } = wire;
     let agent = read::agent(required(agent, "agent")?).map_err(|fault| fault.within("agent"))?;
     let facts = Attachment {
@@ -117,6 +118,7 @@ fn attached(wire: v1::Attached) -> Result<Attached, Invalid> {
         park_backoff: park_backoff
             .and_then(|wire| read::log_unreadable(Backoff::from_wire(wire), "the backoff"))
             .unwrap_or_default(),
+        leave_after: leave_after.and_then(|span| std::time::Duration::try_from(span).ok()),
     };
     Ok(Attached { session_token, session_epoch, facts })
 }

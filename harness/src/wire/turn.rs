@@ -158,6 +158,12 @@ pub async fn report_status(
     TurnServiceClient::new(channel).report_harness_status(request).await.map(drop)
 }
 
+/// Asks whether the harness may end; returns whether the broker has ended the session.
+pub async fn leave(channel: Channel, session_token: String) -> Result<bool, Status> {
+    let request = in_session(v1::LeaveRequest {}, &session_token);
+    Ok(TurnServiceClient::new(channel).leave(request).await?.into_inner().left)
+}
+
 /// Shows that the harness lives, and returns the turns that the session has open.
 pub async fn heartbeat(channel: Channel, session_token: String) -> Result<Vec<u64>, Status> {
     let request = in_session(v1::HeartbeatRequest {}, &session_token);

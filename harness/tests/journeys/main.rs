@@ -1,6 +1,7 @@
 //! Journeys of the program `hive` over real sockets, with the real broker and a scripted claude.
 
 mod fence;
+mod leave;
 mod scrub;
 mod serve;
 mod support;

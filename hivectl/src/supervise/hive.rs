@@ -26,10 +26,11 @@ use crate::output::note;
 use crate::spawn::spawn;
 use crate::supervise::broker::link::Registrar;
 use crate::supervise::files::display_path;
-use crate::supervise::fleet::{Fleet, Wanted, follow};
+use crate::supervise::fleet::wanted::{self, Wanted};
+use crate::supervise::fleet::{Fleet, lines};
 use crate::supervise::isolation::{Choice, Isolation, Tools};
 use crate::supervise::process::child::Registry;
-use crate::supervise::process::supervised::{Ended, Supervised};
+use crate::supervise::process::supervised::{Ended, Moment, Supervised};
 use crate::supervise::setup::binaries::Binaries;
 use crate::supervise::setup::plan::Plan;
 use crate::supervise::setup::{claude, environment, reload};
@@ -83,7 +84,13 @@ pub(crate) async fn run(options: Options, mut context: Context) -> Result<(), Fa
     };
 
     let (sender, mut ended) = mpsc::unbounded_channel();
-    let broker = Supervised::start(spec, registry.clone(), Some(sender));
+    let observer = move |moment| {
+        if let Moment::Ended(ended) = moment {
+            // After the start there may be no receiver.
+            let _ = sender.send(ended);
+        }
+    };
+    let broker = Supervised::start(spec, registry.clone(), Box::new(observer));
     if let Err(failure) = broker::first_answer(&plan, &mut ended, &mut signals.stop).await {
         broker.stop(None).await;
         return Err(failure.into());
@@ -94,10 +101,13 @@ pub(crate) async fn run(options: Options, mut context: Context) -> Result<(), Fa
 
     context.socket = plan.operator_socket();
     let (wants, mut wanted) = watch::channel(Wanted::default());
-    let watching = spawn("watch of the hive", follow::run(context, wants));
+    let launching = wanted::run(context.socket.clone(), context.timeout, wants);
+    let launching = spawn("launcher", launching);
+    let lines = spawn("lines of the hive", lines::run(context));
     let mut hive = Hive { fleet: Fleet::new(plan, isolation), broker, options };
     let why = hive.run(&mut signals, &mut wanted, &mut ended, &registry).await;
-    watching.abort();
+    lines.abort();
+    launching.abort();
     hive.end(why, &mut signals.stop, &mut ended, &registry).await;
     Ok(())
 }

@@ -80,6 +80,8 @@ impl Part {
             | EventKind::StatusChanged
             | EventKind::AgentStopped
             | EventKind::AgentStarted
+            | EventKind::RestartRequested
+            | EventKind::HarnessCrashed
             | EventKind::PurgeFinished
             | EventKind::HarnessStateChanged
             | EventKind::AgentParked => {}

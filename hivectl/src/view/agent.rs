@@ -1,5 +1,6 @@
 //! An agent and what its harness is doing.
 
+use hive_core::agent::LIFECYCLE;
 use hive_core::time::WallTime;
 use hive_proto::v1;
 use schemars::JsonSchema;
@@ -73,8 +74,12 @@ pub(crate) struct Agent {
     context_time: Option<WallTime>,
     /// Models that it may be switched to; empty: any.
     available_models: Vec<String>,
-    /// Whether the operator stopped it.
+    /// Whether it was stopped.
     pub(crate) stopped: bool,
+    /// Whether its harness runs on demand only: while there is mail for it.
+    pub(crate) on_demand: bool,
+    /// How many restarts of its harness were requested.
+    restart_count: u64,
     /// The model of the newest turn that reported one.
     model_in_use: Option<String>,
     /// When a new session of its harness notifies it to go on.
@@ -121,7 +126,7 @@ pub(crate) struct Park {
 from_wire! {
     Agent => Agent {
         same => name, running, retired, ready_count, dead_count, isolation_notes, available_models,
-            stopped, open_turn_ids, etag;
+            stopped, on_demand, restart_count, open_turn_ids, etag;
         text => role, parent, status_text, model, hive_name, swarm_name, revision, model_in_use;
         id => context_tokens, context_window_tokens;
         time::from_wire => state_time, status_time, context_time;
@@ -200,6 +205,7 @@ impl Agent {
         match state {
             "idle" => style.good(state),
             "thinking" | "compacting" | "starting" => style.busy(state),
+            "offline" if self.on_demand => style.faint("on demand"),
             "offline" | "stopped" => style.faint(state),
             "rate_limited" | "needs_login" | "unavailable" => style.bad(state),
             _ => state.to_owned(),
@@ -228,6 +234,13 @@ impl Agent {
             )
             | None => words,
         }
+    }
+
+    /// Returns whether a launcher has to do something for it: it runs on demand, or may start and
+    /// stop agents.
+    pub(crate) fn needs_launcher(&self) -> bool {
+        let manages = || self.policy.tool_groups.iter().any(|group| group == LIFECYCLE);
+        !self.retired && ((self.on_demand && !self.stopped) || manages())
     }
 
     /// Returns its unread mail and dead letters, then `more`, then its status text.
@@ -320,6 +333,7 @@ impl Text for Agent {
             ("hive", if hive.is_empty() { "-".to_owned() } else { visible_line(&hive) }),
             ("state", format!("{} since {}", self.state_cell(style), style.time(self.state_time))),
             ("harness", harness),
+            ("runs", (if self.on_demand { "on demand" } else { "always" }).to_owned()),
             ("parked", self.park.as_ref().map_or_else(|| "no".to_owned(), |park| park.line(style))),
             ("turn", self.turns_cell()),
             ("status", status),
@@ -330,6 +344,7 @@ impl Text for Agent {
             ("kick on start", line_cell(&self.kick_on_start)),
             ("unread", self.ready_count.to_string()),
             ("dead letters", self.dead_count.to_string()),
+            ("restarts", self.restart_count.to_string()),
         ];
         let notes = self.isolation_notes.iter().map(|note| ("missing", visible_line(note)));
         let isolation = [("isolation", self.isolation_cell(style))].into_iter().chain(notes);

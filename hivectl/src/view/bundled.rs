@@ -43,6 +43,7 @@ pub(crate) struct Status {
     partly_isolated_agents: Vec<String>,
     isolation_accepted_agents: Vec<String>,
     background_tasks: Vec<BackgroundTask>,
+    launcher_attached: bool,
 }
 
 /// A task of the broker. Its error may quote what a command of the operator's printed.
@@ -66,6 +67,8 @@ pub(crate) struct Agent {
     running: bool,
     retired: bool,
     stopped: bool,
+    on_demand: bool,
+    restart_count: u64,
     model: Option<String>,
     context_tokens: Option<u64>,
     context_window_tokens: Option<u64>,
@@ -165,7 +168,7 @@ from_wire! {
             ready_count, leased_count, held_count, dead_count, operator_unread_count,
             not_isolated_agents, last_event_sequence, draining, operator_question_count,
             open_question_count, pending_reminder_count, partly_isolated_agents,
-            isolation_accepted_agents;
+            isolation_accepted_agents, launcher_attached;
         time::from_wire => start_time;
         text => storage_error;
         all => background_tasks;
@@ -183,7 +186,8 @@ from_wire! {
 
 from_wire! {
     Agent => Agent {
-        same => name, running, retired, ready_count, dead_count, stopped, open_turn_ids;
+        same => name, running, retired, ready_count, dead_count, stopped, on_demand, restart_count,
+            open_turn_ids;
         text => parent, model;
         id => context_tokens, context_window_tokens;
         time::from_wire => state_time, context_time;

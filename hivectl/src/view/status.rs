@@ -65,6 +65,8 @@ pub(crate) struct Status {
     isolation_accepted_agents: Vec<String>,
     /// The broker's background tasks, by name.
     background_tasks: Vec<BackgroundTask>,
+    /// Whether a launcher is attached: the program that starts and ends harnesses.
+    launcher_attached: bool,
     /// The problems of the hive; empty if there are none.
     pub(crate) findings: Vec<Finding>,
 }
@@ -111,7 +113,7 @@ from_wire! {
             ready_count, leased_count, held_count, dead_count, operator_unread_count,
             not_isolated_agents, last_event_sequence, draining, operator_question_count,
             open_question_count, pending_reminder_count, partly_isolated_agents,
-            isolation_accepted_agents;
+            isolation_accepted_agents, launcher_attached;
         time::from_wire => start_time;
         text => storage_error;
         all => background_tasks;

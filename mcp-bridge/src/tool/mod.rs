@@ -9,6 +9,7 @@ mod bash;
 mod cancel_loose_end;
 mod get_agent_meta;
 mod get_loose_ends;
+mod lifecycle;
 mod list_agents;
 mod recipient;
 mod recv;
@@ -84,6 +85,10 @@ pub fn all() -> Vec<Offer> {
         offer::<set_status::SetStatus>(),
         offer::<get_agent_meta::GetAgentMeta>(),
         offer::<list_agents::ListAgents>(),
+        offer::<lifecycle::start::Start>(),
+        offer::<lifecycle::kill::Kill>(),
+        offer::<lifecycle::restart::Restart>(),
+        offer::<lifecycle::list_containers::ListContainers>(),
     ]
 }
 

@@ -67,6 +67,9 @@ async fn only_the_agents_groups_are_listed() {
     assert_eq!(listed(Some("meta")).await, meta);
     assert_eq!(listed(Some("inbox")).await, inbox);
     assert_eq!(listed(Some("messaging,web_tools")).await, messaging);
+    let lifecycle = ["start", "kill", "restart", "list_containers"];
+    assert_eq!(listed(Some("lifecycle")).await, lifecycle);
+    assert_eq!(listed(Some("lifecycle,meta")).await, [&meta[..], &lifecycle].concat());
     assert!(listed(Some("")).await.is_empty());
 }
 

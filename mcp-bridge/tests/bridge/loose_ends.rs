@@ -212,7 +212,7 @@ async fn refusals_of_the_broker_say_what_to_do() {
             "get_loose_ends",
             json!({"agent": "bob"}),
             Reason::NotYourChild,
-            "your direct children only: ask the agent itself",
+            "ask the agent itself or its parent",
         ),
         (
             "cancel_loose_end",

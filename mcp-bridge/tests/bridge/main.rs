@@ -3,6 +3,8 @@
 mod errors;
 mod handshake;
 mod leaving;
+mod lifecycle;
+mod listed;
 mod loose_ends;
 mod questions;
 mod restart;

@@ -1,6 +1,8 @@
 //! Agents and their policies.
 
-use hive_core::agent::{Agent, HarnessState, Isolation, KickOnStart, Policy, Source};
+use hive_core::agent::{
+    Agent, HarnessReport, HarnessState, Isolation, KickOnStart, Policy, Source, Wanted,
+};
 use hive_core::id::TurnId;
 
 use super::message::{agent_name, optional_agent_name};
@@ -28,6 +30,10 @@ same_values!(
 );
 
 same_values!(v1::Isolation, Isolation { None, Uid, Partly, Sandbox, Unit });
+
+same_values!(v1::WantedState, Wanted { Running, OnDemand, Stopped });
+
+same_values!(v1::HarnessReport, HarnessReport { Started, Stopped, Crashed, Steady });
 
 same_values!(v1::KickOnStart, KickOnStart { Interrupted, Always, Never });
 
@@ -111,6 +117,8 @@ impl IntoWire for Agent {
             context_time,
             available_models,
             stopped,
+            on_demand,
+            restart_count,
             model_in_use,
             kick_on_start,
             etag,
@@ -143,6 +151,8 @@ impl IntoWire for Agent {
             context_time: context_time.map(timestamp),
             available_models,
             stopped,
+            on_demand,
+            restart_count,
             model_in_use,
             kick_on_start: kick_on_start.into_wire().into(),
             etag,
@@ -180,6 +190,8 @@ impl FromWire for Agent {
             context_time,
             available_models,
             stopped,
+            on_demand,
+            restart_count,
             model_in_use,
             kick_on_start,
             etag,
@@ -213,6 +225,8 @@ impl FromWire for Agent {
             context_time: optional_wall_time(context_time, "context_time")?,
             available_models,
             stopped,
+            on_demand,
+            restart_count,
             model_in_use,
             kick_on_start: value(kick_on_start, "kick_on_start")?,
             etag,

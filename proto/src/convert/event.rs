@@ -43,6 +43,8 @@ same_values!(
         ReminderCancelled,
         AgentStopped,
         AgentStarted,
+        RestartRequested,
+        HarnessCrashed,
         AgentPurged,
         PurgeFinished,
         HarnessStateChanged,

@@ -28,6 +28,7 @@ impl IntoWire for &Limits {
             retry_backoff_max_ms: _,
             park_backoff_base_ms: _,
             park_backoff_max_ms: _,
+            on_demand_idle_ms: _,
             rate_limit_park_ms: _,
             request_id_hours,
             turn_events_hours: _,

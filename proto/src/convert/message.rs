@@ -23,6 +23,11 @@ same_values!(
         QuestionCancelled,
         Reminder,
         Problem,
+        Started,
+        Stopped,
+        Crashed,
+        LoggedIn,
+        Recovered
     }
 );
 

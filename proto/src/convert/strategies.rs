@@ -1,11 +1,11 @@
 //! One proptest strategy per noun of `hive-core`: every value that its type and its rules allow.
 
+mod command;
 mod conversation;
 mod event;
 mod turn;
 
 use hive_core::agent::{Agent, HarnessState, Isolation, KickOnStart, Policy, Source};
-use hive_core::command::{Command, Order};
 use hive_core::delivery::{Delivery, Lane, RedeliveryCause, State};
 use hive_core::id::{CommandId, MessageId, NUMBER_MAX, QuestionId, ReminderId, TurnId};
 use hive_core::message::{Message, Origin, Recipient, SystemKind};
@@ -18,6 +18,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
+pub(super) use command::{command, order};
 pub(super) use conversation::{loose_end, question, reminder};
 pub(super) use event::event;
 pub(super) use turn::{park, tool_use, turn, usage};
@@ -103,6 +104,11 @@ fn system_kind() -> impl Strategy<Value = SystemKind> {
         SystemKind::QuestionCancelled,
         SystemKind::Reminder,
         SystemKind::Problem,
+        SystemKind::Started,
+        SystemKind::Stopped,
+        SystemKind::Crashed,
+        SystemKind::LoggedIn,
+        SystemKind::Recovered,
     ])
 }
 
@@ -316,7 +322,7 @@ pub(super) fn agent() -> impl Strategy<Value = Agent> {
         (
             option::of(wall_time()),
             vec(text(), 0..3),
-            any::<bool>(),
+            (any::<bool>(), any::<bool>(), any::<u64>()),
             text(),
             select(KickOnStart::ALL.to_vec()),
             (text(), text()),
@@ -339,7 +345,7 @@ pub(super) fn agent() -> impl Strategy<Value = Agent> {
                 (
                     context_time,
                     available_models,
-                    stopped,
+                    (stopped, on_demand, restart_count),
                     model_in_use,
                     kick_on_start,
                     (etag, policy_etag),
@@ -371,28 +377,12 @@ pub(super) fn agent() -> impl Strategy<Value = Agent> {
                 context_time,
                 available_models,
                 stopped,
+                on_demand,
+                restart_count,
                 model_in_use,
                 kick_on_start,
                 etag,
                 policy_etag,
             },
         )
-}
-
-pub(super) fn order() -> impl Strategy<Value = Order> {
-    prop_oneof![
-        turn_id().prop_map(Order::CancelTurn),
-        Just(Order::StartNewSession),
-        "\\PC{1,40}".prop_map(Order::SetModel),
-        Just(Order::RestartHarness),
-        Just(Order::CompactSession),
-    ]
-}
-
-pub(super) fn command() -> impl Strategy<Value = Command> {
-    (command_id(), order(), wall_time()).prop_map(|(id, order, create_time)| Command {
-        id,
-        order,
-        create_time,
-    })
 }

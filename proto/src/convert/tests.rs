@@ -178,11 +178,11 @@ fn every_enum_value_converts_and_unspecified_is_refused() {
     assert_eq!(values::<Outcome>().len(), 9);
     assert_eq!(values::<event::Kind>().len(), event::Kind::ALL.len());
     assert_eq!(values::<event::Settler>().len(), 2);
-    assert_eq!(values::<event::HarnessLoss>().len(), 3);
+    assert_eq!(values::<event::HarnessLoss>().len(), 4);
     assert_eq!(values::<event::AgentChange>().len(), 4);
     assert_eq!(values::<command::Kind>().len(), 6);
     assert_eq!(values::<Reason>().len(), Reason::ALL.len());
-    assert_eq!(values::<SystemKind>().len(), 10);
+    assert_eq!(values::<SystemKind>().len(), 15);
     assert_eq!(values::<Isolation>().len(), 5);
     assert_eq!(values::<question::State>().len(), 4);
     assert_eq!(values::<reminder::State>().len(), 3);

@@ -194,7 +194,7 @@ impl Running {
             Action::Until(method) => return self.until(step, method, &request).await,
             Action::Call(method) if self.kit.is_none() || step.wire => {
                 let channel = self.hive.channel(&step.actor)?;
-                let (method, metadata) = (method.clone(), step.metadata.clone());
+                let (method, metadata) = (method.clone(), self.metadata(step)?);
                 let call = async move { wire::call(channel, &method, &request, &metadata).await };
                 match self.begin(step, 0, call).await? {
                     Some(outcome) => outcome,
@@ -221,7 +221,7 @@ impl Running {
             },
             Action::Open(method) => {
                 let channel = self.hive.channel(&step.actor)?;
-                let stream = Stream::open(channel, method, &request, &step.metadata)?;
+                let stream = Stream::open(channel, method, &request, &self.metadata(step)?)?;
                 self.streams.insert(step.of.clone(), stream);
                 return Ok(());
             }
@@ -243,6 +243,15 @@ impl Running {
             }
         };
         self.check(step, outcome)
+    }
+
+    /// Returns the metadata of a step, with the variables in their places.
+    fn metadata(&self, step: &Step) -> Result<wire::Metadata> {
+        let filled = |(key, value): (&String, &String)| {
+            let value = self.variables.filled(&json!(value)).map_err(|fault| anyhow!(fault))?;
+            Ok((key.clone(), value.as_str().context("metadata is text")?.to_owned()))
+        };
+        step.metadata.iter().map(filled).collect()
     }
 
     /// Returns a stream of the wire.
@@ -322,13 +331,13 @@ impl Running {
 
     /// Makes a call on the wire until it has the expected answer.
     async fn until(&mut self, step: &Step, method: &str, request: &Value) -> Result<()> {
-        let channel = self.hive.channel(&step.actor)?;
+        let (channel, metadata) = (self.hive.channel(&step.actor)?, self.metadata(step)?);
         let mut last = anyhow!("there was no answer");
         let mut ticks = tokio::time::interval(Duration::from_millis(5));
         let looking = async {
             loop {
                 ticks.tick().await;
-                let outcome = wire::call(channel.clone(), method, request, &step.metadata).await?;
+                let outcome = wire::call(channel.clone(), method, request, &metadata).await?;
                 match self.check(step, outcome) {
                     Ok(()) => return Ok(()),
                     Err(fault) => last = fault,

@@ -34,6 +34,16 @@ pub enum Kind {
     Reminder,
     /// Something around a child's harness does not work.
     Problem,
+    /// The harness of a child was started.
+    Started,
+    /// The harness of a stopped child has ended.
+    Stopped,
+    /// The harness of a child ended by itself.
+    Crashed,
+    /// A child was logged in.
+    LoggedIn,
+    /// A child works again.
+    Recovered,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

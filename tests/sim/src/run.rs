@@ -232,6 +232,7 @@ fn people(world: &World) {
                     policy,
                     available_models: Vec::new(),
                     kick_on_start: KickOnStart::default(),
+                    on_demand: false,
                 },
             );
         }

@@ -71,6 +71,11 @@ fn kind(kind: SystemKind) -> history::Kind {
         SystemKind::QuestionCancelled => Kind::QuestionCancelled,
         SystemKind::Reminder => Kind::Reminder,
         SystemKind::Problem => Kind::Problem,
+        SystemKind::Started => Kind::Started,
+        SystemKind::Stopped => Kind::Stopped,
+        SystemKind::Crashed => Kind::Crashed,
+        SystemKind::LoggedIn => Kind::LoggedIn,
+        SystemKind::Recovered => Kind::Recovered,
     }
 }
 

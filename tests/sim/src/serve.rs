@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use hive_broker::engine::launch::wanted::Wish;
 use hive_broker::engine::mail::handover::Handover;
 use hive_broker::engine::mail::question::Ask;
 use hive_broker::engine::mail::receive::Receive;
@@ -309,11 +310,12 @@ pub(crate) async fn serve(
             engine.purge_agent(caller, request, name(&agent)).await.map(|_| done(agent))
         }
         Call::Stop { agent } => {
-            engine.set_stopped(caller, request, name(&agent), true).await.map(|_| done(agent))
+            engine.wish(caller, request, name(&agent), Wish::Stop).await.map(|_| done(agent))
         }
-        Call::Start { agent } => {
-            engine.set_stopped(caller, request, name(&agent), false).await.map(|_| done(agent))
-        }
+        Call::Start { agent } => engine
+            .wish(caller, request, name(&agent), Wish::Start { on_demand: None })
+            .await
+            .map(|_| done(agent)),
         Call::Retire { agent } => {
             let open = engine.retire_agent(caller, request, name(&agent)).await?;
             Ok(done(open.to_string()))

@@ -101,6 +101,7 @@ pub(crate) fn group_of(row: &Row) -> Option<&'static str> {
         | ("QuestionService", "CancelQuestion")
         | ("ReminderService", "CreateReminder" | "CancelReminder")
         | ("TurnService", "RequestNextTurn") => Some("inbox"),
+        ("LifecycleService", _) => Some("lifecycle"),
         ("StatusService", "SetStatusText")
         | (
             "TopologyService",

@@ -13,6 +13,7 @@
 mod authority_table;
 mod calls;
 mod expected;
+mod lifecycle;
 #[path = "../listed/mod.rs"]
 mod listed;
 mod login;

@@ -7,7 +7,7 @@ use hive_tests::rig::{fresh_id, request};
 use prost::Message as _;
 
 use crate::authority_table::{Proof, Row};
-use crate::scene::Things;
+use crate::scene::{Things, below};
 
 /// Returns whether a call of this RPC carries the token of a claude process.
 pub(crate) fn shows_process(row: &Row) -> bool {
@@ -87,6 +87,7 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
             ServeLoginRequest { step: Some(serve_login_request::Step::Start(start)) }
                 .encode_to_vec()
         }
+        ("TurnService", "Leave") => LeaveRequest {}.encode_to_vec(),
         ("TurnHistoryService", "GetTurnStats") => {
             GetTurnStatsRequest { agent, window: None }.encode_to_vec()
         }
@@ -119,6 +120,14 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
         ("EventService", "WatchEvents") => {
             WatchEventsRequest { after_sequence: Some(0), agent, log_id: String::new() }
                 .encode_to_vec()
+        }
+        ("LifecycleService", method) => lifecycle(method, &agent),
+        ("LauncherService", "Launch") => LaunchRequest {}.encode_to_vec(),
+        // A crash is noted of any agent; the other reports say nothing new of one that runs.
+        ("LauncherService", "ReportHarness") => {
+            let report = HarnessReport::Crashed.into();
+            let text = "it ended with exit code 1".to_owned();
+            ReportHarnessRequest { name: agent, report, restart_count: 0, text }.encode_to_vec()
         }
         ("AdminService", method) => admin(method, agent.clone(), held, dead, key),
         ("ServerInfoService", "GetServerInfo") => GetServerInfoRequest::default().encode_to_vec(),
@@ -192,6 +201,17 @@ fn open_things(method: &str, things: &Things) -> Vec<u8> {
     }
 }
 
+/// Returns a request about an agent below this one.
+fn lifecycle(method: &str, agent: &str) -> Vec<u8> {
+    let (request_id, [name, stopped]) = (fresh_id(), below(agent));
+    match method {
+        "StartChild" => StartChildRequest { request_id, name, on_demand: None }.encode_to_vec(),
+        "StopChild" => StopChildRequest { request_id, name: stopped }.encode_to_vec(),
+        "RestartChild" => RestartChildRequest { request_id, name }.encode_to_vec(),
+        method => panic!("LifecycleService.{method} is new: say here how it is called"),
+    }
+}
+
 fn admin(
     method: &str,
     agent: String,
@@ -207,7 +227,7 @@ fn admin(
             StopAgentRequest { request_id, name: agent, etag: String::new() }.encode_to_vec()
         }
         "StartAgent" => {
-            StartAgentRequest { request_id, name: agent, etag: String::new() }.encode_to_vec()
+            StartAgentRequest { request_id, name: agent, ..Default::default() }.encode_to_vec()
         }
         "ListPurges" => ListPurgesRequest::default().encode_to_vec(),
         "FinishPurge" => FinishPurgeRequest { request_id, purge_id: 1 }.encode_to_vec(),

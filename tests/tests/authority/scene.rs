@@ -1,7 +1,8 @@
 //! A hive in which each agent has objects that another must not touch.
 //!
 //! `bob` has a harness with an open turn, `dan` one without, `cyd` leases mail as a plain consumer,
-//! and `ada` has nothing: she is the stranger.
+//! and `ada` has nothing: she is the stranger. Below `bob` and `cyd` there are two agents each; the
+//! first one below `bob` runs on demand, and its harness has no work.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +12,15 @@ use hive_proto::v1::turn_service_client::TurnServiceClient;
 use hive_proto::v1::{
     AskQuestionResponse, AttachRequest, AttachResponse, BeginTurnRequest, BeginTurnResponse,
     CreateReminderResponse, EventKind, NackDeliveryRequest, ReceiveMessagesResponse, Refusal,
-    SendCommandResponse, SettleDeliveriesResponse, StartNewSession, StreamDeliveriesResponse,
-    StreamMessagesResponse, TurnOutcome, settlement_result, stream_deliveries_response,
-    stream_messages_response,
+    SendCommandResponse, SettleDeliveriesResponse, StartAgentRequest, StartNewSession,
+    StreamDeliveriesResponse, StreamMessagesResponse, TurnOutcome, settlement_result,
+    stream_deliveries_response, stream_messages_response,
 };
 use hive_proto::{PROCESS_TOKEN_KEY, status};
 use hive_tests::rig::call::session as in_metadata;
 use hive_tests::rig::on_disk::{Tables, changes};
 use hive_tests::rig::raw::{self, Answer};
-use hive_tests::rig::{Client, Rig, process_token, request, soon};
+use hive_tests::rig::{Client, Rig, fresh_id, process_token, request, soon};
 use prost::Message as _;
 use tonic::metadata::MetadataMap;
 use tonic::transport::Channel;
@@ -62,6 +63,22 @@ pub(crate) struct Things {
 /// A text in every body that only its owner and the operator may see.
 pub(crate) const SECRET: &str = "only for its owner's eyes";
 
+/// Returns the agents below an agent: one that is never stopped, and one that may be.
+pub(crate) fn below(agent: &str) -> [String; 2] {
+    ["child", "other"].map(|which| format!("{agent}-{which}"))
+}
+
+fn config() -> String {
+    let with_groups = |name: &str| {
+        format!("[agents.{name}]\ntool_groups = {:?}\n", hive_core::agent::TOOL_GROUPS)
+    };
+    let child = |parent: &str| {
+        below(parent).map(|name| format!("[agents.{name}]\nparent = {parent:?}\n")).concat()
+    };
+    let agents = ["ada", "bob", "cyd", "dan"].map(with_groups).concat();
+    agents + &["bob", "cyd"].map(child).concat()
+}
+
 /// The whole hive, with the objects of each agent.
 #[derive(Debug)]
 pub(crate) struct Scene {
@@ -69,25 +86,30 @@ pub(crate) struct Scene {
     pub(crate) bob: Things,
     pub(crate) cyd: Things,
     pub(crate) dan: Things,
+    /// The agent on demand.
+    pub(crate) idle: Things,
     channels: BTreeMap<String, Channel>,
     attachments: Vec<Streaming<AttachResponse>>,
 }
 
 impl Scene {
     pub(crate) async fn set() -> Self {
-        let mut rig = Rig::new("[agents.ada]\n[agents.bob]\n[agents.cyd]\n[agents.dan]\n");
+        let mut rig = Rig::new(&config());
         rig.start_broker().await;
         let operator = rig.operator().await;
         let mut channels = BTreeMap::from([("operator".to_owned(), operator.channel())]);
-        for name in ["ada", "bob", "cyd", "dan"] {
+        let [idle, _] = below("bob");
+        for name in ["ada", "bob", "cyd", "dan", &idle] {
             channels.insert(name.to_owned(), rig.agent(name).await.channel());
         }
-        let none = || Things::default();
-        let mut scene =
-            Self { rig, bob: none(), cyd: none(), dan: none(), channels, attachments: Vec::new() };
+        let (bob, cyd, dan) = Default::default();
+        let idle = Things { agent: idle, ..Things::default() };
+        let attachments = Vec::new();
+        let mut scene = Self { rig, bob, cyd, dan, idle, channels, attachments };
         scene.bob = scene.set_bob(&operator).await;
         scene.cyd = scene.set_cyd(&operator).await;
         scene.dan = scene.set_dan(&operator).await;
+        scene.idle.session = scene.set_idle().await;
         search::ready(&operator.channel(), "ada").await;
         scene
     }
@@ -169,6 +191,16 @@ impl Scene {
         }
     }
 
+    /// Returns the session of the agent on demand.
+    async fn set_idle(&mut self) -> String {
+        let (request_id, name) = (fresh_id(), self.idle.agent.clone());
+        let start =
+            StartAgentRequest { request_id, name, etag: String::new(), on_demand: Some(true) };
+        did(&self.channel("operator"), &start).await;
+        let name = self.idle.agent.clone();
+        self.attach(&name, AttachRequest::default()).await
+    }
+
     /// Returns a channel on the socket of an agent, or of `operator`.
     pub(crate) fn channel(&self, whose: &str) -> Channel {
         self.channels[whose].clone()
@@ -218,6 +250,7 @@ impl Scene {
             (_, "RedriveDelivery" | "Login") => &self.cyd,
             (_, method) if settles(method) => &self.cyd,
             (_, "BeginTurn") => &self.dan,
+            (_, "Leave") => &self.idle,
             _ => &self.bob,
         }
     }

@@ -37,10 +37,12 @@ pub(crate) struct Row {
 }
 
 /// Services that agent sockets do not have at all, not even in reflection.
-pub(crate) const OPERATOR_ONLY: &[&str] = &["AdminService"];
+pub(crate) const OPERATOR_ONLY: &[&str] = &["AdminService", "LauncherService"];
 
-/// Services that the operator socket does not have: a session belongs to an agent.
-pub(crate) const AGENT_ONLY: &[&str] = &["TurnService", "WakeService", "StatusService"];
+/// Services that the operator socket does not have: a session belongs to an agent, and the operator
+/// starts and stops agents by `AdminService`.
+pub(crate) const AGENT_ONLY: &[&str] =
+    &["TurnService", "WakeService", "StatusService", "LifecycleService"];
 
 /// Credentials that calls must show besides the socket; the other RPCs need nothing else.
 const PROOFS: &[(&str, Proof)] = &[
@@ -62,8 +64,12 @@ const PROOFS: &[(&str, Proof)] = &[
     ("/hive.v1.TurnService/EndTurn", Proof::Session),
     ("/hive.v1.TurnService/ReportProblem", Proof::Session),
     ("/hive.v1.TurnService/ReportHarnessStatus", Proof::Session),
+    ("/hive.v1.TurnService/Leave", Proof::Session),
     ("/hive.v1.TurnService/ServeLogin", Proof::Session),
     ("/hive.v1.StatusService/SetStatusText", Proof::ProcessWhileAttached),
+    ("/hive.v1.LifecycleService/StartChild", Proof::ProcessWhileAttached),
+    ("/hive.v1.LifecycleService/StopChild", Proof::ProcessWhileAttached),
+    ("/hive.v1.LifecycleService/RestartChild", Proof::ProcessWhileAttached),
 ];
 
 /// Every RPC of `hive.v1`: the broker's own table, with the proof that a call must show.

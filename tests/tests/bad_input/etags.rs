@@ -14,7 +14,12 @@ fn stop(etag: &str) -> StopAgentRequest {
 }
 
 fn start(etag: &str) -> StartAgentRequest {
-    StartAgentRequest { request_id: fresh_id(), name: "ada".to_owned(), etag: etag.to_owned() }
+    StartAgentRequest {
+        request_id: fresh_id(),
+        name: "ada".to_owned(),
+        etag: etag.to_owned(),
+        ..Default::default()
+    }
 }
 
 fn set_parent(etag: &str) -> SetParentRequest {

@@ -316,6 +316,7 @@ impl Fleet {
             | Output::RefuseLogin(..)
             | Output::Problem(..)
             | Output::Leave
+            | Output::AskToLeave
             | Output::Exit(_)) => panic!("{unexpected:?}"),
         }
     }

@@ -20,6 +20,7 @@ mod drain;
 mod extras;
 mod handed_over;
 mod killed;
+mod launcher;
 mod login;
 mod mailbox;
 mod memory;

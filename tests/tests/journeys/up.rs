@@ -95,9 +95,14 @@ impl Up {
 
     /// Ctrl-C: everything is drained, nothing is left.
     pub(crate) async fn interrupted(self, rig: Rig) {
-        self.signal(Signal::INT);
-        self.ends(&rig).await;
+        self.interrupted_only(&rig).await;
         rig.end().await;
+    }
+
+    /// Ctrl-C, after which the hive may be started again.
+    pub(crate) async fn interrupted_only(self, rig: &Rig) {
+        self.signal(Signal::INT);
+        self.ends(rig).await;
     }
 
     /// Ends by itself, well and without a trace.

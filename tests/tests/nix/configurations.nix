@@ -127,6 +127,7 @@ in
       bashProcessesMax = 1000;
       bashFileMaxMib = 1024;
       kickOnStart = "never";
+      onDemand = true;
       availableModels = [
         "opus"
         "sonnet"
@@ -187,6 +188,7 @@ in
           retry_backoff_max_ms = 60000;
           park_backoff_base_ms = 1000;
           park_backoff_max_ms = 60000;
+          on_demand_idle_ms = 60000;
           rate_limit_park_ms = 60000;
           request_id_hours = 24;
           turn_events_hours = 24;

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use hive_core::agent::QUERY_AGENT_STATE;
+use hive_core::agent::{MANAGE_SUBTREE, QUERY_AGENT_STATE};
 use hive_core::loose_end;
 use hive_core::reason::Reason;
 use hive_core::refused::Refused;
@@ -44,6 +44,9 @@ impl AgentError {
             }
             Self::NotYourChild { agent } => {
                 of(Reason::NotYourChild).with("agent", agent).with("capability", QUERY_AGENT_STATE)
+            }
+            Self::NotBelow { agent } => {
+                of(Reason::NotYourChild).with("agent", agent).with("capability", MANAGE_SUBTREE)
             }
             Self::Cycle { name, parent } => {
                 of(Reason::TopologyCycle).with("agent", name).with("parent", parent)
@@ -83,6 +86,7 @@ impl HarnessError {
             Self::CommandNotFound { id } => of(Reason::CommandNotFound).with("command_id", id),
             Self::SessionLost { agent } => of(Reason::SessionLost).with("agent", agent),
             Self::Attached { agent } => of(Reason::AlreadyAttached).with("agent", agent),
+            Self::LauncherAttached => of(Reason::LauncherAttached),
             Self::Serving { agent } => of(Reason::HarnessAttached).with("agent", agent),
             Self::Offline { agent } => of(Reason::HarnessOffline).with("agent", agent),
             Self::LoginOpen { agent } => of(Reason::LoginOpen).with("agent", agent),

@@ -68,11 +68,32 @@ impl<'a> Notice<'a> {
             (Some(question), _, _) => (format!("question:{question}"), true),
             (None, Some(reminder), _) => (format!("reminder:{reminder}"), true),
             (None, None, Some(subject)) => (format!("problem:{}:{subject}", self.about), true),
-            // If an agent cannot run turns, or recovers, only the newest notice counts.
+            // Of the state of an agent, only the newest notice of a kind counts.
             (None, None, None) => {
-                (format!("{:?}:{}", self.kind, self.about), self.kind == SystemKind::Unavailable)
+                (format!("{:?}:{}", self.kind, self.about), is_of_state(self.kind))
             }
         }
+    }
+}
+
+/// Returns whether notices of this kind say how an agent is now.
+fn is_of_state(kind: SystemKind) -> bool {
+    match kind {
+        SystemKind::Unavailable
+        | SystemKind::Started
+        | SystemKind::Stopped
+        | SystemKind::Crashed
+        | SystemKind::LoggedIn
+        | SystemKind::Recovered => true,
+        SystemKind::TurnFailed
+        | SystemKind::DeadLetter
+        | SystemKind::Restarted
+        | SystemKind::QuestionAsked
+        | SystemKind::QuestionAnswered
+        | SystemKind::QuestionExpired
+        | SystemKind::QuestionCancelled
+        | SystemKind::Reminder
+        | SystemKind::Problem => false,
     }
 }
 
@@ -117,6 +138,29 @@ pub(crate) fn put(tx: &Tx<'_>, limits: &Limits, notice: Notice<'_>) -> Result<Me
         .reminder(notice.reminder);
     log(tx, fact);
     Ok(id)
+}
+
+/// Notifies the parent of an agent, the operator too.
+pub(crate) fn to_parent(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    kind: SystemKind,
+    body: &str,
+) -> Result<(), Refusal> {
+    send(tx, limits, Notice::about(&me.name, parent(me), kind, body)).map(|_| ())
+}
+
+/// Notifies the parent of an agent, if that is an agent: the operator reads the states of roots
+/// themselves, and has other notices of what needs a decision.
+pub(crate) fn to_parent_agent(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    kind: SystemKind,
+    body: &str,
+) -> Result<(), Refusal> {
+    if me.parent.is_some() { to_parent(tx, limits, me, kind, body) } else { Ok(()) }
 }
 
 /// Returns the recipient of an agent's notices of trouble: its parent, or for a root the operator.

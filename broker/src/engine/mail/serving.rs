@@ -82,6 +82,11 @@ impl<'a, 'tx> Serving<'a, 'tx> {
     }
 }
 
+/// Returns whether a delivery is due.
+pub(crate) fn is_due(tx: &Tx<'_>, agent: AgentKey) -> Result<bool, Refusal> {
+    Ok(Serving::new(tx, agent, u32::MAX, 1).next()?.is_some())
+}
+
 /// Claims the next due delivery, in lane order.
 pub(crate) fn pick(tx: &Tx<'_>, agent: AgentKey) -> Result<Option<DeliveryRow>, Refusal> {
     let Some(mut row) = Serving::new(tx, agent, u32::MAX, 1).next()? else { return Ok(None) };

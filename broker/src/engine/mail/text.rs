@@ -22,3 +22,24 @@ pub(crate) fn quoted(text: &str) -> String {
     let lines: Vec<String> = text.split(LINE_ENDS).map(|line| format!("> {line}")).collect();
     lines.join("\n")
 }
+
+/// Cuts a text that is too long, and keeps its end.
+pub(crate) fn cut_start(text: &mut String, max: usize) {
+    if text.len() > max {
+        let start = text.ceil_char_boundary(text.len() - max);
+        *text = text.split_off(start);
+    }
+}
+
+/// Returns a text whose control characters are visible; lines and tabs stay as they are.
+pub(crate) fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for c in text.replace("\r\n", "\n").chars() {
+        if c.is_control() && !matches!(c, '\n' | '\t') {
+            printable.extend(c.escape_unicode());
+        } else {
+            printable.push(c);
+        }
+    }
+    printable
+}

@@ -5,7 +5,7 @@
 use crate::engine::error::AgentError;
 use std::sync::Arc;
 
-use hive_core::agent::{Agent, Policy, Source, is_model_name};
+use hive_core::agent::{Agent, Heard, Policy, Source, is_model_name};
 use hive_core::caller::Caller;
 use hive_core::delivery::{RedeliveryCause, Settlement};
 use hive_core::event::{AgentChange, AgentChanged, AgentCreated, Facts};
@@ -171,6 +171,8 @@ fn insert(tx: &Tx<'_>, create: &Create) -> Result<(), Refusal> {
                 declared: None,
                 available_models: Vec::new(),
                 stopped: false,
+                on_demand: false,
+                heard: Heard::Well,
                 retired: false,
                 ..(*row).clone()
             };
@@ -208,7 +210,16 @@ pub(crate) fn retire(
     agents::clear_session(tx, row.key)?;
     tx.after_commit(Effect::Presence(row.key, PresenceChange::Ended { epoch: row.session_epoch }));
     // An agent that gets the name later must run.
-    agents::update(tx, &AgentRow { retired: true, stopped: false, ..row.clone() })?;
+    agents::update(
+        tx,
+        &AgentRow {
+            retired: true,
+            stopped: false,
+            on_demand: false,
+            heard: Heard::Well,
+            ..row.clone()
+        },
+    )?;
     log(tx, Fact::about(Facts::AgentRetired, row.key));
     Ok(())
 }

@@ -149,13 +149,19 @@ fn apply(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<(), Refusal
             row.model.clone_from(&wanted.model);
         }
     }
+    if changed(|before, now| before.on_demand == now.on_demand) {
+        row.on_demand = wanted.on_demand;
+    }
     for part in Part::ALL {
         if before.as_ref().is_none_or(|before| !part.same(&before.policy, &wanted.policy)) {
             part.copy(&wanted.policy, &mut row.policy);
         }
     }
-    let visible = (row.parent, &row.role, &row.model, &row.policy, &row.available_models)
-        != (old.parent, &old.role, &old.model, &old.policy, &old.available_models);
+    let visible_of = |row: &AgentRow| {
+        let AgentRow { parent, role, model, policy, available_models, on_demand, .. } = row.clone();
+        (parent, role, model, policy, available_models, on_demand)
+    };
+    let visible = visible_of(&row) != visible_of(&old);
     row.declared = Some(serde_json::to_string(wanted).expect("a declaration is plain data"));
     agents::update(tx, &row)?;
     if visible && before.is_some() {

@@ -61,6 +61,11 @@ impl<'l> Etags<'l> {
             retired,
             available_models,
             stopped,
+            on_demand,
+            // A restart changes nothing that is declared.
+            restart_count: _,
+            restarts_told: _,
+            heard: _,
             status_text: _,
             status_time: _,
             harness_state: _,
@@ -78,7 +83,7 @@ impl<'l> Etags<'l> {
         let parent = parent.unwrap_or(AgentKey::OPERATOR).0;
         let place = (key.0, name, source, parent);
         let settings = (role, model, available_models, kick_on_start(row), policy);
-        self.digest(&("agent", place, settings, (retired, stopped)))
+        self.digest(&("agent", place, settings, (retired, stopped, on_demand)))
     }
 
     /// Returns the etag of the policy of an agent.
@@ -87,7 +92,7 @@ impl<'l> Etags<'l> {
     }
 
     /// Refuses a change if the agent is no longer as the caller has read it.
-    pub(super) fn check_agent(self, target: &Target, row: &AgentRow) -> Result<(), Refusal> {
+    pub(crate) fn check_agent(self, target: &Target, row: &AgentRow) -> Result<(), Refusal> {
         check(target, "agent", self.of_agent(row))
     }
 

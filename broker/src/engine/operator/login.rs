@@ -148,6 +148,11 @@ impl Logins {
         Some(Login { logins: Arc::clone(self), key, agent, id, answered, typed, said })
     }
 
+    /// Returns whether the operator waits for a dialogue with the agent's harness.
+    pub(crate) fn is_wanted(&self, key: AgentKey) -> bool {
+        self.wanted(key).is_some()
+    }
+
     /// Returns the dialogue that waits for this agent's harness.
     fn wanted(&self, key: AgentKey) -> Option<(u64, Terminal)> {
         let open = self.lock();

@@ -4,7 +4,7 @@
 //!   configuration file; [`policy`]: their rights; [`purge`]: the end of their mail.
 //! - [`etag`]: what a change of an agent depends on.
 //! - [`view`], [`tree`] and [`watched`]: agents as callers see them.
-//! - [`commands`], [`stop`] and [`login`]: orders to a harness.
+//! - [`commands`] and [`login`]: orders to a harness.
 //! - [`operate`]: decisions about mail; [`levels`]: all inboxes for metrics; [`events`] and
 //!   [`backup`]: the log and the database.
 
@@ -20,7 +20,6 @@ pub mod operate;
 pub mod policy;
 pub mod purge;
 pub mod scheduled;
-pub mod stop;
 pub mod traced;
 pub mod tree;
 pub mod view;

@@ -111,6 +111,7 @@ impl Engine {
                 }
                 agent::free_name(tx, row.key)?;
                 tx.after_commit(Effect::NameFreed(target.name.to_string()));
+                tx.after_commit(Effect::Changed(row.key));
                 let directories =
                     if managed { Some(purge::insert(tx, row.key, &row.name)?) } else { None };
                 let detail = format!("by {}", caller.name());

@@ -70,6 +70,8 @@ fn view(
         kick_on_start,
         available_models: row.available_models,
         stopped: row.stopped,
+        on_demand: row.on_demand,
+        restart_count: row.restart_count,
         model_in_use: turn::model_of_newest(conn, row.key)?,
         etag,
         policy_etag,

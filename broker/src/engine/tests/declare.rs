@@ -18,6 +18,7 @@ fn file(agents: &[(&str, Option<&str>)]) -> BTreeMap<hive_core::name::AgentName,
         policy: Policy::default(),
         available_models: Vec::new(),
         kick_on_start: hive_core::agent::KickOnStart::default(),
+        on_demand: false,
     };
     agents.iter().map(|(agent, parent)| (name(agent), declared(parent))).collect()
 }
@@ -278,4 +279,25 @@ async fn a_retired_name_is_reused_only_on_request() {
     assert_eq!(ids(&hive.receive("bob", 1).await), [sent]);
     let refusal = hive.try_create(create(true)).await;
     assert_eq!(reason(refusal), Reason::AgentExists);
+}
+
+#[tokio::test]
+async fn the_file_says_who_runs_on_demand_until_the_operator_does() {
+    use crate::engine::launch::wanted::Wish;
+    let hive = Hive::new(&[]).await;
+    let bob = |on_demand| {
+        let mut bob = file(&[("bob", None)]);
+        bob.get_mut(&name("bob")).expect("it is there").on_demand = on_demand;
+        bob
+    };
+    hive.engine().declare(bob(true)).await.expect("applied");
+    assert!(hive.agent("bob").await.on_demand);
+    let always = Wish::Start { on_demand: Some(false) };
+    let request = hive.request("StartAgent");
+    hive.engine().wish(caller("operator"), request, name("bob"), always).await.expect("done");
+    hive.engine().declare(bob(true)).await.expect("applied");
+    assert!(!hive.agent("bob").await.on_demand, "the file has not changed");
+    hive.engine().declare(bob(false)).await.expect("applied");
+    hive.engine().declare(bob(true)).await.expect("applied");
+    assert!(hive.agent("bob").await.on_demand);
 }

@@ -9,6 +9,7 @@ use hive_core::agent::{Agent, KickOnStart};
 
 use super::*;
 use crate::engine::declared::Declared;
+use crate::engine::launch::wanted::Wish;
 use crate::engine::operator::etag::Target;
 use crate::engine::operator::policy::Part;
 use crate::store::request::RequestKey;
@@ -62,8 +63,8 @@ impl Hive {
                 engine.set_policy(me, request, bob, asks(7), Part::ALL.to_vec()).await.map(drop)
             }
             SetParent => engine.set_parent(me, request, bob, Some(name("alice"))).await.map(drop),
-            Stop => engine.set_stopped(me, request, bob, true).await.map(drop),
-            Start => engine.set_stopped(me, request, bob, false).await.map(drop),
+            Stop => engine.wish(me, request, bob, Wish::Stop).await.map(drop),
+            Start => engine.wish(me, request, bob, Wish::Start { on_demand: None }).await.map(drop),
             Retire => engine.retire_agent(me, request, bob).await.map(drop),
             Purge => engine.purge_agent(me, request, bob).await.map(drop),
         }
@@ -83,6 +84,7 @@ impl Hive {
             policy: Policy::default(),
             available_models: Vec::new(),
             kick_on_start: KickOnStart::default(),
+            on_demand: false,
         };
         let mut bob = plain.clone();
         change(&mut bob);
@@ -272,12 +274,13 @@ async fn each_declared_value_changes_it_and_a_file_read_again_does_not() {
     let first = hive.etags().await;
     hive.declare_bob(|_| {}).await;
     assert_eq!(hive.etags().await, first, "the same file again");
-    let changes: [fn(&mut Declared); 5] = [
+    let changes: [fn(&mut Declared); 6] = [
         |bob| bob.parent = Some(name("alice")),
         |bob| bob.role = "reviewer".to_owned(),
         |bob| bob.model = "small".to_owned(),
         |bob| bob.available_models = vec!["small".to_owned()],
         |bob| bob.kick_on_start = KickOnStart::Never,
+        |bob| bob.on_demand = true,
     ];
     let mut seen = vec![first[0].clone()];
     for change in changes {

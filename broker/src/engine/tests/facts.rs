@@ -145,6 +145,7 @@ async fn operated() -> (Hive, CommandId, WallTime) {
             policy: Policy::default(),
             available_models: Vec::new(),
             kick_on_start: hive_core::agent::KickOnStart::default(),
+            on_demand: false,
         };
         let file = BTreeMap::from([(name("fay"), declared)]);
         engine.declare(file).await.expect("the file is applied");

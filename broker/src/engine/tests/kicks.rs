@@ -21,6 +21,7 @@ async fn hive_with(kick_on_start: KickOnStart) -> Hive {
         policy: Policy::default(),
         available_models: Vec::new(),
         kick_on_start,
+        on_demand: false,
     };
     hive.engine().declare(BTreeMap::from([(name("bob"), bob)])).await.expect("declared");
     hive

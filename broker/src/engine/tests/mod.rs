@@ -21,6 +21,7 @@ mod faults;
 mod handovers;
 mod kicks;
 mod lanes;
+mod launch;
 mod lease_ends;
 mod limits;
 mod logins;

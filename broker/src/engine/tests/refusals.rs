@@ -32,6 +32,7 @@ fn agents() -> Vec<Refusal> {
         AgentError::NotFound { name: agent(), nearest: vec![text("rob"), text("bo")] },
         AgentError::Retired { name: agent() },
         AgentError::NotYourChild { agent: agent() },
+        AgentError::NotBelow { agent: agent() },
         AgentError::Exists { name: agent() },
         AgentError::Changed {
             what: "agent",
@@ -63,6 +64,7 @@ fn turns_and_harnesses() -> Vec<Refusal> {
         HarnessError::CommandNotFound { id: CommandId::new(7).expect("an id") },
         HarnessError::SessionLost { agent: agent() },
         HarnessError::Attached { agent: agent() },
+        HarnessError::LauncherAttached,
         HarnessError::Serving { agent: agent() },
         HarnessError::Offline { agent: agent() },
         HarnessError::LoginOpen { agent: agent() },

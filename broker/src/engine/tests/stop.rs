@@ -1,11 +1,18 @@
 //! Stopped agents: no turn begins, mail waits, and nothing but a start changes that.
 
 use super::*;
+use crate::engine::launch::wanted::Wish;
+
+const START: Wish = Wish::Start { on_demand: None };
+
+fn wish(stopped: bool) -> Wish {
+    if stopped { Wish::Stop } else { START }
+}
 
 async fn set(hive: &Hive, stopped: bool) -> bool {
     let request = hive.request(if stopped { "StopAgent" } else { "StartAgent" });
     hive.engine()
-        .set_stopped(caller("operator"), request, name("bob"), stopped)
+        .wish(caller("operator"), request, name("bob"), wish(stopped))
         .await
         .expect("set")
         .stopped
@@ -92,7 +99,7 @@ async fn stopping_twice_is_stopping_once_and_a_stopped_harness_is_not_restarted(
     assert_eq!(hive.count_events(EventKind::AgentStarted).await, 1);
     let gone = hive
         .engine()
-        .set_stopped(caller("operator"), hive.request("StopAgent"), name("bo"), true)
+        .wish(caller("operator"), hive.request("StopAgent"), name("bo"), Wish::Stop)
         .await;
     assert_eq!(reason(gone), Reason::AgentNotFound);
 }
@@ -104,7 +111,7 @@ async fn an_agent_that_is_created_again_is_not_stopped() {
     hive.retire("bob").await;
     let refusal = hive
         .engine()
-        .set_stopped(caller("operator"), hive.request("StartAgent"), name("bob"), false)
+        .wish(caller("operator"), hive.request("StartAgent"), name("bob"), START)
         .await;
     assert_eq!(reason(refusal), Reason::AgentRetired);
     assert!(!hive.row("bob").await.stopped);

@@ -5,6 +5,7 @@ use hive_core::limits::STREAMS_OPEN_MAX;
 use hive_core::settlement::Action;
 
 use super::*;
+use crate::engine::launch::wanted::Wish;
 use crate::engine::mail::stream::{DeliveryStream, Open, STEP, Window};
 use crate::engine::operator::policy::Part;
 use crate::store::waiter::{Poll, Wake};
@@ -448,7 +449,7 @@ async fn a_drain_ends_it_and_the_leases_can_be_settled_after_the_restart() {
 async fn a_stopped_agent_gets_nothing_on_its_stream() {
     let hive = hive_with(1).await;
     let stop = hive.request("StopAgent");
-    let stopped = hive.engine().set_stopped(caller("operator"), stop, name("bob"), true).await;
+    let stopped = hive.engine().wish(caller("operator"), stop, name("bob"), Wish::Stop).await;
     assert!(stopped.expect("set").stopped);
     let (mut stream, _) = open(&hive, "s", 1).await;
     nothing_more(&hive, &mut stream).await;

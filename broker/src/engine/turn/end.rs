@@ -24,7 +24,7 @@ use super::tool_use;
 use crate::engine::actor::session;
 use crate::engine::mail::notice::{self, Notice, parent};
 use crate::engine::mail::settle::settle;
-use crate::engine::mail::text::quoted;
+use crate::engine::mail::text::{cut_start, quoted};
 use crate::engine::once::{keep, replay};
 use crate::engine::{Engine, Refusal};
 use crate::measures::Count;
@@ -302,13 +302,5 @@ pub(crate) fn is_of_session(open: &TurnRow, me: &AgentRow) -> bool {
 fn cut_end(text: &mut String, max: usize) {
     if text.len() > max {
         text.truncate(text.floor_char_boundary(max));
-    }
-}
-
-/// Cuts a text that is too long, and keeps its end.
-fn cut_start(text: &mut String, max: usize) {
-    if text.len() > max {
-        let start = text.ceil_char_boundary(text.len() - max);
-        *text = text.split_off(start);
     }
 }

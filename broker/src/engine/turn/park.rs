@@ -11,7 +11,7 @@ use hive_core::turn::Ended;
 
 use super::end::Settled;
 use crate::engine::Refusal;
-use crate::engine::mail::notice::{self, Notice};
+use crate::engine::mail::notice::{self, Notice, to_parent_agent};
 use crate::engine::mail::outbox;
 use crate::engine::mail::text::quoted;
 use crate::store::agent::AgentRow;
@@ -34,7 +34,7 @@ pub(super) fn park_after(
         Change::Nothing => Ok(()),
         Change::Runs => {
             agent::set_park(tx, me.key, None, 0, false)?;
-            recovered(tx, limits, me)
+            recovered(tx, limits, me, SystemKind::Recovered)
         }
         Change::Failed { failures, park: None } => {
             Ok(agent::set_park(tx, me.key, None, failures, me.operator_notified)?)
@@ -80,9 +80,14 @@ pub(super) fn park_for(
     }
 }
 
-/// Notifies the operator that the trouble is over, if the trouble was reported. An unread notice of
-/// the trouble is superseded.
-pub(super) fn recovered(tx: &Tx<'_>, limits: &Limits, me: &AgentRow) -> Result<(), Refusal> {
+/// Notifies the operator that the trouble is over, if the trouble was reported, and with a notice
+/// of this kind the parent. An unread notice of the trouble is superseded.
+pub(super) fn recovered(
+    tx: &Tx<'_>,
+    limits: &Limits,
+    me: &AgentRow,
+    kind: SystemKind,
+) -> Result<(), Refusal> {
     if !me.operator_notified {
         return Ok(());
     }
@@ -92,6 +97,6 @@ pub(super) fn recovered(tx: &Tx<'_>, limits: &Limits, me: &AgentRow) -> Result<(
         tx,
         limits,
         Notice::about(&me.name, AgentKey::OPERATOR, SystemKind::Unavailable, &body),
-    )
-    .map(|_| ())
+    )?;
+    to_parent_agent(tx, limits, me, kind, &body)
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hive_core::agent::{HarnessState, STATUS_CHARS_MAX};
 use hive_core::caller::Caller;
 use hive_core::event::{Facts, HarnessStateChanged};
+use hive_core::message::SystemKind;
 use hive_core::park::{self, Park, Parked, Reported};
 use hive_core::turn::Outcome;
 
@@ -75,7 +76,7 @@ impl Engine {
                     Reported::Nothing => Ok(()),
                     Reported::LoggedIn => {
                         end(false)?;
-                        recovered(tx, &limits, &me)
+                        recovered(tx, &limits, &me, SystemKind::LoggedIn)
                     }
                     Reported::OtherTrouble => Ok(end(me.operator_notified)?),
                     Reported::NeedsLogin => {

@@ -225,6 +225,7 @@ pub const METHODS: &[Method] = &[
     agent("/hive.v1.TurnService/EndTurn", Short).mutating().sized(List),
     agent("/hive.v1.TurnService/ReportProblem", Short).mutating(),
     agent("/hive.v1.TurnService/ReportHarnessStatus", Short).mutating(),
+    agent("/hive.v1.TurnService/Leave", Short).mutating(),
     agent("/hive.v1.TurnService/ServeLogin", ClientStream),
     both("/hive.v1.TurnHistoryService/ListTurns", Page),
     both("/hive.v1.TurnHistoryService/GetTurn", Short),
@@ -240,6 +241,11 @@ pub const METHODS: &[Method] = &[
     agent("/hive.v1.StatusService/SetStatusText", Short).mutating(),
     both("/hive.v1.EventService/ListEvents", Page),
     both("/hive.v1.EventService/WatchEvents", Watch),
+    agent("/hive.v1.LifecycleService/StartChild", Short).mutating(),
+    agent("/hive.v1.LifecycleService/StopChild", Short).mutating(),
+    agent("/hive.v1.LifecycleService/RestartChild", Short).mutating(),
+    operator("/hive.v1.LauncherService/Launch", Stream),
+    operator("/hive.v1.LauncherService/ReportHarness", Short).mutating(),
     operator("/hive.v1.AdminService/CreateAgent", Short).mutating(),
     operator("/hive.v1.AdminService/RetireAgent", Short).mutating(),
     operator("/hive.v1.AdminService/StopAgent", Short).mutating(),
@@ -314,7 +320,8 @@ mod tests {
     #[test]
     fn an_operators_method_is_for_no_program_of_an_agent() {
         for method in METHODS {
-            let is_operators = method.service() == "hive.v1.AdminService";
+            let is_operators =
+                ["hive.v1.AdminService", "hive.v1.LauncherService"].contains(&method.service());
             assert_eq!(!method.agent, is_operators, "{}", method.path);
             assert!(method.agent || method.scope == Scope::Everything, "{}", method.path);
             assert!(method.agent || method.operator, "{}", method.path);

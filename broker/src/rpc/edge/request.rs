@@ -69,7 +69,7 @@ identified! {
     ),
     RedriveDeliveryRequest, ReleaseDeliveryRequest, ReplaceLooseEndsRequest, ReportProblemRequest, RetireAgentRequest,
     SendCommandRequest, SendMessageRequest, SetParentRequest, SetPolicyRequest, SetStatusTextRequest, StartAgentRequest,
-    StopAgentRequest, WakeRequest,
+    StopAgentRequest, WakeRequest, StartChildRequest, StopChildRequest, RestartChildRequest,
 }
 
 /// Returns the caller of a command, its key, and its message without the id.
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn the_stored_names_of_rpcs_stay() {
         let names = "AnswerQuestion AskQuestion BeginTurn CancelLooseEnd CancelQuestion CancelReminder CreateAgent CreateReminder DropDelivery EndTurn FinishPurge \
-            ReceiveMessages RedriveDelivery ReleaseDelivery ReplaceLooseEnds ReportProblem RetireAgent SendCommand SendMessage SetParent SetPolicy SetStatusText StartAgent StopAgent Wake";
+            ReceiveMessages RedriveDelivery ReleaseDelivery ReplaceLooseEnds ReportProblem RetireAgent SendCommand SendMessage SetParent SetPolicy SetStatusText StartAgent StopAgent Wake StartChild StopChild RestartChild";
         assert_eq!(NAMES.join(" "), names);
     }
 }

@@ -13,6 +13,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::engine::background::TaskStatus;
+use crate::engine::launch::wanted::Wish;
 use crate::engine::operator::agents::Create;
 use crate::engine::operator::backup::Checked;
 use crate::engine::operator::commands::NewCommand;
@@ -133,7 +134,7 @@ impl v1::admin_service_server::AdminService for Rpc {
     ) -> Result<Response<v1::StopAgentResponse>, Status> {
         let (caller, key, stop) = request::command(request)?;
         let target = target(&stop.name, stop.etag, "etag")?;
-        let agent = self.engine.set_stopped(caller, key, target, true).await?;
+        let agent = self.engine.wish(caller, key, target, Wish::Stop).await?;
         Ok(Response::new(v1::StopAgentResponse { agent: Some(agent.into_wire()) }))
     }
 
@@ -143,7 +144,8 @@ impl v1::admin_service_server::AdminService for Rpc {
     ) -> Result<Response<v1::StartAgentResponse>, Status> {
         let (caller, key, start) = request::command(request)?;
         let target = target(&start.name, start.etag, "etag")?;
-        let agent = self.engine.set_stopped(caller, key, target, false).await?;
+        let wish = Wish::Start { on_demand: start.on_demand };
+        let agent = self.engine.wish(caller, key, target, wish).await?;
         Ok(Response::new(v1::StartAgentResponse { agent: Some(agent.into_wire()) }))
     }
 
@@ -309,6 +311,7 @@ impl v1::admin_service_server::AdminService for Rpc {
             pending_reminder_count: totals.pending_reminders,
             partly_isolated_agents: totals.partly_isolated,
             isolation_accepted_agents: totals.isolation_accepted,
+            launcher_attached: self.engine.has_launcher(),
             background_tasks: self
                 .engine
                 .background_tasks()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hive_core::agent::Agent;
 use hive_core::name::AgentName;
-use hive_proto::convert::IntoWire;
+use hive_proto::convert::{IntoWire, time};
 use hive_proto::v1;
 use hive_proto::v1::attach_response::Step;
 
@@ -30,8 +30,8 @@ fn digest(of: impl Hash) -> u64 {
 
 /// Returns the digest of the parts of an agent whose changes its harness has to know.
 fn known(agent: &Agent) -> u64 {
-    let Agent { policy, parent, model, role, available_models, stopped, .. } = agent;
-    digest((policy, parent, model, role, available_models, stopped))
+    let Agent { policy, parent, model, role, available_models, stopped, on_demand, .. } = agent;
+    digest((policy, parent, model, role, available_models, stopped, on_demand))
 }
 
 /// See the module.
@@ -62,6 +62,7 @@ pub(super) fn steps(rpc: Rpc, attached: Attached) -> Resting<v1::AttachResponse>
         hive_domain: identity.hive_domain.clone(),
         kin: Some(kin.clone().into_wire()),
         park_backoff: Some(rpc.engine.limits().park_backoff().into_wire()),
+        leave_after: Some(time::duration(rpc.engine.limits().on_demand_idle())),
     };
     let (name, known, kin) = (agent.name.clone(), known(&agent), digest(&kin));
     Resting::new(|out| {

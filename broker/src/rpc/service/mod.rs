@@ -13,6 +13,8 @@ mod deliveries;
 mod event;
 mod history;
 mod inbox;
+mod launcher;
+mod lifecycle;
 mod login;
 mod loose_end;
 mod message;

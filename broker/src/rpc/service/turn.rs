@@ -124,6 +124,15 @@ impl v1::turn_service_server::TurnService for Rpc {
         Ok(Response::new(v1::HeartbeatResponse { open_turn_ids }))
     }
 
+    async fn leave(
+        &self,
+        request: Request<v1::LeaveRequest>,
+    ) -> Result<Response<v1::LeaveResponse>, Status> {
+        let (caller, session_token) = caller::session(&request)?;
+        let left = self.engine.leave(caller, session_token).await?;
+        Ok(Response::new(v1::LeaveResponse { left }))
+    }
+
     async fn report_turn_events(
         &self,
         request: Request<Streaming<v1::ReportTurnEventsRequest>>,

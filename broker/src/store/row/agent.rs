@@ -1,6 +1,6 @@
 //! The row of an agent.
 
-use hive_core::agent::{HarnessState, Policy, Source};
+use hive_core::agent::{HarnessState, Heard, Policy, Source, Wanted};
 use hive_core::park::{Park, Parked};
 use hive_core::time::{BootTime, Now, WallTime};
 use hive_core::turn::Outcome;
@@ -59,12 +59,30 @@ columns! {
         pub context_time: Option<WallTime> = "context_time",
         /// Models that it may be switched to; empty: any.
         pub available_models: Vec<String> = "available_models",
-        /// Whether the operator stopped it.
+        /// Whether it was stopped.
         pub stopped: bool = "stopped",
+        /// Whether its harness runs on demand only, once it is not stopped.
+        pub on_demand: bool = "on_demand",
+        /// How many restarts of its harness were requested.
+        pub restart_count: u64 = "restart_count",
+        /// Of how many of them the parent was notified.
+        pub restarts_told: u64 = "restarts_told",
+        /// What the parent was notified of.
+        pub heard: Heard = "heard",
     }
 }
 
 impl AgentRow {
+    /// Returns how it is wanted on its host.
+    #[must_use]
+    pub fn wanted(&self) -> Wanted {
+        match (self.stopped, self.on_demand) {
+            (true, _) => Wanted::Stopped,
+            (false, true) => Wanted::OnDemand,
+            (false, false) => Wanted::Running,
+        }
+    }
+
     /// Returns its park, if that still holds.
     #[must_use]
     pub fn parked(&self, now: Now) -> Option<&Parked> {

@@ -236,6 +236,7 @@ pub fn insert(tx: &Tx<'_>, new: &NewAgent<'_>) -> Result<AgentKey> {
     insert!(tx, into inbox { agent_id: key.0 })?;
     tx.cache().agent_changes(key);
     tx.after_commit(Effect::Changed(new.parent.unwrap_or(AgentKey::OPERATOR)));
+    tx.after_commit(Effect::Changed(key));
     tx.after_commit(Effect::Shown(key));
     Ok(key)
 }
@@ -254,6 +255,8 @@ pub fn update(tx: &Tx<'_>, agent: &AgentRow) -> Result<()> {
         retired: agent.retired,
         available_models: serde_json::to_string(&agent.available_models).expect("a list of names"),
         stopped: agent.stopped,
+        on_demand: agent.on_demand,
+        heard: agent.heard.code(),
     } where { id: agent.key.0 })?;
     tx.after_commit(Effect::Changed(agent.key));
     tx.after_commit(Effect::Shown(agent.key));
@@ -295,17 +298,6 @@ pub fn set_session(
         revision: revision,
     } where { id: key.0 })?;
     tx.after_commit(Effect::Session(key));
-    tx.after_commit(Effect::Shown(key));
-    Ok(())
-}
-
-/// Stops or starts the agent. Its harness is notified, and a call that waits for its mail is
-/// polled.
-pub fn set_stopped(tx: &Tx<'_>, key: AgentKey, stopped: bool) -> Result<()> {
-    tx.cache().agent_changes(key);
-    update!(tx, agent { stopped: stopped } where { id: key.0 })?;
-    tx.after_commit(Effect::Changed(key));
-    tx.after_commit(Effect::Hint(key));
     tx.after_commit(Effect::Shown(key));
     Ok(())
 }

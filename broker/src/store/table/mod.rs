@@ -2,7 +2,7 @@
 //!
 //! | files | rows |
 //! | --- | --- |
-//! | `agent`, `tree`, `command`, `purge` | agents, the tree that they make, orders to them |
+//! | `agent`, `tree`, `wanted`, `command`, `purge` | agents, their tree, orders about them |
 //! | `message`, `delivery`, `lease`, `stream`, `inbox`, `request` | mail, leases, first answers |
 //! | `question`, `reminder`, `loose_end` | open items of agents |
 //! | `turn`, `turn_tool`, `turn_stats` | turns |
@@ -32,3 +32,4 @@ pub mod tree;
 pub mod turn;
 pub mod turn_stats;
 pub mod turn_tool;
+pub mod wanted;

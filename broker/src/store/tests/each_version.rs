@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use hive_core::agent::{Heard, Wanted};
 use hive_core::id::MessageId;
 use hive_core::message::Origin;
 use hive_core::trace::{TraceContext, Traced};
@@ -12,9 +13,10 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::super::agent::{self, AgentRow};
 use super::super::file::migrate;
 use super::super::message::{self, NewMessage, To};
-use super::super::{AgentKey, SCHEMA_VERSION, Store};
+use super::super::{AgentKey, SCHEMA_VERSION, Store, wanted};
 use super::{Failed, directory, open, send};
 
 /// Returns the rows that brokers of this version add, or nothing.
@@ -96,6 +98,22 @@ fn traced(dir: &Path) -> [u32; 3] {
     })
 }
 
+/// Returns what a launcher has to know of the agents, of each its name before it.
+fn launched(store: &Store) -> impl Future<Output = Vec<(String, Launched)>> {
+    let read = store.read(|conn, _| {
+        let of = |name| {
+            let row = agent::by_name(conn, name)?.expect("the agent is kept");
+            let AgentRow { restart_count, restarts_told, heard, .. } = row;
+            Ok((row.name.clone(), (row.wanted(), restart_count, restarts_told, heard)))
+        };
+        ["ada", "bob"].into_iter().map(of).collect::<Result<Vec<_>, Failed>>()
+    });
+    async { read.await.expect("read") }
+}
+
+/// How an agent is wanted, its requested restarts, and what its parent was notified of.
+type Launched = (Wanted, u64, u64, Heard);
+
 /// Returns the rows of tables that came after the first version.
 fn later(dir: &Path) -> Vec<u32> {
     let conn = Connection::open(dir.join("hive.db")).expect("it opens");
@@ -151,6 +169,19 @@ async fn a_database_of_each_version_opens_with_what_it_held() {
         let context =
             TraceContext::parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
         assert_eq!(sent_in(&store, context.expect("a context")).await, context);
+        let as_before = (Wanted::Running, 0, 0, Heard::Well);
+        let both = ["ada", "bob"].map(|name| (name.to_owned(), as_before));
+        assert_eq!(launched(&store).await, both, "version {version}");
+        let changed = store.write(|tx| {
+            let key = agent::by_name(tx, "ada")?.expect("the agent is kept").key;
+            wanted::set_wanted(tx, key, false, true)?;
+            wanted::request_restart(tx, key)?;
+            Ok::<_, Failed>(wanted::set_heard(tx, key, Heard::Crashed, 1)?)
+        });
+        changed.await.expect("written");
+        let [ada, bob] = [(Wanted::OnDemand, 1, 1, Heard::Crashed), as_before];
+        let expected = [("ada".to_owned(), ada), ("bob".to_owned(), bob)];
+        assert_eq!(launched(&store).await, expected, "version {version}");
     }
     let held = first.expect("versions");
     assert!(held.iter().any(|row| row.contains("\"ready\"")), "{held:?}");

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use hive_core::agent::{Heard, Wanted};
 use hive_core::delivery::{Lane, LeaseEnd};
 use hive_core::event::{DeliveryLeased, Facts, HarnessAttached, Kind};
 use hive_core::id::{MessageId, TurnId};
@@ -11,12 +12,13 @@ use rusqlite::Connection;
 
 use super::super::codec::Coded as _;
 use super::super::event::{Fact, log};
+use super::super::file::migrate;
 use super::super::lease::LeaseRequest;
 use super::super::request::{self, RequestKey};
 use super::super::turn_stats::Window;
 use super::super::{
-    AgentKey, SCHEMA_VERSION, delivery, event, inbox, lease, message, question, turn, turn_stats,
-    turn_tool,
+    AgentKey, SCHEMA_VERSION, agent, delivery, event, inbox, lease, message, question, turn,
+    turn_stats, turn_tool,
 };
 use super::{Failed, directory, open, send};
 
@@ -66,7 +68,7 @@ async fn a_database_of_version_1_is_brought_forward_with_all_it_held() {
         let version: u32 = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
         let held = message::get(conn, id)?.expect("the message is kept");
         let (events, open) = (event::after(conn, 0, None, 10)?, question::open_count(conn)?);
-        let ada = super::super::agent::by_name(conn, "ada")?.expect("the agent is kept");
+        let ada = agent::by_name(conn, "ada")?.expect("the agent is kept");
         Ok::<_, Failed>((version, held, events, open, ada.policy))
     });
     let (version, held, events, open_questions, policy) = found.await.expect("read");
@@ -100,7 +102,7 @@ async fn a_database_of_version_2_is_brought_forward_and_its_turns_can_be_summed_
     let (store, _) = open(dir.path());
     let found = store.read(|conn, _| {
         let version: u32 = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        let ada = super::super::agent::by_name(conn, "ada")?.expect("the agent is kept");
+        let ada = agent::by_name(conn, "ada")?.expect("the agent is kept");
         let window = Window { start: WallTime(0), end: WallTime(10_000) };
         let mut ended = Vec::new();
         turn_stats::each(conn, window, None, |turn| ended.push(turn))?;
@@ -122,16 +124,10 @@ async fn a_database_of_version_2_is_brought_forward_and_its_turns_can_be_summed_
         let open = TurnId::new(12).expect("not 0");
         turn::end(tx, open, &Ended::new(Outcome::Ok), "{}")?;
         turn_tool::insert(tx, open, &[ToolUse { name: "Bash".to_owned(), count: 4 }])?;
-        super::super::agent::set_context(tx, ada.key, 5, 10)?;
+        agent::set_context(tx, ada.key, 5, 10)?;
         let models = vec!["small".to_owned()];
-        super::super::agent::update(
-            tx,
-            &super::super::agent::AgentRow { available_models: models, ..ada },
-        )?;
-        Ok::<_, Failed>((
-            tx.now.wall,
-            super::super::agent::by_name(tx, "ada")?.expect("it is there"),
-        ))
+        agent::update(tx, &agent::AgentRow { available_models: models, ..ada })?;
+        Ok::<_, Failed>((tx.now.wall, agent::by_name(tx, "ada")?.expect("it is there")))
     });
     let (now, ada) = written.await.expect("written");
     assert_eq!(
@@ -139,6 +135,38 @@ async fn a_database_of_version_2_is_brought_forward_and_its_turns_can_be_summed_
         (Some(now), vec!["small".to_owned()])
     );
     send(&store, "it goes on").await.expect("written");
+}
+
+#[tokio::test]
+async fn agents_of_a_broker_without_a_launcher_are_wanted_as_they_were() {
+    let dir = directory();
+    let mut conn = Connection::open(dir.path().join("hive.db")).expect("a database");
+    conn.pragma_update(None, "journal_mode", "wal").expect("a pragma");
+    migrate::make(&mut conn, 15, |_, _| {});
+    let rows = "INSERT INTO agent (id, name, source, harness_state_time, stopped, retired) VALUES
+            (1, 'operator', 0, 0, 0, 0), (2, 'ada', 2, 0, 0, 0), (3, 'bob', 2, 0, 1, 0), (4, 'cyd', 2, 0, 1, 1);
+        INSERT INTO inbox (agent_id, open_count) VALUES (1, 0), (2, 0), (3, 0), (4, 0);
+        INSERT INTO meta (key, value) VALUES ('last_id', 1), ('last_event', 1);";
+    conn.execute_batch(rows).expect("rows of that version");
+    conn.close().expect("closed");
+    let (store, _) = open(dir.path());
+    let found = store.read(|conn, _| {
+        let of = |name| {
+            let row = agent::by_name(conn, name)?.expect("it is kept");
+            let told = (row.restart_count, row.restarts_told, row.heard);
+            Ok::<_, Failed>((row.wanted(), row.on_demand, told))
+        };
+        Ok::<_, Failed>([of("ada")?, of("bob")?, of("cyd")?])
+    });
+    let nothing = (0, 0, Heard::Well);
+    let stopped = (Wanted::Stopped, false, nothing);
+    let expected = [(Wanted::Running, false, nothing), stopped, stopped];
+    assert_eq!(found.await.expect("read"), expected);
+    let other = Connection::open(store.path()).expect("it opens");
+    for change in ["on_demand = 2", "on_demand = NULL", "heard = 3", "restart_count = NULL"] {
+        let changed = other.execute(&format!("UPDATE agent SET {change} WHERE id = 2"), []);
+        assert!(changed.is_err(), "{change}");
+    }
 }
 
 #[tokio::test]

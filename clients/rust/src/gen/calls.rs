@@ -24,6 +24,10 @@ call!(NackDeliveryRequest, NackDeliveryResponse, "/hive.v1.InboxService/NackDeli
 call!(ExtendLeaseRequest, ExtendLeaseResponse, "/hive.v1.InboxService/ExtendLease");
 call!(GetInboxStatusRequest, GetInboxStatusResponse, "/hive.v1.InboxService/GetInboxStatus");
 call!(ListDeliveriesRequest, ListDeliveriesResponse, "/hive.v1.InboxService/ListDeliveries");
+call!(ReportHarnessRequest, ReportHarnessResponse, "/hive.v1.LauncherService/ReportHarness");
+call!(StartChildRequest, StartChildResponse, "/hive.v1.LifecycleService/StartChild", request_id);
+call!(StopChildRequest, StopChildResponse, "/hive.v1.LifecycleService/StopChild", request_id);
+call!(RestartChildRequest, RestartChildResponse, "/hive.v1.LifecycleService/RestartChild", request_id);
 call!(ListLooseEndsRequest, ListLooseEndsResponse, "/hive.v1.LooseEndService/ListLooseEnds");
 call!(CancelLooseEndRequest, CancelLooseEndResponse, "/hive.v1.LooseEndService/CancelLooseEnd", request_id);
 call!(ReplaceLooseEndsRequest, ReplaceLooseEndsResponse, "/hive.v1.LooseEndService/ReplaceLooseEnds", request_id);
@@ -57,4 +61,5 @@ call!(HeartbeatRequest, HeartbeatResponse, "/hive.v1.TurnService/Heartbeat");
 call!(EndTurnRequest, EndTurnResponse, "/hive.v1.TurnService/EndTurn", request_id);
 call!(ReportProblemRequest, ReportProblemResponse, "/hive.v1.TurnService/ReportProblem", request_id);
 call!(ReportHarnessStatusRequest, ReportHarnessStatusResponse, "/hive.v1.TurnService/ReportHarnessStatus");
+call!(LeaveRequest, LeaveResponse, "/hive.v1.TurnService/Leave");
 call!(WakeRequest, WakeResponse, "/hive.v1.WakeService/Wake", request_id);

@@ -278,7 +278,8 @@ pub struct Policy {
     /// Names of the agents that it may send to; empty: everyone. The parent is always allowed.
     #[prost(string, repeated, tag = "2")]
     pub allowed_recipients: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Further rights: `query_agent_state` allows reading the loose ends of agents that are not its children.
+    /// Further rights: `query_agent_state` allows reading the loose ends of agents that are not its children; `manage_subtree` allows starting
+    /// and stopping all agents below it in place of its children only.
     #[prost(string, repeated, tag = "3")]
     pub capabilities: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Maximum messages, questions and reminders per minute; unset: `Limits.sends_per_minute_max`.
@@ -374,12 +375,19 @@ pub struct Agent {
     /// Models that the agent may use, as configured; empty: any.
     #[prost(string, repeated, tag = "24")]
     pub available_models: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Whether the operator stopped the agent: its harness drains and begins no turn until the agent is started.
+    /// Whether the operator or an agent above it stopped the agent: its harness drains and begins no turn until the agent is started.
     #[prost(bool, tag = "25")]
     pub stopped: bool,
     /// Model of the newest turn that reported one; empty for none.
     #[prost(string, tag = "30")]
     pub model_in_use: ::prost::alloc::string::String,
+    /// Whether the harness runs on demand only: it is started when there is mail, and leaves after some minutes without work. Kept while the
+    /// agent is stopped.
+    #[prost(bool, tag = "33")]
+    pub on_demand: bool,
+    /// How many times a restart of the harness was requested; counts up.
+    #[prost(uint64, tag = "34")]
+    pub restart_count: u64,
     /// The sessions at whose begin the broker asks the agent to continue, as configured.
     #[prost(enumeration = "KickOnStart", tag = "26")]
     pub kick_on_start: i32,
@@ -387,7 +395,7 @@ pub struct Agent {
     #[prost(string, repeated, tag = "31")]
     pub isolation_notes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// An opaque text that changes with what is declared of the agent: `name`, `role`, `parent`, `source`, `model`, `available_models`,
-    /// `kick_on_start`, `policy`, `retired` and `stopped`. Nothing that its harness reports and no mail changes it. A later agent of the name
+    /// `kick_on_start`, `policy`, `retired`, `stopped` and `on_demand`. Nothing that its harness reports and no mail changes it. A later agent of the name
     /// has another one.
     #[prost(string, tag = "32")]
     pub etag: ::prost::alloc::string::String,
@@ -564,6 +572,43 @@ impl KickOnStart {
             "KICK_ON_START_INTERRUPTED" => Some(Self::Interrupted),
             "KICK_ON_START_ALWAYS" => Some(Self::Always),
             "KICK_ON_START_NEVER" => Some(Self::Never),
+            _ => None,
+        }
+    }
+}
+/// How an agent is wanted on its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum WantedState {
+    /// Never sent.
+    Unspecified = 0,
+    /// Its harness runs.
+    Running = 1,
+    /// Its harness runs while there is mail for it, and for some minutes after that.
+    OnDemand = 2,
+    /// Its harness does not run.
+    Stopped = 3,
+}
+impl WantedState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "WANTED_STATE_UNSPECIFIED",
+            Self::Running => "WANTED_STATE_RUNNING",
+            Self::OnDemand => "WANTED_STATE_ON_DEMAND",
+            Self::Stopped => "WANTED_STATE_STOPPED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "WANTED_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "WANTED_STATE_RUNNING" => Some(Self::Running),
+            "WANTED_STATE_ON_DEMAND" => Some(Self::OnDemand),
+            "WANTED_STATE_STOPPED" => Some(Self::Stopped),
             _ => None,
         }
     }
@@ -835,6 +880,16 @@ pub enum SystemKind {
     Reminder = 9,
     /// A fault around a child's harness that ended no turn.
     Problem = 10,
+    /// The harness of a child was started, after it was stopped or because a restart was requested.
+    Started = 11,
+    /// The harness of a child has ended, because the agent was stopped.
+    Stopped = 12,
+    /// The harness of a child ended by itself; the body has its last lines. Sent once until RECOVERED.
+    Crashed = 13,
+    /// A login of a child ended its wait for one.
+    LoggedIn = 14,
+    /// A child works again: after trouble a turn has ended well, or its harness has run for a minute.
+    Recovered = 15,
 }
 impl SystemKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -854,6 +909,11 @@ impl SystemKind {
             Self::QuestionCancelled => "SYSTEM_KIND_QUESTION_CANCELLED",
             Self::Reminder => "SYSTEM_KIND_REMINDER",
             Self::Problem => "SYSTEM_KIND_PROBLEM",
+            Self::Started => "SYSTEM_KIND_STARTED",
+            Self::Stopped => "SYSTEM_KIND_STOPPED",
+            Self::Crashed => "SYSTEM_KIND_CRASHED",
+            Self::LoggedIn => "SYSTEM_KIND_LOGGED_IN",
+            Self::Recovered => "SYSTEM_KIND_RECOVERED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -870,6 +930,11 @@ impl SystemKind {
             "SYSTEM_KIND_QUESTION_CANCELLED" => Some(Self::QuestionCancelled),
             "SYSTEM_KIND_REMINDER" => Some(Self::Reminder),
             "SYSTEM_KIND_PROBLEM" => Some(Self::Problem),
+            "SYSTEM_KIND_STARTED" => Some(Self::Started),
+            "SYSTEM_KIND_STOPPED" => Some(Self::Stopped),
+            "SYSTEM_KIND_CRASHED" => Some(Self::Crashed),
+            "SYSTEM_KIND_LOGGED_IN" => Some(Self::LoggedIn),
+            "SYSTEM_KIND_RECOVERED" => Some(Self::Recovered),
             _ => None,
         }
     }
@@ -1218,6 +1283,9 @@ pub struct StartAgentRequest {
     /// `Agent.etag` of the agent that the change depends on, empty for any; another present one is ETAG_MISMATCH.
     #[prost(string, tag = "3")]
     pub etag: ::prost::alloc::string::String,
+    /// True: its harness runs on demand. False: it always runs. Unset: as before.
+    #[prost(bool, optional, tag = "4")]
+    pub on_demand: ::core::option::Option<bool>,
 }
 /// The started agent.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1478,6 +1546,9 @@ pub struct GetBrokerStatusResponse {
     /// The broker's background tasks, by name.
     #[prost(message, repeated, tag = "33")]
     pub background_tasks: ::prost::alloc::vec::Vec<BackgroundTask>,
+    /// Whether a launcher is attached.
+    #[prost(bool, tag = "34")]
+    pub launcher_attached: bool,
 }
 /// A background task of the broker, with the result of its last run.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1743,7 +1814,8 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("hive.v1.AdminService", "StopAgent"));
             self.inner.unary(req, path, codec).await
         }
-        /// Lets a stopped agent run turns again. No effect on an agent that is not stopped.
+        /// Lets a stopped agent run turns again, and decides whether its harness always runs or runs on demand. No effect on an agent that is in
+        /// that state.
         /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, ETAG_MISMATCH, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn start_agent(
             &mut self,
@@ -2180,7 +2252,8 @@ pub mod admin_service_server {
             tonic::Response<super::StopAgentResponse>,
             tonic::Status,
         >;
-        /// Lets a stopped agent run turns again. No effect on an agent that is not stopped.
+        /// Lets a stopped agent run turns again, and decides whether its harness always runs or runs on demand. No effect on an agent that is in
+        /// that state.
         /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, ETAG_MISMATCH, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         async fn start_agent(
             &self,
@@ -3418,6 +3491,8 @@ pub enum Reason {
     EtagMismatch = 50,
     /// The broker may not open as many files as the sockets of its agents need.
     SocketLimit = 51,
+    /// Another launcher is attached.
+    LauncherAttached = 52,
 }
 impl Reason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -3478,6 +3553,7 @@ impl Reason {
             Self::StreamSilent => "REASON_STREAM_SILENT",
             Self::EtagMismatch => "REASON_ETAG_MISMATCH",
             Self::SocketLimit => "REASON_SOCKET_LIMIT",
+            Self::LauncherAttached => "REASON_LAUNCHER_ATTACHED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -3535,6 +3611,7 @@ impl Reason {
             "REASON_STREAM_SILENT" => Some(Self::StreamSilent),
             "REASON_ETAG_MISMATCH" => Some(Self::EtagMismatch),
             "REASON_SOCKET_LIMIT" => Some(Self::SocketLimit),
+            "REASON_LAUNCHER_ATTACHED" => Some(Self::LauncherAttached),
             _ => None,
         }
     }
@@ -3849,9 +3926,9 @@ pub enum EventKind {
     ReminderCancelled = 29,
     /// A harness reported another state.
     HarnessStateChanged = 30,
-    /// The operator stopped an agent.
+    /// The operator or an agent above it stopped an agent.
     AgentStopped = 31,
-    /// The operator started a stopped agent.
+    /// An agent was started, or its harness shall run on demand or always.
     AgentStarted = 32,
     /// The operator purged a retired agent: its name is free.
     AgentPurged = 33,
@@ -3859,6 +3936,10 @@ pub enum EventKind {
     PurgeFinished = 34,
     /// A backup has replaced the database: the first event of a new log. Sessions, open turns and leases of the backup have ended.
     LogBegun = 35,
+    /// A restart of an agent's harness was requested.
+    RestartRequested = 36,
+    /// A harness ended by itself, as the launcher saw it.
+    HarnessCrashed = 37,
 }
 impl EventKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -3903,6 +3984,8 @@ impl EventKind {
             Self::AgentPurged => "EVENT_KIND_AGENT_PURGED",
             Self::PurgeFinished => "EVENT_KIND_PURGE_FINISHED",
             Self::LogBegun => "EVENT_KIND_LOG_BEGUN",
+            Self::RestartRequested => "EVENT_KIND_RESTART_REQUESTED",
+            Self::HarnessCrashed => "EVENT_KIND_HARNESS_CRASHED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -3944,6 +4027,8 @@ impl EventKind {
             "EVENT_KIND_AGENT_PURGED" => Some(Self::AgentPurged),
             "EVENT_KIND_PURGE_FINISHED" => Some(Self::PurgeFinished),
             "EVENT_KIND_LOG_BEGUN" => Some(Self::LogBegun),
+            "EVENT_KIND_RESTART_REQUESTED" => Some(Self::RestartRequested),
+            "EVENT_KIND_HARNESS_CRASHED" => Some(Self::HarnessCrashed),
             _ => None,
         }
     }
@@ -3993,6 +4078,8 @@ pub enum HarnessLoss {
     StayedAway = 2,
     /// A backup has replaced the database.
     Restored = 3,
+    /// It left: it runs on demand, and there was no work.
+    Left = 4,
 }
 impl HarnessLoss {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -4005,6 +4092,7 @@ impl HarnessLoss {
             Self::TakenOver => "HARNESS_LOSS_TAKEN_OVER",
             Self::StayedAway => "HARNESS_LOSS_STAYED_AWAY",
             Self::Restored => "HARNESS_LOSS_RESTORED",
+            Self::Left => "HARNESS_LOSS_LEFT",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -4014,6 +4102,7 @@ impl HarnessLoss {
             "HARNESS_LOSS_TAKEN_OVER" => Some(Self::TakenOver),
             "HARNESS_LOSS_STAYED_AWAY" => Some(Self::StayedAway),
             "HARNESS_LOSS_RESTORED" => Some(Self::Restored),
+            "HARNESS_LOSS_LEFT" => Some(Self::Left),
             _ => None,
         }
     }
@@ -5817,6 +5906,1012 @@ pub mod inbox_service_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "hive.v1.InboxService";
     impl<T> tonic::server::NamedService for InboxServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// A launcher to attach.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LaunchRequest {}
+/// How the harness of an agent is wanted.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WantedHarness {
+    /// Name of the agent.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// How it is wanted.
+    #[prost(enumeration = "WantedState", tag = "2")]
+    pub wanted: i32,
+    /// How many restarts were requested; a process that was started for a smaller number is to be replaced.
+    #[prost(uint64, tag = "3")]
+    pub restart_count: u64,
+    /// ON_DEMAND only: there is work for it, and no harness is attached. A process that runs is not to be ended when this is false.
+    #[prost(bool, tag = "4")]
+    pub start_now: bool,
+}
+/// A step to the launcher.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct LaunchResponse {
+    /// Harnesses, each in its current state; in the first steps all of them, by name.
+    #[prost(message, repeated, tag = "1")]
+    pub harnesses: ::prost::alloc::vec::Vec<WantedHarness>,
+    /// Names of agents that were retired or purged: their harnesses are to be ended. They come before `harnesses`, which may have a later agent
+    /// of the same name.
+    #[prost(string, repeated, tag = "2")]
+    pub gone: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Purges whose directories are to be deleted once the harness of that name has ended; then FinishPurge.
+    #[prost(message, repeated, tag = "3")]
+    pub purges: ::prost::alloc::vec::Vec<Purge>,
+    /// Whether the first steps are complete. An agent that none of them named has no harness.
+    #[prost(bool, tag = "4")]
+    pub complete: bool,
+}
+/// A report.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReportHarnessRequest {
+    /// Name of the agent.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// What became of the harness.
+    #[prost(enumeration = "HarnessReport", tag = "2")]
+    pub report: i32,
+    /// STARTED: `WantedHarness.restart_count` at the start.
+    #[prost(uint64, tag = "3")]
+    pub restart_count: u64,
+    /// CRASHED: how it ended, and its last lines; cut to the last 8 KiB, and control characters are made visible.
+    #[prost(string, tag = "4")]
+    pub text: ::prost::alloc::string::String,
+}
+/// The report is stored.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ReportHarnessResponse {}
+/// What became of a harness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum HarnessReport {
+    /// Never sent; rejected in requests.
+    Unspecified = 0,
+    /// Its process was started.
+    Started = 1,
+    /// Its process has ended because the agent was stopped.
+    Stopped = 2,
+    /// Its process ended by itself.
+    Crashed = 3,
+    /// Its process has run for a minute.
+    Steady = 4,
+}
+impl HarnessReport {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "HARNESS_REPORT_UNSPECIFIED",
+            Self::Started => "HARNESS_REPORT_STARTED",
+            Self::Stopped => "HARNESS_REPORT_STOPPED",
+            Self::Crashed => "HARNESS_REPORT_CRASHED",
+            Self::Steady => "HARNESS_REPORT_STEADY",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "HARNESS_REPORT_UNSPECIFIED" => Some(Self::Unspecified),
+            "HARNESS_REPORT_STARTED" => Some(Self::Started),
+            "HARNESS_REPORT_STOPPED" => Some(Self::Stopped),
+            "HARNESS_REPORT_CRASHED" => Some(Self::Crashed),
+            "HARNESS_REPORT_STEADY" => Some(Self::Steady),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod launcher_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Says which harnesses are wanted, and takes reports of them. On the operator socket only, for one launcher at a time: `hivectl up` or
+    /// `hivectl supervise`.
+    #[derive(Debug, Clone)]
+    pub struct LauncherServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> LauncherServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> LauncherServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            LauncherServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Attaches the launcher for as long as the stream lives. First it gets how each agent is wanted, in one or more steps, then the changes.
+        /// Reasons: LAUNCHER_ATTACHED, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn launch(
+            &mut self,
+            request: impl tonic::IntoRequest<super::LaunchRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::LaunchResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.LauncherService/Launch",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.LauncherService", "Launch"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Reports what became of a harness. The broker notifies the parent of the agent of what is new to it, so a repeat has no effect.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn report_harness(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReportHarnessRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReportHarnessResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.LauncherService/ReportHarness",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.LauncherService", "ReportHarness"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+#[cfg(feature = "server")]
+pub mod launcher_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with LauncherServiceServer.
+    #[async_trait]
+    pub trait LauncherService: std::marker::Send + std::marker::Sync + 'static {
+        /// Server streaming response type for the Launch method.
+        type LaunchStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::LaunchResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Attaches the launcher for as long as the stream lives. First it gets how each agent is wanted, in one or more steps, then the changes.
+        /// Reasons: LAUNCHER_ATTACHED, DRAINING, STORAGE_UNAVAILABLE.
+        async fn launch(
+            &self,
+            request: tonic::Request<super::LaunchRequest>,
+        ) -> std::result::Result<tonic::Response<Self::LaunchStream>, tonic::Status>;
+        /// Reports what became of a harness. The broker notifies the parent of the agent of what is new to it, so a repeat has no effect.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, DRAINING, STORAGE_UNAVAILABLE.
+        async fn report_harness(
+            &self,
+            request: tonic::Request<super::ReportHarnessRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReportHarnessResponse>,
+            tonic::Status,
+        >;
+    }
+    /// Says which harnesses are wanted, and takes reports of them. On the operator socket only, for one launcher at a time: `hivectl up` or
+    /// `hivectl supervise`.
+    #[derive(Debug)]
+    pub struct LauncherServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> LauncherServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for LauncherServiceServer<T>
+    where
+        T: LauncherService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/hive.v1.LauncherService/Launch" => {
+                    #[allow(non_camel_case_types)]
+                    struct LaunchSvc<T: LauncherService>(pub Arc<T>);
+                    impl<
+                        T: LauncherService,
+                    > tonic::server::ServerStreamingService<super::LaunchRequest>
+                    for LaunchSvc<T> {
+                        type Response = super::LaunchResponse;
+                        type ResponseStream = T::LaunchStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::LaunchRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as LauncherService>::launch(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = LaunchSvc(inner);
+                        let codec = crate::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.LauncherService/ReportHarness" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReportHarnessSvc<T: LauncherService>(pub Arc<T>);
+                    impl<
+                        T: LauncherService,
+                    > tonic::server::UnaryService<super::ReportHarnessRequest>
+                    for ReportHarnessSvc<T> {
+                        type Response = super::ReportHarnessResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReportHarnessRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as LauncherService>::report_harness(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReportHarnessSvc(inner);
+                        let codec = crate::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for LauncherServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "hive.v1.LauncherService";
+    impl<T> tonic::server::NamedService for LauncherServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// An agent to start.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StartChildRequest {
+    /// Client-made idempotency key, 1 to 128 characters.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Name of the agent.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// True: its harness runs on demand. False: it always runs. Unset: as before.
+    #[prost(bool, optional, tag = "3")]
+    pub on_demand: ::core::option::Option<bool>,
+}
+/// The started agent.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StartChildResponse {
+    /// The agent.
+    #[prost(message, optional, tag = "1")]
+    pub agent: ::core::option::Option<Agent>,
+}
+/// An agent to stop.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StopChildRequest {
+    /// Client-made idempotency key, 1 to 128 characters.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Name of the agent.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+}
+/// The stopped agent.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StopChildResponse {
+    /// The agent.
+    #[prost(message, optional, tag = "1")]
+    pub agent: ::core::option::Option<Agent>,
+}
+/// An agent whose harness is to be restarted.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RestartChildRequest {
+    /// Client-made idempotency key, 1 to 128 characters.
+    #[prost(string, tag = "1")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Name of the agent.
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+}
+/// The agent.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RestartChildResponse {
+    /// The agent.
+    #[prost(message, optional, tag = "1")]
+    pub agent: ::core::option::Option<Agent>,
+}
+/// Generated client implementations.
+pub mod lifecycle_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Starts, stops and restarts the children of an agent; with the capability `manage_subtree`, all agents below it. Never the caller itself.
+    /// On agent sockets only; the operator has StartAgent and StopAgent of AdminService. Needs the tool group `lifecycle`.
+    ///
+    /// A call stores what is wanted. The launcher of the host carries it out, and then the parent gets a notice of the broker.
+    #[derive(Debug, Clone)]
+    pub struct LifecycleServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> LifecycleServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> LifecycleServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            LifecycleServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Lets a stopped agent run turns again, and decides whether its harness always runs or runs on demand. No effect on an agent that is in
+        /// that state.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, NOT_YOUR_CHILD, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED, RATE_LIMITED,
+        /// REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn start_child(
+            &mut self,
+            request: impl tonic::IntoRequest<super::StartChildRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::StartChildResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.LifecycleService/StartChild",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.LifecycleService", "StartChild"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Stops an agent: its harness ends the running turn as DRAINED after its grace time, which costs its mail no attempt, and no turn begins until
+        /// it is started. Mail waits. No effect on a stopped agent.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, NOT_YOUR_CHILD, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED, RATE_LIMITED,
+        /// REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn stop_child(
+            &mut self,
+            request: impl tonic::IntoRequest<super::StopChildRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::StopChildResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.LifecycleService/StopChild",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.LifecycleService", "StopChild"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Requests a restart of the harness: a running turn ends as by StopChild, and a fresh process begins. A request during a restart that has not
+        /// begun yet is part of it.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, AGENT_STOPPED, NOT_YOUR_CHILD, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED,
+        /// RATE_LIMITED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn restart_child(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RestartChildRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RestartChildResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.LifecycleService/RestartChild",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.LifecycleService", "RestartChild"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+#[cfg(feature = "server")]
+pub mod lifecycle_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with LifecycleServiceServer.
+    #[async_trait]
+    pub trait LifecycleService: std::marker::Send + std::marker::Sync + 'static {
+        /// Lets a stopped agent run turns again, and decides whether its harness always runs or runs on demand. No effect on an agent that is in
+        /// that state.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, NOT_YOUR_CHILD, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED, RATE_LIMITED,
+        /// REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        async fn start_child(
+            &self,
+            request: tonic::Request<super::StartChildRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::StartChildResponse>,
+            tonic::Status,
+        >;
+        /// Stops an agent: its harness ends the running turn as DRAINED after its grace time, which costs its mail no attempt, and no turn begins until
+        /// it is started. Mail waits. No effect on a stopped agent.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, NOT_YOUR_CHILD, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED, RATE_LIMITED,
+        /// REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        async fn stop_child(
+            &self,
+            request: tonic::Request<super::StopChildRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::StopChildResponse>,
+            tonic::Status,
+        >;
+        /// Requests a restart of the harness: a running turn ends as by StopChild, and a fresh process begins. A request during a restart that has not
+        /// begun yet is part of it.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, AGENT_STOPPED, NOT_YOUR_CHILD, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED,
+        /// RATE_LIMITED, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
+        async fn restart_child(
+            &self,
+            request: tonic::Request<super::RestartChildRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RestartChildResponse>,
+            tonic::Status,
+        >;
+    }
+    /// Starts, stops and restarts the children of an agent; with the capability `manage_subtree`, all agents below it. Never the caller itself.
+    /// On agent sockets only; the operator has StartAgent and StopAgent of AdminService. Needs the tool group `lifecycle`.
+    ///
+    /// A call stores what is wanted. The launcher of the host carries it out, and then the parent gets a notice of the broker.
+    #[derive(Debug)]
+    pub struct LifecycleServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> LifecycleServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for LifecycleServiceServer<T>
+    where
+        T: LifecycleService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/hive.v1.LifecycleService/StartChild" => {
+                    #[allow(non_camel_case_types)]
+                    struct StartChildSvc<T: LifecycleService>(pub Arc<T>);
+                    impl<
+                        T: LifecycleService,
+                    > tonic::server::UnaryService<super::StartChildRequest>
+                    for StartChildSvc<T> {
+                        type Response = super::StartChildResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::StartChildRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as LifecycleService>::start_child(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = StartChildSvc(inner);
+                        let codec = crate::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.LifecycleService/StopChild" => {
+                    #[allow(non_camel_case_types)]
+                    struct StopChildSvc<T: LifecycleService>(pub Arc<T>);
+                    impl<
+                        T: LifecycleService,
+                    > tonic::server::UnaryService<super::StopChildRequest>
+                    for StopChildSvc<T> {
+                        type Response = super::StopChildResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::StopChildRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as LifecycleService>::stop_child(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = StopChildSvc(inner);
+                        let codec = crate::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.LifecycleService/RestartChild" => {
+                    #[allow(non_camel_case_types)]
+                    struct RestartChildSvc<T: LifecycleService>(pub Arc<T>);
+                    impl<
+                        T: LifecycleService,
+                    > tonic::server::UnaryService<super::RestartChildRequest>
+                    for RestartChildSvc<T> {
+                        type Response = super::RestartChildResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RestartChildRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as LifecycleService>::restart_child(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RestartChildSvc(inner);
+                        let codec = crate::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for LifecycleServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "hive.v1.LifecycleService";
+    impl<T> tonic::server::NamedService for LifecycleServiceServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
@@ -11569,6 +12664,9 @@ pub struct Attached {
     /// The pause before a harness checks again for a claude that cannot run.
     #[prost(message, optional, tag = "9")]
     pub park_backoff: ::core::option::Option<Backoff>,
+    /// Time without work after which the harness of an agent that runs on demand calls Leave.
+    #[prost(message, optional, tag = "10")]
+    pub leave_after: ::core::option::Option<::prost_types::Duration>,
 }
 /// A pause that doubles with each consecutive failure.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -11822,6 +12920,16 @@ pub struct ReportHarnessStatusRequest {
 /// The state is stored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReportHarnessStatusResponse {}
+/// A harness without work.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LeaveRequest {}
+/// Whether the harness is to end.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LeaveResponse {
+    /// True: the session has ended, and so does the harness.
+    #[prost(bool, tag = "1")]
+    pub left: bool,
+}
 /// An operator waits for a login dialogue.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LoginWanted {
@@ -12208,6 +13316,30 @@ pub mod turn_service_client {
                 .insert(GrpcMethod::new("hive.v1.TurnService", "ReportHarnessStatus"));
             self.inner.unary(req, path, codec).await
         }
+        /// Asks whether the harness of an agent that runs on demand may end. If there is no work, the session ends in the same transaction, so mail
+        /// that comes later starts a harness. Otherwise the session goes on: an agent that is to run always, an open turn, mail, or a wait for a
+        /// login.
+        /// Reasons: FIELD_INVALID, SESSION_LOST, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn leave(
+            &mut self,
+            request: impl tonic::IntoRequest<super::LeaveRequest>,
+        ) -> std::result::Result<tonic::Response<super::LeaveResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.TurnService/Leave",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("hive.v1.TurnService", "Leave"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Connects claude's login dialogue with the operator that requested it. The first request is `start`; the stream ends after `end` or when
         /// the operator disconnects.
         /// Reasons: FIELD_INVALID, SESSION_LOST, LOGIN_NOT_FOUND, DRAINING.
@@ -12338,6 +13470,14 @@ pub mod turn_service_server {
             tonic::Response<super::ReportHarnessStatusResponse>,
             tonic::Status,
         >;
+        /// Asks whether the harness of an agent that runs on demand may end. If there is no work, the session ends in the same transaction, so mail
+        /// that comes later starts a harness. Otherwise the session goes on: an agent that is to run always, an open turn, mail, or a wait for a
+        /// login.
+        /// Reasons: FIELD_INVALID, SESSION_LOST, DRAINING, STORAGE_UNAVAILABLE.
+        async fn leave(
+            &self,
+            request: tonic::Request<super::LeaveRequest>,
+        ) -> std::result::Result<tonic::Response<super::LeaveResponse>, tonic::Status>;
         /// Server streaming response type for the ServeLogin method.
         type ServeLoginStream: tonic::codegen::tokio_stream::Stream<
                 Item = std::result::Result<super::ServeLoginResponse, tonic::Status>,
@@ -12828,6 +13968,49 @@ pub mod turn_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ReportHarnessStatusSvc(inner);
+                        let codec = crate::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.TurnService/Leave" => {
+                    #[allow(non_camel_case_types)]
+                    struct LeaveSvc<T: TurnService>(pub Arc<T>);
+                    impl<T: TurnService> tonic::server::UnaryService<super::LeaveRequest>
+                    for LeaveSvc<T> {
+                        type Response = super::LeaveResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::LeaveRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as TurnService>::leave(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = LeaveSvc(inner);
                         let codec = crate::codec::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -54,4 +54,5 @@ pub(crate) const REASONS: &[(&str, i32, bool)] = &[
     ("STREAM_SILENT", 10, false),
     ("ETAG_MISMATCH", 10, false),
     ("SOCKET_LIMIT", 8, false),
+    ("LAUNCHER_ATTACHED", 9, false),
 ];

@@ -6,6 +6,8 @@ export * from "./hive/v1/delivery_pb.js";
 export * from "./hive/v1/event_pb.js";
 export * from "./hive/v1/event_service_pb.js";
 export * from "./hive/v1/inbox_service_pb.js";
+export * from "./hive/v1/launcher_service_pb.js";
+export * from "./hive/v1/lifecycle_service_pb.js";
 export * from "./hive/v1/login_pb.js";
 export * from "./hive/v1/loose_end_pb.js";
 export * from "./hive/v1/loose_end_service_pb.js";

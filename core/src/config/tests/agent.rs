@@ -20,6 +20,7 @@ fn every_key_reaches_its_value_and_paths_lie_beside_the_file() {
         r#"
         [agents.ada]
         kick_on_start = "always"
+        on_demand = true
         available_models = ["opus", "haiku", "opus"]
         plugins = ["formatter@mine"]
         marketplaces = ["acme/tools", "./market", "https://example.org/x.git"]
@@ -36,7 +37,7 @@ fn every_key_reaches_its_value_and_paths_lie_beside_the_file() {
     .expect("valid");
     config.resolve_paths(Path::new("/etc/hive"));
     let ada = agent(&config, "ada");
-    assert_eq!(ada.kick_on_start, crate::agent::KickOnStart::Always);
+    assert_eq!((ada.kick_on_start, ada.on_demand), (crate::agent::KickOnStart::Always, true));
     assert_eq!(ada.available_models, ["opus", "haiku"]);
     assert_eq!(ada.first_model(), Some("opus"));
     assert_eq!(ada.plugins, ["formatter@mine"]);

@@ -35,6 +35,7 @@ impl Performer {
         self.session += 1;
         self.calls.abort_all();
         (self.begin, self.waiting, self.withdrawn) = (None, None, None);
+        self.question = None;
     }
 
     pub(super) fn attached(&mut self, attached: Attached) -> Input {
@@ -93,6 +94,11 @@ impl Performer {
         let (state, until) = self.status.borrow().unwrap_or((HarnessState::Idle, None));
         let leave = calls::leave(self.link.clone(), state, until);
         self.call(leave);
+    }
+
+    pub(super) fn ask_to_leave(&mut self) {
+        Self::abort(&mut self.question);
+        self.question = Some(self.call(calls::ask_to_leave(self.link.clone())));
     }
 
     pub(super) fn open(&mut self, kind: Kind) {

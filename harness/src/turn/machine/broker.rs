@@ -25,10 +25,14 @@ impl Machine {
         let resumed = facts.resumed;
         let is_open = self.running_turn_id().is_some_and(|id| facts.open_turns.contains(&id));
         self.facts = facts;
+        if !resumed {
+            self.on_demand.close();
+        }
         // The broker shows open commands again.
         self.orders.forget_cancels();
         match &self.phase {
             Phase::Detached | Phase::Recovering(_) | Phase::Stopped => self.begin_session(now),
+            Phase::Unsure(_) if !resumed => self.begin_session(now),
             Phase::Starting | Phase::Discarding(_) | Phase::Gone => {}
             Phase::Running(_) | Phase::Probing(_) if !resumed || !is_open => {
                 self.lose_turn(now);
@@ -44,6 +48,7 @@ impl Machine {
             | Phase::Beginning
             | Phase::Opening(_)
             | Phase::Ending { .. }
+            | Phase::Unsure(_)
             | Phase::Leaving => {}
         }
     }
@@ -105,8 +110,12 @@ impl Machine {
 
     /// Ends claude first, because the session is lost.
     pub(super) fn fenced(&mut self, why: &str, _now: Now) {
-        self.note(format!("the session is lost: {why}"));
+        let why = format!("the session is lost: {why}");
         self.orders.forget_cancels();
+        if self.hold_for_answer(&why) {
+            return;
+        }
+        self.note(why);
         if matches!(self.phase, Phase::Running(_)) {
             self.emit(Output::Signal(Signal::Kill));
         }
@@ -148,6 +157,7 @@ impl Machine {
         if !matches!(self.phase, Phase::Beginning | Phase::Leaving) {
             return;
         }
+        self.on_demand.close();
         let job = Job { turn_id, trace: begun.trace, trigger: Trigger::Mail(Arc::clone(&begun)) };
         self.highest_turn_id = self.highest_turn_id.max(turn_id);
         self.forget_status();
@@ -164,6 +174,7 @@ impl Machine {
 
     pub(super) fn opened(&mut self, Opened { turn_id, trace }: Opened, now: Now) {
         let Phase::Opening(kind) = self.phase else { return };
+        self.on_demand.close();
         let trigger = match kind {
             Kind::Checkpoint => Trigger::Checkpoint,
             Kind::Compact => Trigger::Compact,
@@ -248,7 +259,11 @@ impl Machine {
 
     /// Begins a new session after an unexpected refusal, later each time.
     pub(super) fn refused(&mut self, why: &str, now: Now) {
-        self.note(format!("the broker refused: {why}"));
+        let why = format!("the broker refused: {why}");
+        if self.hold_for_answer(&why) {
+            return;
+        }
+        self.note(why);
         if self.is_leaving() {
             self.end_program();
             return;

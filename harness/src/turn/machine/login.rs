@@ -62,7 +62,11 @@ impl Machine {
                 Some("the agent is stopped; start it first with `hivectl agent start`")
             }
             Phase::Leaving | Phase::Gone => Some("the harness shuts down"),
-            Phase::Detached | Phase::Starting | Phase::Beginning | Phase::Recovering(_) => None,
+            Phase::Detached
+            | Phase::Starting
+            | Phase::Beginning
+            | Phase::Recovering(_)
+            | Phase::Unsure(_) => None,
         };
         match refusal {
             Some(text) => self.emit(Output::RefuseLogin(wanted.login_id, text.to_owned())),

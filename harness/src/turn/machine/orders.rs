@@ -46,6 +46,12 @@ impl Orders {
         self.drain.is_some() || self.restart.is_some()
     }
 
+    /// Returns whether an order is not carried out yet.
+    pub(super) fn is_any_open(&self) -> bool {
+        let commands = self.new_session.len() + self.compacts.len() + self.cancels.len();
+        commands > 0 || self.is_leaving()
+    }
+
     /// Returns the command to restart, if there is one.
     pub(super) fn restart(&self) -> Option<u64> {
         self.restart
@@ -244,9 +250,11 @@ impl Machine {
     /// Starts the end if no claude runs; a running one has its grace.
     fn begin_leaving(&mut self, now: Now) {
         match &self.phase {
-            Phase::Detached | Phase::Starting | Phase::Stopped | Phase::Recovering(_) => {
-                self.end_program();
-            }
+            Phase::Detached
+            | Phase::Starting
+            | Phase::Stopped
+            | Phase::Recovering(_)
+            | Phase::Unsure(_) => self.end_program(),
             Phase::Beginning => self.leave_within(IDLE_LEAVE_PATIENCE, now),
             Phase::Opening(_) | Phase::Ending { .. } => {
                 self.leave_by = Some(now.boot.after(LEAVE_PATIENCE));

@@ -28,7 +28,7 @@ impl Machine {
         } else {
             None
         };
-        [cli, phase, self.leave_by].into_iter().flatten().min()
+        [cli, phase, self.leave_by, self.ask_at()].into_iter().flatten().min()
     }
 
     /// Returns whether the CLI may be probed in the background: only while no other work runs.
@@ -57,6 +57,7 @@ impl Machine {
         } else {
             self.watch(now);
         }
+        self.rest(now);
     }
 
     /// Checks the watchdogs of a running claude.

@@ -31,11 +31,16 @@ impl Stage {
 
     /// Creates a stage with these limits.
     pub(crate) fn bounded(limits: &str) -> Self {
+        Self::in_groups(&["messaging", "inbox"], limits)
+    }
+
+    /// Creates a stage with these limits, whose agent has these tool groups.
+    pub(crate) fn in_groups(groups: &[&str], limits: &str) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         for name in ["home", "state"] {
             std::fs::create_dir(dir.path().join(name)).expect("created");
         }
-        let config = "[agents.alice]\n[agents.bob]\ntool_groups = [\"messaging\", \"inbox\"]\n";
+        let config = format!("[agents.alice]\n[agents.bob]\ntool_groups = {groups:?}\n");
         let broker = Broker::start(&format!("{config}[broker.limits]\n{limits}"), "bob");
         Self { dir, broker }
     }

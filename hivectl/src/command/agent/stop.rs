@@ -29,11 +29,21 @@ pub(crate) struct Stop {
 }
 
 /// Let a stopped agent run turns again, beginning with the mail that waited.
+///
+/// It also decides when the harness of an agent runs: always, or on demand. On demand, the launcher
+/// (`hivectl up`) starts it when there is mail, and it leaves after some minutes without work.
+/// Without one of the options, that stays as it is.
 #[derive(Args, Debug)]
 pub(crate) struct Start {
     /// The name of the agent
     #[arg(add = complete::agents())]
     name: String,
+    /// Run its harness on demand: only while there is mail for it
+    #[arg(long, conflicts_with = "always")]
+    on_demand: bool,
+    /// Run its harness always
+    #[arg(long)]
+    always: bool,
 }
 
 impl Stop {
@@ -106,12 +116,15 @@ impl Start {
         let request = StartAgentRequest {
             request_id: request_id(),
             name: self.name.clone(),
+            on_demand: (self.on_demand || self.always).then_some(self.on_demand),
             ..StartAgentRequest::default()
         };
         let response = broker.change(broker.admin(), request, Admin::start_agent).await?;
         let agent: Agent = require(response.agent, "agent")?;
         let sentence = if agent.running {
             format!("{} is started", self.name)
+        } else if agent.on_demand {
+            format!("{} is started; its harness begins when there is mail", self.name)
         } else {
             format!("{} is started; it runs turns once its harness is attached", self.name)
         };

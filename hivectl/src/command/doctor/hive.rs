@@ -37,6 +37,7 @@ pub(super) async fn all(reached: &Reached, style: &Style, list: &mut List) {
         fetch::agents(&reached.broker, false, fetch::ALL).await,
         |list, agents| {
             check_agents(&agents, style, list);
+            check_launcher(&reached.status, &agents, list);
         },
     );
     check_isolation(&reached.status, list);
@@ -128,7 +129,7 @@ fn check_agents(agents: &[Agent], style: &Style, list: &mut List) {
                 )
             };
             list.about_agent(NAME, state, name, sentence, next);
-        } else if agent.state.as_deref() == Some("offline") {
+        } else if agent.state.as_deref() == Some("offline") && !agent.on_demand {
             let sentence =
                 format!("{name} has no harness since {since}, and {} unread", agent.ready_count);
             let next = format!(
@@ -151,6 +152,25 @@ fn check_agents(agents: &[Agent], style: &Style, list: &mut List) {
         };
         list.ok(NAME, sentence);
     }
+}
+
+/// Checks that there is a launcher, if agents need one.
+fn check_launcher(status: &GetBrokerStatusResponse, agents: &[Agent], list: &mut List) {
+    const NAME: &str = "launcher";
+    if status.launcher_attached {
+        return list.ok(NAME, "one is attached, and starts and ends the harnesses".to_owned());
+    }
+    let needing: Vec<_> = agents.iter().filter(|agent| agent.needs_launcher()).collect();
+    let Some(first) = needing.first() else {
+        let sentence = "none is attached, and no agent needs one: the harnesses are started by hand or as units";
+        return list.ok(NAME, sentence.to_owned());
+    };
+    let sentence = format!(
+        "none is attached, and {} one, first {}: nobody starts a harness for mail, or restarts one that an agent wants restarted",
+        counted(needing.len(), "agent needs", "agents need"),
+        visible_line(&first.name)
+    );
+    list.warning(NAME, sentence, "`hivectl up` is one");
 }
 
 fn check_isolation(status: &GetBrokerStatusResponse, list: &mut List) {

@@ -1,48 +1,49 @@
-//! The harnesses that run, kept in step with the agents that the broker has.
+//! The harnesses that run, kept in step with what the broker wants.
 //!
 //! ```text
-//!   broker: active agents, purges ──► follow ──► start   a harness for each agent without one
-//!                                            ├─► end     the harness of an agent that is gone
-//!                                            └─► purge   end the harness, delete the directories, tell the broker
+//!   broker ──► wanted ──► start   a harness that is due and missing
+//!                     ├─► end     the harness of an agent that is stopped, gone or to be restarted
+//!                     └─► purge   end the harness, delete the directories, tell the broker
+//!   broker ◄── report ◄── what becomes of them
 //! ```
 //!
-//! - `follow`: what the broker has, and a line for each agent that changed
+//! - `wanted`: what the broker wants; `report`: the reports about harnesses
+//! - `lines`: a line for each agent that changed
 //! - `purge`: the end of a purged agent's directories
 //!
-//! Invariant: no harness of an agent starts before everything of an earlier agent of its name has
-//! ended and its directories are deleted.
+//! Invariant: no harness of an agent starts before everything of an earlier harness or agent of its
+//! name has ended, and the directories of a purged one are deleted.
 
-pub(super) mod follow;
+pub(super) mod lines;
 mod purge;
+mod report;
+pub(super) mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hive_core::agent::{HarnessReport, Wanted as State};
 use hive_core::isolation::Level;
 use hive_core::name::AgentName;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use self::report::Reporter;
+use self::wanted::{Harness, Wanted};
 use crate::output::note;
 use crate::output::text::visible_line;
 use crate::supervise::UpError;
 use crate::supervise::isolation::Isolation;
-use crate::supervise::process::child::Spec;
-use crate::supervise::process::supervised::Supervised;
+use crate::supervise::process::child::{Spec, last_words};
+use crate::supervise::process::supervised::{Moment, Supervised};
 use crate::supervise::setup::plan::{AgentPlan, Plan};
 use crate::supervise::setup::settings;
 
 /// Maximum time for a harness to end; its running turn has a separate grace time.
 const HARNESS_STOP_MAX: Duration = Duration::from_secs(45);
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    pub(crate) agents: BTreeSet<AgentName>,
-    /// Purges whose directories must be deleted: id and name.
-    pub(crate) purges: BTreeMap<u64, AgentName>,
-}
 
 #[derive(Debug)]
 pub(crate) struct Fleet {
@@ -50,12 +51,22 @@ pub(crate) struct Fleet {
     isolation: Isolation,
     wanted: Wanted,
     running: BTreeMap<AgentName, Running>,
-    /// Harnesses that are being ended; each task returns the name and a note.
-    ending: JoinSet<(AgentName, Option<String>)>,
+    reporter: Reporter,
+    /// Harnesses that are being ended.
+    ending: JoinSet<Over>,
     busy: BTreeSet<AgentName>,
+    /// Agents whose stop was reported.
+    stopped: BTreeSet<AgentName>,
+    /// The names and numbers of harnesses that have left, because they run on demand.
+    left: UnboundedReceiver<(AgentName, u64)>,
+    leaving: UnboundedSender<(AgentName, u64)>,
+    /// The number of the next harness.
+    next_number: u64,
     refused: BTreeMap<AgentName, Refusal>,
     /// Purges that were tried; another try is made when the configuration is read again.
     tried: BTreeSet<u64>,
+    /// Purges that are finished, which the broker does not withdraw.
+    purged: BTreeSet<u64>,
     /// Directories outside of the hive's own that the mounts of running harnesses hide.
     hidden: BTreeSet<PathBuf>,
 }
@@ -64,6 +75,28 @@ pub(crate) struct Fleet {
 struct Running {
     supervised: Supervised,
     level: Level,
+    /// Tells it from others of the same agent.
+    number: u64,
+    /// The restarts that were requested when it was started.
+    restart_count: u64,
+}
+
+/// A harness that has ended.
+#[derive(Debug)]
+struct Over {
+    name: AgentName,
+    sentence: Option<String>,
+    /// The purge that is finished with it.
+    purged: Option<u64>,
+}
+
+/// Why a harness is ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    Gone,
+    Stopped,
+    Restart,
+    Purge(u64),
 }
 
 /// Why an agent cannot be started; reported once.
@@ -77,64 +110,117 @@ struct Refusal {
 impl Fleet {
     pub(crate) fn new(plan: Arc<Plan>, isolation: Isolation) -> Self {
         let hidden = outside(&plan);
+        let (leaving, left) = unbounded_channel();
         Self {
+            reporter: Reporter::new(plan.operator_socket()),
             plan,
             isolation,
             wanted: Wanted::default(),
             running: BTreeMap::new(),
             ending: JoinSet::new(),
             busy: BTreeSet::new(),
+            stopped: BTreeSet::new(),
+            left,
+            leaving,
+            next_number: 0,
             refused: BTreeMap::new(),
             tried: BTreeSet::new(),
+            purged: BTreeSet::new(),
             hidden,
         }
     }
 
-    /// Starts and ends harnesses so that they match the broker's agents.
+    /// Starts and ends harnesses so that they match what the broker wants.
     pub(crate) async fn follow(&mut self, wanted: Wanted) {
         self.wanted = wanted;
-        self.refused.retain(|name, _| self.wanted.agents.contains(name));
+        self.wanted.purges.retain(|id, _| !self.purged.contains(id));
+        self.refused.retain(|name, _| self.wanted.agents.contains_key(name));
         self.reconcile().await;
     }
 
-    /// Waits until something that was being ended has ended. It is lost nowhere if this is given
-    /// up.
+    /// Waits until a harness has ended that was being ended, or has left. It is lost nowhere if
+    /// this is given up.
     pub(crate) async fn ended(&mut self) {
-        match self.ending.join_next().await {
-            Some(Ok((name, sentence))) => {
-                self.busy.remove(&name);
-                if let Some(sentence) = sentence {
-                    note(&sentence);
+        tokio::select! {
+            Some(over) = self.ending.join_next() => match over {
+                Ok(over) => self.is_over(over),
+                // A panic has dropped, and so killed, the harness that the task was ending.
+                Err(error) => note(&format!("ending a harness failed: {error}")),
+            },
+            Some((name, number)) = self.left.recv() => {
+                if self.running.get(&name).is_some_and(|running| running.number == number) {
+                    self.running.remove(&name);
                 }
             }
-            // A panic has dropped, and so killed, the harness that the task was ending.
-            Some(Err(error)) => note(&format!("ending a harness failed: {error}")),
-            None => std::future::pending().await,
+            else => std::future::pending().await,
         }
     }
 
-    /// Starts missing harnesses and ends those without an agent.
+    fn is_over(&mut self, Over { name, sentence, purged }: Over) {
+        self.busy.remove(&name);
+        if let Some(id) = purged {
+            self.wanted.purges.remove(&id);
+            self.purged.insert(id);
+        }
+        if let Some(sentence) = sentence {
+            note(&sentence);
+        }
+    }
+
+    /// Starts harnesses that are due and ends those that are not wanted.
     pub(crate) async fn reconcile(&mut self) {
         let purges: Vec<(u64, AgentName)> =
             self.wanted.purges.iter().map(|(id, name)| (*id, name.clone())).collect();
         for (id, name) in purges {
             if !self.busy.contains(&name) && self.tried.insert(id) {
-                self.end(name, Some(id));
+                self.end(name, Why::Purge(id));
             }
         }
-        let gone: Vec<AgentName> = self
+        let unwanted: Vec<(AgentName, Why)> = self
             .running
-            .keys()
-            .filter(|name| !self.wanted.agents.contains(*name))
+            .iter()
+            .filter_map(|(name, running)| Some((name.clone(), self.why_end(name, running)?)))
+            .collect();
+        for (name, why) in unwanted {
+            self.end(name, why);
+        }
+        for (name, running) in &self.running {
+            let on_demand = |harness: &Harness| harness.state == State::OnDemand;
+            running.supervised.let_leave(self.wanted.agents.get(name).is_some_and(on_demand));
+        }
+        self.report_stopped();
+        let due: Vec<AgentName> =
+            self.wanted.agents.keys().filter(|name| self.may_start(name)).cloned().collect();
+        for name in due {
+            self.try_start(name).await;
+        }
+    }
+
+    /// Returns why a harness that runs is to be ended, if it is.
+    fn why_end(&self, name: &AgentName, running: &Running) -> Option<Why> {
+        match self.wanted.agents.get(name) {
+            None => Some(Why::Gone),
+            Some(Harness { state: State::Stopped, .. }) => Some(Why::Stopped),
+            Some(harness) if harness.restart_count != running.restart_count => Some(Why::Restart),
+            Some(_) => None,
+        }
+    }
+
+    /// Reports the agents that are stopped and whose harnesses have ended.
+    fn report_stopped(&mut self) {
+        let is_stopped = |name: &AgentName| {
+            self.wanted.agents.get(name).is_some_and(|harness| harness.state == State::Stopped)
+        };
+        self.stopped.retain(is_stopped);
+        let names = self.wanted.agents.keys().filter(|name| is_stopped(name));
+        let over: Vec<AgentName> = names
+            .filter(|name| !self.running.contains_key(*name) && !self.busy.contains(*name))
             .cloned()
             .collect();
-        for name in gone {
-            self.end(name, None);
-        }
-        let missing: Vec<AgentName> =
-            self.wanted.agents.iter().filter(|name| self.may_start(name)).cloned().collect();
-        for name in missing {
-            self.try_start(name).await;
+        for name in over {
+            if self.stopped.insert(name.clone()) {
+                self.reporter.line(name, 0).report(HarnessReport::Stopped, String::new());
+            }
         }
     }
 
@@ -151,7 +237,7 @@ impl Fleet {
         let is_due = |name: &&AgentName| {
             self.refused.get(name).and_then(|refusal| refusal.again_at).is_some_and(|at| at <= now)
         };
-        let mut due = self.wanted.agents.iter().filter(is_due);
+        let mut due = self.wanted.agents.keys().filter(is_due);
         let next = due.find(|name| self.is_missing(name)).cloned();
         if let Some(name) = next {
             self.try_start(name).await;
@@ -179,7 +265,8 @@ impl Fleet {
 
     fn is_missing(&self, name: &AgentName) -> bool {
         let purged = self.wanted.purges.values().any(|purged| purged == name);
-        !self.running.contains_key(name) && !self.busy.contains(name) && !purged
+        let is_due = self.wanted.agents.get(name).is_some_and(|harness| harness.is_due());
+        is_due && !self.running.contains_key(name) && !self.busy.contains(name) && !purged
     }
 
     async fn start(&mut self, name: &AgentName) -> Result<(), UpError> {
@@ -204,8 +291,27 @@ impl Fleet {
             // bubblewrap has its own death signal.
             own_death_signal: choice.level == Level::None,
         };
-        let supervised = Supervised::start(spec, self.isolation.registry(), None);
-        self.running.insert(name.clone(), Running { supervised, level: choice.level });
+        let (number, log) = (self.next_number, spec.log.clone());
+        self.next_number += 1;
+        let wanted = self.wanted.agents.get(name);
+        let restart_count = wanted.map_or(0, |harness| harness.restart_count);
+        let line = self.reporter.line(name.clone(), restart_count);
+        let leaving = self.leaving.clone();
+        let of = name.clone();
+        let observer = move |moment| match moment {
+            Moment::Started => line.report(HarnessReport::Started, String::new()),
+            Moment::Steady => line.report(HarnessReport::Steady, String::new()),
+            Moment::Ended(ended) => {
+                let text = format!("{}{}", ended.description, last_words(&log));
+                line.report(HarnessReport::Crashed, text);
+            }
+            // At the end it has no reader.
+            Moment::Left => drop(leaving.send((of.clone(), number))),
+        };
+        let supervised = Supervised::start(spec, self.isolation.registry(), Box::new(observer));
+        supervised.let_leave(wanted.is_some_and(|harness| harness.state == State::OnDemand));
+        let running = Running { supervised, level: choice.level, number, restart_count };
+        self.running.insert(name.clone(), running);
         Ok(())
     }
 
@@ -215,7 +321,7 @@ impl Fleet {
         dir.starts_with(&self.plan.agents_dir) || self.hidden.contains(dir)
     }
 
-    fn end(&mut self, name: AgentName, purge: Option<u64>) {
+    fn end(&mut self, name: AgentName, why: Why) {
         let harness = self.running.remove(&name);
         self.busy.insert(name.clone());
         let files = purge::AgentFiles::new(&self.plan, &name);
@@ -224,11 +330,22 @@ impl Fleet {
             if let Some(harness) = harness {
                 harness.supervised.stop(Some(HARNESS_STOP_MAX)).await;
             }
-            let sentence = match purge {
-                Some(id) => Some(purge::run(files, id).await),
-                None => ran.then(|| format!("{name} is removed, and its harness has ended")),
-            };
-            (name, sentence)
+            let (mut purged, mut sentence) = (None, None);
+            match why {
+                Why::Purge(id) => {
+                    let (said, is_finished) = purge::run(files, id).await;
+                    (purged, sentence) = (is_finished.then_some(id), Some(said));
+                }
+                Why::Gone if ran => {
+                    sentence = Some(format!("{name} is removed, and its harness has ended"));
+                }
+                Why::Restart => sentence = Some(format!("{name} is restarted, as was requested")),
+                Why::Stopped => {
+                    sentence = Some(format!("{name} is stopped, and its harness has ended"));
+                }
+                Why::Gone => {}
+            }
+            Over { name, sentence, purged }
         });
     }
 
@@ -262,7 +379,7 @@ impl Fleet {
         for (name, harness) in running {
             ending.spawn(async move {
                 harness.supervised.stop(Some(HARNESS_STOP_MAX)).await;
-                (name, None)
+                Over { name, sentence: None, purged: None }
             });
         }
         // A panic of a task has killed its harness by dropping it.

@@ -65,15 +65,23 @@ impl AgentFiles {
     }
 }
 
-/// Deletes the directories and notifies the broker; returns the sentence to print.
-pub(crate) async fn run(files: AgentFiles, purge_id: u64) -> String {
+/// Deletes the directories and notifies the broker; returns the sentence to print, and whether the
+/// broker knows.
+pub(crate) async fn run(files: AgentFiles, purge_id: u64) -> (String, bool) {
+    match try_run(files, purge_id).await {
+        Ok(sentence) => (sentence, true),
+        Err(sentence) => (sentence, false),
+    }
+}
+
+async fn try_run(files: AgentFiles, purge_id: u64) -> Result<String, String> {
     let name = files.name.clone();
     if let Some(named) = files.in_the_way.first() {
-        return format!(
+        return Err(format!(
             "{name} is purged, but its directories are not deleted: hive.toml names {} there; remove that line from hive.toml and send \
              SIGHUP to this program",
             named.display()
-        );
+        ));
     }
     let to_delete = files.clone();
     let deleted = tokio::task::spawn_blocking(move || delete(&to_delete)).await;
@@ -86,8 +94,8 @@ pub(crate) async fn run(files: AgentFiles, purge_id: u64) -> String {
     };
     match deleted {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => return failed(&error),
-        Err(error) => return failed(&error),
+        Ok(Err(error)) => return Err(failed(&error)),
+        Err(error) => return Err(failed(&error)),
     }
     match finish_soon(&files.operator_socket, purge_id).await {
         Ok(()) => {
@@ -98,14 +106,12 @@ pub(crate) async fn run(files: AgentFiles, purge_id: u64) -> String {
             } else {
                 format!("; {} is left alone", kept.join(" and "))
             };
-            format!("{name} is purged, and its directories are deleted{kept}")
+            Ok(format!("{name} is purged, and its directories are deleted{kept}"))
         }
-        Err(error) => {
-            format!(
-                "{name} is purged and its directories are deleted, but the broker does not take that in: {}; send SIGHUP to this program",
-                visible_line(&error)
-            )
-        }
+        Err(error) => Err(format!(
+            "{name} is purged and its directories are deleted, but the broker does not take that in: {}; send SIGHUP to this program",
+            visible_line(&error)
+        )),
     }
 }
 
@@ -153,7 +159,8 @@ mod tests {
         let named = root.join("h/agents/ada/state");
         let files = files(&root, "[agents.ada]\nstate_dir = \"h/agents/ada/state\"\n", "ada");
         fs::write(named.join("work"), "kept").expect("a file");
-        let said = run(files, 1).await;
+        let (said, is_finished) = run(files, 1).await;
+        assert!(!is_finished);
         assert!(
             said.contains(&format!("are not deleted: hive.toml names {} there", named.display())),
             "{said}"

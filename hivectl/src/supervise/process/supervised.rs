@@ -6,14 +6,14 @@
 
 use std::io;
 use std::process::ExitStatus;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hive_core::isolation::RESTART_CODE;
 use rustix::process::{Pid, kill_process};
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::output::note;
@@ -38,35 +38,63 @@ impl Ended {
     }
 }
 
+/// What happens to a child.
+#[derive(Clone, Debug)]
+pub(crate) enum Moment {
+    /// Its process was started.
+    Started,
+    /// Its process has run for a minute.
+    Steady,
+    /// Its process ended by itself, and is started again after a pause.
+    Ended(Ended),
+    /// Its process ended by itself and well, which it may, and is not started again.
+    Left,
+}
+
+/// Called at each moment of a child.
+pub(crate) type Observer = Box<dyn Fn(Moment) + Send + Sync>;
+
 #[derive(Debug)]
 pub(crate) struct Supervised {
     name: String,
     end: CancellationToken,
     kill: CancellationToken,
-    pid: Arc<Mutex<Option<Pid>>>,
+    shared: Arc<Shared>,
     task: JoinHandle<()>,
 }
 
+/// What the owner and the task of a child share.
+#[derive(Debug, Default)]
+struct Shared {
+    pid: Mutex<Option<Pid>>,
+    may_leave: AtomicBool,
+}
+
+impl Shared {
+    fn set_pid(&self, pid: Option<Pid>) {
+        *self.pid.lock().unwrap_or_else(PoisonError::into_inner) = pid;
+    }
+}
+
 impl Supervised {
-    /// Starts it; each end of it is sent to `reports`.
-    pub(crate) fn start(
-        spec: Spec,
-        registry: Registry,
-        reports: Option<UnboundedSender<Ended>>,
-    ) -> Self {
+    /// Starts it.
+    pub(crate) fn start(spec: Spec, registry: Registry, observer: Observer) -> Self {
         let (end, kill) = (CancellationToken::new(), CancellationToken::new());
         let name = spec.name.clone();
-        let pid = Arc::default();
-        let task = spawn(
-            "process",
-            keep_running(spec, registry, reports, Arc::clone(&pid), end.clone(), kill.clone()),
-        );
-        Self { name, end, kill, pid, task }
+        let shared = Arc::<Shared>::default();
+        let process = Process { spec, registry, observer, shared: Arc::clone(&shared) };
+        let task = spawn("process", process.keep_running(end.clone(), kill.clone()));
+        Self { name, end, kill, shared, task }
+    }
+
+    /// Decides whether a process that ends by itself and well is not started again.
+    pub(crate) fn let_leave(&self, may_leave: bool) {
+        self.shared.may_leave.store(may_leave, Ordering::SeqCst);
     }
 
     /// Sends SIGHUP to the process, if it runs.
     pub(crate) fn hang_up(&self) {
-        if let Some(pid) = *self.pid.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(pid) = *self.shared.pid.lock().unwrap_or_else(PoisonError::into_inner) {
             // The process may have ended by itself.
             let _ = kill_process(pid, rustix::process::Signal::HUP);
         }
@@ -87,62 +115,81 @@ impl Supervised {
     }
 }
 
-async fn keep_running(
+struct Process {
     spec: Spec,
     registry: Registry,
-    reports: Option<UnboundedSender<Ended>>,
-    running: Arc<Mutex<Option<Pid>>>,
-    end: CancellationToken,
-    kill: CancellationToken,
-) {
-    let mut pause = PAUSE_FIRST;
-    loop {
-        let started = Instant::now();
-        let mut is_restart = false;
-        let ending = match Child::start(&spec, &registry) {
-            Ok(mut child) => {
-                let set = |pid| *running.lock().unwrap_or_else(PoisonError::into_inner) = pid;
-                set(Some(child.pid()));
-                let ended = tokio::select! {
-                    ended = child.wait() => ended,
-                    () = end.cancelled() => return finish(child, &kill).await,
-                };
-                set(None);
-                let code = ended.as_ref().ok().and_then(ExitStatus::code);
-                is_restart = code == Some(i32::from(RESTART_CODE));
-                ended.map_or_else(
-                    |error| Ended::failed(&error),
-                    |status| Ended { description: status.to_string(), is_clean: status.success() },
-                )
+    observer: Observer,
+    shared: Arc<Shared>,
+}
+
+impl Process {
+    async fn keep_running(self, end: CancellationToken, kill: CancellationToken) {
+        let mut pause = PAUSE_FIRST;
+        loop {
+            let started = Instant::now();
+            let mut is_restart = false;
+            let ending = match Child::start(&self.spec, &self.registry) {
+                Ok(mut child) => {
+                    self.shared.set_pid(Some(child.pid()));
+                    (self.observer)(Moment::Started);
+                    let ended = tokio::select! {
+                        ended = self.watch(&mut child, started) => ended,
+                        () = end.cancelled() => return finish(child, &kill).await,
+                    };
+                    self.shared.set_pid(None);
+                    let status = ended.as_ref().ok();
+                    if self.may_leave() && status.is_some_and(ExitStatus::success) {
+                        return (self.observer)(Moment::Left);
+                    }
+                    is_restart = status.and_then(ExitStatus::code) == Some(i32::from(RESTART_CODE));
+                    ended.map_or_else(
+                        |error| Ended::failed(&error),
+                        |status| Ended {
+                            description: status.to_string(),
+                            is_clean: status.success(),
+                        },
+                    )
+                }
+                Err(error) => Ended::failed(&error),
+            };
+            if self.registry.is_closed() {
+                return;
             }
-            Err(error) => Ended::failed(&error),
-        };
-        if registry.is_closed() {
-            return;
+            // The restart was requested, but a child that always requests one must not spin.
+            if is_restart && started.elapsed() >= PAUSE_FIRST {
+                continue;
+            }
+            (self.observer)(Moment::Ended(ending.clone()));
+            if started.elapsed() >= WELL_AFTER {
+                pause = PAUSE_FIRST;
+            }
+            note(&format!(
+                "{} ended ({}); again in {:.1} s{}",
+                self.spec.name,
+                ending.description,
+                pause.as_secs_f64(),
+                last_words(&self.spec.log)
+            ));
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = end.cancelled() => return,
+            }
+            pause = longer(pause);
         }
-        // The restart was requested, but a child that always requests one must not spin.
-        if is_restart && started.elapsed() >= PAUSE_FIRST {
-            continue;
-        }
-        if let Some(reports) = &reports {
-            // After the start there may be no receiver.
-            let _ = reports.send(ending.clone());
-        }
-        if started.elapsed() >= WELL_AFTER {
-            pause = PAUSE_FIRST;
-        }
-        note(&format!(
-            "{} ended ({}); again in {:.1} s{}",
-            spec.name,
-            ending.description,
-            pause.as_secs_f64(),
-            last_words(&spec.log)
-        ));
+    }
+
+    /// Waits for the end of a child, and observes that it runs steadily.
+    async fn watch(&self, child: &mut Child, started: Instant) -> io::Result<ExitStatus> {
         tokio::select! {
-            () = sleep(pause) => {}
-            () = end.cancelled() => return,
+            ended = child.wait() => return ended,
+            () = sleep_until(started + WELL_AFTER) => {}
         }
-        pause = longer(pause);
+        (self.observer)(Moment::Steady);
+        child.wait().await
+    }
+
+    fn may_leave(&self) -> bool {
+        self.shared.may_leave.load(Ordering::SeqCst)
     }
 }
 

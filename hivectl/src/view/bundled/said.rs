@@ -49,7 +49,7 @@ from_wire! {
     without role, parent, source, state, state_time, running, model, context_tokens,
         context_window_tokens, hive_name, swarm_name, policy, park, retired, ready_count,
         dead_count, isolation, open_turn_ids, context_time, available_models, stopped,
-        kick_on_start, etag
+        on_demand, restart_count, kick_on_start, etag
     with park_error = |agent: &v1::Agent| text(agent.park.as_ref()?.error.clone())
 }
 

@@ -23,7 +23,7 @@ use crate::v1;
 
 same_values!(v1::Settler, Settler { Holder, Operator });
 
-same_values!(v1::HarnessLoss, HarnessLoss { TakenOver, StayedAway, Restored });
+same_values!(v1::HarnessLoss, HarnessLoss { TakenOver, StayedAway, Restored, Left });
 
 same_values!(v1::AgentChange, AgentChange { Model, Parent, Policy, File });
 
@@ -175,6 +175,8 @@ pub(super) fn to_wire(facts: Facts) -> Option<v1::event::Facts> {
         | Facts::ReminderCancelled
         | Facts::AgentStopped
         | Facts::AgentStarted
+        | Facts::RestartRequested
+        | Facts::HarnessCrashed
         | Facts::AgentPurged
         | Facts::PurgeFinished
         | Facts::LogBegun => None,

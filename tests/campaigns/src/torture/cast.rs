@@ -25,7 +25,12 @@ pub(crate) const AGENTS: [&str; 6] = ["c1", "c2", "c3", "t1", "h1", "h2"];
 /// Maximum time that a harness may stay detached, in ms.
 pub(crate) const GRACE_MS: u64 = 2_000;
 
-pub(crate) const CONFIG: &str = "[hive]\nname = \"torture\"\n[agents.c1]\n[agents.c2]\n[agents.c3]\n[agents.t1]\nparent = \"c1\"\n\
+// The consumers stop and start the guest while it is below them.
+pub(crate) const CONFIG: &str = "[hive]\nname = \"torture\"\n\
+     [agents.c1]\ntool_groups = [\"messaging\", \"inbox\", \"meta\", \"lifecycle\"]\n\
+     [agents.c2]\ntool_groups = [\"messaging\", \"inbox\", \"meta\", \"lifecycle\"]\n\
+     [agents.c3]\ntool_groups = [\"messaging\", \"inbox\", \"meta\", \"lifecycle\"]\n\
+     [agents.t1]\nparent = \"c1\"\n\
      [agents.h1]\nparent = \"c2\"\n[agents.h2]\nparent = \"h1\"\n\
      [broker.limits]\nretry_backoff_base_ms = 20\nretry_backoff_max_ms = 40\npark_backoff_base_ms = 30\npark_backoff_max_ms = 60\n\
      rate_limit_park_ms = 50\nharness_grace_ms = 2000\nsends_per_minute_max = 10000000\nquestions_open_max = 100000\n\

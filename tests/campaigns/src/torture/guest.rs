@@ -1,5 +1,5 @@
 //! The guest: an agent that is created at run time, moved, given a policy, written to, stopped,
-//! retired or purged, and created again.
+//! started and restarted, retired or purged, and created again.
 //!
 //! Invariant: only its host changes it, so every reader reads what the host was answered; at the
 //! end it exists, so that its mail can be leased.
@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use hive_history::{Answer, Mark, Op, Reply};
 
-use super::cast::GUEST;
+use super::cast::{CALLED, GUEST};
 use super::dice::Dice;
-use super::other::{PURGE, parts};
+use super::other::{CRASHED, PURGE, STARTED, STEADY, STOPPED, parts};
 use super::perform::Carried;
 use super::players::Table;
 use super::reads;
@@ -21,14 +21,25 @@ use super::voice::Voice;
 pub(crate) struct Host {
     operator: Voice,
     guest: Voice,
+    /// Agents that may be above the guest.
+    parents: Vec<Voice>,
     table: Arc<Table>,
     dice: Dice,
+    /// Decides how agents are wanted.
+    wishes: Dice,
     parent: String,
 }
 
 impl Host {
-    pub(crate) fn new(operator: Voice, guest: Voice, table: Arc<Table>, dice: Dice) -> Self {
-        Self { operator, guest, table, dice, parent: String::new() }
+    pub(crate) fn new(
+        operator: Voice,
+        guest: Voice,
+        parents: Vec<Voice>,
+        table: Arc<Table>,
+        dice: Dice,
+    ) -> Self {
+        let wishes = Dice::new(dice.clone().below(u64::MAX), "wishes");
+        Self { operator, guest, parents, table, dice, wishes, parent: String::new() }
     }
 
     /// Creates and removes the guest until the table closes; it exists at the end, and perhaps
@@ -50,8 +61,12 @@ impl Host {
     }
 
     async fn done(&self, rpc: &str, content: String) -> Answer {
+        self.done_by(&self.operator, rpc, content).await
+    }
+
+    async fn done_by(&self, voice: &Voice, rpc: &str, content: String) -> Answer {
         let op = Op::Other { rpc: rpc.to_owned(), content };
-        let answer = self.operator.insist(&op, &Carried::default()).await;
+        let answer = voice.insist(&op, &Carried::default()).await;
         self.table
             .facts
             .hold(matches!(answer, Answer::Ok(_)), || format!("{op:?} was answered {answer:?}"));
@@ -86,6 +101,9 @@ impl Host {
         // Harnesses are notified of it.
         let other = *self.dice.pick(&["t1", "h1", "h2"]);
         self.done("SetPolicy", parts(&[other, &(9_000_000 + most).to_string()])).await;
+        // On demand, the harness may leave.
+        let on_demand = *self.wishes.pick(&["true", "false"]);
+        self.done("StartAgent", parts(&[CALLED, on_demand])).await;
     }
 
     /// Sends the guest mail, and settles some of it.
@@ -116,9 +134,16 @@ impl Host {
         }
     }
 
-    /// Stops the guest, whose mail then waits, and starts it again.
+    /// Stops the guest, whose mail then waits, and starts it again; its parent does, or the
+    /// operator, who also reports what a launcher would.
     async fn pause(&mut self) {
-        self.done("StopAgent", GUEST.to_owned()).await;
+        let parent = self.parents.iter().find(|voice| voice.name == self.parent);
+        let parent = parent.filter(|_| self.wishes.chance(70)).cloned();
+        let (by, stop, start) = match parent {
+            Some(parent) => (parent, "StopChild", "StartChild"),
+            None => (self.operator.clone(), "StopAgent", "StartAgent"),
+        };
+        self.done_by(&by, stop, GUEST.to_owned()).await;
         self.operator.mark(Mark::Stopped { agent: GUEST.to_owned() });
         let op = Op::Receive { max: 2, lease_ms: 20_000, turn: 0, tool_use: String::new() };
         if let Answer::Ok(Reply::Leased(all)) = self.guest.insist(&op, &Carried::default()).await {
@@ -126,8 +151,33 @@ impl Host {
                 .facts
                 .hold(all.is_empty(), || format!("the guest is stopped, and was handed {all:?}"));
         }
+        self.report(STOPPED).await;
         self.operator.mark(Mark::Starting { agent: GUEST.to_owned() });
-        self.done("StartAgent", GUEST.to_owned()).await;
+        let on_demand = *self.wishes.pick(&["true", "false", ""]);
+        self.done_by(&by, start, parts(&[GUEST, on_demand])).await;
+        if let (Ok(read), Ok(wanted)) =
+            (reads::agent(&self.operator, GUEST).await, on_demand.parse::<bool>())
+        {
+            let (facts, is_so) = (&self.table.facts, (read.stopped, read.on_demand));
+            facts.hold(is_so == (false, wanted), || format!("on demand is {wanted} in {read:?}"));
+        }
+        if start == "StartChild" && self.wishes.chance(50) {
+            self.done_by(&by, "RestartChild", GUEST.to_owned()).await;
+        }
+        self.report(STARTED).await;
+        if self.wishes.chance(30) {
+            self.report(CRASHED).await;
+            self.report(STEADY).await;
+        }
+    }
+
+    /// Reports what became of a harness of the guest. There is none: the reports alone are what the
+    /// broker knows of it.
+    async fn report(&self, report: &str) {
+        let Ok(read) = reads::agent(&self.operator, GUEST).await else { return };
+        let text = self.table.text("operator", "output");
+        let content = parts(&[GUEST, report, &read.restart_count.to_string(), &text]);
+        self.done("ReportHarness", content).await;
     }
 
     async fn remove(&mut self) {

@@ -6,6 +6,8 @@ use hive_history::Reply;
 use hive_proto::in_session;
 use hive_proto::v1;
 use hive_proto::v1::admin_service_client::AdminServiceClient;
+use hive_proto::v1::launcher_service_client::LauncherServiceClient;
+use hive_proto::v1::lifecycle_service_client::LifecycleServiceClient;
 use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
 use hive_proto::v1::status_service_client::StatusServiceClient;
 use hive_proto::v1::turn_service_client::TurnServiceClient;
@@ -20,9 +22,32 @@ const BETWEEN: char = '|';
 /// The part of a removal request that asks for a purge.
 pub(crate) const PURGE: &str = "purge";
 
+/// The reports of a launcher.
+pub(crate) const STARTED: &str = "started";
+pub(crate) const STOPPED: &str = "stopped";
+pub(crate) const CRASHED: &str = "crashed";
+pub(crate) const STEADY: &str = "steady";
+
 /// Joins these parts into one text.
 pub(crate) fn parts(parts: &[&str]) -> String {
     parts.join(&BETWEEN.to_string())
+}
+
+/// Returns how an agent is wanted, and how often it was to be restarted.
+fn wanted(agent: Option<v1::Agent>) -> String {
+    let v1::Agent { stopped, on_demand, restart_count, .. } = agent.unwrap_or_default();
+    parts(&[&stopped.to_string(), &on_demand.to_string(), &restart_count.to_string()])
+}
+
+/// Returns the report with this name.
+fn report(word: &str) -> v1::HarnessReport {
+    match word {
+        STARTED => v1::HarnessReport::Started,
+        STOPPED => v1::HarnessReport::Stopped,
+        CRASHED => v1::HarnessReport::Crashed,
+        STEADY => v1::HarnessReport::Steady,
+        other => panic!("there is no report {other}"),
+    }
 }
 
 /// Returns the command with this name.
@@ -49,6 +74,7 @@ pub(crate) async fn call(
     let admin = || AdminServiceClient::new(channel.clone());
     let turns = || TurnServiceClient::new(channel.clone());
     let ends = || LooseEndServiceClient::new(channel.clone());
+    let below = || LifecycleServiceClient::new(channel.clone());
     let status = || StatusServiceClient::new(channel.clone());
     let done = match rpc {
         "CreateAgent" => {
@@ -89,11 +115,32 @@ pub(crate) async fn call(
                 .start_agent(v1::StartAgentRequest {
                     request_id,
                     name: part(0),
-                    etag: String::new(),
+                    on_demand: part(1).parse().ok(),
+                    ..Default::default()
                 })
                 .await?
                 .into_inner();
             started.agent.unwrap_or_default().stopped.to_string()
+        }
+        "StartChild" => {
+            let on_demand = part(1).parse().ok();
+            let request = v1::StartChildRequest { request_id, name: part(0), on_demand };
+            wanted(below().start_child(request).await?.into_inner().agent)
+        }
+        "StopChild" => {
+            let request = v1::StopChildRequest { request_id, name: part(0) };
+            wanted(below().stop_child(request).await?.into_inner().agent)
+        }
+        "RestartChild" => {
+            let request = v1::RestartChildRequest { request_id, name: part(0) };
+            wanted(below().restart_child(request).await?.into_inner().agent)
+        }
+        "ReportHarness" => {
+            let (name, report) = (part(0), report(&part(1)).into());
+            let (restart_count, text) = (number(2), part(3));
+            let request = v1::ReportHarnessRequest { name, report, restart_count, text };
+            let mut launcher = LauncherServiceClient::new(channel.clone());
+            launcher.report_harness(request).await.map(|_| String::new())?
         }
         "FinishPurge" => {
             let request = v1::FinishPurgeRequest { request_id, purge_id: number(0) };
@@ -133,6 +180,10 @@ pub(crate) async fn call(
             let request = in_session(v1::HeartbeatRequest {}, &content);
             let open = turns().heartbeat(request).await?.into_inner().open_turn_ids;
             open.first().copied().unwrap_or_default().to_string()
+        }
+        "Leave" => {
+            let request = in_session(v1::LeaveRequest {}, &content);
+            turns().leave(request).await?.into_inner().left.to_string()
         }
         "RequestNextTurn" => {
             let request = carried.request(v1::RequestNextTurnRequest {});

@@ -52,13 +52,14 @@ const EVERYBODYS: [&str; 22] = [
     "Health.Check",
 ];
 /// Reads of the operator alone.
-const OPERATORS: [&str; 6] = [
+const OPERATORS: [&str; 7] = [
     "ListDeadLetters",
     "ListPurges",
     "GetBrokerStatus",
     "CheckIntegrity",
     "Backup",
     "GetTurnStats",
+    "Launch",
 ];
 /// Maximum number of steps read from a watch.
 pub(super) const WATCH_STEPS: usize = 20;
@@ -451,6 +452,7 @@ async fn rest(voice: &Voice, facts: &Facts, rpc: &str) -> Result<(), Status> {
                 admin().check_integrity(v1::CheckIntegrityRequest {}).await?.into_inner().problems;
             facts.hold(problems.is_empty(), || format!("the database is not right: {problems:?}"));
         }
+        "Launch" => super::watches::launch(voice, facts).await?,
         "Backup" => {
             let mut stream = admin().backup(v1::BackupRequest {}).await?.into_inner();
             let (mut bytes, mut total) = (0, 0);

@@ -175,6 +175,7 @@ impl Scene {
         let host = Host::new(
             self.operator.clone(),
             self.voice(GUEST),
+            CONSUMERS.map(|name| self.voice(name)).into(),
             Arc::clone(&self.table),
             dice("host"),
         );

@@ -4,7 +4,7 @@
 //! compares.
 
 /// RPCs called in every run, each by players whose answers are counted as `rpc NAME`.
-pub const DRIVEN: [&str; 69] = [
+pub const DRIVEN: [&str; 75] = [
     "SendMessage",
     "StreamMessages",
     "GetMessage",
@@ -48,6 +48,7 @@ pub const DRIVEN: [&str; 69] = [
     "ReportTurnEvents",
     "EndTurn",
     "ReportProblem",
+    "Leave",
     "ServeLogin",
     "ListTurns",
     "GetTurn",
@@ -56,6 +57,11 @@ pub const DRIVEN: [&str; 69] = [
     "ListEvents",
     "WatchEvents",
     "GetServerInfo",
+    "StartChild",
+    "StopChild",
+    "RestartChild",
+    "Launch",
+    "ReportHarness",
     "CreateAgent",
     "RetireAgent",
     "StopAgent",

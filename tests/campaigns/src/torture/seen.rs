@@ -82,6 +82,11 @@ fn kind(kind: v1::SystemKind) -> Kind {
         v1::SystemKind::QuestionCancelled => Kind::QuestionCancelled,
         v1::SystemKind::Reminder => Kind::Reminder,
         v1::SystemKind::Problem => Kind::Problem,
+        v1::SystemKind::Started => Kind::Started,
+        v1::SystemKind::Stopped => Kind::Stopped,
+        v1::SystemKind::Crashed => Kind::Crashed,
+        v1::SystemKind::LoggedIn => Kind::LoggedIn,
+        v1::SystemKind::Recovered => Kind::Recovered,
     }
 }
 

@@ -27,17 +27,21 @@ pub(crate) struct Harness {
     /// Keeps it attached.
     attachment: Option<Listening>,
     dice: Dice,
+    /// Decides when it asks to leave.
+    leaves: Dice,
     turns: u64,
 }
 
 impl Harness {
     pub(crate) fn new(voice: Voice, table: &Arc<Table>, dice: Dice) -> Self {
+        let leaves = Dice::new(dice.clone().below(u64::MAX), "leaves");
         Self {
             voice,
             session: String::new(),
             table: Arc::clone(table),
             attachment: None,
             dice,
+            leaves,
             turns: 0,
         }
     }
@@ -94,6 +98,9 @@ impl Harness {
         let (request, carried) = (self.voice.request_id(), Carried::process(&process));
         if dice.chance(12) {
             self.beside(table, dice).await;
+        }
+        if self.leaves.chance(10) {
+            self.leave(table).await;
         }
         let op = self.op_begin(!dice.chance(10));
         let begun =
@@ -190,6 +197,19 @@ impl Harness {
         }
     }
 
+    /// Asks to leave. A session that has left has ended; the next turn attaches again.
+    async fn leave(&self, table: &Table) {
+        let call = |rpc: &str| Op::Other { rpc: rpc.to_owned(), content: self.session.clone() };
+        let left = self.voice.once("", &call("Leave"), &Carried::default()).await;
+        if left != Answer::Ok(Reply::Done(true.to_string())) {
+            return;
+        }
+        let beat = self.voice.insist(&call("Heartbeat"), &Carried::default()).await;
+        table.facts.hold(beat == Answer::Refused("SESSION_LOST".to_owned()), || {
+            format!("the harness of {} has left, and its session lives: {beat:?}", self.voice.name)
+        });
+    }
+
     /// Runs turns that succeed until nothing is left.
     pub(crate) async fn finish(&mut self) {
         let mut open = self.attach(true).await;
@@ -216,5 +236,7 @@ impl Harness {
         let open = self.attach(true).await;
         assert_eq!(open, 0, "a fresh session has no turn");
         self.table.facts.all_heard().await;
+        // While all is at rest there is no mail, so on demand it may really leave.
+        self.leave(&self.table).await;
     }
 }

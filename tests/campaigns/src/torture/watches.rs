@@ -1,10 +1,12 @@
-//! The watch of agents, as a read that goes on.
+//! The watch of agents and that of the launcher, as reads that go on.
 
+use hive_proto::v1::launcher_service_client::LauncherServiceClient;
 use hive_proto::v1::topology_service_client::TopologyServiceClient;
 use hive_proto::v1::{self, watch_agents_response};
 use tonic::Status;
 use tonic::transport::Channel;
 
+use super::cast::AGENTS;
 use super::facts::Facts;
 use super::reads::{WATCH_STEPS, WATCH_WAIT};
 use super::voice::Voice;
@@ -42,4 +44,29 @@ pub(super) async fn agents(
         }
     }
     Ok(())
+}
+
+/// Attaches as a launcher: until the first steps are complete they name each agent once, by name.
+pub(super) async fn launch(voice: &Voice, facts: &Facts) -> Result<(), Status> {
+    let mut client = LauncherServiceClient::new(voice.channel());
+    let mut stream = client.launch(v1::LaunchRequest {}).await?.into_inner();
+    let mut named: Vec<String> = Vec::new();
+    while let Some(step) = stream.message().await? {
+        for wanted in &step.harnesses {
+            let is_known = wanted.wanted() != v1::WantedState::Unspecified;
+            facts.hold(is_known, || format!("a harness is wanted in no way: {wanted:?}"));
+        }
+        named.extend(step.harnesses.into_iter().map(|wanted| wanted.name));
+        if step.complete {
+            facts.hold(named.is_sorted_by(|one, next| one < next), || {
+                format!("a launcher is to start {named:?}, which is not in order")
+            });
+            for name in AGENTS {
+                let is_named = named.iter().any(|named| named == name);
+                facts.hold(is_named, || format!("a launcher is not to start {name}"));
+            }
+            return Ok(());
+        }
+    }
+    Err(Status::unknown("the stream ended before it was complete"))
 }

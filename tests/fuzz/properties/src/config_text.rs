@@ -95,6 +95,7 @@ fn all_limits(out: &mut String, limits: &Limits) {
         retry_backoff_max_ms,
         park_backoff_base_ms,
         park_backoff_max_ms,
+        on_demand_idle_ms,
         rate_limit_park_ms,
         request_id_hours,
         turn_events_hours,
@@ -113,6 +114,7 @@ fn all_limits(out: &mut String, limits: &Limits) {
         ("retry_backoff_max_ms", *retry_backoff_max_ms),
         ("park_backoff_base_ms", *park_backoff_base_ms),
         ("park_backoff_max_ms", *park_backoff_max_ms),
+        ("on_demand_idle_ms", *on_demand_idle_ms),
         ("rate_limit_park_ms", *rate_limit_park_ms),
         ("request_id_hours", u64::from(*request_id_hours)),
         ("turn_events_hours", u64::from(*turn_events_hours)),
@@ -141,6 +143,7 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
         env,
         settings: of_agent,
         kick_on_start,
+        on_demand,
         available_models,
         extra_mcp_servers,
         plugins,
@@ -173,6 +176,7 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
     map(out, "env", env);
     settings(out, of_agent);
     text(out, "kick_on_start", Some(kick_on_start.word()));
+    line(out, format_args!("on_demand = {on_demand}"));
     texts(out, "available_models", (!available_models.is_empty()).then_some(available_models));
     texts(out, "plugins", Some(plugins));
     texts(out, "marketplaces", marketplaces.as_ref());

@@ -213,6 +213,7 @@ fn take(machine: &mut Machine, endings: &mut u32, launches: &mut u32) {
             | Output::RefuseLogin(..)
             | Output::Note(_)
             | Output::Leave
+            | Output::AskToLeave
             | Output::Exit(_) => {}
         }
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use hive_core::agent::HarnessState;
+use hive_core::agent::{HarnessReport, HarnessState};
 use hive_core::command::Order;
 use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::limits::{
@@ -336,6 +336,7 @@ table! {
         convert::value::<HarnessState>(m.state, "state")?;
         instant(m.until_time, "until_time")
     };
+    "hive.v1.TurnService/Leave": v1::LeaveRequest |_| Ok(());
     "hive.v1.TurnService/ServeLogin": v1::ServeLoginRequest |_| Ok(());
     "hive.v1.TurnHistoryService/ListTurns": v1::ListTurnsRequest |m| page(&m.page_token);
     "hive.v1.TurnHistoryService/GetTurn": v1::GetTurnRequest |m| convert::id(m.turn_id, TurnId::new, "turn_id").map(drop);
@@ -360,6 +361,14 @@ table! {
     "hive.v1.StatusService/SetStatusText": v1::SetStatusTextRequest |m| request_id(&m.request_id);
     "hive.v1.EventService/ListEvents": v1::ListEventsRequest |m| page(&m.page_token);
     "hive.v1.EventService/WatchEvents": v1::WatchEventsRequest |_| Ok(());
+    "hive.v1.LifecycleService/StartChild": v1::StartChildRequest |m| { request_id(&m.request_id)?; name(&m.name, "name") };
+    "hive.v1.LifecycleService/StopChild": v1::StopChildRequest |m| { request_id(&m.request_id)?; name(&m.name, "name") };
+    "hive.v1.LifecycleService/RestartChild": v1::RestartChildRequest |m| { request_id(&m.request_id)?; name(&m.name, "name") };
+    "hive.v1.LauncherService/Launch": v1::LaunchRequest |_| Ok(());
+    "hive.v1.LauncherService/ReportHarness": v1::ReportHarnessRequest |m| {
+        name(&m.name, "name")?;
+        convert::value::<HarnessReport>(m.report, "report").map(drop)
+    };
     "hive.v1.AdminService/CreateAgent": v1::CreateAgentRequest |m| {
         request_id(&m.request_id)?;
         name(&m.name, "name")?;

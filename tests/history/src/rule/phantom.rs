@@ -144,6 +144,15 @@ pub(super) fn text_of(op: &Op) -> Option<(Sort, &str)> {
     }
 }
 
+/// Returns whether a launcher reported this of a harness.
+fn reported(index: &Index<'_>, report: &str) -> bool {
+    let is_report = |op: &Op| {
+        let Op::Other { rpc, content } = op else { return false };
+        rpc == "ReportHarness" && content.split('|').any(|part| part == report)
+    };
+    index.calls.iter().any(|call| is_report(call.op))
+}
+
 /// Checks that a message of the broker has a trigger.
 fn notice(index: &Index<'_>, found: &mut Found, message: &Message, kind: Kind) {
     let calls = || index.calls.iter();
@@ -170,8 +179,12 @@ fn notice(index: &Index<'_>, found: &mut Found, message: &Message, kind: Kind) {
         Kind::Problem => {
             somebody_unseen || calls().any(|call| matches!(call.op, Op::ReportProblem { .. }))
         }
-        // An agent without a login is parked even without a turn.
-        Kind::Unavailable => true,
+        // An agent without a login is parked even without a turn, and each park has an end.
+        Kind::Unavailable | Kind::LoggedIn | Kind::Recovered => true,
+        // A launcher reports these.
+        Kind::Started => reported(index, "started"),
+        Kind::Stopped => reported(index, "stopped"),
+        Kind::Crashed => reported(index, "crashed"),
         // A session that begins sends its agent a notice to continue.
         Kind::Restarted => {
             let to = message.recipients.first().map_or("", String::as_str);

@@ -2,7 +2,7 @@
 //! Another process takes its place.
 
 use hive_proto::v1::TurnKind::{Compact, Mail};
-use hive_proto::v1::{TurnKind, TurnOutcome};
+use hive_proto::v1::{SystemKind, TurnKind, TurnOutcome};
 use hive_tests::rig::{Mode, Rig};
 use rustix::process::{Signal, kill_process};
 
@@ -134,6 +134,8 @@ async fn during_a_compaction() {
         turns.iter().map(|turn| (turn.kind(), turn.outcome())).collect();
     use TurnOutcome::{Ok, Unavailable};
     assert_eq!(ended, [(Mail, Ok), (Compact, Unavailable), (Mail, Ok), (Compact, Ok)]);
-    assert_eq!(operator.all_deliveries("ada").await, [], "no parent is notified");
+    let told = operator.all_deliveries("ada").await.into_iter().filter_map(|told| told.message);
+    let told: Vec<SystemKind> = told.map(|told| told.system_kind()).collect();
+    assert_eq!(told, [SystemKind::Recovered], "the parent is notified only that it works again");
     rig.end().await;
 }

@@ -99,6 +99,10 @@ pub(super) struct Agent {
     /// The number of notices about its turns that the operator has not read, whichever parent it
     /// has: the newest takes the place of an older one.
     pub(super) to_operator: u32,
+    /// Whether a parent that is an agent got a notice that it works again, and one that it was
+    /// logged in; the newest of each takes the place of an older one.
+    recovered: bool,
+    logged_in: bool,
 }
 
 /// Both clocks.
@@ -315,7 +319,10 @@ impl Agent {
 
     fn park_after(&mut self, outcome: Outcome, deaths: u32, limit_ends: Option<i64>, at: At) {
         match outcome {
-            Outcome::Ok => (self.park, self.failures_in_a_row, self.told) = (None, 0, false),
+            Outcome::Ok => {
+                self.recovered |= self.told;
+                (self.park, self.failures_in_a_row, self.told) = (None, 0, false);
+            }
             Outcome::Cancelled | Outcome::Drained | Outcome::Fenced => {}
             Outcome::Failed
             | Outcome::Vanished
@@ -357,8 +364,14 @@ impl Agent {
     pub(super) fn login(&mut self, at: At) {
         self.session.as_mut().expect("a harness says it").contact = at.boot;
         if self.needs_login(at) {
+            self.logged_in |= self.told;
             (self.park, self.told) = (None, false);
         }
+    }
+
+    /// Returns how many notices of its state a parent that is an agent has.
+    pub(super) fn states_told(&self) -> u32 {
+        u32::from(self.recovered) + u32::from(self.logged_in)
     }
 
     /// The harness says that it is not logged in.

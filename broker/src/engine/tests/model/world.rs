@@ -445,7 +445,8 @@ impl World {
             );
         }
         let [worker, reader] = &self.model.agents;
-        assert_eq!(self.hive.numbers("boss").await.open_count, worker.to_parent);
+        let to_boss = worker.to_parent + worker.states_told();
+        assert_eq!(self.hive.numbers("boss").await.open_count, to_boss);
         assert_eq!(
             self.hive.numbers("operator").await.open_count,
             worker.to_operator + reader.to_parent + reader.to_operator

@@ -34,6 +34,10 @@ CREATE TABLE agent (
     available_models TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(available_models)),
     stopped INTEGER NOT NULL DEFAULT 0 CHECK (stopped IN (0, 1)),
     purged_name TEXT CHECK (purged_name IS NULL OR retired = 1),
+    on_demand INTEGER NOT NULL DEFAULT 0 CHECK (on_demand IN (0, 1)),
+    restart_count INTEGER NOT NULL DEFAULT 0,
+    restarts_told INTEGER NOT NULL DEFAULT 0,
+    heard INTEGER NOT NULL DEFAULT 0 CHECK (heard IN (0, 1, 2)),
     CHECK (id <> 1 OR source = 0)
 ) STRICT;
 

@@ -98,6 +98,8 @@ impl From<Facts> for Stored {
             | Facts::ReminderCancelled
             | Facts::AgentStopped
             | Facts::AgentStarted
+            | Facts::RestartRequested
+            | Facts::HarnessCrashed
             | Facts::AgentPurged
             | Facts::PurgeFinished
             | Facts::LogBegun => (None, None),
@@ -169,6 +171,8 @@ pub(super) fn facts(kind: Kind, stored: Stored) -> Option<Facts> {
         | Kind::ReminderCancelled
         | Kind::AgentStopped
         | Kind::AgentStarted
+        | Kind::RestartRequested
+        | Kind::HarnessCrashed
         | Kind::AgentPurged
         | Kind::PurgeFinished
         | Kind::LogBegun => Facts::unknown(kind),

@@ -46,6 +46,7 @@ from .agent_pb2 import HarnessState as HarnessState
 from .agent_pb2 import Isolation as Isolation
 from .agent_pb2 import KickOnStart as KickOnStart
 from .agent_pb2 import Policy as Policy
+from .agent_pb2 import WantedState as WantedState
 from .command_pb2 import CancelTurn as CancelTurn
 from .command_pb2 import Command as Command
 from .command_pb2 import CommandKind as CommandKind
@@ -111,6 +112,20 @@ from .inbox_service_pb2 import SettleDeliveriesResponse as SettleDeliveriesRespo
 from .inbox_service_pb2 import StreamDeliveriesRequest as StreamDeliveriesRequest
 from .inbox_service_pb2 import StreamDeliveriesResponse as StreamDeliveriesResponse
 from .inbox_service_pb2_grpc import InboxServiceStub as InboxServiceStub
+from .launcher_service_pb2 import HarnessReport as HarnessReport
+from .launcher_service_pb2 import LaunchRequest as LaunchRequest
+from .launcher_service_pb2 import LaunchResponse as LaunchResponse
+from .launcher_service_pb2 import ReportHarnessRequest as ReportHarnessRequest
+from .launcher_service_pb2 import ReportHarnessResponse as ReportHarnessResponse
+from .launcher_service_pb2 import WantedHarness as WantedHarness
+from .launcher_service_pb2_grpc import LauncherServiceStub as LauncherServiceStub
+from .lifecycle_service_pb2 import RestartChildRequest as RestartChildRequest
+from .lifecycle_service_pb2 import RestartChildResponse as RestartChildResponse
+from .lifecycle_service_pb2 import StartChildRequest as StartChildRequest
+from .lifecycle_service_pb2 import StartChildResponse as StartChildResponse
+from .lifecycle_service_pb2 import StopChildRequest as StopChildRequest
+from .lifecycle_service_pb2 import StopChildResponse as StopChildResponse
+from .lifecycle_service_pb2_grpc import LifecycleServiceStub as LifecycleServiceStub
 from .login_pb2 import LoginEnd as LoginEnd
 from .login_pb2 import Terminal as Terminal
 from .loose_end_pb2 import LooseEnd as LooseEnd
@@ -249,6 +264,8 @@ from .turn_service_pb2 import EndTurnResponse as EndTurnResponse
 from .turn_service_pb2 import HeartbeatRequest as HeartbeatRequest
 from .turn_service_pb2 import HeartbeatResponse as HeartbeatResponse
 from .turn_service_pb2 import Kin as Kin
+from .turn_service_pb2 import LeaveRequest as LeaveRequest
+from .turn_service_pb2 import LeaveResponse as LeaveResponse
 from .turn_service_pb2 import LoginWanted as LoginWanted
 from .turn_service_pb2 import ReportHarnessStatusRequest as ReportHarnessStatusRequest
 from .turn_service_pb2 import ReportHarnessStatusResponse as ReportHarnessStatusResponse

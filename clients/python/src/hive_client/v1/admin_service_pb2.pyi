@@ -79,14 +79,16 @@ class StopAgentResponse(_message.Message):
     def __init__(self, agent: _Optional[_Union[_agent_pb2.Agent, _Mapping]] = ...) -> None: ...
 
 class StartAgentRequest(_message.Message):
-    __slots__ = ("request_id", "name", "etag")
+    __slots__ = ("request_id", "name", "etag", "on_demand")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     ETAG_FIELD_NUMBER: _ClassVar[int]
+    ON_DEMAND_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     name: str
     etag: str
-    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., etag: _Optional[str] = ...) -> None: ...
+    on_demand: bool
+    def __init__(self, request_id: _Optional[str] = ..., name: _Optional[str] = ..., etag: _Optional[str] = ..., on_demand: _Optional[bool] = ...) -> None: ...
 
 class StartAgentResponse(_message.Message):
     __slots__ = ("agent",)
@@ -243,7 +245,7 @@ class GetBrokerStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetBrokerStatusResponse(_message.Message):
-    __slots__ = ("version", "pid", "start_time", "storage_ok", "storage_error", "database_path", "database_bytes", "agent_count", "attached_count", "ready_count", "leased_count", "held_count", "dead_count", "operator_unread_count", "not_isolated_agents", "last_event_sequence", "draining", "operator_question_count", "open_question_count", "pending_reminder_count", "partly_isolated_agents", "isolation_accepted_agents", "background_tasks")
+    __slots__ = ("version", "pid", "start_time", "storage_ok", "storage_error", "database_path", "database_bytes", "agent_count", "attached_count", "ready_count", "leased_count", "held_count", "dead_count", "operator_unread_count", "not_isolated_agents", "last_event_sequence", "draining", "operator_question_count", "open_question_count", "pending_reminder_count", "partly_isolated_agents", "isolation_accepted_agents", "background_tasks", "launcher_attached")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     PID_FIELD_NUMBER: _ClassVar[int]
     START_TIME_FIELD_NUMBER: _ClassVar[int]
@@ -267,6 +269,7 @@ class GetBrokerStatusResponse(_message.Message):
     PARTLY_ISOLATED_AGENTS_FIELD_NUMBER: _ClassVar[int]
     ISOLATION_ACCEPTED_AGENTS_FIELD_NUMBER: _ClassVar[int]
     BACKGROUND_TASKS_FIELD_NUMBER: _ClassVar[int]
+    LAUNCHER_ATTACHED_FIELD_NUMBER: _ClassVar[int]
     version: str
     pid: int
     start_time: _timestamp_pb2.Timestamp
@@ -290,7 +293,8 @@ class GetBrokerStatusResponse(_message.Message):
     partly_isolated_agents: _containers.RepeatedScalarFieldContainer[str]
     isolation_accepted_agents: _containers.RepeatedScalarFieldContainer[str]
     background_tasks: _containers.RepeatedCompositeFieldContainer[BackgroundTask]
-    def __init__(self, version: _Optional[str] = ..., pid: _Optional[int] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., storage_ok: _Optional[bool] = ..., storage_error: _Optional[str] = ..., database_path: _Optional[str] = ..., database_bytes: _Optional[int] = ..., agent_count: _Optional[int] = ..., attached_count: _Optional[int] = ..., ready_count: _Optional[int] = ..., leased_count: _Optional[int] = ..., held_count: _Optional[int] = ..., dead_count: _Optional[int] = ..., operator_unread_count: _Optional[int] = ..., not_isolated_agents: _Optional[_Iterable[str]] = ..., last_event_sequence: _Optional[int] = ..., draining: _Optional[bool] = ..., operator_question_count: _Optional[int] = ..., open_question_count: _Optional[int] = ..., pending_reminder_count: _Optional[int] = ..., partly_isolated_agents: _Optional[_Iterable[str]] = ..., isolation_accepted_agents: _Optional[_Iterable[str]] = ..., background_tasks: _Optional[_Iterable[_Union[BackgroundTask, _Mapping]]] = ...) -> None: ...
+    launcher_attached: bool
+    def __init__(self, version: _Optional[str] = ..., pid: _Optional[int] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., storage_ok: _Optional[bool] = ..., storage_error: _Optional[str] = ..., database_path: _Optional[str] = ..., database_bytes: _Optional[int] = ..., agent_count: _Optional[int] = ..., attached_count: _Optional[int] = ..., ready_count: _Optional[int] = ..., leased_count: _Optional[int] = ..., held_count: _Optional[int] = ..., dead_count: _Optional[int] = ..., operator_unread_count: _Optional[int] = ..., not_isolated_agents: _Optional[_Iterable[str]] = ..., last_event_sequence: _Optional[int] = ..., draining: _Optional[bool] = ..., operator_question_count: _Optional[int] = ..., open_question_count: _Optional[int] = ..., pending_reminder_count: _Optional[int] = ..., partly_isolated_agents: _Optional[_Iterable[str]] = ..., isolation_accepted_agents: _Optional[_Iterable[str]] = ..., background_tasks: _Optional[_Iterable[_Union[BackgroundTask, _Mapping]]] = ..., launcher_attached: _Optional[bool] = ...) -> None: ...
 
 class BackgroundTask(_message.Message):
     __slots__ = ("name", "last_run_time", "failure_count", "error")

@@ -159,7 +159,8 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def StartAgent(self, request, context):
-        """Lets a stopped agent run turns again. No effect on an agent that is not stopped.
+        """Lets a stopped agent run turns again, and decides whether its harness always runs or runs on demand. No effect on an agent that is in
+        that state.
         Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, ETAG_MISMATCH, REQUEST_ID_REUSED, DRAINING, STORAGE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -45,6 +45,13 @@ class KickOnStart(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     KICK_ON_START_INTERRUPTED: _ClassVar[KickOnStart]
     KICK_ON_START_ALWAYS: _ClassVar[KickOnStart]
     KICK_ON_START_NEVER: _ClassVar[KickOnStart]
+
+class WantedState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    WANTED_STATE_UNSPECIFIED: _ClassVar[WantedState]
+    WANTED_STATE_RUNNING: _ClassVar[WantedState]
+    WANTED_STATE_ON_DEMAND: _ClassVar[WantedState]
+    WANTED_STATE_STOPPED: _ClassVar[WantedState]
 AGENT_SOURCE_UNSPECIFIED: AgentSource
 AGENT_SOURCE_FILE: AgentSource
 AGENT_SOURCE_RUNTIME: AgentSource
@@ -68,6 +75,10 @@ KICK_ON_START_UNSPECIFIED: KickOnStart
 KICK_ON_START_INTERRUPTED: KickOnStart
 KICK_ON_START_ALWAYS: KickOnStart
 KICK_ON_START_NEVER: KickOnStart
+WANTED_STATE_UNSPECIFIED: WantedState
+WANTED_STATE_RUNNING: WantedState
+WANTED_STATE_ON_DEMAND: WantedState
+WANTED_STATE_STOPPED: WantedState
 
 class Policy(_message.Message):
     __slots__ = ("tool_groups", "allowed_recipients", "capabilities", "sends_per_minute_max", "sender_stored_bytes_max", "questions_open_max", "reminders_pending_max", "etag")
@@ -90,7 +101,7 @@ class Policy(_message.Message):
     def __init__(self, tool_groups: _Optional[_Iterable[str]] = ..., allowed_recipients: _Optional[_Iterable[str]] = ..., capabilities: _Optional[_Iterable[str]] = ..., sends_per_minute_max: _Optional[int] = ..., sender_stored_bytes_max: _Optional[int] = ..., questions_open_max: _Optional[int] = ..., reminders_pending_max: _Optional[int] = ..., etag: _Optional[str] = ...) -> None: ...
 
 class Agent(_message.Message):
-    __slots__ = ("name", "role", "parent", "source", "state", "state_time", "running", "status_text", "status_time", "model", "context_tokens", "context_window_tokens", "hive_name", "swarm_name", "revision", "policy", "park", "retired", "ready_count", "dead_count", "isolation", "open_turn_ids", "context_time", "available_models", "stopped", "model_in_use", "kick_on_start", "isolation_notes", "etag")
+    __slots__ = ("name", "role", "parent", "source", "state", "state_time", "running", "status_text", "status_time", "model", "context_tokens", "context_window_tokens", "hive_name", "swarm_name", "revision", "policy", "park", "retired", "ready_count", "dead_count", "isolation", "open_turn_ids", "context_time", "available_models", "stopped", "model_in_use", "on_demand", "restart_count", "kick_on_start", "isolation_notes", "etag")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     PARENT_FIELD_NUMBER: _ClassVar[int]
@@ -117,6 +128,8 @@ class Agent(_message.Message):
     AVAILABLE_MODELS_FIELD_NUMBER: _ClassVar[int]
     STOPPED_FIELD_NUMBER: _ClassVar[int]
     MODEL_IN_USE_FIELD_NUMBER: _ClassVar[int]
+    ON_DEMAND_FIELD_NUMBER: _ClassVar[int]
+    RESTART_COUNT_FIELD_NUMBER: _ClassVar[int]
     KICK_ON_START_FIELD_NUMBER: _ClassVar[int]
     ISOLATION_NOTES_FIELD_NUMBER: _ClassVar[int]
     ETAG_FIELD_NUMBER: _ClassVar[int]
@@ -146,7 +159,9 @@ class Agent(_message.Message):
     available_models: _containers.RepeatedScalarFieldContainer[str]
     stopped: bool
     model_in_use: str
+    on_demand: bool
+    restart_count: int
     kick_on_start: KickOnStart
     isolation_notes: _containers.RepeatedScalarFieldContainer[str]
     etag: str
-    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., parent: _Optional[str] = ..., source: _Optional[_Union[AgentSource, str]] = ..., state: _Optional[_Union[HarnessState, str]] = ..., state_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., running: _Optional[bool] = ..., status_text: _Optional[str] = ..., status_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., model: _Optional[str] = ..., context_tokens: _Optional[int] = ..., context_window_tokens: _Optional[int] = ..., hive_name: _Optional[str] = ..., swarm_name: _Optional[str] = ..., revision: _Optional[str] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., park: _Optional[_Union[_turn_pb2.Park, _Mapping]] = ..., retired: _Optional[bool] = ..., ready_count: _Optional[int] = ..., dead_count: _Optional[int] = ..., isolation: _Optional[_Union[Isolation, str]] = ..., open_turn_ids: _Optional[_Iterable[int]] = ..., context_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., available_models: _Optional[_Iterable[str]] = ..., stopped: _Optional[bool] = ..., model_in_use: _Optional[str] = ..., kick_on_start: _Optional[_Union[KickOnStart, str]] = ..., isolation_notes: _Optional[_Iterable[str]] = ..., etag: _Optional[str] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., parent: _Optional[str] = ..., source: _Optional[_Union[AgentSource, str]] = ..., state: _Optional[_Union[HarnessState, str]] = ..., state_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., running: _Optional[bool] = ..., status_text: _Optional[str] = ..., status_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., model: _Optional[str] = ..., context_tokens: _Optional[int] = ..., context_window_tokens: _Optional[int] = ..., hive_name: _Optional[str] = ..., swarm_name: _Optional[str] = ..., revision: _Optional[str] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., park: _Optional[_Union[_turn_pb2.Park, _Mapping]] = ..., retired: _Optional[bool] = ..., ready_count: _Optional[int] = ..., dead_count: _Optional[int] = ..., isolation: _Optional[_Union[Isolation, str]] = ..., open_turn_ids: _Optional[_Iterable[int]] = ..., context_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., available_models: _Optional[_Iterable[str]] = ..., stopped: _Optional[bool] = ..., model_in_use: _Optional[str] = ..., on_demand: _Optional[bool] = ..., restart_count: _Optional[int] = ..., kick_on_start: _Optional[_Union[KickOnStart, str]] = ..., isolation_notes: _Optional[_Iterable[str]] = ..., etag: _Optional[str] = ...) -> None: ...

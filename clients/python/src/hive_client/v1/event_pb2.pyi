@@ -52,6 +52,8 @@ class EventKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     EVENT_KIND_AGENT_PURGED: _ClassVar[EventKind]
     EVENT_KIND_PURGE_FINISHED: _ClassVar[EventKind]
     EVENT_KIND_LOG_BEGUN: _ClassVar[EventKind]
+    EVENT_KIND_RESTART_REQUESTED: _ClassVar[EventKind]
+    EVENT_KIND_HARNESS_CRASHED: _ClassVar[EventKind]
 
 class Settler(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -65,6 +67,7 @@ class HarnessLoss(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     HARNESS_LOSS_TAKEN_OVER: _ClassVar[HarnessLoss]
     HARNESS_LOSS_STAYED_AWAY: _ClassVar[HarnessLoss]
     HARNESS_LOSS_RESTORED: _ClassVar[HarnessLoss]
+    HARNESS_LOSS_LEFT: _ClassVar[HarnessLoss]
 
 class AgentChange(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -109,6 +112,8 @@ EVENT_KIND_AGENT_STARTED: EventKind
 EVENT_KIND_AGENT_PURGED: EventKind
 EVENT_KIND_PURGE_FINISHED: EventKind
 EVENT_KIND_LOG_BEGUN: EventKind
+EVENT_KIND_RESTART_REQUESTED: EventKind
+EVENT_KIND_HARNESS_CRASHED: EventKind
 SETTLER_UNSPECIFIED: Settler
 SETTLER_HOLDER: Settler
 SETTLER_OPERATOR: Settler
@@ -116,6 +121,7 @@ HARNESS_LOSS_UNSPECIFIED: HarnessLoss
 HARNESS_LOSS_TAKEN_OVER: HarnessLoss
 HARNESS_LOSS_STAYED_AWAY: HarnessLoss
 HARNESS_LOSS_RESTORED: HarnessLoss
+HARNESS_LOSS_LEFT: HarnessLoss
 AGENT_CHANGE_UNSPECIFIED: AgentChange
 AGENT_CHANGE_MODEL: AgentChange
 AGENT_CHANGE_PARENT: AgentChange

@@ -31,6 +31,11 @@ class SystemKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SYSTEM_KIND_QUESTION_CANCELLED: _ClassVar[SystemKind]
     SYSTEM_KIND_REMINDER: _ClassVar[SystemKind]
     SYSTEM_KIND_PROBLEM: _ClassVar[SystemKind]
+    SYSTEM_KIND_STARTED: _ClassVar[SystemKind]
+    SYSTEM_KIND_STOPPED: _ClassVar[SystemKind]
+    SYSTEM_KIND_CRASHED: _ClassVar[SystemKind]
+    SYSTEM_KIND_LOGGED_IN: _ClassVar[SystemKind]
+    SYSTEM_KIND_RECOVERED: _ClassVar[SystemKind]
 ORIGIN_KIND_UNSPECIFIED: OriginKind
 ORIGIN_KIND_AGENT: OriginKind
 ORIGIN_KIND_OPERATOR: OriginKind
@@ -47,6 +52,11 @@ SYSTEM_KIND_QUESTION_EXPIRED: SystemKind
 SYSTEM_KIND_QUESTION_CANCELLED: SystemKind
 SYSTEM_KIND_REMINDER: SystemKind
 SYSTEM_KIND_PROBLEM: SystemKind
+SYSTEM_KIND_STARTED: SystemKind
+SYSTEM_KIND_STOPPED: SystemKind
+SYSTEM_KIND_CRASHED: SystemKind
+SYSTEM_KIND_LOGGED_IN: SystemKind
+SYSTEM_KIND_RECOVERED: SystemKind
 
 class Origin(_message.Message):
     __slots__ = ("kind", "name")

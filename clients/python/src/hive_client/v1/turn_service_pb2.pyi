@@ -27,7 +27,7 @@ class AttachRequest(_message.Message):
     def __init__(self, take_over: _Optional[bool] = ..., revision: _Optional[str] = ...) -> None: ...
 
 class Attached(_message.Message):
-    __slots__ = ("session_token", "session_epoch", "resumed", "agent", "open_turns", "operator_pronouns", "hive_domain", "kin", "park_backoff")
+    __slots__ = ("session_token", "session_epoch", "resumed", "agent", "open_turns", "operator_pronouns", "hive_domain", "kin", "park_backoff", "leave_after")
     SESSION_TOKEN_FIELD_NUMBER: _ClassVar[int]
     SESSION_EPOCH_FIELD_NUMBER: _ClassVar[int]
     RESUMED_FIELD_NUMBER: _ClassVar[int]
@@ -37,6 +37,7 @@ class Attached(_message.Message):
     HIVE_DOMAIN_FIELD_NUMBER: _ClassVar[int]
     KIN_FIELD_NUMBER: _ClassVar[int]
     PARK_BACKOFF_FIELD_NUMBER: _ClassVar[int]
+    LEAVE_AFTER_FIELD_NUMBER: _ClassVar[int]
     session_token: str
     session_epoch: int
     resumed: bool
@@ -46,7 +47,8 @@ class Attached(_message.Message):
     hive_domain: str
     kin: Kin
     park_backoff: Backoff
-    def __init__(self, session_token: _Optional[str] = ..., session_epoch: _Optional[int] = ..., resumed: _Optional[bool] = ..., agent: _Optional[_Union[_agent_pb2.Agent, _Mapping]] = ..., open_turns: _Optional[_Iterable[_Union[_turn_pb2.Turn, _Mapping]]] = ..., operator_pronouns: _Optional[str] = ..., hive_domain: _Optional[str] = ..., kin: _Optional[_Union[Kin, _Mapping]] = ..., park_backoff: _Optional[_Union[Backoff, _Mapping]] = ...) -> None: ...
+    leave_after: _duration_pb2.Duration
+    def __init__(self, session_token: _Optional[str] = ..., session_epoch: _Optional[int] = ..., resumed: _Optional[bool] = ..., agent: _Optional[_Union[_agent_pb2.Agent, _Mapping]] = ..., open_turns: _Optional[_Iterable[_Union[_turn_pb2.Turn, _Mapping]]] = ..., operator_pronouns: _Optional[str] = ..., hive_domain: _Optional[str] = ..., kin: _Optional[_Union[Kin, _Mapping]] = ..., park_backoff: _Optional[_Union[Backoff, _Mapping]] = ..., leave_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Backoff(_message.Message):
     __slots__ = ("base", "max")
@@ -237,6 +239,16 @@ class ReportHarnessStatusRequest(_message.Message):
 class ReportHarnessStatusResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class LeaveRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class LeaveResponse(_message.Message):
+    __slots__ = ("left",)
+    LEFT_FIELD_NUMBER: _ClassVar[int]
+    left: bool
+    def __init__(self, left: _Optional[bool] = ...) -> None: ...
 
 class LoginWanted(_message.Message):
     __slots__ = ("login_id", "terminal")

@@ -83,6 +83,11 @@ class TurnServiceStub:
                 request_serializer=hive_dot_v1_dot_turn__service__pb2.ReportHarnessStatusRequest.SerializeToString,
                 response_deserializer=hive_dot_v1_dot_turn__service__pb2.ReportHarnessStatusResponse.FromString,
                 _registered_method=True)
+        self.Leave = channel.unary_unary(
+                '/hive.v1.TurnService/Leave',
+                request_serializer=hive_dot_v1_dot_turn__service__pb2.LeaveRequest.SerializeToString,
+                response_deserializer=hive_dot_v1_dot_turn__service__pb2.LeaveResponse.FromString,
+                _registered_method=True)
         self.ServeLogin = channel.stream_stream(
                 '/hive.v1.TurnService/ServeLogin',
                 request_serializer=hive_dot_v1_dot_turn__service__pb2.ServeLoginRequest.SerializeToString,
@@ -175,6 +180,16 @@ class TurnServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Leave(self, request, context):
+        """Asks whether the harness of an agent that runs on demand may end. If there is no work, the session ends in the same transaction, so mail
+        that comes later starts a harness. Otherwise the session goes on: an agent that is to run always, an open turn, mail, or a wait for a
+        login.
+        Reasons: FIELD_INVALID, SESSION_LOST, DRAINING, STORAGE_UNAVAILABLE.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ServeLogin(self, request_iterator, context):
         """Connects claude's login dialogue with the operator that requested it. The first request is `start`; the stream ends after `end` or when
         the operator disconnects.
@@ -231,6 +246,11 @@ def add_TurnServiceServicer_to_server(servicer, server):
                     servicer.ReportHarnessStatus,
                     request_deserializer=hive_dot_v1_dot_turn__service__pb2.ReportHarnessStatusRequest.FromString,
                     response_serializer=hive_dot_v1_dot_turn__service__pb2.ReportHarnessStatusResponse.SerializeToString,
+            ),
+            'Leave': grpc.unary_unary_rpc_method_handler(
+                    servicer.Leave,
+                    request_deserializer=hive_dot_v1_dot_turn__service__pb2.LeaveRequest.FromString,
+                    response_serializer=hive_dot_v1_dot_turn__service__pb2.LeaveResponse.SerializeToString,
             ),
             'ServeLogin': grpc.stream_stream_rpc_method_handler(
                     servicer.ServeLogin,
@@ -485,6 +505,33 @@ class TurnService:
             '/hive.v1.TurnService/ReportHarnessStatus',
             hive_dot_v1_dot_turn__service__pb2.ReportHarnessStatusRequest.SerializeToString,
             hive_dot_v1_dot_turn__service__pb2.ReportHarnessStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Leave(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hive.v1.TurnService/Leave',
+            hive_dot_v1_dot_turn__service__pb2.LeaveRequest.SerializeToString,
+            hive_dot_v1_dot_turn__service__pb2.LeaveResponse.FromString,
             options,
             channel_credentials,
             insecure,

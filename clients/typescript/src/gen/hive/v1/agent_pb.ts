@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file hive/v1/agent.proto.
  */
 export const file_hive_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("ChNoaXZlL3YxL2FnZW50LnByb3RvEgdoaXZlLnYxItECCgZQb2xpY3kSEwoLdG9vbF9ncm91cHMYASADKAkSGgoSYWxsb3dlZF9yZWNpcGllbnRzGAIgAygJEhQKDGNhcGFiaWxpdGllcxgDIAMoCRIhChRzZW5kc19wZXJfbWludXRlX21heBgEIAEoDUgAiAEBEiQKF3NlbmRlcl9zdG9yZWRfYnl0ZXNfbWF4GAUgASgESAGIAQESHwoScXVlc3Rpb25zX29wZW5fbWF4GAYgASgNSAKIAQESIgoVcmVtaW5kZXJzX3BlbmRpbmdfbWF4GAcgASgNSAOIAQESDAoEZXRhZxgIIAEoCUIXChVfc2VuZHNfcGVyX21pbnV0ZV9tYXhCGgoYX3NlbmRlcl9zdG9yZWRfYnl0ZXNfbWF4QhUKE19xdWVzdGlvbnNfb3Blbl9tYXhCGAoWX3JlbWluZGVyc19wZW5kaW5nX21heCKVBgoFQWdlbnQSDAoEbmFtZRgBIAEoCRIMCgRyb2xlGAIgASgJEg4KBnBhcmVudBgDIAEoCRIkCgZzb3VyY2UYBCABKA4yFC5oaXZlLnYxLkFnZW50U291cmNlEiQKBXN0YXRlGAUgASgOMhUuaGl2ZS52MS5IYXJuZXNzU3RhdGUSLgoKc3RhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHcnVubmluZxgHIAEoCBITCgtzdGF0dXNfdGV4dBgIIAEoCRIvCgtzdGF0dXNfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFbW9kZWwYCiABKAkSFgoOY29udGV4dF90b2tlbnMYCyABKAQSHQoVY29udGV4dF93aW5kb3dfdG9rZW5zGAwgASgEEhEKCWhpdmVfbmFtZRgNIAEoCRISCgpzd2FybV9uYW1lGA4gASgJEhAKCHJldmlzaW9uGA8gASgJEh8KBnBvbGljeRgQIAEoCzIPLmhpdmUudjEuUG9saWN5EhsKBHBhcmsYESABKAsyDS5oaXZlLnYxLlBhcmsSDwoHcmV0aXJlZBgSIAEoCBITCgtyZWFkeV9jb3VudBgTIAEoDRISCgpkZWFkX2NvdW50GBQgASgNEioKCWlzb2xhdGlvbhgVIAEoDjISLmhpdmUudjEuSXNvbGF0aW9uSACIAQESFQoNb3Blbl90dXJuX2lkcxgWIAMoBBIwCgxjb250ZXh0X3RpbWUYFyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhgKEGF2YWlsYWJsZV9tb2RlbHMYGCADKAkSDwoHc3RvcHBlZBgZIAEoCBIUCgxtb2RlbF9pbl91c2UYHiABKAkSKwoNa2lja19vbl9zdGFydBgaIAEoDjIULmhpdmUudjEuS2lja09uU3RhcnQSFwoPaXNvbGF0aW9uX25vdGVzGB8gAygJEgwKBGV0YWcYICABKAlCDAoKX2lzb2xhdGlvbipcCgtBZ2VudFNvdXJjZRIcChhBR0VOVF9TT1VSQ0VfVU5TUEVDSUZJRUQQABIVChFBR0VOVF9TT1VSQ0VfRklMRRABEhgKFEFHRU5UX1NPVVJDRV9SVU5USU1FEAIqrwIKDEhhcm5lc3NTdGF0ZRIdChlIQVJORVNTX1NUQVRFX1VOU1BFQ0lGSUVEEAASGQoVSEFSTkVTU19TVEFURV9PRkZMSU5FEAESGgoWSEFSTkVTU19TVEFURV9TVEFSVElORxACEhYKEkhBUk5FU1NfU1RBVEVfSURMRRADEhoKFkhBUk5FU1NfU1RBVEVfVEhJTktJTkcQBBIcChhIQVJORVNTX1NUQVRFX0NPTVBBQ1RJTkcQBRIeChpIQVJORVNTX1NUQVRFX1JBVEVfTElNSVRFRBAGEh0KGUhBUk5FU1NfU1RBVEVfTkVFRFNfTE9HSU4QBxIdChlIQVJORVNTX1NUQVRFX1VOQVZBSUxBQkxFEAgSGQoVSEFSTkVTU19TVEFURV9TVE9QUEVEEAkqrwEKCUlzb2xhdGlvbhIZChVJU09MQVRJT05fVU5TUEVDSUZJRUQQABISCg5JU09MQVRJT05fTk9ORRABEhEKDUlTT0xBVElPTl9VSUQQAxIUChBJU09MQVRJT05fUEFSVExZEAQSFQoRSVNPTEFUSU9OX1NBTkRCT1gQBRISCg5JU09MQVRJT05fVU5JVBAGIgQIAhACKhlJU09MQVRJT05fTU9VTlRfTkFNRVNQQUNFKn4KC0tpY2tPblN0YXJ0Eh0KGUtJQ0tfT05fU1RBUlRfVU5TUEVDSUZJRUQQABIdChlLSUNLX09OX1NUQVJUX0lOVEVSUlVQVEVEEAESGAoUS0lDS19PTl9TVEFSVF9BTFdBWVMQAhIXChNLSUNLX09OX1NUQVJUX05FVkVSEANCPQoHaGl2ZS52MVABWiZleGFtcGxlLmludmFsaWQvaGl2ZS9jbGllbnRzL2dvL2hpdmV2MaoCB0hpdmUuVjFiBnByb3RvMw", [file_google_protobuf_timestamp, file_hive_v1_turn]);
+  fileDesc("ChNoaXZlL3YxL2FnZW50LnByb3RvEgdoaXZlLnYxItECCgZQb2xpY3kSEwoLdG9vbF9ncm91cHMYASADKAkSGgoSYWxsb3dlZF9yZWNpcGllbnRzGAIgAygJEhQKDGNhcGFiaWxpdGllcxgDIAMoCRIhChRzZW5kc19wZXJfbWludXRlX21heBgEIAEoDUgAiAEBEiQKF3NlbmRlcl9zdG9yZWRfYnl0ZXNfbWF4GAUgASgESAGIAQESHwoScXVlc3Rpb25zX29wZW5fbWF4GAYgASgNSAKIAQESIgoVcmVtaW5kZXJzX3BlbmRpbmdfbWF4GAcgASgNSAOIAQESDAoEZXRhZxgIIAEoCUIXChVfc2VuZHNfcGVyX21pbnV0ZV9tYXhCGgoYX3NlbmRlcl9zdG9yZWRfYnl0ZXNfbWF4QhUKE19xdWVzdGlvbnNfb3Blbl9tYXhCGAoWX3JlbWluZGVyc19wZW5kaW5nX21heCK/BgoFQWdlbnQSDAoEbmFtZRgBIAEoCRIMCgRyb2xlGAIgASgJEg4KBnBhcmVudBgDIAEoCRIkCgZzb3VyY2UYBCABKA4yFC5oaXZlLnYxLkFnZW50U291cmNlEiQKBXN0YXRlGAUgASgOMhUuaGl2ZS52MS5IYXJuZXNzU3RhdGUSLgoKc3RhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHcnVubmluZxgHIAEoCBITCgtzdGF0dXNfdGV4dBgIIAEoCRIvCgtzdGF0dXNfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFbW9kZWwYCiABKAkSFgoOY29udGV4dF90b2tlbnMYCyABKAQSHQoVY29udGV4dF93aW5kb3dfdG9rZW5zGAwgASgEEhEKCWhpdmVfbmFtZRgNIAEoCRISCgpzd2FybV9uYW1lGA4gASgJEhAKCHJldmlzaW9uGA8gASgJEh8KBnBvbGljeRgQIAEoCzIPLmhpdmUudjEuUG9saWN5EhsKBHBhcmsYESABKAsyDS5oaXZlLnYxLlBhcmsSDwoHcmV0aXJlZBgSIAEoCBITCgtyZWFkeV9jb3VudBgTIAEoDRISCgpkZWFkX2NvdW50GBQgASgNEioKCWlzb2xhdGlvbhgVIAEoDjISLmhpdmUudjEuSXNvbGF0aW9uSACIAQESFQoNb3Blbl90dXJuX2lkcxgWIAMoBBIwCgxjb250ZXh0X3RpbWUYFyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhgKEGF2YWlsYWJsZV9tb2RlbHMYGCADKAkSDwoHc3RvcHBlZBgZIAEoCBIUCgxtb2RlbF9pbl91c2UYHiABKAkSEQoJb25fZGVtYW5kGCEgASgIEhUKDXJlc3RhcnRfY291bnQYIiABKAQSKwoNa2lja19vbl9zdGFydBgaIAEoDjIULmhpdmUudjEuS2lja09uU3RhcnQSFwoPaXNvbGF0aW9uX25vdGVzGB8gAygJEgwKBGV0YWcYICABKAlCDAoKX2lzb2xhdGlvbipcCgtBZ2VudFNvdXJjZRIcChhBR0VOVF9TT1VSQ0VfVU5TUEVDSUZJRUQQABIVChFBR0VOVF9TT1VSQ0VfRklMRRABEhgKFEFHRU5UX1NPVVJDRV9SVU5USU1FEAIqrwIKDEhhcm5lc3NTdGF0ZRIdChlIQVJORVNTX1NUQVRFX1VOU1BFQ0lGSUVEEAASGQoVSEFSTkVTU19TVEFURV9PRkZMSU5FEAESGgoWSEFSTkVTU19TVEFURV9TVEFSVElORxACEhYKEkhBUk5FU1NfU1RBVEVfSURMRRADEhoKFkhBUk5FU1NfU1RBVEVfVEhJTktJTkcQBBIcChhIQVJORVNTX1NUQVRFX0NPTVBBQ1RJTkcQBRIeChpIQVJORVNTX1NUQVRFX1JBVEVfTElNSVRFRBAGEh0KGUhBUk5FU1NfU1RBVEVfTkVFRFNfTE9HSU4QBxIdChlIQVJORVNTX1NUQVRFX1VOQVZBSUxBQkxFEAgSGQoVSEFSTkVTU19TVEFURV9TVE9QUEVEEAkqrwEKCUlzb2xhdGlvbhIZChVJU09MQVRJT05fVU5TUEVDSUZJRUQQABISCg5JU09MQVRJT05fTk9ORRABEhEKDUlTT0xBVElPTl9VSUQQAxIUChBJU09MQVRJT05fUEFSVExZEAQSFQoRSVNPTEFUSU9OX1NBTkRCT1gQBRISCg5JU09MQVRJT05fVU5JVBAGIgQIAhACKhlJU09MQVRJT05fTU9VTlRfTkFNRVNQQUNFKn4KC0tpY2tPblN0YXJ0Eh0KGUtJQ0tfT05fU1RBUlRfVU5TUEVDSUZJRUQQABIdChlLSUNLX09OX1NUQVJUX0lOVEVSUlVQVEVEEAESGAoUS0lDS19PTl9TVEFSVF9BTFdBWVMQAhIXChNLSUNLX09OX1NUQVJUX05FVkVSEAMqewoLV2FudGVkU3RhdGUSHAoYV0FOVEVEX1NUQVRFX1VOU1BFQ0lGSUVEEAASGAoUV0FOVEVEX1NUQVRFX1JVTk5JTkcQARIaChZXQU5URURfU1RBVEVfT05fREVNQU5EEAISGAoUV0FOVEVEX1NUQVRFX1NUT1BQRUQQA0I9CgdoaXZlLnYxUAFaJmV4YW1wbGUuaW52YWxpZC9oaXZlL2NsaWVudHMvZ28vaGl2ZXYxqgIHSGl2ZS5WMWIGcHJvdG8z", [file_google_protobuf_timestamp, file_hive_v1_turn]);
 
 /**
  * The rights and quotas of an agent.
@@ -39,7 +39,8 @@ export type Policy = Message<"hive.v1.Policy"> & {
   allowedRecipients: string[];
 
   /**
-   * Further rights: `query_agent_state` allows reading the loose ends of agents that are not its children.
+   * Further rights: `query_agent_state` allows reading the loose ends of agents that are not its children; `manage_subtree` allows starting
+   * and stopping all agents below it in place of its children only.
    *
    * @generated from field: repeated string capabilities = 3;
    */
@@ -265,7 +266,7 @@ export type Agent = Message<"hive.v1.Agent"> & {
   availableModels: string[];
 
   /**
-   * Whether the operator stopped the agent: its harness drains and begins no turn until the agent is started.
+   * Whether the operator or an agent above it stopped the agent: its harness drains and begins no turn until the agent is started.
    *
    * @generated from field: bool stopped = 25;
    */
@@ -277,6 +278,21 @@ export type Agent = Message<"hive.v1.Agent"> & {
    * @generated from field: string model_in_use = 30;
    */
   modelInUse: string;
+
+  /**
+   * Whether the harness runs on demand only: it is started when there is mail, and leaves after some minutes without work. Kept while the
+   * agent is stopped.
+   *
+   * @generated from field: bool on_demand = 33;
+   */
+  onDemand: boolean;
+
+  /**
+   * How many times a restart of the harness was requested; counts up.
+   *
+   * @generated from field: uint64 restart_count = 34;
+   */
+  restartCount: bigint;
 
   /**
    * The sessions at whose begin the broker asks the agent to continue, as configured.
@@ -294,7 +310,7 @@ export type Agent = Message<"hive.v1.Agent"> & {
 
   /**
    * An opaque text that changes with what is declared of the agent: `name`, `role`, `parent`, `source`, `model`, `available_models`,
-   * `kick_on_start`, `policy`, `retired` and `stopped`. Nothing that its harness reports and no mail changes it. A later agent of the name
+   * `kick_on_start`, `policy`, `retired`, `stopped` and `on_demand`. Nothing that its harness reports and no mail changes it. A later agent of the name
    * has another one.
    *
    * @generated from field: string etag = 32;
@@ -521,4 +537,45 @@ export enum KickOnStart {
  */
 export const KickOnStartSchema: GenEnum<KickOnStart> = /*@__PURE__*/
   enumDesc(file_hive_v1_agent, 3);
+
+/**
+ * How an agent is wanted on its host.
+ *
+ * @generated from enum hive.v1.WantedState
+ */
+export enum WantedState {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: WANTED_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Its harness runs.
+   *
+   * @generated from enum value: WANTED_STATE_RUNNING = 1;
+   */
+  RUNNING = 1,
+
+  /**
+   * Its harness runs while there is mail for it, and for some minutes after that.
+   *
+   * @generated from enum value: WANTED_STATE_ON_DEMAND = 2;
+   */
+  ON_DEMAND = 2,
+
+  /**
+   * Its harness does not run.
+   *
+   * @generated from enum value: WANTED_STATE_STOPPED = 3;
+   */
+  STOPPED = 3,
+}
+
+/**
+ * Describes the enum hive.v1.WantedState.
+ */
+export const WantedStateSchema: GenEnum<WantedState> = /*@__PURE__*/
+  enumDesc(file_hive_v1_agent, 4);
 

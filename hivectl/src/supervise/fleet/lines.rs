@@ -1,24 +1,16 @@
-//! Following the broker: one line per agent, printed when it changes, and the agents and purges
-//! that the fleet has to be in step with.
+//! A line for each agent, printed when the agent changes.
 //!
-//! Driven by the event log, read from the agents' own records. Invariant: agents are read before
-//! purges, so an agent of which an earlier one was purged is never seen without that purge.
+//! Driven by the event log, read from the agents' own records.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hive_core::name::AgentName;
-use hive_proto::v1::Purge;
-use tokio::sync::watch;
-
-use crate::connect::Broker;
 use crate::context::Context;
 use crate::error::Failure;
 use crate::feed::Feed;
 use crate::fetch;
 use crate::output::note;
 use crate::output::text::visible_line;
-use crate::supervise::fleet::Wanted;
 use crate::view::agent::Agent;
 
 /// Events come in bursts; this long a burst is gathered before the agents are read.
@@ -26,11 +18,11 @@ const BURST: Duration = Duration::from_millis(100);
 /// Pause before the agents are followed again after a failure.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Prints the lines and reports the wanted fleet, until it is aborted.
-pub(crate) async fn run(mut context: Context, wanted: watch::Sender<Wanted>) {
+/// Prints the lines, until it is aborted.
+pub(crate) async fn run(mut context: Context) {
     let mut printed = BTreeMap::new();
     loop {
-        if let Err(failure) = follow(&mut context, &wanted, &mut printed).await {
+        if let Err(failure) = follow(&mut context, &mut printed).await {
             note(&format!("the agents cannot be followed; trying again: {failure}"));
         }
         tokio::time::sleep(AGAIN).await;
@@ -39,23 +31,16 @@ pub(crate) async fn run(mut context: Context, wanted: watch::Sender<Wanted>) {
 
 async fn follow(
     context: &mut Context,
-    wanted: &watch::Sender<Wanted>,
     printed: &mut BTreeMap<String, String>,
 ) -> Result<(), Failure> {
     let broker = context.broker().await?;
     let mut feed = Feed::open(context, &broker, "", None).await?;
     loop {
-        let Some((agents, purges)) = unless_away(read(&broker).await)? else {
+        let Some(agents) = unless_away(fetch::agents(&broker, false, fetch::ALL).await)? else {
             // The event that led here arrives only once, so the feed does not lead here again.
             tokio::time::sleep(AGAIN).await;
             continue;
         };
-        wanted.send_if_modified(|wanted| {
-            let now = wanted_fleet(&agents, &purges);
-            let is_changed = *wanted != now;
-            *wanted = now;
-            is_changed
-        });
         show(context, agents, printed)?;
         // What happened does not matter: the agents are read again.
         feed.next().await?;
@@ -66,25 +51,12 @@ async fn follow(
     }
 }
 
-async fn read(broker: &Broker) -> Result<(Vec<Agent>, Vec<Purge>), Failure> {
-    let agents = fetch::agents(broker, false, fetch::ALL).await?;
-    Ok((agents, fetch::purges(broker, fetch::ALL).await?))
-}
-
 /// Returns `None` if the broker restarts.
 fn unless_away<T>(read: Result<T, Failure>) -> Result<Option<T>, Failure> {
     match read {
         Ok(read) => Ok(Some(read)),
         Err(Failure::Refused(status)) if hive_proto::status::is_of_connection(&status) => Ok(None),
         Err(failure) => Err(failure),
-    }
-}
-
-fn wanted_fleet(agents: &[Agent], purges: &[Purge]) -> Wanted {
-    let name = |name: &str| AgentName::parse(name).ok();
-    Wanted {
-        agents: agents.iter().filter_map(|agent| name(&agent.name)).collect(),
-        purges: purges.iter().filter_map(|purge| Some((purge.id, name(&purge.name)?))).collect(),
     }
 }
 
