@@ -253,6 +253,7 @@ fn declared(agent: AgentConfig) -> Declared {
         sender_stored_bytes_max,
         questions_open_max,
         reminders_pending_max,
+        children_max,
     } = agent.limits;
     let model = agent.first_model().unwrap_or_default().to_owned();
     Declared {
@@ -270,6 +271,8 @@ fn declared(agent: AgentConfig) -> Declared {
             sender_stored_bytes_max,
             questions_open_max,
             reminders_pending_max,
+            grants: agent.grants.unwrap_or_default(),
+            children_max,
         },
     }
 }

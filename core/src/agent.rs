@@ -1,5 +1,7 @@
 //! Agents: their names and policies, and the state of their harnesses.
 
+mod policy;
+
 use serde::{Deserialize, Serialize};
 
 use crate::id::TurnId;
@@ -8,27 +10,13 @@ use crate::name::AgentName;
 use crate::park;
 use crate::time::WallTime;
 
+pub use policy::{
+    APPROVALS, CAPABILITIES, CREATE_AGENT, DEFAULT_TOOL_GROUPS, GRANTS, LIFECYCLE, MANAGE_SUBTREE,
+    Policy, PolicyPart, QUERY_AGENT_STATE, TOOL_GROUPS,
+};
+
 /// Longest status text, in characters.
 pub const STATUS_CHARS_MAX: usize = 200;
-
-/// Tool groups of an agent whose declaration names none.
-pub const DEFAULT_TOOL_GROUPS: [&str; 4] = ["messaging", "inbox", "meta", "execution"];
-
-/// All tool groups.
-pub const TOOL_GROUPS: [&str; 6] =
-    ["messaging", "inbox", "meta", "execution", "web_tools", LIFECYCLE];
-
-/// The tool group for starting and stopping the agents below an agent.
-pub const LIFECYCLE: &str = "lifecycle";
-
-/// Lets an agent read the loose ends of agents that are not its children.
-pub const QUERY_AGENT_STATE: &str = "query_agent_state";
-
-/// Lets an agent start and stop all agents below it, and not its children alone.
-pub const MANAGE_SUBTREE: &str = "manage_subtree";
-
-/// All capabilities.
-pub const CAPABILITIES: [&str; 2] = [QUERY_AGENT_STATE, MANAGE_SUBTREE];
 
 /// Returns whether a text can be a model's name: short, on one line, and not taken for a flag by a
 /// command line.
@@ -150,58 +138,6 @@ pub enum Isolation {
     Uid,
     /// By a unit of systemd of its own, whatever its user.
     Unit,
-}
-
-/// The rights and quotas of an agent.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Policy {
-    /// Tool groups that its bridge offers.
-    pub tool_groups: Vec<String>,
-    /// Names it may send to; empty: all. The parent is always allowed.
-    pub allowed_recipients: Vec<String>,
-    /// Further rights, from [`CAPABILITIES`].
-    pub capabilities: Vec<String>,
-    /// Maximum messages per minute, if it differs from the hive's limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sends_per_minute_max: Option<u32>,
-    /// Maximum bytes of unsettled bodies that it may have stored, if it differs from the hive's
-    /// limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sender_stored_bytes_max: Option<u64>,
-    /// Maximum open questions that it may have asked, if it differs from the hive's limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub questions_open_max: Option<u32>,
-    /// Maximum pending reminders, if it differs from the hive's limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reminders_pending_max: Option<u32>,
-}
-
-impl Policy {
-    /// Returns whether the policy names this tool group.
-    #[must_use]
-    pub fn has_group(&self, group: &str) -> bool {
-        self.tool_groups.iter().any(|known| known == group)
-    }
-
-    /// Returns whether the policy names this capability.
-    #[must_use]
-    pub fn has_capability(&self, capability: &str) -> bool {
-        self.capabilities.iter().any(|known| known == capability)
-    }
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            tool_groups: DEFAULT_TOOL_GROUPS.map(str::to_owned).to_vec(),
-            allowed_recipients: Vec::new(),
-            capabilities: Vec::new(),
-            sends_per_minute_max: None,
-            sender_stored_bytes_max: None,
-            questions_open_max: None,
-            reminders_pending_max: None,
-        }
-    }
 }
 
 /// An agent with its state and policy.

@@ -44,6 +44,7 @@ display! {
     loose_end::Kind {
         QuestionAsked = "question asked", QuestionOwed = "question owed", Reminder = "reminder", DeadLetter = "dead letter",
         External = "external",
+        Approval = "approval",
     }
     SystemKind {
         TurnFailed = "turn failed", DeadLetter = "dead letter", Restarted = "restarted", Unavailable = "unavailable",

@@ -9,6 +9,7 @@ pub mod caller;
 pub mod command;
 pub mod config;
 pub mod delivery;
+pub mod effect;
 pub mod event;
 pub mod hidden;
 pub mod id;

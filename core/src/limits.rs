@@ -51,6 +51,8 @@ pub const ERROR_BYTES_MAX: usize = 4 * 1024;
 pub const OUTPUT_TAIL_BYTES_MAX: usize = 8 * 1024;
 /// Longest line kept of a live turn, in bytes.
 pub const TURN_EVENT_LINE_BYTES_MAX: usize = 64 * 1024;
+/// Maximum size of an effect that an agent asks for, in bytes of JSON.
+pub const EFFECT_BYTES_MAX: usize = 8 * 1024;
 /// Longest role, in characters.
 pub const ROLE_CHARS_MAX: usize = 1000;
 /// Longest model name, in characters.
@@ -197,6 +199,8 @@ pub struct Limits {
     pub questions_open_max: u32,
     /// Maximum pending reminders of one agent.
     pub reminders_pending_max: u32,
+    /// Maximum agents below one agent, for creating by a grant.
+    pub children_max: u32,
 }
 
 impl Default for Limits {
@@ -219,6 +223,7 @@ impl Default for Limits {
             turn_events_bytes_max: 256 * 1024 * 1024,
             questions_open_max: 50,
             reminders_pending_max: 50,
+            children_max: 8,
         }
     }
 }

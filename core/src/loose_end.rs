@@ -17,6 +17,8 @@ pub enum Kind {
     DeadLetter,
     /// An entry that a co-process of the agent published.
     External,
+    /// A question of the agent that asks the operator to approve a change.
+    Approval,
 }
 
 /// An open item of an agent.

@@ -10,6 +10,7 @@
 //! Invariant: only OPEN changes, and only once. If two callers close a question at the same time,
 //! one wins and the other is notified of the winning outcome.
 
+use crate::effect::Approval;
 use crate::id::{MessageId, QuestionId, TurnId};
 use crate::limits::{ANSWER_BYTES_MAX, OPTION_CHARS_MAX, QUESTION_BYTES_MAX, QUESTION_OPTIONS_MAX};
 use crate::time::WallTime;
@@ -76,6 +77,8 @@ pub struct Question {
     pub turn_id: Option<TurnId>,
     /// The message that brought it to its target.
     pub message_id: Option<MessageId>,
+    /// What it asks the operator to approve; `None` for a plain question.
+    pub approval: Option<Box<Approval>>,
 }
 
 /// Why a question or an answer is invalid.

@@ -124,17 +124,19 @@ mod tests {
     use super::*;
 
     /// Arguments that have no candidates: new names, texts and numbers.
-    const FREE: [&str; 23] = [
+    const FREE: [&str; 25] = [
         "agent create model",
         "agent create name",
         "agent create role",
         "agent retire etag",
         "agent set-parent etag",
+        "agent set-policy children",
         "agent set-policy etag",
         "agent set-policy questions_open",
         "agent set-policy reminders_pending",
         "agent set-policy sends_per_minute",
         "agent set-policy stored_bytes",
+        "answer diff",
         "answer text",
         "ask options",
         "ask question",

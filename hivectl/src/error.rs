@@ -45,6 +45,8 @@ pub(crate) enum Failure {
     NoTerminal,
     #[error("no answer was given to question {id}, and stdin is no terminal to ask you on")]
     NoAnswer { id: u64 },
+    #[error("question {id} asks for a change, and approving it needs the digest of what was shown")]
+    NoDiff { id: u64 },
     #[error("nothing was answered; question {id} stays open")]
     NotAnswered { id: u64 },
     #[error("question {id} has its outcome: {outcome}")]
@@ -116,6 +118,7 @@ impl Failure {
             | Self::BadTarget { .. }
             | Self::SeveralDeadLetters { .. }
             | Self::NoAnswer { .. }
+            | Self::NoDiff { .. }
             | Self::NoTerminal
             | Self::NotConfirmed { .. }
             | Self::LoginNeedsTerminal => Exit::Usage,
@@ -194,6 +197,9 @@ impl Failure {
             Self::NoAnswer { id } => Some(format!(
                 "give a text, `-` to read it from stdin, or --choice; `hivectl questions show {id}` shows what is offered"
             )),
+            Self::NoDiff { id } => Some(format!(
+                "`hivectl answer {id}` shows the changes and asks; a script reads `approval.diff_digest` from `hivectl questions show {id} --json`, and gives it with --diff"
+            )),
             Self::NotAnswered { id } => Some(format!("`hivectl questions cancel {id}` withdraws it")),
             Self::QuestionClosed { id, .. } | Self::QuestionExpired { id } | Self::QuestionCancelled { id, .. } => {
                 Some(format!("`hivectl questions show {id}` shows its outcome"))
@@ -267,6 +273,7 @@ fn hint_of_reason(reason: Reason, status: &Status) -> String {
         Reason::MessageNotFound | Reason::DeliveryNotFound => {
             "`hivectl inbox [AGENT] --all` lists what is there"
         }
+        Reason::DiffChanged => "`hivectl answer ID` shows what it would change now",
         Reason::QuestionNotFound => {
             "`hivectl questions --all` lists what is open; --state shows others"
         }

@@ -142,6 +142,7 @@ fn advice(reason: Reason) -> &'static str {
         }
         Reason::RequestIdReused => "that is no fault of yours: make the call once more",
         Reason::AgentExists => "choose another name",
+        Reason::DiffChanged => "only the operator approves: leave it to them",
         Reason::RecipientNotAllowed => {
             "your policy does not let you write there: ask <parent> to pass it on"
         }

@@ -18,11 +18,19 @@ pub enum Group {
     Execution,
     /// Starting and stopping the agents below the agent; in no default policy.
     Lifecycle,
+    /// Asking the operator to approve changes; in no default policy.
+    Approvals,
 }
 
 impl Group {
-    const ALL: [Self; 5] =
-        [Self::Messaging, Self::Inbox, Self::Meta, Self::Execution, Self::Lifecycle];
+    const ALL: [Self; 6] = [
+        Self::Messaging,
+        Self::Inbox,
+        Self::Meta,
+        Self::Execution,
+        Self::Lifecycle,
+        Self::Approvals,
+    ];
 
     /// Returns the name of the group.
     #[must_use]
@@ -33,6 +41,7 @@ impl Group {
             Self::Meta => "meta",
             Self::Execution => "execution",
             Self::Lifecycle => hive_core::agent::LIFECYCLE,
+            Self::Approvals => hive_core::agent::APPROVALS,
         }
     }
 }
@@ -56,7 +65,10 @@ mod tests {
             BTreeSet::from([Group::Messaging, Group::Meta, Group::Execution])
         );
         assert_eq!(parse(&hive_core::agent::DEFAULT_TOOL_GROUPS.join(",")).len(), 4);
-        assert_eq!(parse("web_tools,lifecycle"), BTreeSet::from([Group::Lifecycle]));
+        assert_eq!(
+            parse("web_tools,lifecycle,approvals"),
+            BTreeSet::from([Group::Lifecycle, Group::Approvals])
+        );
         assert!(parse("").is_empty());
     }
 

@@ -110,9 +110,7 @@ impl Bridge {
         stop: CancellationToken,
     ) -> Self {
         let Args { socket, tool_groups, label: _, server: _ } = args;
-        let groups = group::parse(tool_groups);
-        let offers =
-            tool::all().into_iter().filter(|offer| groups.contains(&offer.group)).collect();
+        let offers = tool::of_groups(&group::parse(tool_groups));
         let peer =
             Peer::broker(socket, process_token.as_deref().and_then(|token| token.parse().ok()));
         Self {

@@ -31,6 +31,10 @@ pub enum AgentError {
     NotYourChild { agent: String },
     #[error("`{agent}` is not your direct child; for agents further below you need the capability `{capability}`, and none decides about itself", capability = MANAGE_SUBTREE)]
     NotBelow { agent: String },
+    #[error(
+        "`{agent}` is not {asker} itself and not a direct child of {asker}; an agent asks for changes of those alone"
+    )]
+    NotTheAskers { agent: String, asker: String },
     #[error("there is an agent `{name}` already")]
     Exists { name: String },
     #[error(
@@ -145,6 +149,10 @@ pub enum QuestionError {
     NotTheAsker { id: QuestionId, asker: String },
     #[error("question {id} has its outcome already: {state}{}", by(.closed_by))]
     Closed { id: QuestionId, state: question::State, closed_by: String },
+    #[error(
+        "question {id} would change something else than what the digest stands for; look at it again, and decide about what it shows now"
+    )]
+    DiffChanged { id: QuestionId },
     #[error("you have {}; at most {max} may be open. Wait for an answer, or withdraw one", counted(*open, "open question"))]
     Limit { open: u32, max: u32 },
 }

@@ -4,6 +4,7 @@
 //! Invariant: every change of state happens in one `store.write`, and waiters are notified of it
 //! after the commit.
 
+pub mod approval;
 pub mod background;
 pub mod declared;
 pub mod directories;

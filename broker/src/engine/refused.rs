@@ -56,6 +56,7 @@ fn ground(reason: Reason) -> Option<Ground> {
         | Reason::RequestIdReused
         | Reason::AgentExists
         | Reason::EtagMismatch
+        | Reason::DiffChanged
         | Reason::SocketLimit
         | Reason::NotAnAgent
         | Reason::PeerNotTrusted

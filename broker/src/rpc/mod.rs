@@ -90,6 +90,14 @@ impl Rpc {
         Ok(())
     }
 
+    /// Closes the socket of an agent that was retired, or purged.
+    async fn close_retired(&self, name: &AgentName, purged: bool) -> Result<(), Refusal> {
+        // By name first: a new agent may have the name already, and must not get the old agent's
+        // connections. After a purge nothing of the old one may be worked on any more.
+        self.sockets.close_agent(name, purged);
+        self.reconcile_socket(name, None).await
+    }
+
     /// Does work to its end, even if its caller has disconnected: after the commit of a change the
     /// sockets have to follow it.
     async fn to_its_end<T: Send + 'static>(

@@ -6,6 +6,7 @@
 use hive_core::agent::{HarnessState, Heard, Source};
 use hive_core::command::{Kind as CommandKind, Order};
 use hive_core::delivery::{Lane, LeaseEnd, RedeliveryCause, State};
+use hive_core::effect::{Change, Effect};
 use hive_core::event::{AgentChange, HarnessLoss, Kind as EventKind, Settler};
 use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::message::SystemKind;
@@ -70,7 +71,7 @@ codes! {
         QuestionCancelled = 8, Reminder = 9, Problem = 10, Started = 11, Stopped = 12, Crashed = 13, LoggedIn = 14, Recovered = 15,
     }
     question::State { Open = 1, Answered = 2, Expired = 3, Cancelled = 4 }
-    loose_end::Kind { QuestionAsked = 1, QuestionOwed = 2, Reminder = 3, DeadLetter = 4, External = 5 }
+    loose_end::Kind { QuestionAsked = 1, QuestionOwed = 2, Reminder = 3, DeadLetter = 4, External = 5, Approval = 6 }
     reminder::State { Pending = 1, Fired = 2, Cancelled = 3 }
     TurnKind { Mail = 1, Continue = 2, Checkpoint = 3, Compact = 4 }
     Outcome {
@@ -88,7 +89,7 @@ codes! {
     Settler { Holder = 1, Operator = 2 }
     HarnessLoss { TakenOver = 1, StayedAway = 2, Restored = 3, Left = 4 }
     Heard { Well = 0, Stopped = 1, Crashed = 2 }
-    AgentChange { Model = 1, Parent = 2, Policy = 3, File = 4 }
+    AgentChange { Model = 1, Parent = 2, Policy = 3, File = 4, Role = 5 }
     CommandKind { CancelTurn = 1, StartNewSession = 2, SetModel = 3, RestartHarness = 4, CompactSession = 5, Login = 6 }
 }
 
@@ -164,7 +165,7 @@ readers! {
         Self::from_bytes(bytes).ok_or_else(|| corrupt(row, at, bytes.len(), "trace context"))
     } => Traced;
     (row, at) Traced::read(row, at).map(|traced| traced.context) => TraceContext;
-    (row, at) json(row, at) => Vec<String>, question::Answer, Order;
+    (row, at) json(row, at) => Vec<String>, question::Answer, Order, Effect, Vec<Change>;
 }
 
 /// Returns a number as SQLite stores it. No count, size or id reaches 2^63; if a client sends one

@@ -24,6 +24,14 @@ impl<T: Columns> Columns for Option<T> {
     }
 }
 
+impl<T: Columns> Columns for Box<T> {
+    const WIDTH: usize = T::WIDTH;
+
+    fn read(row: &Row<'_>, at: usize) -> Result<Self> {
+        T::read(row, at).map(Self::new)
+    }
+}
+
 impl<A: Columns, B: Columns> Columns for (A, B) {
     const WIDTH: usize = A::WIDTH + B::WIDTH;
 

@@ -12,7 +12,7 @@ use super::section::{Section, list};
 use super::sections::{Places, bounded, path};
 use super::settings;
 use super::values::{AgentConfig, Claude};
-use crate::agent::{CAPABILITIES, KickOnStart, TOOL_GROUPS};
+use crate::agent::{CAPABILITIES, GRANTS, KickOnStart, TOOL_GROUPS};
 use crate::limits::ROLE_CHARS_MAX;
 use crate::message::OPERATOR;
 use crate::name::{AgentName, nearest};
@@ -83,6 +83,7 @@ fn agent(
         tool_groups: word_list(&mut section, "tool_groups", "tool group", &TOOL_GROUPS),
         allowed_recipients: allowed_recipients(&mut section),
         capabilities: word_list(&mut section, "capabilities", "capability", &CAPABILITIES),
+        grants: word_list(&mut section, "grants", "grant", &GRANTS),
         limits: section
             .table("limits")
             .map(|limits| {

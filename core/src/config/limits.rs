@@ -38,6 +38,7 @@ pub(super) fn read(path: String, table: &DeTable<'_>, findings: &mut Findings<'_
         turn_events_bytes_max,
         questions_open_max,
         reminders_pending_max,
+        children_max,
     } = &mut limits;
     narrow(&mut section, "body_bytes_max", 1..=BODY_BYTES_MAX_MAX, body_bytes_max);
     narrow(&mut section, "inbox_depth_max", NARROW, inbox_depth_max);
@@ -56,6 +57,7 @@ pub(super) fn read(path: String, table: &DeTable<'_>, findings: &mut Findings<'_
     wide(&mut section, "turn_events_bytes_max", turn_events_bytes_max);
     narrow(&mut section, "questions_open_max", NARROW, questions_open_max);
     narrow(&mut section, "reminders_pending_max", NARROW, reminders_pending_max);
+    narrow(&mut section, "children_max", NARROW, children_max);
     let Limits { retry_backoff_base_ms, retry_backoff_max_ms, .. } = limits;
     let Limits { park_backoff_base_ms, park_backoff_max_ms, .. } = limits;
     order(
@@ -99,6 +101,7 @@ pub(super) fn of_agent(
     let sends_per_minute_max = narrow("sends_per_minute_max");
     let questions_open_max = narrow("questions_open_max");
     let reminders_pending_max = narrow("reminders_pending_max");
+    let children_max = narrow("children_max");
     let sender_stored_bytes_max = section.number("sender_stored_bytes_max", WIDE);
     section.finish();
     AgentLimits {
@@ -106,6 +109,7 @@ pub(super) fn of_agent(
         sender_stored_bytes_max,
         questions_open_max,
         reminders_pending_max,
+        children_max,
     }
 }
 

@@ -49,6 +49,7 @@ pub(super) const MEANINGS: &[(&str, &str)] = &[
     ("broker.limits.turn_events_bytes_max", "maximum bytes of the kept output of turns"),
     ("broker.limits.questions_open_max", "maximum open questions that one agent may have asked"),
     ("broker.limits.reminders_pending_max", "maximum pending reminders of one agent"),
+    ("broker.limits.children_max", "maximum agents below one agent, for creating by a grant"),
     ("operator.pronouns", "how prompts speak of the operator"),
     ("operator.notify.command", "program that runs when something waits for the operator"),
     ("operator.notify.webhook", "URL that is called when something waits for the operator"),
@@ -65,6 +66,7 @@ pub(super) const MEANINGS: &[(&str, &str)] = &[
         "agents that it may send to besides its parent; an empty list allows all",
     ),
     ("agents.NAME.capabilities", "further rights"),
+    ("agents.NAME.grants", "what it may do without asking the operator"),
     ("agents.NAME.limits.sends_per_minute_max", "messages that it may send per minute"),
     (
         "agents.NAME.limits.sender_stored_bytes_max",
@@ -72,6 +74,7 @@ pub(super) const MEANINGS: &[(&str, &str)] = &[
     ),
     ("agents.NAME.limits.questions_open_max", "maximum open questions that it may have asked"),
     ("agents.NAME.limits.reminders_pending_max", "maximum pending reminders"),
+    ("agents.NAME.limits.children_max", "maximum agents below it, for creating by a grant"),
     ("agents.NAME.uids", "users that may use its socket, by their numbers"),
     ("agents.NAME.users", "users that may use its socket, by their names"),
     ("agents.NAME.unit", "unit of systemd in which a program has to run to use its socket"),

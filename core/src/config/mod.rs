@@ -13,11 +13,11 @@
 //!               metrics.<socket and group, or listen>, traces.<otlp, headers>, limits.<any field of limits::Limits>
 //! [operator]    pronouns, notify.command or notify.webhook
 //! [claude]      command, env, context_windows, mcp_server_name, and the settings of SETTINGS
-//! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, uids, users, unit, state_dir, home_dir, env,
+//! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, grants, uids, users, unit, state_dir, home_dir, env,
 //!               kick_on_start, on_demand, available_models, plugins, marketplaces, isolation, readable, writable, devices, user_namespaces,
 //!               the settings of SETTINGS,
 //!               extra_mcp_servers.KEY.<command, args, env, allowed_tools, timeout_seconds>,
-//!               limits.<sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max>
+//!               limits.<sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max, children_max>
 //! ```
 //!
 //! A value of `env` and of `headers`, and `notify.webhook`, are a string, `{ file = PATH }` or

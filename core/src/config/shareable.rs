@@ -13,10 +13,11 @@ use crate::name::AgentName;
 
 /// The keys with text in which no secret is kept: words that Hive defines, and names of agents, of
 /// models, of groups and of units. Numbers and flags are harmless under each known key.
-const HARMLESS: [&str; 20] = [
+const HARMLESS: [&str; 21] = [
     "agents.NAME.allowed_recipients",
     "agents.NAME.available_models",
     "agents.NAME.capabilities",
+    "agents.NAME.grants",
     "agents.NAME.isolation",
     "agents.NAME.kick_on_start",
     "agents.NAME.model",

@@ -122,6 +122,7 @@ fn every_key_reaches_its_value() {
         sender_stored_bytes_max: Some(5_000_000_000),
         questions_open_max: Some(3),
         reminders_pending_max: Some(4),
+        children_max: None,
     };
     assert_eq!((&bob.limits, &agent(&config, "ada").limits), (&own, &AgentLimits::default()));
     assert_eq!(bob.uids, [1000, 1000, 0]);
@@ -329,7 +330,7 @@ fn errors_of_invalid_files_name_the_mistake_and_its_line() {
         ),
         (
             "[agents.bob]\ntool_groups = [\"zzz\"]",
-            "line 2, column 16: unknown tool group `zzz`; known are `messaging`, `inbox`, `meta`, `execution`, `web_tools` and `lifecycle`",
+            "line 2, column 16: unknown tool group `zzz`; known are `messaging`, `inbox`, `meta`, `execution`, `web_tools`, `lifecycle` and `approvals`",
         ),
         (
             "[agents.bob]\ntool_groups = \"inbox\"",
@@ -355,7 +356,7 @@ fn errors_of_invalid_files_name_the_mistake_and_its_line() {
         (
             "[agents.bob.limits]\nattempts = 3",
             "line 2, column 1: unknown key `attempts` in [agents.bob.limits]; known are `sends_per_minute_max`, \
-             `questions_open_max`, `reminders_pending_max` and `sender_stored_bytes_max`",
+             `questions_open_max`, `reminders_pending_max`, `children_max` and `sender_stored_bytes_max`",
         ),
         (
             "[agents.bob]\nlimits.reminders_pending_max = 0",

@@ -165,6 +165,8 @@ pub struct AgentConfig {
     pub allowed_recipients: Option<Vec<String>>,
     /// Further rights, from [`crate::agent::CAPABILITIES`].
     pub capabilities: Option<Vec<String>>,
+    /// What it may do without asking the operator.
+    pub grants: Option<Vec<String>>,
     /// Limits that override those of the hive.
     pub limits: AgentLimits,
     /// User ids that may use its socket; if there are no [`Self::users`] either, the broker's own.
@@ -256,6 +258,8 @@ pub struct AgentLimits {
     pub questions_open_max: Option<u32>,
     /// Maximum pending reminders.
     pub reminders_pending_max: Option<u32>,
+    /// Maximum agents below it, for creating by a grant.
+    pub children_max: Option<u32>,
 }
 
 impl Config {

@@ -43,6 +43,8 @@ pub enum AgentChange {
     Policy,
     /// Its part of the configuration file changed.
     File,
+    /// The operator approved another role.
+    Role,
 }
 
 /// A delivery was leased.

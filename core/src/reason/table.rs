@@ -30,7 +30,7 @@ reasons! {
     /// The sender's policy does not allow that recipient.
     RecipientNotAllowed = 13, "RECIPIENT_NOT_ALLOWED", 7, Retry::Never, ["recipient", "allowed"], [];
     /// The item belongs to another caller.
-    NotYours = 14, "NOT_YOURS", 7, Retry::Never, [], ["question_id", "asker"];
+    NotYours = 14, "NOT_YOURS", 7, Retry::Never, [], ["question_id", "asker", "agent"];
     /// The question was put to another target.
     NotTheTarget = 15, "NOT_THE_TARGET", 7, Retry::Never, ["question_id", "target"], [];
     /// The agent is not the caller's direct child.
@@ -109,4 +109,7 @@ reasons! {
     SocketLimit = 51, "SOCKET_LIMIT", 8, Retry::Later, ["agent", "limit", "count"], [];
     /// Another launcher is attached.
     LauncherAttached = 52, "LAUNCHER_ATTACHED", 9, Retry::Later, [], [];
+    /// Approving would change something else than what the digest stands for. Read the question
+    /// again, and decide about what it shows now.
+    DiffChanged = 54, "DIFF_CHANGED", 10, Retry::Never, ["question_id"], [];
 }

@@ -104,6 +104,7 @@ fn question(id: u64, target: &str, text: &str) -> Question {
         close_time: None,
         turn_id: None,
         message_id: None,
+        approval: None,
     }
 }
 

@@ -60,6 +60,8 @@ impl Ask {
             options: self.options,
             multi: self.multi,
             ttl: self.ttl.map(wire),
+            // The operator changes agents directly.
+            effect: None,
         };
         let broker = context.broker().await?;
         let response = broker

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use clap_complete::env::CompleteEnv;
 
 pub(crate) use self::offer::{
-    agents, agents_and_operator, capabilities, dead_letters, held, mail, messages, models,
+    agents, agents_and_operator, capabilities, dead_letters, grants, held, mail, messages, models,
     open_turns, options, questions, reminders, tool_groups, tool_groups_or_default,
     turns_and_agents,
 };

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 use clap_complete::engine::ArgValueCompleter;
-use hive_core::agent::{CAPABILITIES, TOOL_GROUPS};
+use hive_core::agent::{CAPABILITIES, GRANTS, TOOL_GROUPS};
 use hive_core::message::OPERATOR;
 use hive_proto::v1::{
     Agent, Delivery, DeliveryState, Question, QuestionState, Reminder, ReminderState,
@@ -189,6 +189,10 @@ pub(crate) fn tool_groups() -> ArgValueCompleter {
 /// Tool groups, and the word that takes them back to the default ones.
 pub(crate) fn tool_groups_or_default() -> ArgValueCompleter {
     fixed(&TOOL_GROUPS, Some("default"))
+}
+
+pub(crate) fn grants() -> ArgValueCompleter {
+    fixed(&GRANTS, None)
 }
 
 pub(crate) fn capabilities() -> ArgValueCompleter {

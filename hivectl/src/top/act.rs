@@ -30,8 +30,9 @@ pub(super) async fn carry_out(broker: Broker, asked: Asked) -> Event {
 async fn call(broker: &Broker, asked: &Asked) -> Result<(), Failure> {
     let request_id = asked.request_id.clone();
     match asked.change.clone() {
-        Change::Answer { question: question_id, choices, text } => {
-            let request = AnswerQuestionRequest { request_id, question_id, choices, text };
+        Change::Answer { question: question_id, choices, text, diff_digest } => {
+            let request =
+                AnswerQuestionRequest { request_id, question_id, choices, text, diff_digest };
             let call = Questions::answer_question;
             broker.change(broker.questions(), request, call).await.map(drop)
         }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use hive_core::effect::{APPROVE, DENY};
 use hive_core::limits::ANSWER_BYTES_MAX;
 use hive_core::question::{Answer, Wording};
 use hive_proto::v1::Question;
@@ -11,6 +12,7 @@ use hive_proto::v1::Question;
 use super::change::Change;
 use super::field::Field;
 use super::key::{Key, Move};
+use crate::view::approval::Approval;
 
 /// A form that is being filled in.
 #[derive(Clone, Debug)]
@@ -24,6 +26,15 @@ pub(crate) struct Form {
     pub(crate) typing: bool,
     pub(crate) field: Field,
     pub(crate) fault: Option<String>,
+    /// What approving it would change, for an approval.
+    pub(crate) approval: Option<Shown>,
+}
+
+/// The changes of an approval, as they are shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shown {
+    pub(crate) diff: String,
+    digest: String,
 }
 
 /// The effect of a key on a form.
@@ -49,7 +60,47 @@ impl Form {
             typing,
             field: Field::default(),
             fault: None,
+            approval: shown(question),
         }
+    }
+
+    /// Returns the text above the options: for an approval first its changes.
+    pub(crate) fn shown(&self) -> String {
+        match &self.approval {
+            None => self.wording.text.clone(),
+            Some(Shown { diff, .. }) => {
+                let quoted: Vec<String> =
+                    self.wording.text.lines().map(|line| format!("> {line}")).collect();
+                format!("{diff}\n\n{} says:\n{}", self.asker, quoted.join("\n"))
+            }
+        }
+    }
+
+    /// Takes over what the question would change now. If that is something else, nothing is chosen
+    /// any more.
+    pub(crate) fn renew(&mut self, question: &Question) {
+        let now = shown(question);
+        if self.approval != now {
+            self.approval = now;
+            self.chosen.clear();
+            self.fault = Some("it would change something else now: look again".to_owned());
+        }
+    }
+
+    /// Takes over the changes of a newer form of the same question.
+    pub(crate) fn take_changes(&mut self, newer: Self) {
+        if self.approval != newer.approval {
+            self.chosen.clear();
+        }
+        self.approval = newer.approval;
+    }
+
+    /// Refuses to approve changes that are not on the screen as a whole.
+    pub(crate) fn hide(&mut self) {
+        self.fault = Some(format!(
+            "its changes do not fit on this screen; make it larger, or use `hivectl answer {}`",
+            self.question
+        ));
     }
 
     pub(crate) fn press(&mut self, key: Key) -> Filled {
@@ -131,7 +182,14 @@ impl Form {
             .collect();
         match self.wording.accept(&Answer { choices, text: self.field.text().to_owned() }) {
             Ok(Answer { choices, text }) => {
-                Filled::Sent(Change::Answer { question: self.question, choices, text })
+                if self.approval.is_some() && choices.is_empty() {
+                    self.fault = Some(format!("choose {APPROVE} or {DENY}; a text is a note"));
+                    return Filled::Open;
+                }
+                let diff_digest =
+                    self.approval.as_ref().map(|shown| shown.digest.clone()).unwrap_or_default();
+                let question = self.question;
+                Filled::Sent(Change::Answer { question, choices, text, diff_digest })
             }
             Err(fault) => {
                 self.fault = Some(fault.to_string());
@@ -139,6 +197,12 @@ impl Form {
             }
         }
     }
+}
+
+fn shown(question: &Question) -> Option<Shown> {
+    let approval = question.approval.clone()?;
+    let digest = approval.diff_digest.clone();
+    Some(Shown { diff: Approval::from(approval).diff(), digest })
 }
 
 #[cfg(test)]
@@ -165,7 +229,12 @@ mod tests {
 
     fn sent(choices: &[&str], text: &str) -> Filled {
         let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
-        Filled::Sent(Change::Answer { question: 7, choices, text: text.to_owned() })
+        Filled::Sent(Change::Answer {
+            question: 7,
+            choices,
+            text: text.to_owned(),
+            diff_digest: String::new(),
+        })
     }
 
     #[test]

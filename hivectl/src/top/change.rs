@@ -12,6 +12,8 @@ pub(crate) enum Change {
         question: u64,
         choices: Vec<String>,
         text: String,
+        /// The changes that were shown, for an approval; empty otherwise.
+        diff_digest: String,
     },
     CancelQuestion {
         question: u64,
@@ -226,8 +228,12 @@ mod tests {
     #[test]
     fn an_answer_with_another_text_is_another_change() {
         let mut changes = Changes::new("s".to_owned());
-        let answer =
-            |text: &str| Change::Answer { question: 5, choices: Vec::new(), text: text.to_owned() };
+        let answer = |text: &str| Change::Answer {
+            question: 5,
+            choices: Vec::new(),
+            text: text.to_owned(),
+            diff_digest: String::new(),
+        };
         let first = changes.begin(answer("yes")).expect("it begins");
         changes.end(&first, &Outcome::Unknown("gone".to_owned()));
         assert_eq!(changes.begin(answer("no")).expect("another").request_id, "s-2");

@@ -261,6 +261,7 @@ impl Composer<'_> {
             let what = match end.kind() {
                 LooseEndKind::QuestionAsked => format!("asked {}", end.peer),
                 LooseEndKind::QuestionOwed => format!("owes {} an answer", end.peer),
+                LooseEndKind::Approval => "asked for an approval".to_owned(),
                 LooseEndKind::Reminder => "reminder".to_owned(),
                 LooseEndKind::DeadLetter => format!("dead letter to {}", end.peer),
                 LooseEndKind::External | LooseEndKind::Unspecified => end.peer.clone(),

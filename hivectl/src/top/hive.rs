@@ -54,6 +54,8 @@ impl Part {
             EventKind::AgentRetired | EventKind::AgentPurged => {
                 parts.extend([Self::Questions, Self::LooseEnds]);
             }
+            // What an open approval would change may be something else now.
+            EventKind::AgentCreated | EventKind::AgentChanged => parts.push(Self::Questions),
             EventKind::QuestionAsked
             | EventKind::QuestionAnswered
             | EventKind::QuestionExpired
@@ -75,8 +77,6 @@ impl Part {
             | EventKind::TurnEnded
             | EventKind::HarnessAttached
             | EventKind::HarnessLost
-            | EventKind::AgentCreated
-            | EventKind::AgentChanged
             | EventKind::StatusChanged
             | EventKind::AgentStopped
             | EventKind::AgentStarted

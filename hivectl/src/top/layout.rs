@@ -37,7 +37,20 @@ pub(crate) fn rows(lines: u16, wanted: [usize; 3]) -> [u16; 3] {
     given
 }
 
-/// Returns the first row to show, so that the chosen one is among those that fit.
+/// Returns the first row to show, so that the chosen one is among those that fit. Returns the lines
+/// of the options and of the text above them, in the form of an answer. The last two of its lines
+/// are the text of the answer and its fault; of the rest the options get at most a half.
+pub(crate) fn form(height: u16, options: usize) -> (u16, usize) {
+    let between = height.saturating_sub(3);
+    let options = u16::try_from(options).unwrap_or(u16::MAX).min(between.div_ceil(2));
+    (options, usize::from(between - options))
+}
+
+/// Returns the lines between the header and the footer.
+pub(crate) fn body(height: u16) -> u16 {
+    height.saturating_sub(3)
+}
+
 pub(crate) fn first_row(chosen: usize, count: usize, rows: u16) -> usize {
     let rows = usize::from(rows);
     chosen.saturating_sub(rows / 2).min(count.saturating_sub(rows))

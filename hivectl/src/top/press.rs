@@ -2,6 +2,7 @@
 //!
 //! Invariant: a change that cannot be undone needs a confirmation that names its object.
 
+use hive_core::effect::APPROVE;
 use hive_core::time::Now;
 use hive_proto::v1::Delivery;
 
@@ -10,9 +11,11 @@ use super::change::Change;
 use super::details::{self, Details};
 use super::item::{Item, Key as Name, message_id};
 use super::key::{Key, Move};
+use super::layout;
 use super::state::{Dialog, Link, Pane, State, Tone};
 use super::update::Action;
 use crate::connect::Settlement;
+use crate::output::wrap::wrap;
 
 /// The keys and their effects, as help lists them.
 pub(crate) const KEYS: [(&str, &str); 15] = [
@@ -70,12 +73,27 @@ fn fill(state: &mut State, mut form: Box<Form>, key: Key, actions: &mut Vec<Acti
             );
             state.draft = Some(*form);
         }
+        Filled::Sent(change) if hides_changes(&form, &change, state.size) => {
+            form.hide();
+            state.dialog = Some(Dialog::Answer(form));
+        }
         Filled::Sent(change) => {
             // If the change fails, the text is still there.
             state.draft = Some(*form);
             begin(state, change, actions);
         }
     }
+}
+
+/// Returns whether a change approves what is not on the screen as a whole.
+fn hides_changes(form: &Form, change: &Change, (columns, rows): (u16, u16)) -> bool {
+    let (Some(shown), Change::Answer { choices, .. }) = (&form.approval, change) else {
+        return false;
+    };
+    let (_, room) = layout::form(layout::body(rows), form.wording.options.len());
+    let approves = choices.iter().any(|choice| choice == APPROVE);
+    // One line less: where the text is cut, the last line says so.
+    approves && wrap(&shown.diff, usize::from(columns)).len() >= room
 }
 
 /// Returns the direction of a key, or of a letter with the same effect.
@@ -168,7 +186,15 @@ fn act(state: &mut State, letter: char, actions: &mut Vec<Action>) {
     match effect(letter, item) {
         Ok(Effect::Answer(form)) => {
             let draft = state.draft.take().filter(|draft| draft.question == form.question);
-            state.dialog = Some(Dialog::Answer(Box::new(draft.unwrap_or(form))));
+            let form = match draft {
+                Some(mut draft) => {
+                    draft.fault = None;
+                    draft.take_changes(form);
+                    draft
+                }
+                None => form,
+            };
+            state.dialog = Some(Dialog::Answer(Box::new(form)));
         }
         Ok(Effect::Change(change)) if change.confirmation().is_some() => {
             state.dialog = Some(Dialog::Confirm(change));

@@ -8,9 +8,9 @@
 use hive_core::time::{BootTime, Now};
 use hive_proto::v1::EventKind;
 
-use super::change::{Asked, Outcome};
+use super::change::{Asked, Change, Outcome};
 use super::hive::{Part, Reading};
-use super::item::Key as Name;
+use super::item::{Item, Key as Name};
 use super::key::Key;
 use super::reads::{Next, Wanted};
 use super::state::{Dialog, Link, State, Tone};
@@ -103,10 +103,11 @@ fn apply(state: &mut State, reading: Reading, now: Now) {
         state.focus_first_filled();
     }
     state.settle_choices();
-    if let Some(Dialog::Answer(form)) = &mut state.dialog
-        && state.hive.find(&Name::Question(form.question)).is_none()
-    {
-        form.fault = Some("it is not open any more; Esc leaves".to_owned());
+    if let Some(Dialog::Answer(form)) = &mut state.dialog {
+        match state.hive.find(&Name::Question(form.question)) {
+            Some(Item::Question(question)) => form.renew(question),
+            _ => form.fault = Some("it is not open any more; Esc leaves".to_owned()),
+        }
     }
     if let Some(mut shown) = state.details.take() {
         details::refresh(&mut shown, state, now);
@@ -136,6 +137,10 @@ fn changed(state: &mut State, asked: &Asked, outcome: &Outcome) {
             state.say(Tone::Good, change.describe().done);
         }
         Outcome::Refused(why) => {
+            // What an approval would change may be something else now.
+            if matches!(change, Change::Answer { .. }) {
+                state.reads.want([Part::Questions]);
+            }
             state.say(Tone::Bad, format!("{}: {why}", change.describe().failed));
         }
         Outcome::Unknown(why) => {

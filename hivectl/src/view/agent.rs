@@ -106,6 +106,10 @@ pub(crate) struct Policy {
     questions_open_max: Option<u32>,
     /// Pending reminders that it may have; none: the hive's limit.
     reminders_pending_max: Option<u32>,
+    /// What it may do without asking the operator.
+    grants: Vec<String>,
+    /// Maximum agents below it, for creating by a grant.
+    children_max: Option<u32>,
     /// An opaque text that changes with the policy, for --etag of `hivectl agent set-policy`.
     etag: String,
 }
@@ -142,12 +146,12 @@ from_wire! {
 from_wire! {
     Policy => Policy {
         same => tool_groups, allowed_recipients, capabilities, sends_per_minute_max,
-            sender_stored_bytes_max, questions_open_max, reminders_pending_max, etag;
+            sender_stored_bytes_max, questions_open_max, reminders_pending_max, grants, children_max, etag;
     }
 }
 
 impl Policy {
-    fn rows(&self) -> [(&'static str, String); 7] {
+    fn rows(&self) -> [(&'static str, String); 9] {
         let words = |words: &[String], none: &str| {
             if words.is_empty() { none.to_owned() } else { visible_line(&words.join(", ")) }
         };
@@ -161,6 +165,8 @@ impl Policy {
             ("tools", words(&self.tool_groups, "-")),
             ("may send to", words(&self.allowed_recipients, "everyone")),
             ("capabilities", words(&self.capabilities, "-")),
+            ("grants", words(&self.grants, "-")),
+            ("agents below it", at_most(self.children_max)),
             ("sends a minute", at_most(self.sends_per_minute_max)),
             ("stored bytes", at_most(self.sender_stored_bytes_max)),
             ("open questions", at_most(self.questions_open_max)),

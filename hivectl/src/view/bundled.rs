@@ -99,6 +99,10 @@ struct Policy {
     sender_stored_bytes_max: Option<u64>,
     questions_open_max: Option<u32>,
     reminders_pending_max: Option<u32>,
+    /// What it may do without asking the operator.
+    grants: Vec<String>,
+    /// Maximum agents below it, for creating by a grant.
+    children_max: Option<u32>,
 }
 
 /// A turn.
@@ -214,7 +218,7 @@ from_wire! {
 from_wire! {
     Policy => Policy {
         same => tool_groups, allowed_recipients, capabilities, sends_per_minute_max,
-            sender_stored_bytes_max, questions_open_max, reminders_pending_max;
+            sender_stored_bytes_max, questions_open_max, reminders_pending_max, grants, children_max;
     }
     without etag
 }

@@ -8,6 +8,7 @@
 //! version only.
 
 pub(crate) mod agent;
+pub(crate) mod approval;
 pub(crate) mod backup;
 pub(crate) mod bundle;
 pub(crate) mod bundled;

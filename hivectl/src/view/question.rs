@@ -6,6 +6,7 @@ use hive_proto::v1;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::approval::Approval;
 use super::wire::{from_wire, optional, same};
 use super::{Iso, Word, fields, id, prefixed, text, word};
 use crate::output::style::Style;
@@ -49,6 +50,8 @@ pub(crate) struct Question {
     turn_id: Option<u64>,
     /// The message that brought it to its target.
     pub(crate) message_id: Option<u64>,
+    /// Set if the operator is asked to approve a change.
+    pub(crate) approval: Option<Approval>,
 }
 
 /// The answer to a question.
@@ -66,7 +69,7 @@ from_wire! {
         text => closed_by;
         id => turn_id, message_id;
         time::from_wire => create_time, deadline_time, close_time;
-        optional => answer;
+        optional => answer, approval;
         word::<v1::QuestionState> => state;
     }
 }
@@ -84,7 +87,8 @@ impl Question {
     }
 
     pub(crate) fn preview(&self) -> String {
-        visible_line(self.text.trim_end())
+        let kind = if self.approval.is_some() { "[approval] " } else { "" };
+        format!("{kind}{}", visible_line(self.text.trim_end()))
     }
 
     pub(crate) fn between(&self) -> String {
@@ -151,7 +155,14 @@ impl Question {
     }
 
     fn with_options(&self, text: &str) -> String {
-        let mut asked = indented(text, "    ");
+        let mut asked = String::new();
+        if let Some(approval) = &self.approval {
+            // First, and from the broker alone; the words of the asker follow, and are quoted.
+            asked = indented(&approval.diff(), "    ");
+            asked.push_str(&format!("\n\n    {} says:\n", visible_line(&self.asker)));
+        }
+        let quote = if self.approval.is_some() { "    > " } else { "    " };
+        asked.push_str(&indented(text, quote));
         for (number, option) in (1..).zip(&self.options) {
             asked.push_str(&format!("\n    {number:>4}. {}", visible_line(option)));
         }

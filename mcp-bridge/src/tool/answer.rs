@@ -58,6 +58,8 @@ impl Tool for Answer {
             question_id: id,
             choices,
             text,
+            // An agent approves nothing.
+            diff_digest: String::new(),
         };
         let answered = broker
             .call(call, request, |channel, request| async move {

@@ -75,6 +75,7 @@ impl Tool for Ask {
             options: options.unwrap_or_default(),
             multi: multi.unwrap_or(false),
             ttl: ttl_seconds.map(|seconds| schema::span("ttl_seconds", seconds)).transpose()?,
+            effect: None,
         };
         let asked = broker
             .call(call, request, |channel, request| async move {

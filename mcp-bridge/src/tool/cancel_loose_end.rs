@@ -1,12 +1,15 @@
 //! `cancel_loose_end`: withdraws a question or a reminder of the agent.
 
+use std::sync::Arc;
+
 use hive_proto::v1::loose_end_service_client::LooseEndServiceClient;
 use hive_proto::v1::{CancelLooseEndRequest, LooseEndKind};
-use rmcp::model::ToolAnnotations;
+use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::{Tool, removes, schema};
+use super::{Offer, Tool, removes, schema};
 use crate::call::Call;
 use crate::error::Refusal;
 use crate::group::Group;
@@ -51,12 +54,27 @@ impl Tool for CancelLooseEnd {
     }
 }
 
+/// Lets this tool name approvals in its schema, for agents that can ask for them. The others do not
+/// pay for the word.
+pub(super) fn offer_approvals(offer: &mut Offer) {
+    if offer.tool.name != CancelLooseEnd::NAME {
+        return;
+    }
+    let mut schema = JsonObject::clone(&offer.tool.input_schema);
+    let kinds = schema.get_mut("properties").and_then(|properties| properties.get_mut("kind"));
+    if let Some(Value::Array(kinds)) = kinds.and_then(|kind| kind.get_mut("enum")) {
+        kinds.push(Value::from("approval"));
+    }
+    offer.tool.input_schema = Arc::new(schema);
+}
+
 /// Parses a kind from a model; the error says who closes such a loose end.
 fn kind_of(word: &str) -> Result<LooseEndKind, Refusal> {
     let plain = word.trim().to_lowercase().replace(['_', '-'], " ");
     let closer = match plain.as_str() {
         "question" | "question asked" => return Ok(LooseEndKind::QuestionAsked),
         "reminder" => return Ok(LooseEndKind::Reminder),
+        "approval" => return Ok(LooseEndKind::Approval),
         "question owed" => {
             "a question that you owe is closed with answer; only its asker or the operator may withdraw it"
         }
@@ -73,10 +91,18 @@ fn kind_of(word: &str) -> Result<LooseEndKind, Refusal> {
 }
 
 fn render(kind: LooseEndKind, id: u64) -> String {
-    if kind == LooseEndKind::Reminder {
-        format!("Reminder #{id} is cancelled.")
-    } else {
-        format!("Question #{id} is withdrawn, and no answer to it will come.")
+    match kind {
+        LooseEndKind::Reminder => format!("Reminder #{id} is cancelled."),
+        LooseEndKind::Approval => {
+            format!("Question #{id} is withdrawn, and what it asked for is not done.")
+        }
+        LooseEndKind::Unspecified
+        | LooseEndKind::QuestionAsked
+        | LooseEndKind::QuestionOwed
+        | LooseEndKind::DeadLetter
+        | LooseEndKind::External => {
+            format!("Question #{id} is withdrawn, and no answer to it will come.")
+        }
     }
 }
 
@@ -90,6 +116,7 @@ mod tests {
             assert_eq!(kind_of(word), Ok(LooseEndKind::QuestionAsked));
         }
         assert_eq!(kind_of("reminder"), Ok(LooseEndKind::Reminder));
+        assert_eq!(kind_of("approval"), Ok(LooseEndKind::Approval));
     }
 
     #[test]

@@ -23,9 +23,10 @@ const TEXT_CHARS_MAX: usize = 500;
 const NAME_CHARS_MAX: usize = 128;
 
 /// The kinds in the order of their urgency, with their headings.
-const SECTIONS: [(LooseEndKind, &str); 5] = [
+const SECTIONS: [(LooseEndKind, &str); 6] = [
     (LooseEndKind::QuestionOwed, "Questions owed an answer:"),
     (LooseEndKind::QuestionAsked, "Questions asked (kind question):"),
+    (LooseEndKind::Approval, "Approvals asked of the operator (kind approval):"),
     (LooseEndKind::Reminder, "Reminders (kind reminder):"),
     (LooseEndKind::DeadLetter, "Sent and given up, for the operator to redrive or drop:"),
     (LooseEndKind::External, "Told by programs beside the agent, which close them:"),
@@ -131,6 +132,7 @@ fn line(loose_end: &LooseEnd) -> String {
     };
     let about = match kind {
         LooseEndKind::QuestionOwed => format!(" from {peer}{since}{}", due("expires")),
+        LooseEndKind::Approval => format!("{since}{}", due("expires")),
         LooseEndKind::QuestionAsked => format!(" to {peer}{since}{}", due("expires")),
         LooseEndKind::Reminder => due("due"),
         LooseEndKind::DeadLetter => format!(" to {peer}{since}"),

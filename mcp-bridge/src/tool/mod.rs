@@ -4,6 +4,7 @@
 //! [`bash`], for the server of that name).
 
 mod answer;
+mod approvals;
 mod ask;
 mod bash;
 mod cancel_loose_end;
@@ -19,6 +20,7 @@ mod schema;
 mod send;
 mod set_status;
 
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -89,7 +91,22 @@ pub fn all() -> Vec<Offer> {
         offer::<lifecycle::kill::Kill>(),
         offer::<lifecycle::restart::Restart>(),
         offer::<lifecycle::list_containers::ListContainers>(),
+        offer::<approvals::create_agent::RequestCreateAgent>(),
+        offer::<approvals::retire_agent::RequestRetireAgent>(),
+        offer::<approvals::set_agent::RequestSetAgent>(),
+        offer::<approvals::set_policy::RequestSetPolicy>(),
     ]
+}
+
+/// Returns the tools of the server `hive` for an agent with these groups.
+#[must_use]
+pub fn of_groups(groups: &BTreeSet<Group>) -> Vec<Offer> {
+    let mut offers: Vec<Offer> =
+        all().into_iter().filter(|offer| groups.contains(&offer.group)).collect();
+    if groups.contains(&Group::Approvals) {
+        offers.iter_mut().for_each(cancel_loose_end::offer_approvals);
+    }
+    offers
 }
 
 /// Returns the tools of the server `bash`.

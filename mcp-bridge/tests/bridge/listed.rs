@@ -54,6 +54,15 @@ fn the_list_of_the_default_groups_is_the_known_one_to_the_byte() {
 }
 
 #[test]
+fn the_group_approvals_is_small_and_adds_a_kind_to_cancel() {
+    let alone = answer(Some("approvals"));
+    let bytes = alone.len() - frame("").len();
+    assert!(bytes <= 2_500, "its tools have {bytes} bytes: {alone}");
+    let both = answer(Some("approvals,inbox"));
+    assert!(both.contains(r#""enum":["question","reminder","approval"]"#), "{both}");
+}
+
+#[test]
 fn the_group_lifecycle_is_small_and_is_after_the_default_tools() {
     let alone = answer(Some("lifecycle"));
     let bytes = alone.len() - frame("").len();

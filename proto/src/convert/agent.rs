@@ -1,7 +1,7 @@
 //! Agents and their policies.
 
 use hive_core::agent::{
-    Agent, HarnessReport, HarnessState, Isolation, KickOnStart, Policy, Source, Wanted,
+    Agent, HarnessReport, HarnessState, Isolation, KickOnStart, Policy, PolicyPart, Source, Wanted,
 };
 use hive_core::id::TurnId;
 
@@ -48,6 +48,8 @@ impl IntoWire for Policy {
             sender_stored_bytes_max,
             questions_open_max,
             reminders_pending_max,
+            grants,
+            children_max,
         } = self;
         v1::Policy {
             tool_groups,
@@ -57,6 +59,8 @@ impl IntoWire for Policy {
             sender_stored_bytes_max,
             questions_open_max,
             reminders_pending_max,
+            grants,
+            children_max,
             // A policy has one only as a part of an agent.
             etag: String::new(),
         }
@@ -74,6 +78,8 @@ pub fn policy(wire: v1::Policy) -> Policy {
         sender_stored_bytes_max,
         questions_open_max,
         reminders_pending_max,
+        grants,
+        children_max,
         etag: _,
     } = wire;
     Policy {
@@ -84,7 +90,32 @@ pub fn policy(wire: v1::Policy) -> Policy {
         sender_stored_bytes_max,
         questions_open_max,
         reminders_pending_max,
+        grants,
+        children_max,
     }
+}
+
+/// Returns the parts of a policy that the paths of a mask name.
+pub fn masked_parts(paths: &[String], path: &str) -> Result<Vec<PolicyPart>, Invalid> {
+    let part = |name: &String| {
+        let known = PolicyPart::ALL.into_iter().find(|part| part.name() == name);
+        let names = PolicyPart::ALL.map(PolicyPart::name).join(", ");
+        known.ok_or_else(|| {
+            let name = name.escape_debug();
+            Invalid::new(path, format!("`{name}` is no field of a policy; there are {names}"))
+        })
+    };
+    paths.iter().map(part).collect()
+}
+
+/// Resets a list of tool groups that is named and empty to the default. An agent without any group
+/// could do nothing; to get that, name a group that has no effect for it.
+#[must_use]
+pub fn with_default_groups(mut policy: Policy, parts: &[PolicyPart]) -> Policy {
+    if policy.tool_groups.is_empty() && parts.contains(&PolicyPart::ToolGroups) {
+        policy.tool_groups = Policy::default().tool_groups;
+    }
+    policy
 }
 
 impl IntoWire for Agent {

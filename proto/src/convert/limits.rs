@@ -35,6 +35,7 @@ impl IntoWire for &Limits {
             turn_events_bytes_max: _,
             questions_open_max,
             reminders_pending_max,
+            children_max,
         } = self;
         let mut wire = v1::Limits {
             body_bytes_max: *body_bytes_max,
@@ -45,6 +46,7 @@ impl IntoWire for &Limits {
             harness_grace: Some(duration(self.harness_grace())),
             questions_open_max: *questions_open_max,
             reminders_pending_max: *reminders_pending_max,
+            children_max: *children_max,
             request_id_retention: Some(duration(hours(*request_id_hours))),
             ..v1::Limits::default()
         };
@@ -108,6 +110,7 @@ constants! {
     count shown_role_chars_max = tree::SHOWN_ROLE_CHARS_MAX;
     count kin_children_max = tree::KIN_CHILDREN_MAX;
     count question_bytes_max = limits::QUESTION_BYTES_MAX;
+    count effect_bytes_max = limits::EFFECT_BYTES_MAX;
     count question_options_max = limits::QUESTION_OPTIONS_MAX;
     count option_chars_max = limits::OPTION_CHARS_MAX;
     count answer_bytes_max = limits::ANSWER_BYTES_MAX;

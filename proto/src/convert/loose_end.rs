@@ -8,7 +8,7 @@ use crate::v1;
 
 same_values!(
     v1::LooseEndKind,
-    Kind { QuestionAsked, QuestionOwed, Reminder, DeadLetter, External }
+    Kind { QuestionAsked, QuestionOwed, Reminder, DeadLetter, External, Approval }
 );
 
 impl IntoWire for LooseEnd {

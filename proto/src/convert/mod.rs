@@ -10,6 +10,7 @@ use hive_core::id::NUMBER_MAX;
 pub mod agent;
 pub mod command;
 pub mod delivery;
+pub mod effect;
 pub mod event;
 pub mod limits;
 pub mod loose_end;

@@ -4,7 +4,7 @@ use hive_core::id::{MessageId, QuestionId, TurnId, number};
 use hive_core::question::{Answer, Question, State, Wording};
 
 use super::time::{optional_wall_time, required_wall_time, timestamp};
-use super::{FromWire, IntoWire, Invalid, id, optional_id, same_values, value};
+use super::{FromWire, IntoWire, Invalid, id, optional_as, optional_id, same_values, value};
 use crate::v1;
 
 same_values!(v1::QuestionState, State { Open, Answered, Expired, Cancelled });
@@ -46,6 +46,7 @@ impl IntoWire for Question {
             close_time,
             turn_id,
             message_id,
+            approval,
         } = self;
         v1::Question {
             id: id.get(),
@@ -63,6 +64,7 @@ impl IntoWire for Question {
             close_time: close_time.map(timestamp),
             turn_id: number(turn_id, TurnId::get),
             message_id: number(message_id, MessageId::get),
+            approval: approval.map(|approval| approval.into_wire()),
         }
     }
 }
@@ -86,6 +88,7 @@ impl FromWire for Question {
             close_time,
             turn_id,
             message_id,
+            approval,
         } = wire;
         Ok(Self {
             id: id(number, QuestionId::new, "id")?,
@@ -101,6 +104,7 @@ impl FromWire for Question {
             close_time: optional_wall_time(close_time, "close_time")?,
             turn_id: optional_id(turn_id, TurnId::new, "turn_id")?,
             message_id: optional_id(message_id, MessageId::new, "message_id")?,
+            approval: optional_as(approval, "approval")?.map(Box::new),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 mod command;
 mod conversation;
+mod effect;
 mod event;
 mod turn;
 
@@ -216,22 +217,24 @@ pub(super) fn delivery() -> impl Strategy<Value = Delivery> {
 
 pub(super) fn policy() -> impl Strategy<Value = Policy> {
     (
-        (vec(text(), 0..3), vec(text(), 0..3), vec(text(), 0..3)),
+        (vec(text(), 0..3), vec(text(), 0..3), vec(text(), 0..3), vec(text(), 0..3)),
         (
             option::of(any::<u32>()),
             option::of(any::<u64>()),
+            option::of(any::<u32>()),
             option::of(any::<u32>()),
             option::of(any::<u32>()),
         ),
     )
         .prop_map(
             |(
-                (tool_groups, allowed_recipients, capabilities),
+                (tool_groups, allowed_recipients, capabilities, grants),
                 (
                     sends_per_minute_max,
                     sender_stored_bytes_max,
                     questions_open_max,
                     reminders_pending_max,
+                    children_max,
                 ),
             )| Policy {
                 tool_groups,
@@ -241,6 +244,8 @@ pub(super) fn policy() -> impl Strategy<Value = Policy> {
                 sender_stored_bytes_max,
                 questions_open_max,
                 reminders_pending_max,
+                grants,
+                children_max,
             },
         )
 }

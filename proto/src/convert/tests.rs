@@ -179,14 +179,14 @@ fn every_enum_value_converts_and_unspecified_is_refused() {
     assert_eq!(values::<event::Kind>().len(), event::Kind::ALL.len());
     assert_eq!(values::<event::Settler>().len(), 2);
     assert_eq!(values::<event::HarnessLoss>().len(), 4);
-    assert_eq!(values::<event::AgentChange>().len(), 4);
+    assert_eq!(values::<event::AgentChange>().len(), 5);
     assert_eq!(values::<command::Kind>().len(), 6);
     assert_eq!(values::<Reason>().len(), Reason::ALL.len());
     assert_eq!(values::<SystemKind>().len(), 15);
     assert_eq!(values::<Isolation>().len(), 5);
     assert_eq!(values::<question::State>().len(), 4);
     assert_eq!(values::<reminder::State>().len(), 3);
-    assert_eq!(values::<loose_end::Kind>().len(), 5);
+    assert_eq!(values::<loose_end::Kind>().len(), 6);
     for number in [0, -1, 99, i32::MAX] {
         assert!(value::<State>(number, "state").is_err(), "{number}");
     }

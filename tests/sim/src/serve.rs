@@ -239,7 +239,8 @@ pub(crate) async fn serve(
         Call::Ask { to, text, options, ttl_ms } => {
             let multi = options.len() > 2;
             let wording = Wording { text, options, multi };
-            let ask = Ask { to: recipient(&to), wording, ttl: (ttl_ms > 0).then(|| ms(ttl_ms)) };
+            let ttl = (ttl_ms > 0).then(|| ms(ttl_ms));
+            let ask = Ask { to: recipient(&to), wording, ttl, effect: None, short: None };
             let (question, already) = engine.ask(actor, request, ask).await?;
             let message = question.message_id.map_or(0, MessageId::get);
             Ok(given(Reply::Asked { question: question.id.get(), message, already }))

@@ -8,6 +8,7 @@
 #[macro_use(both, cases)]
 extern crate hive_tests;
 
+mod approvals;
 mod asked;
 mod attention;
 mod backup;

@@ -78,6 +78,7 @@ in
         "operator"
       ];
       capabilities = [ "query_agent_state" ];
+      grants = [ "create_agent" ];
       uids = [ 1000 ];
       users = [
         "hive-ada"
@@ -142,6 +143,7 @@ in
         senderStoredBytesMax = 5000000000;
         questionsOpenMax = 3;
         remindersPendingMax = 4;
+        childrenMax = 3;
       };
       extraMcpServers.notes = {
         command = "${package "notes"}/bin/notes-mcp";
@@ -195,6 +197,7 @@ in
           turn_events_bytes_max = 1000000;
           questions_open_max = 5;
           reminders_pending_max = 5;
+          children_max = 6;
         };
       };
     };

@@ -110,7 +110,7 @@ const SUPERVISE_ORDER: [&str; 11] = [
 ];
 
 /// The rooms and the shared files of the broker's engine, in the same way.
-const ENGINE_ORDER: [&str; 25] = [
+const ENGINE_ORDER: [&str; 26] = [
     "error",
     "background",
     "declared",
@@ -130,6 +130,7 @@ const ENGINE_ORDER: [&str; 25] = [
     "mail",
     "turn",
     "operator",
+    "approval",
     "launch",
     "sweep",
     "restored",

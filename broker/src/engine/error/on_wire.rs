@@ -45,6 +45,9 @@ impl AgentError {
             Self::NotYourChild { agent } => {
                 of(Reason::NotYourChild).with("agent", agent).with("capability", QUERY_AGENT_STATE)
             }
+            Self::NotTheAskers { agent, asker } => {
+                of(Reason::NotYours).with("agent", agent).with("asker", asker)
+            }
             Self::NotBelow { agent } => {
                 of(Reason::NotYourChild).with("agent", agent).with("capability", MANAGE_SUBTREE)
             }
@@ -143,6 +146,7 @@ impl QuestionError {
             Self::NotTheAsker { id, asker } => {
                 of(Reason::NotYours).with("question_id", id).with("asker", asker)
             }
+            Self::DiffChanged { id } => of(Reason::DiffChanged).with("question_id", id),
             Self::Closed { id, state, closed_by } => of(Reason::QuestionClosed)
                 .with("question_id", id)
                 .with("state", word(state))

@@ -78,7 +78,7 @@ impl Engine {
         let refuse =
             |problem: &str| Err(Refusal::Field { field: "kind", problem: problem.to_owned() });
         match kind {
-            Kind::QuestionAsked | Kind::Reminder => {}
+            Kind::QuestionAsked | Kind::Approval | Kind::Reminder => {}
             Kind::QuestionOwed => {
                 return refuse("a question that was put to you ends with your answer; answer it");
             }
@@ -102,7 +102,10 @@ impl Engine {
                 return reminder::cancel(&admission, &row);
             }
             let row = QuestionId::new(id).map(|id| question::visible(&admission, id));
-            let row = row.transpose()?.flatten().ok_or(not_found)?;
+            let approval = kind == Kind::Approval;
+            let row = row.transpose()?.flatten();
+            let row = row.filter(|row| row.question.approval.is_some() == approval);
+            let row = row.ok_or(not_found)?;
             if row.asker != me.key {
                 // For the operator too: questions of others are withdrawn by id, not as the
                 // operator's own loose end.

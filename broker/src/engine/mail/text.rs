@@ -12,7 +12,7 @@ pub(crate) fn format_time(time: WallTime) -> String {
 }
 
 /// Characters that end a line for some readers.
-pub(super) const LINE_ENDS: [char; 7] =
+pub(crate) const LINE_ENDS: [char; 7] =
     ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
 /// Marks each line of a text that the broker did not write.

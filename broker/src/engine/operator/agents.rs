@@ -67,7 +67,7 @@ impl Engine {
         check_create(&create)?;
         let name = create.name.clone();
         let work = move |tx: &Tx<'_>| {
-            insert(tx, &create)?;
+            insert(tx, &create, "by the operator")?;
             let agent = create.name.to_string();
             short.map_or(Ok(()), |short| Err(AgentError::NoFiles { agent, short }.into()))
         };
@@ -126,12 +126,18 @@ impl Engine {
 }
 
 /// Refuses fields with which no agent can run.
-fn check_create(create: &Create) -> Result<(), Refusal> {
+pub(crate) fn check_create(create: &Create) -> Result<(), Refusal> {
+    check_settings(&create.role, &create.model)?;
+    policy::check(&create.policy)
+}
+
+/// Refuses a role or a model that no agent can have.
+pub(crate) fn check_settings(role: &str, model: &str) -> Result<(), Refusal> {
     let refuse = |field, problem| Err(Refusal::Field { field, problem });
-    if create.role.chars().count() > ROLE_CHARS_MAX {
+    if role.chars().count() > ROLE_CHARS_MAX {
         return refuse("role", format!("it has more than {ROLE_CHARS_MAX} characters"));
     }
-    if !create.model.is_empty() && !is_model_name(&create.model) {
+    if !model.is_empty() && !is_model_name(model) {
         return refuse(
             "model",
             format!(
@@ -139,10 +145,11 @@ fn check_create(create: &Create) -> Result<(), Refusal> {
             ),
         );
     }
-    policy::check(&create.policy)
+    Ok(())
 }
 
-fn insert(tx: &Tx<'_>, create: &Create) -> Result<(), Refusal> {
+/// Creates an agent; `by` is for the log.
+pub(crate) fn insert(tx: &Tx<'_>, create: &Create, by: &str) -> Result<(), Refusal> {
     let parent = match &create.parent {
         Some(parent) => Some(actor::active(tx, parent.as_str())?.key),
         None => None,
@@ -186,7 +193,7 @@ fn insert(tx: &Tx<'_>, create: &Create) -> Result<(), Refusal> {
         Some(row) => return Err(Refusal::from(AgentError::Exists { name: row.name.clone() })),
     };
     tx.after_commit(Effect::Changed(key));
-    log(tx, Fact::about(AgentCreated { source: Source::Runtime }, key).detail("by the operator"));
+    log(tx, Fact::about(AgentCreated { source: Source::Runtime }, key).detail(by));
     Ok(())
 }
 

@@ -17,7 +17,7 @@ use crate::engine::{Engine, Refusal, actor};
 use crate::store::agent::AgentRow;
 use crate::store::event::{Fact, log};
 use crate::store::request::RequestKey;
-use crate::store::{AgentKey, agent, command, turn};
+use crate::store::{AgentKey, Tx, agent, command, turn};
 
 /// A command of the operator to a harness.
 #[derive(Clone, Debug)]
@@ -63,21 +63,9 @@ impl Engine {
                 actor::check_started(&row)?;
             }
             if let Order::SetModel(model) = &order {
-                check_available(&row, model)?;
-                row.model.clone_from(model);
-                agent::update(tx, &row)?;
-                log(
-                    tx,
-                    Fact::about(AgentChanged { change: AgentChange::Model }, row.key)
-                        .detail("model"),
-                );
+                return set_model(tx, &mut row, model, &who);
             }
-            let id = CommandId::new(tx.next_id()).expect("the sequence begins with 1");
-            command::insert(tx, id, row.key, &order, &who)?;
-            let detail = format!("command {id}: {order}, by {who}");
-            let given = CommandGiven { kind: order.kind(), command_id: Some(id) };
-            log(tx, Fact::about(given, row.key).detail(&detail));
-            Ok(id)
+            give(tx, &row, &order, &who)
         })
         .await
     }
@@ -135,8 +123,36 @@ impl Engine {
     }
 }
 
+/// Stores another model of an agent, and orders its harness to use it.
+pub(crate) fn set_model(
+    tx: &Tx<'_>,
+    row: &mut AgentRow,
+    model: &str,
+    who: &str,
+) -> Result<CommandId, Refusal> {
+    check_available(row, model, "command.set_model.model")?;
+    model.clone_into(&mut row.model);
+    agent::update(tx, row)?;
+    log(tx, Fact::about(AgentChanged { change: AgentChange::Model }, row.key).detail("model"));
+    give(tx, row, &Order::SetModel(model.to_owned()), who)
+}
+
+/// Stores an order for a harness.
+fn give(tx: &Tx<'_>, row: &AgentRow, order: &Order, who: &str) -> Result<CommandId, Refusal> {
+    let id = CommandId::new(tx.next_id()).expect("the sequence begins with 1");
+    command::insert(tx, id, row.key, order, who)?;
+    let detail = format!("command {id}: {order}, by {who}");
+    let given = CommandGiven { kind: order.kind(), command_id: Some(id) };
+    log(tx, Fact::about(given, row.key).detail(&detail));
+    Ok(id)
+}
+
 /// Refuses a model that is not in the agent's `available_models`; an empty list allows every model.
-fn check_available(row: &AgentRow, model: &str) -> Result<(), Refusal> {
+pub(crate) fn check_available(
+    row: &AgentRow,
+    model: &str,
+    field: &'static str,
+) -> Result<(), Refusal> {
     let models = &row.available_models;
     if models.is_empty() || models.iter().any(|known| known == model) {
         return Ok(());
@@ -145,5 +161,5 @@ fn check_available(row: &AgentRow, model: &str) -> Result<(), Refusal> {
     let problem = format!(
         "`{name}` may be switched to {models}; add others to `available_models` in hive.toml"
     );
-    Err(Refusal::Field { field: "command.set_model.model", problem })
+    Err(Refusal::Field { field, problem })
 }

@@ -6,13 +6,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use hive_core::agent::Source;
+use hive_core::agent::{PolicyPart, Source};
 use hive_core::event::{AgentChange, AgentChanged, AgentCreated};
 use hive_core::limits::Limits;
 use hive_core::name::AgentName;
 
 use super::agents::{check_tree, retire};
-use super::policy::Part;
+
 use crate::engine::declared::Declared;
 use crate::engine::{Engine, Refusal, actor};
 use crate::store::agent::{self as agents, AgentRow, NewAgent, Place};
@@ -152,7 +152,7 @@ fn apply(tx: &Tx<'_>, name: &AgentName, wanted: &Declared) -> Result<(), Refusal
     if changed(|before, now| before.on_demand == now.on_demand) {
         row.on_demand = wanted.on_demand;
     }
-    for part in Part::ALL {
+    for part in PolicyPart::ALL {
         if before.as_ref().is_none_or(|before| !part.same(&before.policy, &wanted.policy)) {
             part.copy(&wanted.policy, &mut row.policy);
         }

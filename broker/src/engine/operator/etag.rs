@@ -101,6 +101,11 @@ impl<'l> Etags<'l> {
         check(target, "the policy of agent", self.of_policy(row))
     }
 
+    /// Returns a digest of other values that are about this log.
+    pub(crate) fn of_values(self, values: &impl Serialize) -> String {
+        self.digest(values)
+    }
+
     fn digest(self, values: &impl Serialize) -> String {
         let json = serde_json::to_vec(&(self.log_id, values)).expect("declared values are JSON");
         let digest = Sha256::digest(json);

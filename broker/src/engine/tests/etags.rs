@@ -11,8 +11,8 @@ use super::*;
 use crate::engine::declared::Declared;
 use crate::engine::launch::wanted::Wish;
 use crate::engine::operator::etag::Target;
-use crate::engine::operator::policy::Part;
 use crate::store::request::RequestKey;
+use hive_core::agent::PolicyPart;
 
 /// A change of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,9 +59,10 @@ impl Hive {
     ) -> Result<(), Refusal> {
         let (engine, me, bob) = (self.engine(), caller("operator"), bob_as(etag));
         match change {
-            SetPolicy => {
-                engine.set_policy(me, request, bob, asks(7), Part::ALL.to_vec()).await.map(drop)
-            }
+            SetPolicy => engine
+                .set_policy(me, request, bob, asks(7), PolicyPart::ALL.to_vec())
+                .await
+                .map(drop),
             SetParent => engine.set_parent(me, request, bob, Some(name("alice"))).await.map(drop),
             Stop => engine.wish(me, request, bob, Wish::Stop).await.map(drop),
             Start => engine.wish(me, request, bob, Wish::Start { on_demand: None }).await.map(drop),
@@ -132,7 +133,7 @@ async fn of_two_changes_of_one_reading_one_is_carried_out() {
     let hive = Hive::new(&["bob"]).await;
     let read = hive.agent("bob").await.policy_etag;
     let set = |count| {
-        let parts = vec![Part::QuestionsOpenMax];
+        let parts = vec![PolicyPart::QuestionsOpenMax];
         let request = hive.request("SetPolicy");
         hive.engine().set_policy(caller("operator"), request, bob_as(&read), asks(count), parts)
     };

@@ -18,7 +18,7 @@ use hive_core::id::CommandId;
 use super::*;
 use crate::engine::declared::Declared;
 use crate::engine::operator::login::Terminal;
-use crate::engine::operator::policy::Part;
+use hive_core::agent::PolicyPart;
 
 /// Longer than every backoff.
 const LONG: u64 = 3600;
@@ -168,7 +168,7 @@ async fn operated() -> (Hive, CommandId, WallTime) {
         .await
         .expect("moved");
     let muted = Policy { tool_groups: vec!["inbox".to_owned()], ..Policy::default() };
-    hive.set_policy("alice", muted, &[Part::ToolGroups]).await.expect("set");
+    hive.set_policy("alice", muted, &[PolicyPart::ToolGroups]).await.expect("set");
     assert_eq!(reason(hive.try_send("alice", "bob", "x").await), Reason::CapabilityMissing);
     let due = hive.now().wall.after(Duration::from_secs(LONG));
     let request = hive.request("CreateReminder");

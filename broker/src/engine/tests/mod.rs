@@ -9,6 +9,8 @@ mod audit;
 mod hive;
 
 mod agents;
+mod approval_races;
+mod approvals;
 mod backup;
 mod clocks;
 mod commands;

@@ -88,7 +88,7 @@ async fn a_question_to_the_operator_waits_and_the_message_that_brings_it_does_no
             options: vec!["yes".to_owned(), "no".to_owned()],
             multi: false,
         };
-        let ask = Ask { to: recipient(to), wording, ttl: None };
+        let ask = Ask { to: recipient(to), wording, ttl: None, effect: None, short: None };
         hive.engine().ask(actor("ada"), hive.request("AskQuestion"), ask)
     };
     ask("bob").await.expect("asked");

@@ -3,7 +3,7 @@
 
 use super::questions::{plain, text};
 use super::*;
-use crate::engine::operator::policy::Part;
+use hive_core::agent::PolicyPart;
 
 fn groups(groups: &[&str]) -> Policy {
     Policy {
@@ -17,7 +17,7 @@ impl Hive {
         &self,
         agent: &str,
         policy: Policy,
-        parts: &[Part],
+        parts: &[PolicyPart],
     ) -> Result<Policy, Refusal> {
         let request = self.request("SetPolicy");
         let set = self
@@ -80,8 +80,10 @@ async fn every_call_of_a_group_is_refused_without_it() {
 async fn a_change_sets_only_the_named_fields_and_holds_from_the_next_call_on() {
     let mut hive = Hive::new(&["alice", "bob", "carol"]).await;
     let wanted = Policy { allowed_recipients: vec!["bob".to_owned()], ..groups(&["meta"]) };
-    let policy =
-        hive.set_policy("alice", wanted.clone(), &[Part::AllowedRecipients]).await.expect("set");
+    let policy = hive
+        .set_policy("alice", wanted.clone(), &[PolicyPart::AllowedRecipients])
+        .await
+        .expect("set");
     assert_eq!(policy, Policy { allowed_recipients: vec!["bob".to_owned()], ..Policy::default() });
     hive.send("alice", "bob", "x").await;
     assert_eq!(reason(hive.try_send("alice", "carol", "x").await), Reason::RecipientNotAllowed);
@@ -91,7 +93,7 @@ async fn a_change_sets_only_the_named_fields_and_holds_from_the_next_call_on() {
         Reason::RecipientNotAllowed,
         "it is a row"
     );
-    let all = hive.set_policy("alice", wanted, &Part::ALL).await.expect("set");
+    let all = hive.set_policy("alice", wanted, &PolicyPart::ALL).await.expect("set");
     assert_eq!(all.tool_groups, ["meta"]);
     assert_eq!(reason(hive.try_send("alice", "bob", "x").await), Reason::CapabilityMissing);
     assert_eq!(hive.count_events(EventKind::AgentChanged).await, 2);
@@ -115,12 +117,12 @@ async fn an_unknown_capability_cannot_be_granted() {
     ];
     for (policy, words) in bad {
         let refusal =
-            hive.set_policy("alice", policy, &Part::ALL).await.expect_err("not such a thing");
+            hive.set_policy("alice", policy, &PolicyPart::ALL).await.expect_err("not such a thing");
         assert_eq!(refusal.reason(), Reason::FieldInvalid);
         assert!(refusal.to_string().contains(words), "{refusal}");
     }
     assert_eq!(
-        reason(hive.set_policy("nobody", Policy::default(), &Part::ALL).await),
+        reason(hive.set_policy("nobody", Policy::default(), &PolicyPart::ALL).await),
         Reason::AgentNotFound
     );
 }
@@ -135,7 +137,7 @@ async fn quotas_are_an_agents_own() {
         sender_stored_bytes_max: Some(10),
         ..Policy::default()
     };
-    hive.set_policy("alice", tight.clone(), &Part::ALL).await.expect("set");
+    hive.set_policy("alice", tight.clone(), &PolicyPart::ALL).await.expect("set");
     assert_eq!(reason(hive.try_send("alice", "bob", "eleven chars").await), Reason::StorageFull);
     hive.asked("alice", plain("bob", "one?")).await;
     assert_eq!(reason(hive.ask(actor("alice"), plain("bob", "two?")).await), Reason::QuestionLimit);

@@ -17,6 +17,8 @@ pub(super) fn plain(to: &str, text: &str) -> Ask {
         to: recipient(to),
         wording: Wording { text: text.to_owned(), options: Vec::new(), multi: false },
         ttl: None,
+        effect: None,
+        short: None,
     }
 }
 

@@ -33,6 +33,7 @@ fn agents() -> Vec<Refusal> {
         AgentError::Retired { name: agent() },
         AgentError::NotYourChild { agent: agent() },
         AgentError::NotBelow { agent: agent() },
+        AgentError::NotTheAskers { agent: agent(), asker: text("bob") },
         AgentError::Exists { name: agent() },
         AgentError::Changed {
             what: "agent",
@@ -101,6 +102,7 @@ fn open_things() -> Vec<Refusal> {
         QuestionError::NotTheAsker { id, asker: text("operator") },
         QuestionError::Closed { id, state, closed_by: String::new() },
         QuestionError::Closed { id, state, closed_by: text("operator") },
+        QuestionError::DiffChanged { id },
         QuestionError::Limit { open: 50, max: 50 },
     ];
     let reminders = [

@@ -58,6 +58,8 @@ async fn ask(hive: &Hive, from: &str, to: &str, text: &str, options: &[&str]) ->
         to: recipient(to),
         wording: Wording { text: text.to_owned(), options, multi: false },
         ttl: None,
+        effect: None,
+        short: None,
     };
     hive.engine().ask(actor(from), hive.request("AskQuestion"), ask).await.expect("asked").0.id
 }

@@ -7,8 +7,8 @@ use hive_core::settlement::Action;
 use super::*;
 use crate::engine::launch::wanted::Wish;
 use crate::engine::mail::stream::{DeliveryStream, Open, STEP, Window};
-use crate::engine::operator::policy::Part;
 use crate::store::waiter::{Poll, Wake};
+use hive_core::agent::PolicyPart;
 
 /// How long the leases of a stream live on after a break, in seconds.
 const GRACE: u64 = 30;
@@ -381,7 +381,7 @@ async fn an_agent_that_may_not_receive_any_more_settles_within_the_grace() {
     let hive = hive_with(2).await;
     let (mut stream, taken) = open_and_take(&hive, 1).await;
     let policy = Policy { tool_groups: vec!["inbox".to_owned()], ..Policy::default() };
-    hive.set_policy("bob", policy, &[Part::ToolGroups]).await.expect("set");
+    hive.set_policy("bob", policy, &[PolicyPart::ToolGroups]).await.expect("set");
     assert_eq!(reason(next(&mut stream).await), Reason::CapabilityMissing);
     drop(stream);
     hive.pass_and_sweep(GRACE - 1).await;
@@ -483,7 +483,7 @@ async fn a_stream_that_is_not_opened_neither_ends_nor_extends_the_grace() {
     drop(stream);
     hive.pass_and_sweep(GRACE / 2).await;
     let policy = Policy { tool_groups: vec!["inbox".to_owned()], ..Policy::default() };
-    hive.set_policy("bob", policy, &[Part::ToolGroups]).await.expect("set");
+    hive.set_policy("bob", policy, &[PolicyPart::ToolGroups]).await.expect("set");
     let again = try_open(&hive, "s", Window::new(1, 0)).await;
     assert_eq!(reason(again), Reason::CapabilityMissing);
     hive.pass_and_sweep(GRACE / 2 - 1).await;

@@ -160,6 +160,8 @@ async fn the_outcome_of_a_question_is_in_the_trace_of_the_question() {
         to: recipient("operator"),
         wording: Wording { text: "again?".to_owned(), options: Vec::new(), multi: false },
         ttl: None,
+        effect: None,
+        short: None,
     };
     let (second, _) = hive.ask(within(actor("bob"), stated), ask).await.expect("asked");
     let inside = context(&STATED.replace("b7ad", "c7ad"));

@@ -1,6 +1,5 @@
 //! `AdminService`: the operator's tools. It is not registered on agents' sockets.
 
-use hive_core::agent::Policy;
 use hive_core::command::Order;
 use hive_core::delivery::Decision;
 use hive_proto::convert::{
@@ -18,10 +17,10 @@ use crate::engine::operator::agents::Create;
 use crate::engine::operator::backup::Checked;
 use crate::engine::operator::commands::NewCommand;
 use crate::engine::operator::etag::Target;
-use crate::engine::operator::policy::Part;
 use crate::rpc::Rpc;
 use crate::rpc::edge::{page, request};
 use crate::store::Health;
+use hive_core::agent::PolicyPart;
 
 impl Rpc {
     async fn decided(
@@ -43,31 +42,12 @@ fn target(name: &str, etag: String, path: &str) -> Result<Target, Status> {
 }
 
 /// Returns the parts of a policy that a mask names; without a mask, all.
-fn parts(mask: Option<prost_types::FieldMask>) -> Result<Vec<Part>, Status> {
+fn parts(mask: Option<prost_types::FieldMask>) -> Result<Vec<PolicyPart>, Status> {
     let paths = mask.map(|mask| mask.paths).unwrap_or_default();
     if paths.is_empty() {
-        return Ok(Part::ALL.to_vec());
+        return Ok(PolicyPart::ALL.to_vec());
     }
-    let part = |path: &String| {
-        let known = Part::ALL.into_iter().find(|part| part.name() == path);
-        let names = Part::ALL.map(Part::name).join(", ");
-        known.ok_or_else(|| {
-            bad_field(
-                "update_mask",
-                format!("`{}` is no field of a policy; there are {names}", path.escape_debug()),
-            )
-        })
-    };
-    paths.iter().map(part).collect()
-}
-
-/// Resets a list of tool groups that is named and empty to the default. An agent without any group
-/// could do nothing; to get that, name a group that has no effect for it.
-fn with_defaults(mut policy: Policy, parts: &[Part]) -> Policy {
-    if policy.tool_groups.is_empty() && parts.contains(&Part::ToolGroups) {
-        policy.tool_groups = Policy::default().tool_groups;
-    }
-    policy
+    Ok(agents::masked_parts(&paths, "update_mask")?)
 }
 
 #[tonic::async_trait]
@@ -119,10 +99,7 @@ impl v1::admin_service_server::AdminService for Rpc {
                 let kept_count = rpc.engine.retire_agent(caller, key, target).await?;
                 v1::RetireAgentResponse { kept_count, ..v1::RetireAgentResponse::default() }
             };
-            // By name first: a new agent may have the name already, and must not get the old
-            // agent's connections. After a purge nothing of the old one may be worked on any more.
-            rpc.sockets.close_agent(&name, purge);
-            rpc.reconcile_socket(&name, None).await?;
+            rpc.close_retired(&name, purge).await?;
             Ok(response)
         });
         Ok(Response::new(retired.await?))
@@ -186,7 +163,7 @@ impl v1::admin_service_server::AdminService for Rpc {
         let mut policy = convert::required(policy, "policy")?;
         let target = target(&name, std::mem::take(&mut policy.etag), "policy.etag")?;
         let parts = parts(update_mask)?;
-        let policy = with_defaults(agents::policy(policy), &parts);
+        let policy = agents::with_default_groups(agents::policy(policy), &parts);
         let agent = self.engine.set_policy(caller, key, target, policy, parts).await?;
         Ok(Response::new(v1::SetPolicyResponse { agent: Some(agent.into_wire()) }))
     }

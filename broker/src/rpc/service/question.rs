@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use hive_core::caller::Caller;
+use hive_core::effect::{APPROVE, Effect};
 use hive_core::id::QuestionId;
 use hive_core::question::{Answer, Question, Wording};
 use hive_proto::convert::{self, IntoWire, question as questions, time};
@@ -14,11 +15,13 @@ use tonic::{Request, Response, Status};
 
 use super::watching::{self, Out, Told, Woken};
 use crate::engine::Refusal;
-use crate::engine::mail::question::{Ask, Which, bytes_of};
+use crate::engine::mail::question::{Ask, Reply, Which, bytes_of};
+use crate::files::Shortage;
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
 use crate::rpc::edge::page;
 use crate::rpc::edge::request;
+use crate::rpc::edge::room::Seat;
 use crate::spawn::spawn;
 
 /// Questions that a watch reads at once.
@@ -45,6 +48,37 @@ fn wire(questions: Vec<Question>) -> Vec<v1::Question> {
 }
 
 impl Rpc {
+    /// Takes the files for the socket of an agent that an effect may create.
+    fn seat_for(&self, effect: &Effect) -> (Option<Seat>, Option<Shortage>) {
+        match effect {
+            Effect::CreateAgent { name, .. } => match self.sockets.seat(name) {
+                Ok(seat) => (seat, None),
+                Err(short) => (None, Some(short)),
+            },
+            Effect::RetireAgent { .. } | Effect::SetAgent { .. } | Effect::SetPolicy { .. } => {
+                (None, None)
+            }
+        }
+    }
+
+    /// Lets the sockets follow an effect, if the question is answered with it.
+    async fn follow(
+        &self,
+        question: &Question,
+        effect: &Effect,
+        seat: Option<Seat>,
+    ) -> Result<(), Refusal> {
+        let chosen = question.answer.as_ref().and_then(|answer| answer.choices.first());
+        if chosen.is_none_or(|choice| choice != APPROVE) {
+            return Ok(());
+        }
+        match effect {
+            Effect::CreateAgent { name, .. } => self.reconcile_socket(name, seat).await,
+            Effect::RetireAgent { name } => self.close_retired(name, false).await,
+            Effect::SetAgent { .. } | Effect::SetPolicy { .. } => Ok(()),
+        }
+    }
+
     /// Sends the snapshot: the open questions, or the one question in whatever state it is. Returns
     /// the event after which the changes begin.
     async fn snapshot(
@@ -144,14 +178,30 @@ impl v1::question_service_server::QuestionService for Rpc {
         request: Request<v1::AskQuestionRequest>,
     ) -> Result<Response<v1::AskQuestionResponse>, Status> {
         let (actor, key, ask) = request::sending(request)?;
-        let v1::AskQuestionRequest { request_id: _, to, text, options, multi, ttl } = ask;
+        let v1::AskQuestionRequest { request_id: _, to, text, options, multi, ttl, effect } = ask;
         let ttl = time::optional_span(ttl, "ttl")?;
-        let ask = Ask {
+        let mut ask = Ask {
             to: convert::required_as(to, "to")?,
             wording: Wording { text, options, multi },
             ttl,
+            effect: convert::optional_as(effect, "effect")?,
+            short: None,
         };
-        let (question, already_asked) = self.engine.ask(actor, key, ask).await?;
+        let (question, already_asked) = match ask.effect.clone() {
+            None => self.engine.ask(actor, key, ask).await?,
+            // Its grants may allow it, and then it is applied at once.
+            Some(effect) => {
+                let rpc = self.clone();
+                self.to_its_end(async move {
+                    let (seat, short) = rpc.seat_for(&effect);
+                    ask.short = short;
+                    let asked = rpc.engine.ask(actor, key, ask).await?;
+                    rpc.follow(&asked.0, &effect, seat).await?;
+                    Ok(asked)
+                })
+                .await?
+            }
+        };
         Ok(Response::new(v1::AskQuestionResponse {
             question: Some(question.into_wire()),
             already_asked,
@@ -163,9 +213,30 @@ impl v1::question_service_server::QuestionService for Rpc {
         request: Request<v1::AnswerQuestionRequest>,
     ) -> Result<Response<v1::AnswerQuestionResponse>, Status> {
         let (actor, key, answer) = request::sending(request)?;
-        let v1::AnswerQuestionRequest { request_id: _, question_id, choices, text } = answer;
+        let v1::AnswerQuestionRequest { request_id: _, question_id, choices, text, diff_digest } =
+            answer;
         let id = convert::id(question_id, QuestionId::new, "question_id")?;
-        let question = self.engine.answer(actor, key, id, Answer { choices, text }).await?;
+        let mut reply = Reply { diff_digest, ..Answer { choices, text }.into() };
+        // Without a digest nothing is approved.
+        let effect = if reply.diff_digest.is_empty() {
+            None
+        } else {
+            self.engine.effect_of(actor.caller.clone(), id).await?
+        };
+        let question = match effect {
+            None => self.engine.answer(actor, key, id, reply).await?,
+            Some(effect) => {
+                let rpc = self.clone();
+                self.to_its_end(async move {
+                    let (seat, short) = rpc.seat_for(&effect);
+                    reply.short = short;
+                    let question = rpc.engine.answer(actor, key, id, reply).await?;
+                    rpc.follow(&question, &effect, seat).await?;
+                    Ok(question)
+                })
+                .await?
+            }
+        };
         Ok(Response::new(v1::AnswerQuestionResponse { question: Some(question.into_wire()) }))
     }
 

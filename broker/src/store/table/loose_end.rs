@@ -68,7 +68,7 @@ fn list_sql(one: bool) -> String {
     let question = text("q.text");
     [
         format!(
-            "SELECT 1 AS kind, q.id AS id, {asker}, {target}, {question}, q.create_time, q.deadline_time, '' FROM question q \
+            "SELECT CASE WHEN q.effect IS NULL THEN 1 ELSE 6 END AS kind, q.id AS id, {asker}, {target}, {question}, q.create_time, q.deadline_time, '' FROM question q \
              WHERE q.state = 1 AND q.id > ?1 AND {}",
             of("q.asker_id")
         ),

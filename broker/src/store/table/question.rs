@@ -3,6 +3,7 @@
 //! Invariant: a row that is not OPEN never changes again; [`close`] touches open rows alone.
 //! Questions are kept.
 
+use hive_core::effect::{Approval, Change, Effect};
 use hive_core::id::{MessageId, QuestionId, TurnId};
 use hive_core::question::{Answer, Question, State, Wording};
 use hive_core::time::WallTime;
@@ -10,9 +11,11 @@ use rusqlite::Result;
 
 use crate::store::codec::{Coded as _, integer};
 use crate::store::columns::{columns, name_of};
-use crate::store::effect::Effect;
+use crate::store::effect::Effect as AfterCommit;
 use crate::store::key::AgentKey;
-use crate::store::statement::{Statements, all, change, first, insert, one, page as read_page};
+use crate::store::statement::{
+    Statements, all, change, first, insert, one, page as read_page, run,
+};
 use crate::store::table::message::EARLIER_RUNS;
 use crate::store::write::tx::Tx;
 
@@ -22,6 +25,13 @@ columns! {
         options: Vec<String> = "q.options",
         multi: bool = "q.multi",
     }
+}
+
+columns! {
+    const APPROVAL: Approval {
+        effect: Effect = "q.effect",
+        changes: Vec<Change> = "q.changes",
+    } + diff_digest + problem
 }
 
 columns! {
@@ -39,6 +49,7 @@ columns! {
         close_time: Option<WallTime> = "q.close_time",
         turn_id: Option<TurnId> = "q.turn_id",
         message_id: Option<MessageId> = "q.message_id",
+        approval: Option<Box<Approval>> = APPROVAL,
     }
 }
 
@@ -66,6 +77,8 @@ pub struct NewQuestion<'a> {
     pub turn: Option<TurnId>,
     /// The message that delivers it.
     pub message: MessageId,
+    /// What it asks to approve.
+    pub effect: Option<&'a Effect>,
 }
 
 /// The end of a question.
@@ -94,15 +107,26 @@ pub fn insert(tx: &Tx<'_>, new: &NewQuestion<'_>) -> Result<()> {
         deadline_time: new.deadline_time.map(|time| time.0),
         turn_id: new.turn.map(|id| integer(id.get())),
         message_id: integer(new.message.get()),
+        effect: new.effect.map(effect_json),
     })?;
     if new.deadline_time.is_some() {
-        tx.after_commit(Effect::WallDue);
+        tx.after_commit(AfterCommit::WallDue);
     }
     Ok(())
 }
 
 fn options_json(wording: &Wording) -> String {
     serde_json::to_string(&wording.options).expect("a list of texts")
+}
+
+fn effect_json(effect: &Effect) -> String {
+    serde_json::to_string(effect).expect("an effect is plain data")
+}
+
+/// Stores what approving a question has changed.
+pub fn set_changes(tx: &Tx<'_>, id: QuestionId, changes: &[Change]) -> Result<()> {
+    let json = serde_json::to_string(changes).expect("changes are plain data");
+    run(tx, "UPDATE question SET changes = ?2 WHERE id = ?1", (integer(id.get()), json))
 }
 
 /// Closes a question if it is open; returns whether it was.
@@ -176,17 +200,17 @@ pub(crate) fn page(
     filter: &Filter,
     before: Option<QuestionId>,
     rows: u32,
-) -> Result<(Vec<Question>, bool)> {
+) -> Result<(Vec<QuestionRow>, bool)> {
     let states: Vec<String> = filter.states.iter().map(|state| state.code().to_string()).collect();
     let states = if states.is_empty() { "1, 2, 3, 4".to_owned() } else { states.join(", ") };
     let sql = format!(
-        "SELECT {QUESTION} FROM question q WHERE q.id < ?1 AND q.state IN ({states}) AND (?2 IS NULL OR q.asker_id = ?2 OR q.target_id = ?2) \
+        "SELECT {COLUMNS} FROM question q WHERE q.id < ?1 AND q.state IN ({states}) AND (?2 IS NULL OR q.asker_id = ?2 OR q.target_id = ?2) \
          AND (?3 IS NULL OR q.asker_id = ?3) AND (?4 IS NULL OR q.target_id = ?4) ORDER BY q.id DESC LIMIT ?5"
     );
     let key = |key: Option<AgentKey>| key.map(|key| key.0);
     let before = before.map_or(i64::MAX, |id| integer(id.get()));
     let values = (before, key(filter.concerns), key(filter.asker), key(filter.target), rows + 1);
-    read_page(conn, &sql, values, rows, bytes_of)
+    read_page(conn, &sql, values, rows, |row: &QuestionRow| bytes_of(&row.question))
 }
 
 /// Returns the approximate size of a question on the wire, in bytes.
@@ -194,7 +218,16 @@ pub(crate) fn page(
 pub fn bytes_of(question: &Question) -> usize {
     let options: usize = question.wording.options.iter().map(String::len).sum();
     // An answer repeats options at most once.
+    let approval = question.approval.as_ref().map_or(0, |approval| {
+        let of = |change: &Change| {
+            let Change { field, before, after, exceeds } = change;
+            field.len() + before.len() + after.len() + exceeds.len() + 20
+        };
+        // The changes repeat the effect, which has no fixed size.
+        2 * approval.changes.iter().map(of).sum::<usize>() + approval.problem.len() + 200
+    });
     question.wording.text.len()
+        + approval
         + 2 * options
         + question.answer.as_ref().map_or(0, |answer| answer.text.len())
         + 200
@@ -259,13 +292,20 @@ pub(crate) fn equal_in_earlier_runs(
     turn: TurnId,
     target: AgentKey,
     wording: &Wording,
+    effect: Option<&Effect>,
 ) -> Result<Option<QuestionId>> {
     let sql = format!(
         "SELECT q.id FROM question q WHERE q.turn_id IN ({EARLIER_RUNS}) AND q.state <> 4 AND q.target_id = ?2 AND q.text = ?3 \
-         AND q.options = ?4 AND q.multi = ?5 AND {} ORDER BY q.id LIMIT 1",
+         AND q.options = ?4 AND q.multi = ?5 AND q.effect IS ?6 AND {} ORDER BY q.id LIMIT 1",
         super::message::not_absorbed("q.id")
     );
-    let values =
-        (integer(turn.get()), target.0, &wording.text, options_json(wording), wording.multi);
+    let values = (
+        integer(turn.get()),
+        target.0,
+        &wording.text,
+        options_json(wording),
+        wording.multi,
+        effect.map(effect_json),
+    );
     first(conn, &sql, values)
 }

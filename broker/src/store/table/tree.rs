@@ -47,6 +47,18 @@ pub(crate) fn children_count(conn: &impl Statements, parent: AgentKey) -> Result
     one(conn, &sql, [parent.0])
 }
 
+pub(in crate::store) fn below() -> String {
+    format!(
+        "WITH RECURSIVE below(key) AS (VALUES (?1) UNION \
+         SELECT id FROM below CROSS JOIN agent ON {ACTIVE} AND {PARENT} = key LIMIT ?2) SELECT count(*) - 1 FROM below"
+    )
+}
+
+/// Returns how many agents are below an agent, or `most` if there are more.
+pub(crate) fn below_count(conn: &impl Statements, agent: AgentKey, most: u32) -> Result<u32> {
+    one(conn, &below(), (agent.0, i64::from(most) + 1))
+}
+
 pub(in crate::store) fn children_after() -> String {
     format!(
         "SELECT {COLUMNS} FROM agent WHERE {ACTIVE} AND {PARENT} = ?1 AND name > ?2 ORDER BY name LIMIT ?3"

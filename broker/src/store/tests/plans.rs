@@ -40,6 +40,9 @@ fn children_are_read_in_order_from_their_index() {
         let plan = plan(&sql);
         assert!(plan.len() == 1 && plan[0].contains("agent_by_parent"), "{plan:?}");
     }
+    let below = plan(&tree::below());
+    assert!(below.iter().any(|step| step.contains("agent_by_parent")), "{below:?}");
+    assert!(!below.iter().any(|step| step.contains("SCAN agent")), "{below:?}");
 }
 
 #[test]

@@ -298,6 +298,13 @@ pub struct Policy {
     /// depends on, empty for any; another present one is ETAG_MISMATCH. Ignored in CreateAgentRequest.
     #[prost(string, tag = "8")]
     pub etag: ::prost::alloc::string::String,
+    /// What the agent may do without asking the operator: `create_agent` allows creating children that have at most its own groups, recipients,
+    /// capabilities, models and quotas.
+    #[prost(string, repeated, tag = "9")]
+    pub grants: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Maximum agents below it, for creating by a grant: its own, and those of the agents below it; unset: `Limits.children_max` for its own.
+    #[prost(uint32, optional, tag = "10")]
+    pub children_max: ::core::option::Option<u32>,
 }
 /// An agent and its state.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3328,6 +3335,115 @@ pub mod admin_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
+/// A change that the broker makes once the operator approves it. The policies in it have no `grants` and no `children_max`: only the operator
+/// gives them.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Effect {
+    /// Exactly one is set.
+    #[prost(oneof = "effect::Effect", tags = "1, 2, 3, 4")]
+    pub effect: ::core::option::Option<effect::Effect>,
+}
+/// Nested message and enum types in `Effect`.
+pub mod effect {
+    /// Exactly one is set.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Effect {
+        /// Creates a child of the asker.
+        #[prost(message, tag = "1")]
+        CreateAgent(super::CreateAgentEffect),
+        /// Retires a child of the asker.
+        #[prost(message, tag = "2")]
+        RetireAgent(super::RetireAgentEffect),
+        /// Changes the role or the model of the asker, or of a child of it.
+        #[prost(message, tag = "3")]
+        SetAgent(super::SetAgentEffect),
+        /// Changes the policy of the asker, or of a child of it.
+        #[prost(message, tag = "4")]
+        SetPolicy(super::SetPolicyEffect),
+    }
+}
+/// A child to create. Its parent is the asker.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateAgentEffect {
+    /// Name of the new agent; see Agent.name.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Purpose of the agent, on one line; at most 1,000 characters.
+    #[prost(string, tag = "2")]
+    pub role: ::prost::alloc::string::String,
+    /// Model of the agent; empty for the default.
+    #[prost(string, tag = "3")]
+    pub model: ::prost::alloc::string::String,
+    /// Policy of the agent; unset for the default policy, and without tool groups for the default ones. Its etag is ignored.
+    #[prost(message, optional, tag = "4")]
+    pub policy: ::core::option::Option<Policy>,
+}
+/// A child to retire. Agents of the configuration file are retired there.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RetireAgentEffect {
+    /// Name of the agent.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// New settings of an agent; at least one is set.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetAgentEffect {
+    /// Name of the agent.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// The new role, on one line; unset: as it is.
+    #[prost(string, optional, tag = "2")]
+    pub role: ::core::option::Option<::prost::alloc::string::String>,
+    /// The new model; unset: as it is.
+    #[prost(string, optional, tag = "3")]
+    pub model: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// New values in a policy.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetPolicyEffect {
+    /// Name of the agent.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// The new values. Its etag is ignored.
+    #[prost(message, optional, tag = "2")]
+    pub policy: ::core::option::Option<Policy>,
+    /// Fields of the policy to change, for example `tool_groups`; at least one. A field that is named here and unset in `policy` is reset to
+    /// its default.
+    #[prost(message, optional, tag = "3")]
+    pub update_mask: ::core::option::Option<::prost_types::FieldMask>,
+}
+/// One value that approving changes.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EffectChange {
+    /// The changed value, for example `policy.tool_groups`.
+    #[prost(string, tag = "1")]
+    pub field: ::prost::alloc::string::String,
+    /// The value before, on one line; empty for none.
+    #[prost(string, tag = "2")]
+    pub before: ::prost::alloc::string::String,
+    /// The value after it, on one line; empty for none.
+    #[prost(string, tag = "3")]
+    pub after: ::prost::alloc::string::String,
+    /// What the asker itself may not do of it, a sentence; empty: nothing.
+    #[prost(string, tag = "4")]
+    pub exceeds: ::prost::alloc::string::String,
+}
+/// What a question asks the operator to approve.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Approval {
+    /// The effect of the answer `approve`.
+    #[prost(message, optional, tag = "1")]
+    pub effect: ::core::option::Option<Effect>,
+    /// While the question is open: what approving it would change now. Once it is approved: what it has changed. Otherwise empty.
+    #[prost(message, repeated, tag = "2")]
+    pub changes: ::prost::alloc::vec::Vec<EffectChange>,
+    /// Digest of `changes` and of what they are about, for AnswerQuestionRequest.diff_digest; empty once the question is closed.
+    #[prost(string, tag = "3")]
+    pub diff_digest: ::prost::alloc::string::String,
+    /// Why it cannot be approved now, a sentence; empty if it can, and once the question is closed.
+    #[prost(string, tag = "4")]
+    pub problem: ::prost::alloc::string::String,
+}
 /// What programs may know about a reason besides its name.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReasonOptions {
@@ -3493,6 +3609,8 @@ pub enum Reason {
     SocketLimit = 51,
     /// Another launcher is attached.
     LauncherAttached = 52,
+    /// Approving would change something else than what the digest stands for. Read the question again, and decide about what it shows now.
+    DiffChanged = 54,
 }
 impl Reason {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -3554,6 +3672,7 @@ impl Reason {
             Self::EtagMismatch => "REASON_ETAG_MISMATCH",
             Self::SocketLimit => "REASON_SOCKET_LIMIT",
             Self::LauncherAttached => "REASON_LAUNCHER_ATTACHED",
+            Self::DiffChanged => "REASON_DIFF_CHANGED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -3612,6 +3731,7 @@ impl Reason {
             "REASON_ETAG_MISMATCH" => Some(Self::EtagMismatch),
             "REASON_SOCKET_LIMIT" => Some(Self::SocketLimit),
             "REASON_LAUNCHER_ATTACHED" => Some(Self::LauncherAttached),
+            "REASON_DIFF_CHANGED" => Some(Self::DiffChanged),
             _ => None,
         }
     }
@@ -4121,6 +4241,8 @@ pub enum AgentChange {
     Policy = 3,
     /// Its part of the configuration file changed.
     File = 4,
+    /// The operator approved another role.
+    Role = 5,
 }
 impl AgentChange {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -4134,6 +4256,7 @@ impl AgentChange {
             Self::Parent => "AGENT_CHANGE_PARENT",
             Self::Policy => "AGENT_CHANGE_POLICY",
             Self::File => "AGENT_CHANGE_FILE",
+            Self::Role => "AGENT_CHANGE_ROLE",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -4144,6 +4267,7 @@ impl AgentChange {
             "AGENT_CHANGE_PARENT" => Some(Self::Parent),
             "AGENT_CHANGE_POLICY" => Some(Self::Policy),
             "AGENT_CHANGE_FILE" => Some(Self::File),
+            "AGENT_CHANGE_ROLE" => Some(Self::Role),
             _ => None,
         }
     }
@@ -6959,6 +7083,8 @@ pub enum LooseEndKind {
     DeadLetter = 4,
     /// An entry that a co-process of the agent published.
     External = 5,
+    /// An open question of the agent that asks the operator to approve a change.
+    Approval = 6,
 }
 impl LooseEndKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -6973,6 +7099,7 @@ impl LooseEndKind {
             Self::Reminder => "LOOSE_END_KIND_REMINDER",
             Self::DeadLetter => "LOOSE_END_KIND_DEAD_LETTER",
             Self::External => "LOOSE_END_KIND_EXTERNAL",
+            Self::Approval => "LOOSE_END_KIND_APPROVAL",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -6984,6 +7111,7 @@ impl LooseEndKind {
             "LOOSE_END_KIND_REMINDER" => Some(Self::Reminder),
             "LOOSE_END_KIND_DEAD_LETTER" => Some(Self::DeadLetter),
             "LOOSE_END_KIND_EXTERNAL" => Some(Self::External),
+            "LOOSE_END_KIND_APPROVAL" => Some(Self::Approval),
             _ => None,
         }
     }
@@ -7528,7 +7656,7 @@ pub struct Answer {
     pub text: ::prost::alloc::string::String,
 }
 /// A question and, once it is closed, its outcome.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Question {
     /// Short decimal number from the hive's one sequence; never reused.
     #[prost(uint64, tag = "1")]
@@ -7575,6 +7703,9 @@ pub struct Question {
     /// The message that brought the question to its target.
     #[prost(uint64, tag = "15")]
     pub message_id: u64,
+    /// What the question asks the operator to approve; unset for a plain question. Its options are `approve` and `deny`.
+    #[prost(message, optional, tag = "16")]
+    pub approval: ::core::option::Option<Approval>,
 }
 /// State of a question. Only OPEN changes, and only once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -7776,7 +7907,7 @@ pub struct SearchMessagesRequest {
     pub agent: ::prost::alloc::string::String,
 }
 /// A result of a search.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SearchHit {
     /// Exactly one is set.
     #[prost(oneof = "search_hit::Hit", tags = "1, 2")]
@@ -7785,7 +7916,7 @@ pub struct SearchHit {
 /// Nested message and enum types in `SearchHit`.
 pub mod search_hit {
     /// Exactly one is set.
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Hit {
         /// A message. The ask of a question is found as the question.
         #[prost(message, tag = "1")]
@@ -8555,9 +8686,13 @@ pub struct AskQuestionRequest {
     /// Time until the question expires: 1 s to 366 days; unset: never.
     #[prost(message, optional, tag = "6")]
     pub ttl: ::core::option::Option<::prost_types::Duration>,
+    /// The change that the operator is asked to approve; unset for a plain question. It needs `to` the operator and no `options`: they are
+    /// `approve` and `deny`. `text` says why it is asked.
+    #[prost(message, optional, tag = "7")]
+    pub effect: ::core::option::Option<Effect>,
 }
 /// The question is on disk.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AskQuestionResponse {
     /// The question.
     #[prost(message, optional, tag = "1")]
@@ -8578,12 +8713,15 @@ pub struct AnswerQuestionRequest {
     /// Chosen options; more than one only if the question allows it.
     #[prost(string, repeated, tag = "3")]
     pub choices: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Free text; at most 16 KiB.
+    /// Free text; at most 16 KiB. For an approval it is a note beside the choice.
     #[prost(string, tag = "4")]
     pub text: ::prost::alloc::string::String,
+    /// Approval.diff_digest of the changes that were shown; needed to approve, ignored otherwise.
+    #[prost(string, tag = "5")]
+    pub diff_digest: ::prost::alloc::string::String,
 }
 /// The question is answered.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AnswerQuestionResponse {
     /// The question.
     #[prost(message, optional, tag = "1")]
@@ -8600,7 +8738,7 @@ pub struct CancelQuestionRequest {
     pub question_id: u64,
 }
 /// The question is withdrawn.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CancelQuestionResponse {
     /// The question.
     #[prost(message, optional, tag = "1")]
@@ -8614,7 +8752,7 @@ pub struct GetQuestionRequest {
     pub question_id: u64,
 }
 /// The question.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetQuestionResponse {
     /// The question.
     #[prost(message, optional, tag = "1")]
@@ -8792,9 +8930,11 @@ pub mod question_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Asks an agent or the operator. The response is sent after the commit; the outcome is mail of the broker in the asker's inbox.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, RECIPIENT_NOT_ALLOWED, CAPABILITY_MISSING, TURN_ENDED,
-        /// HARNESS_ATTACHED, BODY_TOO_LARGE, QUESTION_LIMIT, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Asks an agent or the operator. The response is sent after the commit; the outcome is mail of the broker in the asker's inbox. With an
+        /// effect, agents ask the operator to approve it. An effect that the grants of the asker allow is applied at once, and the response has
+        /// the answered question.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, RECIPIENT_NOT_ALLOWED, CAPABILITY_MISSING, NOT_YOURS,
+        /// AGENT_EXISTS, SOCKET_LIMIT, TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE, QUESTION_LIMIT, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
         pub async fn ask_question(
             &mut self,
             request: impl tonic::IntoRequest<super::AskQuestionRequest>,
@@ -8820,9 +8960,11 @@ pub mod question_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Answers an open question. Only its target may, and the operator, which may answer any. The asker is refused with NOT_THE_TARGET; for
-        /// a third agent the question does not exist.
-        /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, NOT_THE_TARGET, QUESTION_CLOSED, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED,
-        /// HARNESS_ATTACHED, BODY_TOO_LARGE, DRAINING, STORAGE_UNAVAILABLE.
+        /// a third agent the question does not exist. The answer `approve` applies the effect of the question in the same transaction. If that is
+        /// not possible, or would change something else than what the digest stands for, nothing changes and the question stays open.
+        /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, NOT_THE_TARGET, QUESTION_CLOSED, DIFF_CHANGED, AGENT_NOT_FOUND, AGENT_RETIRED, AGENT_EXISTS,
+        /// NOT_YOURS, SOCKET_LIMIT, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE,
+        /// DRAINING, STORAGE_UNAVAILABLE.
         pub async fn answer_question(
             &mut self,
             request: impl tonic::IntoRequest<super::AnswerQuestionRequest>,
@@ -8969,9 +9111,11 @@ pub mod question_service_server {
     /// Generated trait containing gRPC methods that should be implemented for use with QuestionServiceServer.
     #[async_trait]
     pub trait QuestionService: std::marker::Send + std::marker::Sync + 'static {
-        /// Asks an agent or the operator. The response is sent after the commit; the outcome is mail of the broker in the asker's inbox.
-        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, RECIPIENT_NOT_ALLOWED, CAPABILITY_MISSING, TURN_ENDED,
-        /// HARNESS_ATTACHED, BODY_TOO_LARGE, QUESTION_LIMIT, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
+        /// Asks an agent or the operator. The response is sent after the commit; the outcome is mail of the broker in the asker's inbox. With an
+        /// effect, agents ask the operator to approve it. An effect that the grants of the asker allow is applied at once, and the response has
+        /// the answered question.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, RECIPIENT_NOT_ALLOWED, CAPABILITY_MISSING, NOT_YOURS,
+        /// AGENT_EXISTS, SOCKET_LIMIT, TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE, QUESTION_LIMIT, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
         async fn ask_question(
             &self,
             request: tonic::Request<super::AskQuestionRequest>,
@@ -8980,9 +9124,11 @@ pub mod question_service_server {
             tonic::Status,
         >;
         /// Answers an open question. Only its target may, and the operator, which may answer any. The asker is refused with NOT_THE_TARGET; for
-        /// a third agent the question does not exist.
-        /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, NOT_THE_TARGET, QUESTION_CLOSED, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED,
-        /// HARNESS_ATTACHED, BODY_TOO_LARGE, DRAINING, STORAGE_UNAVAILABLE.
+        /// a third agent the question does not exist. The answer `approve` applies the effect of the question in the same transaction. If that is
+        /// not possible, or would change something else than what the digest stands for, nothing changes and the question stays open.
+        /// Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, NOT_THE_TARGET, QUESTION_CLOSED, DIFF_CHANGED, AGENT_NOT_FOUND, AGENT_RETIRED, AGENT_EXISTS,
+        /// NOT_YOURS, SOCKET_LIMIT, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE,
+        /// DRAINING, STORAGE_UNAVAILABLE.
         async fn answer_question(
             &self,
             request: tonic::Request<super::AnswerQuestionRequest>,
@@ -10303,6 +10449,12 @@ pub struct Limits {
     /// Maximum streams of deliveries that an agent has open.
     #[prost(uint32, tag = "76")]
     pub streams_open_max: u32,
+    /// Maximum agents below an agent, for creating by a grant.
+    #[prost(uint32, tag = "77")]
+    pub children_max: u32,
+    /// Longest effect that an agent asks for, in bytes of JSON.
+    #[prost(uint32, tag = "78")]
+    pub effect_bytes_max: u32,
 }
 /// Versions, capabilities and limits of the broker.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

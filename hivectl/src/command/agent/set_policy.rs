@@ -61,6 +61,15 @@ pub(crate) struct SetPolicy {
     /// Pending reminders that it may have, at least 1
     #[arg(long, value_name = "COUNT")]
     reminders_pending: Option<Quota<u32>>,
+    /// What it may do without asking you: `create_agent`; may be repeated, and replaces the grants
+    #[arg(long = "grant", value_name = "GRANT", add = complete::grants())]
+    grants: Vec<String>,
+    /// Take all grants away
+    #[arg(long, conflicts_with = "grants")]
+    no_grants: bool,
+    /// Agents below it that it may create by a grant, at least 1
+    #[arg(long, value_name = "COUNT")]
+    children: Option<Quota<u32>>,
     /// Bytes of unsettled bodies that it may have stored, at least 1
     #[arg(long, value_name = "BYTES")]
     stored_bytes: Option<Quota<u64>>,
@@ -115,6 +124,8 @@ impl SetPolicy {
         changes("sender_stored_bytes_max", self.stored_bytes.is_some());
         changes("questions_open_max", self.questions_open.is_some());
         changes("reminders_pending_max", self.reminders_pending.is_some());
+        changes("grants", self.no_grants || !self.grants.is_empty());
+        changes("children_max", self.children.is_some());
         let policy = Policy {
             // None are the default ones; an agent may be called `default`, but no group is.
             tool_groups: if self.tool_groups == [DEFAULT] {
@@ -128,6 +139,8 @@ impl SetPolicy {
             sender_stored_bytes_max: number(self.stored_bytes),
             questions_open_max: number(self.questions_open),
             reminders_pending_max: number(self.reminders_pending),
+            grants: self.grants.clone(),
+            children_max: number(self.children),
             etag: self.etag.clone().unwrap_or_default(),
         };
         (policy, paths)

@@ -17,6 +17,7 @@ pub(super) async fn ask(question: &Question, style: &Style) -> Result<Given, Fai
     // A person reads this on the terminal that stdin is, even if stdout is redirected.
     note(&format!("{}\n\n{}\n", question.heading(style), question.on_terminal()));
     let prompt = match (question.options.is_empty(), question.multi) {
+        _ if question.approval.is_some() => "approve or deny (nothing leaves it open): ",
         (true, _) => "your answer (nothing leaves it open): ",
         (false, false) => "a number, or your own words (nothing leaves it open): ",
         (false, true) => "numbers as 1,3, or your own words (nothing leaves it open): ",

@@ -3,6 +3,7 @@
 mod choose;
 
 use clap::Args;
+use hive_core::effect::APPROVE;
 use hive_proto::v1::AnswerQuestionRequest;
 
 use crate::complete;
@@ -16,8 +17,9 @@ use crate::view::question::{Closed, Question};
 /// Answer a question; on a terminal you are asked for what you leave out.
 ///
 /// Any question can be answered, also one that an agent is asked: then you answer in its place, and
-/// the agent is notified. If a question is closed already, this ends with exit code 5 and names the
-/// outcome.
+/// the agent is notified. A question that asks for an approval shows what it would change; to
+/// approve it makes exactly that change, or none. If a question is closed already, this ends with
+/// exit code 5 and names the outcome.
 #[derive(Args, Debug)]
 pub(crate) struct Answer {
     /// The question
@@ -28,6 +30,10 @@ pub(crate) struct Answer {
     /// An option, by its text or its number; may be repeated if several may be chosen
     #[arg(long = "choice", value_name = "OPTION", allow_hyphen_values = true, add = complete::options())]
     choices: Vec<String>,
+    /// The changes that are approved, by the `diff_digest` that `hivectl questions show --json`
+    /// prints; only for `--choice approve`
+    #[arg(long = "diff", value_name = "DIGEST")]
+    diff: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,23 +51,35 @@ impl Answer {
         }
         let text = self.text.map(text_or_stdin).transpose()?.unwrap_or_default();
         let broker = context.broker().await?;
+        let mut digest = self.diff;
         let Given { choices, text } = if nothing {
-            choose::ask(&fetch::question(&broker, question_id).await?, &context.out.style).await?
+            let question: Question = fetch::question(&broker, question_id).await?;
+            let given = choose::ask(&question, &context.out.style).await?;
+            // What was on the terminal is what is approved.
+            digest = question.approval.and_then(|approval| approval.diff_digest);
+            given
         } else if self.choices.is_empty() {
             Given { choices: Vec::new(), text }
         } else {
-            let options = fetch::question::<Question>(&broker, question_id).await?.options;
-            Given {
-                choices: self
-                    .choices
-                    .iter()
-                    .map(|choice| choose::option(&options, choice))
-                    .collect(),
-                text,
+            let question: Question = fetch::question(&broker, question_id).await?;
+            let choices: Vec<String> = self
+                .choices
+                .iter()
+                .map(|choice| choose::option(&question.options, choice))
+                .collect();
+            let approves = question.approval.is_some() && choices.iter().any(|it| it == APPROVE);
+            if approves && question.is_open() && digest.is_none() {
+                return Err(Failure::NoDiff { id: question_id });
             }
+            Given { choices, text }
         };
-        let request =
-            AnswerQuestionRequest { request_id: request_id(), question_id, choices, text };
+        let request = AnswerQuestionRequest {
+            request_id: request_id(),
+            question_id,
+            choices,
+            text,
+            diff_digest: digest.unwrap_or_default(),
+        };
         let response = broker
             .change(broker.questions(), request, async |client: &mut Questions, request| {
                 client.answer_question(traced(request)).await

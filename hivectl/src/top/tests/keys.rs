@@ -1,5 +1,7 @@
 //! The effect of keys on the hive.
 
+use hive_proto::v1::{Approval, EffectChange};
+
 use super::super::change::{Asked, Change, Outcome};
 use super::*;
 use crate::connect::Settlement;
@@ -79,13 +81,74 @@ fn only_y_confirms_and_only_n_declines() {
 fn a_question_is_answered_and_the_outcome_is_said() {
     let mut state = full((80, 24));
     chars(&mut state, "a2");
-    let answer = Change::Answer { question: 22, choices: vec![text("green")], text: String::new() };
+    let answer = Change::Answer {
+        question: 22,
+        choices: vec![text("green")],
+        text: String::new(),
+        diff_digest: String::new(),
+    };
     let actions = press(&mut state, &[Key::Enter]);
     assert_eq!(actions, [change(answer.clone(), 1)]);
     assert_eq!(note(&state), "answering question 22 ...");
     let asked = Asked { change: answer, request_id: text("test-1") };
     update(&mut state, Event::Changed(asked, Outcome::Done), at(0));
     assert_eq!(note(&state), "question 22 answered");
+}
+
+/// Returns a question that asks to approve a change of so many values.
+fn approval(values: usize, digest: &str) -> Question {
+    let change = |number: usize| EffectChange {
+        field: format!("value {number}"),
+        after: text("new"),
+        ..EffectChange::default()
+    };
+    let changes = (0..values).map(change).collect();
+    let approval = Approval { changes, diff_digest: text(digest), ..Approval::default() };
+    Question {
+        approval: Some(approval),
+        ..question(22, "bob", "I need it", &["approve", "deny"], None)
+    }
+}
+
+fn now_asked(state: &mut State, question: Question) {
+    let reading = Reading { questions: Some(vec![question]), ..reading() };
+    update(state, Event::Read(Box::new(reading)), at(0));
+}
+
+#[test]
+fn an_approval_is_sent_with_the_digest_of_what_is_on_the_screen() {
+    let mut state = full((80, 24));
+    now_asked(&mut state, approval(3, "one"));
+    chars(&mut state, "a");
+    assert_eq!(press(&mut state, &[Key::Enter]), [], "without a choice nothing is sent");
+    chars(&mut state, "1");
+    // Something else would be changed now: what was chosen is chosen no more.
+    now_asked(&mut state, approval(4, "two"));
+    assert_eq!(press(&mut state, &[Key::Enter]), []);
+    chars(&mut state, "1");
+    let answer = Change::Answer {
+        question: 22,
+        choices: vec![text("approve")],
+        text: String::new(),
+        diff_digest: text("two"),
+    };
+    assert_eq!(press(&mut state, &[Key::Enter]), [change(answer, 1)]);
+}
+
+#[test]
+fn nothing_is_approved_with_its_changes_off_the_screen() {
+    let mut state = full((80, 24));
+    now_asked(&mut state, approval(30, "long"));
+    chars(&mut state, "a1");
+    assert_eq!(press(&mut state, &[Key::Enter]), [], "30 lines do not fit on 24");
+    // It can still be denied, and approved on a larger screen.
+    update(&mut state, Event::Resized(80, 60), at(0));
+    let sent = press(&mut state, &[Key::Enter]);
+    assert_eq!(sent.len(), 1, "{sent:?}");
+    let mut small = full((80, 24));
+    now_asked(&mut small, approval(30, "long"));
+    chars(&mut small, "a2");
+    assert_eq!(press(&mut small, &[Key::Enter]).len(), 1, "denying needs no view of the changes");
 }
 
 #[test]
@@ -97,7 +160,12 @@ fn what_was_written_is_kept_where_it_was_not_sent_or_refused() {
     assert_eq!(note(&state), "question 22 not answered; what you wrote is kept");
     chars(&mut state, "a");
     let actions = press(&mut state, &[Key::Enter]);
-    let answer = Change::Answer { question: 22, choices: Vec::new(), text: text("red, I think") };
+    let answer = Change::Answer {
+        question: 22,
+        choices: Vec::new(),
+        text: text("red, I think"),
+        diff_digest: String::new(),
+    };
     assert_eq!(actions, [change(answer.clone(), 1)]);
     let asked = Asked { change: answer, request_id: text("test-1") };
     let refused = Outcome::Refused(text("question 22 expired already"));

@@ -37,12 +37,8 @@ pub(super) fn help(canvas: &mut Canvas<'_>, area: Rect) {
 pub(super) fn answer(canvas: &mut Canvas<'_>, form: &Form, area: Rect) -> Option<Position> {
     let title = format!("▸ Question {} from {}", form.question, form.asker);
     canvas.title(Rect { height: 1, ..area }, &title, canvas.theme.head());
-    // The last two lines are the text and its fault; of the rest the options get at most a half.
-    let between = area.height.saturating_sub(3);
-    let options =
-        u16::try_from(form.wording.options.len()).unwrap_or(u16::MAX).min(between.div_ceil(2));
-    let room = usize::from(between - options);
-    let lines = wrap(&form.wording.text, usize::from(area.width));
+    let (options, room) = layout::form(area.height, form.wording.options.len());
+    let lines = wrap(&form.shown(), usize::from(area.width));
     let cut = lines.len() > room;
     for (y, line) in (area.y + 1..).zip(lines.iter().take(room)) {
         canvas.put(area.x, y, area.width, line, canvas.theme.plain());

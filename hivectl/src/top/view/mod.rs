@@ -25,7 +25,7 @@ pub(crate) fn view(state: &State, now: Now, frame: &mut Frame<'_>) {
         too_small(&mut canvas, area);
         return;
     }
-    let body = Rect { y: area.y + 1, height: area.height - 3, ..area };
+    let body = Rect { y: area.y + 1, height: layout::body(area.height), ..area };
     frame::header(&mut canvas, state, now, Rect { height: 1, ..area });
     match (&state.dialog, &state.details) {
         (Some(Dialog::Help), _) => dialog::help(&mut canvas, body),

@@ -25,7 +25,7 @@ same_values!(v1::Settler, Settler { Holder, Operator });
 
 same_values!(v1::HarnessLoss, HarnessLoss { TakenOver, StayedAway, Restored, Left });
 
-same_values!(v1::AgentChange, AgentChange { Model, Parent, Policy, File });
+same_values!(v1::AgentChange, AgentChange { Model, Parent, Policy, File, Role });
 
 /// Converts the facts of each kind: for each field the way to the wire and the way back.
 macro_rules! facts {

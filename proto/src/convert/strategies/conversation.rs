@@ -8,6 +8,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
+use super::effect::approval;
 use super::{agent_name, message_id, question_id, reminder_id, text, turn_id, wall_time};
 
 pub(in crate::convert) fn question() -> impl Strategy<Value = Question> {
@@ -30,13 +31,17 @@ pub(in crate::convert) fn question() -> impl Strategy<Value = Question> {
             any::<bool>(),
             option::of(wall_time()),
         ),
-        (option::of(turn_id()), option::of(message_id())),
+        (
+            option::of(turn_id()),
+            option::of(message_id()),
+            option::of(approval().prop_map(Box::new)),
+        ),
     )
         .prop_map(
             |(
                 (id, asker, target, wording, state, create_time),
                 (deadline_time, answer, closed_by, operator_override, close_time),
-                (turn_id, message_id),
+                (turn_id, message_id, approval),
             )| Question {
                 id,
                 asker,
@@ -51,6 +56,7 @@ pub(in crate::convert) fn question() -> impl Strategy<Value = Question> {
                 close_time,
                 turn_id,
                 message_id,
+                approval,
             },
         )
 }
@@ -91,10 +97,10 @@ pub(in crate::convert) fn reminder() -> impl Strategy<Value = Reminder> {
 }
 
 pub(in crate::convert) fn loose_end() -> impl Strategy<Value = LooseEnd> {
-    use loose_end::Kind::{DeadLetter, External, QuestionAsked, QuestionOwed, Reminder};
+    use loose_end::Kind::{Approval, DeadLetter, External, QuestionAsked, QuestionOwed, Reminder};
     (
         (
-            select(vec![QuestionAsked, QuestionOwed, Reminder, DeadLetter, External]),
+            select(vec![QuestionAsked, QuestionOwed, Reminder, DeadLetter, External, Approval]),
             1..=u64::MAX,
             text(),
             text(),

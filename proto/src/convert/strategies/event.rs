@@ -74,6 +74,7 @@ fn of_the_operator() -> impl Strategy<Value = Facts> {
         AgentChange::Parent,
         AgentChange::Policy,
         AgentChange::File,
+        AgentChange::Role,
     ]);
     let asked = select(vec![
         Asked::CancelTurn,

@@ -197,8 +197,15 @@ async fn call(
         Op::Ask { target, text, ttl_ms, turn: _ } => {
             let (to, ttl) = (hive_tests::rig::to(&target), (ttl_ms > 0).then(|| span(ttl_ms)));
             let options = vec!["tea".to_owned(), "coffee".to_owned()];
-            let request =
-                v1::AskQuestionRequest { request_id, to, text, options, multi: false, ttl };
+            let request = v1::AskQuestionRequest {
+                request_id,
+                to,
+                text,
+                options,
+                multi: false,
+                ttl,
+                effect: None,
+            };
             let asked = questions().ask_question(carried.request(request)).await?.into_inner();
             let question = asked.question.unwrap_or_default();
             Ok(Reply::Asked {
@@ -208,8 +215,13 @@ async fn call(
             })
         }
         Op::Answer { question, choices, text } => {
-            let request =
-                v1::AnswerQuestionRequest { request_id, question_id: question, choices, text };
+            let request = v1::AnswerQuestionRequest {
+                request_id,
+                question_id: question,
+                choices,
+                text,
+                diff_digest: String::new(),
+            };
             let answered =
                 questions().answer_question(carried.request(request)).await?.into_inner();
             Ok(Reply::Question(seen::question(&answered.question.unwrap_or_default())))

@@ -102,6 +102,7 @@ fn all_limits(out: &mut String, limits: &Limits) {
         turn_events_bytes_max,
         questions_open_max,
         reminders_pending_max,
+        children_max,
     } = limits;
     for (key, value) in [
         ("body_bytes_max", u64::from(*body_bytes_max)),
@@ -121,6 +122,7 @@ fn all_limits(out: &mut String, limits: &Limits) {
         ("turn_events_bytes_max", *turn_events_bytes_max),
         ("questions_open_max", u64::from(*questions_open_max)),
         ("reminders_pending_max", u64::from(*reminders_pending_max)),
+        ("children_max", u64::from(*children_max)),
     ] {
         number(out, &format!("limits.{key}"), Some(value));
     }
@@ -134,6 +136,7 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
         tool_groups,
         allowed_recipients,
         capabilities,
+        grants,
         limits,
         uids,
         users,
@@ -157,16 +160,19 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
     texts(out, "tool_groups", tool_groups.as_ref());
     texts(out, "allowed_recipients", allowed_recipients.as_ref());
     texts(out, "capabilities", capabilities.as_ref());
+    texts(out, "grants", grants.as_ref());
     let AgentLimits {
         sends_per_minute_max,
         sender_stored_bytes_max,
         questions_open_max,
         reminders_pending_max,
+        children_max,
     } = limits;
     number(out, "limits.sends_per_minute_max", sends_per_minute_max.map(u64::from));
     number(out, "limits.sender_stored_bytes_max", *sender_stored_bytes_max);
     number(out, "limits.questions_open_max", questions_open_max.map(u64::from));
     number(out, "limits.reminders_pending_max", reminders_pending_max.map(u64::from));
+    number(out, "limits.children_max", children_max.map(u64::from));
     let uids: Vec<String> = uids.iter().map(u32::to_string).collect();
     line(out, format_args!("uids = [{}]", uids.join(", ")));
     texts(out, "users", Some(users));

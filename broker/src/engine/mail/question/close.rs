@@ -33,6 +33,8 @@ pub(crate) enum Closer<'a> {
     OperatorCancel { who: &'a str },
     /// The deadline of the question.
     Deadline,
+    /// A grant of the asker, which allows the effect.
+    Grant { answer: &'a Answer },
     /// The retirement of one of the two.
     Retired { agent: &'a str },
 }
@@ -51,6 +53,7 @@ pub(crate) fn close(
         Closer::OperatorAnswer { who, answer } => {
             (State::Answered, Some(*answer), *who, String::new())
         }
+        Closer::Grant { answer } => (State::Answered, Some(*answer), "", String::new()),
         Closer::Asker { name } => {
             (State::Cancelled, None, *name, format!("{name} does not need it any more"))
         }
@@ -127,6 +130,10 @@ fn send_to_target(
         {
             row.question.message_id.map_or(Ok(()), |message| settle_operators(tx, message, who))
         }
+        Closer::Grant { .. } => row
+            .question
+            .message_id
+            .map_or(Ok(()), |message| settle_operators(tx, message, "a grant of the asker")),
         Closer::Retired { agent } if *agent == row.question.target => drop_undelivered(tx, row),
         Closer::OperatorAnswer { .. }
         | Closer::Asker { .. }
@@ -174,6 +181,7 @@ fn send_to_asker(
         Closer::Target { .. }
         | Closer::OperatorAnswer { .. }
         | Closer::OperatorCancel { .. }
+        | Closer::Grant { .. }
         | Closer::Deadline
         | Closer::Retired { .. } => {}
     }
@@ -183,5 +191,10 @@ fn send_to_asker(
         parent: end.parent,
         ..Notice::about(&row.question.target, row.asker, kind, &body)
     };
-    notice::send(tx, limits, notice).map(|_| ())
+    let message = notice::send(tx, limits, notice)?;
+    if matches!(closer, Closer::Grant { .. }) {
+        // The response of the call has the outcome already; a turn for it would be for nothing.
+        supersede(tx, row.asker, message)?;
+    }
+    Ok(())
 }

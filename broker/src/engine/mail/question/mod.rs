@@ -3,6 +3,7 @@
 //! `core::question` checks the wording of a question and of an answer. Invariant: a question and
 //! the message that delivers it are one transaction, and so are its outcome and the notices of it.
 
+mod approval;
 mod close;
 mod read;
 mod texts;
@@ -11,7 +12,9 @@ use crate::engine::error::{MailError, QuestionError};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hive_core::agent::APPROVALS;
 use hive_core::caller::Caller;
+use hive_core::effect::{APPROVE, Effect};
 use hive_core::event::Facts;
 use hive_core::id::QuestionId;
 use hive_core::limits::{DUE_SPAN_MIN, Limits, QUESTION_TTL_MAX};
@@ -25,12 +28,14 @@ use super::notice::{self, Notice};
 use super::outbox;
 use crate::engine::actor::{self, Actor};
 use crate::engine::{Engine, Refusal};
+use crate::files::Shortage;
 use crate::store::agent::AgentRow;
 use crate::store::event::{Fact, log};
 pub use crate::store::question::bytes_of;
 use crate::store::question::{self as questions, Filter, NewQuestion, QuestionRow};
 use crate::store::request::RequestKey;
 use crate::store::{AgentKey, Tx, message};
+pub(crate) use approval::{AskedEffect, Effects};
 pub(crate) use close::{Closer, close};
 pub use read::Which;
 
@@ -46,6 +51,27 @@ pub struct Ask {
     pub wording: Wording,
     /// The time for which it stays open.
     pub ttl: Option<Duration>,
+    /// What the operator is asked to approve; `None` for a plain question.
+    pub effect: Option<Effect>,
+    /// The files that the socket of an agent to create lacks.
+    pub short: Option<Shortage>,
+}
+
+/// A reply to a question.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// The answer.
+    pub answer: Answer,
+    /// The digest of the changes that were shown to who approves them.
+    pub diff_digest: String,
+    /// The files that the socket of an agent to create lacks.
+    pub short: Option<Shortage>,
+}
+
+impl From<Answer> for Reply {
+    fn from(answer: Answer) -> Self {
+        Self { answer, diff_digest: String::new(), short: None }
+    }
 }
 
 /// The stored answer for a replay.
@@ -99,6 +125,10 @@ impl Engine {
         ask: Ask,
     ) -> Result<(Question, bool), Refusal> {
         self.check_open()?;
+        let mut ask = ask;
+        if let Some(effect) = &ask.effect {
+            ask.wording.options = approval::options(effect, &ask.wording)?;
+        }
         ask.wording.check()?;
         if let Some(ttl) = ask.ttl
             && !(DUE_SPAN_MIN..=QUESTION_TTL_MAX).contains(&ttl)
@@ -106,9 +136,11 @@ impl Engine {
             let problem = format!("it must be between 1 s and {} s", QUESTION_TTL_MAX.as_secs());
             return Err(Refusal::Field { field: "ttl", problem });
         }
-        let put = move |admission: Admission<'_, '_>| put(&admission, &ask);
-        self.act_and_read("ask", actor, request, put, |tx, asked: Asked| {
-            Ok((get(tx, asked.id)?, asked.already))
+        let approvals = self.approvals();
+        let shown = approvals.clone();
+        let put = move |admission: Admission<'_, '_>| put(&admission, &approvals, &ask);
+        self.act_and_read("ask", actor, request, put, move |tx, asked: Asked| {
+            Ok((get(tx, &shown, asked.id)?, asked.already))
         })
         .await
     }
@@ -119,8 +151,9 @@ impl Engine {
         actor: Actor,
         request: RequestKey,
         id: QuestionId,
-        answer: Answer,
+        reply: impl Into<Reply>,
     ) -> Result<Question, Refusal> {
+        let (approvals, reply) = (self.approvals(), reply.into());
         self.close_by(
             actor,
             request,
@@ -136,7 +169,18 @@ impl Engine {
                     }
                     turn = actor.turn(tx, me)?;
                 }
-                let answer = &checked(tx, row, &answer)?;
+                let answer = &checked(tx, row, &reply.answer)?;
+                if let Some(approval) = &row.question.approval {
+                    approval::decide(
+                        tx,
+                        &approvals,
+                        row,
+                        approval,
+                        answer,
+                        &reply,
+                        actor.caller.name(),
+                    )?;
+                }
                 let closer = match &actor.caller {
                     Caller::Agent(name) => Closer::Target { name: name.as_str(), answer },
                     Caller::Operator(who) => Closer::OperatorAnswer { who: who.as_str(), answer },
@@ -176,7 +220,8 @@ impl Engine {
             let row = visible(&admission, id)?;
             close(admission, &row.ok_or(QuestionError::NotFound { id })?)
         };
-        self.act_and_read(call, actor, request, close, move |tx, ()| get(tx, id)).await
+        let shown = self.approvals();
+        self.act_and_read(call, actor, request, close, move |tx, ()| get(tx, &shown, id)).await
     }
 
     /// Ends questions whose deadline has passed; returns the next deadline.
@@ -193,8 +238,9 @@ impl Engine {
     }
 }
 
-fn get(tx: &Tx<'_>, id: QuestionId) -> Result<Question, Refusal> {
-    questions::get(tx, id)?.ok_or(Refusal::from(QuestionError::NotFound { id }))
+fn get(tx: &Tx<'_>, effects: &impl Effects, id: QuestionId) -> Result<Question, Refusal> {
+    let row = questions::row(tx, id)?.ok_or(Refusal::from(QuestionError::NotFound { id }))?;
+    effects.shown(tx, row)
 }
 
 /// Withdraws a question in the name of its asker, or of the operator.
@@ -241,14 +287,19 @@ fn checked(tx: &Tx<'_>, row: &QuestionRow, answer: &Answer) -> Result<Answer, Re
     Ok(row.question.wording.accept(answer)?)
 }
 
-fn put(admission: &Admission<'_, '_>, ask: &Ask) -> Result<Asked, Refusal> {
+fn put(admission: &Admission<'_, '_>, effects: &impl Effects, ask: &Ask) -> Result<Asked, Refusal> {
     let &Admission { tx, limits, me, .. } = admission;
-    let turn = admission.turn("messaging")?;
+    let turn = admission.turn(if ask.effect.is_some() { APPROVALS } else { "messaging" })?;
     let parent = admission.actor.cause.parent(turn.as_ref());
     let turn = turn.map(|turn| turn.id);
-    let target = target(admission, &ask.to)?;
+    let target = match &ask.effect {
+        Some(_) => approval::approver(admission, &ask.to)?,
+        None => target(admission, &ask.to)?,
+    };
+    let effect = ask.effect.as_ref();
     if let Some(turn) = turn
-        && let Some(id) = questions::equal_in_earlier_runs(tx, turn, target.key, &ask.wording)?
+        && let Some(id) =
+            questions::equal_in_earlier_runs(tx, turn, target.key, &ask.wording, effect)?
     {
         message::absorb(tx, turn, id.get())?;
         return Ok(Asked { id, already: true });
@@ -259,7 +310,14 @@ fn put(admission: &Admission<'_, '_>, ask: &Ask) -> Result<Asked, Refusal> {
     }
     let id = QuestionId::new(tx.next_id()).expect("the sequence begins with 1");
     let deadline_time = ask.ttl.map(|ttl| tx.now.wall.after(ttl));
-    let body = texts::asked(id, &me.name, &ask.wording, deadline_time);
+    let text = &ask.wording.text;
+    let (body, granted) = match effect {
+        Some(effect) => {
+            let asked = effects.asked(tx, me, id, effect, text, deadline_time)?;
+            (asked.body, asked.granted)
+        }
+        None => (texts::asked(id, &me.name, &ask.wording, deadline_time), None),
+    };
     let notice = Notice {
         turn,
         question: Some(id),
@@ -277,10 +335,15 @@ fn put(admission: &Admission<'_, '_>, ask: &Ask) -> Result<Asked, Refusal> {
             deadline_time,
             turn,
             message,
+            effect,
         },
     )?;
-    if target.key == AgentKey::OPERATOR {
-        outbox::add(tx, outbox::Kind::Question, me.key, id.get(), &ask.wording.text)?;
+    if target.key == AgentKey::OPERATOR && granted.is_none() {
+        let text = match effect {
+            Some(effect) => format!("{}: {text}", effect.summary()),
+            None => text.clone(),
+        };
+        outbox::add(tx, outbox::Kind::Question, me.key, id.get(), &text)?;
     }
     let detail = format!("to {}", target.name);
     let fact = Fact::about(Facts::QuestionAsked, me.key)
@@ -289,6 +352,14 @@ fn put(admission: &Admission<'_, '_>, ask: &Ask) -> Result<Asked, Refusal> {
         .question(id)
         .detail(&detail);
     log(tx, fact);
+    if let Some((effect, changes)) = effect.zip(granted) {
+        effects.grant(tx, me, id, effect, ask.short)?;
+        questions::set_changes(tx, id, &changes)?;
+        let row = questions::row(tx, id)?.ok_or(QuestionError::NotFound { id })?;
+        let choices = vec![APPROVE.to_owned()];
+        let answer = &Answer { choices, text: "allowed by a grant of the asker".to_owned() };
+        close(tx, limits, &row, &Closer::Grant { answer }, parent)?;
+    }
     Ok(Asked { id, already: false })
 }
 

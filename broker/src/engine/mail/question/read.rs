@@ -2,11 +2,13 @@
 
 use crate::engine::error::QuestionError;
 use hive_core::caller::Caller;
+use hive_core::effect::Effect;
 use hive_core::id::QuestionId;
 use hive_core::message::OPERATOR;
 use hive_core::question::{Question, State};
 use rusqlite::Connection;
 
+use super::Effects;
 use crate::engine::{Engine, Refusal, actor};
 use crate::store::question::{self as questions, Filter};
 use crate::store::{AgentKey, event};
@@ -51,14 +53,44 @@ fn filter(conn: &Connection, caller: &Caller, which: &Which) -> Result<Filter, R
     })
 }
 
+/// Returns a page of questions as they are shown.
+fn page(
+    conn: &Connection,
+    effects: &impl Effects,
+    filter: &Filter,
+    before: Option<QuestionId>,
+    rows: u32,
+) -> Result<(Vec<Question>, bool), Refusal> {
+    let (found, more) = questions::page(conn, filter, before, rows)?;
+    let shown = found.into_iter().map(|row| effects.shown(conn, row));
+    Ok((shown.collect::<Result<_, _>>()?, more))
+}
+
 impl Engine {
     /// Returns one question.
     pub async fn get_question(&self, caller: Caller, id: QuestionId) -> Result<Question, Refusal> {
+        let approvals = self.approvals();
         self.store
             .read(move |conn, _| {
                 let filter = filter(conn, &caller, &Which::default())?;
                 let row = questions::row(conn, id)?.filter(|row| filter.shows(row));
-                Ok(row.ok_or(QuestionError::NotFound { id })?.question)
+                approvals.shown(conn, row.ok_or(QuestionError::NotFound { id })?)
+            })
+            .await
+    }
+
+    /// Returns the effect of a question; `None` for a plain one, and for one that the caller may
+    /// not read.
+    pub async fn effect_of(
+        &self,
+        caller: Caller,
+        id: QuestionId,
+    ) -> Result<Option<Effect>, Refusal> {
+        self.store
+            .read(move |conn, _| {
+                let filter = filter(conn, &caller, &Which::default())?;
+                let row = questions::row(conn, id)?.filter(|row| filter.shows(row));
+                Ok(row.and_then(|row| row.question.approval).map(|approval| approval.effect))
             })
             .await
     }
@@ -71,10 +103,11 @@ impl Engine {
         before: Option<QuestionId>,
         rows: u32,
     ) -> Result<(Vec<Question>, bool), Refusal> {
+        let approvals = self.approvals();
         self.store
             .read(move |conn, _| {
                 let filter = filter(conn, &caller, &which)?;
-                Ok(questions::page(conn, &filter, before, rows)?)
+                page(conn, &approvals, &filter, before, rows)
             })
             .await
     }
@@ -87,10 +120,11 @@ impl Engine {
         before: Option<QuestionId>,
         rows: u32,
     ) -> Result<(Vec<Question>, bool, u64), Refusal> {
+        let approvals = self.approvals();
         self.store
             .read(move |conn, _| {
                 let filter = filter(conn, &caller, &which)?;
-                let (found, more) = questions::page(conn, &filter, before, rows)?;
+                let (found, more) = page(conn, &approvals, &filter, before, rows)?;
                 Ok((found, more, event::span(conn)?.1))
             })
             .await
@@ -105,6 +139,7 @@ impl Engine {
         after: u64,
         rows: u32,
     ) -> Result<Changed, Refusal> {
+        let approvals = self.approvals();
         self.store
             .read(move |conn, _| {
                 let filter = filter(conn, &caller, &which)?;
@@ -112,7 +147,7 @@ impl Engine {
                 let mut changed = Changed { questions: Vec::new(), last_event };
                 for id in ids {
                     if let Some(row) = questions::row(conn, id)?.filter(|row| filter.shows(row)) {
-                        changed.questions.push(row.question);
+                        changed.questions.push(approvals.shown(conn, row)?);
                     }
                 }
                 Ok(changed)

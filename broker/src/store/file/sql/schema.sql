@@ -164,6 +164,8 @@ CREATE TABLE question (
     close_time        INTEGER,
     turn_id           INTEGER,
     message_id        INTEGER NOT NULL,
+    effect TEXT CHECK (effect IS NULL OR json_valid(effect)),
+    changes TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(changes)),
     CHECK (asker_id <> target_id),
     CHECK ((state = 1) = (close_time IS NULL)),
     CHECK ((state = 2) = (answer IS NOT NULL))

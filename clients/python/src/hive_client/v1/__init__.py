@@ -60,6 +60,13 @@ from .delivery_pb2 import DeliveryState as DeliveryState
 from .delivery_pb2 import Lane as Lane
 from .delivery_pb2 import LeasedDelivery as LeasedDelivery
 from .delivery_pb2 import RedeliveryCause as RedeliveryCause
+from .effect_pb2 import Approval as Approval
+from .effect_pb2 import CreateAgentEffect as CreateAgentEffect
+from .effect_pb2 import Effect as Effect
+from .effect_pb2 import EffectChange as EffectChange
+from .effect_pb2 import RetireAgentEffect as RetireAgentEffect
+from .effect_pb2 import SetAgentEffect as SetAgentEffect
+from .effect_pb2 import SetPolicyEffect as SetPolicyEffect
 from .event_pb2 import AgentChange as AgentChange
 from .event_pb2 import AgentChanged as AgentChanged
 from .event_pb2 import AgentCreated as AgentCreated

@@ -76,6 +76,7 @@ class AgentChange(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     AGENT_CHANGE_PARENT: _ClassVar[AgentChange]
     AGENT_CHANGE_POLICY: _ClassVar[AgentChange]
     AGENT_CHANGE_FILE: _ClassVar[AgentChange]
+    AGENT_CHANGE_ROLE: _ClassVar[AgentChange]
 EVENT_KIND_UNSPECIFIED: EventKind
 EVENT_KIND_MESSAGE_ACCEPTED: EventKind
 EVENT_KIND_DELIVERY_LEASED: EventKind
@@ -127,6 +128,7 @@ AGENT_CHANGE_MODEL: AgentChange
 AGENT_CHANGE_PARENT: AgentChange
 AGENT_CHANGE_POLICY: AgentChange
 AGENT_CHANGE_FILE: AgentChange
+AGENT_CHANGE_ROLE: AgentChange
 
 class DeliveryLeased(_message.Message):
     __slots__ = ("attempt", "cause")

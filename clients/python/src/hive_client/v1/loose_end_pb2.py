@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17hive/v1/loose_end.proto\x12\x07hive.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd2\x01\n\x08LooseEnd\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.hive.v1.LooseEndKind\x12\n\n\x02id\x18\x02 \x01(\x04\x12\r\n\x05\x61gent\x18\x03 \x01(\t\x12\x0c\n\x04peer\x18\x04 \x01(\t\x12\x0c\n\x04text\x18\x05 \x01(\t\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x64ue_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0b\n\x03key\x18\x08 \x01(\t*\xcd\x01\n\x0cLooseEndKind\x12\x1e\n\x1aLOOSE_END_KIND_UNSPECIFIED\x10\x00\x12!\n\x1dLOOSE_END_KIND_QUESTION_ASKED\x10\x01\x12 \n\x1cLOOSE_END_KIND_QUESTION_OWED\x10\x02\x12\x1b\n\x17LOOSE_END_KIND_REMINDER\x10\x03\x12\x1e\n\x1aLOOSE_END_KIND_DEAD_LETTER\x10\x04\x12\x1b\n\x17LOOSE_END_KIND_EXTERNAL\x10\x05\x42=\n\x07hive.v1P\x01Z&example.invalid/hive/clients/go/hivev1\xaa\x02\x07Hive.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17hive/v1/loose_end.proto\x12\x07hive.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd2\x01\n\x08LooseEnd\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.hive.v1.LooseEndKind\x12\n\n\x02id\x18\x02 \x01(\x04\x12\r\n\x05\x61gent\x18\x03 \x01(\t\x12\x0c\n\x04peer\x18\x04 \x01(\t\x12\x0c\n\x04text\x18\x05 \x01(\t\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x64ue_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0b\n\x03key\x18\x08 \x01(\t*\xea\x01\n\x0cLooseEndKind\x12\x1e\n\x1aLOOSE_END_KIND_UNSPECIFIED\x10\x00\x12!\n\x1dLOOSE_END_KIND_QUESTION_ASKED\x10\x01\x12 \n\x1cLOOSE_END_KIND_QUESTION_OWED\x10\x02\x12\x1b\n\x17LOOSE_END_KIND_REMINDER\x10\x03\x12\x1e\n\x1aLOOSE_END_KIND_DEAD_LETTER\x10\x04\x12\x1b\n\x17LOOSE_END_KIND_EXTERNAL\x10\x05\x12\x1b\n\x17LOOSE_END_KIND_APPROVAL\x10\x06\x42=\n\x07hive.v1P\x01Z&example.invalid/hive/clients/go/hivev1\xaa\x02\x07Hive.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,7 +34,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\007hive.v1P\001Z&example.invalid/hive/clients/go/hivev1\252\002\007Hive.V1'
   _globals['_LOOSEENDKIND']._serialized_start=283
-  _globals['_LOOSEENDKIND']._serialized_end=488
+  _globals['_LOOSEENDKIND']._serialized_end=517
   _globals['_LOOSEEND']._serialized_start=70
   _globals['_LOOSEEND']._serialized_end=280
 # @@protoc_insertion_point(module_scope)

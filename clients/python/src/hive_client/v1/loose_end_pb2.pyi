@@ -17,12 +17,14 @@ class LooseEndKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     LOOSE_END_KIND_REMINDER: _ClassVar[LooseEndKind]
     LOOSE_END_KIND_DEAD_LETTER: _ClassVar[LooseEndKind]
     LOOSE_END_KIND_EXTERNAL: _ClassVar[LooseEndKind]
+    LOOSE_END_KIND_APPROVAL: _ClassVar[LooseEndKind]
 LOOSE_END_KIND_UNSPECIFIED: LooseEndKind
 LOOSE_END_KIND_QUESTION_ASKED: LooseEndKind
 LOOSE_END_KIND_QUESTION_OWED: LooseEndKind
 LOOSE_END_KIND_REMINDER: LooseEndKind
 LOOSE_END_KIND_DEAD_LETTER: LooseEndKind
 LOOSE_END_KIND_EXTERNAL: LooseEndKind
+LOOSE_END_KIND_APPROVAL: LooseEndKind
 
 class LooseEnd(_message.Message):
     __slots__ = ("kind", "id", "agent", "peer", "text", "create_time", "due_time", "key")

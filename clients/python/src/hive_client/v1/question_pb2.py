@@ -23,9 +23,10 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from . import effect_pb2 as hive_dot_v1_dot_effect__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16hive/v1/question.proto\x12\x07hive.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\'\n\x06\x41nswer\x12\x0f\n\x07\x63hoices\x18\x01 \x03(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"\x92\x03\n\x08Question\x12\n\n\x02id\x18\x01 \x01(\x04\x12\r\n\x05\x61sker\x18\x02 \x01(\t\x12\x0e\n\x06target\x18\x03 \x01(\t\x12\x0c\n\x04text\x18\x04 \x01(\t\x12\x0f\n\x07options\x18\x05 \x03(\t\x12\r\n\x05multi\x18\x06 \x01(\x08\x12%\n\x05state\x18\x07 \x01(\x0e\x32\x16.hive.v1.QuestionState\x12/\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\rdeadline_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1f\n\x06\x61nswer\x18\n \x01(\x0b\x32\x0f.hive.v1.Answer\x12\x11\n\tclosed_by\x18\x0b \x01(\t\x12\x19\n\x11operator_override\x18\x0c \x01(\x08\x12.\n\nclose_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07turn_id\x18\x0e \x01(\x04\x12\x12\n\nmessage_id\x18\x0f \x01(\x04*\x9f\x01\n\rQuestionState\x12\x1e\n\x1aQUESTION_STATE_UNSPECIFIED\x10\x00\x12\x17\n\x13QUESTION_STATE_OPEN\x10\x01\x12\x1b\n\x17QUESTION_STATE_ANSWERED\x10\x02\x12\x1a\n\x16QUESTION_STATE_EXPIRED\x10\x03\x12\x1c\n\x18QUESTION_STATE_CANCELLED\x10\x04\x42=\n\x07hive.v1P\x01Z&example.invalid/hive/clients/go/hivev1\xaa\x02\x07Hive.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16hive/v1/question.proto\x12\x07hive.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14hive/v1/effect.proto\"\'\n\x06\x41nswer\x12\x0f\n\x07\x63hoices\x18\x01 \x03(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"\xb7\x03\n\x08Question\x12\n\n\x02id\x18\x01 \x01(\x04\x12\r\n\x05\x61sker\x18\x02 \x01(\t\x12\x0e\n\x06target\x18\x03 \x01(\t\x12\x0c\n\x04text\x18\x04 \x01(\t\x12\x0f\n\x07options\x18\x05 \x03(\t\x12\r\n\x05multi\x18\x06 \x01(\x08\x12%\n\x05state\x18\x07 \x01(\x0e\x32\x16.hive.v1.QuestionState\x12/\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\rdeadline_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1f\n\x06\x61nswer\x18\n \x01(\x0b\x32\x0f.hive.v1.Answer\x12\x11\n\tclosed_by\x18\x0b \x01(\t\x12\x19\n\x11operator_override\x18\x0c \x01(\x08\x12.\n\nclose_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07turn_id\x18\x0e \x01(\x04\x12\x12\n\nmessage_id\x18\x0f \x01(\x04\x12#\n\x08\x61pproval\x18\x10 \x01(\x0b\x32\x11.hive.v1.Approval*\x9f\x01\n\rQuestionState\x12\x1e\n\x1aQUESTION_STATE_UNSPECIFIED\x10\x00\x12\x17\n\x13QUESTION_STATE_OPEN\x10\x01\x12\x1b\n\x17QUESTION_STATE_ANSWERED\x10\x02\x12\x1a\n\x16QUESTION_STATE_EXPIRED\x10\x03\x12\x1c\n\x18QUESTION_STATE_CANCELLED\x10\x04\x42=\n\x07hive.v1P\x01Z&example.invalid/hive/clients/go/hivev1\xaa\x02\x07Hive.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,10 +34,10 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hive_client.v1.question_pb2
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\007hive.v1P\001Z&example.invalid/hive/clients/go/hivev1\252\002\007Hive.V1'
-  _globals['_QUESTIONSTATE']._serialized_start=515
-  _globals['_QUESTIONSTATE']._serialized_end=674
-  _globals['_ANSWER']._serialized_start=68
-  _globals['_ANSWER']._serialized_end=107
-  _globals['_QUESTION']._serialized_start=110
-  _globals['_QUESTION']._serialized_end=512
+  _globals['_QUESTIONSTATE']._serialized_start=574
+  _globals['_QUESTIONSTATE']._serialized_end=733
+  _globals['_ANSWER']._serialized_start=90
+  _globals['_ANSWER']._serialized_end=129
+  _globals['_QUESTION']._serialized_start=132
+  _globals['_QUESTION']._serialized_end=571
 # @@protoc_insertion_point(module_scope)

@@ -1,6 +1,7 @@
 import datetime
 
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from . import effect_pb2 as _effect_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -32,7 +33,7 @@ class Answer(_message.Message):
     def __init__(self, choices: _Optional[_Iterable[str]] = ..., text: _Optional[str] = ...) -> None: ...
 
 class Question(_message.Message):
-    __slots__ = ("id", "asker", "target", "text", "options", "multi", "state", "create_time", "deadline_time", "answer", "closed_by", "operator_override", "close_time", "turn_id", "message_id")
+    __slots__ = ("id", "asker", "target", "text", "options", "multi", "state", "create_time", "deadline_time", "answer", "closed_by", "operator_override", "close_time", "turn_id", "message_id", "approval")
     ID_FIELD_NUMBER: _ClassVar[int]
     ASKER_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
@@ -48,6 +49,7 @@ class Question(_message.Message):
     CLOSE_TIME_FIELD_NUMBER: _ClassVar[int]
     TURN_ID_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
+    APPROVAL_FIELD_NUMBER: _ClassVar[int]
     id: int
     asker: str
     target: str
@@ -63,4 +65,5 @@ class Question(_message.Message):
     close_time: _timestamp_pb2.Timestamp
     turn_id: int
     message_id: int
-    def __init__(self, id: _Optional[int] = ..., asker: _Optional[str] = ..., target: _Optional[str] = ..., text: _Optional[str] = ..., options: _Optional[_Iterable[str]] = ..., multi: _Optional[bool] = ..., state: _Optional[_Union[QuestionState, str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deadline_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., answer: _Optional[_Union[Answer, _Mapping]] = ..., closed_by: _Optional[str] = ..., operator_override: _Optional[bool] = ..., close_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., turn_id: _Optional[int] = ..., message_id: _Optional[int] = ...) -> None: ...
+    approval: _effect_pb2.Approval
+    def __init__(self, id: _Optional[int] = ..., asker: _Optional[str] = ..., target: _Optional[str] = ..., text: _Optional[str] = ..., options: _Optional[_Iterable[str]] = ..., multi: _Optional[bool] = ..., state: _Optional[_Union[QuestionState, str]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deadline_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., answer: _Optional[_Union[Answer, _Mapping]] = ..., closed_by: _Optional[str] = ..., operator_override: _Optional[bool] = ..., close_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., turn_id: _Optional[int] = ..., message_id: _Optional[int] = ..., approval: _Optional[_Union[_effect_pb2.Approval, _Mapping]] = ...) -> None: ...

@@ -23,12 +23,13 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
+from . import effect_pb2 as hive_dot_v1_dot_effect__pb2
 from . import message_pb2 as hive_dot_v1_dot_message__pb2
 from . import question_pb2 as hive_dot_v1_dot_question__pb2
 from . import watch_pb2 as hive_dot_v1_dot_watch__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ehive/v1/question_service.proto\x12\x07hive.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x15hive/v1/message.proto\x1a\x16hive/v1/question.proto\x1a\x13hive/v1/watch.proto\"\x9e\x01\n\x12\x41skQuestionRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x1e\n\x02to\x18\x02 \x01(\x0b\x32\x12.hive.v1.Recipient\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x0f\n\x07options\x18\x04 \x03(\t\x12\r\n\x05multi\x18\x05 \x01(\x08\x12&\n\x03ttl\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\"Q\n\x13\x41skQuestionResponse\x12#\n\x08question\x18\x01 \x01(\x0b\x32\x11.hive.v1.Question\x12\x15\n\ralready_asked\x18\x02 \x01(\x08\"_\n\x15\x41nswerQuestionRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x13\n\x0bquestion_id\x18\x02 \x01(\x04\x12\x0f\n\x07\x63hoices\x18\x03 \x03(\t\x12\x0c\n\x04text\x18\x04 \x01(\t\"=\n\x16\x41nswerQuestionResponse\x12#\n\x08question\x18\x01 \x01(\x0b\x32\x11.hive.v1.Question\"@\n\x15\x43\x61ncelQuestionRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x13\n\x0bquestion_id\x18\x02 \x01(\x04\"=\n\x16\x43\x61ncelQuestionResponse\x12#\n\x08question\x18\x01 \x01(\x0b\x32\x11.hive.v1.Question\")\n\x12GetQuestionRequest\x12\x13\n\x0bquestion_id\x18\x01 \x01(\x04\":\n\x13GetQuestionResponse\x12#\n\x08question\x18\x01 \x01(\x0b\x32\x11.hive.v1.Question\"\x84\x01\n\x14ListQuestionsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\x12&\n\x06states\x18\x03 \x03(\x0e\x32\x16.hive.v1.QuestionState\x12\r\n\x05\x61sker\x18\x04 \x01(\t\x12\x0e\n\x06target\x18\x05 \x01(\t\"V\n\x15ListQuestionsResponse\x12$\n\tquestions\x18\x01 \x03(\x0b\x32\x11.hive.v1.Question\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"K\n\x15WatchQuestionsRequest\x12\r\n\x05\x61sker\x18\x01 \x01(\t\x12\x0e\n\x06target\x18\x02 \x01(\t\x12\x13\n\x0bquestion_id\x18\x03 \x01(\x04\"l\n\x10QuestionSnapshot\x12$\n\tquestions\x18\x01 \x03(\x0b\x32\x11.hive.v1.Question\x12\x10\n\x08\x63omplete\x18\x02 \x01(\x08\x12\x0e\n\x06log_id\x18\x03 \x01(\t\x12\x10\n\x08sequence\x18\x04 \x01(\x04\"G\n\rQuestionBatch\x12$\n\tquestions\x18\x01 \x03(\x0b\x32\x11.hive.v1.Question\x12\x10\n\x08sequence\x18\x02 \x01(\x04\"\xa4\x01\n\x16WatchQuestionsResponse\x12-\n\x08snapshot\x18\x01 \x01(\x0b\x32\x19.hive.v1.QuestionSnapshotH\x00\x12\'\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x16.hive.v1.QuestionBatchH\x00\x12*\n\x08progress\x18\x03 \x01(\x0b\x32\x16.hive.v1.WatchProgressH\x00\x42\x06\n\x04step2\xf0\x03\n\x0fQuestionService\x12H\n\x0b\x41skQuestion\x12\x1b.hive.v1.AskQuestionRequest\x1a\x1c.hive.v1.AskQuestionResponse\x12Q\n\x0e\x41nswerQuestion\x12\x1e.hive.v1.AnswerQuestionRequest\x1a\x1f.hive.v1.AnswerQuestionResponse\x12Q\n\x0e\x43\x61ncelQuestion\x12\x1e.hive.v1.CancelQuestionRequest\x1a\x1f.hive.v1.CancelQuestionResponse\x12H\n\x0bGetQuestion\x12\x1b.hive.v1.GetQuestionRequest\x1a\x1c.hive.v1.GetQuestionResponse\x12N\n\rListQuestions\x12\x1d.hive.v1.ListQuestionsRequest\x1a\x1e.hive.v1.ListQuestionsResponse\x12S\n\x0eWatchQuestions\x12\x1e.hive.v1.WatchQuestionsRequest\x1a\x1f.hive.v1.WatchQuestionsResponse0\x01\x42=\n\x07hive.v1P\x01Z&example.invalid/hive/clients/go/hivev1\xaa\x02\x07Hive.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ehive/v1/question_service.proto\x12\x07hive.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x14hive/v1/effect.proto\x1a\x15hive/v1/message.proto\x1a\x16hive/v1/question.proto\x1a\x13hive/v1/watch.proto\"\xbf\x01\n\x12\x41skQuestionRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x1e\n\x02to\x18\x02 \x01(\x0b\x32\x12.hive.v1.Recipient\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x0f\n\x07options\x18\x04 \x03(\t\x12\r\n\x05multi\x18\x05 \x01(\x08\x12&\n\x03ttl\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x1f\n\x06\x65\x66\x66\x65\x63t\x18\x07 \x01(\x0b\x32\x0f.hive.v1.Effect\"Q\n\x13\x41skQuestionResponse\x12#\n\x08question\x18\x01 \x01(\x0b\x32\x11.hive.v1.Question\x12\x15\n\ralready_asked\x18\x02 \x01(\x08\"t\n\x15\x41nswerQuestionRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x13\n\x0bquestion_id\x18\x02 \x01(\x04\x12\x0f\n\x07\x63hoices\x18\x03 \x03(\t\x12\x0c\n\x04text\x18\x04 \x01(\t\x12\x13\n\x0b\x64iff_digest\x18\x05 \x01(\t\"=\n\x16\x41nswerQuestionResponse\x12#\n\x08question\x18\x01 \x01(\x0b\x32\x11.hive.v1.Question\"@\n\x15\x43\x61ncelQuestionRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x13\n\x0bquestion_id\x18\x02 \x01(\x04\"=\n\x16\x43\x61ncelQuestionResponse\x12#\n\x08question\x18\x01 \x01(\x0b\x32\x11.hive.v1.Question\")\n\x12GetQuestionRequest\x12\x13\n\x0bquestion_id\x18\x01 \x01(\x04\":\n\x13GetQuestionResponse\x12#\n\x08question\x18\x01 \x01(\x0b\x32\x11.hive.v1.Question\"\x84\x01\n\x14ListQuestionsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\x12&\n\x06states\x18\x03 \x03(\x0e\x32\x16.hive.v1.QuestionState\x12\r\n\x05\x61sker\x18\x04 \x01(\t\x12\x0e\n\x06target\x18\x05 \x01(\t\"V\n\x15ListQuestionsResponse\x12$\n\tquestions\x18\x01 \x03(\x0b\x32\x11.hive.v1.Question\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"K\n\x15WatchQuestionsRequest\x12\r\n\x05\x61sker\x18\x01 \x01(\t\x12\x0e\n\x06target\x18\x02 \x01(\t\x12\x13\n\x0bquestion_id\x18\x03 \x01(\x04\"l\n\x10QuestionSnapshot\x12$\n\tquestions\x18\x01 \x03(\x0b\x32\x11.hive.v1.Question\x12\x10\n\x08\x63omplete\x18\x02 \x01(\x08\x12\x0e\n\x06log_id\x18\x03 \x01(\t\x12\x10\n\x08sequence\x18\x04 \x01(\x04\"G\n\rQuestionBatch\x12$\n\tquestions\x18\x01 \x03(\x0b\x32\x11.hive.v1.Question\x12\x10\n\x08sequence\x18\x02 \x01(\x04\"\xa4\x01\n\x16WatchQuestionsResponse\x12-\n\x08snapshot\x18\x01 \x01(\x0b\x32\x19.hive.v1.QuestionSnapshotH\x00\x12\'\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x16.hive.v1.QuestionBatchH\x00\x12*\n\x08progress\x18\x03 \x01(\x0b\x32\x16.hive.v1.WatchProgressH\x00\x42\x06\n\x04step2\xf0\x03\n\x0fQuestionService\x12H\n\x0b\x41skQuestion\x12\x1b.hive.v1.AskQuestionRequest\x1a\x1c.hive.v1.AskQuestionResponse\x12Q\n\x0e\x41nswerQuestion\x12\x1e.hive.v1.AnswerQuestionRequest\x1a\x1f.hive.v1.AnswerQuestionResponse\x12Q\n\x0e\x43\x61ncelQuestion\x12\x1e.hive.v1.CancelQuestionRequest\x1a\x1f.hive.v1.CancelQuestionResponse\x12H\n\x0bGetQuestion\x12\x1b.hive.v1.GetQuestionRequest\x1a\x1c.hive.v1.GetQuestionResponse\x12N\n\rListQuestions\x12\x1d.hive.v1.ListQuestionsRequest\x1a\x1e.hive.v1.ListQuestionsResponse\x12S\n\x0eWatchQuestions\x12\x1e.hive.v1.WatchQuestionsRequest\x1a\x1f.hive.v1.WatchQuestionsResponse0\x01\x42=\n\x07hive.v1P\x01Z&example.invalid/hive/clients/go/hivev1\xaa\x02\x07Hive.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,34 +37,34 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hive_client.v1.question_ser
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\007hive.v1P\001Z&example.invalid/hive/clients/go/hivev1\252\002\007Hive.V1'
-  _globals['_ASKQUESTIONREQUEST']._serialized_start=144
-  _globals['_ASKQUESTIONREQUEST']._serialized_end=302
-  _globals['_ASKQUESTIONRESPONSE']._serialized_start=304
-  _globals['_ASKQUESTIONRESPONSE']._serialized_end=385
-  _globals['_ANSWERQUESTIONREQUEST']._serialized_start=387
-  _globals['_ANSWERQUESTIONREQUEST']._serialized_end=482
-  _globals['_ANSWERQUESTIONRESPONSE']._serialized_start=484
-  _globals['_ANSWERQUESTIONRESPONSE']._serialized_end=545
-  _globals['_CANCELQUESTIONREQUEST']._serialized_start=547
-  _globals['_CANCELQUESTIONREQUEST']._serialized_end=611
-  _globals['_CANCELQUESTIONRESPONSE']._serialized_start=613
-  _globals['_CANCELQUESTIONRESPONSE']._serialized_end=674
-  _globals['_GETQUESTIONREQUEST']._serialized_start=676
-  _globals['_GETQUESTIONREQUEST']._serialized_end=717
-  _globals['_GETQUESTIONRESPONSE']._serialized_start=719
-  _globals['_GETQUESTIONRESPONSE']._serialized_end=777
-  _globals['_LISTQUESTIONSREQUEST']._serialized_start=780
-  _globals['_LISTQUESTIONSREQUEST']._serialized_end=912
-  _globals['_LISTQUESTIONSRESPONSE']._serialized_start=914
-  _globals['_LISTQUESTIONSRESPONSE']._serialized_end=1000
-  _globals['_WATCHQUESTIONSREQUEST']._serialized_start=1002
-  _globals['_WATCHQUESTIONSREQUEST']._serialized_end=1077
-  _globals['_QUESTIONSNAPSHOT']._serialized_start=1079
-  _globals['_QUESTIONSNAPSHOT']._serialized_end=1187
-  _globals['_QUESTIONBATCH']._serialized_start=1189
-  _globals['_QUESTIONBATCH']._serialized_end=1260
-  _globals['_WATCHQUESTIONSRESPONSE']._serialized_start=1263
-  _globals['_WATCHQUESTIONSRESPONSE']._serialized_end=1427
-  _globals['_QUESTIONSERVICE']._serialized_start=1430
-  _globals['_QUESTIONSERVICE']._serialized_end=1926
+  _globals['_ASKQUESTIONREQUEST']._serialized_start=166
+  _globals['_ASKQUESTIONREQUEST']._serialized_end=357
+  _globals['_ASKQUESTIONRESPONSE']._serialized_start=359
+  _globals['_ASKQUESTIONRESPONSE']._serialized_end=440
+  _globals['_ANSWERQUESTIONREQUEST']._serialized_start=442
+  _globals['_ANSWERQUESTIONREQUEST']._serialized_end=558
+  _globals['_ANSWERQUESTIONRESPONSE']._serialized_start=560
+  _globals['_ANSWERQUESTIONRESPONSE']._serialized_end=621
+  _globals['_CANCELQUESTIONREQUEST']._serialized_start=623
+  _globals['_CANCELQUESTIONREQUEST']._serialized_end=687
+  _globals['_CANCELQUESTIONRESPONSE']._serialized_start=689
+  _globals['_CANCELQUESTIONRESPONSE']._serialized_end=750
+  _globals['_GETQUESTIONREQUEST']._serialized_start=752
+  _globals['_GETQUESTIONREQUEST']._serialized_end=793
+  _globals['_GETQUESTIONRESPONSE']._serialized_start=795
+  _globals['_GETQUESTIONRESPONSE']._serialized_end=853
+  _globals['_LISTQUESTIONSREQUEST']._serialized_start=856
+  _globals['_LISTQUESTIONSREQUEST']._serialized_end=988
+  _globals['_LISTQUESTIONSRESPONSE']._serialized_start=990
+  _globals['_LISTQUESTIONSRESPONSE']._serialized_end=1076
+  _globals['_WATCHQUESTIONSREQUEST']._serialized_start=1078
+  _globals['_WATCHQUESTIONSREQUEST']._serialized_end=1153
+  _globals['_QUESTIONSNAPSHOT']._serialized_start=1155
+  _globals['_QUESTIONSNAPSHOT']._serialized_end=1263
+  _globals['_QUESTIONBATCH']._serialized_start=1265
+  _globals['_QUESTIONBATCH']._serialized_end=1336
+  _globals['_WATCHQUESTIONSRESPONSE']._serialized_start=1339
+  _globals['_WATCHQUESTIONSRESPONSE']._serialized_end=1503
+  _globals['_QUESTIONSERVICE']._serialized_start=1506
+  _globals['_QUESTIONSERVICE']._serialized_end=2002
 # @@protoc_insertion_point(module_scope)

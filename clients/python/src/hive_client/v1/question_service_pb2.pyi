@@ -1,6 +1,7 @@
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
+from . import effect_pb2 as _effect_pb2
 from . import message_pb2 as _message_pb2
 from . import question_pb2 as _question_pb2
 from . import watch_pb2 as _watch_pb2
@@ -13,20 +14,22 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class AskQuestionRequest(_message.Message):
-    __slots__ = ("request_id", "to", "text", "options", "multi", "ttl")
+    __slots__ = ("request_id", "to", "text", "options", "multi", "ttl", "effect")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     TO_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
     MULTI_FIELD_NUMBER: _ClassVar[int]
     TTL_FIELD_NUMBER: _ClassVar[int]
+    EFFECT_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     to: _message_pb2.Recipient
     text: str
     options: _containers.RepeatedScalarFieldContainer[str]
     multi: bool
     ttl: _duration_pb2.Duration
-    def __init__(self, request_id: _Optional[str] = ..., to: _Optional[_Union[_message_pb2.Recipient, _Mapping]] = ..., text: _Optional[str] = ..., options: _Optional[_Iterable[str]] = ..., multi: _Optional[bool] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    effect: _effect_pb2.Effect
+    def __init__(self, request_id: _Optional[str] = ..., to: _Optional[_Union[_message_pb2.Recipient, _Mapping]] = ..., text: _Optional[str] = ..., options: _Optional[_Iterable[str]] = ..., multi: _Optional[bool] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., effect: _Optional[_Union[_effect_pb2.Effect, _Mapping]] = ...) -> None: ...
 
 class AskQuestionResponse(_message.Message):
     __slots__ = ("question", "already_asked")
@@ -37,16 +40,18 @@ class AskQuestionResponse(_message.Message):
     def __init__(self, question: _Optional[_Union[_question_pb2.Question, _Mapping]] = ..., already_asked: _Optional[bool] = ...) -> None: ...
 
 class AnswerQuestionRequest(_message.Message):
-    __slots__ = ("request_id", "question_id", "choices", "text")
+    __slots__ = ("request_id", "question_id", "choices", "text", "diff_digest")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     QUESTION_ID_FIELD_NUMBER: _ClassVar[int]
     CHOICES_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
+    DIFF_DIGEST_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     question_id: int
     choices: _containers.RepeatedScalarFieldContainer[str]
     text: str
-    def __init__(self, request_id: _Optional[str] = ..., question_id: _Optional[int] = ..., choices: _Optional[_Iterable[str]] = ..., text: _Optional[str] = ...) -> None: ...
+    diff_digest: str
+    def __init__(self, request_id: _Optional[str] = ..., question_id: _Optional[int] = ..., choices: _Optional[_Iterable[str]] = ..., text: _Optional[str] = ..., diff_digest: _Optional[str] = ...) -> None: ...
 
 class AnswerQuestionResponse(_message.Message):
     __slots__ = ("question",)

@@ -8,13 +8,15 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Approval } from "./effect_pb.js";
+import { file_hive_v1_effect } from "./effect_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file hive/v1/question.proto.
  */
 export const file_hive_v1_question: GenFile = /*@__PURE__*/
-  fileDesc("ChZoaXZlL3YxL3F1ZXN0aW9uLnByb3RvEgdoaXZlLnYxIicKBkFuc3dlchIPCgdjaG9pY2VzGAEgAygJEgwKBHRleHQYAiABKAkikgMKCFF1ZXN0aW9uEgoKAmlkGAEgASgEEg0KBWFza2VyGAIgASgJEg4KBnRhcmdldBgDIAEoCRIMCgR0ZXh0GAQgASgJEg8KB29wdGlvbnMYBSADKAkSDQoFbXVsdGkYBiABKAgSJQoFc3RhdGUYByABKA4yFi5oaXZlLnYxLlF1ZXN0aW9uU3RhdGUSLwoLY3JlYXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjEKDWRlYWRsaW5lX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh8KBmFuc3dlchgKIAEoCzIPLmhpdmUudjEuQW5zd2VyEhEKCWNsb3NlZF9ieRgLIAEoCRIZChFvcGVyYXRvcl9vdmVycmlkZRgMIAEoCBIuCgpjbG9zZV90aW1lGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd0dXJuX2lkGA4gASgEEhIKCm1lc3NhZ2VfaWQYDyABKAQqnwEKDVF1ZXN0aW9uU3RhdGUSHgoaUVVFU1RJT05fU1RBVEVfVU5TUEVDSUZJRUQQABIXChNRVUVTVElPTl9TVEFURV9PUEVOEAESGwoXUVVFU1RJT05fU1RBVEVfQU5TV0VSRUQQAhIaChZRVUVTVElPTl9TVEFURV9FWFBJUkVEEAMSHAoYUVVFU1RJT05fU1RBVEVfQ0FOQ0VMTEVEEARCPQoHaGl2ZS52MVABWiZleGFtcGxlLmludmFsaWQvaGl2ZS9jbGllbnRzL2dvL2hpdmV2MaoCB0hpdmUuVjFiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChZoaXZlL3YxL3F1ZXN0aW9uLnByb3RvEgdoaXZlLnYxIicKBkFuc3dlchIPCgdjaG9pY2VzGAEgAygJEgwKBHRleHQYAiABKAkitwMKCFF1ZXN0aW9uEgoKAmlkGAEgASgEEg0KBWFza2VyGAIgASgJEg4KBnRhcmdldBgDIAEoCRIMCgR0ZXh0GAQgASgJEg8KB29wdGlvbnMYBSADKAkSDQoFbXVsdGkYBiABKAgSJQoFc3RhdGUYByABKA4yFi5oaXZlLnYxLlF1ZXN0aW9uU3RhdGUSLwoLY3JlYXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjEKDWRlYWRsaW5lX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh8KBmFuc3dlchgKIAEoCzIPLmhpdmUudjEuQW5zd2VyEhEKCWNsb3NlZF9ieRgLIAEoCRIZChFvcGVyYXRvcl9vdmVycmlkZRgMIAEoCBIuCgpjbG9zZV90aW1lGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd0dXJuX2lkGA4gASgEEhIKCm1lc3NhZ2VfaWQYDyABKAQSIwoIYXBwcm92YWwYECABKAsyES5oaXZlLnYxLkFwcHJvdmFsKp8BCg1RdWVzdGlvblN0YXRlEh4KGlFVRVNUSU9OX1NUQVRFX1VOU1BFQ0lGSUVEEAASFwoTUVVFU1RJT05fU1RBVEVfT1BFThABEhsKF1FVRVNUSU9OX1NUQVRFX0FOU1dFUkVEEAISGgoWUVVFU1RJT05fU1RBVEVfRVhQSVJFRBADEhwKGFFVRVNUSU9OX1NUQVRFX0NBTkNFTExFRBAEQj0KB2hpdmUudjFQAVomZXhhbXBsZS5pbnZhbGlkL2hpdmUvY2xpZW50cy9nby9oaXZldjGqAgdIaXZlLlYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_hive_v1_effect]);
 
 /**
  * An answer to a question.
@@ -154,6 +156,13 @@ export type Question = Message<"hive.v1.Question"> & {
    * @generated from field: uint64 message_id = 15;
    */
   messageId: bigint;
+
+  /**
+   * What the question asks the operator to approve; unset for a plain question. Its options are `approve` and `deny`.
+   *
+   * @generated from field: hive.v1.Approval approval = 16;
+   */
+  approval?: Approval | undefined;
 };
 
 /**

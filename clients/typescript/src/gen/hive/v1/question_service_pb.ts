@@ -8,6 +8,8 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
+import type { Effect } from "./effect_pb.js";
+import { file_hive_v1_effect } from "./effect_pb.js";
 import type { Recipient } from "./message_pb.js";
 import { file_hive_v1_message } from "./message_pb.js";
 import type { Question, QuestionState } from "./question_pb.js";
@@ -20,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file hive/v1/question_service.proto.
  */
 export const file_hive_v1_question_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch5oaXZlL3YxL3F1ZXN0aW9uX3NlcnZpY2UucHJvdG8SB2hpdmUudjEingEKEkFza1F1ZXN0aW9uUmVxdWVzdBISCgpyZXF1ZXN0X2lkGAEgASgJEh4KAnRvGAIgASgLMhIuaGl2ZS52MS5SZWNpcGllbnQSDAoEdGV4dBgDIAEoCRIPCgdvcHRpb25zGAQgAygJEg0KBW11bHRpGAUgASgIEiYKA3R0bBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJRChNBc2tRdWVzdGlvblJlc3BvbnNlEiMKCHF1ZXN0aW9uGAEgASgLMhEuaGl2ZS52MS5RdWVzdGlvbhIVCg1hbHJlYWR5X2Fza2VkGAIgASgIIl8KFUFuc3dlclF1ZXN0aW9uUmVxdWVzdBISCgpyZXF1ZXN0X2lkGAEgASgJEhMKC3F1ZXN0aW9uX2lkGAIgASgEEg8KB2Nob2ljZXMYAyADKAkSDAoEdGV4dBgEIAEoCSI9ChZBbnN3ZXJRdWVzdGlvblJlc3BvbnNlEiMKCHF1ZXN0aW9uGAEgASgLMhEuaGl2ZS52MS5RdWVzdGlvbiJAChVDYW5jZWxRdWVzdGlvblJlcXVlc3QSEgoKcmVxdWVzdF9pZBgBIAEoCRITCgtxdWVzdGlvbl9pZBgCIAEoBCI9ChZDYW5jZWxRdWVzdGlvblJlc3BvbnNlEiMKCHF1ZXN0aW9uGAEgASgLMhEuaGl2ZS52MS5RdWVzdGlvbiIpChJHZXRRdWVzdGlvblJlcXVlc3QSEwoLcXVlc3Rpb25faWQYASABKAQiOgoTR2V0UXVlc3Rpb25SZXNwb25zZRIjCghxdWVzdGlvbhgBIAEoCzIRLmhpdmUudjEuUXVlc3Rpb24ihAEKFExpc3RRdWVzdGlvbnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoDRISCgpwYWdlX3Rva2VuGAIgASgJEiYKBnN0YXRlcxgDIAMoDjIWLmhpdmUudjEuUXVlc3Rpb25TdGF0ZRINCgVhc2tlchgEIAEoCRIOCgZ0YXJnZXQYBSABKAkiVgoVTGlzdFF1ZXN0aW9uc1Jlc3BvbnNlEiQKCXF1ZXN0aW9ucxgBIAMoCzIRLmhpdmUudjEuUXVlc3Rpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIksKFVdhdGNoUXVlc3Rpb25zUmVxdWVzdBINCgVhc2tlchgBIAEoCRIOCgZ0YXJnZXQYAiABKAkSEwoLcXVlc3Rpb25faWQYAyABKAQibAoQUXVlc3Rpb25TbmFwc2hvdBIkCglxdWVzdGlvbnMYASADKAsyES5oaXZlLnYxLlF1ZXN0aW9uEhAKCGNvbXBsZXRlGAIgASgIEg4KBmxvZ19pZBgDIAEoCRIQCghzZXF1ZW5jZRgEIAEoBCJHCg1RdWVzdGlvbkJhdGNoEiQKCXF1ZXN0aW9ucxgBIAMoCzIRLmhpdmUudjEuUXVlc3Rpb24SEAoIc2VxdWVuY2UYAiABKAQipAEKFldhdGNoUXVlc3Rpb25zUmVzcG9uc2USLQoIc25hcHNob3QYASABKAsyGS5oaXZlLnYxLlF1ZXN0aW9uU25hcHNob3RIABInCgViYXRjaBgCIAEoCzIWLmhpdmUudjEuUXVlc3Rpb25CYXRjaEgAEioKCHByb2dyZXNzGAMgASgLMhYuaGl2ZS52MS5XYXRjaFByb2dyZXNzSABCBgoEc3RlcDLwAwoPUXVlc3Rpb25TZXJ2aWNlEkgKC0Fza1F1ZXN0aW9uEhsuaGl2ZS52MS5Bc2tRdWVzdGlvblJlcXVlc3QaHC5oaXZlLnYxLkFza1F1ZXN0aW9uUmVzcG9uc2USUQoOQW5zd2VyUXVlc3Rpb24SHi5oaXZlLnYxLkFuc3dlclF1ZXN0aW9uUmVxdWVzdBofLmhpdmUudjEuQW5zd2VyUXVlc3Rpb25SZXNwb25zZRJRCg5DYW5jZWxRdWVzdGlvbhIeLmhpdmUudjEuQ2FuY2VsUXVlc3Rpb25SZXF1ZXN0Gh8uaGl2ZS52MS5DYW5jZWxRdWVzdGlvblJlc3BvbnNlEkgKC0dldFF1ZXN0aW9uEhsuaGl2ZS52MS5HZXRRdWVzdGlvblJlcXVlc3QaHC5oaXZlLnYxLkdldFF1ZXN0aW9uUmVzcG9uc2USTgoNTGlzdFF1ZXN0aW9ucxIdLmhpdmUudjEuTGlzdFF1ZXN0aW9uc1JlcXVlc3QaHi5oaXZlLnYxLkxpc3RRdWVzdGlvbnNSZXNwb25zZRJTCg5XYXRjaFF1ZXN0aW9ucxIeLmhpdmUudjEuV2F0Y2hRdWVzdGlvbnNSZXF1ZXN0Gh8uaGl2ZS52MS5XYXRjaFF1ZXN0aW9uc1Jlc3BvbnNlMAFCPQoHaGl2ZS52MVABWiZleGFtcGxlLmludmFsaWQvaGl2ZS9jbGllbnRzL2dvL2hpdmV2MaoCB0hpdmUuVjFiBnByb3RvMw", [file_google_protobuf_duration, file_hive_v1_message, file_hive_v1_question, file_hive_v1_watch]);
+  fileDesc("Ch5oaXZlL3YxL3F1ZXN0aW9uX3NlcnZpY2UucHJvdG8SB2hpdmUudjEivwEKEkFza1F1ZXN0aW9uUmVxdWVzdBISCgpyZXF1ZXN0X2lkGAEgASgJEh4KAnRvGAIgASgLMhIuaGl2ZS52MS5SZWNpcGllbnQSDAoEdGV4dBgDIAEoCRIPCgdvcHRpb25zGAQgAygJEg0KBW11bHRpGAUgASgIEiYKA3R0bBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIfCgZlZmZlY3QYByABKAsyDy5oaXZlLnYxLkVmZmVjdCJRChNBc2tRdWVzdGlvblJlc3BvbnNlEiMKCHF1ZXN0aW9uGAEgASgLMhEuaGl2ZS52MS5RdWVzdGlvbhIVCg1hbHJlYWR5X2Fza2VkGAIgASgIInQKFUFuc3dlclF1ZXN0aW9uUmVxdWVzdBISCgpyZXF1ZXN0X2lkGAEgASgJEhMKC3F1ZXN0aW9uX2lkGAIgASgEEg8KB2Nob2ljZXMYAyADKAkSDAoEdGV4dBgEIAEoCRITCgtkaWZmX2RpZ2VzdBgFIAEoCSI9ChZBbnN3ZXJRdWVzdGlvblJlc3BvbnNlEiMKCHF1ZXN0aW9uGAEgASgLMhEuaGl2ZS52MS5RdWVzdGlvbiJAChVDYW5jZWxRdWVzdGlvblJlcXVlc3QSEgoKcmVxdWVzdF9pZBgBIAEoCRITCgtxdWVzdGlvbl9pZBgCIAEoBCI9ChZDYW5jZWxRdWVzdGlvblJlc3BvbnNlEiMKCHF1ZXN0aW9uGAEgASgLMhEuaGl2ZS52MS5RdWVzdGlvbiIpChJHZXRRdWVzdGlvblJlcXVlc3QSEwoLcXVlc3Rpb25faWQYASABKAQiOgoTR2V0UXVlc3Rpb25SZXNwb25zZRIjCghxdWVzdGlvbhgBIAEoCzIRLmhpdmUudjEuUXVlc3Rpb24ihAEKFExpc3RRdWVzdGlvbnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoDRISCgpwYWdlX3Rva2VuGAIgASgJEiYKBnN0YXRlcxgDIAMoDjIWLmhpdmUudjEuUXVlc3Rpb25TdGF0ZRINCgVhc2tlchgEIAEoCRIOCgZ0YXJnZXQYBSABKAkiVgoVTGlzdFF1ZXN0aW9uc1Jlc3BvbnNlEiQKCXF1ZXN0aW9ucxgBIAMoCzIRLmhpdmUudjEuUXVlc3Rpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIksKFVdhdGNoUXVlc3Rpb25zUmVxdWVzdBINCgVhc2tlchgBIAEoCRIOCgZ0YXJnZXQYAiABKAkSEwoLcXVlc3Rpb25faWQYAyABKAQibAoQUXVlc3Rpb25TbmFwc2hvdBIkCglxdWVzdGlvbnMYASADKAsyES5oaXZlLnYxLlF1ZXN0aW9uEhAKCGNvbXBsZXRlGAIgASgIEg4KBmxvZ19pZBgDIAEoCRIQCghzZXF1ZW5jZRgEIAEoBCJHCg1RdWVzdGlvbkJhdGNoEiQKCXF1ZXN0aW9ucxgBIAMoCzIRLmhpdmUudjEuUXVlc3Rpb24SEAoIc2VxdWVuY2UYAiABKAQipAEKFldhdGNoUXVlc3Rpb25zUmVzcG9uc2USLQoIc25hcHNob3QYASABKAsyGS5oaXZlLnYxLlF1ZXN0aW9uU25hcHNob3RIABInCgViYXRjaBgCIAEoCzIWLmhpdmUudjEuUXVlc3Rpb25CYXRjaEgAEioKCHByb2dyZXNzGAMgASgLMhYuaGl2ZS52MS5XYXRjaFByb2dyZXNzSABCBgoEc3RlcDLwAwoPUXVlc3Rpb25TZXJ2aWNlEkgKC0Fza1F1ZXN0aW9uEhsuaGl2ZS52MS5Bc2tRdWVzdGlvblJlcXVlc3QaHC5oaXZlLnYxLkFza1F1ZXN0aW9uUmVzcG9uc2USUQoOQW5zd2VyUXVlc3Rpb24SHi5oaXZlLnYxLkFuc3dlclF1ZXN0aW9uUmVxdWVzdBofLmhpdmUudjEuQW5zd2VyUXVlc3Rpb25SZXNwb25zZRJRCg5DYW5jZWxRdWVzdGlvbhIeLmhpdmUudjEuQ2FuY2VsUXVlc3Rpb25SZXF1ZXN0Gh8uaGl2ZS52MS5DYW5jZWxRdWVzdGlvblJlc3BvbnNlEkgKC0dldFF1ZXN0aW9uEhsuaGl2ZS52MS5HZXRRdWVzdGlvblJlcXVlc3QaHC5oaXZlLnYxLkdldFF1ZXN0aW9uUmVzcG9uc2USTgoNTGlzdFF1ZXN0aW9ucxIdLmhpdmUudjEuTGlzdFF1ZXN0aW9uc1JlcXVlc3QaHi5oaXZlLnYxLkxpc3RRdWVzdGlvbnNSZXNwb25zZRJTCg5XYXRjaFF1ZXN0aW9ucxIeLmhpdmUudjEuV2F0Y2hRdWVzdGlvbnNSZXF1ZXN0Gh8uaGl2ZS52MS5XYXRjaFF1ZXN0aW9uc1Jlc3BvbnNlMAFCPQoHaGl2ZS52MVABWiZleGFtcGxlLmludmFsaWQvaGl2ZS9jbGllbnRzL2dvL2hpdmV2MaoCB0hpdmUuVjFiBnByb3RvMw", [file_google_protobuf_duration, file_hive_v1_effect, file_hive_v1_message, file_hive_v1_question, file_hive_v1_watch]);
 
 /**
  * A question to ask.
@@ -69,6 +71,14 @@ export type AskQuestionRequest = Message<"hive.v1.AskQuestionRequest"> & {
    * @generated from field: google.protobuf.Duration ttl = 6;
    */
   ttl?: Duration | undefined;
+
+  /**
+   * The change that the operator is asked to approve; unset for a plain question. It needs `to` the operator and no `options`: they are
+   * `approve` and `deny`. `text` says why it is asked.
+   *
+   * @generated from field: hive.v1.Effect effect = 7;
+   */
+  effect?: Effect | undefined;
 };
 
 /**
@@ -134,11 +144,18 @@ export type AnswerQuestionRequest = Message<"hive.v1.AnswerQuestionRequest"> & {
   choices: string[];
 
   /**
-   * Free text; at most 16 KiB.
+   * Free text; at most 16 KiB. For an approval it is a note beside the choice.
    *
    * @generated from field: string text = 4;
    */
   text: string;
+
+  /**
+   * Approval.diff_digest of the changes that were shown; needed to approve, ignored otherwise.
+   *
+   * @generated from field: string diff_digest = 5;
+   */
+  diffDigest: string;
 };
 
 /**
@@ -494,9 +511,11 @@ export const WatchQuestionsResponseSchema: GenMessage<WatchQuestionsResponse> = 
  */
 export const QuestionService: GenService<{
   /**
-   * Asks an agent or the operator. The response is sent after the commit; the outcome is mail of the broker in the asker's inbox.
-   * Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, RECIPIENT_NOT_ALLOWED, CAPABILITY_MISSING, TURN_ENDED,
-   * HARNESS_ATTACHED, BODY_TOO_LARGE, QUESTION_LIMIT, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
+   * Asks an agent or the operator. The response is sent after the commit; the outcome is mail of the broker in the asker's inbox. With an
+   * effect, agents ask the operator to approve it. An effect that the grants of the asker allow is applied at once, and the response has
+   * the answered question.
+   * Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, REQUEST_ID_REUSED, RECIPIENT_NOT_ALLOWED, CAPABILITY_MISSING, NOT_YOURS,
+   * AGENT_EXISTS, SOCKET_LIMIT, TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE, QUESTION_LIMIT, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
    *
    * @generated from rpc hive.v1.QuestionService.AskQuestion
    */
@@ -507,9 +526,11 @@ export const QuestionService: GenService<{
   },
   /**
    * Answers an open question. Only its target may, and the operator, which may answer any. The asker is refused with NOT_THE_TARGET; for
-   * a third agent the question does not exist.
-   * Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, NOT_THE_TARGET, QUESTION_CLOSED, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED,
-   * HARNESS_ATTACHED, BODY_TOO_LARGE, DRAINING, STORAGE_UNAVAILABLE.
+   * a third agent the question does not exist. The answer `approve` applies the effect of the question in the same transaction. If that is
+   * not possible, or would change something else than what the digest stands for, nothing changes and the question stays open.
+   * Reasons: FIELD_INVALID, QUESTION_NOT_FOUND, NOT_THE_TARGET, QUESTION_CLOSED, DIFF_CHANGED, AGENT_NOT_FOUND, AGENT_RETIRED, AGENT_EXISTS,
+   * NOT_YOURS, SOCKET_LIMIT, REQUEST_ID_REUSED, CAPABILITY_MISSING, TURN_ENDED, HARNESS_ATTACHED, BODY_TOO_LARGE,
+   * DRAINING, STORAGE_UNAVAILABLE.
    *
    * @generated from rpc hive.v1.QuestionService.AnswerQuestion
    */

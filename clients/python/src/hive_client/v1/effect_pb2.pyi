@@ -1,0 +1,83 @@
+from google.protobuf import field_mask_pb2 as _field_mask_pb2
+from . import agent_pb2 as _agent_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Effect(_message.Message):
+    __slots__ = ("create_agent", "retire_agent", "set_agent", "set_policy")
+    CREATE_AGENT_FIELD_NUMBER: _ClassVar[int]
+    RETIRE_AGENT_FIELD_NUMBER: _ClassVar[int]
+    SET_AGENT_FIELD_NUMBER: _ClassVar[int]
+    SET_POLICY_FIELD_NUMBER: _ClassVar[int]
+    create_agent: CreateAgentEffect
+    retire_agent: RetireAgentEffect
+    set_agent: SetAgentEffect
+    set_policy: SetPolicyEffect
+    def __init__(self, create_agent: _Optional[_Union[CreateAgentEffect, _Mapping]] = ..., retire_agent: _Optional[_Union[RetireAgentEffect, _Mapping]] = ..., set_agent: _Optional[_Union[SetAgentEffect, _Mapping]] = ..., set_policy: _Optional[_Union[SetPolicyEffect, _Mapping]] = ...) -> None: ...
+
+class CreateAgentEffect(_message.Message):
+    __slots__ = ("name", "role", "model", "policy")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    role: str
+    model: str
+    policy: _agent_pb2.Policy
+    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., model: _Optional[str] = ..., policy: _Optional[_Union[_agent_pb2.Policy, _Mapping]] = ...) -> None: ...
+
+class RetireAgentEffect(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class SetAgentEffect(_message.Message):
+    __slots__ = ("name", "role", "model")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    role: str
+    model: str
+    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., model: _Optional[str] = ...) -> None: ...
+
+class SetPolicyEffect(_message.Message):
+    __slots__ = ("name", "policy", "update_mask")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_MASK_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    policy: _agent_pb2.Policy
+    update_mask: _field_mask_pb2.FieldMask
+    def __init__(self, name: _Optional[str] = ..., policy: _Optional[_Union[_agent_pb2.Policy, _Mapping]] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ...) -> None: ...
+
+class EffectChange(_message.Message):
+    __slots__ = ("field", "before", "after", "exceeds")
+    FIELD_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    EXCEEDS_FIELD_NUMBER: _ClassVar[int]
+    field: str
+    before: str
+    after: str
+    exceeds: str
+    def __init__(self, field: _Optional[str] = ..., before: _Optional[str] = ..., after: _Optional[str] = ..., exceeds: _Optional[str] = ...) -> None: ...
+
+class Approval(_message.Message):
+    __slots__ = ("effect", "changes", "diff_digest", "problem")
+    EFFECT_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    DIFF_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    effect: Effect
+    changes: _containers.RepeatedCompositeFieldContainer[EffectChange]
+    diff_digest: str
+    problem: str
+    def __init__(self, effect: _Optional[_Union[Effect, _Mapping]] = ..., changes: _Optional[_Iterable[_Union[EffectChange, _Mapping]]] = ..., diff_digest: _Optional[str] = ..., problem: _Optional[str] = ...) -> None: ...

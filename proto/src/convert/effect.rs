@@ -1,0 +1,110 @@
+//! Effects, and what approving one changes.
+
+use hive_core::agent::{Policy, PolicyPart};
+use hive_core::effect::{Approval, Change, Effect};
+
+use super::agent::{masked_parts, policy, with_default_groups};
+use super::message::agent_name;
+use super::{FromWire, IntoWire, Invalid, required, required_as};
+use crate::v1;
+use crate::v1::effect::Effect as Wire;
+
+impl IntoWire for Effect {
+    type Wire = v1::Effect;
+    fn into_wire(self) -> v1::Effect {
+        let effect = match self {
+            Self::CreateAgent { name, role, model, policy } => {
+                let policy = Some(policy.into_wire());
+                Wire::CreateAgent(v1::CreateAgentEffect { name: name.into(), role, model, policy })
+            }
+            Self::RetireAgent { name } => {
+                Wire::RetireAgent(v1::RetireAgentEffect { name: name.into() })
+            }
+            Self::SetAgent { name, role, model } => {
+                Wire::SetAgent(v1::SetAgentEffect { name: name.into(), role, model })
+            }
+            Self::SetPolicy { name, policy, parts } => Wire::SetPolicy(v1::SetPolicyEffect {
+                name: name.into(),
+                policy: Some(policy.into_wire()),
+                update_mask: Some(prost_types::FieldMask {
+                    paths: parts.into_iter().map(|part| part.name().to_owned()).collect(),
+                }),
+            }),
+        };
+        v1::Effect { effect: Some(effect) }
+    }
+}
+
+impl FromWire for Effect {
+    type Wire = v1::Effect;
+    fn from_wire(wire: v1::Effect) -> Result<Self, Invalid> {
+        match required(wire.effect, "")? {
+            Wire::CreateAgent(create) => {
+                let v1::CreateAgentEffect { name, role, model, policy: wire } = create;
+                let policy = wire.map(policy).unwrap_or_default();
+                let policy = with_default_groups(policy, &PolicyPart::ALL);
+                Ok(Self::CreateAgent {
+                    name: agent_name(&name, "create_agent.name")?,
+                    role,
+                    model,
+                    policy,
+                })
+            }
+            Wire::RetireAgent(v1::RetireAgentEffect { name }) => {
+                Ok(Self::RetireAgent { name: agent_name(&name, "retire_agent.name")? })
+            }
+            Wire::SetAgent(v1::SetAgentEffect { name, role, model }) => {
+                Ok(Self::SetAgent { name: agent_name(&name, "set_agent.name")?, role, model })
+            }
+            Wire::SetPolicy(v1::SetPolicyEffect { name, policy: wire, update_mask }) => {
+                let paths = update_mask.map(|mask| mask.paths).unwrap_or_default();
+                let parts = masked_parts(&paths, "set_policy.update_mask")?;
+                let wanted: Policy = policy(required(wire, "set_policy.policy")?);
+                Ok(Self::SetPolicy {
+                    name: agent_name(&name, "set_policy.name")?,
+                    policy: with_default_groups(wanted, &parts),
+                    parts,
+                })
+            }
+        }
+    }
+}
+
+impl IntoWire for Change {
+    type Wire = v1::EffectChange;
+    fn into_wire(self) -> v1::EffectChange {
+        let Change { field, before, after, exceeds } = self;
+        v1::EffectChange { field, before, after, exceeds }
+    }
+}
+
+impl IntoWire for Approval {
+    type Wire = v1::Approval;
+    fn into_wire(self) -> v1::Approval {
+        let Approval { effect, changes, diff_digest, problem } = self;
+        v1::Approval {
+            effect: Some(effect.into_wire()),
+            changes: changes.into_iter().map(IntoWire::into_wire).collect(),
+            diff_digest,
+            problem,
+        }
+    }
+}
+
+fn change(wire: v1::EffectChange) -> Change {
+    let v1::EffectChange { field, before, after, exceeds } = wire;
+    Change { field, before, after, exceeds }
+}
+
+impl FromWire for Approval {
+    type Wire = v1::Approval;
+    fn from_wire(wire: v1::Approval) -> Result<Self, Invalid> {
+        let v1::Approval { effect, changes, diff_digest, problem } = wire;
+        Ok(Self {
+            effect: required_as(effect, "effect")?,
+            changes: changes.into_iter().map(change).collect(),
+            diff_digest,
+            problem,
+        })
+    }
+}

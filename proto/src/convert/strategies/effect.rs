@@ -1,0 +1,49 @@
+//! Effects and approvals.
+
+use hive_core::agent::PolicyPart;
+use hive_core::effect::{Approval, Change, Effect};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::subsequence;
+
+use super::{agent_name, policy, text};
+
+fn effect() -> impl Strategy<Value = Effect> {
+    prop_oneof![
+        (agent_name(), text(), text(), policy()).prop_map(|(name, role, model, mut policy)| {
+            // Without groups it gets the default ones.
+            policy.tool_groups.push("meta".to_owned());
+            Effect::CreateAgent { name, role, model, policy }
+        }),
+        agent_name().prop_map(|name| Effect::RetireAgent { name }),
+        (agent_name(), option::of(text()), option::of(text()))
+            .prop_map(|(name, role, model)| Effect::SetAgent { name, role, model }),
+        (agent_name(), policy(), subsequence(PolicyPart::ALL.to_vec(), 0..=9)).prop_map(
+            |(name, mut policy, parts)| {
+                policy.tool_groups.push("meta".to_owned());
+                Effect::SetPolicy { name, policy, parts }
+            }
+        ),
+    ]
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    (text(), text(), text(), text()).prop_map(|(field, before, after, exceeds)| Change {
+        field,
+        before,
+        after,
+        exceeds,
+    })
+}
+
+pub(super) fn approval() -> impl Strategy<Value = Approval> {
+    (effect(), vec(change(), 0..4), text(), text()).prop_map(
+        |(effect, changes, diff_digest, problem)| Approval {
+            effect,
+            changes,
+            diff_digest,
+            problem,
+        },
+    )
+}
