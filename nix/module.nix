@@ -76,6 +76,7 @@ in
       };
       operator = {
         pronouns = mkIf (cfg.operatorPronouns != null) cfg.operatorPronouns;
+        journal_units = mkIf (cfg.journalUnits != [ ]) cfg.journalUnits;
         notify.command = mkIf (cfg.notify.command != null) cfg.notify.command;
         notify.webhook = mkIf (cfg.notify.webhook != null) cfg.notify.webhook;
       };

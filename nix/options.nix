@@ -88,6 +88,13 @@ in
     swarm = line "Name of the swarm that the hive belongs to.";
     operatorPronouns = line "How prompts speak of the operator.";
 
+    journalUnits = mkOption {
+      type = types.listOf types.str;
+      default = [ ];
+      example = [ "nginx.service" ];
+      description = "Units whose journal agents with the capability `read_host_journal` may read, by their full names.";
+    };
+
     contextWindowTokens = mkOption {
       type = types.attrsOf types.ints.unsigned;
       default = { };

@@ -299,7 +299,7 @@ async fn reloaded(cli: &Cli, running: &Running) {
         Ok(()) => {
             running.engine.task_succeeded(CONFIGURATION);
             tracing::info!(
-                "the configuration file was read again; bounds and names of the hive, `notify`, `metrics`, `traces`, and directories change with a restart"
+                "the configuration file was read again; bounds and names of the hive, `notify`, `journal_units`, `metrics`, `traces`, and directories change with a restart"
             );
         }
         Err(error) => {

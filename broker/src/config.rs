@@ -140,7 +140,7 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
     if let Some(max) = cli.reminders_pending_max {
         limits.reminders_pending_max = max;
     }
-    let Operator { pronouns, notify } = operator;
+    let Operator { pronouns, notify, journal_units } = operator;
     let agents_dir =
         cli.agents_dir.as_ref().map(|dir| dir.canonicalize().unwrap_or_else(|_| dir.clone()));
     let agents_write = agents_write(agents.values(), agents_dir.as_deref());
@@ -181,6 +181,7 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
             swarm_name: swarm.unwrap_or_default(),
             operator_pronouns: pronouns.unwrap_or_default(),
             isolation_accepted: isolation == Some(Level::None),
+            journal_units,
         },
         agents: is_file.then_some(declared),
         peers,

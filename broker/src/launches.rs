@@ -5,7 +5,9 @@
 //! commit is answered, and an agent is marked as looked at before it is read, so no change between
 //! reading and waiting is lost.
 
-use std::collections::BTreeSet;
+pub mod asked;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,6 +22,10 @@ struct Inner {
     on_demand: Map<AgentKey, bool>,
     /// Whether changes may be missing.
     doubtful: bool,
+    /// Requests for logs that are not answered.
+    asked: BTreeMap<u64, asked::Request>,
+    /// The number of the last request.
+    last_asked: u64,
 }
 
 /// See the module.
@@ -136,7 +142,9 @@ impl Launcher {
 
 impl Drop for Launcher {
     fn drop(&mut self) {
-        *self.0.lock() = Inner::default();
+        let mut inner = self.0.lock();
+        // The numbers go on, so an answer to this launcher is none to a request of the next one.
+        *inner = Inner { last_asked: inner.last_asked, ..Inner::default() };
         self.0.attached.store(false, Ordering::SeqCst);
     }
 }

@@ -135,6 +135,8 @@ kinds! {
     RestartRequested,
     /// A harness ended by itself.
     HarnessCrashed,
+    /// An agent asked for logs.
+    LogsRead,
     /// The operator purged a retired agent.
     AgentPurged,
     /// The directories of a purged agent were deleted.

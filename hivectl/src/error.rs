@@ -308,6 +308,7 @@ fn hint_of_reason(reason: Reason, status: &Status) -> String {
         Reason::LauncherAttached => {
             "`hivectl status` shows whether a launcher is attached; end the other `hivectl up` first"
         }
+        Reason::LauncherOffline => "`hivectl status` shows whether a launcher is attached",
         Reason::AlreadyAttached | Reason::HarnessAttached | Reason::AgentParked => {
             "`hivectl agent show NAME` shows what its harness does"
         }

@@ -168,6 +168,7 @@ fn advice(reason: Reason) -> &'static str {
         | Reason::AlreadyAttached
         | Reason::LauncherAttached
         | Reason::HarnessAttached => "a harness has this agent: leave it to the running turn",
+        Reason::LauncherOffline => "go on without it, or ask the operator",
         Reason::AgentParked | Reason::AgentPurging => {
             "no turn starts for now: end this one and wait"
         }

@@ -20,16 +20,19 @@ pub enum Group {
     Lifecycle,
     /// Asking the operator to approve changes; in no default policy.
     Approvals,
+    /// Reading logs; in no default policy.
+    Diagnostics,
 }
 
 impl Group {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Messaging,
         Self::Inbox,
         Self::Meta,
         Self::Execution,
         Self::Lifecycle,
         Self::Approvals,
+        Self::Diagnostics,
     ];
 
     /// Returns the name of the group.
@@ -42,6 +45,7 @@ impl Group {
             Self::Execution => "execution",
             Self::Lifecycle => hive_core::agent::LIFECYCLE,
             Self::Approvals => hive_core::agent::APPROVALS,
+            Self::Diagnostics => hive_core::agent::DIAGNOSTICS,
         }
     }
 }
@@ -66,8 +70,8 @@ mod tests {
         );
         assert_eq!(parse(&hive_core::agent::DEFAULT_TOOL_GROUPS.join(",")).len(), 4);
         assert_eq!(
-            parse("web_tools,lifecycle,approvals"),
-            BTreeSet::from([Group::Lifecycle, Group::Approvals])
+            parse("web_tools,lifecycle,approvals,diagnostics"),
+            BTreeSet::from([Group::Lifecycle, Group::Approvals, Group::Diagnostics])
         );
         assert!(parse("").is_empty());
     }

@@ -116,6 +116,7 @@ fn meaning(facts: Facts) -> Meaning {
         | Facts::AgentStarted
         | Facts::RestartRequested
         | Facts::HarnessCrashed
+        | Facts::LogsRead
         | Facts::AgentPurged
         | Facts::PurgeFinished
         | Facts::HarnessStateChanged(_)

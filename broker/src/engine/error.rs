@@ -87,6 +87,8 @@ pub enum HarnessError {
     Attached { agent: String },
     #[error("another launcher is attached; end that one first, for example the other `hivectl up`")]
     LauncherAttached,
+    #[error("the launcher of this host cannot be asked for logs: {problem}")]
+    LauncherOffline { problem: String },
     #[error(
         "a harness serves agent `{agent}`, and the call has no token of the process of its open turn; nothing was sent or taken"
     )]
@@ -193,6 +195,10 @@ pub enum Refusal {
         "your policy does not have the tool group `{group}`; the operator can add it with `hivectl agent set-policy`"
     )]
     GroupMissing { group: &'static str },
+    #[error(
+        "your policy does not have the capability `{capability}`; the operator can add it with `hivectl agent set-policy`"
+    )]
+    CapabilityMissing { capability: &'static str },
     #[error(
         "the request id `{id}` was used before for another request; make a new id for new content"
     )]

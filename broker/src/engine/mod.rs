@@ -72,6 +72,8 @@ pub struct Identity {
     pub operator_pronouns: String,
     /// Whether the operator accepts agents that are not isolated.
     pub isolation_accepted: bool,
+    /// The units of the host whose journal agents may read, if their policy lets them.
+    pub journal_units: Vec<String>,
 }
 
 /// The parts of an engine.
@@ -105,6 +107,7 @@ pub struct Engine {
     clock: Arc<dyn Clock>,
     limits: Arc<Limits>,
     identity: Identity,
+    journal_units: Arc<[String]>,
     directories: Directories,
     presences: Arc<Presences>,
     sandboxes: Arc<Sandboxes>,

@@ -69,6 +69,7 @@ fn ground(reason: Reason) -> Option<Ground> {
         | Reason::TurnOpen
         | Reason::AlreadyAttached
         | Reason::LauncherAttached
+        | Reason::LauncherOffline
         | Reason::AgentParked
         | Reason::AgentStopped
         | Reason::AgentPurging

@@ -114,6 +114,7 @@ impl Engine {
             hints: Arc::clone(&memory.hints),
             memory,
             clock,
+            journal_units: identity.journal_units.clone().into(),
             identity,
             directories,
         };

@@ -84,7 +84,7 @@ codes! {
         AgentParked = 19, CommandGiven = 20, CommandClosed = 21, Refused = 22, QuestionAsked = 23,
         QuestionAnswered = 24, QuestionExpired = 25, QuestionCancelled = 26, ReminderSet = 27, ReminderFired = 28, ReminderCancelled = 29,
         HarnessStateChanged = 30, AgentStopped = 31, AgentStarted = 32, AgentPurged = 33, PurgeFinished = 34, LogBegun = 35,
-        RestartRequested = 36, HarnessCrashed = 37,
+        RestartRequested = 36, HarnessCrashed = 37, LogsRead = 38,
     }
     Settler { Holder = 1, Operator = 2 }
     HarnessLoss { TakenOver = 1, StayedAway = 2, Restored = 3, Left = 4 }

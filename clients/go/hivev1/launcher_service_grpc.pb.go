@@ -23,6 +23,9 @@ type LauncherServiceClient interface {
 	// Reports what became of a harness. The broker notifies the parent of the agent of what is new to it, so a repeat has no effect.
 	// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, DRAINING, STORAGE_UNAVAILABLE.
 	ReportHarness(ctx context.Context, in *ReportHarnessRequest, opts ...grpc.CallOption) (*ReportHarnessResponse, error)
+	// Answers a request for logs. An answer that is not awaited any more has no effect.
+	// Reasons: none.
+	AnswerLogs(ctx context.Context, in *AnswerLogsRequest, opts ...grpc.CallOption) (*AnswerLogsResponse, error)
 }
 
 type launcherServiceClient struct {
@@ -74,6 +77,15 @@ func (c *launcherServiceClient) ReportHarness(ctx context.Context, in *ReportHar
 	return out, nil
 }
 
+func (c *launcherServiceClient) AnswerLogs(ctx context.Context, in *AnswerLogsRequest, opts ...grpc.CallOption) (*AnswerLogsResponse, error) {
+	out := new(AnswerLogsResponse)
+	err := c.cc.Invoke(ctx, "/hive.v1.LauncherService/AnswerLogs", in, out, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // LauncherServiceServer is the server API for LauncherService service.
 // All implementations must embed UnimplementedLauncherServiceServer
 // for forward compatibility
@@ -84,6 +96,9 @@ type LauncherServiceServer interface {
 	// Reports what became of a harness. The broker notifies the parent of the agent of what is new to it, so a repeat has no effect.
 	// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, DRAINING, STORAGE_UNAVAILABLE.
 	ReportHarness(context.Context, *ReportHarnessRequest) (*ReportHarnessResponse, error)
+	// Answers a request for logs. An answer that is not awaited any more has no effect.
+	// Reasons: none.
+	AnswerLogs(context.Context, *AnswerLogsRequest) (*AnswerLogsResponse, error)
 	mustEmbedUnimplementedLauncherServiceServer()
 }
 
@@ -96,6 +111,9 @@ func (UnimplementedLauncherServiceServer) Launch(*LaunchRequest, LauncherService
 }
 func (UnimplementedLauncherServiceServer) ReportHarness(context.Context, *ReportHarnessRequest) (*ReportHarnessResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method ReportHarness not implemented")
+}
+func (UnimplementedLauncherServiceServer) AnswerLogs(context.Context, *AnswerLogsRequest) (*AnswerLogsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method AnswerLogs not implemented")
 }
 func (UnimplementedLauncherServiceServer) mustEmbedUnimplementedLauncherServiceServer() {}
 
@@ -149,6 +167,24 @@ func _LauncherService_ReportHarness_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _LauncherService_AnswerLogs_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AnswerLogsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LauncherServiceServer).AnswerLogs(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: "/hive.v1.LauncherService/AnswerLogs",
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LauncherServiceServer).AnswerLogs(ctx, req.(*AnswerLogsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 var _LauncherService_serviceDesc = grpc.ServiceDesc{
 	ServiceName: "hive.v1.LauncherService",
 	HandlerType: (*LauncherServiceServer)(nil),
@@ -156,6 +192,10 @@ var _LauncherService_serviceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReportHarness",
 			Handler:    _LauncherService_ReportHarness_Handler,
+		},
+		{
+			MethodName: "AnswerLogs",
+			Handler:    _LauncherService_AnswerLogs_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 pub const DEFAULT_TOOL_GROUPS: [&str; 4] = ["messaging", "inbox", "meta", "execution"];
 
 /// All tool groups.
-pub const TOOL_GROUPS: [&str; 7] =
-    ["messaging", "inbox", "meta", "execution", "web_tools", LIFECYCLE, APPROVALS];
+pub const TOOL_GROUPS: [&str; 8] =
+    ["messaging", "inbox", "meta", "execution", "web_tools", LIFECYCLE, APPROVALS, DIAGNOSTICS];
 
 /// The tool group for starting and stopping the agents below an agent.
 pub const LIFECYCLE: &str = "lifecycle";
@@ -17,14 +17,21 @@ pub const LIFECYCLE: &str = "lifecycle";
 /// The tool group for asking the operator to approve changes.
 pub const APPROVALS: &str = "approvals";
 
+/// The tool group for reading logs.
+pub const DIAGNOSTICS: &str = "diagnostics";
+
 /// Lets an agent read the loose ends of agents that are not its children.
 pub const QUERY_AGENT_STATE: &str = "query_agent_state";
 
-/// Lets an agent start and stop all agents below it, and not its children alone.
+/// Lets an agent start and stop all agents below it and read their logs, and not those of its
+/// children alone.
 pub const MANAGE_SUBTREE: &str = "manage_subtree";
 
+/// Lets an agent read the journal of the host, of the units that the operator named.
+pub const READ_HOST_JOURNAL: &str = "read_host_journal";
+
 /// All capabilities.
-pub const CAPABILITIES: [&str; 2] = [QUERY_AGENT_STATE, MANAGE_SUBTREE];
+pub const CAPABILITIES: [&str; 3] = [QUERY_AGENT_STATE, MANAGE_SUBTREE, READ_HOST_JOURNAL];
 
 /// Lets an agent create children without asking, with at most what it has itself.
 pub const CREATE_AGENT: &str = "create_agent";

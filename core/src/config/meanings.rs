@@ -53,6 +53,10 @@ pub(super) const MEANINGS: &[(&str, &str)] = &[
     ("operator.pronouns", "how prompts speak of the operator"),
     ("operator.notify.command", "program that runs when something waits for the operator"),
     ("operator.notify.webhook", "URL that is called when something waits for the operator"),
+    (
+        "operator.journal_units",
+        "units of the host whose journal agents may read, with the capability `read_host_journal`",
+    ),
     ("claude.command", "the program of claude: a name on PATH, or a path"),
     ("claude.env", "added to the environment of every claude"),
     ("claude.context_windows", "windows in tokens by a part of the model's name"),

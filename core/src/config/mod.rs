@@ -11,7 +11,7 @@
 //! [hive]        name, domain, swarm, isolation
 //! [broker]      state_dir, runtime_dir, socket_group, agent_unit, retention_days, backup.<every, keep, dir>,
 //!               metrics.<socket and group, or listen>, traces.<otlp, headers>, limits.<any field of limits::Limits>
-//! [operator]    pronouns, notify.command or notify.webhook
+//! [operator]    pronouns, notify.command or notify.webhook, journal_units
 //! [claude]      command, env, context_windows, mcp_server_name, and the settings of SETTINGS
 //! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, grants, uids, users, unit, state_dir, home_dir, env,
 //!               kick_on_start, on_demand, available_models, plugins, marketplaces, isolation, readable, writable, devices, user_namespaces,

@@ -87,6 +87,7 @@ fn operator(table: &DeTable<'_>, findings: &mut Findings<'_>) -> Operator {
     let operator = Operator {
         pronouns: line(&mut section, "pronouns"),
         notify: super::notify::read(&mut section),
+        journal_units: super::unit::of_journal(&mut section),
     };
     section.finish();
     operator

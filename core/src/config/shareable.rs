@@ -13,7 +13,7 @@ use crate::name::AgentName;
 
 /// The keys with text in which no secret is kept: words that Hive defines, and names of agents, of
 /// models, of groups and of units. Numbers and flags are harmless under each known key.
-const HARMLESS: [&str; 21] = [
+const HARMLESS: [&str; 22] = [
     "agents.NAME.allowed_recipients",
     "agents.NAME.available_models",
     "agents.NAME.capabilities",
@@ -35,6 +35,7 @@ const HARMLESS: [&str; 21] = [
     "claude.process",
     "claude.reset.daily_at",
     "hive.isolation",
+    "operator.journal_units",
 ];
 
 /// Stands for a name that is not one of Hive's: it could be anything.

@@ -60,6 +60,7 @@ fn every_key_reaches_its_value() {
         limits = { body_bytes_max = 1000, harness_grace_ms = 0x10 }
         [operator]
         pronouns = "they/them"
+        journal_units = ["nginx.service", "backup@a.timer"]
         notify = { command = ["./bin/tell", "Hive", ""] }
         [claude]
         command = "./bin/claude"
@@ -101,6 +102,7 @@ fn every_key_reaches_its_value() {
     assert_eq!((config.broker.retention_days, config.broker.limits.body_bytes_max), (7, 1000));
     assert_eq!((config.broker.limits.harness_grace_ms, config.broker.limits.attempts_max), (16, 5));
     assert_eq!(config.operator.pronouns.as_deref(), Some("they/them"));
+    assert_eq!(config.operator.journal_units, ["nginx.service", "backup@a.timer"]);
     let command = ["/etc/hive/./bin/tell", "Hive", ""].map(str::to_owned);
     assert_eq!(config.operator.notify, Some(Notify::Command(command.to_vec())));
     assert_eq!(config.claude.command, "/etc/hive/./bin/claude");
@@ -275,6 +277,18 @@ fn errors_of_invalid_files_name_the_mistake_and_its_line() {
             "line 2, column 18: `webhook` must be a URL that begins with https:// or http://",
         ),
         (
+            "[operator]\njournal_units = [\"nginx\"]",
+            "line 2, column 18: `nginx` is not the full name of a unit of systemd, as nginx.service",
+        ),
+        (
+            "[operator]\njournal_units = [\"*.service\"]",
+            "line 2, column 18: `*.service` is not the full name of a unit of systemd, as nginx.service",
+        ),
+        (
+            "[operator]\njournal_units = [\"-u.service\"]",
+            "line 2, column 18: `-u.service` is not the full name of a unit of systemd, as nginx.service",
+        ),
+        (
             "[claude]\nprocess = \"forever\"",
             "line 2, column 11: `process` must be \"per-turn\" or \"resident\"",
         ),
@@ -330,7 +344,7 @@ fn errors_of_invalid_files_name_the_mistake_and_its_line() {
         ),
         (
             "[agents.bob]\ntool_groups = [\"zzz\"]",
-            "line 2, column 16: unknown tool group `zzz`; known are `messaging`, `inbox`, `meta`, `execution`, `web_tools`, `lifecycle` and `approvals`",
+            "line 2, column 16: unknown tool group `zzz`; known are `messaging`, `inbox`, `meta`, `execution`, `web_tools`, `lifecycle`, `approvals` and `diagnostics`",
         ),
         (
             "[agents.bob]\ntool_groups = \"inbox\"",
@@ -347,7 +361,7 @@ fn errors_of_invalid_files_name_the_mistake_and_its_line() {
         ),
         (
             "[agents.bob]\ncapabilities = [\"zzz\"]",
-            "line 2, column 17: unknown capability `zzz`; known are `query_agent_state` and `manage_subtree`",
+            "line 2, column 17: unknown capability `zzz`; known are `query_agent_state`, `manage_subtree` and `read_host_journal`",
         ),
         (
             "[agents.bob.limits]\nsends_per_minut_max = 1",

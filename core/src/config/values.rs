@@ -23,7 +23,7 @@ pub struct Config {
     pub hive: Hive,
     /// `[broker]`: settings of the daemon.
     pub broker: Broker,
-    /// `[operator]`: pronouns and notifications.
+    /// `[operator]`: pronouns, notifications, and units whose journal agents may read.
     pub operator: Operator,
     /// `[claude]`: the start of claude.
     pub claude: Claude,
@@ -112,6 +112,8 @@ pub struct Operator {
     pub pronouns: Option<String>,
     /// The method that delivers the operator outbox.
     pub notify: Option<Notify>,
+    /// The units of the host whose journal agents may read, if their policy lets them: full names.
+    pub journal_units: Vec<String>,
 }
 
 /// The method of notification about entries in the operator outbox.

@@ -38,7 +38,7 @@ reasons! {
     /// The call is for agents, and came from the operator's socket.
     NotAnAgent = 17, "NOT_AN_AGENT", 7, Retry::Never, [], [];
     /// The agent's policy lacks the right.
-    CapabilityMissing = 18, "CAPABILITY_MISSING", 7, Retry::Never, ["tool_group"], [];
+    CapabilityMissing = 18, "CAPABILITY_MISSING", 7, Retry::Never, [], ["tool_group", "capability"];
     /// The peer may not use this socket, or not for this call.
     PeerNotTrusted = 19, "PEER_NOT_TRUSTED", 7, Retry::Never, [], [];
     /// The lease is no longer the caller's.
@@ -109,6 +109,8 @@ reasons! {
     SocketLimit = 51, "SOCKET_LIMIT", 8, Retry::Later, ["agent", "limit", "count"], [];
     /// Another launcher is attached.
     LauncherAttached = 52, "LAUNCHER_ATTACHED", 9, Retry::Later, [], [];
+    /// No launcher is attached, or it does not answer with what was wanted of it.
+    LauncherOffline = 53, "LAUNCHER_OFFLINE", 9, Retry::Later, [], [];
     /// Approving would change something else than what the digest stands for. Read the question
     /// again, and decide about what it shows now.
     DiffChanged = 54, "DIFF_CHANGED", 10, Retry::Never, ["question_id"], [];

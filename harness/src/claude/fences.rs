@@ -4,7 +4,7 @@
 //! fails no turn. So claude's own report is checked. Invariant: a turn whose fences are not proven
 //! does no harm: it is stopped at its first event.
 
-use hive_core::agent::LIFECYCLE;
+use hive_core::agent::{APPROVALS, DIAGNOSTICS, LIFECYCLE};
 use hive_core::config::BASH_SERVER;
 
 use crate::boot::mcp::BASH_TOOLS;
@@ -116,6 +116,13 @@ fn tools_of(group: &str) -> &'static [&'static str] {
         "inbox" => &["get_loose_ends", "cancel_loose_end", "remind", "request_next_turn"],
         "meta" => &["set_status", "get_agent_meta", "list_agents"],
         LIFECYCLE => &["start", "kill", "restart", "list_containers"],
+        APPROVALS => &[
+            "request_create_agent",
+            "request_retire_agent",
+            "request_set_agent",
+            "request_set_policy",
+        ],
+        DIAGNOSTICS => &["get_logs", "get_host_journal"],
         _ => &[],
     }
 }

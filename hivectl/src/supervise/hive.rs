@@ -26,9 +26,10 @@ use crate::output::note;
 use crate::spawn::spawn;
 use crate::supervise::broker::link::Registrar;
 use crate::supervise::files::display_path;
-use crate::supervise::fleet::wanted::{self, Wanted};
+use crate::supervise::fleet::wanted::{self, Wanted, Wishes};
 use crate::supervise::fleet::{Fleet, lines};
 use crate::supervise::isolation::{Choice, Isolation, Tools};
+use crate::supervise::logs;
 use crate::supervise::process::child::Registry;
 use crate::supervise::process::supervised::{Ended, Moment, Supervised};
 use crate::supervise::setup::binaries::Binaries;
@@ -101,13 +102,17 @@ pub(crate) async fn run(options: Options, mut context: Context) -> Result<(), Fa
 
     context.socket = plan.operator_socket();
     let (wants, mut wanted) = watch::channel(Wanted::default());
-    let launching = wanted::run(context.socket.clone(), context.timeout, wants);
+    let (wants_logs, logs_wanted) = mpsc::unbounded_channel();
+    let wishes = Wishes { fleet: wants, logs: wants_logs };
+    let launching = wanted::run(context.socket.clone(), context.timeout, wishes);
     let launching = spawn("launcher", launching);
+    let logs = spawn("logs", logs::run(Arc::clone(&plan), registry.clone(), logs_wanted));
     let lines = spawn("lines of the hive", lines::run(context));
     let mut hive = Hive { fleet: Fleet::new(plan, isolation), broker, options };
     let why = hive.run(&mut signals, &mut wanted, &mut ended, &registry).await;
     lines.abort();
     launching.abort();
+    logs.abort();
     hive.end(why, &mut signals.stop, &mut ended, &registry).await;
     Ok(())
 }

@@ -5,6 +5,7 @@
 //! - `setup/`: what is settled before a start: the plan, settings, environments, programs
 //! - `process/`: one child process, its log, its restarts
 //! - `broker/`: the broker's start, and its list of sandboxes
+//! - `logs/`: what agents read of logs
 //! - `isolation/`: the level and the sandbox of each agent
 //! - `fleet/`: the harnesses, in step with the agents of the broker
 //!
@@ -18,6 +19,7 @@ mod files;
 mod fleet;
 mod hive;
 mod isolation;
+mod logs;
 mod next;
 mod process;
 mod setup;

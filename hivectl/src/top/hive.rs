@@ -82,6 +82,7 @@ impl Part {
             | EventKind::AgentStarted
             | EventKind::RestartRequested
             | EventKind::HarnessCrashed
+            | EventKind::LogsRead
             | EventKind::PurgeFinished
             | EventKind::HarnessStateChanged
             | EventKind::AgentParked => {}

@@ -8,6 +8,7 @@ mod approvals;
 mod ask;
 mod bash;
 mod cancel_loose_end;
+mod diagnostics;
 mod get_agent_meta;
 mod get_loose_ends;
 mod lifecycle;
@@ -95,6 +96,8 @@ pub fn all() -> Vec<Offer> {
         offer::<approvals::retire_agent::RequestRetireAgent>(),
         offer::<approvals::set_agent::RequestSetAgent>(),
         offer::<approvals::set_policy::RequestSetPolicy>(),
+        offer::<diagnostics::get_logs::GetLogs>(),
+        offer::<diagnostics::get_host_journal::GetHostJournal>(),
     ]
 }
 

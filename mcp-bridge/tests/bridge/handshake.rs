@@ -70,6 +70,8 @@ async fn only_the_agents_groups_are_listed() {
     let lifecycle = ["start", "kill", "restart", "list_containers"];
     assert_eq!(listed(Some("lifecycle")).await, lifecycle);
     assert_eq!(listed(Some("lifecycle,meta")).await, [&meta[..], &lifecycle].concat());
+    let diagnostics = ["get_logs", "get_host_journal"];
+    assert_eq!(listed(Some("diagnostics")).await, diagnostics);
     assert!(listed(Some("")).await.is_empty());
 }
 

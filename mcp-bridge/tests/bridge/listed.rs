@@ -73,3 +73,10 @@ fn the_group_lifecycle_is_small_and_is_after_the_default_tools() {
     let both = answer(Some("lifecycle,messaging,inbox,meta,execution"));
     assert_eq!(both, format!("{default},{lifecycle}"));
 }
+
+#[test]
+fn the_group_diagnostics_is_small() {
+    let alone = answer(Some("diagnostics"));
+    let bytes = alone.len() - frame("").len();
+    assert!(bytes <= 900, "its tools have {bytes} bytes: {alone}");
+}

@@ -5,6 +5,7 @@ mod handshake;
 mod leaving;
 mod lifecycle;
 mod listed;
+mod logs;
 mod loose_ends;
 mod questions;
 mod restart;

@@ -45,6 +45,7 @@ same_values!(
         AgentStarted,
         RestartRequested,
         HarnessCrashed,
+        LogsRead,
         AgentPurged,
         PurgeFinished,
         HarnessStateChanged,

@@ -68,6 +68,8 @@ pub(crate) fn of_owner(row: &Row) -> Option<Reason> {
     match (row.service, row.method) {
         // No login dialogue is open.
         ("TurnService", "ServeLogin") => Some(Reason::LoginNotFound),
+        // No launcher is attached.
+        ("DiagnosticsService", _) => Some(Reason::LauncherOffline),
         _ => None,
     }
 }
@@ -102,6 +104,7 @@ pub(crate) fn group_of(row: &Row) -> Option<&'static str> {
         | ("ReminderService", "CreateReminder" | "CancelReminder")
         | ("TurnService", "RequestNextTurn") => Some("inbox"),
         ("LifecycleService", _) => Some("lifecycle"),
+        ("DiagnosticsService", _) => Some("diagnostics"),
         ("StatusService", "SetStatusText")
         | (
             "TopologyService",

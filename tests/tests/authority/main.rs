@@ -17,6 +17,7 @@ mod lifecycle;
 #[path = "../listed/mod.rs"]
 mod listed;
 mod login;
+mod logs;
 mod peers;
 mod policy;
 mod questions;

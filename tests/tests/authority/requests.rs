@@ -7,7 +7,7 @@ use hive_tests::rig::{fresh_id, request};
 use prost::Message as _;
 
 use crate::authority_table::{Proof, Row};
-use crate::scene::{Things, below};
+use crate::scene::{JOURNAL_UNIT, Things, below};
 
 /// Returns whether a call of this RPC carries the token of a claude process.
 pub(crate) fn shows_process(row: &Row) -> bool {
@@ -122,6 +122,15 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
                 .encode_to_vec()
         }
         ("LifecycleService", method) => lifecycle(method, &agent),
+        ("DiagnosticsService", "GetLogs") => {
+            let [agent, _] = below(&agent);
+            GetLogsRequest { agent, lines: 5 }.encode_to_vec()
+        }
+        ("DiagnosticsService", "GetHostJournal") => {
+            let unit = JOURNAL_UNIT.to_owned();
+            GetHostJournalRequest { unit, since: None, lines: 5 }.encode_to_vec()
+        }
+        ("LauncherService", "AnswerLogs") => AnswerLogsRequest::default().encode_to_vec(),
         ("LauncherService", "Launch") => LaunchRequest {}.encode_to_vec(),
         // A crash is noted of any agent; the other reports say nothing new of one that runs.
         ("LauncherService", "ReportHarness") => {

@@ -63,6 +63,9 @@ pub(crate) struct Things {
 /// A text in every body that only its owner and the operator may see.
 pub(crate) const SECRET: &str = "only for its owner's eyes";
 
+/// The unit whose journal agents may read.
+pub(crate) const JOURNAL_UNIT: &str = "nginx.service";
+
 /// Returns the agents below an agent: one that is never stopped, and one that may be.
 pub(crate) fn below(agent: &str) -> [String; 2] {
     ["child", "other"].map(|which| format!("{agent}-{which}"))
@@ -70,13 +73,17 @@ pub(crate) fn below(agent: &str) -> [String; 2] {
 
 fn config() -> String {
     let with_groups = |name: &str| {
-        format!("[agents.{name}]\ntool_groups = {:?}\n", hive_core::agent::TOOL_GROUPS)
+        let groups = hive_core::agent::TOOL_GROUPS;
+        format!(
+            "[agents.{name}]\ntool_groups = {groups:?}\ncapabilities = [\"read_host_journal\"]\n"
+        )
     };
     let child = |parent: &str| {
         below(parent).map(|name| format!("[agents.{name}]\nparent = {parent:?}\n")).concat()
     };
     let agents = ["ada", "bob", "cyd", "dan"].map(with_groups).concat();
-    agents + &["bob", "cyd"].map(child).concat()
+    let journal = format!("[operator]\njournal_units = [{JOURNAL_UNIT:?}]\n");
+    journal + &agents + &["bob", "cyd"].map(child).concat()
 }
 
 /// The whole hive, with the objects of each agent.

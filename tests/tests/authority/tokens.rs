@@ -12,7 +12,7 @@ use tonic::Code;
 use tonic::metadata::{MetadataMap, MetadataValue};
 
 use crate::authority_table::{Proof, Row, TABLE};
-use crate::expected::{Stranger, of_stranger};
+use crate::expected::{Stranger, of_owner, of_stranger};
 use crate::requests;
 use crate::rows::refused;
 use crate::scene::{Scene, Things, path};
@@ -191,6 +191,8 @@ async fn the_process_of_a_turn_that_ended_can_do_nothing_more() {
         let answer = scene.call_by("cyd", row, &scene.cyd, "").await;
         if row.proof == Proof::Process {
             refused(row, "a client without a turn", answer, Reason::TurnEnded);
+        } else if let Some(reason) = of_owner(row) {
+            refused(row, "a plain client", answer, reason);
         } else {
             drop(answer.expect("a plain client may"));
         }

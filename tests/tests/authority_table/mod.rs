@@ -40,9 +40,9 @@ pub(crate) struct Row {
 pub(crate) const OPERATOR_ONLY: &[&str] = &["AdminService", "LauncherService"];
 
 /// Services that the operator socket does not have: a session belongs to an agent, and the operator
-/// starts and stops agents by `AdminService`.
+/// starts and stops agents by `AdminService` and reads logs on the host.
 pub(crate) const AGENT_ONLY: &[&str] =
-    &["TurnService", "WakeService", "StatusService", "LifecycleService"];
+    &["TurnService", "WakeService", "StatusService", "LifecycleService", "DiagnosticsService"];
 
 /// Credentials that calls must show besides the socket; the other RPCs need nothing else.
 const PROOFS: &[(&str, Proof)] = &[
@@ -70,6 +70,8 @@ const PROOFS: &[(&str, Proof)] = &[
     ("/hive.v1.LifecycleService/StartChild", Proof::ProcessWhileAttached),
     ("/hive.v1.LifecycleService/StopChild", Proof::ProcessWhileAttached),
     ("/hive.v1.LifecycleService/RestartChild", Proof::ProcessWhileAttached),
+    ("/hive.v1.DiagnosticsService/GetLogs", Proof::ProcessWhileAttached),
+    ("/hive.v1.DiagnosticsService/GetHostJournal", Proof::ProcessWhileAttached),
 ];
 
 /// Every RPC of `hive.v1`: the broker's own table, with the proof that a call must show.

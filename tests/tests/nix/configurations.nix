@@ -32,6 +32,7 @@ in
     domain = "example.org";
     swarm = "north";
     operatorPronouns = "they/them";
+    journalUnits = [ "nginx.service" ];
     contextWindowTokens = {
       haiku = 200000;
       opus = 1000000;

@@ -95,13 +95,14 @@ const HIVECTL_ORDER: [&str; 22] = [
 ];
 
 /// The order of the folders and files of the supervisor of `hivectl up`.
-const SUPERVISE_ORDER: [&str; 11] = [
+const SUPERVISE_ORDER: [&str; 12] = [
     "files",
     "error",
     "setup",
     "process",
     "signals",
     "broker",
+    "logs",
     "isolation",
     "fleet",
     "next",

@@ -90,6 +90,7 @@ impl HarnessError {
             Self::SessionLost { agent } => of(Reason::SessionLost).with("agent", agent),
             Self::Attached { agent } => of(Reason::AlreadyAttached).with("agent", agent),
             Self::LauncherAttached => of(Reason::LauncherAttached),
+            Self::LauncherOffline { .. } => of(Reason::LauncherOffline),
             Self::Serving { agent } => of(Reason::HarnessAttached).with("agent", agent),
             Self::Offline { agent } => of(Reason::HarnessOffline).with("agent", agent),
             Self::LoginOpen { agent } => of(Reason::LoginOpen).with("agent", agent),
@@ -203,6 +204,9 @@ impl Refusal {
                 of(Reason::QuestionNotFound).with("question_id", id)
             }
             Self::GroupMissing { group } => of(Reason::CapabilityMissing).with("tool_group", group),
+            Self::CapabilityMissing { capability } => {
+                of(Reason::CapabilityMissing).with("capability", capability)
+            }
             Self::RequestIdReused { id } => of(Reason::RequestIdReused).with("request_id", id),
             Self::NotYours { .. } => of(Reason::NotYours),
             Self::NotAnAgent => of(Reason::NotAnAgent),

@@ -93,7 +93,7 @@ impl Engine {
 
 /// Refuses an agent that is not below another: not a direct child, or with the capability
 /// `manage_subtree` not a descendant.
-fn check_below(tx: &Tx<'_>, me: &AgentRow, row: &AgentRow) -> Result<(), Refusal> {
+pub(super) fn check_below(tx: &Tx<'_>, me: &AgentRow, row: &AgentRow) -> Result<(), Refusal> {
     let refused = || AgentError::NotBelow { agent: row.name.clone() }.into();
     let (mut parent, mut seen) = (row.parent, vec![row.key]);
     while let Some(key) = parent.filter(|key| !seen.contains(key)) {

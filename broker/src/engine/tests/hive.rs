@@ -274,6 +274,9 @@ pub(super) async fn receive(
     Ok(received)
 }
 
+/// The unit whose journal agents may read.
+pub(super) const JOURNAL_UNIT: &str = "nginx.service";
+
 /// Ends a task that waits.
 pub(super) async fn stop<T>(task: JoinHandle<T>) {
     task.abort();
@@ -309,7 +312,7 @@ async fn open(
         memory,
         clock,
         limits: limits.clone(),
-        identity: Identity::default(),
+        identity: Identity { journal_units: vec![JOURNAL_UNIT.to_owned()], ..Identity::default() },
         directories,
         sandboxes: Arc::default(),
     };

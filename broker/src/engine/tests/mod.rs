@@ -27,6 +27,7 @@ mod launch;
 mod lease_ends;
 mod limits;
 mod logins;
+mod logs;
 mod loose_ends;
 mod model;
 mod operate;

@@ -19,6 +19,7 @@ use crate::engine::error::HarnessError;
 use crate::engine::launch::listing::{Listed, Listing};
 use crate::engine::launch::report::Report;
 use crate::engine::{Engine, Refusal};
+use crate::launches::asked::{Answer, Source};
 use crate::launches::{Launcher, News};
 use crate::rpc::Rpc;
 use crate::spawn::spawn;
@@ -46,6 +47,15 @@ impl v1::launcher_service_server::LauncherService for Rpc {
             }
         });
         Ok(Response::new(ReceiverStream::new(stream)))
+    }
+
+    async fn answer_logs(
+        &self,
+        request: Request<v1::AnswerLogsRequest>,
+    ) -> Result<Response<v1::AnswerLogsResponse>, Status> {
+        let v1::AnswerLogsRequest { id, text, truncated, problem } = request.into_inner();
+        self.engine.answer_logs(id, Answer { text, truncated, problem });
+        Ok(Response::new(v1::AnswerLogsResponse {}))
     }
 
     async fn report_harness(
@@ -98,6 +108,11 @@ impl<'e> Launching<'e> {
             return Ok(());
         }
         loop {
+            let logs_wanted = self.launcher.take_asked().into_iter().map(logs_wanted).collect();
+            let asked = v1::LaunchResponse { logs_wanted, ..Default::default() };
+            if self.send(asked).await.is_err() {
+                return Ok(());
+            }
             let mut keys = match self.launcher.take(ROWS as usize) {
                 News::Agents(keys) => keys,
                 News::Everything => {
@@ -212,4 +227,16 @@ impl<'e> Launching<'e> {
         }
         self.out.send(Ok(step)).await.map_err(|_| Gone)
     }
+}
+
+/// Converts a request for logs.
+fn logs_wanted((id, source, lines): (u64, Source, u32)) -> v1::LogsWanted {
+    use v1::logs_wanted::Source as Wire;
+    let source = match source {
+        Source::Harness(name) => Wire::Agent(name.to_string()),
+        Source::Journal { unit, since } => {
+            Wire::Journal(v1::JournalOfUnit { unit, since: since.map(time::timestamp) })
+        }
+    };
+    v1::LogsWanted { id, source: Some(source), lines }
 }

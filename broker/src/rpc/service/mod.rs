@@ -10,6 +10,7 @@ mod agents;
 mod attach;
 mod backup;
 mod deliveries;
+mod diagnostics;
 mod event;
 mod history;
 mod inbox;

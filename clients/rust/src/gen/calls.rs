@@ -16,6 +16,8 @@ call!(SendCommandRequest, SendCommandResponse, "/hive.v1.AdminService/SendComman
 call!(GetBrokerStatusRequest, GetBrokerStatusResponse, "/hive.v1.AdminService/GetBrokerStatus");
 call!(CheckIntegrityRequest, CheckIntegrityResponse, "/hive.v1.AdminService/CheckIntegrity");
 call!(DrainRequest, DrainResponse, "/hive.v1.AdminService/Drain");
+call!(GetLogsRequest, GetLogsResponse, "/hive.v1.DiagnosticsService/GetLogs");
+call!(GetHostJournalRequest, GetHostJournalResponse, "/hive.v1.DiagnosticsService/GetHostJournal");
 call!(ListEventsRequest, ListEventsResponse, "/hive.v1.EventService/ListEvents");
 call!(ReceiveMessagesRequest, ReceiveMessagesResponse, "/hive.v1.InboxService/ReceiveMessages", request_id, wait);
 call!(SettleDeliveriesRequest, SettleDeliveriesResponse, "/hive.v1.InboxService/SettleDeliveries");
@@ -25,6 +27,7 @@ call!(ExtendLeaseRequest, ExtendLeaseResponse, "/hive.v1.InboxService/ExtendLeas
 call!(GetInboxStatusRequest, GetInboxStatusResponse, "/hive.v1.InboxService/GetInboxStatus");
 call!(ListDeliveriesRequest, ListDeliveriesResponse, "/hive.v1.InboxService/ListDeliveries");
 call!(ReportHarnessRequest, ReportHarnessResponse, "/hive.v1.LauncherService/ReportHarness");
+call!(AnswerLogsRequest, AnswerLogsResponse, "/hive.v1.LauncherService/AnswerLogs");
 call!(StartChildRequest, StartChildResponse, "/hive.v1.LifecycleService/StartChild", request_id);
 call!(StopChildRequest, StopChildResponse, "/hive.v1.LifecycleService/StopChild", request_id);
 call!(RestartChildRequest, RestartChildResponse, "/hive.v1.LifecycleService/RestartChild", request_id);

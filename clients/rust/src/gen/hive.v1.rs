@@ -3335,6 +3335,434 @@ pub mod admin_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
+/// The lines wanted of a harness.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetLogsRequest {
+    /// Name of the agent.
+    #[prost(string, tag = "1")]
+    pub agent: ::prost::alloc::string::String,
+    /// How many lines, at most 500; 0 for 100.
+    #[prost(uint32, tag = "2")]
+    pub lines: u32,
+}
+/// The lines of a harness.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetLogsResponse {
+    /// The lines, oldest first, at most 64 KiB together. Empty if there is no log.
+    #[prost(string, repeated, tag = "1")]
+    pub lines: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether lines that were wanted are left out because of the limit of bytes.
+    #[prost(bool, tag = "2")]
+    pub truncated: bool,
+}
+/// The lines wanted of the journal.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetHostJournalRequest {
+    /// Full name of the unit, such as `nginx.service`.
+    #[prost(string, tag = "1")]
+    pub unit: ::prost::alloc::string::String,
+    /// Only lines since then; unset: of any age.
+    #[prost(message, optional, tag = "2")]
+    pub since: ::core::option::Option<::prost_types::Timestamp>,
+    /// How many lines, at most 500; 0 for 100.
+    #[prost(uint32, tag = "3")]
+    pub lines: u32,
+}
+/// The lines of the journal.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetHostJournalResponse {
+    /// The lines, oldest first, at most 64 KiB together.
+    #[prost(string, repeated, tag = "1")]
+    pub lines: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether lines that were wanted are left out because of the limit of bytes.
+    #[prost(bool, tag = "2")]
+    pub truncated: bool,
+}
+/// Generated client implementations.
+pub mod diagnostics_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Reads logs for an agent. On agent sockets only; the operator reads them on the host. Needs the tool group `diagnostics`.
+    ///
+    /// The launcher of the host reads the lines, within 15 seconds. Of each line, escape sequences, control characters and characters that hide or
+    /// reorder text are removed. A call counts as a message of the caller's minute, and is an event LOGS_READ.
+    #[derive(Debug, Clone)]
+    pub struct DiagnosticsServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> DiagnosticsServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> DiagnosticsServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            DiagnosticsServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Returns the last lines that the harness of an agent printed: of a direct child of the caller; with the capability `manage_subtree`, of any
+        /// agent below it. Never of the caller itself.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, NOT_YOUR_CHILD, CAPABILITY_MISSING, LAUNCHER_OFFLINE, TURN_ENDED,
+        /// HARNESS_ATTACHED, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn get_logs(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetLogsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetLogsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.DiagnosticsService/GetLogs",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.DiagnosticsService", "GetLogs"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Returns the last lines of the host's journal about one unit. Also needs the capability `read_host_journal`, and the unit must be in
+        /// `journal_units` of the configuration.
+        /// Reasons: FIELD_INVALID, CAPABILITY_MISSING, LAUNCHER_OFFLINE, TURN_ENDED, HARNESS_ATTACHED, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
+        pub async fn get_host_journal(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetHostJournalRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetHostJournalResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.DiagnosticsService/GetHostJournal",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.DiagnosticsService", "GetHostJournal"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+#[cfg(feature = "server")]
+pub mod diagnostics_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with DiagnosticsServiceServer.
+    #[async_trait]
+    pub trait DiagnosticsService: std::marker::Send + std::marker::Sync + 'static {
+        /// Returns the last lines that the harness of an agent printed: of a direct child of the caller; with the capability `manage_subtree`, of any
+        /// agent below it. Never of the caller itself.
+        /// Reasons: FIELD_INVALID, AGENT_NOT_FOUND, AGENT_RETIRED, NOT_YOUR_CHILD, CAPABILITY_MISSING, LAUNCHER_OFFLINE, TURN_ENDED,
+        /// HARNESS_ATTACHED, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
+        async fn get_logs(
+            &self,
+            request: tonic::Request<super::GetLogsRequest>,
+        ) -> std::result::Result<tonic::Response<super::GetLogsResponse>, tonic::Status>;
+        /// Returns the last lines of the host's journal about one unit. Also needs the capability `read_host_journal`, and the unit must be in
+        /// `journal_units` of the configuration.
+        /// Reasons: FIELD_INVALID, CAPABILITY_MISSING, LAUNCHER_OFFLINE, TURN_ENDED, HARNESS_ATTACHED, RATE_LIMITED, DRAINING, STORAGE_UNAVAILABLE.
+        async fn get_host_journal(
+            &self,
+            request: tonic::Request<super::GetHostJournalRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetHostJournalResponse>,
+            tonic::Status,
+        >;
+    }
+    /// Reads logs for an agent. On agent sockets only; the operator reads them on the host. Needs the tool group `diagnostics`.
+    ///
+    /// The launcher of the host reads the lines, within 15 seconds. Of each line, escape sequences, control characters and characters that hide or
+    /// reorder text are removed. A call counts as a message of the caller's minute, and is an event LOGS_READ.
+    #[derive(Debug)]
+    pub struct DiagnosticsServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> DiagnosticsServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for DiagnosticsServiceServer<T>
+    where
+        T: DiagnosticsService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/hive.v1.DiagnosticsService/GetLogs" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetLogsSvc<T: DiagnosticsService>(pub Arc<T>);
+                    impl<
+                        T: DiagnosticsService,
+                    > tonic::server::UnaryService<super::GetLogsRequest>
+                    for GetLogsSvc<T> {
+                        type Response = super::GetLogsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetLogsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as DiagnosticsService>::get_logs(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetLogsSvc(inner);
+                        let codec = crate::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.DiagnosticsService/GetHostJournal" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetHostJournalSvc<T: DiagnosticsService>(pub Arc<T>);
+                    impl<
+                        T: DiagnosticsService,
+                    > tonic::server::UnaryService<super::GetHostJournalRequest>
+                    for GetHostJournalSvc<T> {
+                        type Response = super::GetHostJournalResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetHostJournalRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as DiagnosticsService>::get_host_journal(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetHostJournalSvc(inner);
+                        let codec = crate::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for DiagnosticsServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "hive.v1.DiagnosticsService";
+    impl<T> tonic::server::NamedService for DiagnosticsServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
 /// A change that the broker makes once the operator approves it. The policies in it have no `grants` and no `children_max`: only the operator
 /// gives them.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3609,6 +4037,8 @@ pub enum Reason {
     SocketLimit = 51,
     /// Another launcher is attached.
     LauncherAttached = 52,
+    /// No launcher is attached, or it does not answer with what was wanted of it.
+    LauncherOffline = 53,
     /// Approving would change something else than what the digest stands for. Read the question again, and decide about what it shows now.
     DiffChanged = 54,
 }
@@ -3672,6 +4102,7 @@ impl Reason {
             Self::EtagMismatch => "REASON_ETAG_MISMATCH",
             Self::SocketLimit => "REASON_SOCKET_LIMIT",
             Self::LauncherAttached => "REASON_LAUNCHER_ATTACHED",
+            Self::LauncherOffline => "REASON_LAUNCHER_OFFLINE",
             Self::DiffChanged => "REASON_DIFF_CHANGED",
         }
     }
@@ -3731,6 +4162,7 @@ impl Reason {
             "REASON_ETAG_MISMATCH" => Some(Self::EtagMismatch),
             "REASON_SOCKET_LIMIT" => Some(Self::SocketLimit),
             "REASON_LAUNCHER_ATTACHED" => Some(Self::LauncherAttached),
+            "REASON_LAUNCHER_OFFLINE" => Some(Self::LauncherOffline),
             "REASON_DIFF_CHANGED" => Some(Self::DiffChanged),
             _ => None,
         }
@@ -4060,6 +4492,8 @@ pub enum EventKind {
     RestartRequested = 36,
     /// A harness ended by itself, as the launcher saw it.
     HarnessCrashed = 37,
+    /// An agent asked for logs: of the harness of this agent, or as this agent for the journal of the host.
+    LogsRead = 38,
 }
 impl EventKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -4106,6 +4540,7 @@ impl EventKind {
             Self::LogBegun => "EVENT_KIND_LOG_BEGUN",
             Self::RestartRequested => "EVENT_KIND_RESTART_REQUESTED",
             Self::HarnessCrashed => "EVENT_KIND_HARNESS_CRASHED",
+            Self::LogsRead => "EVENT_KIND_LOGS_READ",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -4149,6 +4584,7 @@ impl EventKind {
             "EVENT_KIND_LOG_BEGUN" => Some(Self::LogBegun),
             "EVENT_KIND_RESTART_REQUESTED" => Some(Self::RestartRequested),
             "EVENT_KIND_HARNESS_CRASHED" => Some(Self::HarnessCrashed),
+            "EVENT_KIND_LOGS_READ" => Some(Self::LogsRead),
             _ => None,
         }
     }
@@ -6068,6 +6504,45 @@ pub struct LaunchResponse {
     /// Whether the first steps are complete. An agent that none of them named has no harness.
     #[prost(bool, tag = "4")]
     pub complete: bool,
+    /// Logs that an agent waits for, to be answered by AnswerLogs within 15 seconds.
+    #[prost(message, repeated, tag = "5")]
+    pub logs_wanted: ::prost::alloc::vec::Vec<LogsWanted>,
+}
+/// Logs that an agent waits for.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LogsWanted {
+    /// Number of the request, for its answer.
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    /// How many of the last lines.
+    #[prost(uint32, tag = "4")]
+    pub lines: u32,
+    /// What is to be read.
+    #[prost(oneof = "logs_wanted::Source", tags = "2, 3")]
+    pub source: ::core::option::Option<logs_wanted::Source>,
+}
+/// Nested message and enum types in `LogsWanted`.
+pub mod logs_wanted {
+    /// What is to be read.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Source {
+        /// The output of the harness of the agent of this name.
+        #[prost(string, tag = "2")]
+        Agent(::prost::alloc::string::String),
+        /// The journal of the host about one unit.
+        #[prost(message, tag = "3")]
+        Journal(super::JournalOfUnit),
+    }
+}
+/// Lines of the journal of the host.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct JournalOfUnit {
+    /// Full name of the unit. It is in `journal_units` of the configuration: no pattern, and no option of a command.
+    #[prost(string, tag = "1")]
+    pub unit: ::prost::alloc::string::String,
+    /// Only lines since then; unset: of any age.
+    #[prost(message, optional, tag = "2")]
+    pub since: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// A report.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -6088,6 +6563,25 @@ pub struct ReportHarnessRequest {
 /// The report is stored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReportHarnessResponse {}
+/// The answer to a request for logs.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AnswerLogsRequest {
+    /// `LogsWanted.id`.
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    /// The last lines, oldest first, at most 64 KiB; empty if there are none. The broker removes control characters.
+    #[prost(string, tag = "2")]
+    pub text: ::prost::alloc::string::String,
+    /// Whether lines that were wanted are left out because of the limit of bytes.
+    #[prost(bool, tag = "3")]
+    pub truncated: bool,
+    /// Why the lines cannot be read, as the second half of a sentence; empty if they were read.
+    #[prost(string, tag = "4")]
+    pub problem: ::prost::alloc::string::String,
+}
+/// The answer is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AnswerLogsResponse {}
 /// What became of a harness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -6140,7 +6634,7 @@ pub mod launcher_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Says which harnesses are wanted, and takes reports of them. On the operator socket only, for one launcher at a time: `hivectl up` or
+    /// Says which harnesses and logs are wanted, and takes reports and answers. On the operator socket only, for one launcher at a time: `hivectl up` or
     /// `hivectl supervise`.
     #[derive(Debug, Clone)]
     pub struct LauncherServiceClient<T> {
@@ -6263,6 +6757,32 @@ pub mod launcher_service_client {
                 .insert(GrpcMethod::new("hive.v1.LauncherService", "ReportHarness"));
             self.inner.unary(req, path, codec).await
         }
+        /// Answers a request for logs. An answer that is not awaited any more has no effect.
+        /// Reasons: none.
+        pub async fn answer_logs(
+            &mut self,
+            request: impl tonic::IntoRequest<super::AnswerLogsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::AnswerLogsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hive.v1.LauncherService/AnswerLogs",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hive.v1.LauncherService", "AnswerLogs"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -6300,8 +6820,17 @@ pub mod launcher_service_server {
             tonic::Response<super::ReportHarnessResponse>,
             tonic::Status,
         >;
+        /// Answers a request for logs. An answer that is not awaited any more has no effect.
+        /// Reasons: none.
+        async fn answer_logs(
+            &self,
+            request: tonic::Request<super::AnswerLogsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::AnswerLogsResponse>,
+            tonic::Status,
+        >;
     }
-    /// Says which harnesses are wanted, and takes reports of them. On the operator socket only, for one launcher at a time: `hivectl up` or
+    /// Says which harnesses and logs are wanted, and takes reports and answers. On the operator socket only, for one launcher at a time: `hivectl up` or
     /// `hivectl supervise`.
     #[derive(Debug)]
     pub struct LauncherServiceServer<T> {
@@ -6456,6 +6985,51 @@ pub mod launcher_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ReportHarnessSvc(inner);
+                        let codec = crate::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hive.v1.LauncherService/AnswerLogs" => {
+                    #[allow(non_camel_case_types)]
+                    struct AnswerLogsSvc<T: LauncherService>(pub Arc<T>);
+                    impl<
+                        T: LauncherService,
+                    > tonic::server::UnaryService<super::AnswerLogsRequest>
+                    for AnswerLogsSvc<T> {
+                        type Response = super::AnswerLogsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::AnswerLogsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as LauncherService>::answer_logs(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = AnswerLogsSvc(inner);
                         let codec = crate::codec::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -55,5 +55,6 @@ pub(crate) const REASONS: &[(&str, i32, bool)] = &[
     ("ETAG_MISMATCH", 10, false),
     ("SOCKET_LIMIT", 8, false),
     ("LAUNCHER_ATTACHED", 9, false),
+    ("LAUNCHER_OFFLINE", 9, false),
     ("DIFF_CHANGED", 10, false),
 ];

@@ -3,6 +3,7 @@ export * from "./hive/v1/admin_service_pb.js";
 export * from "./hive/v1/agent_pb.js";
 export * from "./hive/v1/command_pb.js";
 export * from "./hive/v1/delivery_pb.js";
+export * from "./hive/v1/diagnostics_service_pb.js";
 export * from "./hive/v1/effect_pb.js";
 export * from "./hive/v1/event_pb.js";
 export * from "./hive/v1/event_service_pb.js";

@@ -35,7 +35,7 @@ pub(crate) struct SetPolicy {
     #[arg(add = complete::agents())]
     name: String,
     /// A tool group that the agent gets, in place of its present ones; may be repeated. Groups:
-    /// messaging, inbox, meta, execution, web_tools, lifecycle
+    /// messaging, inbox, meta, execution, web_tools, lifecycle, approvals, diagnostics
     #[arg(long = "tool-group", value_name = "GROUP", add = complete::tool_groups_or_default())]
     tool_groups: Vec<String>,
     /// An agent that it may send to and ask, besides its parent, in place of the present ones; may
@@ -46,7 +46,9 @@ pub(crate) struct SetPolicy {
     #[arg(long, conflicts_with = "allowed_recipients")]
     allow_everyone: bool,
     /// A further right, in place of its present ones; may be repeated. `query_agent_state` lets it
-    /// read the loose ends of all agents, and `manage_subtree` start and stop all agents below it
+    /// read the loose ends of all agents, `manage_subtree` start, stop and read the
+    /// logs of all agents below it; `read_host_journal` lets it read the journal of units that
+    /// hive.toml names
     #[arg(long = "capability", value_name = "WORD", add = complete::capabilities())]
     capabilities: Vec<String>,
     /// Give the agent no further rights; the default

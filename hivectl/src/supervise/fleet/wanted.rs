@@ -11,7 +11,8 @@ use std::time::Duration;
 use hive_core::agent::Wanted as State;
 use hive_core::name::AgentName;
 use hive_proto::convert;
-use hive_proto::v1::{LaunchRequest, LaunchResponse, WantedHarness};
+use hive_proto::v1::{LaunchRequest, LaunchResponse, LogsWanted, WantedHarness};
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
 use crate::connect::Broker;
@@ -53,7 +54,7 @@ impl Harness {
 impl Wanted {
     /// Applies a step of the broker.
     fn apply(&mut self, step: LaunchResponse) {
-        let LaunchResponse { harnesses, gone, purges, complete: _ } = step;
+        let LaunchResponse { harnesses, gone, purges, complete: _, logs_wanted: _ } = step;
         for name in gone.iter().filter_map(|name| AgentName::parse(name).ok()) {
             self.agents.remove(&name);
         }
@@ -72,11 +73,20 @@ fn harness(wire: WantedHarness) -> Option<(AgentName, Harness)> {
     Some((AgentName::parse(&name).ok()?, Harness { state, restart_count, start_now }))
 }
 
-/// Passes on how the fleet is wanted, until it is aborted.
-pub(crate) async fn run(socket: PathBuf, timeout: Duration, wanted: watch::Sender<Wanted>) {
+/// Where to pass on what the broker wants.
+#[derive(Debug)]
+pub(crate) struct Wishes {
+    /// How the fleet is wanted.
+    pub(crate) fleet: watch::Sender<Wanted>,
+    /// The logs that agents wait for.
+    pub(crate) logs: UnboundedSender<LogsWanted>,
+}
+
+/// Passes on what the broker wants, until it is aborted.
+pub(crate) async fn run(socket: PathBuf, timeout: Duration, wishes: Wishes) {
     let mut said = None;
     loop {
-        match follow(&socket, timeout, &wanted).await {
+        match follow(&socket, timeout, &wishes).await {
             Ok(()) => said = None,
             Err(Failure::Refused(status)) if hive_proto::status::is_transient(&status) => {}
             Err(failure) => {
@@ -94,16 +104,20 @@ pub(crate) async fn run(socket: PathBuf, timeout: Duration, wanted: watch::Sende
 async fn follow(
     socket: &std::path::Path,
     timeout: Duration,
-    wanted: &watch::Sender<Wanted>,
+    wishes: &Wishes,
 ) -> Result<(), Failure> {
     let broker = Broker::connect(socket, timeout).await?;
     let mut steps = broker.read(broker.launcher().launch(LaunchRequest {})).await?;
     let (mut now, mut is_complete) = (Wanted::default(), false);
-    while let Some(step) = steps.message().await? {
+    while let Some(mut step) = steps.message().await? {
+        for logs in std::mem::take(&mut step.logs_wanted) {
+            // At the end nothing answers, and the broker says so.
+            let _ = wishes.logs.send(logs);
+        }
         is_complete |= step.complete;
         now.apply(step);
         if is_complete {
-            wanted.send_if_modified(|before| {
+            wishes.fleet.send_if_modified(|before| {
                 let is_changed = *before != now;
                 before.clone_from(&now);
                 is_changed
@@ -152,6 +166,7 @@ mod tests {
             gone: vec!["ada".to_owned()],
             purges: vec![purge],
             complete: true,
+            logs_wanted: vec![],
         });
         assert_eq!(names(&wanted), [("ada", false), ("bob", true), ("cy", false)]);
         assert_eq!(wanted.purges.len(), 1);

@@ -177,6 +177,7 @@ pub(super) fn to_wire(facts: Facts) -> Option<v1::event::Facts> {
         | Facts::AgentStarted
         | Facts::RestartRequested
         | Facts::HarnessCrashed
+        | Facts::LogsRead
         | Facts::AgentPurged
         | Facts::PurgeFinished
         | Facts::LogBegun => None,

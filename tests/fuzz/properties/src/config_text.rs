@@ -60,9 +60,10 @@ pub(crate) fn write(config: &Config) -> String {
         map(&mut out, "traces.headers", headers);
     }
     all_limits(&mut out, limits);
-    let Operator { pronouns, notify } = operator;
+    let Operator { pronouns, notify, journal_units } = operator;
     out.push_str("[operator]\n");
     text(&mut out, "pronouns", pronouns.as_deref());
+    texts(&mut out, "journal_units", Some(journal_units));
     match notify {
         None => {}
         Some(Notify::Command(words)) => texts(&mut out, "notify.command", Some(words)),

@@ -76,7 +76,7 @@ fn run<M: Message + Default + PartialEq + std::fmt::Debug>(
     let Some(message) = decoded::<M>(bytes) else { return };
     if let Err(fault) = convert(message) {
         refused(&fault);
-        let field = fault.path.split('.').next().unwrap_or_default();
+        let field = fault.path.split(['.', '[']).next().unwrap_or_default();
         let known = fields_of(entry.request);
         assert!(
             known.is_none_or(|known| known.contains(field)),
@@ -364,6 +364,11 @@ table! {
     "hive.v1.LifecycleService/StartChild": v1::StartChildRequest |m| { request_id(&m.request_id)?; name(&m.name, "name") };
     "hive.v1.LifecycleService/StopChild": v1::StopChildRequest |m| { request_id(&m.request_id)?; name(&m.name, "name") };
     "hive.v1.LifecycleService/RestartChild": v1::RestartChildRequest |m| { request_id(&m.request_id)?; name(&m.name, "name") };
+    "hive.v1.DiagnosticsService/GetLogs": v1::GetLogsRequest |m| name(&m.agent, "agent");
+    "hive.v1.DiagnosticsService/GetHostJournal": v1::GetHostJournalRequest |m| {
+        time::optional_wall_time(m.since, "since").map(drop)
+    };
+    "hive.v1.LauncherService/AnswerLogs": v1::AnswerLogsRequest |_| Ok(());
     "hive.v1.LauncherService/Launch": v1::LaunchRequest |_| Ok(());
     "hive.v1.LauncherService/ReportHarness": v1::ReportHarnessRequest |m| {
         name(&m.name, "name")?;

@@ -100,6 +100,7 @@ impl From<Facts> for Stored {
             | Facts::AgentStarted
             | Facts::RestartRequested
             | Facts::HarnessCrashed
+            | Facts::LogsRead
             | Facts::AgentPurged
             | Facts::PurgeFinished
             | Facts::LogBegun => (None, None),
@@ -173,6 +174,7 @@ pub(super) fn facts(kind: Kind, stored: Stored) -> Option<Facts> {
         | Kind::AgentStarted
         | Kind::RestartRequested
         | Kind::HarnessCrashed
+        | Kind::LogsRead
         | Kind::AgentPurged
         | Kind::PurgeFinished
         | Kind::LogBegun => Facts::unknown(kind),

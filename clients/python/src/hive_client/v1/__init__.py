@@ -60,6 +60,11 @@ from .delivery_pb2 import DeliveryState as DeliveryState
 from .delivery_pb2 import Lane as Lane
 from .delivery_pb2 import LeasedDelivery as LeasedDelivery
 from .delivery_pb2 import RedeliveryCause as RedeliveryCause
+from .diagnostics_service_pb2 import GetHostJournalRequest as GetHostJournalRequest
+from .diagnostics_service_pb2 import GetHostJournalResponse as GetHostJournalResponse
+from .diagnostics_service_pb2 import GetLogsRequest as GetLogsRequest
+from .diagnostics_service_pb2 import GetLogsResponse as GetLogsResponse
+from .diagnostics_service_pb2_grpc import DiagnosticsServiceStub as DiagnosticsServiceStub
 from .effect_pb2 import Approval as Approval
 from .effect_pb2 import CreateAgentEffect as CreateAgentEffect
 from .effect_pb2 import Effect as Effect
@@ -119,9 +124,13 @@ from .inbox_service_pb2 import SettleDeliveriesResponse as SettleDeliveriesRespo
 from .inbox_service_pb2 import StreamDeliveriesRequest as StreamDeliveriesRequest
 from .inbox_service_pb2 import StreamDeliveriesResponse as StreamDeliveriesResponse
 from .inbox_service_pb2_grpc import InboxServiceStub as InboxServiceStub
+from .launcher_service_pb2 import AnswerLogsRequest as AnswerLogsRequest
+from .launcher_service_pb2 import AnswerLogsResponse as AnswerLogsResponse
 from .launcher_service_pb2 import HarnessReport as HarnessReport
+from .launcher_service_pb2 import JournalOfUnit as JournalOfUnit
 from .launcher_service_pb2 import LaunchRequest as LaunchRequest
 from .launcher_service_pb2 import LaunchResponse as LaunchResponse
+from .launcher_service_pb2 import LogsWanted as LogsWanted
 from .launcher_service_pb2 import ReportHarnessRequest as ReportHarnessRequest
 from .launcher_service_pb2 import ReportHarnessResponse as ReportHarnessResponse
 from .launcher_service_pb2 import WantedHarness as WantedHarness

@@ -54,6 +54,7 @@ class EventKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     EVENT_KIND_LOG_BEGUN: _ClassVar[EventKind]
     EVENT_KIND_RESTART_REQUESTED: _ClassVar[EventKind]
     EVENT_KIND_HARNESS_CRASHED: _ClassVar[EventKind]
+    EVENT_KIND_LOGS_READ: _ClassVar[EventKind]
 
 class Settler(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -115,6 +116,7 @@ EVENT_KIND_PURGE_FINISHED: EventKind
 EVENT_KIND_LOG_BEGUN: EventKind
 EVENT_KIND_RESTART_REQUESTED: EventKind
 EVENT_KIND_HARNESS_CRASHED: EventKind
+EVENT_KIND_LOGS_READ: EventKind
 SETTLER_UNSPECIFIED: Settler
 SETTLER_HOLDER: Settler
 SETTLER_OPERATOR: Settler

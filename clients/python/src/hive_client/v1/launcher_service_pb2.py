@@ -22,11 +22,12 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from . import admin_service_pb2 as hive_dot_v1_dot_admin__service__pb2
 from . import agent_pb2 as hive_dot_v1_dot_agent__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ehive/v1/launcher_service.proto\x12\x07hive.v1\x1a\x1bhive/v1/admin_service.proto\x1a\x13hive/v1/agent.proto\"\x0f\n\rLaunchRequest\"m\n\rWantedHarness\x12\x0c\n\x04name\x18\x01 \x01(\t\x12$\n\x06wanted\x18\x02 \x01(\x0e\x32\x14.hive.v1.WantedState\x12\x15\n\rrestart_count\x18\x03 \x01(\x04\x12\x11\n\tstart_now\x18\x04 \x01(\x08\"{\n\x0eLaunchResponse\x12)\n\tharnesses\x18\x01 \x03(\x0b\x32\x16.hive.v1.WantedHarness\x12\x0c\n\x04gone\x18\x02 \x03(\t\x12\x1e\n\x06purges\x18\x03 \x03(\x0b\x32\x0e.hive.v1.Purge\x12\x10\n\x08\x63omplete\x18\x04 \x01(\x08\"q\n\x14ReportHarnessRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12&\n\x06report\x18\x02 \x01(\x0e\x32\x16.hive.v1.HarnessReport\x12\x15\n\rrestart_count\x18\x03 \x01(\x04\x12\x0c\n\x04text\x18\x04 \x01(\t\"\x17\n\x15ReportHarnessResponse*\x9e\x01\n\rHarnessReport\x12\x1e\n\x1aHARNESS_REPORT_UNSPECIFIED\x10\x00\x12\x1a\n\x16HARNESS_REPORT_STARTED\x10\x01\x12\x1a\n\x16HARNESS_REPORT_STOPPED\x10\x02\x12\x1a\n\x16HARNESS_REPORT_CRASHED\x10\x03\x12\x19\n\x15HARNESS_REPORT_STEADY\x10\x04\x32\x9e\x01\n\x0fLauncherService\x12;\n\x06Launch\x12\x16.hive.v1.LaunchRequest\x1a\x17.hive.v1.LaunchResponse0\x01\x12N\n\rReportHarness\x12\x1d.hive.v1.ReportHarnessRequest\x1a\x1e.hive.v1.ReportHarnessResponseB=\n\x07hive.v1P\x01Z&example.invalid/hive/clients/go/hivev1\xaa\x02\x07Hive.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ehive/v1/launcher_service.proto\x12\x07hive.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bhive/v1/admin_service.proto\x1a\x13hive/v1/agent.proto\"\x0f\n\rLaunchRequest\"m\n\rWantedHarness\x12\x0c\n\x04name\x18\x01 \x01(\t\x12$\n\x06wanted\x18\x02 \x01(\x0e\x32\x14.hive.v1.WantedState\x12\x15\n\rrestart_count\x18\x03 \x01(\x04\x12\x11\n\tstart_now\x18\x04 \x01(\x08\"\xa5\x01\n\x0eLaunchResponse\x12)\n\tharnesses\x18\x01 \x03(\x0b\x32\x16.hive.v1.WantedHarness\x12\x0c\n\x04gone\x18\x02 \x03(\t\x12\x1e\n\x06purges\x18\x03 \x03(\x0b\x32\x0e.hive.v1.Purge\x12\x10\n\x08\x63omplete\x18\x04 \x01(\x08\x12(\n\x0blogs_wanted\x18\x05 \x03(\x0b\x32\x13.hive.v1.LogsWanted\"m\n\nLogsWanted\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x0f\n\x05\x61gent\x18\x02 \x01(\tH\x00\x12)\n\x07journal\x18\x03 \x01(\x0b\x32\x16.hive.v1.JournalOfUnitH\x00\x12\r\n\x05lines\x18\x04 \x01(\rB\x08\n\x06source\"H\n\rJournalOfUnit\x12\x0c\n\x04unit\x18\x01 \x01(\t\x12)\n\x05since\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"q\n\x14ReportHarnessRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12&\n\x06report\x18\x02 \x01(\x0e\x32\x16.hive.v1.HarnessReport\x12\x15\n\rrestart_count\x18\x03 \x01(\x04\x12\x0c\n\x04text\x18\x04 \x01(\t\"\x17\n\x15ReportHarnessResponse\"Q\n\x11\x41nswerLogsRequest\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x11\n\ttruncated\x18\x03 \x01(\x08\x12\x0f\n\x07problem\x18\x04 \x01(\t\"\x14\n\x12\x41nswerLogsResponse*\x9e\x01\n\rHarnessReport\x12\x1e\n\x1aHARNESS_REPORT_UNSPECIFIED\x10\x00\x12\x1a\n\x16HARNESS_REPORT_STARTED\x10\x01\x12\x1a\n\x16HARNESS_REPORT_STOPPED\x10\x02\x12\x1a\n\x16HARNESS_REPORT_CRASHED\x10\x03\x12\x19\n\x15HARNESS_REPORT_STEADY\x10\x04\x32\xe5\x01\n\x0fLauncherService\x12;\n\x06Launch\x12\x16.hive.v1.LaunchRequest\x1a\x17.hive.v1.LaunchResponse0\x01\x12N\n\rReportHarness\x12\x1d.hive.v1.ReportHarnessRequest\x1a\x1e.hive.v1.ReportHarnessResponse\x12\x45\n\nAnswerLogs\x12\x1a.hive.v1.AnswerLogsRequest\x1a\x1b.hive.v1.AnswerLogsResponseB=\n\x07hive.v1P\x01Z&example.invalid/hive/clients/go/hivev1\xaa\x02\x07Hive.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,18 +35,26 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hive_client.v1.launcher_ser
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\007hive.v1P\001Z&example.invalid/hive/clients/go/hivev1\252\002\007Hive.V1'
-  _globals['_HARNESSREPORT']._serialized_start=487
-  _globals['_HARNESSREPORT']._serialized_end=645
-  _globals['_LAUNCHREQUEST']._serialized_start=93
-  _globals['_LAUNCHREQUEST']._serialized_end=108
-  _globals['_WANTEDHARNESS']._serialized_start=110
-  _globals['_WANTEDHARNESS']._serialized_end=219
-  _globals['_LAUNCHRESPONSE']._serialized_start=221
-  _globals['_LAUNCHRESPONSE']._serialized_end=344
-  _globals['_REPORTHARNESSREQUEST']._serialized_start=346
-  _globals['_REPORTHARNESSREQUEST']._serialized_end=459
-  _globals['_REPORTHARNESSRESPONSE']._serialized_start=461
-  _globals['_REPORTHARNESSRESPONSE']._serialized_end=484
-  _globals['_LAUNCHERSERVICE']._serialized_start=648
-  _globals['_LAUNCHERSERVICE']._serialized_end=806
+  _globals['_HARNESSREPORT']._serialized_start=853
+  _globals['_HARNESSREPORT']._serialized_end=1011
+  _globals['_LAUNCHREQUEST']._serialized_start=126
+  _globals['_LAUNCHREQUEST']._serialized_end=141
+  _globals['_WANTEDHARNESS']._serialized_start=143
+  _globals['_WANTEDHARNESS']._serialized_end=252
+  _globals['_LAUNCHRESPONSE']._serialized_start=255
+  _globals['_LAUNCHRESPONSE']._serialized_end=420
+  _globals['_LOGSWANTED']._serialized_start=422
+  _globals['_LOGSWANTED']._serialized_end=531
+  _globals['_JOURNALOFUNIT']._serialized_start=533
+  _globals['_JOURNALOFUNIT']._serialized_end=605
+  _globals['_REPORTHARNESSREQUEST']._serialized_start=607
+  _globals['_REPORTHARNESSREQUEST']._serialized_end=720
+  _globals['_REPORTHARNESSRESPONSE']._serialized_start=722
+  _globals['_REPORTHARNESSRESPONSE']._serialized_end=745
+  _globals['_ANSWERLOGSREQUEST']._serialized_start=747
+  _globals['_ANSWERLOGSREQUEST']._serialized_end=828
+  _globals['_ANSWERLOGSRESPONSE']._serialized_start=830
+  _globals['_ANSWERLOGSRESPONSE']._serialized_end=850
+  _globals['_LAUNCHERSERVICE']._serialized_start=1014
+  _globals['_LAUNCHERSERVICE']._serialized_end=1243
 # @@protoc_insertion_point(module_scope)

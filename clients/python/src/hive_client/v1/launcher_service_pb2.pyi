@@ -1,3 +1,6 @@
+import datetime
+
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from . import admin_service_pb2 as _admin_service_pb2
 from . import agent_pb2 as _agent_pb2
 from google.protobuf.internal import containers as _containers
@@ -39,16 +42,38 @@ class WantedHarness(_message.Message):
     def __init__(self, name: _Optional[str] = ..., wanted: _Optional[_Union[_agent_pb2.WantedState, str]] = ..., restart_count: _Optional[int] = ..., start_now: _Optional[bool] = ...) -> None: ...
 
 class LaunchResponse(_message.Message):
-    __slots__ = ("harnesses", "gone", "purges", "complete")
+    __slots__ = ("harnesses", "gone", "purges", "complete", "logs_wanted")
     HARNESSES_FIELD_NUMBER: _ClassVar[int]
     GONE_FIELD_NUMBER: _ClassVar[int]
     PURGES_FIELD_NUMBER: _ClassVar[int]
     COMPLETE_FIELD_NUMBER: _ClassVar[int]
+    LOGS_WANTED_FIELD_NUMBER: _ClassVar[int]
     harnesses: _containers.RepeatedCompositeFieldContainer[WantedHarness]
     gone: _containers.RepeatedScalarFieldContainer[str]
     purges: _containers.RepeatedCompositeFieldContainer[_admin_service_pb2.Purge]
     complete: bool
-    def __init__(self, harnesses: _Optional[_Iterable[_Union[WantedHarness, _Mapping]]] = ..., gone: _Optional[_Iterable[str]] = ..., purges: _Optional[_Iterable[_Union[_admin_service_pb2.Purge, _Mapping]]] = ..., complete: _Optional[bool] = ...) -> None: ...
+    logs_wanted: _containers.RepeatedCompositeFieldContainer[LogsWanted]
+    def __init__(self, harnesses: _Optional[_Iterable[_Union[WantedHarness, _Mapping]]] = ..., gone: _Optional[_Iterable[str]] = ..., purges: _Optional[_Iterable[_Union[_admin_service_pb2.Purge, _Mapping]]] = ..., complete: _Optional[bool] = ..., logs_wanted: _Optional[_Iterable[_Union[LogsWanted, _Mapping]]] = ...) -> None: ...
+
+class LogsWanted(_message.Message):
+    __slots__ = ("id", "agent", "journal", "lines")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    AGENT_FIELD_NUMBER: _ClassVar[int]
+    JOURNAL_FIELD_NUMBER: _ClassVar[int]
+    LINES_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    agent: str
+    journal: JournalOfUnit
+    lines: int
+    def __init__(self, id: _Optional[int] = ..., agent: _Optional[str] = ..., journal: _Optional[_Union[JournalOfUnit, _Mapping]] = ..., lines: _Optional[int] = ...) -> None: ...
+
+class JournalOfUnit(_message.Message):
+    __slots__ = ("unit", "since")
+    UNIT_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    unit: str
+    since: _timestamp_pb2.Timestamp
+    def __init__(self, unit: _Optional[str] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ReportHarnessRequest(_message.Message):
     __slots__ = ("name", "report", "restart_count", "text")
@@ -63,5 +88,21 @@ class ReportHarnessRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., report: _Optional[_Union[HarnessReport, str]] = ..., restart_count: _Optional[int] = ..., text: _Optional[str] = ...) -> None: ...
 
 class ReportHarnessResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class AnswerLogsRequest(_message.Message):
+    __slots__ = ("id", "text", "truncated", "problem")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    TRUNCATED_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    text: str
+    truncated: bool
+    problem: str
+    def __init__(self, id: _Optional[int] = ..., text: _Optional[str] = ..., truncated: _Optional[bool] = ..., problem: _Optional[str] = ...) -> None: ...
+
+class AnswerLogsResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class LauncherServiceStub:
-    """Says which harnesses are wanted, and takes reports of them. On the operator socket only, for one launcher at a time: `hivectl up` or
+    """Says which harnesses and logs are wanted, and takes reports and answers. On the operator socket only, for one launcher at a time: `hivectl up` or
     `hivectl supervise`.
     """
 
@@ -46,10 +46,15 @@ class LauncherServiceStub:
                 request_serializer=hive_dot_v1_dot_launcher__service__pb2.ReportHarnessRequest.SerializeToString,
                 response_deserializer=hive_dot_v1_dot_launcher__service__pb2.ReportHarnessResponse.FromString,
                 _registered_method=True)
+        self.AnswerLogs = channel.unary_unary(
+                '/hive.v1.LauncherService/AnswerLogs',
+                request_serializer=hive_dot_v1_dot_launcher__service__pb2.AnswerLogsRequest.SerializeToString,
+                response_deserializer=hive_dot_v1_dot_launcher__service__pb2.AnswerLogsResponse.FromString,
+                _registered_method=True)
 
 
 class LauncherServiceServicer:
-    """Says which harnesses are wanted, and takes reports of them. On the operator socket only, for one launcher at a time: `hivectl up` or
+    """Says which harnesses and logs are wanted, and takes reports and answers. On the operator socket only, for one launcher at a time: `hivectl up` or
     `hivectl supervise`.
     """
 
@@ -69,6 +74,14 @@ class LauncherServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AnswerLogs(self, request, context):
+        """Answers a request for logs. An answer that is not awaited any more has no effect.
+        Reasons: none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_LauncherServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -82,6 +95,11 @@ def add_LauncherServiceServicer_to_server(servicer, server):
                     request_deserializer=hive_dot_v1_dot_launcher__service__pb2.ReportHarnessRequest.FromString,
                     response_serializer=hive_dot_v1_dot_launcher__service__pb2.ReportHarnessResponse.SerializeToString,
             ),
+            'AnswerLogs': grpc.unary_unary_rpc_method_handler(
+                    servicer.AnswerLogs,
+                    request_deserializer=hive_dot_v1_dot_launcher__service__pb2.AnswerLogsRequest.FromString,
+                    response_serializer=hive_dot_v1_dot_launcher__service__pb2.AnswerLogsResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'hive.v1.LauncherService', rpc_method_handlers)
@@ -91,7 +109,7 @@ def add_LauncherServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class LauncherService:
-    """Says which harnesses are wanted, and takes reports of them. On the operator socket only, for one launcher at a time: `hivectl up` or
+    """Says which harnesses and logs are wanted, and takes reports and answers. On the operator socket only, for one launcher at a time: `hivectl up` or
     `hivectl supervise`.
     """
 
@@ -139,6 +157,33 @@ class LauncherService:
             '/hive.v1.LauncherService/ReportHarness',
             hive_dot_v1_dot_launcher__service__pb2.ReportHarnessRequest.SerializeToString,
             hive_dot_v1_dot_launcher__service__pb2.ReportHarnessResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AnswerLogs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hive.v1.LauncherService/AnswerLogs',
+            hive_dot_v1_dot_launcher__service__pb2.AnswerLogsRequest.SerializeToString,
+            hive_dot_v1_dot_launcher__service__pb2.AnswerLogsResponse.FromString,
             options,
             channel_credentials,
             insecure,

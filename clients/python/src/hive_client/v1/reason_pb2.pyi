@@ -70,6 +70,7 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_ETAG_MISMATCH: _ClassVar[Reason]
     REASON_SOCKET_LIMIT: _ClassVar[Reason]
     REASON_LAUNCHER_ATTACHED: _ClassVar[Reason]
+    REASON_LAUNCHER_OFFLINE: _ClassVar[Reason]
     REASON_DIFF_CHANGED: _ClassVar[Reason]
 RETRY_UNSPECIFIED: Retry
 RETRY_NEVER: Retry
@@ -128,6 +129,7 @@ REASON_STREAM_SILENT: Reason
 REASON_ETAG_MISMATCH: Reason
 REASON_SOCKET_LIMIT: Reason
 REASON_LAUNCHER_ATTACHED: Reason
+REASON_LAUNCHER_OFFLINE: Reason
 REASON_DIFF_CHANGED: Reason
 ABOUT_FIELD_NUMBER: _ClassVar[int]
 about: _descriptor.FieldDescriptor

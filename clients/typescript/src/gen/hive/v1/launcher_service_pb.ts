@@ -6,6 +6,8 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Purge } from "./admin_service_pb.js";
 import { file_hive_v1_admin_service } from "./admin_service_pb.js";
 import type { WantedState } from "./agent_pb.js";
@@ -16,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file hive/v1/launcher_service.proto.
  */
 export const file_hive_v1_launcher_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch5oaXZlL3YxL2xhdW5jaGVyX3NlcnZpY2UucHJvdG8SB2hpdmUudjEiDwoNTGF1bmNoUmVxdWVzdCJtCg1XYW50ZWRIYXJuZXNzEgwKBG5hbWUYASABKAkSJAoGd2FudGVkGAIgASgOMhQuaGl2ZS52MS5XYW50ZWRTdGF0ZRIVCg1yZXN0YXJ0X2NvdW50GAMgASgEEhEKCXN0YXJ0X25vdxgEIAEoCCJ7Cg5MYXVuY2hSZXNwb25zZRIpCgloYXJuZXNzZXMYASADKAsyFi5oaXZlLnYxLldhbnRlZEhhcm5lc3MSDAoEZ29uZRgCIAMoCRIeCgZwdXJnZXMYAyADKAsyDi5oaXZlLnYxLlB1cmdlEhAKCGNvbXBsZXRlGAQgASgIInEKFFJlcG9ydEhhcm5lc3NSZXF1ZXN0EgwKBG5hbWUYASABKAkSJgoGcmVwb3J0GAIgASgOMhYuaGl2ZS52MS5IYXJuZXNzUmVwb3J0EhUKDXJlc3RhcnRfY291bnQYAyABKAQSDAoEdGV4dBgEIAEoCSIXChVSZXBvcnRIYXJuZXNzUmVzcG9uc2UqngEKDUhhcm5lc3NSZXBvcnQSHgoaSEFSTkVTU19SRVBPUlRfVU5TUEVDSUZJRUQQABIaChZIQVJORVNTX1JFUE9SVF9TVEFSVEVEEAESGgoWSEFSTkVTU19SRVBPUlRfU1RPUFBFRBACEhoKFkhBUk5FU1NfUkVQT1JUX0NSQVNIRUQQAxIZChVIQVJORVNTX1JFUE9SVF9TVEVBRFkQBDKeAQoPTGF1bmNoZXJTZXJ2aWNlEjsKBkxhdW5jaBIWLmhpdmUudjEuTGF1bmNoUmVxdWVzdBoXLmhpdmUudjEuTGF1bmNoUmVzcG9uc2UwARJOCg1SZXBvcnRIYXJuZXNzEh0uaGl2ZS52MS5SZXBvcnRIYXJuZXNzUmVxdWVzdBoeLmhpdmUudjEuUmVwb3J0SGFybmVzc1Jlc3BvbnNlQj0KB2hpdmUudjFQAVomZXhhbXBsZS5pbnZhbGlkL2hpdmUvY2xpZW50cy9nby9oaXZldjGqAgdIaXZlLlYxYgZwcm90bzM", [file_hive_v1_admin_service, file_hive_v1_agent]);
+  fileDesc("Ch5oaXZlL3YxL2xhdW5jaGVyX3NlcnZpY2UucHJvdG8SB2hpdmUudjEiDwoNTGF1bmNoUmVxdWVzdCJtCg1XYW50ZWRIYXJuZXNzEgwKBG5hbWUYASABKAkSJAoGd2FudGVkGAIgASgOMhQuaGl2ZS52MS5XYW50ZWRTdGF0ZRIVCg1yZXN0YXJ0X2NvdW50GAMgASgEEhEKCXN0YXJ0X25vdxgEIAEoCCKlAQoOTGF1bmNoUmVzcG9uc2USKQoJaGFybmVzc2VzGAEgAygLMhYuaGl2ZS52MS5XYW50ZWRIYXJuZXNzEgwKBGdvbmUYAiADKAkSHgoGcHVyZ2VzGAMgAygLMg4uaGl2ZS52MS5QdXJnZRIQCghjb21wbGV0ZRgEIAEoCBIoCgtsb2dzX3dhbnRlZBgFIAMoCzITLmhpdmUudjEuTG9nc1dhbnRlZCJtCgpMb2dzV2FudGVkEgoKAmlkGAEgASgEEg8KBWFnZW50GAIgASgJSAASKQoHam91cm5hbBgDIAEoCzIWLmhpdmUudjEuSm91cm5hbE9mVW5pdEgAEg0KBWxpbmVzGAQgASgNQggKBnNvdXJjZSJICg1Kb3VybmFsT2ZVbml0EgwKBHVuaXQYASABKAkSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInEKFFJlcG9ydEhhcm5lc3NSZXF1ZXN0EgwKBG5hbWUYASABKAkSJgoGcmVwb3J0GAIgASgOMhYuaGl2ZS52MS5IYXJuZXNzUmVwb3J0EhUKDXJlc3RhcnRfY291bnQYAyABKAQSDAoEdGV4dBgEIAEoCSIXChVSZXBvcnRIYXJuZXNzUmVzcG9uc2UiUQoRQW5zd2VyTG9nc1JlcXVlc3QSCgoCaWQYASABKAQSDAoEdGV4dBgCIAEoCRIRCgl0cnVuY2F0ZWQYAyABKAgSDwoHcHJvYmxlbRgEIAEoCSIUChJBbnN3ZXJMb2dzUmVzcG9uc2UqngEKDUhhcm5lc3NSZXBvcnQSHgoaSEFSTkVTU19SRVBPUlRfVU5TUEVDSUZJRUQQABIaChZIQVJORVNTX1JFUE9SVF9TVEFSVEVEEAESGgoWSEFSTkVTU19SRVBPUlRfU1RPUFBFRBACEhoKFkhBUk5FU1NfUkVQT1JUX0NSQVNIRUQQAxIZChVIQVJORVNTX1JFUE9SVF9TVEVBRFkQBDLlAQoPTGF1bmNoZXJTZXJ2aWNlEjsKBkxhdW5jaBIWLmhpdmUudjEuTGF1bmNoUmVxdWVzdBoXLmhpdmUudjEuTGF1bmNoUmVzcG9uc2UwARJOCg1SZXBvcnRIYXJuZXNzEh0uaGl2ZS52MS5SZXBvcnRIYXJuZXNzUmVxdWVzdBoeLmhpdmUudjEuUmVwb3J0SGFybmVzc1Jlc3BvbnNlEkUKCkFuc3dlckxvZ3MSGi5oaXZlLnYxLkFuc3dlckxvZ3NSZXF1ZXN0GhsuaGl2ZS52MS5BbnN3ZXJMb2dzUmVzcG9uc2VCPQoHaGl2ZS52MVABWiZleGFtcGxlLmludmFsaWQvaGl2ZS9jbGllbnRzL2dvL2hpdmV2MaoCB0hpdmUuVjFiBnByb3RvMw", [file_google_protobuf_timestamp, file_hive_v1_admin_service, file_hive_v1_agent]);
 
 /**
  * A launcher to attach.
@@ -109,6 +111,13 @@ export type LaunchResponse = Message<"hive.v1.LaunchResponse"> & {
    * @generated from field: bool complete = 4;
    */
   complete: boolean;
+
+  /**
+   * Logs that an agent waits for, to be answered by AnswerLogs within 15 seconds.
+   *
+   * @generated from field: repeated hive.v1.LogsWanted logs_wanted = 5;
+   */
+  logsWanted: LogsWanted[];
 };
 
 /**
@@ -117,6 +126,85 @@ export type LaunchResponse = Message<"hive.v1.LaunchResponse"> & {
  */
 export const LaunchResponseSchema: GenMessage<LaunchResponse> = /*@__PURE__*/
   messageDesc(file_hive_v1_launcher_service, 2);
+
+/**
+ * Logs that an agent waits for.
+ *
+ * @generated from message hive.v1.LogsWanted
+ */
+export type LogsWanted = Message<"hive.v1.LogsWanted"> & {
+  /**
+   * Number of the request, for its answer.
+   *
+   * @generated from field: uint64 id = 1;
+   */
+  id: bigint;
+
+  /**
+   * What is to be read.
+   *
+   * @generated from oneof hive.v1.LogsWanted.source
+   */
+  source: {
+    /**
+     * The output of the harness of the agent of this name.
+     *
+     * @generated from field: string agent = 2;
+     */
+    value: string;
+    case: "agent";
+  } | {
+    /**
+     * The journal of the host about one unit.
+     *
+     * @generated from field: hive.v1.JournalOfUnit journal = 3;
+     */
+    value: JournalOfUnit;
+    case: "journal";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * How many of the last lines.
+   *
+   * @generated from field: uint32 lines = 4;
+   */
+  lines: number;
+};
+
+/**
+ * Describes the message hive.v1.LogsWanted.
+ * Use `create(LogsWantedSchema)` to create a new message.
+ */
+export const LogsWantedSchema: GenMessage<LogsWanted> = /*@__PURE__*/
+  messageDesc(file_hive_v1_launcher_service, 3);
+
+/**
+ * Lines of the journal of the host.
+ *
+ * @generated from message hive.v1.JournalOfUnit
+ */
+export type JournalOfUnit = Message<"hive.v1.JournalOfUnit"> & {
+  /**
+   * Full name of the unit. It is in `journal_units` of the configuration: no pattern, and no option of a command.
+   *
+   * @generated from field: string unit = 1;
+   */
+  unit: string;
+
+  /**
+   * Only lines since then; unset: of any age.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 2;
+   */
+  since?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message hive.v1.JournalOfUnit.
+ * Use `create(JournalOfUnitSchema)` to create a new message.
+ */
+export const JournalOfUnitSchema: GenMessage<JournalOfUnit> = /*@__PURE__*/
+  messageDesc(file_hive_v1_launcher_service, 4);
 
 /**
  * A report.
@@ -158,7 +246,7 @@ export type ReportHarnessRequest = Message<"hive.v1.ReportHarnessRequest"> & {
  * Use `create(ReportHarnessRequestSchema)` to create a new message.
  */
 export const ReportHarnessRequestSchema: GenMessage<ReportHarnessRequest> = /*@__PURE__*/
-  messageDesc(file_hive_v1_launcher_service, 3);
+  messageDesc(file_hive_v1_launcher_service, 5);
 
 /**
  * The report is stored.
@@ -173,7 +261,64 @@ export type ReportHarnessResponse = Message<"hive.v1.ReportHarnessResponse"> & {
  * Use `create(ReportHarnessResponseSchema)` to create a new message.
  */
 export const ReportHarnessResponseSchema: GenMessage<ReportHarnessResponse> = /*@__PURE__*/
-  messageDesc(file_hive_v1_launcher_service, 4);
+  messageDesc(file_hive_v1_launcher_service, 6);
+
+/**
+ * The answer to a request for logs.
+ *
+ * @generated from message hive.v1.AnswerLogsRequest
+ */
+export type AnswerLogsRequest = Message<"hive.v1.AnswerLogsRequest"> & {
+  /**
+   * `LogsWanted.id`.
+   *
+   * @generated from field: uint64 id = 1;
+   */
+  id: bigint;
+
+  /**
+   * The last lines, oldest first, at most 64 KiB; empty if there are none. The broker removes control characters.
+   *
+   * @generated from field: string text = 2;
+   */
+  text: string;
+
+  /**
+   * Whether lines that were wanted are left out because of the limit of bytes.
+   *
+   * @generated from field: bool truncated = 3;
+   */
+  truncated: boolean;
+
+  /**
+   * Why the lines cannot be read, as the second half of a sentence; empty if they were read.
+   *
+   * @generated from field: string problem = 4;
+   */
+  problem: string;
+};
+
+/**
+ * Describes the message hive.v1.AnswerLogsRequest.
+ * Use `create(AnswerLogsRequestSchema)` to create a new message.
+ */
+export const AnswerLogsRequestSchema: GenMessage<AnswerLogsRequest> = /*@__PURE__*/
+  messageDesc(file_hive_v1_launcher_service, 7);
+
+/**
+ * The answer is taken.
+ *
+ * @generated from message hive.v1.AnswerLogsResponse
+ */
+export type AnswerLogsResponse = Message<"hive.v1.AnswerLogsResponse"> & {
+};
+
+/**
+ * Describes the message hive.v1.AnswerLogsResponse.
+ * Use `create(AnswerLogsResponseSchema)` to create a new message.
+ */
+export const AnswerLogsResponseSchema: GenMessage<AnswerLogsResponse> = /*@__PURE__*/
+  messageDesc(file_hive_v1_launcher_service, 8);
 
 /**
  * What became of a harness.
@@ -224,7 +369,7 @@ export const HarnessReportSchema: GenEnum<HarnessReport> = /*@__PURE__*/
   enumDesc(file_hive_v1_launcher_service, 0);
 
 /**
- * Says which harnesses are wanted, and takes reports of them. On the operator socket only, for one launcher at a time: `hivectl up` or
+ * Says which harnesses and logs are wanted, and takes reports and answers. On the operator socket only, for one launcher at a time: `hivectl up` or
  * `hivectl supervise`.
  *
  * @generated from service hive.v1.LauncherService
@@ -251,6 +396,17 @@ export const LauncherService: GenService<{
     methodKind: "unary";
     input: typeof ReportHarnessRequestSchema;
     output: typeof ReportHarnessResponseSchema;
+  },
+  /**
+   * Answers a request for logs. An answer that is not awaited any more has no effect.
+   * Reasons: none.
+   *
+   * @generated from rpc hive.v1.LauncherService.AnswerLogs
+   */
+  answerLogs: {
+    methodKind: "unary";
+    input: typeof AnswerLogsRequestSchema;
+    output: typeof AnswerLogsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_hive_v1_launcher_service, 0);
