@@ -7,6 +7,7 @@
 //! - `broker/`: the broker's start, and its list of sandboxes
 //! - `logs/`: what agents read of logs
 //! - `isolation/`: the level and the sandbox of each agent
+//! - `launch/`: what the broker wants of a launcher, and the reports to it
 //! - `fleet/`: the harnesses, in step with the agents of the broker
 //!
 //! What it is not: it keeps no state; a second `up` continues with the directories of the first.
@@ -19,6 +20,7 @@ mod files;
 mod fleet;
 mod hive;
 mod isolation;
+mod launch;
 mod logs;
 mod next;
 mod process;

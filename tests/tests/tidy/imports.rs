@@ -104,6 +104,7 @@ const SUPERVISE_ORDER: [&str; 12] = [
     "broker",
     "logs",
     "isolation",
+    "launch",
     "fleet",
     "next",
     "hive",

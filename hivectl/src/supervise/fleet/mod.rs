@@ -7,7 +7,6 @@
 //!   broker ◄── report ◄── what becomes of them
 //! ```
 //!
-//! - `wanted`: what the broker wants; `report`: the reports about harnesses
 //! - `lines`: a line for each agent that changed
 //! - `purge`: the end of a purged agent's directories
 //!
@@ -16,8 +15,6 @@
 
 pub(super) mod lines;
 mod purge;
-mod report;
-pub(super) mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -31,12 +28,13 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use self::report::Reporter;
-use self::wanted::{Harness, Wanted};
 use crate::output::note;
 use crate::output::text::visible_line;
 use crate::supervise::UpError;
 use crate::supervise::isolation::Isolation;
+use crate::supervise::launch::decide::{Next, Seen, Stops, Why, decide};
+use crate::supervise::launch::report::Reporter;
+use crate::supervise::launch::wanted::{Harness, Wanted};
 use crate::supervise::process::child::{Spec, last_words};
 use crate::supervise::process::supervised::{Moment, Supervised};
 use crate::supervise::setup::plan::{AgentPlan, Plan};
@@ -55,8 +53,7 @@ pub(crate) struct Fleet {
     /// Harnesses that are being ended.
     ending: JoinSet<Over>,
     busy: BTreeSet<AgentName>,
-    /// Agents whose stop was reported.
-    stopped: BTreeSet<AgentName>,
+    stops: Stops,
     /// The names and numbers of harnesses that have left, because they run on demand.
     left: UnboundedReceiver<(AgentName, u64)>,
     leaving: UnboundedSender<(AgentName, u64)>,
@@ -90,15 +87,6 @@ struct Over {
     purged: Option<u64>,
 }
 
-/// Why a harness is ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
-    Gone,
-    Stopped,
-    Restart,
-    Purge(u64),
-}
-
 /// Why an agent cannot be started; reported once.
 #[derive(Debug)]
 struct Refusal {
@@ -119,7 +107,7 @@ impl Fleet {
             running: BTreeMap::new(),
             ending: JoinSet::new(),
             busy: BTreeSet::new(),
-            stopped: BTreeSet::new(),
+            stops: Stops::default(),
             left,
             leaving,
             next_number: 0,
@@ -169,59 +157,40 @@ impl Fleet {
 
     /// Starts harnesses that are due and ends those that are not wanted.
     pub(crate) async fn reconcile(&mut self) {
-        let purges: Vec<(u64, AgentName)> =
-            self.wanted.purges.iter().map(|(id, name)| (*id, name.clone())).collect();
-        for (id, name) in purges {
-            if !self.busy.contains(&name) && self.tried.insert(id) {
-                self.end(name, Why::Purge(id));
-            }
-        }
-        let unwanted: Vec<(AgentName, Why)> = self
-            .running
-            .iter()
-            .filter_map(|(name, running)| Some((name.clone(), self.why_end(name, running)?)))
-            .collect();
-        for (name, why) in unwanted {
-            self.end(name, why);
-        }
+        self.stops.retain(&self.wanted);
         for (name, running) in &self.running {
             let on_demand = |harness: &Harness| harness.state == State::OnDemand;
             running.supervised.let_leave(self.wanted.agents.get(name).is_some_and(on_demand));
         }
-        self.report_stopped();
-        let due: Vec<AgentName> =
-            self.wanted.agents.keys().filter(|name| self.may_start(name)).cloned().collect();
-        for name in due {
-            self.try_start(name).await;
-        }
-    }
-
-    /// Returns why a harness that runs is to be ended, if it is.
-    fn why_end(&self, name: &AgentName, running: &Running) -> Option<Why> {
-        match self.wanted.agents.get(name) {
-            None => Some(Why::Gone),
-            Some(Harness { state: State::Stopped, .. }) => Some(Why::Stopped),
-            Some(harness) if harness.restart_count != running.restart_count => Some(Why::Restart),
-            Some(_) => None,
-        }
-    }
-
-    /// Reports the agents that are stopped and whose harnesses have ended.
-    fn report_stopped(&mut self) {
-        let is_stopped = |name: &AgentName| {
-            self.wanted.agents.get(name).is_some_and(|harness| harness.state == State::Stopped)
-        };
-        self.stopped.retain(is_stopped);
-        let names = self.wanted.agents.keys().filter(|name| is_stopped(name));
-        let over: Vec<AgentName> = names
-            .filter(|name| !self.running.contains_key(*name) && !self.busy.contains(*name))
-            .cloned()
-            .collect();
-        for name in over {
-            if self.stopped.insert(name.clone()) {
-                self.reporter.line(name, 0).report(HarnessReport::Stopped, String::new());
+        for (name, next) in decide(&self.wanted, &self.seen()) {
+            match next {
+                Next::End(Why::Purge(id)) => {
+                    if self.tried.insert(id) {
+                        self.end(name, Why::Purge(id));
+                    }
+                }
+                Next::End(why) => self.end(name, why),
+                Next::ReportStopped => {
+                    if self.stops.is_new(&name) {
+                        self.reporter.line(name, 0).report(HarnessReport::Stopped, String::new());
+                    }
+                }
+                Next::Start { .. } => {
+                    if !self.refused.contains_key(&name) {
+                        self.try_start(name).await;
+                    }
+                }
             }
         }
+    }
+
+    /// Returns the harnesses as they are.
+    fn seen(&self) -> BTreeMap<AgentName, Seen> {
+        let busy = self.busy.iter().map(|name| (name.clone(), Seen::Changing));
+        let running = self.running.iter().map(|(name, running)| {
+            (name.clone(), Seen::Running { restart_count: running.restart_count })
+        });
+        running.chain(busy).collect()
     }
 
     /// Returns when an agent that was not started is to be tried again.
@@ -257,10 +226,6 @@ impl Fleet {
         }
         let again_at = error.retry_after().map(|pause| Instant::now() + pause);
         self.refused.insert(name, Refusal { sentence, again_at });
-    }
-
-    fn may_start(&self, name: &AgentName) -> bool {
-        self.is_missing(name) && !self.refused.contains_key(name)
     }
 
     fn is_missing(&self, name: &AgentName) -> bool {

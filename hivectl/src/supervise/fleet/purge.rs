@@ -10,21 +10,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use hive_core::name::AgentName;
-use hive_proto::connect::connect;
-use hive_proto::v1::FinishPurgeRequest;
-use hive_proto::v1::admin_service_client::AdminServiceClient;
-
-use tokio::time::{Duration, Instant};
 
 use crate::output::text::visible_line;
 use crate::supervise::files::{delete, ignore_absent};
+use crate::supervise::launch::purged;
 use crate::supervise::setup::plan::Plan;
 use crate::supervise::setup::settings;
-
-/// Maximum wait for a broker that restarts.
-const BROKER_PATIENCE: Duration = Duration::from_secs(30);
-/// Pause between two tries to reach it.
-const BROKER_PAUSE: Duration = Duration::from_millis(200);
 
 /// The files of an agent on this host.
 #[derive(Clone, Debug)]
@@ -97,7 +88,7 @@ async fn try_run(files: AgentFiles, purge_id: u64) -> Result<String, String> {
         Ok(Err(error)) => return Err(failed(&error)),
         Err(error) => return Err(failed(&error)),
     }
-    match finish_soon(&files.operator_socket, purge_id).await {
+    match purged::finish(&files.operator_socket, purge_id).await {
         Ok(()) => {
             let kept: Vec<String> =
                 files.named.iter().map(|dir| dir.display().to_string()).collect();
@@ -113,28 +104,6 @@ async fn try_run(files: AgentFiles, purge_id: u64) -> Result<String, String> {
             visible_line(&error)
         )),
     }
-}
-
-/// Calls [`finish`] until it succeeds, while the broker may be starting again.
-async fn finish_soon(socket: &Path, purge_id: u64) -> Result<(), String> {
-    let until = Instant::now() + BROKER_PATIENCE;
-    loop {
-        match finish(socket, purge_id).await {
-            Err(_) if Instant::now() < until => tokio::time::sleep(BROKER_PAUSE).await,
-            done => return done,
-        }
-    }
-}
-
-async fn finish(socket: &Path, purge_id: u64) -> Result<(), String> {
-    let channel = connect(socket).await.map_err(|error| error.to_string())?;
-    // One id for one purge, so that a repeat is the same request.
-    let request = FinishPurgeRequest { request_id: format!("up-purge-{purge_id}"), purge_id };
-    AdminServiceClient::new(channel)
-        .finish_purge(request)
-        .await
-        .map_err(|status| status.message().to_owned())?;
-    Ok(())
 }
 
 fn delete(files: &AgentFiles) -> io::Result<()> {

@@ -23,27 +23,27 @@ const AGAIN: Duration = Duration::from_millis(500);
 
 /// Sends reports, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Reporter {
+pub(crate) struct Reporter {
     reports: UnboundedSender<ReportHarnessRequest>,
     task: JoinHandle<()>,
 }
 
 /// Reports about the harness of one agent.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(crate) struct Line {
     name: AgentName,
     restart_count: u64,
     reports: UnboundedSender<ReportHarnessRequest>,
 }
 
 impl Reporter {
-    pub(super) fn new(socket: PathBuf) -> Self {
+    pub(crate) fn new(socket: PathBuf) -> Self {
         let (reports, receiver) = unbounded_channel();
         Self { reports, task: spawn("reports", send_all(socket, receiver)) }
     }
 
     /// Returns the line for a harness that is started for this count of restarts.
-    pub(super) fn line(&self, name: AgentName, restart_count: u64) -> Line {
+    pub(crate) fn line(&self, name: AgentName, restart_count: u64) -> Line {
         Line { name, restart_count, reports: self.reports.clone() }
     }
 }
@@ -55,7 +55,7 @@ impl Drop for Reporter {
 }
 
 impl Line {
-    pub(super) fn report(&self, report: HarnessReport, text: String) {
+    pub(crate) fn report(&self, report: HarnessReport, text: String) {
         let request = ReportHarnessRequest {
             name: self.name.to_string(),
             report: report.into_wire().into(),
