@@ -18,6 +18,10 @@ pub use policy::{
 /// Longest status text, in characters.
 pub const STATUS_CHARS_MAX: usize = 200;
 
+/// The exit code of a harness that leaves because its agent runs on demand and has no work. Its
+/// supervisor does not start it again; a launcher does, when there is work.
+pub const LEFT_CODE: u8 = 10;
+
 /// Returns whether a text can be a model's name: short, on one line, and not taken for a flag by a
 /// command line.
 #[must_use]

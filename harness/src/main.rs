@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use hive_core::agent::LEFT_CODE;
 use hive_core::isolation::{Expected, Level, REPORT_FD_ENV, RESTART_CODE};
 use hive_core::name::AgentName;
 use hive_harness::cli::{Cli, Command, ConfineArgs, McpArgs, ServeArgs};
@@ -181,7 +182,8 @@ fn runtime() -> Result<Runtime, Failure> {
 /// `is_renewed`: whether the program that started this one makes a new sandbox for a restart.
 fn finish(leaving: &Leaving, is_renewed: bool) -> Result<ExitCode, Failure> {
     match leaving {
-        Leaving::Drained | Leaving::NoWork => Ok(ExitCode::from(exit::OK)),
+        Leaving::Drained => Ok(ExitCode::from(exit::OK)),
+        Leaving::NoWork => Ok(ExitCode::from(LEFT_CODE)),
         Leaving::Unanswered => Err(Failure::new(
             exit::UNREACHABLE,
             "ended before the broker confirmed that no turn is open",

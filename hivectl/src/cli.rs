@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use crate::command::{
     agent, agents, answer, ask, backup, completions, config, dead_letters, debug, doctor, drain,
     events, inbox, login, loose_ends, questions, reminders, restore, search, send, stats, status,
-    topology, trace, turn, up,
+    supervise, topology, trace, turn, up,
 };
 use crate::context::{Context, Global};
 use crate::error::Failure;
@@ -33,6 +33,7 @@ pub struct Cli {
 enum Command {
     /// Run a hive in the foreground: the broker and one harness per agent
     Up(up::Up),
+    Supervise(supervise::Supervise),
     Inbox(inbox::Inbox),
     Send(send::Send),
     Ask(ask::Ask),
@@ -85,6 +86,7 @@ impl Cli {
         let mut context = Context::new(&self.global);
         match self.command {
             Command::Up(up) => up.run(context).await?,
+            Command::Supervise(supervise) => supervise.run(context).await?,
             Command::Inbox(inbox) => return inbox.run(&mut context).await,
             Command::Send(send) => send.run(&mut context).await?,
             Command::Ask(ask) => ask.run(&mut context).await?,

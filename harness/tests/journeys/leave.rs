@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::support::{Harness, Stage, wait_until};
+use hive_core::agent::LEFT_CODE;
 use hive_harness::token;
 use hive_in_process::{Reaction, Recorded, State as Calls};
 use hive_proto::v1::{self, HarnessState as State, TurnOutcome as Outcome};
@@ -39,7 +40,7 @@ async fn waits_for_mail(stage: &Stage) {
 }
 
 async fn assert_left(stage: &Stage, hive: &mut Harness, attached: usize) {
-    assert_eq!(hive.exit().await.code(), Some(0));
+    assert_eq!(hive.exit().await.code(), Some(i32::from(LEFT_CODE)));
     let log = stage.read("hive.log");
     assert!(log.contains("on demand and has no work"), "{log}");
     assert!(!log.contains("the session is lost"), "{log}");

@@ -27,6 +27,7 @@ pub(crate) mod search;
 pub(crate) mod send;
 pub(crate) mod stats;
 pub(crate) mod status;
+pub(crate) mod supervise;
 pub(crate) mod topology;
 pub(crate) mod trace;
 pub(crate) mod turn;

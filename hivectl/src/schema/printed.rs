@@ -25,10 +25,11 @@ pub struct Printed {
 }
 
 /// Commands that print no JSON, and why.
-pub const WITHOUT_JSON: [(&str, &str); 4] = [
+pub const WITHOUT_JSON: [(&str, &str); 5] = [
     ("completions", "prints a script for a shell"),
     ("login", "is a dialogue on a terminal"),
     ("top", "draws on a terminal"),
+    ("supervise", "prints lines for people until it ends"),
     ("up", "prints lines for people until it ends"),
 ];
 

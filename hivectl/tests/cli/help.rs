@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::run::run;
 
-const COMMANDS: &str = "up, inbox, inbox read, inbox ack, send, ask, questions, questions cancel, answer, search, \
+const COMMANDS: &str = "up, supervise, inbox, inbox read, inbox ack, send, ask, questions, questions cancel, answer, search, \
     agents, agent, agent create, agent set-parent, agent set-policy, topology, turn, turn list, \
     turn show, turn cancel, turn compact, turn model, turn release, stats, login, reminders, \
     reminders cancel, loose-ends, events, dead-letters, dead-letters redrive, trace, status, \

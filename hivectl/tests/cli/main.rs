@@ -23,6 +23,7 @@ mod run;
 mod scene;
 mod schemas;
 mod stats;
+mod supervise;
 mod terminal;
 mod turns;
 mod up;

@@ -95,7 +95,7 @@ const HIVECTL_ORDER: [&str; 22] = [
 ];
 
 /// The order of the folders and files of the supervisor of `hivectl up`.
-const SUPERVISE_ORDER: [&str; 12] = [
+const SUPERVISE_ORDER: [&str; 13] = [
     "files",
     "error",
     "setup",
@@ -106,6 +106,7 @@ const SUPERVISE_ORDER: [&str; 12] = [
     "isolation",
     "launch",
     "fleet",
+    "units",
     "next",
     "hive",
     "mod",

@@ -80,7 +80,9 @@ impl Engine {
         request: RequestKey,
         target: Target,
     ) -> Result<Step, Refusal> {
-        let (limits, managed) = (Arc::clone(&self.limits), self.directories.are_managed());
+        // A launcher deletes the directories of what it has started.
+        let managed = self.directories.are_managed() || self.has_launcher();
+        let limits = Arc::clone(&self.limits);
         let log_id = Arc::clone(&self.log_id);
         self.store
             .write(move |tx| {

@@ -94,7 +94,7 @@ impl Retire {
                     (0, _) => "delete its directories yourself, if it has any",
                     (_, true) => "its directories are deleted",
                     (_, false) => {
-                        "its directories are not deleted yet; the output of `hivectl up` says why"
+                        "its directories are not deleted yet; the output of the launcher says why"
                     }
                 };
                 ("purged", format!("{name} is purged; {dropped} dropped; {directories}"))

@@ -109,6 +109,8 @@ async fn follow(
     let broker = Broker::connect(socket, timeout).await?;
     let mut steps = broker.read(broker.launcher().launch(LaunchRequest {})).await?;
     let (mut now, mut is_complete) = (Wanted::default(), false);
+    // The first time it is passed on in any case: a hive without agents is news, too.
+    let mut is_known = false;
     while let Some(mut step) = steps.message().await? {
         for logs in std::mem::take(&mut step.logs_wanted) {
             // At the end nothing answers, and the broker says so.
@@ -117,8 +119,9 @@ async fn follow(
         is_complete |= step.complete;
         now.apply(step);
         if is_complete {
+            let is_first = !std::mem::replace(&mut is_known, true);
             wishes.fleet.send_if_modified(|before| {
-                let is_changed = *before != now;
+                let is_changed = *before != now || is_first;
                 before.clone_from(&now);
                 is_changed
             });

@@ -263,7 +263,11 @@ pub(crate) fn last_words(path: &Path) -> String {
         log.read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
-    let text = read().unwrap_or_default();
+    last_lines(&read().unwrap_or_default())
+}
+
+/// Returns the last lines of a text, to follow a colon; empty if there are none.
+pub(crate) fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(LAST_WORDS_LINES)..];
     last.iter().map(|line| format!("\n    {}", visible_block(line))).collect()

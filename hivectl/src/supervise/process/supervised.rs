@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use hive_core::agent::LEFT_CODE;
 use hive_core::isolation::RESTART_CODE;
 use rustix::process::{Pid, kill_process};
 use tokio::task::JoinHandle;
@@ -47,7 +48,7 @@ pub(crate) enum Moment {
     Steady,
     /// Its process ended by itself, and is started again after a pause.
     Ended(Ended),
-    /// Its process ended by itself and well, which it may, and is not started again.
+    /// Its process has left, which it may, and is not started again.
     Left,
 }
 
@@ -87,7 +88,7 @@ impl Supervised {
         Self { name, end, kill, shared, task }
     }
 
-    /// Decides whether a process that ends by itself and well is not started again.
+    /// Decides whether a process that leaves is not started again.
     pub(crate) fn let_leave(&self, may_leave: bool) {
         self.shared.may_leave.store(may_leave, Ordering::SeqCst);
     }
@@ -137,11 +138,11 @@ impl Process {
                         () = end.cancelled() => return finish(child, &kill).await,
                     };
                     self.shared.set_pid(None);
-                    let status = ended.as_ref().ok();
-                    if self.may_leave() && status.is_some_and(ExitStatus::success) {
+                    let code = ended.as_ref().ok().and_then(ExitStatus::code);
+                    if self.may_leave() && code == Some(i32::from(LEFT_CODE)) {
                         return (self.observer)(Moment::Left);
                     }
-                    is_restart = status.and_then(ExitStatus::code) == Some(i32::from(RESTART_CODE));
+                    is_restart = code == Some(i32::from(RESTART_CODE));
                     ended.map_or_else(
                         |error| Ended::failed(&error),
                         |status| Ended {
