@@ -75,7 +75,7 @@ rustPlatform.buildRustPackage {
   # The same script as for other systems; /etc is the module's.
   postInstall = ''
     mv $out/bin shipped
-    PREFIX=$out SYSCONFDIR=$out/etc POLKIT_RULES_DIR=$out/share/polkit-1/rules.d ${
+    PREFIX=$out SYSCONFDIR=$out/etc POLKIT_RULES_DIR=$out/share/polkit-1/rules.d DBUS_POLICY_DIR=$out/share/dbus-1/system.d ${
       lib.optionalString (!stdenv.buildPlatform.canExecute stdenv.hostPlatform)
         ''HIVECTL="${stdenv.hostPlatform.emulator buildPackages} shipped/hivectl"''
     } bash packaging/install.sh shipped

@@ -24,7 +24,7 @@ for program in hived hive hive-mcp hivectl; do
 done
 cp -R docs/man "$tree/$name/docs"
 mkdir "$tree/$name/packaging"
-cp -R packaging/install.sh packaging/hive.toml packaging/systemd packaging/polkit packaging/prometheus packaging/grafana "$tree/$name/packaging"
+cp -R packaging/install.sh packaging/hive.toml packaging/systemd packaging/polkit packaging/dbus packaging/prometheus packaging/grafana "$tree/$name/packaging"
 cp README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$tree/$name"
 
 for archive in "$name" "$name-debug"; do

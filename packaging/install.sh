@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs what `make dist` has built: programs, manuals, completions, licences, and the files of systemd and polkit.
+# Installs what `make dist` has built: programs, manuals, completions, licences, and the files of systemd, polkit and D-Bus.
 #
 #   PREFIX=/usr DESTDIR=/tmp/tree packaging/install.sh target/shipped
 #
 # PREFIX is where the files will be (/usr/local), and DESTDIR what is put before it, to make a package. A hive.toml that is
-# there stays. Systems with other places for them set SYSCONFDIR (/etc) and POLKIT_RULES_DIR, and if the programs do not run
-# here, HIVECTL is a command that prints the completions.
+# there stays. Systems with other places for them set SYSCONFDIR (/etc), POLKIT_RULES_DIR and DBUS_POLICY_DIR, and if the
+# programs do not run here, HIVECTL is a command that prints the completions.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 from=${1:?the directory of the programs, such as target/shipped}
@@ -40,13 +40,17 @@ done
 install -D --mode=644 packaging/systemd/hive.sysusers "$to/lib/sysusers.d/hive.conf"
 install -D --mode=644 packaging/systemd/hive.tmpfiles "$to/lib/tmpfiles.d/hive.conf"
 
-# polkit reads rules below /usr/share and /etc only.
+# polkit and D-Bus read files below /usr/share and /etc only.
 rules=$etc/polkit-1/rules.d
+policies=$etc/dbus-1/system.d
 if [ "$prefix" = /usr ]; then
   rules=/usr/share/polkit-1/rules.d
+  policies=/usr/share/dbus-1/system.d
 fi
 rules=${POLKIT_RULES_DIR:-$rules}
+policies=${DBUS_POLICY_DIR:-$policies}
 install -D --mode=644 packaging/polkit/50-hive.rules "$root$rules/50-hive.rules"
+install -D --mode=644 packaging/dbus/hive-launcher.conf "$root$policies/hive-launcher.conf"
 
 if [ ! -e "$root$etc/hive/hive.toml" ]; then
   install -D --mode=644 packaging/hive.toml "$root$etc/hive/hive.toml"

@@ -13,8 +13,8 @@
 //! - `units/`: the launcher of a host with systemd
 //!
 //! What it is not: `up` keeps no state; a second one continues with the directories of the first.
-//! Invariant: at the end of `up`, no process that it started is left. A folder uses only those above
-//! it in this list.
+//! Invariant: at the end of `up`, no process that it started is left. A folder uses only those
+//! above it in this list.
 
 mod broker;
 mod error;

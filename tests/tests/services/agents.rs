@@ -195,8 +195,16 @@ async fn one_user_may_start_and_stop_agents_and_nothing_else() {
             assert!(!may("hive-launcher", &[verb, unit]).await, "{verb} {unit}");
         }
     }
+    // Once the agent is purged, its directories are deleted.
+    let clean = |unit: &'static str| ["clean", "--what=state", unit];
+    assert!(may("hive-launcher", &clean("hive@ada.service")).await);
+    for unit in ["hived.service", "hive-launcher.service", "dbus.service"] {
+        assert!(!may("hive-launcher", &clean(unit)).await, "{unit}");
+    }
+    assert!(!may("hive-ada", &clean("hive@ada.service")).await);
     for words in [
         &["enable", "hived.service"][..],
+        &["reset-failed", "hived.service"],
         &["mask", "hive@ada.service"],
         &["daemon-reload"],
         &["kill", "hive@ada.service"],

@@ -32,13 +32,15 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("hive-scripted", "scripted-claude"),
 ];
 /// The files of `packaging/`, and where they are installed.
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 8] = [
     ("systemd/hived.service", "/usr/lib/systemd/system/hived.service"),
     ("systemd/hived.socket", "/usr/lib/systemd/system/hived.socket"),
     ("systemd/hive@.service", "/usr/lib/systemd/system/hive@.service"),
+    ("systemd/hive-launcher.service", "/usr/lib/systemd/system/hive-launcher.service"),
     ("systemd/hive.sysusers", "/usr/lib/sysusers.d/hive.conf"),
     ("systemd/hive.tmpfiles", "/usr/lib/tmpfiles.d/hive.conf"),
     ("polkit/50-hive.rules", "/usr/share/polkit-1/rules.d/50-hive.rules"),
+    ("dbus/hive-launcher.conf", "/usr/share/dbus-1/system.d/hive-launcher.conf"),
 ];
 
 /// A booted container.

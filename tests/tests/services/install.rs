@@ -36,7 +36,11 @@ fn an_installation_is_complete_and_leaves_the_operators_file_alone() {
         assert!(run.expect("it runs").status.success(), "{program}");
     }
     // The units start the programs that were installed.
-    for (unit, program) in [("hived.service", "hived"), ("hive@.service", "hive")] {
+    for (unit, program) in [
+        ("hived.service", "hived"),
+        ("hive@.service", "hive"),
+        ("hive-launcher.service", "hivectl"),
+    ] {
         let text = read(tree, &format!("opt/hive/lib/systemd/system/{unit}"));
         assert!(text.contains(&format!("\nExecStart=/opt/hive/bin/{program} ")), "{text}");
         assert!(!text.contains("/usr/bin/"), "{text}");
@@ -53,6 +57,7 @@ fn an_installation_is_complete_and_leaves_the_operators_file_alone() {
         ("opt/hive/share/hive/grafana/hive.json", "\"title\": \"Hive\""),
         ("opt/hive/share/doc/hive/LICENSE-MIT", "Permission is hereby granted"),
         ("etc/polkit-1/rules.d/50-hive.rules", "hive-launcher"),
+        ("etc/dbus-1/system.d/hive-launcher.conf", "CleanUnit"),
     ] {
         assert!(read(tree, path).contains(part), "{path}");
     }
@@ -73,10 +78,12 @@ fn an_installation_into_one_directory_is_outside_of_none() {
     let dir = tempfile::tempdir().expect("a directory");
     let tree = dir.path().join("store/hive");
     let (etc, rules) = (tree.join("etc"), tree.join("share/polkit-1/rules.d"));
+    let policies = tree.join("share/dbus-1/system.d");
     let built = binary::find("hivectl", "hivectl");
     let mut script = Command::new(binary::workspace().join("packaging/install.sh"));
     script.arg(built.parent().expect("a directory").canonicalize().expect("a path"));
     script.env("PREFIX", &tree).env("SYSCONFDIR", etc).env("POLKIT_RULES_DIR", rules);
+    script.env("DBUS_POLICY_DIR", policies);
     // Where the programs do not run, another command prints the completions.
     script.env("HIVECTL", format!("env {}", built.canonicalize().expect("a path").display()));
     let installed = script.env_remove("DESTDIR").output().expect("the script runs");
@@ -84,20 +91,23 @@ fn an_installation_into_one_directory_is_outside_of_none() {
     for (path, part) in [
         ("etc/hive/hive.toml", "[broker]"),
         ("share/polkit-1/rules.d/50-hive.rules", "hive-launcher"),
+        ("share/dbus-1/system.d/hive-launcher.conf", "hive-launcher"),
         ("share/zsh/site-functions/_hivectl", "#compdef hivectl"),
         ("lib/systemd/system/hived.service", &format!("{}/bin/hived", tree.display())),
     ] {
         assert!(read(&tree, path).contains(part), "{path}");
     }
-    assert!(!tree.join("etc/polkit-1").exists());
+    assert!(!tree.join("etc/polkit-1").exists() && !tree.join("etc/dbus-1").exists());
 }
 
-/// polkit reads no rules below /usr/local.
+/// polkit and D-Bus read nothing below /usr/local.
 #[test]
-fn rules_of_polkit_are_where_it_reads_them() {
+fn rules_of_polkit_and_of_the_bus_are_where_they_read_them() {
     for (prefix, path) in [
         ("/usr", "usr/share/polkit-1/rules.d/50-hive.rules"),
         ("/usr/local", "etc/polkit-1/rules.d/50-hive.rules"),
+        ("/usr", "usr/share/dbus-1/system.d/hive-launcher.conf"),
+        ("/usr/local", "etc/dbus-1/system.d/hive-launcher.conf"),
     ] {
         let dir = tempfile::tempdir().expect("a directory");
         assert!(install(dir.path(), prefix).status.success());

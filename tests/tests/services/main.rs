@@ -8,6 +8,7 @@ mod archive;
 mod bed;
 mod install;
 mod journal;
+mod launcher;
 mod nixos;
 mod package;
 mod restarts;

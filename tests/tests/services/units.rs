@@ -3,7 +3,8 @@
 use crate::bed::Bed;
 use crate::nixos::rendered;
 
-const UNITS: [&str; 3] = ["hived.service", "hived.socket", "hive@ada.service"];
+const UNITS: [&str; 4] =
+    ["hived.service", "hived.socket", "hive@ada.service", "hive-launcher.service"];
 
 #[tokio::test]
 async fn systemd_finds_no_fault_in_the_units() {
@@ -26,6 +27,7 @@ async fn at_most(bed: &Bed, unit: &str, tenths: u32) {
 async fn the_services_have_few_rights() {
     let Some(bed) = Bed::boot("").await else { return };
     at_most(&bed, "hived.service", 15).await;
+    at_most(&bed, "hive-launcher.service", 15).await;
     at_most(&bed, "hive@ada.service", 25).await;
     // With sudo it needs the capabilities of the root of its container.
     let drop_in = "hive@ada.service.d/overrides.conf";
