@@ -92,6 +92,8 @@ let
     in
     unit
     // {
+      # A host that is booted, or switched to another configuration, must not start an agent that is stopped.
+      wantedBy = lib.optionals (!cfg.launcher.enable) unit.wantedBy;
       serviceConfig =
         unit.serviceConfig
         // limits agent
@@ -162,6 +164,10 @@ in
 
   services =
     lib.mapAttrs' (name: agent: lib.nameValuePair "hive@${name}" (onHost name agent)) inUnits
+    # The launcher leaves a unit alone that is masked.
+    // lib.optionalAttrs cfg.launcher.enable (
+      lib.mapAttrs' (name: _: lib.nameValuePair "hive@${name}" { enable = false; }) inContainers
+    )
     // lib.mapAttrs' (
       name: agent:
       lib.nameValuePair "container@${container name}" {

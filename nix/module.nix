@@ -138,11 +138,25 @@ in
         path = agents.path;
       };
     }
+    // lib.optionalAttrs cfg.launcher.enable {
+      hive-launcher = {
+        overrideStrategy = "asDropin";
+        wantedBy = [ "multi-user.target" ];
+        serviceConfig = lib.optionalAttrs (cfg.group != "hive-operators") {
+          SupplementaryGroups = [
+            ""
+            cfg.group
+            "systemd-journal"
+          ];
+        };
+      };
+    }
     // agents.services;
 
     containers = agents.containers file;
 
-    # The package has the rule, and polkit reads those of all packages of the system.
+    # The package has the rule, and polkit reads those of all packages of the system. The bus is given its policy.
     security.polkit.enable = true;
+    services.dbus.packages = [ cfg.package ];
   };
 }

@@ -83,6 +83,8 @@ in
       description = "Users who are operators: each can do everything to the hive.";
     };
 
+    launcher.enable = lib.mkEnableOption "the launcher, which starts and stops the services of agents as the broker says: those too that are created at run time";
+
     name = line "Short name of the hive.";
     domain = line "Domain at the end of the qualified names of agents.";
     swarm = line "Name of the swarm that the hive belongs to.";

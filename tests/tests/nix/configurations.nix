@@ -351,6 +351,16 @@ in
       credentials.key = "/etc/keys/key";
     };
   };
+  a_launcher = hive {
+    launcher.enable = true;
+    group = "hive-admins";
+    agents.ada = { };
+    agents.bob = {
+      parent = "ada";
+      isolation = "container";
+      user.uid = 4001;
+    };
+  };
   an_empty_list_of_recipients = agent { allowedRecipients = [ ]; };
 
   keys_in_the_store = agent {

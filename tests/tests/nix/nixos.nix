@@ -85,6 +85,7 @@ let
     systemd.tmpfiles.packages = has (types.listOf types.package) [ ];
     systemd.tmpfiles.rules = list;
     security.polkit.enable = has types.bool false;
+    services.dbus.packages = has (types.listOf types.package) [ ];
     security.sudo.extraRules = has (types.listOf types.raw) [ ];
     containers = attrsOfModules container;
     specialisation = values;
@@ -172,12 +173,13 @@ let
     system_packages = map toString config.environment.systemPackages;
     tmpfiles = map toString config.systemd.tmpfiles.packages ++ config.systemd.tmpfiles.rules;
     polkit = config.security.polkit.enable;
+    bus = map toString config.services.dbus.packages;
     sudo = config.security.sudo.extraRules;
     containers = lib.mapAttrs (
       _: container:
       removeAttrs container [ "config" ]
       // {
-        inside = removeAttrs (rendered (evaluate [ container.config ])) [ "containers" "polkit" "tmpfiles" ];
+        inside = removeAttrs (rendered (evaluate [ container.config ])) [ "bus" "containers" "polkit" "tmpfiles" ];
       }
     ) config.containers;
   };

@@ -12,11 +12,11 @@ use crate::evaluation::all;
 
 /// Writes the units of packaging/ and the drop-ins of a host into a directory.
 fn lay(dir: &Path, units: &Value) {
-    let programs = [("hive-broker", "hived"), ("hive-harness", "hive")];
+    let programs = [("hive-broker", "hived"), ("hive-harness", "hive"), ("hivectl", "hivectl")];
     let programs = programs.map(|(package, program)| {
         (program, binary::find(package, program).canonicalize().expect("it is built"))
     });
-    for unit in ["hived.service", "hived.socket", "hive@.service"] {
+    for unit in ["hived.service", "hived.socket", "hive@.service", "hive-launcher.service"] {
         let file = workspace().join("packaging/systemd").join(unit);
         let mut text = std::fs::read_to_string(file).expect("a unit");
         for (program, path) in &programs {
@@ -49,9 +49,10 @@ fn printed(output: &Output) -> String {
 /// A case: the name of a configuration, its container if that is meant, and thresholds in tenths.
 type Case = (&'static str, Option<&'static str>, &'static [(&'static str, &'static str)]);
 
-const CASES: [Case; 5] = [
+const CASES: [Case; 6] = [
     ("minimal", None, &[("hived.service", "15"), ("hive@ada.service", "25")]),
     ("every_key_of_an_agent", None, &[("hived.service", "15"), ("hive@ada.service", "25")]),
+    ("a_launcher", None, &[("hive-launcher.service", "15"), ("hive@ada.service", "25")]),
     ("a_container", Some("hive-ada"), &[("hive@ada.service", "30")]),
     ("a_container_with_grants", Some("hive-ada"), &[("hive@ada.service", "30")]),
     ("a_container_with_sudo", Some("hive-ada"), &[("hive@ada.service", "45")]),
