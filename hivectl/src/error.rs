@@ -306,7 +306,7 @@ fn hint_of_reason(reason: Reason, status: &Status) -> String {
         | Reason::TurnEnded
         | Reason::TurnOpen => "`hivectl turn list AGENT` shows its turns",
         Reason::LauncherAttached => {
-            "`hivectl status` shows whether a launcher is attached; end the other `hivectl up` first"
+            "`hivectl status` shows whether a launcher is attached; end the other one first: a `hivectl up`, or hive-launcher.service"
         }
         Reason::LauncherOffline => "`hivectl status` shows whether a launcher is attached",
         Reason::AlreadyAttached | Reason::HarnessAttached | Reason::AgentParked => {
@@ -314,7 +314,7 @@ fn hint_of_reason(reason: Reason, status: &Status) -> String {
         }
         Reason::AgentStopped => "`hivectl agent start NAME` lets it run turns again",
         Reason::AgentPurging => {
-            "try again in a moment; the output of `hivectl up` names a directory that cannot be deleted"
+            "try again in a moment; the output of `hivectl up`, or `journalctl -u hive-launcher`, names what cannot be deleted"
         }
         Reason::HarnessOffline => {
             "start its harness (`hivectl up` does, or its service), and try again; `hivectl agent show NAME` shows whether it is attached"

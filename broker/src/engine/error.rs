@@ -85,7 +85,9 @@ pub enum HarnessError {
     SessionLost { agent: String },
     #[error("a harness is attached to agent `{agent}`")]
     Attached { agent: String },
-    #[error("another launcher is attached; end that one first, for example the other `hivectl up`")]
+    #[error(
+        "another launcher is attached; end that one first: the other `hivectl up`, or hive-launcher.service"
+    )]
     LauncherAttached,
     #[error("the launcher of this host cannot be asked for logs: {problem}")]
     LauncherOffline { problem: String },

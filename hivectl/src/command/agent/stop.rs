@@ -31,8 +31,8 @@ pub(crate) struct Stop {
 /// Let a stopped agent run turns again, beginning with the mail that waited.
 ///
 /// It also decides when the harness of an agent runs: always, or on demand. On demand, the launcher
-/// (`hivectl up`) starts it when there is mail, and it leaves after some minutes without work.
-/// Without one of the options, that stays as it is.
+/// (`hivectl up` or `hivectl supervise`) starts it when there is mail, and it leaves after some
+/// minutes without work. Without one of the options, that stays as it is.
 #[derive(Args, Debug)]
 pub(crate) struct Start {
     /// The name of the agent

@@ -170,7 +170,8 @@ fn check_launcher(status: &GetBrokerStatusResponse, agents: &[Agent], list: &mut
         counted(needing.len(), "agent needs", "agents need"),
         visible_line(&first.name)
     );
-    list.warning(NAME, sentence, "`hivectl up` is one");
+    let next = "`hivectl up` is one; if the agents are services, `systemctl enable --now hive-launcher` starts the other";
+    list.warning(NAME, sentence, next);
 }
 
 fn check_isolation(status: &GetBrokerStatusResponse, list: &mut List) {
