@@ -308,6 +308,8 @@ impl Host {
         if !self.paced(&name, Verb::Clean) {
             return;
         }
+        // The next agent of this name begins without it. If this fails, the start replaces it.
+        let _ = self.records.remove(&name);
         self.busy.insert(name.clone());
         let (systemctl, socket) = (self.systemctl.clone(), self.socket.clone());
         let has_failed = state.active == Active::Failed;

@@ -9,7 +9,7 @@
 //! unit is inactive, right before the start, so a launcher that is killed in between starts the
 //! unit for the count that is wanted then, and one that is killed afterwards finds the count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -41,6 +41,8 @@ pub(crate) struct Record {
 pub(crate) struct Records {
     dir: PathBuf,
     all: BTreeMap<AgentName, Record>,
+    /// Those that are not on disk as they are in memory.
+    unwritten: BTreeSet<AgentName>,
 }
 
 impl Records {
@@ -62,7 +64,7 @@ impl Records {
                 }
             }
         }
-        Ok(Self { dir: dir.to_path_buf(), all })
+        Ok(Self { dir: dir.to_path_buf(), all, unwritten: BTreeSet::new() })
     }
 
     pub(crate) fn get(&self, name: &AgentName) -> Option<&Record> {
@@ -74,32 +76,39 @@ impl Records {
         self.all.keys()
     }
 
-    /// Puts a record on disk.
+    /// Puts a record on disk. If that fails, it is known anyway, so that no news comes twice.
     pub(crate) fn put(&mut self, name: &AgentName, record: Record) -> io::Result<()> {
-        if self.all.get(name) == Some(&record) {
+        if self.all.get(name) == Some(&record) && !self.unwritten.contains(name) {
             return Ok(());
         }
+        let text = serde_json::to_vec(&record)?;
+        self.all.insert(name.clone(), record);
+        self.unwritten.insert(name.clone());
+        self.write(name, &text)?;
+        self.unwritten.remove(name);
+        Ok(())
+    }
+
+    fn write(&self, name: &AgentName, text: &[u8]) -> io::Result<()> {
         let path = self.path(name);
         let unfinished = path.with_extension("new");
-        let text = serde_json::to_vec(&record)?;
         let mut file = fs::OpenOptions::new()
             .write(true)
             .create(true)
             .truncate(true)
             .mode(0o600)
             .open(&unfinished)?;
-        file.write_all(&text)?;
+        file.write_all(text)?;
         file.sync_all()?;
         fs::rename(&unfinished, &path)?;
-        fs::File::open(&self.dir)?.sync_all()?;
-        self.all.insert(name.clone(), record);
-        Ok(())
+        fs::File::open(&self.dir)?.sync_all()
     }
 
     /// Removes the record of an agent that is gone.
     pub(crate) fn remove(&mut self, name: &AgentName) -> io::Result<()> {
         ignore_absent(fs::remove_file(self.path(name)))?;
         self.all.remove(name);
+        self.unwritten.remove(name);
         Ok(())
     }
 
@@ -135,5 +144,21 @@ mod tests {
         again.remove(&ada).expect("removed");
         again.remove(&ada).expect("it is not there");
         assert_eq!(Records::open(&dir).expect("the same directory").names().count(), 0);
+    }
+
+    #[test]
+    fn a_record_that_could_not_be_written_is_written_later() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let dir = dir.path().join("records");
+        let ada = AgentName::parse("ada").expect("a name");
+        let record = Record { restart_count: 3, ..Record::default() };
+        let mut records = Records::open(&dir).expect("a directory");
+        fs::remove_dir(&dir).expect("it is empty");
+        records.put(&ada, record.clone()).expect_err("there is no directory");
+        assert_eq!(records.get(&ada), Some(&record));
+        fs::create_dir(&dir).expect("a directory");
+        records.put(&ada, record.clone()).expect("written");
+        let again = Records::open(&dir).expect("the same directory");
+        assert_eq!(again.get(&ada), Some(&record));
     }
 }
