@@ -5,11 +5,13 @@
 
 use std::path::Path;
 
+use hive_core::reason::Reason;
+use hive_proto::v1::diagnostics_service_client::DiagnosticsServiceClient;
 use hive_proto::v1::event::Facts;
 use hive_proto::v1::lifecycle_service_client::LifecycleServiceClient;
 use hive_proto::v1::{
-    Event, EventKind, HarnessLoss, HarnessState, Isolation, Message, RestartChildRequest,
-    SystemKind,
+    Event, EventKind, GetHostJournalRequest, GetLogsRequest, HarnessLoss, HarnessState, Isolation,
+    Message, RestartChildRequest, SystemKind,
 };
 use hive_tests::rig::{Client, Watch, fresh_id, soon};
 
@@ -18,7 +20,9 @@ use crate::bed::Bed;
 const CONFIG: &str = "[broker]\nsocket_group = \"hive-operators\"\nagent_unit = \"hive@{name}.service\"\n\
     [broker.limits]\non_demand_idle_ms = 200\n\
     [claude]\ncommand = \"/usr/bin/scripted-claude\"\n\
-    [agents.ada]\nuids = [0]\ntool_groups = [\"messaging\", \"inbox\", \"lifecycle\"]\n";
+    [operator]\njournal_units = [\"hived.service\"]\n\
+    [agents.ada]\nuids = [0]\ncapabilities = [\"read_host_journal\"]\n\
+    tool_groups = [\"messaging\", \"inbox\", \"lifecycle\", \"diagnostics\"]\n";
 
 /// A host on which the launcher runs.
 struct Stage {
@@ -220,6 +224,29 @@ async fn a_launcher_that_is_killed_neither_loses_nor_doubles_a_restart() {
     stage.operator.does("fay", HarnessState::Idle).await;
     assert_eq!(stage.bed.main_pid("hive@eve").await, pid);
     assert_eq!(stage.starts().await, 5);
+    stage.bed.end().await;
+}
+
+#[tokio::test]
+async fn an_agent_reads_the_journal_of_its_child_and_of_a_unit_that_is_named() {
+    let Some(stage) = Stage::set().await else { return };
+    stage.with_eve().await;
+    let channel = stage.bed.client(Some("ada")).await.channel();
+    let mut diagnostics = DiagnosticsServiceClient::new(channel);
+    let logs = GetLogsRequest { agent: "eve".to_owned(), lines: 500 };
+    let logs = diagnostics.get_logs(logs).await.expect("her child").into_inner();
+    let of_eve = |line: &String| line.contains("hive[") || line.contains("systemd[");
+    assert!(!logs.lines.is_empty() && logs.lines.iter().all(of_eve), "{logs:?}");
+    let mut journal =
+        GetHostJournalRequest { unit: "hived.service".to_owned(), since: None, lines: 500 };
+    let read = diagnostics.get_host_journal(journal.clone()).await.expect("named").into_inner();
+    assert!(read.lines.iter().any(|line| line.contains("hived is ready")), "{read:?}");
+    journal.since = Some(prost_types::Timestamp { seconds: 4_102_444_800, nanos: 0 });
+    let read = diagnostics.get_host_journal(journal.clone()).await.expect("named").into_inner();
+    assert_eq!(read.lines, [""; 0], "nothing since the year 2100");
+    journal.unit = "hive-launcher.service".to_owned();
+    let refused = diagnostics.get_host_journal(journal).await.expect_err("not named");
+    assert_eq!(hive_proto::status::reason(&refused), Some(Reason::FieldInvalid));
     stage.bed.end().await;
 }
 

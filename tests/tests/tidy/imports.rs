@@ -95,7 +95,7 @@ const HIVECTL_ORDER: [&str; 22] = [
 ];
 
 /// The order of the folders and files of the supervisor of `hivectl up`.
-const SUPERVISE_ORDER: [&str; 13] = [
+const SUPERVISE_ORDER: [&str; 14] = [
     "files",
     "error",
     "setup",

@@ -17,7 +17,7 @@ const READ_MAX: Duration = Duration::from_secs(10);
 
 /// Returns the last lines of the journal about a unit, since a second of the epoch.
 pub(super) async fn read(
-    registry: &Registry,
+    registry: Option<&Registry>,
     unit: &str,
     since: Option<i64>,
     lines: u32,
@@ -35,9 +35,15 @@ pub(super) async fn read(
     }
 }
 
-async fn run(registry: &Registry, mut command: Command, lines: u32) -> Result<End, String> {
+async fn run(registry: Option<&Registry>, mut command: Command, lines: u32) -> Result<End, String> {
     let cannot_start = |error| format!("journalctl cannot be started: {error}");
-    let (mut child, _entry) = registry.spawn(&mut command, &[]).map_err(cannot_start)?;
+    let (mut child, _entry) = match registry {
+        Some(registry) => {
+            let (child, entry) = registry.spawn(&mut command, &[]).map_err(cannot_start)?;
+            (child, Some(entry))
+        }
+        None => (command.spawn().map_err(cannot_start)?, None),
+    };
     let (output, errors) = (child.stdout.take(), child.stderr.take());
     let failed = |error| format!("the output of journalctl cannot be read: {error}");
     let (output, errors) = tokio::try_join!(end_of(output), end_of(errors)).map_err(failed)?;

@@ -47,17 +47,26 @@ fn last_lines(bytes: &[u8], is_whole: bool, lines: u32) -> End {
     End { text: last.iter().map(|line| format!("{line}\n")).collect(), truncated }
 }
 
+/// Where the output of the harnesses of a launcher goes.
+#[derive(Clone, Debug)]
+pub(crate) enum Harnesses {
+    /// To files of `hivectl up`, which also ends each process that is not in its registry.
+    Files(Arc<Plan>, Registry),
+    /// To the journal, under these names of units.
+    Units(fn(&AgentName) -> String),
+}
+
 /// Answers requests, until it is aborted.
 pub(crate) async fn run(
-    plan: Arc<Plan>,
-    registry: Registry,
+    socket: PathBuf,
+    harnesses: Harnesses,
     mut wanted: UnboundedReceiver<LogsWanted>,
 ) {
     let mut answers = JoinSet::new();
     loop {
         tokio::select! {
             Some(request) = wanted.recv() => {
-                answers.spawn(answer(Arc::clone(&plan), registry.clone(), request));
+                answers.spawn(answer(socket.clone(), harnesses.clone(), request));
             }
             Some(_) = answers.join_next() => {}
             else => return,
@@ -65,15 +74,24 @@ pub(crate) async fn run(
     }
 }
 
-async fn answer(plan: Arc<Plan>, registry: Registry, request: LogsWanted) {
+async fn answer(socket: PathBuf, harnesses: Harnesses, request: LogsWanted) {
     let LogsWanted { id, source, lines } = request;
+    let registry = match &harnesses {
+        Harnesses::Files(_, registry) => Some(registry),
+        Harnesses::Units(_) => None,
+    };
     let read = match source {
-        Some(Source::Agent(name)) => match AgentName::parse(&name) {
-            Ok(name) => of_file(plan.log_file(name.as_str()), lines).await,
-            Err(_) => Err("there can be no agent of that name".to_owned()),
+        Some(Source::Agent(name)) => match (AgentName::parse(&name), &harnesses) {
+            (Ok(name), Harnesses::Files(plan, _)) => {
+                of_file(plan.log_file(name.as_str()), lines).await
+            }
+            (Ok(name), Harnesses::Units(unit)) => {
+                journal::read(registry, &unit(&name), None, lines).await
+            }
+            (Err(_), _) => Err("there can be no agent of that name".to_owned()),
         },
         Some(Source::Journal(JournalOfUnit { unit, since })) => {
-            journal::read(&registry, &unit, since.map(|since| since.seconds), lines).await
+            journal::read(registry, &unit, since.map(|since| since.seconds), lines).await
         }
         None => Err("this launcher does not know what is wanted".to_owned()),
     };
@@ -83,7 +101,7 @@ async fn answer(plan: Arc<Plan>, registry: Registry, request: LogsWanted) {
     };
     let answer = AnswerLogsRequest { id, text, truncated, problem };
     // Without the broker nothing waits for it.
-    if let Ok(channel) = connect(&plan.operator_socket()).await {
+    if let Ok(channel) = connect(&socket).await {
         drop(LauncherServiceClient::new(channel).answer_logs(answer).await);
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hive_core::agent::HarnessReport;
 use hive_core::name::AgentName;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
@@ -20,7 +20,8 @@ use crate::output::text::{visible_block, visible_line};
 use crate::spawn::spawn;
 use crate::supervise::launch::decide::{Next, Seen, Stops, Why, decide};
 use crate::supervise::launch::report::Reporter;
-use crate::supervise::launch::wanted::{self, Wanted};
+use crate::supervise::launch::wanted::{self, Wanted, Wishes};
+use crate::supervise::logs::{self, Harnesses};
 use crate::supervise::signals::{Signals, Stop};
 use crate::supervise::units::error::UnitsError;
 use crate::supervise::units::news::{News, observe};
@@ -45,10 +46,15 @@ pub(crate) async fn run(state: PathBuf, context: Context) -> Result<(), Failure>
     let systemctl = Systemctl::find()?;
     let records = Records::open(&state)?;
     let (wants, mut wanted) = watch::channel(Wanted::default());
-    let launching = wanted::run(context.socket.clone(), context.timeout, wants);
+    let (wants_logs, logs_wanted) = mpsc::unbounded_channel();
+    let wishes = Wishes { fleet: wants, logs: wants_logs };
+    let launching = wanted::run(context.socket.clone(), context.timeout, wishes);
     let launching = spawn("launcher", launching);
+    let harnesses = Harnesses::Units(|name| Unit::of(name).to_string());
+    let logs = spawn("logs", logs::run(context.socket.clone(), harnesses, logs_wanted));
     Host::new(systemctl, records, context.socket).run(&mut wanted, &mut signals.stop).await;
     launching.abort();
+    logs.abort();
     note("the launcher ends; the units of agents run on");
     Ok(())
 }
