@@ -47,6 +47,7 @@ let
       secret = secret;
       secrets = types.attrsOf secret;
       numbers_by_name = types.attrsOf types.ints.unsigned;
+      strings_by_name = types.attrsOf types.str;
     }
     .${key.values};
 

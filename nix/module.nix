@@ -81,6 +81,13 @@ in
         notify.webhook = mkIf (cfg.notify.webhook != null) cfg.notify.webhook;
       };
       claude.context_windows = mkIf (cfg.contextWindowTokens != { }) cfg.contextWindowTokens;
+      actions = lib.mapAttrs (
+        _: action:
+        lib.filterAttrs (_: value: value != null) {
+          inherit (action) command description agents args;
+          timeout_secs = action.timeoutSecs;
+        }
+      ) cfg.actions;
       agents = agents.settings;
     };
 

@@ -97,6 +97,43 @@ in
       description = "Units whose journal agents with the capability `read_host_journal` may read, by their full names.";
     };
 
+    actions = mkOption {
+      type = types.attrsOf (
+        types.submodule {
+          options = {
+            command = mkOption {
+              type = types.listOf types.str;
+              example = [
+                "systemctl"
+                "start"
+                "rebuild@{commit}.service"
+              ];
+              description = "Program and arguments; `{ARGUMENT}` stands for an argument of the agent.";
+            };
+            description = line "What the action is for, for agents.";
+            agents = mkOption {
+              type = types.listOf types.str;
+              default = [ ];
+              description = "Agents that may ask for it.";
+            };
+            args = mkOption {
+              type = types.attrsOf types.str;
+              default = { };
+              example.commit = "[0-9a-f]{40}";
+              description = "Arguments by name, each with the regular expression that it must match as a whole.";
+            };
+            timeoutSecs = mkOption {
+              type = types.nullOr types.ints.unsigned;
+              default = null;
+              description = "Time in seconds after which the action is ended; 600 if null.";
+            };
+          };
+        }
+      );
+      default = { };
+      description = "Commands that agents may ask to run.";
+    };
+
     contextWindowTokens = mkOption {
       type = types.attrsOf types.ints.unsigned;
       default = { };

@@ -151,6 +151,7 @@ fn around(store: Store, memory: Arc<Memory>, settings: &Settings, clock: Arc<dyn
         clock,
         limits: settings.limits.clone(),
         identity: settings.identity.clone(),
+        actions: settings.actions.clone(),
         directories: Directories::new(
             settings.state_dirs.clone(),
             settings.agents_dir.clone(),
@@ -299,7 +300,7 @@ async fn reloaded(cli: &Cli, running: &Running) {
         Ok(()) => {
             running.engine.task_succeeded(CONFIGURATION);
             tracing::info!(
-                "the configuration file was read again; bounds and names of the hive, `notify`, `journal_units`, `metrics`, `traces`, and directories change with a restart"
+                "the configuration file was read again; bounds and names of the hive, `notify`, `journal_units`, `actions`, `metrics`, `traces`, and directories change with a restart"
             );
         }
         Err(error) => {

@@ -7,6 +7,7 @@ mod tests;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use hive_core::action::Actions;
 use hive_core::agent::Policy;
 use hive_core::config::{
     AgentConfig, AgentLimits, Backup, Broker, Config, ConfigError, Hive, Metrics, Notify, Operator,
@@ -88,6 +89,8 @@ pub struct Settings {
     pub limits: Limits,
     /// The hive's name for itself.
     pub identity: Identity,
+    /// The actions that agents may ask for.
+    pub actions: Actions,
     /// The agents of the file; `None` without a file, so that nothing is retired.
     pub agents: Option<BTreeMap<AgentName, Declared>>,
     /// The peers that may use each agent's socket.
@@ -124,7 +127,7 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
     };
     // Destructured, so that a new key is not forgotten here. The keys that only `hivectl up` and
     // the harness need are not used.
-    let Config { hive, broker, operator, claude: _, agents } = config;
+    let Config { hive, broker, operator, claude: _, actions, agents } = config;
     let Hive { name, domain, swarm, isolation } = hive;
     let Broker {
         state_dir: broker_dir,
@@ -183,6 +186,7 @@ pub fn load(cli: &crate::cli::Cli) -> Result<Settings, LoadError> {
             isolation_accepted: isolation == Some(Level::None),
             journal_units,
         },
+        actions,
         agents: is_file.then_some(declared),
         peers,
         agent_unit,

@@ -43,6 +43,8 @@ pub struct Hints {
     pub wall_due: Notify,
     /// The operator outbox may have a new item.
     pub outbox: Notify,
+    /// An action may wait for its run.
+    pub actions: Notify,
 }
 
 impl Default for Hints {
@@ -57,6 +59,7 @@ impl Default for Hints {
             due: Due::default(),
             wall_due: Notify::new(),
             outbox: Notify::new(),
+            actions: Notify::new(),
         }
     }
 }
@@ -118,6 +121,7 @@ impl Committed for Hints {
                 Effect::Due(time) => self.due.at(*time),
                 Effect::WallDue => self.wall_due.notify_one(),
                 Effect::Outbox => self.outbox.notify_one(),
+                Effect::Action => self.actions.notify_one(),
                 Effect::Shown(agent) => self.changes.note(*agent),
                 Effect::Presence(agent, _) => {
                     self.changes.note(*agent);

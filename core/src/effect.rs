@@ -1,7 +1,10 @@
 //! Effects: the changes that an agent may ask the operator to approve.
 //!
 //! Invariant: no effect names a program, an environment, a path, a user or a parent, and none gives
-//! a grant. So an approval decides about agents and their rights, and about nothing on the host.
+//! a grant. So an approval decides about agents and their rights, and of the host only about
+//! actions that the operator has configured.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -53,17 +56,25 @@ pub enum Effect {
         /// The parts to change.
         parts: Vec<PolicyPart>,
     },
+    /// Runs an action of the configuration.
+    RunAction {
+        /// The name of the action.
+        action: String,
+        /// Its arguments by name.
+        args: BTreeMap<String, String>,
+    },
 }
 
 impl Effect {
-    /// Returns the agent that it changes.
+    /// Returns the name of the agent that it changes, or of the action that it runs.
     #[must_use]
-    pub fn agent(&self) -> &AgentName {
+    pub fn subject(&self) -> &str {
         match self {
             Self::CreateAgent { name, .. }
             | Self::RetireAgent { name }
             | Self::SetAgent { name, .. }
-            | Self::SetPolicy { name, .. } => name,
+            | Self::SetPolicy { name, .. } => name.as_str(),
+            Self::RunAction { action, .. } => action,
         }
     }
 
@@ -75,6 +86,7 @@ impl Effect {
             Self::RetireAgent { name } => format!("retire the agent {name}"),
             Self::SetAgent { name, .. } => format!("change the settings of {name}"),
             Self::SetPolicy { name, .. } => format!("change the policy of {name}"),
+            Self::RunAction { action, .. } => format!("run the action {action}"),
         }
     }
 
@@ -82,6 +94,7 @@ impl Effect {
     pub fn check(&self) -> Result<(), Fault> {
         let (policy, parts) = match self {
             Self::RetireAgent { .. } => return Ok(()),
+            Self::RunAction { .. } => return self.check_size(),
             Self::SetAgent { role: None, model: None, .. } => {
                 return Err(Fault::Nothing("a role or a model"));
             }
@@ -225,6 +238,10 @@ mod tests {
             create("tester", Policy::default()),
             Effect::RetireAgent { name: name("kim") },
             Effect::SetAgent { name: name("kim"), role: Some("r".to_owned()), model: None },
+            Effect::RunAction {
+                action: "apply".to_owned(),
+                args: BTreeMap::from([("commit".to_owned(), "0a".to_owned())]),
+            },
             set(Policy::default(), &[PolicyPart::ToolGroups, PolicyPart::QuestionsOpenMax]),
         ] {
             let json = serde_json::to_string(&effect).expect("JSON");

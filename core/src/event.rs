@@ -137,6 +137,10 @@ kinds! {
     HarnessCrashed,
     /// An agent asked for logs.
     LogsRead,
+    /// A run of an approved action began.
+    ActionBegun,
+    /// An approved action has ended.
+    ActionEnded,
     /// The operator purged a retired agent.
     AgentPurged,
     /// The directories of a purged agent were deleted.

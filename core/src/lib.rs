@@ -4,6 +4,7 @@
 //! plain tests cover every rule. Invariant of the crate: a value that exists is valid; parsing
 //! happens once, at the border.
 
+pub mod action;
 pub mod agent;
 pub mod caller;
 pub mod command;

@@ -78,6 +78,8 @@ pub enum SystemKind {
     LoggedIn,
     /// A child works again.
     Recovered,
+    /// An action that the agent asked for has ended.
+    ActionEnded,
 }
 
 /// An accepted message.

@@ -75,6 +75,7 @@ fn notice(message: &Message) -> Option<String> {
         SystemKind::Stopped => "a child is stopped".to_owned(),
         SystemKind::Crashed => "a child crashed".to_owned(),
         SystemKind::LoggedIn => "a child was logged in".to_owned(),
+        SystemKind::ActionEnded => "an action has ended".to_owned(),
         SystemKind::Recovered => "a child works again".to_owned(),
     })
 }

@@ -1,7 +1,8 @@
 //! The MCP server: the handshake, the list, and the envelope that every tool call runs in.
 //!
-//! Invariant: only a tool call connects to the broker or the harness; everything else is answered
-//! from the process's own arguments and environment.
+//! Invariant: only a tool call, and the list of an agent that may ask for actions, connect to the
+//! broker or the harness; everything else is answered from the process's own arguments and
+//! environment.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -24,8 +25,10 @@ use crate::call::Call;
 use crate::call_log::CallLog;
 use crate::cli::{Args, PROCESS_TOKEN_ENV, Server};
 use crate::error::Refusal;
+use crate::group::Group;
 use crate::peer::{Peer, PeerKind};
 use crate::stdio::WatchedReader;
+use crate::tool::approvals::action;
 use crate::tool::{self, Offer};
 use crate::{call, group, render};
 
@@ -144,14 +147,32 @@ impl Bridge {
         }
     }
 
+    /// Returns whether the agent may ask for actions, each with a tool of its own.
+    fn offers_actions(&self) -> bool {
+        self.offers.iter().any(|offer| offer.group == Group::Approvals)
+    }
+
+    /// Returns the tool of this name. Which actions there are, the broker decides.
+    fn find(&self, name: &str) -> Option<Found<'_>> {
+        let offer = self.offers.iter().find(|offer| offer.tool.name == name).map(Found::Offer);
+        let action = || name.strip_prefix(action::PREFIX).filter(|_| self.offers_actions());
+        offer.or_else(|| action().map(|action| Found::Action(action.to_owned())))
+    }
+
     async fn answer(
         &self,
-        offer: &Offer,
+        found: Found<'_>,
         call: &Call,
         params: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Outcome {
-        let work = (offer.run)(&self.peer, call, params.arguments.unwrap_or_default());
+        let arguments = params.arguments.unwrap_or_default();
+        let work = async {
+            match found {
+                Found::Offer(offer) => (offer.run)(&self.peer, call, arguments).await,
+                Found::Action(name) => action::run(&self.peer, call, name, arguments).await,
+            }
+        };
         tokio::select! {
             result = work => Outcome::Done(result),
             () = report_progress(call, context) => unreachable!("reporting never ends"),
@@ -159,6 +180,13 @@ impl Bridge {
             () = self.stop.cancelled() => Outcome::Cancelled,
         }
     }
+}
+
+/// A tool that can be called.
+enum Found<'a> {
+    Offer(&'a Offer),
+    /// The tool of the action of this name.
+    Action(String),
 }
 
 enum Outcome {
@@ -189,11 +217,14 @@ impl ServerHandler for Bridge {
     async fn list_tools(
         &self,
         _page: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(
-            self.offers.iter().map(|offer| offer.tool.clone()).collect(),
-        ))
+        let mut tools: Vec<_> = self.offers.iter().map(|offer| offer.tool.clone()).collect();
+        if self.offers_actions() {
+            let call = Call::new(self.process_token.as_deref(), &context.meta, self.ended.clone());
+            tools.extend(action::tools(&self.peer, &call).await);
+        }
+        Ok(ListToolsResult::with_all_items(tools))
     }
 
     async fn call_tool(
@@ -201,7 +232,7 @@ impl ServerHandler for Bridge {
         params: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(offer) = self.offers.iter().find(|offer| offer.tool.name == params.name) else {
+        let Some(found) = self.find(&params.name) else {
             let name = render::one_line(&params.name, 100);
             return Err(ErrorData::invalid_params(
                 format!("there is no tool {name} here; tools/list names those there are"),
@@ -209,11 +240,11 @@ impl ServerHandler for Bridge {
             ));
         };
         let call = Call::new(self.process_token.as_deref(), &context.meta, self.ended.clone());
-        let tool = &offer.tool.name;
+        let tool = &params.name.clone();
         tracing::info!(%tool, tool_use_id = call.tool_use_id, request_id = call.request_id, "tool call");
         tracing::debug!(%tool, arguments = ?params.arguments, "tool call arguments");
         let started = Instant::now();
-        let outcome = self.answer(offer, &call, params, &context).await;
+        let outcome = self.answer(found, &call, params, &context).await;
         let took = started.elapsed();
         let duration_ms = took.as_millis();
         let word = match &outcome {

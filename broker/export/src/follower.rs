@@ -117,6 +117,8 @@ fn meaning(facts: Facts) -> Meaning {
         | Facts::RestartRequested
         | Facts::HarnessCrashed
         | Facts::LogsRead
+        | Facts::ActionBegun
+        | Facts::ActionEnded
         | Facts::AgentPurged
         | Facts::PurgeFinished
         | Facts::HarnessStateChanged(_)

@@ -34,6 +34,7 @@ pub(super) fn start_reconcilers(
     let keep = Duration::from_secs(u64::from(settings.retention_days) * 24 * 3600);
     start.later(task::START_PAUSE, background::LEASES, task::due);
     start.later(task::START_PAUSE, background::DEADLINES, task::wall::wall_due);
+    start.later(task::START_PAUSE, background::ACTIONS, task::actions);
     if let Some(notifier) = notifier.map(Arc::new) {
         start.reconciler(background::OUTBOX, move |engine, stop| {
             task::outbox(engine, Arc::clone(&notifier), stop)

@@ -20,6 +20,8 @@ pub const DEADLINES: &str = "deadlines";
 pub const OUTBOX: &str = "operator-outbox";
 /// Notifies the operator: the last attempt of any item.
 pub const NOTIFICATIONS: &str = "notifications";
+/// Runs approved actions. An action that fails is not a failed run.
+pub const ACTIONS: &str = "actions";
 /// Applies the configuration file when it is read again.
 pub const CONFIGURATION: &str = "configuration";
 /// Deletes settled mail after the retention time.

@@ -48,6 +48,7 @@ impl Committed for Memory {
                 | Effect::Due(_)
                 | Effect::WallDue
                 | Effect::Count(_)
+                | Effect::Action
                 | Effect::Outbox => {}
             }
         }

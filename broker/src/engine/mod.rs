@@ -4,6 +4,7 @@
 //! Invariant: every change of state happens in one `store.write`, and waiters are notified of it
 //! after the commit.
 
+pub mod action;
 pub mod approval;
 pub mod background;
 pub mod declared;
@@ -36,6 +37,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use hive_core::action::Actions;
 use hive_core::limits::Limits;
 use hive_core::time::WallTime;
 use tokio_util::sync::CancellationToken;
@@ -91,6 +93,8 @@ pub struct Parts {
     pub limits: Limits,
     /// The hive's name for itself.
     pub identity: Identity,
+    /// The actions that agents may ask for.
+    pub actions: Actions,
     /// The agents' state directories on this host.
     pub directories: Directories,
     /// What is known of the agents' sandboxes.
@@ -108,6 +112,7 @@ pub struct Engine {
     limits: Arc<Limits>,
     identity: Identity,
     journal_units: Arc<[String]>,
+    actions: Arc<Actions>,
     directories: Directories,
     presences: Arc<Presences>,
     sandboxes: Arc<Sandboxes>,

@@ -13,7 +13,7 @@ use hive_core::limits::Limits;
 
 use crate::engine::mail::settle::settle;
 use crate::engine::turn::end::end_restored_turns;
-use crate::engine::{Engine, Refusal, token};
+use crate::engine::{Engine, Refusal, action, token};
 use crate::store::event::{Fact, log as log_event};
 use crate::store::{Tx, agent, delivery, log};
 
@@ -54,6 +54,7 @@ pub(super) fn log_id(tx: &Tx<'_>, limits: &Limits) -> Result<String, Refusal> {
                 log_event(tx, Fact::about(lost, me.key).detail(ERROR));
             }
         }
+        action::restored(tx, limits)?;
         tracing::warn!("a backup has replaced the database; a new log begins");
     }
     log::begin(tx, &id)?;

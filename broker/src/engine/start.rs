@@ -88,8 +88,17 @@ impl Engine {
         parts: Parts,
         declared: Option<BTreeMap<AgentName, Declared>>,
     ) -> Result<Started, StartError> {
-        let Parts { store, turn_events, memory, clock, limits, identity, directories, sandboxes } =
-            parts;
+        let Parts {
+            store,
+            turn_events,
+            memory,
+            clock,
+            limits,
+            identity,
+            actions,
+            directories,
+            sandboxes,
+        } = parts;
         let mut engine = Self {
             log_id: Arc::default(),
             leases_were_held: false,
@@ -114,6 +123,7 @@ impl Engine {
             hints: Arc::clone(&memory.hints),
             memory,
             clock,
+            actions: Arc::new(actions),
             journal_units: identity.journal_units.clone().into(),
             identity,
             directories,

@@ -20,14 +20,16 @@ use super::reflection::{self, Late};
 #[must_use]
 pub fn agent_calls(rpc: &Rpc, health: &tonic_health::server::HealthReporter) -> Calls {
     use v1::{
-        diagnostics_service_server as diagnostics, lifecycle_service_server as lifecycle,
-        status_service_server as status, turn_service_server as turn, wake_service_server as wake,
+        action_service_server as action, diagnostics_service_server as diagnostics,
+        lifecycle_service_server as lifecycle, status_service_server as status,
+        turn_service_server as turn, wake_service_server as wake,
     };
     let services = shared(rpc, health, |method| method.agent)
         .add(turn::TurnServiceServer::new(rpc.clone()))
         .add(wake::WakeServiceServer::new(rpc.clone()))
         .add(status::StatusServiceServer::new(rpc.clone()))
         .add(lifecycle::LifecycleServiceServer::new(rpc.clone()))
+        .add(action::ActionServiceServer::new(rpc.clone()))
         .add(diagnostics::DiagnosticsServiceServer::new(rpc.clone()));
     calls(rpc, services)
 }

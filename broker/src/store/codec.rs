@@ -69,6 +69,7 @@ codes! {
     SystemKind {
         TurnFailed = 1, DeadLetter = 2, Restarted = 3, Unavailable = 4, QuestionAsked = 5, QuestionAnswered = 6, QuestionExpired = 7,
         QuestionCancelled = 8, Reminder = 9, Problem = 10, Started = 11, Stopped = 12, Crashed = 13, LoggedIn = 14, Recovered = 15,
+        ActionEnded = 16,
     }
     question::State { Open = 1, Answered = 2, Expired = 3, Cancelled = 4 }
     loose_end::Kind { QuestionAsked = 1, QuestionOwed = 2, Reminder = 3, DeadLetter = 4, External = 5, Approval = 6 }
@@ -85,6 +86,7 @@ codes! {
         QuestionAnswered = 24, QuestionExpired = 25, QuestionCancelled = 26, ReminderSet = 27, ReminderFired = 28, ReminderCancelled = 29,
         HarnessStateChanged = 30, AgentStopped = 31, AgentStarted = 32, AgentPurged = 33, PurgeFinished = 34, LogBegun = 35,
         RestartRequested = 36, HarnessCrashed = 37, LogsRead = 38,
+        ActionBegun = 39, ActionEnded = 40,
     }
     Settler { Holder = 1, Operator = 2 }
     HarnessLoss { TakenOver = 1, StayedAway = 2, Restored = 3, Left = 4 }

@@ -29,6 +29,8 @@ pub enum Effect {
     WallDue,
     /// The operator outbox has a new item.
     Outbox,
+    /// An action waits for its run.
+    Action,
     /// The presence of the agent's harness changed.
     Presence(AgentKey, PresenceChange),
     /// Something that is counted; only if metrics are offered.

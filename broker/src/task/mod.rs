@@ -6,6 +6,7 @@
 
 pub mod wall;
 
+mod actions;
 mod backup;
 mod outbox;
 mod search;
@@ -23,6 +24,7 @@ use tonic_health::ServingStatus::{NotServing, Serving};
 
 use crate::engine::{Engine, Refusal};
 use crate::store::Health;
+pub use actions::actions;
 pub use backup::backup;
 pub use outbox::outbox;
 pub use search::search;

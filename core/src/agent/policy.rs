@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::action::{GRANT_PREFIX, is_name};
+
 /// Tool groups of an agent whose declaration names none.
 pub const DEFAULT_TOOL_GROUPS: [&str; 4] = ["messaging", "inbox", "meta", "execution"];
 
@@ -36,8 +38,15 @@ pub const CAPABILITIES: [&str; 3] = [QUERY_AGENT_STATE, MANAGE_SUBTREE, READ_HOS
 /// Lets an agent create children without asking, with at most what it has itself.
 pub const CREATE_AGENT: &str = "create_agent";
 
-/// All grants.
+/// All grants but those of actions.
 pub const GRANTS: [&str; 1] = [CREATE_AGENT];
+
+/// Returns whether a text can be a grant: a known word, or `action:` and the name of an action,
+/// which lets an agent have that action run without asking.
+#[must_use]
+pub fn is_grant(text: &str) -> bool {
+    GRANTS.contains(&text) || text.strip_prefix(GRANT_PREFIX).is_some_and(is_name)
+}
 
 /// The rights and quotas of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -61,7 +70,7 @@ pub struct Policy {
     /// Maximum pending reminders, if it differs from the hive's limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reminders_pending_max: Option<u32>,
-    /// What it may do without asking the operator, from [`GRANTS`].
+    /// What it may do without asking the operator: see [`is_grant`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<String>,
     /// Maximum agents below it, for creating by a grant.

@@ -12,16 +12,24 @@ use super::section::{Section, list};
 use super::sections::{Places, bounded, path};
 use super::settings;
 use super::values::{AgentConfig, Claude};
-use crate::agent::{CAPABILITIES, GRANTS, KickOnStart, TOOL_GROUPS};
+use crate::action::GRANT_PREFIX;
+use crate::agent::{CAPABILITIES, GRANTS, KickOnStart, TOOL_GROUPS, is_grant};
 use crate::limits::ROLE_CHARS_MAX;
 use crate::message::OPERATOR;
 use crate::name::{AgentName, nearest};
 
-/// Reads all agents; `claude` supplies the defaults of their settings and the name of our MCP
-/// server.
+/// What is known before the agents are read.
+pub(super) struct Known<'a> {
+    /// The defaults of their settings, and the name of our MCP server.
+    pub(super) claude: &'a Claude,
+    /// The names of the actions of the file.
+    pub(super) actions: Vec<&'a str>,
+}
+
+/// Reads all agents.
 pub(super) fn read(
     table: &DeTable<'_>,
-    claude: &Claude,
+    known: &Known<'_>,
     findings: &mut Findings<'_>,
     places: &mut Places,
 ) -> BTreeMap<AgentName, AgentConfig> {
@@ -44,7 +52,7 @@ pub(super) fn read(
             findings.add(value.span(), format!("agents.{name}"), sentence);
             continue;
         };
-        let agent = agent(&name, table, claude, findings, places);
+        let agent = agent(&name, table, known, findings, places);
         agents.insert(name, agent);
     }
     agents
@@ -53,10 +61,11 @@ pub(super) fn read(
 fn agent(
     name: &AgentName,
     table: &DeTable<'_>,
-    claude: &Claude,
+    known: &Known<'_>,
     findings: &mut Findings<'_>,
     places: &mut Places,
 ) -> AgentConfig {
+    let claude = known.claude;
     let mut section = Section::new(format!("agents.{name}"), table, findings);
     let agent = AgentConfig {
         parent: section.text("parent").and_then(|(parent, span)| match AgentName::parse(&parent) {
@@ -83,7 +92,7 @@ fn agent(
         tool_groups: word_list(&mut section, "tool_groups", "tool group", &TOOL_GROUPS),
         allowed_recipients: allowed_recipients(&mut section),
         capabilities: word_list(&mut section, "capabilities", "capability", &CAPABILITIES),
-        grants: word_list(&mut section, "grants", "grant", &GRANTS),
+        grants: grants(&mut section, &known.actions),
         limits: section
             .table("limits")
             .map(|limits| {
@@ -167,6 +176,36 @@ fn word_list(
         section.object(span, key, sentence, near);
     }
     Some(words)
+}
+
+/// Reads grants: known words, and those of actions.
+fn grants(section: &mut Section<'_, '_, '_>, actions: &[&str]) -> Option<Vec<String>> {
+    let key = "grants";
+    let mut grants = Vec::new();
+    for (word, span) in section.texts(key)? {
+        let action = word.strip_prefix(GRANT_PREFIX).filter(|_| is_grant(&word));
+        match action {
+            Some(action) if !actions.contains(&action) => {
+                let near = nearest(action, actions.iter().copied()).first().copied();
+                let sentence = format!("there is no action `{action}` in the file");
+                section.object(span, key, sentence, near);
+                continue;
+            }
+            _ if is_grant(&word) => {
+                grants.push(word);
+                continue;
+            }
+            _ => {}
+        }
+        let near = nearest(&word, GRANTS).first().copied();
+        let mut sentence = format!("unknown grant `{}`", word.escape_debug());
+        if near.is_none() {
+            let known = list(GRANTS);
+            sentence.push_str(&format!("; known are {known} and `{GRANT_PREFIX}NAME`"));
+        }
+        section.object(span, key, sentence, near);
+    }
+    Some(grants)
 }
 
 fn allowed_recipients(section: &mut Section<'_, '_, '_>) -> Option<Vec<String>> {

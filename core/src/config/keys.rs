@@ -11,8 +11,8 @@ use super::error::Findings;
 use super::meanings::meaning;
 use super::sections;
 
-/// A file with each key; its agent is `name`, and the server of the agent is `key`. The agent
-/// [`PARENT`] has no keys.
+/// A file with each key; its agent and its action are `name`, and the server of the agent is `key`.
+/// The agent [`PARENT`] has no keys.
 pub(super) const EVERY_KEY: &str = include_str!("every_key.toml");
 
 /// The parent of the agent in [`EVERY_KEY`].
@@ -37,6 +37,8 @@ pub enum KeyKind {
     Secrets,
     /// A table of whole numbers, whose names the author chooses.
     NumbersByName,
+    /// A table of strings, whose names the author chooses.
+    TextsByName,
     /// A table with keys of its own; not in the result of [`keys`].
     Table,
 }
@@ -58,6 +60,7 @@ impl KeyKind {
             Self::Secret => "secret",
             Self::Secrets => "secrets",
             Self::NumbersByName => "numbers_by_name",
+            Self::TextsByName => "strings_by_name",
             Self::Table => "table",
         }
     }
@@ -99,5 +102,6 @@ pub(super) fn requests(text: &str) -> Vec<(String, Option<KeyKind>)> {
 /// Puts `NAME` and `KEY` into the path of a key of [`EVERY_KEY`].
 fn general(path: &str) -> String {
     path.replace("agents.name.", "agents.NAME.")
+        .replace("actions.name.", "actions.NAME.")
         .replace("extra_mcp_servers.key.", "extra_mcp_servers.KEY.")
 }

@@ -61,6 +61,17 @@ pub(super) const MEANINGS: &[(&str, &str)] = &[
     ("claude.env", "added to the environment of every claude"),
     ("claude.context_windows", "windows in tokens by a part of the model's name"),
     ("claude.mcp_server_name", "tools are called `mcp__NAME__send` and so on"),
+    (
+        "actions.NAME.command",
+        "program and arguments; `{ARGUMENT}` stands for an argument of the agent",
+    ),
+    ("actions.NAME.description", "what the action is for, for agents"),
+    ("actions.NAME.agents", "agents that may ask for it"),
+    (
+        "actions.NAME.args",
+        "arguments by name, each with the regular expression that it must match as a whole",
+    ),
+    ("actions.NAME.timeout_secs", "time after which the action is ended"),
     ("agents.NAME.parent", "the parent agent; without one, the operator"),
     ("agents.NAME.role", "purpose of the agent"),
     ("agents.NAME.model", "the model"),

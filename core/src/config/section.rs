@@ -196,6 +196,24 @@ impl<'a, 'd, 't> Section<'a, 'd, 't> {
         numbers
     }
 
+    /// Returns a table of texts, whose names the author chooses, each with its place.
+    pub(super) fn texts_by_name(
+        &mut self,
+        key: &'static str,
+    ) -> BTreeMap<String, (String, Range<usize>)> {
+        self.request(key, Some(KeyKind::TextsByName));
+        let Some(table) = self.table(key) else { return BTreeMap::new() };
+        let mut texts = BTreeMap::new();
+        for (name, value) in table {
+            let path = format!("{key}.{}", name.get_ref());
+            if let Some(text) = self.typed(&path, value, "a string", DeValue::as_str) {
+                let place = (text.to_owned(), value.span());
+                texts.insert(name.get_ref().clone().into_owned(), place);
+            }
+        }
+        texts
+    }
+
     /// Returns a table below this one; `None` if it is absent.
     pub(super) fn table(&mut self, key: &'static str) -> Option<&'d DeTable<'d>> {
         self.request(key, Some(KeyKind::Table));

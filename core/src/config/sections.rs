@@ -38,8 +38,15 @@ pub(super) fn document(table: &DeTable<'_>, findings: &mut Findings<'_>) -> (Con
     if let Some(table) = file.table("claude") {
         config.claude = claude(table, file.findings());
     }
+    let actions = file.table("actions");
+    if let Some(table) = actions {
+        config.actions = super::actions::read(table, file.findings());
+    }
     if let Some(table) = file.table("agents") {
-        config.agents = super::agents::read(table, &config.claude, file.findings(), &mut places);
+        // As they are written: one with a mistake is there, too.
+        let actions = actions.into_iter().flatten().map(|(name, _)| name.get_ref().as_ref());
+        let known = super::agents::Known { claude: &config.claude, actions: actions.collect() };
+        config.agents = super::agents::read(table, &known, file.findings(), &mut places);
     }
     file.finish();
     (config, places)

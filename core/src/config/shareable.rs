@@ -9,11 +9,13 @@ use toml::de::{DeTable, DeValue};
 
 use super::extra_servers::is_server_name;
 use super::keys::{Key, KeyKind, keys};
+use crate::action::is_name;
 use crate::name::AgentName;
 
 /// The keys with text in which no secret is kept: words that Hive defines, and names of agents, of
 /// models, of groups and of units. Numbers and flags are harmless under each known key.
-const HARMLESS: [&str; 22] = [
+const HARMLESS: [&str; 23] = [
+    "actions.NAME.agents",
     "agents.NAME.allowed_recipients",
     "agents.NAME.available_models",
     "agents.NAME.capabilities",
@@ -94,7 +96,8 @@ impl Reader {
             let (general_word, shown_word) = match general {
                 "agents" if AgentName::parse(word).is_ok() => ("NAME", word),
                 "agents.NAME.extra_mcp_servers" if is_server_name(word) => ("KEY", word),
-                "agents" | "agents.NAME.extra_mcp_servers" => (UNKNOWN, UNKNOWN),
+                "actions" if is_name(word) => ("NAME", word),
+                "agents" | "actions" | "agents.NAME.extra_mcp_servers" => (UNKNOWN, UNKNOWN),
                 _ => (word, word),
             };
             let inner = joined(general, general_word);
@@ -116,9 +119,9 @@ impl Reader {
 
     fn value(&mut self, general: &str, kind: KeyKind, path: String, value: &DeValue<'_>) {
         match (kind, value.as_table()) {
-            (KeyKind::Secrets | KeyKind::NumbersByName, Some(table)) => {
-                let inner =
-                    if kind == KeyKind::Secrets { KeyKind::Secret } else { KeyKind::Number(0, 0) };
+            (KeyKind::Secrets | KeyKind::NumbersByName | KeyKind::TextsByName, Some(table)) => {
+                let is_number = kind == KeyKind::NumbersByName;
+                let inner = if is_number { KeyKind::Number(0, 0) } else { KeyKind::Secret };
                 for (name, value) in table {
                     let name = name.get_ref().as_ref();
                     let name = if is_plain(name) { name } else { UNKNOWN };
@@ -155,6 +158,7 @@ impl Reader {
             | KeyKind::Secret
             | KeyKind::Secrets
             | KeyKind::NumbersByName
+            | KeyKind::TextsByName
             | KeyKind::Table => None,
         }
     }
@@ -220,10 +224,11 @@ mod tests {
         let found = shareable(&text).expect("TOML");
         let general = |path: &str| {
             path.replace("agents.name.", "agents.NAME.")
+                .replace("actions.name.", "actions.NAME.")
                 .replace("extra_mcp_servers.key.", "extra_mcp_servers.KEY.")
         };
         for Key { path, kind, .. } in keys() {
-            if matches!(kind, KeyKind::Secrets | KeyKind::NumbersByName) {
+            if matches!(kind, KeyKind::Secrets | KeyKind::NumbersByName | KeyKind::TextsByName) {
                 continue;
             }
             let missing = ["operator.notify.command", "broker.metrics.listen"];

@@ -289,6 +289,51 @@ fn errors_of_invalid_files_name_the_mistake_and_its_line() {
             "line 2, column 18: `-u.service` is not the full name of a unit of systemd, as nginx.service",
         ),
         (
+            "[actions.\"a b\"]",
+            "line 1, column 10: `a b` is no name of an action: use small letters, digits and `_`, at most 40 characters, and a letter at the beginning",
+        ),
+        (
+            "[actions.set_policy]\ncommand = [\"x\"]",
+            "line 1, column 10: `request_set_policy` is a tool of Hive's own; choose another name",
+        ),
+        (
+            "[actions.a]\ncommand = [\"x\", \"{why}\"]\nargs.why = \"y\"",
+            "line 3, column 12: `why` is an argument of each action; choose another name",
+        ),
+        ("[actions.a]", "line 1, column 10: `command` is missing: the program and its arguments"),
+        (
+            "[actions.a]\ncommand = []",
+            "line 2, column 11: `command` must begin with a program: [\"git\", \"show\", \"{commit}\"]",
+        ),
+        (
+            "[actions.a]\ncommand = [\"{x}\"]\nargs.x = \"y\"",
+            "line 2, column 11: `command` must begin with a program: [\"git\", \"show\", \"{commit}\"]",
+        ),
+        (
+            "[actions.a]\ncommand = [\"x\"]\nargs.b = \"c\"",
+            "line 3, column 10: `command` has no place for `b`: write `{b}` where it belongs",
+        ),
+        (
+            "[actions.a]\ncommand = [\"x\", \"{b}\"]\nargs.b = \"a)|(?:b\"",
+            "line 3, column 10: `b` is no regular expression: found closing ')' without matching '('",
+        ),
+        (
+            "[actions.a]\ncommand = [\"x\"]\nagents = [\"A B\"]",
+            "line 3, column 11: `A B` is no name: use lower-case letters, digits, `-` and `_`, and begin with a letter",
+        ),
+        (
+            "[actions.a]\ncommand = [\"x\"]\ntimeout_secs = 0",
+            "line 3, column 16: `timeout_secs` must be from 1 to 86400, not 0",
+        ),
+        (
+            "[agents.ada]\ngrants = [\"action:zzz\"]",
+            "line 2, column 11: there is no action `zzz` in the file",
+        ),
+        (
+            "[agents.ada]\ngrants = [\"zzz\"]",
+            "line 2, column 11: unknown grant `zzz`; known are `create_agent` and `action:NAME`",
+        ),
+        (
             "[claude]\nprocess = \"forever\"",
             "line 2, column 11: `process` must be \"per-turn\" or \"resident\"",
         ),

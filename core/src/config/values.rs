@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use super::backup::Backup;
 use super::settings::Settings;
 use super::traces::Traces;
+use crate::action::Actions;
 use crate::agent::KickOnStart;
 use crate::isolation::Level;
 use crate::limits::Limits;
@@ -27,6 +28,8 @@ pub struct Config {
     pub operator: Operator,
     /// `[claude]`: the start of claude.
     pub claude: Claude,
+    /// `[actions.NAME]`: the commands that agents may ask to run, by name.
+    pub actions: Actions,
     /// `[agents.NAME]`: all agents by name.
     pub agents: BTreeMap<AgentName, AgentConfig>,
 }
@@ -304,6 +307,9 @@ impl Config {
             Some(Notify::Command(command)) => programs.extend(command.first_mut()),
             Some(Notify::Webhook(url)) => secrets.push(url),
             None => {}
+        }
+        for action in self.actions.values_mut() {
+            programs.extend(action.command.first_mut());
         }
         for agent in self.agents.values_mut() {
             resolve(&mut agent.state_dir);

@@ -116,6 +116,7 @@ fn tools_of(group: &str) -> &'static [&'static str] {
         "inbox" => &["get_loose_ends", "cancel_loose_end", "remind", "request_next_turn"],
         "meta" => &["set_status", "get_agent_meta", "list_agents"],
         LIFECYCLE => &["start", "kill", "restart", "list_containers"],
+        // Those of actions are beside them; which there are, the bridge asks the broker.
         APPROVALS => &[
             "request_create_agent",
             "request_retire_agent",

@@ -160,6 +160,7 @@ fn notice(message: &Message) -> String {
         SystemKind::Stopped => ", a notice: a child of yours is stopped".to_owned(),
         SystemKind::Crashed => ", a notice: a child of yours crashed".to_owned(),
         SystemKind::LoggedIn => ", a notice: a child of yours was logged in".to_owned(),
+        SystemKind::ActionEnded => ", a notice: an action has ended".to_owned(),
         SystemKind::Recovered => ", a notice: a child of yours works again".to_owned(),
     }
 }

@@ -83,6 +83,8 @@ impl Part {
             | EventKind::RestartRequested
             | EventKind::HarnessCrashed
             | EventKind::LogsRead
+            | EventKind::ActionBegun
+            | EventKind::ActionEnded
             | EventKind::PurgeFinished
             | EventKind::HarnessStateChanged
             | EventKind::AgentParked => {}

@@ -35,6 +35,7 @@ impl From<Key> for ConfigKey {
             | KeyKind::Secret
             | KeyKind::Secrets
             | KeyKind::NumbersByName
+            | KeyKind::TextsByName
             | KeyKind::Table => (None, None),
         };
         Self { key: path, values: kind.word(), least, greatest, meaning }

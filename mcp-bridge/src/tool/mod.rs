@@ -4,7 +4,7 @@
 //! [`bash`], for the server of that name).
 
 mod answer;
-mod approvals;
+pub(crate) mod approvals;
 mod ask;
 mod bash;
 mod cancel_loose_end;

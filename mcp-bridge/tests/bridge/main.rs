@@ -1,5 +1,6 @@
 //! The real `hive-mcp` between a hand-written MCP client and the real broker.
 
+mod actions;
 mod errors;
 mod handshake;
 mod leaving;

@@ -30,6 +30,10 @@ impl IntoWire for Effect {
                     paths: parts.into_iter().map(|part| part.name().to_owned()).collect(),
                 }),
             }),
+            Self::RunAction { action, args } => {
+                let args = args.into_iter().collect();
+                Wire::RunAction(v1::RunActionEffect { action, args })
+            }
         };
         v1::Effect { effect: Some(effect) }
     }
@@ -65,6 +69,10 @@ impl FromWire for Effect {
                     policy: with_default_groups(wanted, &parts),
                     parts,
                 })
+            }
+            Wire::RunAction(v1::RunActionEffect { action, args }) => {
+                let args = args.into_iter().collect();
+                Ok(Self::RunAction { action, args })
             }
         }
     }

@@ -46,6 +46,8 @@ same_values!(
         RestartRequested,
         HarnessCrashed,
         LogsRead,
+        ActionBegun,
+        ActionEnded,
         AgentPurged,
         PurgeFinished,
         HarnessStateChanged,

@@ -27,7 +27,8 @@ same_values!(
         Stopped,
         Crashed,
         LoggedIn,
-        Recovered
+        Recovered,
+        ActionEnded
     }
 );
 

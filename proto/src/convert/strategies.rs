@@ -110,6 +110,7 @@ fn system_kind() -> impl Strategy<Value = SystemKind> {
         SystemKind::Crashed,
         SystemKind::LoggedIn,
         SystemKind::Recovered,
+        SystemKind::ActionEnded,
     ])
 }
 

@@ -44,6 +44,8 @@ pub enum Kind {
     LoggedIn,
     /// A child works again.
     Recovered,
+    /// An action has ended.
+    ActionEnded,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

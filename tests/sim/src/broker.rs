@@ -181,6 +181,7 @@ impl World {
             memory,
             clock,
             limits: Limits::default(),
+            actions: Default::default(),
             identity: Identity::default(),
             directories: Directories::default(),
             sandboxes: Arc::default(),

@@ -76,6 +76,7 @@ fn kind(kind: SystemKind) -> history::Kind {
         SystemKind::Crashed => Kind::Crashed,
         SystemKind::LoggedIn => Kind::LoggedIn,
         SystemKind::Recovered => Kind::Recovered,
+        SystemKind::ActionEnded => Kind::ActionEnded,
     }
 }
 

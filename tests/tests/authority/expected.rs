@@ -56,7 +56,7 @@ pub(crate) fn of_stranger(row: &Row) -> Stranger {
         | ("TopologyService", "WatchAgents", _)
         | ("EventService", "ListEvents" | "WatchEvents", _) => Refused(Reason::NotYours),
         // A stranger sees only the questions shared with another agent, and here there are none.
-        ("TopologyService" | "ServerInfoService", _, _)
+        ("TopologyService" | "ServerInfoService" | "ActionService", _, _)
         | ("QuestionService", "ListQuestions", _) => Public,
         (service, method, _) => panic!("{service}.{method} is new: say here what a stranger gets"),
     }
@@ -105,6 +105,7 @@ pub(crate) fn group_of(row: &Row) -> Option<&'static str> {
         | ("TurnService", "RequestNextTurn") => Some("inbox"),
         ("LifecycleService", _) => Some("lifecycle"),
         ("DiagnosticsService", _) => Some("diagnostics"),
+        ("ActionService", _) => Some("approvals"),
         ("StatusService", "SetStatusText")
         | (
             "TopologyService",

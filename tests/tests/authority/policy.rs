@@ -83,9 +83,14 @@ impl Stage {
 
 #[tokio::test]
 async fn without_a_tool_group_its_calls_are_refused_and_no_others() {
-    for (group, calls) in
-        [("messaging", 4), ("inbox", 4), ("meta", 4), ("lifecycle", 3), ("diagnostics", 2)]
-    {
+    for (group, calls) in [
+        ("messaging", 4),
+        ("inbox", 4),
+        ("meta", 4),
+        ("lifecycle", 3),
+        ("diagnostics", 2),
+        ("approvals", 1),
+    ] {
         let scene = Scene::set().await;
         let rest: Vec<&str> = TOOL_GROUPS.into_iter().filter(|other| *other != group).collect();
         for name in ["bob", "cyd", "dan"] {

@@ -122,6 +122,7 @@ pub(crate) fn of(row: &Row, things: &Things) -> Vec<u8> {
                 .encode_to_vec()
         }
         ("LifecycleService", method) => lifecycle(method, &agent),
+        ("ActionService", "GetActions") => GetActionsRequest {}.encode_to_vec(),
         ("DiagnosticsService", "GetLogs") => {
             let [agent, _] = below(&agent);
             GetLogsRequest { agent, lines: 5 }.encode_to_vec()

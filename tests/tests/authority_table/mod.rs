@@ -41,8 +41,14 @@ pub(crate) const OPERATOR_ONLY: &[&str] = &["AdminService", "LauncherService"];
 
 /// Services that the operator socket does not have: a session belongs to an agent, and the operator
 /// starts and stops agents by `AdminService` and reads logs on the host.
-pub(crate) const AGENT_ONLY: &[&str] =
-    &["TurnService", "WakeService", "StatusService", "LifecycleService", "DiagnosticsService"];
+pub(crate) const AGENT_ONLY: &[&str] = &[
+    "TurnService",
+    "WakeService",
+    "StatusService",
+    "LifecycleService",
+    "DiagnosticsService",
+    "ActionService",
+];
 
 /// Credentials that calls must show besides the socket; the other RPCs need nothing else.
 const PROOFS: &[(&str, Proof)] = &[

@@ -25,11 +25,14 @@ const NOUNS: [&str; 10] = [
 pub(crate) fn requests() -> BTreeMap<String, Vec<u8>> {
     let mut types = BTreeMap::new();
     for file in contract::compiled().file {
+        let package = file.package.clone().unwrap_or_default();
         for message in file.message_type {
-            types.insert(
-                format!(".{}.{}", file.package.clone().unwrap_or_default(), message.name()),
-                message,
-            );
+            let name = format!(".{package}.{}", message.name());
+            // Entries of maps.
+            for nested in &message.nested_type {
+                types.insert(format!("{name}.{}", nested.name()), nested.clone());
+            }
+            types.insert(name, message);
         }
     }
     let mut inputs = BTreeMap::new();

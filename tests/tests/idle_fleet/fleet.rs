@@ -74,6 +74,7 @@ impl Fleet {
             memory,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             limits: Limits::default(),
+            actions: Default::default(),
             identity: Identity::default(),
             directories: Directories::default(),
             sandboxes: Arc::default(),

@@ -8,6 +8,7 @@
 #[macro_use(both, cases)]
 extern crate hive_tests;
 
+mod actions;
 mod approvals;
 mod asked;
 mod attention;

@@ -33,6 +33,17 @@ in
     swarm = "north";
     operatorPronouns = "they/them";
     journalUnits = [ "nginx.service" ];
+    actions.apply_commit = {
+      command = [
+        "systemctl"
+        "start"
+        "rebuild@{commit}.service"
+      ];
+      description = "Builds a commit of the host.";
+      agents = [ "ada" ];
+      args.commit = "[0-9a-f]{40}";
+      timeoutSecs = 3600;
+    };
     contextWindowTokens = {
       haiku = 200000;
       opus = 1000000;

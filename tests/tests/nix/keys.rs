@@ -44,7 +44,7 @@ fn the_table_of_keys_is_fresh() {
 fn paths(table: &toml::Table, path: &str, into: &mut BTreeSet<String>) {
     for (key, value) in table {
         let key = match path {
-            "agents" => "NAME",
+            "agents" | "actions" => "NAME",
             "agents.NAME.extra_mcp_servers" => "KEY",
             _ => key,
         };

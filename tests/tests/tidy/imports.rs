@@ -113,7 +113,7 @@ const SUPERVISE_ORDER: [&str; 14] = [
 ];
 
 /// The rooms and the shared files of the broker's engine, in the same way.
-const ENGINE_ORDER: [&str; 26] = [
+const ENGINE_ORDER: [&str; 27] = [
     "error",
     "background",
     "declared",
@@ -134,6 +134,7 @@ const ENGINE_ORDER: [&str; 26] = [
     "turn",
     "operator",
     "approval",
+    "action",
     "launch",
     "sweep",
     "restored",

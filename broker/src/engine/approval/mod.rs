@@ -2,8 +2,10 @@
 //!
 //! Invariants: an effect is applied in the transaction that answers its question, or not at all.
 //! What is applied is what the digest of the answer stands for: the changes are computed again from
-//! the rows of that transaction. An agent asks for changes of itself and of its children alone.
+//! the rows of that transaction. An agent asks for changes of itself and of its children alone, and
+//! for actions that the configuration lets it ask for.
 
+pub(crate) mod action;
 mod agent;
 mod create;
 mod policy;
@@ -14,6 +16,7 @@ mod texts;
 use std::borrow::Borrow as _;
 use std::sync::Arc;
 
+use hive_core::action::{Actions, GRANT_PREFIX};
 use hive_core::agent::CREATE_AGENT;
 use hive_core::effect::{Change, Effect};
 use hive_core::id::QuestionId;
@@ -65,11 +68,16 @@ impl Approved<'_> {
 pub(crate) struct Approvals {
     limits: Arc<Limits>,
     log_id: Arc<str>,
+    actions: Arc<Actions>,
 }
 
 impl Engine {
     pub(crate) fn approvals(&self) -> Approvals {
-        Approvals { limits: Arc::clone(&self.limits), log_id: Arc::clone(&self.log_id) }
+        Approvals {
+            limits: Arc::clone(&self.limits),
+            log_id: Arc::clone(&self.log_id),
+            actions: Arc::clone(&self.actions),
+        }
     }
 }
 
@@ -97,6 +105,7 @@ impl Approvals {
             Effect::SetPolicy { name, policy, parts } => {
                 policy::plan(conn, limits, asker, name, policy, parts)
             }
+            Effect::RunAction { action, args } => action::plan(&self.actions, asker, action, args),
         }
     }
 
@@ -114,6 +123,7 @@ impl Approvals {
             Effect::SetPolicy { name, policy, parts } => {
                 policy::apply(tx, approved, name, policy, parts)
             }
+            Effect::RunAction { .. } => action::apply(tx, approved.id),
         }
     }
 
@@ -159,7 +169,7 @@ impl Effects for Approvals {
     ) -> Result<AskedEffect, Refusal> {
         let plan = self.plan(tx, asker, effect)?;
         if plan.changes.is_empty() {
-            let problem = format!("`{}` is as you want it already", effect.agent());
+            let problem = format!("`{}` is as you want it already", effect.subject());
             return Err(Refusal::Field { field: "effect", problem });
         }
         let body = texts::asked(id, &asker.name, effect, &plan.changes, why, deadline);
@@ -211,6 +221,7 @@ impl Effects for Approvals {
 fn granted(asker: &AgentRow, effect: &Effect, plan: &Plan) -> bool {
     let grant = match effect {
         Effect::CreateAgent { .. } => CREATE_AGENT,
+        Effect::RunAction { action, .. } => &format!("{GRANT_PREFIX}{action}"),
         Effect::RetireAgent { .. } | Effect::SetAgent { .. } | Effect::SetPolicy { .. } => {
             return false;
         }

@@ -93,6 +93,7 @@ fn is_of_state(kind: SystemKind) -> bool {
         | SystemKind::QuestionExpired
         | SystemKind::QuestionCancelled
         | SystemKind::Reminder
+        | SystemKind::ActionEnded
         | SystemKind::Problem => false,
     }
 }

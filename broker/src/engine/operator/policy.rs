@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use hive_core::agent::{Agent, CAPABILITIES, GRANTS, Policy, PolicyPart, TOOL_GROUPS};
+use hive_core::agent::{Agent, CAPABILITIES, GRANTS, Policy, PolicyPart, TOOL_GROUPS, is_grant};
 use hive_core::caller::Caller;
 use hive_core::event::{AgentChange, AgentChanged};
 use hive_core::message::OPERATOR;
@@ -44,7 +44,7 @@ pub(crate) fn check(policy: &Policy) -> Result<(), Refusal> {
             format!("there is no capability {}", offer(capability, &CAPABILITIES)),
         );
     }
-    if let Some(grant) = unknown(grants, &GRANTS) {
+    if let Some(grant) = grants.iter().find(|grant| !is_grant(grant)) {
         return refuse("policy.grants", format!("there is no grant {}", offer(grant, &GRANTS)));
     }
     let is_recipient = |name: &&String| *name == OPERATOR || AgentName::parse(name).is_ok();

@@ -52,7 +52,7 @@ impl Hive {
         self.ask(actor(from), ask).await.map(|(question, _)| question)
     }
 
-    async fn requested(&self, from: &str, effect: Effect) -> QuestionId {
+    pub(super) async fn requested(&self, from: &str, effect: Effect) -> QuestionId {
         let question = self.request_effect(from, effect).await.expect("it is asked");
         assert_eq!(question.state, State::Open, "nobody approved it yet");
         question.id
@@ -70,7 +70,7 @@ impl Hive {
         self.engine().answer(actor("operator"), self.request("AnswerQuestion"), id, reply).await
     }
 
-    async fn approve(&self, id: QuestionId) -> Result<Question, Refusal> {
+    pub(super) async fn approve(&self, id: QuestionId) -> Result<Question, Refusal> {
         let digest = self.approval(id).await.diff_digest;
         self.decide_on(id, chosen(APPROVE, &digest)).await
     }

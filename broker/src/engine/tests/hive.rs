@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use hive_core::action;
 use hive_core::agent::{Agent, HarnessState, Policy};
 use hive_core::caller::{Caller, OperatorName};
 use hive_core::delivery::{Decision, Delivery, State};
@@ -277,6 +278,22 @@ pub(super) async fn receive(
 /// The unit whose journal agents may read.
 pub(super) const JOURNAL_UNIT: &str = "nginx.service";
 
+/// An action with an argument, which alice may ask for, and one of bob.
+fn actions() -> action::Actions {
+    let of = |agent: &str, args: &[(&str, &str)]| action::Action {
+        command: ["apply", "--", "{commit}"].map(str::to_owned).to_vec(),
+        description: String::new(),
+        agents: vec![name(agent)],
+        args: args
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), action::Pattern::parse(text).expect("one")))
+            .collect(),
+        timeout: Duration::from_secs(60),
+    };
+    let of_alice = of("alice", &[("commit", "[0-9a-f]{4}")]);
+    action::Actions::from([("apply".to_owned(), of_alice), ("other".to_owned(), of("bob", &[]))])
+}
+
 /// Ends a task that waits.
 pub(super) async fn stop<T>(task: JoinHandle<T>) {
     task.abort();
@@ -312,6 +329,7 @@ async fn open(
         memory,
         clock,
         limits: limits.clone(),
+        actions: actions(),
         identity: Identity { journal_units: vec![JOURNAL_UNIT.to_owned()], ..Identity::default() },
         directories,
         sandboxes: Arc::default(),

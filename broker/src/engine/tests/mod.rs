@@ -8,6 +8,7 @@
 mod audit;
 mod hive;
 
+mod actions;
 mod agents;
 mod approval_races;
 mod approvals;

@@ -244,6 +244,7 @@ pub const METHODS: &[Method] = &[
     agent("/hive.v1.LifecycleService/StartChild", Short).mutating(),
     agent("/hive.v1.LifecycleService/StopChild", Short).mutating(),
     agent("/hive.v1.LifecycleService/RestartChild", Short).mutating(),
+    agent("/hive.v1.ActionService/GetActions", Short),
     agent("/hive.v1.DiagnosticsService/GetLogs", LongPoll).mutating(),
     agent("/hive.v1.DiagnosticsService/GetHostJournal", LongPoll).mutating(),
     operator("/hive.v1.LauncherService/Launch", Stream),

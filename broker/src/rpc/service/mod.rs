@@ -5,6 +5,7 @@
 //! stream without a task. `deliveries` is the stream of `inbox`,
 //! `sends` that of `message`, and `settlement` their common part.
 
+mod action;
 mod admin;
 mod agents;
 mod attach;

@@ -55,9 +55,10 @@ impl Rpc {
                 Ok(seat) => (seat, None),
                 Err(short) => (None, Some(short)),
             },
-            Effect::RetireAgent { .. } | Effect::SetAgent { .. } | Effect::SetPolicy { .. } => {
-                (None, None)
-            }
+            Effect::RetireAgent { .. }
+            | Effect::SetAgent { .. }
+            | Effect::SetPolicy { .. }
+            | Effect::RunAction { .. } => (None, None),
         }
     }
 
@@ -75,7 +76,7 @@ impl Rpc {
         match effect {
             Effect::CreateAgent { name, .. } => self.reconcile_socket(name, seat).await,
             Effect::RetireAgent { name } => self.close_retired(name, false).await,
-            Effect::SetAgent { .. } | Effect::SetPolicy { .. } => Ok(()),
+            Effect::SetAgent { .. } | Effect::SetPolicy { .. } | Effect::RunAction { .. } => Ok(()),
         }
     }
 

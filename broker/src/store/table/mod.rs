@@ -8,8 +8,10 @@
 //! | `turn`, `turn_tool`, `turn_stats` | turns |
 //! | `event`, `log` | the event log, and its identity |
 //! | `level` | the numbers of all inboxes, for metrics |
+//! | `action_run` | runs of approved actions |
 //! | `attention`, `retention` | the operator outbox, and pruning |
 
+pub mod action_run;
 pub mod agent;
 pub mod attention;
 pub mod command;

@@ -239,6 +239,7 @@ impl<'c> Tx<'c> {
             | Effect::Due(_)
             | Effect::WallDue
             | Effect::Outbox
+            | Effect::Action
             | Effect::Presence(..)
             | Effect::Count(_)
             | Effect::NameFreed(_) => None,

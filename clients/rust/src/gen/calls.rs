@@ -1,5 +1,6 @@
 // Made by `make gen` from the services in `proto/hive/v1`.
 
+call!(GetActionsRequest, GetActionsResponse, "/hive.v1.ActionService/GetActions");
 call!(CreateAgentRequest, CreateAgentResponse, "/hive.v1.AdminService/CreateAgent", request_id);
 call!(RetireAgentRequest, RetireAgentResponse, "/hive.v1.AdminService/RetireAgent", request_id);
 call!(StopAgentRequest, StopAgentResponse, "/hive.v1.AdminService/StopAgent", request_id);

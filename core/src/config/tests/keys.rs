@@ -13,7 +13,7 @@ use crate::config::{KeyKind, keys, parse};
 fn written(table: &Table, path: &str, tables: &BTreeSet<String>, into: &mut BTreeSet<String>) {
     for (key, value) in table {
         let key = match (path, key.as_str()) {
-            ("agents", "name") => "NAME",
+            ("agents" | "actions", "name") => "NAME",
             ("agents.NAME.extra_mcp_servers", "key") => "KEY",
             (_, key) => key,
         };

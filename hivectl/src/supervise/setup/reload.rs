@@ -9,7 +9,7 @@ use crate::supervise::setup::plan::Plan;
 
 /// Returns the changed keys that hold only when `hivectl up` is started again.
 pub(crate) fn needs_restart(old: &Plan, new: &Plan) -> Vec<String> {
-    let Config { hive, broker, operator, claude, agents } = &old.config;
+    let Config { hive, broker, operator, claude, actions, agents } = &old.config;
     let mut keys: Vec<String> = Vec::new();
     let mut changed = |key: &str, is_changed: bool| {
         if is_changed {
@@ -19,6 +19,7 @@ pub(crate) fn needs_restart(old: &Plan, new: &Plan) -> Vec<String> {
     changed("[hive]", *hive != new.config.hive);
     changed("[broker]", *broker != new.config.broker);
     changed("[operator]", *operator != new.config.operator);
+    changed("[actions]", *actions != new.config.actions);
     // The rest of [claude] are settings of the harnesses.
     let Claude { command, env: _, settings: _, context_windows: _, mcp_server_name: _ } = claude;
     changed("claude.command", *command != new.config.claude.command);

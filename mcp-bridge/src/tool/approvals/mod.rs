@@ -3,6 +3,7 @@
 //! Invariant: a tool asks and does not wait. If a grant allowed the change, its text reports that
 //! the change is made; otherwise the operator's answer is a later message.
 
+pub(crate) mod action;
 pub(super) mod create_agent;
 pub(super) mod retire_agent;
 pub(super) mod set_agent;

@@ -178,6 +178,8 @@ pub(super) fn to_wire(facts: Facts) -> Option<v1::event::Facts> {
         | Facts::RestartRequested
         | Facts::HarnessCrashed
         | Facts::LogsRead
+        | Facts::ActionBegun
+        | Facts::ActionEnded
         | Facts::AgentPurged
         | Facts::PurgeFinished
         | Facts::LogBegun => None,

@@ -204,6 +204,7 @@ impl Run {
             memory,
             clock,
             limits: Limits::default(),
+            actions: Default::default(),
             identity: Identity::default(),
             directories,
             sandboxes: Arc::default(),

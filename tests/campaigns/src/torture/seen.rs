@@ -87,6 +87,7 @@ fn kind(kind: v1::SystemKind) -> Kind {
         v1::SystemKind::Crashed => Kind::Crashed,
         v1::SystemKind::LoggedIn => Kind::LoggedIn,
         v1::SystemKind::Recovered => Kind::Recovered,
+        v1::SystemKind::ActionEnded => Kind::ActionEnded,
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use hive_core::action::Action;
 use hive_core::config::{
     AgentConfig, AgentLimits, Backup, Broker, Claude, Config, ExtraMcpServer, Hive, Metrics,
     Notify, Operator, SandboxConfig, SettingValue, Settings, Traces,
@@ -15,7 +16,7 @@ use hive_core::limits::Limits;
 use hive_core::secret::{Place, Secret};
 
 pub(crate) fn write(config: &Config) -> String {
-    let Config { hive, broker, operator, claude, agents } = config;
+    let Config { hive, broker, operator, claude, actions, agents } = config;
     let Hive { name, domain, swarm, isolation } = hive;
     let mut out = String::from("[hive]\n");
     text(&mut out, "name", name.as_deref());
@@ -78,6 +79,22 @@ pub(crate) fn write(config: &Config) -> String {
     }
     text(&mut out, "mcp_server_name", Some(mcp_server_name));
     map(&mut out, "env", env);
+    for (name, action) in actions {
+        let Action { command, description, agents, args, timeout } = action;
+        out.push_str(&format!("[actions.{name}]\n"));
+        texts(&mut out, "command", Some(command));
+        text(
+            &mut out,
+            "description",
+            Some(description).filter(|text| !text.is_empty()).map(String::as_str),
+        );
+        let agents = agents.iter().map(ToString::to_string).collect();
+        texts(&mut out, "agents", Some(&agents));
+        for (name, pattern) in args {
+            text(&mut out, &format!("args.{name}"), Some(pattern.as_str()));
+        }
+        number(&mut out, "timeout_secs", Some(timeout.as_secs()));
+    }
     for (name, config) in agents {
         agent(&mut out, name.as_str(), config);
     }

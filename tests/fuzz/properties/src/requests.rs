@@ -364,6 +364,7 @@ table! {
     "hive.v1.LifecycleService/StartChild": v1::StartChildRequest |m| { request_id(&m.request_id)?; name(&m.name, "name") };
     "hive.v1.LifecycleService/StopChild": v1::StopChildRequest |m| { request_id(&m.request_id)?; name(&m.name, "name") };
     "hive.v1.LifecycleService/RestartChild": v1::RestartChildRequest |m| { request_id(&m.request_id)?; name(&m.name, "name") };
+    "hive.v1.ActionService/GetActions": v1::GetActionsRequest |_| Ok(());
     "hive.v1.DiagnosticsService/GetLogs": v1::GetLogsRequest |m| name(&m.agent, "agent");
     "hive.v1.DiagnosticsService/GetHostJournal": v1::GetHostJournalRequest |m| {
         time::optional_wall_time(m.since, "since").map(drop)

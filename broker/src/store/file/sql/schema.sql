@@ -214,6 +214,18 @@ CREATE TABLE published_loose_end (
     UNIQUE (agent_id, label, key)
 ) STRICT;
 
+CREATE TABLE action_run (
+    question_id INTEGER PRIMARY KEY REFERENCES question (id),
+    state       INTEGER NOT NULL DEFAULT 1 CHECK (state BETWEEN 1 AND 4),
+    runs        INTEGER NOT NULL DEFAULT 0,
+    create_time INTEGER NOT NULL,
+    end_time    INTEGER,
+    detail      TEXT NOT NULL DEFAULT '',
+    CHECK ((state < 3) = (end_time IS NULL))
+) STRICT;
+
+CREATE INDEX action_run_open ON action_run (state, question_id) WHERE state < 3;
+
 CREATE TABLE attention (
     id          INTEGER PRIMARY KEY,
     kind        INTEGER NOT NULL CHECK (kind BETWEEN 1 AND 4),

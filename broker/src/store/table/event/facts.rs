@@ -101,6 +101,8 @@ impl From<Facts> for Stored {
             | Facts::RestartRequested
             | Facts::HarnessCrashed
             | Facts::LogsRead
+            | Facts::ActionBegun
+            | Facts::ActionEnded
             | Facts::AgentPurged
             | Facts::PurgeFinished
             | Facts::LogBegun => (None, None),
@@ -175,6 +177,8 @@ pub(super) fn facts(kind: Kind, stored: Stored) -> Option<Facts> {
         | Kind::RestartRequested
         | Kind::HarnessCrashed
         | Kind::LogsRead
+        | Kind::ActionBegun
+        | Kind::ActionEnded
         | Kind::AgentPurged
         | Kind::PurgeFinished
         | Kind::LogBegun => Facts::unknown(kind),

@@ -1,5 +1,10 @@
 """The generated code of the contract `hive.v1`: its messages, enums and stubs."""
 
+from .action_service_pb2 import Action as Action
+from .action_service_pb2 import ActionArgument as ActionArgument
+from .action_service_pb2 import GetActionsRequest as GetActionsRequest
+from .action_service_pb2 import GetActionsResponse as GetActionsResponse
+from .action_service_pb2_grpc import ActionServiceStub as ActionServiceStub
 from .admin_service_pb2 import BackgroundTask as BackgroundTask
 from .admin_service_pb2 import BackupRequest as BackupRequest
 from .admin_service_pb2 import BackupResponse as BackupResponse
@@ -70,6 +75,7 @@ from .effect_pb2 import CreateAgentEffect as CreateAgentEffect
 from .effect_pb2 import Effect as Effect
 from .effect_pb2 import EffectChange as EffectChange
 from .effect_pb2 import RetireAgentEffect as RetireAgentEffect
+from .effect_pb2 import RunActionEffect as RunActionEffect
 from .effect_pb2 import SetAgentEffect as SetAgentEffect
 from .effect_pb2 import SetPolicyEffect as SetPolicyEffect
 from .event_pb2 import AgentChange as AgentChange

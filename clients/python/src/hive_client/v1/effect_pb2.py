@@ -26,7 +26,7 @@ from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mas
 from . import agent_pb2 as hive_dot_v1_dot_agent__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14hive/v1/effect.proto\x12\x07hive.v1\x1a google/protobuf/field_mask.proto\x1a\x13hive/v1/agent.proto\"\xd8\x01\n\x06\x45\x66\x66\x65\x63t\x12\x32\n\x0c\x63reate_agent\x18\x01 \x01(\x0b\x32\x1a.hive.v1.CreateAgentEffectH\x00\x12\x32\n\x0cretire_agent\x18\x02 \x01(\x0b\x32\x1a.hive.v1.RetireAgentEffectH\x00\x12,\n\tset_agent\x18\x03 \x01(\x0b\x32\x17.hive.v1.SetAgentEffectH\x00\x12.\n\nset_policy\x18\x04 \x01(\x0b\x32\x18.hive.v1.SetPolicyEffectH\x00\x42\x08\n\x06\x65\x66\x66\x65\x63t\"_\n\x11\x43reateAgentEffect\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\r\n\x05model\x18\x03 \x01(\t\x12\x1f\n\x06policy\x18\x04 \x01(\x0b\x32\x0f.hive.v1.Policy\"!\n\x11RetireAgentEffect\x12\x0c\n\x04name\x18\x01 \x01(\t\"X\n\x0eSetAgentEffect\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\x04role\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x12\n\x05model\x18\x03 \x01(\tH\x01\x88\x01\x01\x42\x07\n\x05_roleB\x08\n\x06_model\"q\n\x0fSetPolicyEffect\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x1f\n\x06policy\x18\x02 \x01(\x0b\x32\x0f.hive.v1.Policy\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"M\n\x0c\x45\x66\x66\x65\x63tChange\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x0e\n\x06\x62\x65\x66ore\x18\x02 \x01(\t\x12\r\n\x05\x61\x66ter\x18\x03 \x01(\t\x12\x0f\n\x07\x65xceeds\x18\x04 \x01(\t\"y\n\x08\x41pproval\x12\x1f\n\x06\x65\x66\x66\x65\x63t\x18\x01 \x01(\x0b\x32\x0f.hive.v1.Effect\x12&\n\x07\x63hanges\x18\x02 \x03(\x0b\x32\x15.hive.v1.EffectChange\x12\x13\n\x0b\x64iff_digest\x18\x03 \x01(\t\x12\x0f\n\x07problem\x18\x04 \x01(\tB=\n\x07hive.v1P\x01Z&example.invalid/hive/clients/go/hivev1\xaa\x02\x07Hive.V1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14hive/v1/effect.proto\x12\x07hive.v1\x1a google/protobuf/field_mask.proto\x1a\x13hive/v1/agent.proto\"\x88\x02\n\x06\x45\x66\x66\x65\x63t\x12\x32\n\x0c\x63reate_agent\x18\x01 \x01(\x0b\x32\x1a.hive.v1.CreateAgentEffectH\x00\x12\x32\n\x0cretire_agent\x18\x02 \x01(\x0b\x32\x1a.hive.v1.RetireAgentEffectH\x00\x12,\n\tset_agent\x18\x03 \x01(\x0b\x32\x17.hive.v1.SetAgentEffectH\x00\x12.\n\nset_policy\x18\x04 \x01(\x0b\x32\x18.hive.v1.SetPolicyEffectH\x00\x12.\n\nrun_action\x18\x05 \x01(\x0b\x32\x18.hive.v1.RunActionEffectH\x00\x42\x08\n\x06\x65\x66\x66\x65\x63t\"_\n\x11\x43reateAgentEffect\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04role\x18\x02 \x01(\t\x12\r\n\x05model\x18\x03 \x01(\t\x12\x1f\n\x06policy\x18\x04 \x01(\x0b\x32\x0f.hive.v1.Policy\"!\n\x11RetireAgentEffect\x12\x0c\n\x04name\x18\x01 \x01(\t\"X\n\x0eSetAgentEffect\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\x04role\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x12\n\x05model\x18\x03 \x01(\tH\x01\x88\x01\x01\x42\x07\n\x05_roleB\x08\n\x06_model\"q\n\x0fSetPolicyEffect\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x1f\n\x06policy\x18\x02 \x01(\x0b\x32\x0f.hive.v1.Policy\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"\x80\x01\n\x0fRunActionEffect\x12\x0e\n\x06\x61\x63tion\x18\x01 \x01(\t\x12\x30\n\x04\x61rgs\x18\x02 \x03(\x0b\x32\".hive.v1.RunActionEffect.ArgsEntry\x1a+\n\tArgsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"M\n\x0c\x45\x66\x66\x65\x63tChange\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x0e\n\x06\x62\x65\x66ore\x18\x02 \x01(\t\x12\r\n\x05\x61\x66ter\x18\x03 \x01(\t\x12\x0f\n\x07\x65xceeds\x18\x04 \x01(\t\"y\n\x08\x41pproval\x12\x1f\n\x06\x65\x66\x66\x65\x63t\x18\x01 \x01(\x0b\x32\x0f.hive.v1.Effect\x12&\n\x07\x63hanges\x18\x02 \x03(\x0b\x32\x15.hive.v1.EffectChange\x12\x13\n\x0b\x64iff_digest\x18\x03 \x01(\t\x12\x0f\n\x07problem\x18\x04 \x01(\tB=\n\x07hive.v1P\x01Z&example.invalid/hive/clients/go/hivev1\xaa\x02\x07Hive.V1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,18 +34,24 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hive_client.v1.effect_pb2',
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\007hive.v1P\001Z&example.invalid/hive/clients/go/hivev1\252\002\007Hive.V1'
+  _globals['_RUNACTIONEFFECT_ARGSENTRY']._loaded_options = None
+  _globals['_RUNACTIONEFFECT_ARGSENTRY']._serialized_options = b'8\001'
   _globals['_EFFECT']._serialized_start=89
-  _globals['_EFFECT']._serialized_end=305
-  _globals['_CREATEAGENTEFFECT']._serialized_start=307
-  _globals['_CREATEAGENTEFFECT']._serialized_end=402
-  _globals['_RETIREAGENTEFFECT']._serialized_start=404
-  _globals['_RETIREAGENTEFFECT']._serialized_end=437
-  _globals['_SETAGENTEFFECT']._serialized_start=439
-  _globals['_SETAGENTEFFECT']._serialized_end=527
-  _globals['_SETPOLICYEFFECT']._serialized_start=529
-  _globals['_SETPOLICYEFFECT']._serialized_end=642
-  _globals['_EFFECTCHANGE']._serialized_start=644
-  _globals['_EFFECTCHANGE']._serialized_end=721
-  _globals['_APPROVAL']._serialized_start=723
-  _globals['_APPROVAL']._serialized_end=844
+  _globals['_EFFECT']._serialized_end=353
+  _globals['_CREATEAGENTEFFECT']._serialized_start=355
+  _globals['_CREATEAGENTEFFECT']._serialized_end=450
+  _globals['_RETIREAGENTEFFECT']._serialized_start=452
+  _globals['_RETIREAGENTEFFECT']._serialized_end=485
+  _globals['_SETAGENTEFFECT']._serialized_start=487
+  _globals['_SETAGENTEFFECT']._serialized_end=575
+  _globals['_SETPOLICYEFFECT']._serialized_start=577
+  _globals['_SETPOLICYEFFECT']._serialized_end=690
+  _globals['_RUNACTIONEFFECT']._serialized_start=693
+  _globals['_RUNACTIONEFFECT']._serialized_end=821
+  _globals['_RUNACTIONEFFECT_ARGSENTRY']._serialized_start=778
+  _globals['_RUNACTIONEFFECT_ARGSENTRY']._serialized_end=821
+  _globals['_EFFECTCHANGE']._serialized_start=823
+  _globals['_EFFECTCHANGE']._serialized_end=900
+  _globals['_APPROVAL']._serialized_start=902
+  _globals['_APPROVAL']._serialized_end=1023
 # @@protoc_insertion_point(module_scope)

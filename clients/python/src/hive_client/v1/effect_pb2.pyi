@@ -9,16 +9,18 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Effect(_message.Message):
-    __slots__ = ("create_agent", "retire_agent", "set_agent", "set_policy")
+    __slots__ = ("create_agent", "retire_agent", "set_agent", "set_policy", "run_action")
     CREATE_AGENT_FIELD_NUMBER: _ClassVar[int]
     RETIRE_AGENT_FIELD_NUMBER: _ClassVar[int]
     SET_AGENT_FIELD_NUMBER: _ClassVar[int]
     SET_POLICY_FIELD_NUMBER: _ClassVar[int]
+    RUN_ACTION_FIELD_NUMBER: _ClassVar[int]
     create_agent: CreateAgentEffect
     retire_agent: RetireAgentEffect
     set_agent: SetAgentEffect
     set_policy: SetPolicyEffect
-    def __init__(self, create_agent: _Optional[_Union[CreateAgentEffect, _Mapping]] = ..., retire_agent: _Optional[_Union[RetireAgentEffect, _Mapping]] = ..., set_agent: _Optional[_Union[SetAgentEffect, _Mapping]] = ..., set_policy: _Optional[_Union[SetPolicyEffect, _Mapping]] = ...) -> None: ...
+    run_action: RunActionEffect
+    def __init__(self, create_agent: _Optional[_Union[CreateAgentEffect, _Mapping]] = ..., retire_agent: _Optional[_Union[RetireAgentEffect, _Mapping]] = ..., set_agent: _Optional[_Union[SetAgentEffect, _Mapping]] = ..., set_policy: _Optional[_Union[SetPolicyEffect, _Mapping]] = ..., run_action: _Optional[_Union[RunActionEffect, _Mapping]] = ...) -> None: ...
 
 class CreateAgentEffect(_message.Message):
     __slots__ = ("name", "role", "model", "policy")
@@ -57,6 +59,21 @@ class SetPolicyEffect(_message.Message):
     policy: _agent_pb2.Policy
     update_mask: _field_mask_pb2.FieldMask
     def __init__(self, name: _Optional[str] = ..., policy: _Optional[_Union[_agent_pb2.Policy, _Mapping]] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ...) -> None: ...
+
+class RunActionEffect(_message.Message):
+    __slots__ = ("action", "args")
+    class ArgsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    ARGS_FIELD_NUMBER: _ClassVar[int]
+    action: str
+    args: _containers.ScalarMap[str, str]
+    def __init__(self, action: _Optional[str] = ..., args: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class EffectChange(_message.Message):
     __slots__ = ("field", "before", "after", "exceeds")

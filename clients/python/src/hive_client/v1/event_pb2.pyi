@@ -55,6 +55,8 @@ class EventKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     EVENT_KIND_RESTART_REQUESTED: _ClassVar[EventKind]
     EVENT_KIND_HARNESS_CRASHED: _ClassVar[EventKind]
     EVENT_KIND_LOGS_READ: _ClassVar[EventKind]
+    EVENT_KIND_ACTION_BEGUN: _ClassVar[EventKind]
+    EVENT_KIND_ACTION_ENDED: _ClassVar[EventKind]
 
 class Settler(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -117,6 +119,8 @@ EVENT_KIND_LOG_BEGUN: EventKind
 EVENT_KIND_RESTART_REQUESTED: EventKind
 EVENT_KIND_HARNESS_CRASHED: EventKind
 EVENT_KIND_LOGS_READ: EventKind
+EVENT_KIND_ACTION_BEGUN: EventKind
+EVENT_KIND_ACTION_ENDED: EventKind
 SETTLER_UNSPECIFIED: Settler
 SETTLER_HOLDER: Settler
 SETTLER_OPERATOR: Settler

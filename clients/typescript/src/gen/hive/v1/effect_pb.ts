@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file hive/v1/effect.proto.
  */
 export const file_hive_v1_effect: GenFile = /*@__PURE__*/
-  fileDesc("ChRoaXZlL3YxL2VmZmVjdC5wcm90bxIHaGl2ZS52MSLYAQoGRWZmZWN0EjIKDGNyZWF0ZV9hZ2VudBgBIAEoCzIaLmhpdmUudjEuQ3JlYXRlQWdlbnRFZmZlY3RIABIyCgxyZXRpcmVfYWdlbnQYAiABKAsyGi5oaXZlLnYxLlJldGlyZUFnZW50RWZmZWN0SAASLAoJc2V0X2FnZW50GAMgASgLMhcuaGl2ZS52MS5TZXRBZ2VudEVmZmVjdEgAEi4KCnNldF9wb2xpY3kYBCABKAsyGC5oaXZlLnYxLlNldFBvbGljeUVmZmVjdEgAQggKBmVmZmVjdCJfChFDcmVhdGVBZ2VudEVmZmVjdBIMCgRuYW1lGAEgASgJEgwKBHJvbGUYAiABKAkSDQoFbW9kZWwYAyABKAkSHwoGcG9saWN5GAQgASgLMg8uaGl2ZS52MS5Qb2xpY3kiIQoRUmV0aXJlQWdlbnRFZmZlY3QSDAoEbmFtZRgBIAEoCSJYCg5TZXRBZ2VudEVmZmVjdBIMCgRuYW1lGAEgASgJEhEKBHJvbGUYAiABKAlIAIgBARISCgVtb2RlbBgDIAEoCUgBiAEBQgcKBV9yb2xlQggKBl9tb2RlbCJxCg9TZXRQb2xpY3lFZmZlY3QSDAoEbmFtZRgBIAEoCRIfCgZwb2xpY3kYAiABKAsyDy5oaXZlLnYxLlBvbGljeRIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2siTQoMRWZmZWN0Q2hhbmdlEg0KBWZpZWxkGAEgASgJEg4KBmJlZm9yZRgCIAEoCRINCgVhZnRlchgDIAEoCRIPCgdleGNlZWRzGAQgASgJInkKCEFwcHJvdmFsEh8KBmVmZmVjdBgBIAEoCzIPLmhpdmUudjEuRWZmZWN0EiYKB2NoYW5nZXMYAiADKAsyFS5oaXZlLnYxLkVmZmVjdENoYW5nZRITCgtkaWZmX2RpZ2VzdBgDIAEoCRIPCgdwcm9ibGVtGAQgASgJQj0KB2hpdmUudjFQAVomZXhhbXBsZS5pbnZhbGlkL2hpdmUvY2xpZW50cy9nby9oaXZldjGqAgdIaXZlLlYxYgZwcm90bzM", [file_google_protobuf_field_mask, file_hive_v1_agent]);
+  fileDesc("ChRoaXZlL3YxL2VmZmVjdC5wcm90bxIHaGl2ZS52MSKIAgoGRWZmZWN0EjIKDGNyZWF0ZV9hZ2VudBgBIAEoCzIaLmhpdmUudjEuQ3JlYXRlQWdlbnRFZmZlY3RIABIyCgxyZXRpcmVfYWdlbnQYAiABKAsyGi5oaXZlLnYxLlJldGlyZUFnZW50RWZmZWN0SAASLAoJc2V0X2FnZW50GAMgASgLMhcuaGl2ZS52MS5TZXRBZ2VudEVmZmVjdEgAEi4KCnNldF9wb2xpY3kYBCABKAsyGC5oaXZlLnYxLlNldFBvbGljeUVmZmVjdEgAEi4KCnJ1bl9hY3Rpb24YBSABKAsyGC5oaXZlLnYxLlJ1bkFjdGlvbkVmZmVjdEgAQggKBmVmZmVjdCJfChFDcmVhdGVBZ2VudEVmZmVjdBIMCgRuYW1lGAEgASgJEgwKBHJvbGUYAiABKAkSDQoFbW9kZWwYAyABKAkSHwoGcG9saWN5GAQgASgLMg8uaGl2ZS52MS5Qb2xpY3kiIQoRUmV0aXJlQWdlbnRFZmZlY3QSDAoEbmFtZRgBIAEoCSJYCg5TZXRBZ2VudEVmZmVjdBIMCgRuYW1lGAEgASgJEhEKBHJvbGUYAiABKAlIAIgBARISCgVtb2RlbBgDIAEoCUgBiAEBQgcKBV9yb2xlQggKBl9tb2RlbCJxCg9TZXRQb2xpY3lFZmZlY3QSDAoEbmFtZRgBIAEoCRIfCgZwb2xpY3kYAiABKAsyDy5oaXZlLnYxLlBvbGljeRIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sigAEKD1J1bkFjdGlvbkVmZmVjdBIOCgZhY3Rpb24YASABKAkSMAoEYXJncxgCIAMoCzIiLmhpdmUudjEuUnVuQWN0aW9uRWZmZWN0LkFyZ3NFbnRyeRorCglBcmdzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJNCgxFZmZlY3RDaGFuZ2USDQoFZmllbGQYASABKAkSDgoGYmVmb3JlGAIgASgJEg0KBWFmdGVyGAMgASgJEg8KB2V4Y2VlZHMYBCABKAkieQoIQXBwcm92YWwSHwoGZWZmZWN0GAEgASgLMg8uaGl2ZS52MS5FZmZlY3QSJgoHY2hhbmdlcxgCIAMoCzIVLmhpdmUudjEuRWZmZWN0Q2hhbmdlEhMKC2RpZmZfZGlnZXN0GAMgASgJEg8KB3Byb2JsZW0YBCABKAlCPQoHaGl2ZS52MVABWiZleGFtcGxlLmludmFsaWQvaGl2ZS9jbGllbnRzL2dvL2hpdmV2MaoCB0hpdmUuVjFiBnByb3RvMw", [file_google_protobuf_field_mask, file_hive_v1_agent]);
 
 /**
  * A change that the broker makes once the operator approves it. The policies in it have no `grants` and no `children_max`: only the operator
@@ -62,6 +62,14 @@ export type Effect = Message<"hive.v1.Effect"> & {
      */
     value: SetPolicyEffect;
     case: "setPolicy";
+  } | {
+    /**
+     * Runs an action of the configuration.
+     *
+     * @generated from field: hive.v1.RunActionEffect run_action = 5;
+     */
+    value: RunActionEffect;
+    case: "runAction";
   } | { case: undefined; value?: undefined };
 };
 
@@ -207,6 +215,35 @@ export const SetPolicyEffectSchema: GenMessage<SetPolicyEffect> = /*@__PURE__*/
   messageDesc(file_hive_v1_effect, 4);
 
 /**
+ * An action to run. The broker runs one at a time, and runs it again if it ended itself before the action did, 3 times at most. The asker gets a
+ * notice ACTION_ENDED.
+ *
+ * @generated from message hive.v1.RunActionEffect
+ */
+export type RunActionEffect = Message<"hive.v1.RunActionEffect"> & {
+  /**
+   * Name of the action, in `[actions]` of the configuration, which lets the asker ask for it.
+   *
+   * @generated from field: string action = 1;
+   */
+  action: string;
+
+  /**
+   * The arguments by name. Each matches the pattern of the configuration as a whole and does not begin with `-`.
+   *
+   * @generated from field: map<string, string> args = 2;
+   */
+  args: { [key: string]: string };
+};
+
+/**
+ * Describes the message hive.v1.RunActionEffect.
+ * Use `create(RunActionEffectSchema)` to create a new message.
+ */
+export const RunActionEffectSchema: GenMessage<RunActionEffect> = /*@__PURE__*/
+  messageDesc(file_hive_v1_effect, 5);
+
+/**
  * One value that approving changes.
  *
  * @generated from message hive.v1.EffectChange
@@ -246,7 +283,7 @@ export type EffectChange = Message<"hive.v1.EffectChange"> & {
  * Use `create(EffectChangeSchema)` to create a new message.
  */
 export const EffectChangeSchema: GenMessage<EffectChange> = /*@__PURE__*/
-  messageDesc(file_hive_v1_effect, 5);
+  messageDesc(file_hive_v1_effect, 6);
 
 /**
  * What a question asks the operator to approve.
@@ -288,5 +325,5 @@ export type Approval = Message<"hive.v1.Approval"> & {
  * Use `create(ApprovalSchema)` to create a new message.
  */
 export const ApprovalSchema: GenMessage<Approval> = /*@__PURE__*/
-  messageDesc(file_hive_v1_effect, 6);
+  messageDesc(file_hive_v1_effect, 7);
 
