@@ -24,6 +24,7 @@ pub mod question;
 pub mod reason;
 pub mod refused;
 pub mod reminder;
+pub mod schedule;
 pub mod secret;
 pub mod settlement;
 pub mod span;
