@@ -6,6 +6,7 @@ use std::fmt;
 use crate::agent::HarnessState;
 use crate::command::Order;
 use crate::delivery::{RedeliveryCause, State};
+use crate::effect::RunState;
 use crate::message::SystemKind;
 use crate::turn::{Kind, Outcome};
 use crate::{loose_end, question, reminder};
@@ -39,6 +40,7 @@ display! {
         Unavailable = "unavailable", Drained = "drained", Released = "released", Redriven = "redriven", NotReceived = "not received",
         Nacked = "nacked", LeaseExpired = "lease expired", Restored = "restored",
     }
+    RunState { Queued = "queued", Running = "running", Done = "done", Failed = "failed" }
     question::State { Open = "open", Answered = "answered", Expired = "expired", Cancelled = "cancelled" }
     reminder::State { Pending = "pending", Fired = "fired", Cancelled = "cancelled" }
     loose_end::Kind {

@@ -175,6 +175,32 @@ pub struct Approval {
     pub diff_digest: String,
     /// Why it cannot be approved now; empty if it can.
     pub problem: String,
+    /// How far an approved action is; `None` for anything else.
+    pub run: Option<ActionRun>,
+}
+
+/// How far an approved action is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActionRun {
+    /// Whether it waits, runs or has ended.
+    pub state: RunState,
+    /// How many runs began.
+    pub runs: u32,
+    /// How it ended, on one line; empty before.
+    pub detail: String,
+}
+
+/// The state of an approved action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunState {
+    /// It waits for its run.
+    Queued,
+    /// A run of it began.
+    Running,
+    /// It ended well.
+    Done,
+    /// It failed, and is not run again.
+    Failed,
 }
 
 #[cfg(test)]

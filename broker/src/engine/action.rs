@@ -16,7 +16,7 @@ use std::time::Duration;
 use hive_core::action::{Action, Actions};
 use hive_core::agent::APPROVALS;
 use hive_core::caller::Caller;
-use hive_core::effect::Effect;
+use hive_core::effect::{Effect, RunState};
 use hive_core::event::Facts;
 use hive_core::id::QuestionId;
 use hive_core::limits::{Limits, OUTPUT_TAIL_BYTES_MAX};
@@ -26,7 +26,7 @@ use super::approval::action as approved;
 use super::mail::notice::{self, Notice};
 use super::mail::text::{cut_start, printable, quoted};
 use super::{Engine, Refusal, actor};
-use crate::store::action_run::{self, State};
+use crate::store::action_run;
 use crate::store::agent::AgentRow;
 use crate::store::event::{Fact, log};
 use crate::store::{Tx, agent, question};
@@ -149,7 +149,7 @@ fn command(
 
 /// Ends an action, once.
 fn end(tx: &Tx<'_>, limits: &Limits, question: QuestionId, ended: &Ended) -> Result<(), Refusal> {
-    let state = if ended.is_well { State::Done } else { State::Failed };
+    let state = if ended.is_well { RunState::Done } else { RunState::Failed };
     let how = printable(&ended.how).replace(['\n', '\t'], " ");
     if !action_run::end(tx, question, state, &how)? {
         return Ok(());

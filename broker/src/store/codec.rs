@@ -6,7 +6,7 @@
 use hive_core::agent::{HarnessState, Heard, Source};
 use hive_core::command::{Kind as CommandKind, Order};
 use hive_core::delivery::{Lane, LeaseEnd, RedeliveryCause, State};
-use hive_core::effect::{Change, Effect};
+use hive_core::effect::{Change, Effect, RunState};
 use hive_core::event::{AgentChange, HarnessLoss, Kind as EventKind, Settler};
 use hive_core::id::{CommandId, MessageId, QuestionId, ReminderId, TurnId};
 use hive_core::message::SystemKind;
@@ -73,6 +73,7 @@ codes! {
     }
     question::State { Open = 1, Answered = 2, Expired = 3, Cancelled = 4 }
     loose_end::Kind { QuestionAsked = 1, QuestionOwed = 2, Reminder = 3, DeadLetter = 4, External = 5, Approval = 6 }
+    RunState { Queued = 1, Running = 2, Done = 3, Failed = 4 }
     reminder::State { Pending = 1, Fired = 2, Cancelled = 3 }
     TurnKind { Mail = 1, Continue = 2, Checkpoint = 3, Compact = 4 }
     Outcome {
@@ -207,5 +208,6 @@ mod tests {
         distinct::<question::State>();
         distinct::<loose_end::Kind>();
         distinct::<reminder::State>();
+        distinct::<RunState>();
     }
 }

@@ -23,6 +23,67 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// The state of an approved action.
+type ActionRunState int32
+
+const (
+	// Never sent.
+	ActionRunState_ACTION_RUN_STATE_UNSPECIFIED ActionRunState = 0
+	// It waits for its run.
+	ActionRunState_ACTION_RUN_STATE_QUEUED ActionRunState = 1
+	// A run of it began.
+	ActionRunState_ACTION_RUN_STATE_RUNNING ActionRunState = 2
+	// It ended well.
+	ActionRunState_ACTION_RUN_STATE_DONE ActionRunState = 3
+	// It failed, and is not run again.
+	ActionRunState_ACTION_RUN_STATE_FAILED ActionRunState = 4
+)
+
+// Enum value maps for ActionRunState.
+var (
+	ActionRunState_name = map[int32]string{
+		0: "ACTION_RUN_STATE_UNSPECIFIED",
+		1: "ACTION_RUN_STATE_QUEUED",
+		2: "ACTION_RUN_STATE_RUNNING",
+		3: "ACTION_RUN_STATE_DONE",
+		4: "ACTION_RUN_STATE_FAILED",
+	}
+	ActionRunState_value = map[string]int32{
+		"ACTION_RUN_STATE_UNSPECIFIED": 0,
+		"ACTION_RUN_STATE_QUEUED":      1,
+		"ACTION_RUN_STATE_RUNNING":     2,
+		"ACTION_RUN_STATE_DONE":        3,
+		"ACTION_RUN_STATE_FAILED":      4,
+	}
+)
+
+func (x ActionRunState) Enum() *ActionRunState {
+	p := new(ActionRunState)
+	*p = x
+	return p
+}
+
+func (x ActionRunState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ActionRunState) Descriptor() protoreflect.EnumDescriptor {
+	return file_hive_v1_effect_proto_enumTypes[0].Descriptor()
+}
+
+func (ActionRunState) Type() protoreflect.EnumType {
+	return &file_hive_v1_effect_proto_enumTypes[0]
+}
+
+func (x ActionRunState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ActionRunState.Descriptor instead.
+func (ActionRunState) EnumDescriptor() ([]byte, []int) {
+	return file_hive_v1_effect_proto_rawDescGZIP(), []int{0}
+}
+
 // A change that the broker makes once the operator approves it. The policies in it have no `grants` and no `children_max`: only the operator
 // gives them.
 type Effect struct {
@@ -564,6 +625,8 @@ type Approval struct {
 	DiffDigest string `protobuf:"bytes,3,opt,name=diff_digest,json=diffDigest,proto3" json:"diff_digest,omitempty"`
 	// Why it cannot be approved now, a sentence; empty if it can, and once the question is closed.
 	Problem string `protobuf:"bytes,4,opt,name=problem,proto3" json:"problem,omitempty"`
+	// How far the action is; only of an approved `run_action`.
+	Run *ActionRun `protobuf:"bytes,5,opt,name=run,proto3" json:"run,omitempty"`
 }
 
 func (x *Approval) Reset() {
@@ -622,6 +685,80 @@ func (x *Approval) GetDiffDigest() string {
 func (x *Approval) GetProblem() string {
 	if x != nil {
 		return x.Problem
+	}
+	return ""
+}
+
+func (x *Approval) GetRun() *ActionRun {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+// How far an approved action is.
+type ActionRun struct {
+	state         protoimpl.MessageState
+	sizeCache     protoimpl.SizeCache
+	unknownFields protoimpl.UnknownFields
+
+	// Whether it waits, runs or has ended.
+	State ActionRunState `protobuf:"varint,1,opt,name=state,proto3,enum=hive.v1.ActionRunState" json:"state,omitempty"`
+	// How many runs began: more than one if the broker ended during a run.
+	Runs uint32 `protobuf:"varint,2,opt,name=runs,proto3" json:"runs,omitempty"`
+	// How it ended, on one line, such as `exit status: 0`; empty before.
+	Detail string `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
+}
+
+func (x *ActionRun) Reset() {
+	*x = ActionRun{}
+	if protoimpl.UnsafeEnabled {
+		mi := &file_hive_v1_effect_proto_msgTypes[8]
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		ms.StoreMessageInfo(mi)
+	}
+}
+
+func (x *ActionRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ActionRun) ProtoMessage() {}
+
+func (x *ActionRun) ProtoReflect() protoreflect.Message {
+	mi := &file_hive_v1_effect_proto_msgTypes[8]
+	if protoimpl.UnsafeEnabled && x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ActionRun.ProtoReflect.Descriptor instead.
+func (*ActionRun) Descriptor() ([]byte, []int) {
+	return file_hive_v1_effect_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ActionRun) GetState() ActionRunState {
+	if x != nil {
+		return x.State
+	}
+	return ActionRunState_ACTION_RUN_STATE_UNSPECIFIED
+}
+
+func (x *ActionRun) GetRuns() uint32 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *ActionRun) GetDetail() string {
+	if x != nil {
+		return x.Detail
 	}
 	return ""
 }
@@ -697,7 +834,7 @@ var file_hive_v1_effect_proto_rawDesc = []byte{
 	0x62, 0x65, 0x66, 0x6f, 0x72, 0x65, 0x12, 0x14, 0x0a, 0x05, 0x61, 0x66, 0x74, 0x65, 0x72, 0x18,
 	0x03, 0x20, 0x01, 0x28, 0x09, 0x52, 0x05, 0x61, 0x66, 0x74, 0x65, 0x72, 0x12, 0x18, 0x0a, 0x07,
 	0x65, 0x78, 0x63, 0x65, 0x65, 0x64, 0x73, 0x18, 0x04, 0x20, 0x01, 0x28, 0x09, 0x52, 0x07, 0x65,
-	0x78, 0x63, 0x65, 0x65, 0x64, 0x73, 0x22, 0x9f, 0x01, 0x0a, 0x08, 0x41, 0x70, 0x70, 0x72, 0x6f,
+	0x78, 0x63, 0x65, 0x65, 0x64, 0x73, 0x22, 0xc5, 0x01, 0x0a, 0x08, 0x41, 0x70, 0x70, 0x72, 0x6f,
 	0x76, 0x61, 0x6c, 0x12, 0x27, 0x0a, 0x06, 0x65, 0x66, 0x66, 0x65, 0x63, 0x74, 0x18, 0x01, 0x20,
 	0x01, 0x28, 0x0b, 0x32, 0x0f, 0x2e, 0x68, 0x69, 0x76, 0x65, 0x2e, 0x76, 0x31, 0x2e, 0x45, 0x66,
 	0x66, 0x65, 0x63, 0x74, 0x52, 0x06, 0x65, 0x66, 0x66, 0x65, 0x63, 0x74, 0x12, 0x2f, 0x0a, 0x07,
@@ -707,11 +844,31 @@ var file_hive_v1_effect_proto_rawDesc = []byte{
 	0x0b, 0x64, 0x69, 0x66, 0x66, 0x5f, 0x64, 0x69, 0x67, 0x65, 0x73, 0x74, 0x18, 0x03, 0x20, 0x01,
 	0x28, 0x09, 0x52, 0x0a, 0x64, 0x69, 0x66, 0x66, 0x44, 0x69, 0x67, 0x65, 0x73, 0x74, 0x12, 0x18,
 	0x0a, 0x07, 0x70, 0x72, 0x6f, 0x62, 0x6c, 0x65, 0x6d, 0x18, 0x04, 0x20, 0x01, 0x28, 0x09, 0x52,
-	0x07, 0x70, 0x72, 0x6f, 0x62, 0x6c, 0x65, 0x6d, 0x42, 0x3d, 0x0a, 0x07, 0x68, 0x69, 0x76, 0x65,
-	0x2e, 0x76, 0x31, 0x50, 0x01, 0x5a, 0x26, 0x65, 0x78, 0x61, 0x6d, 0x70, 0x6c, 0x65, 0x2e, 0x69,
-	0x6e, 0x76, 0x61, 0x6c, 0x69, 0x64, 0x2f, 0x68, 0x69, 0x76, 0x65, 0x2f, 0x63, 0x6c, 0x69, 0x65,
-	0x6e, 0x74, 0x73, 0x2f, 0x67, 0x6f, 0x2f, 0x68, 0x69, 0x76, 0x65, 0x76, 0x31, 0xaa, 0x02, 0x07,
-	0x48, 0x69, 0x76, 0x65, 0x2e, 0x56, 0x31, 0x62, 0x06, 0x70, 0x72, 0x6f, 0x74, 0x6f, 0x33,
+	0x07, 0x70, 0x72, 0x6f, 0x62, 0x6c, 0x65, 0x6d, 0x12, 0x24, 0x0a, 0x03, 0x72, 0x75, 0x6e, 0x18,
+	0x05, 0x20, 0x01, 0x28, 0x0b, 0x32, 0x12, 0x2e, 0x68, 0x69, 0x76, 0x65, 0x2e, 0x76, 0x31, 0x2e,
+	0x41, 0x63, 0x74, 0x69, 0x6f, 0x6e, 0x52, 0x75, 0x6e, 0x52, 0x03, 0x72, 0x75, 0x6e, 0x22, 0x66,
+	0x0a, 0x09, 0x41, 0x63, 0x74, 0x69, 0x6f, 0x6e, 0x52, 0x75, 0x6e, 0x12, 0x2d, 0x0a, 0x05, 0x73,
+	0x74, 0x61, 0x74, 0x65, 0x18, 0x01, 0x20, 0x01, 0x28, 0x0e, 0x32, 0x17, 0x2e, 0x68, 0x69, 0x76,
+	0x65, 0x2e, 0x76, 0x31, 0x2e, 0x41, 0x63, 0x74, 0x69, 0x6f, 0x6e, 0x52, 0x75, 0x6e, 0x53, 0x74,
+	0x61, 0x74, 0x65, 0x52, 0x05, 0x73, 0x74, 0x61, 0x74, 0x65, 0x12, 0x12, 0x0a, 0x04, 0x72, 0x75,
+	0x6e, 0x73, 0x18, 0x02, 0x20, 0x01, 0x28, 0x0d, 0x52, 0x04, 0x72, 0x75, 0x6e, 0x73, 0x12, 0x16,
+	0x0a, 0x06, 0x64, 0x65, 0x74, 0x61, 0x69, 0x6c, 0x18, 0x03, 0x20, 0x01, 0x28, 0x09, 0x52, 0x06,
+	0x64, 0x65, 0x74, 0x61, 0x69, 0x6c, 0x2a, 0xa5, 0x01, 0x0a, 0x0e, 0x41, 0x63, 0x74, 0x69, 0x6f,
+	0x6e, 0x52, 0x75, 0x6e, 0x53, 0x74, 0x61, 0x74, 0x65, 0x12, 0x20, 0x0a, 0x1c, 0x41, 0x43, 0x54,
+	0x49, 0x4f, 0x4e, 0x5f, 0x52, 0x55, 0x4e, 0x5f, 0x53, 0x54, 0x41, 0x54, 0x45, 0x5f, 0x55, 0x4e,
+	0x53, 0x50, 0x45, 0x43, 0x49, 0x46, 0x49, 0x45, 0x44, 0x10, 0x00, 0x12, 0x1b, 0x0a, 0x17, 0x41,
+	0x43, 0x54, 0x49, 0x4f, 0x4e, 0x5f, 0x52, 0x55, 0x4e, 0x5f, 0x53, 0x54, 0x41, 0x54, 0x45, 0x5f,
+	0x51, 0x55, 0x45, 0x55, 0x45, 0x44, 0x10, 0x01, 0x12, 0x1c, 0x0a, 0x18, 0x41, 0x43, 0x54, 0x49,
+	0x4f, 0x4e, 0x5f, 0x52, 0x55, 0x4e, 0x5f, 0x53, 0x54, 0x41, 0x54, 0x45, 0x5f, 0x52, 0x55, 0x4e,
+	0x4e, 0x49, 0x4e, 0x47, 0x10, 0x02, 0x12, 0x19, 0x0a, 0x15, 0x41, 0x43, 0x54, 0x49, 0x4f, 0x4e,
+	0x5f, 0x52, 0x55, 0x4e, 0x5f, 0x53, 0x54, 0x41, 0x54, 0x45, 0x5f, 0x44, 0x4f, 0x4e, 0x45, 0x10,
+	0x03, 0x12, 0x1b, 0x0a, 0x17, 0x41, 0x43, 0x54, 0x49, 0x4f, 0x4e, 0x5f, 0x52, 0x55, 0x4e, 0x5f,
+	0x53, 0x54, 0x41, 0x54, 0x45, 0x5f, 0x46, 0x41, 0x49, 0x4c, 0x45, 0x44, 0x10, 0x04, 0x42, 0x3d,
+	0x0a, 0x07, 0x68, 0x69, 0x76, 0x65, 0x2e, 0x76, 0x31, 0x50, 0x01, 0x5a, 0x26, 0x65, 0x78, 0x61,
+	0x6d, 0x70, 0x6c, 0x65, 0x2e, 0x69, 0x6e, 0x76, 0x61, 0x6c, 0x69, 0x64, 0x2f, 0x68, 0x69, 0x76,
+	0x65, 0x2f, 0x63, 0x6c, 0x69, 0x65, 0x6e, 0x74, 0x73, 0x2f, 0x67, 0x6f, 0x2f, 0x68, 0x69, 0x76,
+	0x65, 0x76, 0x31, 0xaa, 0x02, 0x07, 0x48, 0x69, 0x76, 0x65, 0x2e, 0x56, 0x31, 0x62, 0x06, 0x70,
+	0x72, 0x6f, 0x74, 0x6f, 0x33,
 }
 
 var (
@@ -726,37 +883,42 @@ func file_hive_v1_effect_proto_rawDescGZIP() []byte {
 	return file_hive_v1_effect_proto_rawDescData
 }
 
-var file_hive_v1_effect_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_hive_v1_effect_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_hive_v1_effect_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_hive_v1_effect_proto_goTypes = []interface{}{
-	(*Effect)(nil),                // 0: hive.v1.Effect
-	(*CreateAgentEffect)(nil),     // 1: hive.v1.CreateAgentEffect
-	(*RetireAgentEffect)(nil),     // 2: hive.v1.RetireAgentEffect
-	(*SetAgentEffect)(nil),        // 3: hive.v1.SetAgentEffect
-	(*SetPolicyEffect)(nil),       // 4: hive.v1.SetPolicyEffect
-	(*RunActionEffect)(nil),       // 5: hive.v1.RunActionEffect
-	(*EffectChange)(nil),          // 6: hive.v1.EffectChange
-	(*Approval)(nil),              // 7: hive.v1.Approval
-	nil,                           // 8: hive.v1.RunActionEffect.ArgsEntry
-	(*Policy)(nil),                // 9: hive.v1.Policy
-	(*fieldmaskpb.FieldMask)(nil), // 10: google.protobuf.FieldMask
+	(ActionRunState)(0),           // 0: hive.v1.ActionRunState
+	(*Effect)(nil),                // 1: hive.v1.Effect
+	(*CreateAgentEffect)(nil),     // 2: hive.v1.CreateAgentEffect
+	(*RetireAgentEffect)(nil),     // 3: hive.v1.RetireAgentEffect
+	(*SetAgentEffect)(nil),        // 4: hive.v1.SetAgentEffect
+	(*SetPolicyEffect)(nil),       // 5: hive.v1.SetPolicyEffect
+	(*RunActionEffect)(nil),       // 6: hive.v1.RunActionEffect
+	(*EffectChange)(nil),          // 7: hive.v1.EffectChange
+	(*Approval)(nil),              // 8: hive.v1.Approval
+	(*ActionRun)(nil),             // 9: hive.v1.ActionRun
+	nil,                           // 10: hive.v1.RunActionEffect.ArgsEntry
+	(*Policy)(nil),                // 11: hive.v1.Policy
+	(*fieldmaskpb.FieldMask)(nil), // 12: google.protobuf.FieldMask
 }
 var file_hive_v1_effect_proto_depIdxs = []int32{
-	1,  // 0: hive.v1.Effect.create_agent:type_name -> hive.v1.CreateAgentEffect
-	2,  // 1: hive.v1.Effect.retire_agent:type_name -> hive.v1.RetireAgentEffect
-	3,  // 2: hive.v1.Effect.set_agent:type_name -> hive.v1.SetAgentEffect
-	4,  // 3: hive.v1.Effect.set_policy:type_name -> hive.v1.SetPolicyEffect
-	5,  // 4: hive.v1.Effect.run_action:type_name -> hive.v1.RunActionEffect
-	9,  // 5: hive.v1.CreateAgentEffect.policy:type_name -> hive.v1.Policy
-	9,  // 6: hive.v1.SetPolicyEffect.policy:type_name -> hive.v1.Policy
-	10, // 7: hive.v1.SetPolicyEffect.update_mask:type_name -> google.protobuf.FieldMask
-	8,  // 8: hive.v1.RunActionEffect.args:type_name -> hive.v1.RunActionEffect.ArgsEntry
-	0,  // 9: hive.v1.Approval.effect:type_name -> hive.v1.Effect
-	6,  // 10: hive.v1.Approval.changes:type_name -> hive.v1.EffectChange
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	2,  // 0: hive.v1.Effect.create_agent:type_name -> hive.v1.CreateAgentEffect
+	3,  // 1: hive.v1.Effect.retire_agent:type_name -> hive.v1.RetireAgentEffect
+	4,  // 2: hive.v1.Effect.set_agent:type_name -> hive.v1.SetAgentEffect
+	5,  // 3: hive.v1.Effect.set_policy:type_name -> hive.v1.SetPolicyEffect
+	6,  // 4: hive.v1.Effect.run_action:type_name -> hive.v1.RunActionEffect
+	11, // 5: hive.v1.CreateAgentEffect.policy:type_name -> hive.v1.Policy
+	11, // 6: hive.v1.SetPolicyEffect.policy:type_name -> hive.v1.Policy
+	12, // 7: hive.v1.SetPolicyEffect.update_mask:type_name -> google.protobuf.FieldMask
+	10, // 8: hive.v1.RunActionEffect.args:type_name -> hive.v1.RunActionEffect.ArgsEntry
+	1,  // 9: hive.v1.Approval.effect:type_name -> hive.v1.Effect
+	7,  // 10: hive.v1.Approval.changes:type_name -> hive.v1.EffectChange
+	9,  // 11: hive.v1.Approval.run:type_name -> hive.v1.ActionRun
+	0,  // 12: hive.v1.ActionRun.state:type_name -> hive.v1.ActionRunState
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_hive_v1_effect_proto_init() }
@@ -862,6 +1024,18 @@ func file_hive_v1_effect_proto_init() {
 				return nil
 			}
 		}
+		file_hive_v1_effect_proto_msgTypes[8].Exporter = func(v interface{}, i int) interface{} {
+			switch v := v.(*ActionRun); i {
+			case 0:
+				return &v.state
+			case 1:
+				return &v.sizeCache
+			case 2:
+				return &v.unknownFields
+			default:
+				return nil
+			}
+		}
 	}
 	file_hive_v1_effect_proto_msgTypes[0].OneofWrappers = []interface{}{
 		(*Effect_CreateAgent)(nil),
@@ -876,13 +1050,14 @@ func file_hive_v1_effect_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: file_hive_v1_effect_proto_rawDesc,
-			NumEnums:      0,
-			NumMessages:   9,
+			NumEnums:      1,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_hive_v1_effect_proto_goTypes,
 		DependencyIndexes: file_hive_v1_effect_proto_depIdxs,
+		EnumInfos:         file_hive_v1_effect_proto_enumTypes,
 		MessageInfos:      file_hive_v1_effect_proto_msgTypes,
 	}.Build()
 	File_hive_v1_effect_proto = out.File

@@ -7,8 +7,8 @@ use hive_proto::v1;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::text;
-use super::wire::{from_wire, same};
+use super::wire::{from_wire, optional, same};
+use super::{Word, text, word};
 use crate::output::text::visible_line;
 
 /// What a question asks the operator to approve.
@@ -21,6 +21,20 @@ pub(crate) struct Approval {
     pub(crate) diff_digest: Option<String>,
     /// Why it cannot be approved now; none if it can.
     pub(crate) problem: Option<String>,
+    /// How far an approved action is.
+    run: Option<Run>,
+}
+
+/// How far an approved action is.
+#[derive(Clone, Debug, JsonSchema, Serialize)]
+struct Run {
+    /// Whether it waits, runs or has ended.
+    #[schemars(with = "Word<v1::ActionRunState>")]
+    state: Option<String>,
+    /// How many runs began.
+    runs: u32,
+    /// How it ended.
+    detail: Option<String>,
 }
 
 /// One value that approving changes.
@@ -40,8 +54,17 @@ from_wire! {
     Approval => Approval {
         each => changes;
         text => diff_digest, problem;
+        optional => run;
     }
     without effect
+}
+
+from_wire! {
+    ActionRun => Run {
+        same => runs;
+        text => detail;
+        word::<v1::ActionRunState> => state;
+    }
 }
 
 from_wire! {
@@ -63,6 +86,12 @@ impl Approval {
             lines.push(format!("! it cannot be approved now: {}", visible_line(problem)));
         } else if lines.is_empty() && self.diff_digest.is_some() {
             lines.push("! it changes nothing any more".to_owned());
+        }
+        if let Some(Run { state, runs, detail }) = &self.run {
+            let ended = detail.as_ref().map(|how| format!(", {}", visible_line(how)));
+            let runs = if *runs > 1 { format!(" (run {runs})") } else { String::new() };
+            let state = state.as_deref().unwrap_or("unknown");
+            lines.push(format!("  run: {state}{runs}{}", ended.unwrap_or_default()));
         }
         lines.join("\n")
     }
@@ -96,8 +125,18 @@ mod tests {
             exceeds: exceeds.to_owned(),
         };
         let (problem, diff_digest) = (problem.to_owned(), "d".to_owned());
-        let approval = v1::Approval { effect: None, changes: vec![change], diff_digest, problem };
+        let changes = vec![change];
+        let approval = v1::Approval { changes, diff_digest, problem, ..v1::Approval::default() };
         Approval::from(approval).diff()
+    }
+
+    #[test]
+    fn an_approved_action_says_how_far_it_is() {
+        let detail = "exit status: 1".to_owned();
+        let mut run = v1::ActionRun { runs: 2, detail, ..v1::ActionRun::default() };
+        run.set_state(v1::ActionRunState::Failed);
+        let approval = v1::Approval { run: Some(run), ..v1::Approval::default() };
+        assert_eq!(Approval::from(approval).diff(), "  run: failed (run 2), exit status: 1");
     }
 
     #[test]

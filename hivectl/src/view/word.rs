@@ -32,6 +32,7 @@ macro_rules! words {
 }
 
 words! {
+    ActionRunState "ACTION_RUN_STATE_",
     AgentChange "AGENT_CHANGE_",
     AgentSource "AGENT_SOURCE_",
     CommandKind "COMMAND_KIND_",

@@ -1,11 +1,11 @@
 //! Effects, and what approving one changes.
 
 use hive_core::agent::{Policy, PolicyPart};
-use hive_core::effect::{Approval, Change, Effect};
+use hive_core::effect::{ActionRun, Approval, Change, Effect, RunState};
 
 use super::agent::{masked_parts, policy, with_default_groups};
 use super::message::agent_name;
-use super::{FromWire, IntoWire, Invalid, required, required_as};
+use super::{FromWire, IntoWire, Invalid, required, required_as, same_values, value};
 use crate::v1;
 use crate::v1::effect::Effect as Wire;
 
@@ -86,15 +86,34 @@ impl IntoWire for Change {
     }
 }
 
+same_values!(v1::ActionRunState, RunState { Queued, Running, Done, Failed });
+
+impl IntoWire for ActionRun {
+    type Wire = v1::ActionRun;
+    fn into_wire(self) -> v1::ActionRun {
+        let ActionRun { state, runs, detail } = self;
+        v1::ActionRun { state: state.into_wire().into(), runs, detail }
+    }
+}
+
+impl FromWire for ActionRun {
+    type Wire = v1::ActionRun;
+    fn from_wire(wire: v1::ActionRun) -> Result<Self, Invalid> {
+        let v1::ActionRun { state, runs, detail } = wire;
+        Ok(Self { state: value(state, "state")?, runs, detail })
+    }
+}
+
 impl IntoWire for Approval {
     type Wire = v1::Approval;
     fn into_wire(self) -> v1::Approval {
-        let Approval { effect, changes, diff_digest, problem } = self;
+        let Approval { effect, changes, diff_digest, problem, run } = self;
         v1::Approval {
             effect: Some(effect.into_wire()),
             changes: changes.into_iter().map(IntoWire::into_wire).collect(),
             diff_digest,
             problem,
+            run: run.map(IntoWire::into_wire),
         }
     }
 }
@@ -107,12 +126,13 @@ fn change(wire: v1::EffectChange) -> Change {
 impl FromWire for Approval {
     type Wire = v1::Approval;
     fn from_wire(wire: v1::Approval) -> Result<Self, Invalid> {
-        let v1::Approval { effect, changes, diff_digest, problem } = wire;
+        let v1::Approval { effect, changes, diff_digest, problem, run } = wire;
         Ok(Self {
             effect: required_as(effect, "effect")?,
             changes: changes.into_iter().map(change).collect(),
             diff_digest,
             problem,
+            run: run.map(ActionRun::from_wire).transpose()?,
         })
     }
 }

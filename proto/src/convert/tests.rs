@@ -6,6 +6,7 @@ use std::time::Duration;
 use hive_core::agent::{Agent, Isolation};
 use hive_core::command::{self, Command, Order};
 use hive_core::delivery::{Delivery, RedeliveryCause, State};
+use hive_core::effect;
 use hive_core::event::{self, Event};
 use hive_core::limits::{Backoff, Limits};
 use hive_core::loose_end::{self, LooseEnd};
@@ -187,6 +188,7 @@ fn every_enum_value_converts_and_unspecified_is_refused() {
     assert_eq!(values::<question::State>().len(), 4);
     assert_eq!(values::<reminder::State>().len(), 3);
     assert_eq!(values::<loose_end::Kind>().len(), 6);
+    assert_eq!(values::<effect::RunState>().len(), 4);
     for number in [0, -1, 99, i32::MAX] {
         assert!(value::<State>(number, "state").is_err(), "{number}");
     }

@@ -132,6 +132,9 @@ async fn an_action_that_kills_the_broker_runs_three_times_and_no_more() {
     let (event, _) = ended(&operator, &mut watch, question).await;
     assert_eq!(event.detail, "kill: the broker ended during each of 3 runs");
     assert_eq!(rig.read("runs"), "run\nrun\nrun\n");
+    let shown = rig.hivectl(&["questions", "show", &question.to_string()]).await.stdout;
+    let run = "  run: failed (run 3), the broker ended during each of 3 runs";
+    assert!(shown.contains(run), "{shown}");
     rig.end().await;
 }
 

@@ -280,7 +280,7 @@ async fn in_sandboxes_agents_write_to_each_other() {
         loop {
             let status = rig.hivectl(&["--json", "status"]).await;
             let findings: serde_json::Value = serde_json::from_str(&status.stdout).expect("JSON");
-            if findings["background_tasks"].as_array().is_some_and(|tasks| tasks.len() >= 5) {
+            if findings["background_tasks"].as_array().is_some_and(|tasks| tasks.len() >= 6) {
                 return (status, findings);
             }
         }
@@ -291,7 +291,7 @@ async fn in_sandboxes_agents_write_to_each_other() {
     }
     let tasks = findings["background_tasks"].as_array().expect("a list");
     let named: Vec<_> = tasks.iter().map(|task| task["name"].as_str().expect("text")).collect();
-    assert_eq!(named, ["deadlines", "health", "leases", "retention", "search-index"]);
+    assert_eq!(named, ["actions", "deadlines", "health", "leases", "retention", "search-index"]);
     assert!(tasks.iter().all(|task| task["failure_count"] == 0), "{tasks:?}");
     up.interrupted(rig).await;
 }

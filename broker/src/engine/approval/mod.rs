@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use hive_core::action::{Actions, GRANT_PREFIX};
 use hive_core::agent::CREATE_AGENT;
-use hive_core::effect::{Change, Effect};
+use hive_core::effect::{ActionRun, Change, Effect};
 use hive_core::id::QuestionId;
 use hive_core::limits::Limits;
 use hive_core::name::AgentName;
@@ -30,6 +30,7 @@ use super::mail::question::{AskedEffect, Effects, Reply};
 use super::operator::etag::Etags;
 use super::{Engine, Refusal, actor};
 use crate::files::Shortage;
+use crate::store::action_run::{self, ActionRunRow};
 use crate::store::agent::{AgentRow, Agents};
 use crate::store::question::{self as questions, QuestionRow};
 use crate::store::{AgentKey, CommandError as _, Tx, agent as agents};
@@ -142,10 +143,16 @@ impl Approvals {
 impl Effects for Approvals {
     fn shown<A: Agents>(&self, conn: &A, row: QuestionRow) -> Result<Question, Refusal> {
         let QuestionRow { mut question, asker, target: _ } = row;
-        let Some(approval) = question.approval.as_mut().filter(|_| question.state == State::Open)
-        else {
+        let Some(approval) = question.approval.as_mut() else { return Ok(question) };
+        if question.state != State::Open {
+            if matches!(approval.effect, Effect::RunAction { .. }) {
+                let row = action_run::get(conn, question.id)?;
+                approval.run = row.map(|ActionRunRow { question: _, state, runs, detail }| {
+                    ActionRun { state, runs, detail }
+                });
+            }
             return Ok(question);
-        };
+        }
         let asker = agents::by_key(conn, asker)?;
         match self.plan(conn, asker.borrow(), &approval.effect) {
             Ok(plan) => {

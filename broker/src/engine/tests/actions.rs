@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use hive_core::action::GRANT_PREFIX;
-use hive_core::effect::{APPROVE, DENY, Effect};
+use hive_core::effect::{APPROVE, DENY, Effect, RunState};
 use hive_core::event::Kind as EventKind;
 use hive_core::id::QuestionId;
 use hive_core::question::State;
@@ -59,15 +59,20 @@ async fn an_approved_action_runs_once_with_its_arguments_and_the_asker_is_notifi
     let shown = hive.approval(id).await.changes;
     let values: Vec<_> = shown.iter().map(|one| (&*one.field, &*one.after)).collect();
     assert_eq!(values, [("action", "apply"), ("command", "apply -- 01ab"), ("timeout", "60 s")]);
-    hive.approve(id).await.expect("approved");
+    let approved = hive.approve(id).await.expect("approved").approval.expect("an approval");
+    assert_eq!(approved.run.map(|run| run.state), Some(RunState::Queued));
     hive.crash().await;
     let run = next(&hive).await.expect("it waits");
+    let shown = hive.approval(id).await.run.map(|run| (run.state, run.runs));
+    assert_eq!(shown, Some((RunState::Running, 1)));
     assert_eq!((run.question, run.argv.join(" ")), (id, "apply -- 01ab".to_owned()));
     assert_eq!((run.action.as_str(), run.agent.as_str()), ("apply", "alice"));
     ends(&hive, id, true, "built\u{1b}[2J\n").await;
     // An end that is stored again has no effect.
     ends(&hive, id, false, "").await;
     assert_eq!(next(&hive).await, None);
+    let shown = hive.approval(id).await.run.expect("it ran");
+    assert_eq!((shown.state, shown.detail.as_str()), (RunState::Done, "exit status: 0"));
     let body = format!(
         "The action apply that you asked for (question {id}) has ended: exit status: 0. \
          The end of its output:\n\n> built\\u{{1b}}[2J"

@@ -1,6 +1,8 @@
 //! Approvals: an effect is applied with the answer or not at all, changes what was shown, and never
 //! reaches beyond the asker and its children.
 
+use std::collections::BTreeMap;
+
 use hive_core::agent::{APPROVALS, CREATE_AGENT, PolicyPart};
 use hive_core::effect::{APPROVE, Approval, DENY, Effect};
 use hive_core::id::QuestionId;
@@ -10,6 +12,7 @@ use hive_core::question::{Answer, Question, State};
 
 use super::questions::plain;
 use super::*;
+use crate::engine::declared::Declared;
 use crate::engine::mail::question::Reply;
 
 pub(super) fn asking() -> Policy {
@@ -371,4 +374,46 @@ async fn a_rerun_asks_for_the_same_effect_once() {
 
 fn harness_agent(run: &Run) -> String {
     run.actor().caller.name().to_owned()
+}
+
+#[tokio::test]
+async fn the_file_and_an_approved_change_of_one_field_end_as_the_later_of_them_says() {
+    let hive = Hive::new(&[]).await;
+    let file = async |role: &str| {
+        let declared = Declared {
+            parent: None,
+            role: role.to_owned(),
+            model: String::new(),
+            policy: asking(),
+            available_models: Vec::new(),
+            kick_on_start: hive_core::agent::KickOnStart::default(),
+            on_demand: false,
+        };
+        let agents = BTreeMap::from([(name("alice"), declared)]);
+        hive.engine().declare(agents).await.expect("the file is applied");
+    };
+    let to = |role: &str| Effect::SetAgent {
+        name: name("alice"),
+        role: Some(role.to_owned()),
+        model: None,
+    };
+    file("of the file").await;
+    let id = hive.requested("alice", to("approved")).await;
+    hive.approve(id).await.expect("approved");
+    file("of the file").await;
+    assert_eq!(hive.agent("alice").await.role, "approved", "the file has not changed");
+
+    // An edit of the file is the later change, and an older request shows what it would undo.
+    let id = hive.requested("alice", to("asked")).await;
+    let before = hive.approval(id).await;
+    file("edited").await;
+    assert_eq!(hive.agent("alice").await.role, "edited");
+    let blind = hive.decide_on(id, chosen(APPROVE, &before.diff_digest)).await;
+    assert_eq!(reason(blind), Reason::DiffChanged);
+    let now = hive.approval(id).await;
+    let values: Vec<_> = now.changes.iter().map(|one| (&*one.before, &*one.after)).collect();
+    assert_eq!(values, [("edited", "asked")]);
+    hive.decide_on(id, chosen(APPROVE, &now.diff_digest)).await.expect("approved");
+    file("edited").await;
+    assert_eq!(hive.agent("alice").await.role, "asked");
 }

@@ -3,31 +3,15 @@
 //! A row is written in the transaction that approves its question, and kept with the question.
 //! Invariant: a row that has ended never changes again.
 
+use hive_core::effect::RunState;
 use hive_core::id::QuestionId;
 use rusqlite::Result;
 
-use crate::store::codec::{Coded as _, codes, integer};
+use crate::store::codec::{Coded as _, integer};
 use crate::store::columns::columns;
 use crate::store::effect::Effect;
 use crate::store::statement::{Statements, all, change, first, run};
 use crate::store::write::tx::Tx;
-
-/// How far an approved action is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// It waits for its run.
-    Queued,
-    /// A run of it began.
-    Running,
-    /// It ended well.
-    Done,
-    /// It failed, and is not run again.
-    Failed,
-}
-
-codes! {
-    State { Queued = 1, Running = 2, Done = 3, Failed = 4 }
-}
 
 columns! {
     /// A row.
@@ -35,7 +19,7 @@ columns! {
     pub struct ActionRunRow, const COLUMNS {
         /// The approval.
         pub question: QuestionId = "question_id",
-        pub state: State = "state",
+        pub state: RunState = "state",
         /// How many runs began.
         pub runs: u32 = "runs",
         /// How it ended; empty before.
@@ -49,6 +33,12 @@ pub fn insert(tx: &Tx<'_>, question: QuestionId) -> Result<()> {
     run(tx, sql, (integer(question.get()), tx.now.wall.0))?;
     tx.after_commit(Effect::Action);
     Ok(())
+}
+
+/// Returns the row of an approved question.
+pub(crate) fn get(conn: &impl Statements, question: QuestionId) -> Result<Option<ActionRunRow>> {
+    let sql = format!("SELECT {COLUMNS} FROM action_run WHERE question_id = ?1");
+    first(conn, &sql, [integer(question.get())])
 }
 
 /// Returns what to run next: a run that did not end before what was approved first.
@@ -73,7 +63,7 @@ pub fn begin(tx: &Tx<'_>, question: QuestionId) -> Result<()> {
 }
 
 /// Ends it; returns whether it had not ended before.
-pub fn end(tx: &Tx<'_>, question: QuestionId, state: State, detail: &str) -> Result<bool> {
+pub fn end(tx: &Tx<'_>, question: QuestionId, state: RunState, detail: &str) -> Result<bool> {
     let sql = "UPDATE action_run SET state = ?2, detail = ?3, end_time = ?4 WHERE question_id = ?1 AND state < 3";
     let changed = change(tx, sql, (integer(question.get()), state.code(), detail, tx.now.wall.0))?;
     Ok(changed > 0)

@@ -31,7 +31,7 @@ columns! {
     const APPROVAL: Approval {
         effect: Effect = "q.effect",
         changes: Vec<Change> = "q.changes",
-    } + diff_digest + problem
+    } + diff_digest + problem + run
 }
 
 columns! {

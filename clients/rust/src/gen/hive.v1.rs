@@ -4220,6 +4220,63 @@ pub struct Approval {
     /// Why it cannot be approved now, a sentence; empty if it can, and once the question is closed.
     #[prost(string, tag = "4")]
     pub problem: ::prost::alloc::string::String,
+    /// How far the action is; only of an approved `run_action`.
+    #[prost(message, optional, tag = "5")]
+    pub run: ::core::option::Option<ActionRun>,
+}
+/// How far an approved action is.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ActionRun {
+    /// Whether it waits, runs or has ended.
+    #[prost(enumeration = "ActionRunState", tag = "1")]
+    pub state: i32,
+    /// How many runs began: more than one if the broker ended during a run.
+    #[prost(uint32, tag = "2")]
+    pub runs: u32,
+    /// How it ended, on one line, such as `exit status: 0`; empty before.
+    #[prost(string, tag = "3")]
+    pub detail: ::prost::alloc::string::String,
+}
+/// The state of an approved action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ActionRunState {
+    /// Never sent.
+    Unspecified = 0,
+    /// It waits for its run.
+    Queued = 1,
+    /// A run of it began.
+    Running = 2,
+    /// It ended well.
+    Done = 3,
+    /// It failed, and is not run again.
+    Failed = 4,
+}
+impl ActionRunState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ACTION_RUN_STATE_UNSPECIFIED",
+            Self::Queued => "ACTION_RUN_STATE_QUEUED",
+            Self::Running => "ACTION_RUN_STATE_RUNNING",
+            Self::Done => "ACTION_RUN_STATE_DONE",
+            Self::Failed => "ACTION_RUN_STATE_FAILED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ACTION_RUN_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "ACTION_RUN_STATE_QUEUED" => Some(Self::Queued),
+            "ACTION_RUN_STATE_RUNNING" => Some(Self::Running),
+            "ACTION_RUN_STATE_DONE" => Some(Self::Done),
+            "ACTION_RUN_STATE_FAILED" => Some(Self::Failed),
+            _ => None,
+        }
+    }
 }
 /// What programs may know about a reason besides its name.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

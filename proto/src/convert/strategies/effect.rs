@@ -1,7 +1,7 @@
 //! Effects and approvals.
 
 use hive_core::agent::PolicyPart;
-use hive_core::effect::{Approval, Change, Effect};
+use hive_core::effect::{ActionRun, Approval, Change, Effect, RunState};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -40,12 +40,19 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 pub(super) fn approval() -> impl Strategy<Value = Approval> {
-    (effect(), vec(change(), 0..4), text(), text()).prop_map(
-        |(effect, changes, diff_digest, problem)| Approval {
+    (effect(), vec(change(), 0..4), text(), text(), option::of(run())).prop_map(
+        |(effect, changes, diff_digest, problem, run)| Approval {
             effect,
             changes,
             diff_digest,
             problem,
+            run,
         },
     )
+}
+
+fn run() -> impl Strategy<Value = ActionRun> {
+    let states = [RunState::Queued, RunState::Running, RunState::Done, RunState::Failed];
+    let run = (proptest::sample::select(states.to_vec()), any::<u32>(), text());
+    run.prop_map(|(state, runs, detail)| ActionRun { state, runs, detail })
 }

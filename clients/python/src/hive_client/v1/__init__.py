@@ -70,6 +70,8 @@ from .diagnostics_service_pb2 import GetHostJournalResponse as GetHostJournalRes
 from .diagnostics_service_pb2 import GetLogsRequest as GetLogsRequest
 from .diagnostics_service_pb2 import GetLogsResponse as GetLogsResponse
 from .diagnostics_service_pb2_grpc import DiagnosticsServiceStub as DiagnosticsServiceStub
+from .effect_pb2 import ActionRun as ActionRun
+from .effect_pb2 import ActionRunState as ActionRunState
 from .effect_pb2 import Approval as Approval
 from .effect_pb2 import CreateAgentEffect as CreateAgentEffect
 from .effect_pb2 import Effect as Effect

@@ -1,12 +1,26 @@
 from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from . import agent_pb2 as _agent_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class ActionRunState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ACTION_RUN_STATE_UNSPECIFIED: _ClassVar[ActionRunState]
+    ACTION_RUN_STATE_QUEUED: _ClassVar[ActionRunState]
+    ACTION_RUN_STATE_RUNNING: _ClassVar[ActionRunState]
+    ACTION_RUN_STATE_DONE: _ClassVar[ActionRunState]
+    ACTION_RUN_STATE_FAILED: _ClassVar[ActionRunState]
+ACTION_RUN_STATE_UNSPECIFIED: ActionRunState
+ACTION_RUN_STATE_QUEUED: ActionRunState
+ACTION_RUN_STATE_RUNNING: ActionRunState
+ACTION_RUN_STATE_DONE: ActionRunState
+ACTION_RUN_STATE_FAILED: ActionRunState
 
 class Effect(_message.Message):
     __slots__ = ("create_agent", "retire_agent", "set_agent", "set_policy", "run_action")
@@ -88,13 +102,25 @@ class EffectChange(_message.Message):
     def __init__(self, field: _Optional[str] = ..., before: _Optional[str] = ..., after: _Optional[str] = ..., exceeds: _Optional[str] = ...) -> None: ...
 
 class Approval(_message.Message):
-    __slots__ = ("effect", "changes", "diff_digest", "problem")
+    __slots__ = ("effect", "changes", "diff_digest", "problem", "run")
     EFFECT_FIELD_NUMBER: _ClassVar[int]
     CHANGES_FIELD_NUMBER: _ClassVar[int]
     DIFF_DIGEST_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
     effect: Effect
     changes: _containers.RepeatedCompositeFieldContainer[EffectChange]
     diff_digest: str
     problem: str
-    def __init__(self, effect: _Optional[_Union[Effect, _Mapping]] = ..., changes: _Optional[_Iterable[_Union[EffectChange, _Mapping]]] = ..., diff_digest: _Optional[str] = ..., problem: _Optional[str] = ...) -> None: ...
+    run: ActionRun
+    def __init__(self, effect: _Optional[_Union[Effect, _Mapping]] = ..., changes: _Optional[_Iterable[_Union[EffectChange, _Mapping]]] = ..., diff_digest: _Optional[str] = ..., problem: _Optional[str] = ..., run: _Optional[_Union[ActionRun, _Mapping]] = ...) -> None: ...
+
+class ActionRun(_message.Message):
+    __slots__ = ("state", "runs", "detail")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    state: ActionRunState
+    runs: int
+    detail: str
+    def __init__(self, state: _Optional[_Union[ActionRunState, str]] = ..., runs: _Optional[int] = ..., detail: _Optional[str] = ...) -> None: ...

@@ -4,8 +4,8 @@
 
 // Effects: the changes that an agent may ask the operator to approve, and what approving one changes.
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_field_mask } from "@bufbuild/protobuf/wkt";
 import type { Policy } from "./agent_pb.js";
@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file hive/v1/effect.proto.
  */
 export const file_hive_v1_effect: GenFile = /*@__PURE__*/
-  fileDesc("ChRoaXZlL3YxL2VmZmVjdC5wcm90bxIHaGl2ZS52MSKIAgoGRWZmZWN0EjIKDGNyZWF0ZV9hZ2VudBgBIAEoCzIaLmhpdmUudjEuQ3JlYXRlQWdlbnRFZmZlY3RIABIyCgxyZXRpcmVfYWdlbnQYAiABKAsyGi5oaXZlLnYxLlJldGlyZUFnZW50RWZmZWN0SAASLAoJc2V0X2FnZW50GAMgASgLMhcuaGl2ZS52MS5TZXRBZ2VudEVmZmVjdEgAEi4KCnNldF9wb2xpY3kYBCABKAsyGC5oaXZlLnYxLlNldFBvbGljeUVmZmVjdEgAEi4KCnJ1bl9hY3Rpb24YBSABKAsyGC5oaXZlLnYxLlJ1bkFjdGlvbkVmZmVjdEgAQggKBmVmZmVjdCJfChFDcmVhdGVBZ2VudEVmZmVjdBIMCgRuYW1lGAEgASgJEgwKBHJvbGUYAiABKAkSDQoFbW9kZWwYAyABKAkSHwoGcG9saWN5GAQgASgLMg8uaGl2ZS52MS5Qb2xpY3kiIQoRUmV0aXJlQWdlbnRFZmZlY3QSDAoEbmFtZRgBIAEoCSJYCg5TZXRBZ2VudEVmZmVjdBIMCgRuYW1lGAEgASgJEhEKBHJvbGUYAiABKAlIAIgBARISCgVtb2RlbBgDIAEoCUgBiAEBQgcKBV9yb2xlQggKBl9tb2RlbCJxCg9TZXRQb2xpY3lFZmZlY3QSDAoEbmFtZRgBIAEoCRIfCgZwb2xpY3kYAiABKAsyDy5oaXZlLnYxLlBvbGljeRIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sigAEKD1J1bkFjdGlvbkVmZmVjdBIOCgZhY3Rpb24YASABKAkSMAoEYXJncxgCIAMoCzIiLmhpdmUudjEuUnVuQWN0aW9uRWZmZWN0LkFyZ3NFbnRyeRorCglBcmdzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJNCgxFZmZlY3RDaGFuZ2USDQoFZmllbGQYASABKAkSDgoGYmVmb3JlGAIgASgJEg0KBWFmdGVyGAMgASgJEg8KB2V4Y2VlZHMYBCABKAkieQoIQXBwcm92YWwSHwoGZWZmZWN0GAEgASgLMg8uaGl2ZS52MS5FZmZlY3QSJgoHY2hhbmdlcxgCIAMoCzIVLmhpdmUudjEuRWZmZWN0Q2hhbmdlEhMKC2RpZmZfZGlnZXN0GAMgASgJEg8KB3Byb2JsZW0YBCABKAlCPQoHaGl2ZS52MVABWiZleGFtcGxlLmludmFsaWQvaGl2ZS9jbGllbnRzL2dvL2hpdmV2MaoCB0hpdmUuVjFiBnByb3RvMw", [file_google_protobuf_field_mask, file_hive_v1_agent]);
+  fileDesc("ChRoaXZlL3YxL2VmZmVjdC5wcm90bxIHaGl2ZS52MSKIAgoGRWZmZWN0EjIKDGNyZWF0ZV9hZ2VudBgBIAEoCzIaLmhpdmUudjEuQ3JlYXRlQWdlbnRFZmZlY3RIABIyCgxyZXRpcmVfYWdlbnQYAiABKAsyGi5oaXZlLnYxLlJldGlyZUFnZW50RWZmZWN0SAASLAoJc2V0X2FnZW50GAMgASgLMhcuaGl2ZS52MS5TZXRBZ2VudEVmZmVjdEgAEi4KCnNldF9wb2xpY3kYBCABKAsyGC5oaXZlLnYxLlNldFBvbGljeUVmZmVjdEgAEi4KCnJ1bl9hY3Rpb24YBSABKAsyGC5oaXZlLnYxLlJ1bkFjdGlvbkVmZmVjdEgAQggKBmVmZmVjdCJfChFDcmVhdGVBZ2VudEVmZmVjdBIMCgRuYW1lGAEgASgJEgwKBHJvbGUYAiABKAkSDQoFbW9kZWwYAyABKAkSHwoGcG9saWN5GAQgASgLMg8uaGl2ZS52MS5Qb2xpY3kiIQoRUmV0aXJlQWdlbnRFZmZlY3QSDAoEbmFtZRgBIAEoCSJYCg5TZXRBZ2VudEVmZmVjdBIMCgRuYW1lGAEgASgJEhEKBHJvbGUYAiABKAlIAIgBARISCgVtb2RlbBgDIAEoCUgBiAEBQgcKBV9yb2xlQggKBl9tb2RlbCJxCg9TZXRQb2xpY3lFZmZlY3QSDAoEbmFtZRgBIAEoCRIfCgZwb2xpY3kYAiABKAsyDy5oaXZlLnYxLlBvbGljeRIvCgt1cGRhdGVfbWFzaxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sigAEKD1J1bkFjdGlvbkVmZmVjdBIOCgZhY3Rpb24YASABKAkSMAoEYXJncxgCIAMoCzIiLmhpdmUudjEuUnVuQWN0aW9uRWZmZWN0LkFyZ3NFbnRyeRorCglBcmdzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJNCgxFZmZlY3RDaGFuZ2USDQoFZmllbGQYASABKAkSDgoGYmVmb3JlGAIgASgJEg0KBWFmdGVyGAMgASgJEg8KB2V4Y2VlZHMYBCABKAkimgEKCEFwcHJvdmFsEh8KBmVmZmVjdBgBIAEoCzIPLmhpdmUudjEuRWZmZWN0EiYKB2NoYW5nZXMYAiADKAsyFS5oaXZlLnYxLkVmZmVjdENoYW5nZRITCgtkaWZmX2RpZ2VzdBgDIAEoCRIPCgdwcm9ibGVtGAQgASgJEh8KA3J1bhgFIAEoCzISLmhpdmUudjEuQWN0aW9uUnVuIlEKCUFjdGlvblJ1bhImCgVzdGF0ZRgBIAEoDjIXLmhpdmUudjEuQWN0aW9uUnVuU3RhdGUSDAoEcnVucxgCIAEoDRIOCgZkZXRhaWwYAyABKAkqpQEKDkFjdGlvblJ1blN0YXRlEiAKHEFDVElPTl9SVU5fU1RBVEVfVU5TUEVDSUZJRUQQABIbChdBQ1RJT05fUlVOX1NUQVRFX1FVRVVFRBABEhwKGEFDVElPTl9SVU5fU1RBVEVfUlVOTklORxACEhkKFUFDVElPTl9SVU5fU1RBVEVfRE9ORRADEhsKF0FDVElPTl9SVU5fU1RBVEVfRkFJTEVEEARCPQoHaGl2ZS52MVABWiZleGFtcGxlLmludmFsaWQvaGl2ZS9jbGllbnRzL2dvL2hpdmV2MaoCB0hpdmUuVjFiBnByb3RvMw", [file_google_protobuf_field_mask, file_hive_v1_agent]);
 
 /**
  * A change that the broker makes once the operator approves it. The policies in it have no `grants` and no `children_max`: only the operator
@@ -318,6 +318,13 @@ export type Approval = Message<"hive.v1.Approval"> & {
    * @generated from field: string problem = 4;
    */
   problem: string;
+
+  /**
+   * How far the action is; only of an approved `run_action`.
+   *
+   * @generated from field: hive.v1.ActionRun run = 5;
+   */
+  run?: ActionRun | undefined;
 };
 
 /**
@@ -326,4 +333,87 @@ export type Approval = Message<"hive.v1.Approval"> & {
  */
 export const ApprovalSchema: GenMessage<Approval> = /*@__PURE__*/
   messageDesc(file_hive_v1_effect, 7);
+
+/**
+ * How far an approved action is.
+ *
+ * @generated from message hive.v1.ActionRun
+ */
+export type ActionRun = Message<"hive.v1.ActionRun"> & {
+  /**
+   * Whether it waits, runs or has ended.
+   *
+   * @generated from field: hive.v1.ActionRunState state = 1;
+   */
+  state: ActionRunState;
+
+  /**
+   * How many runs began: more than one if the broker ended during a run.
+   *
+   * @generated from field: uint32 runs = 2;
+   */
+  runs: number;
+
+  /**
+   * How it ended, on one line, such as `exit status: 0`; empty before.
+   *
+   * @generated from field: string detail = 3;
+   */
+  detail: string;
+};
+
+/**
+ * Describes the message hive.v1.ActionRun.
+ * Use `create(ActionRunSchema)` to create a new message.
+ */
+export const ActionRunSchema: GenMessage<ActionRun> = /*@__PURE__*/
+  messageDesc(file_hive_v1_effect, 8);
+
+/**
+ * The state of an approved action.
+ *
+ * @generated from enum hive.v1.ActionRunState
+ */
+export enum ActionRunState {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: ACTION_RUN_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It waits for its run.
+   *
+   * @generated from enum value: ACTION_RUN_STATE_QUEUED = 1;
+   */
+  QUEUED = 1,
+
+  /**
+   * A run of it began.
+   *
+   * @generated from enum value: ACTION_RUN_STATE_RUNNING = 2;
+   */
+  RUNNING = 2,
+
+  /**
+   * It ended well.
+   *
+   * @generated from enum value: ACTION_RUN_STATE_DONE = 3;
+   */
+  DONE = 3,
+
+  /**
+   * It failed, and is not run again.
+   *
+   * @generated from enum value: ACTION_RUN_STATE_FAILED = 4;
+   */
+  FAILED = 4,
+}
+
+/**
+ * Describes the enum hive.v1.ActionRunState.
+ */
+export const ActionRunStateSchema: GenEnum<ActionRunState> = /*@__PURE__*/
+  enumDesc(file_hive_v1_effect, 0);
 
