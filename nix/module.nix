@@ -84,7 +84,13 @@ in
       actions = lib.mapAttrs (
         _: action:
         lib.filterAttrs (_: value: value != null) {
-          inherit (action) command description agents args;
+          inherit (action)
+            command
+            preview
+            description
+            agents
+            args
+            ;
           timeout_secs = action.timeoutSecs;
         }
       ) cfg.actions;

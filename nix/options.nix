@@ -110,6 +110,18 @@ in
               ];
               description = "Program and arguments; `{ARGUMENT}` stands for an argument of the agent.";
             };
+            preview = mkOption {
+              type = types.nullOr (types.listOf types.str);
+              default = null;
+              example = [
+                "git"
+                "diff"
+                "--stat"
+                "HEAD"
+                "{commit}"
+              ];
+              description = "Program and arguments that show what `command` would do. The output is part of the question to the operator.";
+            };
             description = line "What the action is for, for agents.";
             agents = mkOption {
               type = types.listOf types.str;

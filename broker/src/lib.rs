@@ -33,6 +33,7 @@ pub mod measures;
 pub mod metrics;
 pub mod namespace;
 pub mod notify;
+mod preview;
 mod program;
 pub mod rpc;
 pub mod service_manager;

@@ -34,6 +34,18 @@ pub(crate) fn passed(
     env.into_iter().filter(|(name, _)| names.iter().any(|passed| name == passed)).collect()
 }
 
+/// The variables of the broker's environment that an action gets.
+const FOR_ACTIONS: [&str; 5] =
+    ["PATH", "HOME", "LANG", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"];
+
+/// Returns the environment of an action of this agent, or of its preview.
+pub(crate) fn for_action(action: &str, agent: &str) -> Vec<(OsString, OsString)> {
+    let mut env = passed(std::env::vars_os(), &FOR_ACTIONS);
+    env.push(("HIVE_ACTION".into(), action.into()));
+    env.push(("HIVE_ACTION_AGENT".into(), agent.into()));
+    env
+}
+
 /// A run of a program.
 #[derive(Debug)]
 pub(crate) struct Program<'a> {
@@ -71,6 +83,11 @@ pub(crate) struct Ended {
 impl Ended {
     /// Returns the end of its output, once all writers have closed it.
     pub(crate) async fn output(self) -> String {
+        self.tail.rest().await.0.trim().to_owned()
+    }
+
+    /// Returns the end of its output as it is, and whether it had more.
+    pub(crate) async fn cut_output(self) -> (String, bool) {
         self.tail.rest().await
     }
 }
@@ -80,8 +97,10 @@ impl Program<'_> {
     pub(crate) async fn run(self) -> Result<Ended, RunError> {
         let (mut child, output) = self.start().map_err(RunError::Start)?;
         let group = Group::new(&child);
-        let (stdin, mut tail) =
-            (child.stdin.take(), Tail { output, bytes: Vec::new(), max: self.output_bytes_max });
+        let (stdin, mut tail) = (
+            child.stdin.take(),
+            Tail { output, bytes: Vec::new(), max: self.output_bytes_max, is_cut: false },
+        );
         let ended = tokio::select! {
             status = child.wait() => Some(status),
             never = async { tokio::join!(feed(stdin, self.input), tail.read()); std::future::pending::<Infallible>().await } => {
@@ -151,6 +170,7 @@ struct Tail {
     output: Receiver,
     bytes: Vec<u8>,
     max: usize,
+    is_cut: bool,
 }
 
 impl Tail {
@@ -160,14 +180,15 @@ impl Tail {
         while let Ok(count @ 1..) = self.output.read(&mut buffer).await {
             self.bytes.extend_from_slice(&buffer[..count]);
             let surplus = self.bytes.len().saturating_sub(self.max);
+            self.is_cut |= surplus > 0;
             self.bytes.drain(..surplus);
         }
     }
 
-    /// Returns the kept output, once all writers have closed it.
-    async fn rest(mut self) -> String {
+    /// Returns the kept output, once all writers have closed it, and whether there was more.
+    async fn rest(mut self) -> (String, bool) {
         // A writer that holds it open for longer is not waited for.
         let _ = tokio::time::timeout(OUTPUT_PATIENCE, self.read()).await;
-        String::from_utf8_lossy(&self.bytes).trim().to_owned()
+        (String::from_utf8_lossy(&self.bytes).into_owned(), self.is_cut)
     }
 }

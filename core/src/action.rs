@@ -25,6 +25,8 @@ const ARGUMENT_BYTES_MAX: usize = 1024;
 pub struct Action {
     /// The program, and its arguments, in which `{NAME}` stands for an argument of the agent.
     pub command: Vec<String>,
+    /// A command like it that shows what it would do, run before the operator is asked.
+    pub preview: Option<Vec<String>>,
     /// The purpose, for agents.
     pub description: String,
     /// The agents that may ask for it.
@@ -130,6 +132,16 @@ impl Action {
         }
         Ok(self.command.iter().map(|word| filled(word, args)).collect())
     }
+
+    /// Returns the command of the preview with these arguments, if the action has one.
+    pub fn preview_argv(
+        &self,
+        args: &BTreeMap<String, String>,
+    ) -> Result<Option<Vec<String>>, Fault> {
+        self.argv(args)?;
+        let words = self.preview.as_ref();
+        Ok(words.map(|words| words.iter().map(|word| filled(word, args)).collect()))
+    }
 }
 
 /// Returns a word with the arguments in their places. What an argument brings is not read again.
@@ -182,6 +194,7 @@ mod tests {
     fn action(command: &[&str], args: &[(&str, &str)]) -> Action {
         Action {
             command: command.iter().map(|&word| word.to_owned()).collect(),
+            preview: None,
             description: String::new(),
             agents: Vec::new(),
             args: args
@@ -225,6 +238,20 @@ mod tests {
         assert_eq!(action.argv(&given(&[])), Err(Fault::Missing("commit".to_owned())));
         let more = given(&[("commit", COMMIT), ("force", "yes")]);
         assert_eq!(action.argv(&more), Err(Fault::Unknown("force".to_owned())));
+    }
+
+    #[test]
+    fn a_preview_takes_the_same_arguments_and_needs_none() {
+        let mut action = action(&["apply", "{commit}"], &[("commit", "[0-9a-f]{40}")]);
+        let commit = given(&[("commit", COMMIT)]);
+        assert_eq!(action.preview_argv(&commit), Ok(None));
+        action.preview = Some(vec!["git".to_owned(), "..{commit}".to_owned()]);
+        let argv = vec!["git".to_owned(), format!("..{COMMIT}")];
+        assert_eq!(action.preview_argv(&commit), Ok(Some(argv)));
+        action.preview = Some(vec!["date".to_owned()]);
+        assert_eq!(action.preview_argv(&commit), Ok(Some(vec!["date".to_owned()])));
+        let wrong = given(&[("commit", "--output=x")]);
+        assert!(matches!(action.preview_argv(&wrong), Err(Fault::NotAllowed { .. })));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! a grant. So an approval decides about agents and their rights, and of the host only about
 //! actions that the operator has configured.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -62,6 +63,9 @@ pub enum Effect {
         action: String,
         /// Its arguments by name.
         args: BTreeMap<String, String>,
+        /// The lines of its preview, which the broker adds; `None` if no preview ran.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        preview: Option<Vec<String>>,
     },
 }
 
@@ -87,6 +91,23 @@ impl Effect {
             Self::SetAgent { name, .. } => format!("change the settings of {name}"),
             Self::SetPolicy { name, .. } => format!("change the policy of {name}"),
             Self::RunAction { action, .. } => format!("run the action {action}"),
+        }
+    }
+
+    /// Returns what the asker asked for, without what the broker has added.
+    #[must_use]
+    pub fn as_asked(&self) -> Cow<'_, Self> {
+        match self {
+            Self::RunAction { action, args, preview: Some(_) } => Cow::Owned(Self::RunAction {
+                action: action.clone(),
+                args: args.clone(),
+                preview: None,
+            }),
+            Self::RunAction { preview: None, .. }
+            | Self::CreateAgent { .. }
+            | Self::RetireAgent { .. }
+            | Self::SetAgent { .. }
+            | Self::SetPolicy { .. } => Cow::Borrowed(self),
         }
     }
 
@@ -122,7 +143,7 @@ impl Effect {
 
     /// Bounded, so that a diff can be shown and read as a whole.
     fn check_size(&self) -> Result<(), Fault> {
-        let bytes = serde_json::to_vec(self).expect("an effect is plain data").len();
+        let bytes = serde_json::to_vec(&self.as_asked()).expect("an effect is plain data").len();
         if bytes > EFFECT_BYTES_MAX { Err(Fault::TooLarge(bytes)) } else { Ok(()) }
     }
 }
@@ -224,6 +245,20 @@ mod tests {
         Effect::SetPolicy { name: name("kim"), policy, parts: parts.to_vec() }
     }
 
+    fn previewed(lines: &[&str]) -> Effect {
+        let preview = Some(lines.iter().map(|&line| line.to_owned()).collect());
+        Effect::RunAction { action: "apply".to_owned(), args: BTreeMap::new(), preview }
+    }
+
+    #[test]
+    fn a_preview_is_no_part_of_what_was_asked_for() {
+        let long = "x".repeat(EFFECT_BYTES_MAX);
+        assert_eq!(previewed(&[&long]).check(), Ok(()));
+        assert_eq!(previewed(&[&long]).as_asked(), previewed(&[]).as_asked());
+        let json = serde_json::to_string(&previewed(&[]).as_asked()).expect("JSON");
+        assert_eq!(json, r#"{"run_action":{"action":"apply","args":{}}}"#);
+    }
+
     #[test]
     fn no_effect_has_what_only_the_operator_sets() {
         let grants = Policy { grants: vec!["create_agent".to_owned()], ..Policy::default() };
@@ -267,7 +302,9 @@ mod tests {
             Effect::RunAction {
                 action: "apply".to_owned(),
                 args: BTreeMap::from([("commit".to_owned(), "0a".to_owned())]),
+                preview: None,
             },
+            previewed(&["a | 2 +", ""]),
             set(Policy::default(), &[PolicyPart::ToolGroups, PolicyPart::QuestionsOpenMax]),
         ] {
             let json = serde_json::to_string(&effect).expect("JSON");

@@ -140,7 +140,7 @@ fn command(
     asker: &AgentRow,
     effect: &Effect,
 ) -> Result<(Vec<String>, Duration), String> {
-    let Effect::RunAction { action, args } = effect else {
+    let Effect::RunAction { action, args, preview: _ } = effect else {
         return Err("it is no action".to_owned());
     };
     let (action, argv) = approved::resolve(actions, asker, action, args)?;

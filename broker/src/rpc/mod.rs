@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::engine::{Engine, Refusal};
+use crate::preview::Previews;
 use crate::spawn::spawn;
 use edge::listen::ListenError;
 use edge::room::Seat;
@@ -36,6 +37,7 @@ pub struct Rpc {
     /// Cancelled to end the process cleanly.
     shutdown: CancellationToken,
     sockets: Arc<listen::Sockets>,
+    previews: Previews,
 }
 
 impl Rpc {
@@ -47,7 +49,7 @@ impl Rpc {
         shutdown: CancellationToken,
         sockets: Arc<listen::Sockets>,
     ) -> Self {
-        Self { engine, streams, shutdown, sockets }
+        Self { engine, streams, shutdown, sockets, previews: Previews::default() }
     }
 
     /// Opens and closes agents' sockets to match the present agents.

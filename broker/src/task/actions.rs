@@ -14,9 +14,6 @@ use crate::engine::action::{Ended, Run};
 use crate::engine::background::ACTIONS;
 use crate::program::{self, Program, RunError};
 
-/// The variables of the broker's environment that an action gets.
-const PASSED: [&str; 5] = ["PATH", "HOME", "LANG", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"];
-
 /// Runs actions until `stop`. A run that has not ended then is ended, and begins again after the
 /// next start of the broker.
 pub async fn actions(engine: Arc<Engine>, stop: CancellationToken) {
@@ -59,15 +56,11 @@ pub async fn actions(engine: Arc<Engine>, stop: CancellationToken) {
 async fn carry_out(run: Run) -> Ended {
     let Run { question, action, agent, argv, timeout } = run;
     let program = argv.first().cloned().unwrap_or_default();
-    let own = [
-        ("HIVE_ACTION", action),
-        ("HIVE_ACTION_AGENT", agent),
-        ("HIVE_ACTION_QUESTION", question.to_string()),
-    ];
-    let own = own.map(|(name, value)| (name.into(), value.into()));
+    let mut env = program::for_action(&action, &agent);
+    env.push(("HIVE_ACTION_QUESTION".into(), question.to_string().into()));
     let run = Program {
         words: &argv,
-        env: program::passed(std::env::vars_os(), &PASSED).into_iter().chain(own).collect(),
+        env,
         input: String::new(),
         limit: timeout,
         output_bytes_max: OUTPUT_TAIL_BYTES_MAX,

@@ -59,12 +59,15 @@ pub(super) fn read(table: &DeTable<'_>, findings: &mut Findings<'_>) -> Actions 
 
 fn action(section: &mut Section<'_, '_, '_>, place: std::ops::Range<usize>) -> Option<Action> {
     let command = command(section, place);
+    let preview = section.value("preview").is_some().then(|| words(section, "preview"));
     let description = bounded(section, "description", ROLE_CHARS_MAX).unwrap_or_default();
     let agents = agents(section);
     let args = args(section, command.as_deref().unwrap_or_default());
     let timeout = section.number("timeout_secs", TIMEOUTS_SECS).map(Duration::from_secs);
     let timeout = timeout.unwrap_or(ACTION_TIMEOUT);
-    Some(Action { command: command?, description, agents: agents?, args: args?, timeout })
+    // An action that the operator wants to see before it runs is none without its preview.
+    let preview = preview.map_or(Some(None), |words| words.map(Some))?;
+    Some(Action { command: command?, preview, description, agents: agents?, args: args?, timeout })
 }
 
 fn command(
@@ -78,11 +81,16 @@ fn command(
         section.object(place, key, sentence, None);
         return None;
     }
+    words(section, key)
+}
+
+/// Reads a program and its arguments.
+fn words(section: &mut Section<'_, '_, '_>, key: &'static str) -> Option<Vec<String>> {
     let words = section.texts(key)?;
     let span = section.value(key)?.span();
     if words.first().is_none_or(|(program, _)| program.is_empty() || program.contains('{')) {
         let sentence =
-            "`command` must begin with a program: [\"git\", \"show\", \"{commit}\"]".to_owned();
+            format!("`{key}` must begin with a program: [\"git\", \"show\", \"{{commit}}\"]");
         section.object(span, key, sentence, None);
         return None;
     }

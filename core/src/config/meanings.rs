@@ -65,6 +65,10 @@ pub(super) const MEANINGS: &[(&str, &str)] = &[
         "actions.NAME.command",
         "program and arguments; `{ARGUMENT}` stands for an argument of the agent",
     ),
+    (
+        "actions.NAME.preview",
+        "program and arguments that show what `command` would do; its output is part of the question",
+    ),
     ("actions.NAME.description", "what the action is for, for agents"),
     ("actions.NAME.agents", "agents that may ask for it"),
     (

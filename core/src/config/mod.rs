@@ -13,7 +13,7 @@
 //!               metrics.<socket and group, or listen>, traces.<otlp, headers>, limits.<any field of limits::Limits>
 //! [operator]    pronouns, notify.command or notify.webhook, journal_units
 //! [claude]      command, env, context_windows, mcp_server_name, and the settings of SETTINGS
-//! [actions.NAME] command, description, agents, args.<argument>, timeout_secs
+//! [actions.NAME] command, preview, description, agents, args.<argument>, timeout_secs
 //! [agents.NAME] parent, role, model, tool_groups, allowed_recipients, capabilities, grants, uids, users, unit, state_dir, home_dir, env,
 //!               kick_on_start, on_demand, available_models, plugins, marketplaces, isolation, readable, writable, devices, user_namespaces,
 //!               the settings of SETTINGS,

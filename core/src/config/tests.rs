@@ -310,6 +310,18 @@ fn errors_of_invalid_files_name_the_mistake_and_its_line() {
             "line 2, column 11: `command` must begin with a program: [\"git\", \"show\", \"{commit}\"]",
         ),
         (
+            "[actions.a]\ncommand = [\"x\"]\npreview = []",
+            "line 3, column 11: `preview` must begin with a program: [\"git\", \"show\", \"{commit}\"]",
+        ),
+        (
+            "[actions.a]\ncommand = [\"x\"]\npreview = \"x\"",
+            "line 3, column 11: `preview` must be a list of strings, not a string",
+        ),
+        (
+            "[actions.a]\ncommand = [\"x\"]\npreview = [\"x\", \"{b}\"]\nargs.b = \"c\"",
+            "line 4, column 10: `command` has no place for `b`: write `{b}` where it belongs",
+        ),
+        (
             "[actions.a]\ncommand = [\"x\"]\nargs.b = \"c\"",
             "line 3, column 10: `command` has no place for `b`: write `{b}` where it belongs",
         ),

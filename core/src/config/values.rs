@@ -310,6 +310,7 @@ impl Config {
         }
         for action in self.actions.values_mut() {
             programs.extend(action.command.first_mut());
+            programs.extend(action.preview.iter_mut().flat_map(|words| words.first_mut()));
         }
         for agent in self.agents.values_mut() {
             resolve(&mut agent.state_dir);

@@ -30,7 +30,8 @@ impl IntoWire for Effect {
                     paths: parts.into_iter().map(|part| part.name().to_owned()).collect(),
                 }),
             }),
-            Self::RunAction { action, args } => {
+            // The preview is among the changes. The wire has no field for it, so no agent sends it.
+            Self::RunAction { action, args, preview: _ } => {
                 let args = args.into_iter().collect();
                 Wire::RunAction(v1::RunActionEffect { action, args })
             }
@@ -72,7 +73,7 @@ impl FromWire for Effect {
             }
             Wire::RunAction(v1::RunActionEffect { action, args }) => {
                 let args = args.into_iter().collect();
-                Ok(Self::RunAction { action, args })
+                Ok(Self::RunAction { action, args, preview: None })
             }
         }
     }

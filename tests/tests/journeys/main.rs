@@ -31,6 +31,7 @@ mod next_turn;
 mod orders;
 mod parked;
 mod poison;
+mod previews;
 mod questions;
 mod recv;
 mod reminders;

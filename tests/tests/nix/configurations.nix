@@ -39,6 +39,13 @@ in
         "start"
         "rebuild@{commit}.service"
       ];
+      preview = [
+        "git"
+        "diff"
+        "--stat"
+        "HEAD"
+        "{commit}"
+      ];
       description = "Builds a commit of the host.";
       agents = [ "ada" ];
       args.commit = "[0-9a-f]{40}";

@@ -7,6 +7,7 @@ use hive_core::id::QuestionId;
 
 use super::{Plan, change};
 use crate::engine::Refusal;
+use crate::engine::mail::question::Preview;
 use crate::store::agent::AgentRow;
 use crate::store::{Tx, action_run};
 
@@ -31,14 +32,36 @@ pub(super) fn plan(
     asker: &AgentRow,
     name: &str,
     args: &BTreeMap<String, String>,
+    preview: Option<&[String]>,
 ) -> Result<Plan, Refusal> {
-    let (action, argv) = resolve(actions, asker, name, args)
-        .map_err(|problem| Refusal::Field { field: "effect.run_action", problem })?;
+    let (action, argv) = resolve(actions, asker, name, args).map_err(refused)?;
     let runs = |field: &str, value: &str| change(field, "", value, String::new());
-    let timeout = format!("{} s", action.timeout.as_secs());
-    let changes =
-        vec![runs("action", name), runs("command", &shown(&argv)), runs("timeout", &timeout)];
+    let mut changes = vec![runs("action", name), runs("command", &shown(&argv))];
+    match preview {
+        // Without a line it would look as if the action had no preview.
+        Some([]) => changes.push(runs("preview", "(no output)")),
+        Some(lines) => changes.extend(lines.iter().map(|line| runs("preview", line))),
+        None => {}
+    }
+    changes.push(runs("timeout", &format!("{} s", action.timeout.as_secs())));
     Ok(Plan { key: None, changes })
+}
+
+/// Returns the preview of an action with these arguments.
+pub(super) fn preview(
+    actions: &Actions,
+    asker: &AgentRow,
+    name: &str,
+    args: &BTreeMap<String, String>,
+) -> Result<Option<Preview>, Refusal> {
+    let (action, _) = resolve(actions, asker, name, args).map_err(refused)?;
+    let argv = action.preview_argv(args).map_err(|fault| refused(fault.to_string()))?;
+    let (name, agent) = (name.to_owned(), asker.name.clone());
+    Ok(argv.map(|argv| Preview { action: name, agent, argv, timeout: action.timeout }))
+}
+
+fn refused(problem: String) -> Refusal {
+    Refusal::Field { field: "effect.run_action", problem }
 }
 
 pub(super) fn apply(tx: &Tx<'_>, id: QuestionId) -> Result<(), Refusal> {

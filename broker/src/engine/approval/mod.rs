@@ -26,7 +26,7 @@ use hive_core::question::{Question, State};
 use hive_core::time::WallTime;
 
 use super::error::{AgentError, QuestionError};
-use super::mail::question::{AskedEffect, Effects, Reply};
+use super::mail::question::{AskedEffect, Effects, Preview, Reply};
 use super::operator::etag::Etags;
 use super::{Engine, Refusal, actor};
 use crate::files::Shortage;
@@ -106,7 +106,9 @@ impl Approvals {
             Effect::SetPolicy { name, policy, parts } => {
                 policy::plan(conn, limits, asker, name, policy, parts)
             }
-            Effect::RunAction { action, args } => action::plan(&self.actions, asker, action, args),
+            Effect::RunAction { action, args, preview } => {
+                action::plan(&self.actions, asker, action, args, preview.as_deref())
+            }
         }
     }
 
@@ -165,6 +167,21 @@ impl Effects for Approvals {
         Ok(question)
     }
 
+    fn preview(
+        &self,
+        tx: &Tx<'_>,
+        asker: &AgentRow,
+        effect: &Effect,
+    ) -> Result<Option<Preview>, Refusal> {
+        let Effect::RunAction { action, args, preview: _ } = effect else { return Ok(None) };
+        let plan = self.plan(tx, asker, effect)?;
+        // A preview is for the one that decides, and a grant has decided.
+        if granted(asker, effect, &plan) {
+            return Ok(None);
+        }
+        action::preview(&self.actions, asker, action, args)
+    }
+
     fn asked(
         &self,
         tx: &Tx<'_>,
@@ -179,8 +196,15 @@ impl Effects for Approvals {
             let problem = format!("`{}` is as you want it already", effect.subject());
             return Err(Refusal::Field { field: "effect", problem });
         }
+        let is_granted = granted(asker, effect, &plan);
+        // The grant, or the configuration, may have changed since it was decided not to run it.
+        let has_preview = !matches!(effect, Effect::RunAction { preview: None, .. });
+        if !is_granted && !has_preview && self.preview(tx, asker, effect)?.is_some() {
+            let problem = "its preview has not run yet; ask again".to_owned();
+            return Err(Refusal::Field { field: "effect", problem });
+        }
         let body = texts::asked(id, &asker.name, effect, &plan.changes, why, deadline);
-        let granted = granted(asker, effect, &plan).then_some(plan.changes);
+        let granted = is_granted.then_some(plan.changes);
         Ok(AskedEffect { body, granted })
     }
 

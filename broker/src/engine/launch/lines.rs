@@ -1,8 +1,8 @@
-//! Lines of logs, made harmless for a model and a terminal.
+//! Lines of logs and of previews, made harmless for a model and a terminal.
 //!
-//! A harness, and a service of the host, may repeat text of strangers. Invariant: a line has no
-//! escape sequence, no control character but tabs, and no character that hides or reorders text;
-//! there are no more lines and bytes than allowed.
+//! A harness, a service of the host, and a program may repeat text of strangers. Invariant: a line
+//! has no escape sequence, no control character but tabs, and no character that hides or reorders
+//! text; there are no more lines and bytes than allowed.
 
 use hive_core::hidden::hides;
 
@@ -24,12 +24,17 @@ pub struct Lines {
 
 /// Returns the last lines of a text, harmless.
 pub(crate) fn last(text: &str, count: u32, truncated: bool) -> Lines {
+    last_within(text, count, BYTES_MAX, truncated)
+}
+
+/// Returns the last lines of a text, harmless, in at most so many bytes.
+pub(crate) fn last_within(text: &str, count: u32, bytes_max: usize, truncated: bool) -> Lines {
     let mut last = Lines { lines: Vec::new(), truncated };
     let mut bytes = 0;
     for line in text.lines().rev().take(count as usize) {
         let line = harmless(line);
         bytes += line.len() + 1;
-        if bytes > BYTES_MAX {
+        if bytes > bytes_max {
             last.truncated = true;
             break;
         }

@@ -15,11 +15,11 @@ use crate::engine::action::{Ended, Run};
 
 fn apply(commit: &str) -> Effect {
     let args = BTreeMap::from([("commit".to_owned(), commit.to_owned())]);
-    Effect::RunAction { action: "apply".to_owned(), args }
+    Effect::RunAction { action: "apply".to_owned(), args, preview: None }
 }
 
 fn named(action: &str) -> Effect {
-    Effect::RunAction { action: action.to_owned(), args: BTreeMap::new() }
+    Effect::RunAction { action: action.to_owned(), args: BTreeMap::new(), preview: None }
 }
 
 async fn hive() -> Hive {

@@ -278,10 +278,11 @@ pub(super) async fn receive(
 /// The unit whose journal agents may read.
 pub(super) const JOURNAL_UNIT: &str = "nginx.service";
 
-/// An action with an argument, which alice may ask for, and one of bob.
+/// An action with an argument, which alice may ask for, one like it with a preview, and one of bob.
 fn actions() -> action::Actions {
     let of = |agent: &str, args: &[(&str, &str)]| action::Action {
         command: ["apply", "--", "{commit}"].map(str::to_owned).to_vec(),
+        preview: None,
         description: String::new(),
         agents: vec![name(agent)],
         args: args
@@ -291,7 +292,14 @@ fn actions() -> action::Actions {
         timeout: Duration::from_secs(60),
     };
     let of_alice = of("alice", &[("commit", "[0-9a-f]{4}")]);
-    action::Actions::from([("apply".to_owned(), of_alice), ("other".to_owned(), of("bob", &[]))])
+    let preview = ["git", "diff", "{commit}"].map(str::to_owned).to_vec();
+    let agents = vec![name("alice"), name("bob")];
+    let shown = action::Action { preview: Some(preview), agents, ..of_alice.clone() };
+    action::Actions::from([
+        ("apply".to_owned(), of_alice),
+        ("shown".to_owned(), shown),
+        ("other".to_owned(), of("bob", &[])),
+    ])
 }
 
 /// Ends a task that waits.

@@ -37,6 +37,7 @@ mod outcomes;
 mod parks;
 mod poison;
 mod policies;
+mod previews;
 mod problems;
 mod purge;
 mod questions;

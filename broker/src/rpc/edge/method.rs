@@ -204,7 +204,7 @@ pub const METHODS: &[Method] = &[
     both("/hive.v1.InboxService/ExtendLease", Short).mutating(),
     both("/hive.v1.InboxService/GetInboxStatus", Short),
     both("/hive.v1.InboxService/ListDeliveries", Page),
-    both("/hive.v1.QuestionService/AskQuestion", Short).mutating().sized(Question),
+    both("/hive.v1.QuestionService/AskQuestion", LongPoll).mutating().sized(Question),
     both("/hive.v1.QuestionService/AnswerQuestion", Short).mutating().sized(Answer),
     both("/hive.v1.QuestionService/CancelQuestion", Short).mutating(),
     both("/hive.v1.QuestionService/GetQuestion", Short),

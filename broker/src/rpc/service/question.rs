@@ -14,8 +14,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use super::watching::{self, Out, Told, Woken};
-use crate::engine::Refusal;
 use crate::engine::mail::question::{Ask, Reply, Which, bytes_of};
+use crate::engine::{Actor, Refusal, permit};
 use crate::files::Shortage;
 use crate::rpc::Rpc;
 use crate::rpc::edge::caller;
@@ -23,6 +23,7 @@ use crate::rpc::edge::page;
 use crate::rpc::edge::request;
 use crate::rpc::edge::room::Seat;
 use crate::spawn::spawn;
+use crate::store::request::RequestKey;
 
 /// Questions that a watch reads at once.
 const WATCH_ROWS: u32 = 200;
@@ -60,6 +61,17 @@ impl Rpc {
             | Effect::SetPolicy { .. }
             | Effect::RunAction { .. } => (None, None),
         }
+    }
+
+    /// Runs the preview of an action, if the question needs one, without the permit of the call.
+    async fn preview(&self, actor: &Actor, key: &RequestKey, ask: &mut Ask) -> Result<(), Refusal> {
+        let Some(wanted) = self.engine.preview_of(actor, key, ask).await? else { return Ok(()) };
+        permit::release();
+        let lines = self.previews.run(&wanted, self.engine.draining()).await?;
+        if let Some(Effect::RunAction { preview, .. }) = &mut ask.effect {
+            *preview = Some(lines);
+        }
+        Ok(())
     }
 
     /// Lets the sockets follow an effect, if the question is answered with it.
@@ -188,6 +200,7 @@ impl v1::question_service_server::QuestionService for Rpc {
             effect: convert::optional_as(effect, "effect")?,
             short: None,
         };
+        self.preview(&actor, &key, &mut ask).await?;
         let (question, already_asked) = match ask.effect.clone() {
             None => self.engine.ask(actor, key, ask).await?,
             // Its grants may allow it, and then it is applied at once.

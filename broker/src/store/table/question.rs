@@ -286,7 +286,7 @@ pub(crate) fn asked_in_earlier_runs(conn: &impl Statements, turn: TurnId) -> Res
 }
 
 /// Returns a question of an earlier run that equals one about to be asked and has not replaced
-/// another, as for messages.
+/// another, as for messages. Its preview may be another: it shows the host at another time.
 pub(crate) fn equal_in_earlier_runs(
     conn: &impl Statements,
     turn: TurnId,
@@ -296,7 +296,7 @@ pub(crate) fn equal_in_earlier_runs(
 ) -> Result<Option<QuestionId>> {
     let sql = format!(
         "SELECT q.id FROM question q WHERE q.turn_id IN ({EARLIER_RUNS}) AND q.state <> 4 AND q.target_id = ?2 AND q.text = ?3 \
-         AND q.options = ?4 AND q.multi = ?5 AND q.effect IS ?6 AND {} ORDER BY q.id LIMIT 1",
+         AND q.options = ?4 AND q.multi = ?5 AND json_remove(q.effect, '$.run_action.preview') IS json(?6) AND {} ORDER BY q.id LIMIT 1",
         super::message::not_absorbed("q.id")
     );
     let values = (
@@ -305,7 +305,7 @@ pub(crate) fn equal_in_earlier_runs(
         &wording.text,
         options_json(wording),
         wording.multi,
-        effect.map(effect_json),
+        effect.map(|effect| effect_json(&effect.as_asked())),
     );
     first(conn, &sql, values)
 }

@@ -18,7 +18,7 @@ fn effect() -> impl Strategy<Value = Effect> {
         }),
         agent_name().prop_map(|name| Effect::RetireAgent { name }),
         ("[a-z]{1,9}", proptest::collection::btree_map("[a-z]{1,9}", ".{0,9}", 0..3))
-            .prop_map(|(action, args)| Effect::RunAction { action, args }),
+            .prop_map(|(action, args)| Effect::RunAction { action, args, preview: None }),
         (agent_name(), option::of(text()), option::of(text()))
             .prop_map(|(name, role, model)| Effect::SetAgent { name, role, model }),
         (agent_name(), policy(), subsequence(PolicyPart::ALL.to_vec(), 0..=9)).prop_map(

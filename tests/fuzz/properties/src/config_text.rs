@@ -80,9 +80,10 @@ pub(crate) fn write(config: &Config) -> String {
     text(&mut out, "mcp_server_name", Some(mcp_server_name));
     map(&mut out, "env", env);
     for (name, action) in actions {
-        let Action { command, description, agents, args, timeout } = action;
+        let Action { command, preview, description, agents, args, timeout } = action;
         out.push_str(&format!("[actions.{name}]\n"));
         texts(&mut out, "command", Some(command));
+        texts(&mut out, "preview", preview.as_ref());
         text(
             &mut out,
             "description",

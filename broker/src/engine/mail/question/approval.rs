@@ -4,6 +4,7 @@
 //! effect changes is not known here: [`Effects`] is the seam to it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hive_core::effect::{APPROVE, Approval, Change, DENY, Effect};
 use hive_core::id::QuestionId;
@@ -28,10 +29,32 @@ pub(crate) struct AskedEffect {
     pub(crate) granted: Option<Vec<Change>>,
 }
 
+/// A program of the operator whose output is part of a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preview {
+    /// The name of the action.
+    pub action: String,
+    /// The name of the asker.
+    pub agent: String,
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// The time limit of the action.
+    pub timeout: Duration,
+}
+
 /// What questions need of the effects.
 pub(crate) trait Effects: Clone + Send + 'static {
     /// Returns a question as it is shown. An open approval has what it would change now.
     fn shown<A: Agents>(&self, conn: &A, row: QuestionRow) -> Result<Question, Refusal>;
+
+    /// Returns the preview that the question with this effect must have, or why it cannot be asked;
+    /// `None` if it needs none.
+    fn preview(
+        &self,
+        tx: &Tx<'_>,
+        asker: &AgentRow,
+        effect: &Effect,
+    ) -> Result<Option<Preview>, Refusal>;
 
     /// Returns the question with this effect, or why it cannot be asked.
     fn asked(

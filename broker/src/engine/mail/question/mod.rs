@@ -3,6 +3,7 @@
 //! `core::question` checks the wording of a question and of an answer. Invariant: a question and
 //! the message that delivers it are one transaction, and so are its outcome and the notices of it.
 
+mod admitted;
 mod approval;
 mod close;
 mod read;
@@ -12,12 +13,11 @@ use crate::engine::error::{MailError, QuestionError};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hive_core::agent::APPROVALS;
 use hive_core::caller::Caller;
 use hive_core::effect::{APPROVE, Effect};
 use hive_core::event::Facts;
 use hive_core::id::QuestionId;
-use hive_core::limits::{DUE_SPAN_MIN, Limits, QUESTION_TTL_MAX};
+use hive_core::limits::Limits;
 use hive_core::message::{Recipient, SystemKind};
 use hive_core::question::{Answer, Fault, Question, State, Wording};
 use hive_core::time::WallTime;
@@ -35,6 +35,8 @@ pub use crate::store::question::bytes_of;
 use crate::store::question::{self as questions, Filter, NewQuestion, QuestionRow};
 use crate::store::request::RequestKey;
 use crate::store::{AgentKey, Tx, message};
+use admitted::Admitted;
+pub use approval::Preview;
 pub(crate) use approval::{AskedEffect, Effects};
 pub(crate) use close::{Closer, close};
 pub use read::Which;
@@ -126,16 +128,7 @@ impl Engine {
     ) -> Result<(Question, bool), Refusal> {
         self.check_open()?;
         let mut ask = ask;
-        if let Some(effect) = &ask.effect {
-            ask.wording.options = approval::options(effect, &ask.wording)?;
-        }
-        ask.wording.check()?;
-        if let Some(ttl) = ask.ttl
-            && !(DUE_SPAN_MIN..=QUESTION_TTL_MAX).contains(&ttl)
-        {
-            let problem = format!("it must be between 1 s and {} s", QUESTION_TTL_MAX.as_secs());
-            return Err(Refusal::Field { field: "ttl", problem });
-        }
+        admitted::check(&mut ask)?;
         let approvals = self.approvals();
         let shown = approvals.clone();
         let put = move |admission: Admission<'_, '_>| put(&admission, &approvals, &ask);
@@ -289,23 +282,15 @@ fn checked(tx: &Tx<'_>, row: &QuestionRow, answer: &Answer) -> Result<Answer, Re
 
 fn put(admission: &Admission<'_, '_>, effects: &impl Effects, ask: &Ask) -> Result<Asked, Refusal> {
     let &Admission { tx, limits, me, .. } = admission;
-    let turn = admission.turn(if ask.effect.is_some() { APPROVALS } else { "messaging" })?;
+    let Admitted { turn, target, earlier } = admitted::admitted(admission, ask)?;
     let parent = admission.actor.cause.parent(turn.as_ref());
     let turn = turn.map(|turn| turn.id);
-    let target = match &ask.effect {
-        Some(_) => approval::approver(admission, &ask.to)?,
-        None => target(admission, &ask.to)?,
-    };
     let effect = ask.effect.as_ref();
-    if let Some(turn) = turn
-        && let Some(id) =
-            questions::equal_in_earlier_runs(tx, turn, target.key, &ask.wording, effect)?
-    {
+    if let Some((turn, id)) = turn.zip(earlier) {
         message::absorb(tx, turn, id.get())?;
         return Ok(Asked { id, already: true });
     }
     if admission.is_agent() {
-        admission.check_questions(questions::open_asked(tx, me.key)?)?;
         admission.take_rate()?;
     }
     let id = QuestionId::new(tx.next_id()).expect("the sequence begins with 1");
@@ -361,27 +346,6 @@ fn put(admission: &Admission<'_, '_>, effects: &impl Effects, ask: &Ask) -> Resu
         close(tx, limits, &row, &Closer::Grant { answer }, parent)?;
     }
     Ok(Asked { id, already: false })
-}
-
-/// Returns the target of a question: exactly one, and not the asker.
-fn target(admission: &Admission<'_, '_>, to: &Recipient) -> Result<Arc<AgentRow>, Refusal> {
-    let refuse = |problem: &str| Err(Refusal::Field { field: "to", problem: problem.to_owned() });
-    match to {
-        Recipient::Everyone => {
-            return refuse("a question goes to one; name an agent, or ask the operator");
-        }
-        Recipient::Operator | Recipient::Parent if !admission.is_agent() => {
-            return refuse("the operator asks agents; name one");
-        }
-        Recipient::Agent(_) | Recipient::Operator | Recipient::Parent => {}
-    }
-    match admission.recipient(to)? {
-        Some(target) if target.key == admission.me.key => {
-            refuse("nobody asks themselves; remind yourself instead")
-        }
-        Some(target) => Ok(target),
-        None => refuse("a question goes to one; name an agent, or ask the operator"),
-    }
 }
 
 /// Ends the open questions that a retired agent asked or has to answer.
