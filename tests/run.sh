@@ -37,6 +37,9 @@ tests/lint.sh rust
 wait "$fetching"
 fetching=
 skipped=$(<"$beside/skipped")
+echo "== the example of an action"
+HIVE_BIN=$HIVE_TEST_BIN_DIR examples/rebuild/test.sh
+
 if [ -n "$skipped" ]; then
   printf '%s\n' "$skipped" >&2
   if [ "$strict" = 1 ]; then
