@@ -4,6 +4,7 @@
 //! Invariant: nothing outside of its container is touched, and a container ends with its test.
 
 mod agents;
+mod approved;
 mod archive;
 mod bed;
 mod install;
