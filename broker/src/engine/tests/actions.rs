@@ -84,7 +84,7 @@ async fn an_approved_action_runs_once_with_its_arguments_and_the_asker_is_notifi
 }
 
 #[tokio::test]
-async fn actions_run_one_after_the_other_in_the_order_of_their_approvals() {
+async fn actions_run_one_after_the_other_in_the_order_of_their_questions() {
     let hive = hive().await;
     let [first, second] =
         [approved(&hive, "0001").await, hive.requested("alice", apply("0002")).await];

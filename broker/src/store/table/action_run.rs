@@ -41,7 +41,7 @@ pub(crate) fn get(conn: &impl Statements, question: QuestionId) -> Result<Option
     first(conn, &sql, [integer(question.get())])
 }
 
-/// Returns what to run next: a run that did not end before what was approved first.
+/// Returns what to run next: a run that did not end, then what was asked first.
 pub(crate) fn next(conn: &impl Statements) -> Result<Option<ActionRunRow>> {
     let sql = format!(
         "SELECT {COLUMNS} FROM action_run WHERE state < 3 ORDER BY state DESC, question_id LIMIT 1"
