@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use hive_core::agent::{Agent, CAPABILITIES, GRANTS, Policy, PolicyPart, TOOL_GROUPS, is_grant};
+use hive_core::agent::{
+    Agent, CAPABILITIES, CREATE_AGENT, Policy, PolicyPart, TOOL_GROUPS, is_grant,
+};
 use hive_core::caller::Caller;
 use hive_core::event::{AgentChange, AgentChanged};
 use hive_core::message::OPERATOR;
@@ -17,6 +19,9 @@ use crate::store::agent::{self as agents, AgentRow};
 use crate::store::event::{Fact, log};
 use crate::store::request::RequestKey;
 use crate::store::{Effect, Tx};
+
+/// The grants, as a refusal names them.
+const KNOWN_GRANTS: [&str; 2] = [CREATE_AGENT, "action:NAME"];
 
 /// Refuses values that no agent can have.
 pub(crate) fn check(policy: &Policy) -> Result<(), Refusal> {
@@ -45,7 +50,10 @@ pub(crate) fn check(policy: &Policy) -> Result<(), Refusal> {
         );
     }
     if let Some(grant) = grants.iter().find(|grant| !is_grant(grant)) {
-        return refuse("policy.grants", format!("there is no grant {}", offer(grant, &GRANTS)));
+        return refuse(
+            "policy.grants",
+            format!("there is no grant {}", offer(grant, &KNOWN_GRANTS)),
+        );
     }
     let is_recipient = |name: &&String| *name == OPERATOR || AgentName::parse(name).is_ok();
     if let Some(name) = allowed_recipients.iter().find(|name| !is_recipient(name)) {

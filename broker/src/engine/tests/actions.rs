@@ -152,7 +152,9 @@ async fn a_grant_runs_one_action_without_asking_and_no_other() {
     assert_eq!(next(&hive).await.expect("it runs").question, question.id);
     let wrong = Policy { grants: vec!["action:No".to_owned()], ..asking() };
     let refused = hive.set_policy("alice", wrong, &[hive_core::agent::PolicyPart::Grants]).await;
-    assert_eq!(refused.expect_err("no name").reason(), Reason::FieldInvalid);
+    let refusal = refused.expect_err("no name");
+    assert_eq!(refusal.reason(), Reason::FieldInvalid);
+    assert!(refusal.to_string().contains("action:NAME"), "{refusal}");
 }
 
 #[tokio::test]

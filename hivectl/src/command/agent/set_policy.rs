@@ -63,7 +63,8 @@ pub(crate) struct SetPolicy {
     /// Pending reminders that it may have, at least 1
     #[arg(long, value_name = "COUNT")]
     reminders_pending: Option<Quota<u32>>,
-    /// What it may do without asking you: `create_agent`; may be repeated, and replaces the grants
+    /// What it may do without asking you: `create_agent`, or `action:NAME` for an
+    /// action of hive.toml; may be repeated, and replaces the grants
     #[arg(long = "grant", value_name = "GRANT", add = complete::grants())]
     grants: Vec<String>,
     /// Take all grants away
