@@ -37,9 +37,6 @@ tests/lint.sh rust
 wait "$fetching"
 fetching=
 skipped=$(<"$beside/skipped")
-echo "== the example of an action"
-HIVE_BIN=$HIVE_TEST_BIN_DIR examples/rebuild/test.sh
-
 if [ -n "$skipped" ]; then
   printf '%s\n' "$skipped" >&2
   if [ "$strict" = 1 ]; then
@@ -88,6 +85,9 @@ echo "== interleavings"
 
 echo "== demo"
 HIVE_BIN=$HIVE_TEST_BIN_DIR CLAUDE=$HIVE_TEST_BIN_DIR/scripted-claude examples/duo/demo.sh
+
+echo "== the example of an action"
+HIVE_BIN=$HIVE_TEST_BIN_DIR examples/rebuild/test.sh
 
 if [ -n "$skipped" ]; then
   printf '\n%s\n' "$skipped"
