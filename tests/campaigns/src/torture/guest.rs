@@ -42,12 +42,9 @@ impl Host {
         Self { operator, guest, parents, table, dice, wishes, parent: String::new() }
     }
 
-    /// Creates and removes the guest until the table closes; it exists at the end, and perhaps
-    /// already.
-    pub(crate) async fn run(mut self, exists: bool) {
-        if !exists {
-            self.create().await;
-        }
+    /// Removes the guest and creates it again until the table closes; it exists at the begin and at
+    /// the end.
+    pub(crate) async fn run(mut self) {
         while !self.table.is_closing() {
             self.change().await;
             self.live().await;
@@ -73,7 +70,8 @@ impl Host {
         answer
     }
 
-    async fn create(&mut self) {
+    /// Creates the guest.
+    pub(crate) async fn create(&mut self) {
         self.parent = (*self.dice.pick(&["c1", "c2", ""])).to_owned();
         self.done("CreateAgent", parts(&[GUEST, &self.parent])).await;
         self.look("made", None).await;

@@ -172,14 +172,18 @@ impl Scene {
             harnessed,
             dice("operator"),
         ));
-        let host = Host::new(
+        let mut host = Host::new(
             self.operator.clone(),
             self.voice(GUEST),
             CONSUMERS.map(|name| self.voice(name)).into(),
             Arc::clone(&self.table),
             dice("host"),
         );
-        players.spawn(host.run(number > 1));
+        if number == 1 {
+            // Before a backup can be made: it is restored for players who know the guest.
+            host.create().await;
+        }
+        players.spawn(host.run());
         let mut harness = Harness::new(self.voice(CALLED), &self.table, dice("attachments"));
         let (table, turns) = (Arc::clone(&self.table), dice(CALLED));
         let called = tokio::spawn(async move {
