@@ -259,6 +259,7 @@ fn declared(agent: AgentConfig) -> Declared {
         questions_open_max,
         reminders_pending_max,
         children_max,
+        schedules_max,
     } = agent.limits;
     let model = agent.first_model().unwrap_or_default().to_owned();
     Declared {
@@ -278,6 +279,7 @@ fn declared(agent: AgentConfig) -> Declared {
             reminders_pending_max,
             grants: agent.grants.unwrap_or_default(),
             children_max,
+            schedules_max,
         },
     }
 }

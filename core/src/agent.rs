@@ -12,8 +12,8 @@ use crate::time::WallTime;
 
 pub use policy::{
     APPROVALS, CAPABILITIES, CREATE_AGENT, DEFAULT_TOOL_GROUPS, DIAGNOSTICS, GRANTS, LIFECYCLE,
-    MANAGE_SUBTREE, Policy, PolicyPart, QUERY_AGENT_STATE, READ_HOST_JOURNAL, TOOL_GROUPS,
-    is_grant,
+    MANAGE_SUBTREE, OWN_SCHEDULES, Policy, PolicyPart, QUERY_AGENT_STATE, READ_HOST_JOURNAL,
+    SCHEDULING, TOOL_GROUPS, is_grant,
 };
 
 /// Longest status text, in characters.

@@ -201,6 +201,8 @@ pub struct Limits {
     pub reminders_pending_max: u32,
     /// Maximum agents below one agent, for creating by a grant.
     pub children_max: u32,
+    /// Maximum schedules of one agent that have not ended.
+    pub schedules_max: u32,
 }
 
 impl Default for Limits {
@@ -224,6 +226,7 @@ impl Default for Limits {
             questions_open_max: 50,
             reminders_pending_max: 50,
             children_max: 8,
+            schedules_max: 20,
         }
     }
 }

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     /// Arguments that have no candidates: new names, texts and numbers.
-    const FREE: [&str; 25] = [
+    const FREE: [&str; 26] = [
         "agent create model",
         "agent create name",
         "agent create role",
@@ -136,6 +136,7 @@ mod tests {
         "agent set-policy etag",
         "agent set-policy questions_open",
         "agent set-policy reminders_pending",
+        "agent set-policy schedules",
         "agent set-policy sends_per_minute",
         "agent set-policy stored_bytes",
         "answer diff",

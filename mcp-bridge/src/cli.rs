@@ -20,7 +20,7 @@ pub struct Args {
     #[arg(long, env = hive_proto::SOCKET_ENV, default_value = hive_proto::DEFAULT_AGENT_SOCKET)]
     pub socket: PathBuf,
     /// Tool groups to offer, comma-separated: messaging, inbox, meta, execution, lifecycle,
-    /// approvals, diagnostics.
+    /// approvals, diagnostics, scheduling.
     #[arg(long, env = "HIVE_TOOL_GROUPS", default_value = "messaging,inbox,meta,execution")]
     pub tool_groups: String,
     /// The agent's name, for the log.

@@ -22,10 +22,12 @@ pub enum Group {
     Approvals,
     /// Reading logs; in no default policy.
     Diagnostics,
+    /// Schedules; in no default policy.
+    Scheduling,
 }
 
 impl Group {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Messaging,
         Self::Inbox,
         Self::Meta,
@@ -33,6 +35,7 @@ impl Group {
         Self::Lifecycle,
         Self::Approvals,
         Self::Diagnostics,
+        Self::Scheduling,
     ];
 
     /// Returns the name of the group.
@@ -46,6 +49,7 @@ impl Group {
             Self::Lifecycle => hive_core::agent::LIFECYCLE,
             Self::Approvals => hive_core::agent::APPROVALS,
             Self::Diagnostics => hive_core::agent::DIAGNOSTICS,
+            Self::Scheduling => hive_core::agent::SCHEDULING,
         }
     }
 }
@@ -70,8 +74,13 @@ mod tests {
         );
         assert_eq!(parse(&hive_core::agent::DEFAULT_TOOL_GROUPS.join(",")).len(), 4);
         assert_eq!(
-            parse("web_tools,lifecycle,approvals,diagnostics"),
-            BTreeSet::from([Group::Lifecycle, Group::Approvals, Group::Diagnostics])
+            parse("web_tools,lifecycle,approvals,diagnostics,scheduling"),
+            BTreeSet::from([
+                Group::Lifecycle,
+                Group::Approvals,
+                Group::Diagnostics,
+                Group::Scheduling
+            ])
         );
         assert!(parse("").is_empty());
     }

@@ -84,7 +84,7 @@ fn users_are_looked_up_and_come_after_the_numbers() {
 fn an_agents_own_bounds_are_of_its_policy() {
     let dir = tempfile::tempdir().expect("a directory");
     let text = "[agents.ada]\nlimits = { sends_per_minute_max = 7, sender_stored_bytes_max = 8, questions_open_max = 9, \
-                reminders_pending_max = 10 }\n[agents.bob]\n";
+                reminders_pending_max = 10, children_max = 11, schedules_max = 12 }\n[agents.bob]\n";
     let agents =
         settings(&dir.path().join("hive.toml"), text, &[]).agents.expect("agents of a file");
     let ada = Policy {
@@ -92,6 +92,8 @@ fn an_agents_own_bounds_are_of_its_policy() {
         sender_stored_bytes_max: Some(8),
         questions_open_max: Some(9),
         reminders_pending_max: Some(10),
+        children_max: Some(11),
+        schedules_max: Some(12),
         ..Policy::default()
     };
     assert_eq!(

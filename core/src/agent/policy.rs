@@ -10,8 +10,17 @@ use crate::action::{GRANT_PREFIX, is_name};
 pub const DEFAULT_TOOL_GROUPS: [&str; 4] = ["messaging", "inbox", "meta", "execution"];
 
 /// All tool groups.
-pub const TOOL_GROUPS: [&str; 8] =
-    ["messaging", "inbox", "meta", "execution", "web_tools", LIFECYCLE, APPROVALS, DIAGNOSTICS];
+pub const TOOL_GROUPS: [&str; 9] = [
+    "messaging",
+    "inbox",
+    "meta",
+    "execution",
+    "web_tools",
+    LIFECYCLE,
+    APPROVALS,
+    DIAGNOSTICS,
+    SCHEDULING,
+];
 
 /// The tool group for starting and stopping the agents below an agent.
 pub const LIFECYCLE: &str = "lifecycle";
@@ -21,6 +30,9 @@ pub const APPROVALS: &str = "approvals";
 
 /// The tool group for reading logs.
 pub const DIAGNOSTICS: &str = "diagnostics";
+
+/// The tool group for schedules.
+pub const SCHEDULING: &str = "scheduling";
 
 /// Lets an agent read the loose ends of agents that are not its children.
 pub const QUERY_AGENT_STATE: &str = "query_agent_state";
@@ -38,8 +50,11 @@ pub const CAPABILITIES: [&str; 3] = [QUERY_AGENT_STATE, MANAGE_SUBTREE, READ_HOS
 /// Lets an agent create children without asking, with at most what it has itself.
 pub const CREATE_AGENT: &str = "create_agent";
 
+/// Lets an agent create and change its own schedules without asking.
+pub const OWN_SCHEDULES: &str = "own_schedules";
+
 /// All grants but those of actions.
-pub const GRANTS: [&str; 1] = [CREATE_AGENT];
+pub const GRANTS: [&str; 2] = [CREATE_AGENT, OWN_SCHEDULES];
 
 /// Returns whether a text can be a grant: a known word, or `action:` and the name of an action,
 /// which lets an agent have that action run without asking.
@@ -76,6 +91,9 @@ pub struct Policy {
     /// Maximum agents below it, for creating by a grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub children_max: Option<u32>,
+    /// Maximum schedules of its own that have not ended, if it differs from the hive's limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedules_max: Option<u32>,
 }
 
 impl Policy {
@@ -110,6 +128,7 @@ impl Default for Policy {
             reminders_pending_max: None,
             grants: Vec::new(),
             children_max: None,
+            schedules_max: None,
         }
     }
 }
@@ -136,11 +155,13 @@ pub enum PolicyPart {
     Grants,
     /// Limit of the agents below it.
     ChildrenMax,
+    /// Limit of its schedules that have not ended.
+    SchedulesMax,
 }
 
 impl PolicyPart {
     /// Every part, in the order of the wire.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::ToolGroups,
         Self::AllowedRecipients,
         Self::Capabilities,
@@ -150,10 +171,11 @@ impl PolicyPart {
         Self::RemindersPendingMax,
         Self::Grants,
         Self::ChildrenMax,
+        Self::SchedulesMax,
     ];
 
     /// The parts that only the operator changes, and never an effect.
-    pub const OF_THE_OPERATOR: [Self; 2] = [Self::Grants, Self::ChildrenMax];
+    pub const OF_THE_OPERATOR: [Self; 3] = [Self::Grants, Self::ChildrenMax, Self::SchedulesMax];
 
     /// Returns its name on the wire.
     #[must_use]
@@ -168,6 +190,7 @@ impl PolicyPart {
             Self::RemindersPendingMax => "reminders_pending_max",
             Self::Grants => "grants",
             Self::ChildrenMax => "children_max",
+            Self::SchedulesMax => "schedules_max",
         }
     }
 
@@ -183,6 +206,7 @@ impl PolicyPart {
             Self::RemindersPendingMax => to.reminders_pending_max = from.reminders_pending_max,
             Self::Grants => to.grants.clone_from(&from.grants),
             Self::ChildrenMax => to.children_max = from.children_max,
+            Self::SchedulesMax => to.schedules_max = from.schedules_max,
         }
     }
 

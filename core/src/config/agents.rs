@@ -200,8 +200,9 @@ fn grants(section: &mut Section<'_, '_, '_>, actions: &[&str]) -> Option<Vec<Str
         let near = nearest(&word, GRANTS).first().copied();
         let mut sentence = format!("unknown grant `{}`", word.escape_debug());
         if near.is_none() {
-            let known = list(GRANTS);
-            sentence.push_str(&format!("; known are {known} and `{GRANT_PREFIX}NAME`"));
+            let of_an_action = format!("{GRANT_PREFIX}NAME");
+            let known = list(GRANTS.into_iter().chain([of_an_action.as_str()]));
+            sentence.push_str(&format!("; known are {known}"));
         }
         section.object(span, key, sentence, near);
     }

@@ -39,6 +39,7 @@ pub(super) fn read(path: String, table: &DeTable<'_>, findings: &mut Findings<'_
         questions_open_max,
         reminders_pending_max,
         children_max,
+        schedules_max,
     } = &mut limits;
     narrow(&mut section, "body_bytes_max", 1..=BODY_BYTES_MAX_MAX, body_bytes_max);
     narrow(&mut section, "inbox_depth_max", NARROW, inbox_depth_max);
@@ -58,6 +59,7 @@ pub(super) fn read(path: String, table: &DeTable<'_>, findings: &mut Findings<'_
     narrow(&mut section, "questions_open_max", NARROW, questions_open_max);
     narrow(&mut section, "reminders_pending_max", NARROW, reminders_pending_max);
     narrow(&mut section, "children_max", NARROW, children_max);
+    narrow(&mut section, "schedules_max", NARROW, schedules_max);
     let Limits { retry_backoff_base_ms, retry_backoff_max_ms, .. } = limits;
     let Limits { park_backoff_base_ms, park_backoff_max_ms, .. } = limits;
     order(
@@ -102,6 +104,7 @@ pub(super) fn of_agent(
     let questions_open_max = narrow("questions_open_max");
     let reminders_pending_max = narrow("reminders_pending_max");
     let children_max = narrow("children_max");
+    let schedules_max = narrow("schedules_max");
     let sender_stored_bytes_max = section.number("sender_stored_bytes_max", WIDE);
     section.finish();
     AgentLimits {
@@ -110,6 +113,7 @@ pub(super) fn of_agent(
         questions_open_max,
         reminders_pending_max,
         children_max,
+        schedules_max,
     }
 }
 

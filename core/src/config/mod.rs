@@ -18,7 +18,8 @@
 //!               kick_on_start, on_demand, available_models, plugins, marketplaces, isolation, readable, writable, devices, user_namespaces,
 //!               the settings of SETTINGS,
 //!               extra_mcp_servers.KEY.<command, args, env, allowed_tools, timeout_seconds>,
-//!               limits.<sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max, children_max>
+//!               limits.<sends_per_minute_max, sender_stored_bytes_max, questions_open_max, reminders_pending_max, children_max,
+//!               schedules_max>
 //! ```
 //!
 //! A value of `env` and of `headers`, and `notify.webhook`, are a string, `{ file = PATH }` or

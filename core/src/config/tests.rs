@@ -125,6 +125,7 @@ fn every_key_reaches_its_value() {
         questions_open_max: Some(3),
         reminders_pending_max: Some(4),
         children_max: None,
+        schedules_max: None,
     };
     assert_eq!((&bob.limits, &agent(&config, "ada").limits), (&own, &AgentLimits::default()));
     assert_eq!(bob.uids, [1000, 1000, 0]);
@@ -343,7 +344,7 @@ fn errors_of_invalid_files_name_the_mistake_and_its_line() {
         ),
         (
             "[agents.ada]\ngrants = [\"zzz\"]",
-            "line 2, column 11: unknown grant `zzz`; known are `create_agent` and `action:NAME`",
+            "line 2, column 11: unknown grant `zzz`; known are `create_agent`, `own_schedules` and `action:NAME`",
         ),
         (
             "[claude]\nprocess = \"forever\"",
@@ -401,7 +402,7 @@ fn errors_of_invalid_files_name_the_mistake_and_its_line() {
         ),
         (
             "[agents.bob]\ntool_groups = [\"zzz\"]",
-            "line 2, column 16: unknown tool group `zzz`; known are `messaging`, `inbox`, `meta`, `execution`, `web_tools`, `lifecycle`, `approvals` and `diagnostics`",
+            "line 2, column 16: unknown tool group `zzz`; known are `messaging`, `inbox`, `meta`, `execution`, `web_tools`, `lifecycle`, `approvals`, `diagnostics` and `scheduling`",
         ),
         (
             "[agents.bob]\ntool_groups = \"inbox\"",
@@ -427,7 +428,7 @@ fn errors_of_invalid_files_name_the_mistake_and_its_line() {
         (
             "[agents.bob.limits]\nattempts = 3",
             "line 2, column 1: unknown key `attempts` in [agents.bob.limits]; known are `sends_per_minute_max`, \
-             `questions_open_max`, `reminders_pending_max`, `children_max` and `sender_stored_bytes_max`",
+             `questions_open_max`, `reminders_pending_max`, `children_max`, `schedules_max` and `sender_stored_bytes_max`",
         ),
         (
             "[agents.bob]\nlimits.reminders_pending_max = 0",

@@ -265,6 +265,8 @@ pub struct AgentLimits {
     pub reminders_pending_max: Option<u32>,
     /// Maximum agents below it, for creating by a grant.
     pub children_max: Option<u32>,
+    /// Maximum schedules of its own that have not ended.
+    pub schedules_max: Option<u32>,
 }
 
 impl Config {

@@ -110,6 +110,8 @@ pub(crate) struct Policy {
     grants: Vec<String>,
     /// Maximum agents below it, for creating by a grant.
     children_max: Option<u32>,
+    /// Maximum schedules of its own that have not ended; none: the hive's limit.
+    schedules_max: Option<u32>,
     /// An opaque text that changes with the policy, for --etag of `hivectl agent set-policy`.
     etag: String,
 }
@@ -146,12 +148,13 @@ from_wire! {
 from_wire! {
     Policy => Policy {
         same => tool_groups, allowed_recipients, capabilities, sends_per_minute_max,
-            sender_stored_bytes_max, questions_open_max, reminders_pending_max, grants, children_max, etag;
+            sender_stored_bytes_max, questions_open_max, reminders_pending_max, grants, children_max,
+            schedules_max, etag;
     }
 }
 
 impl Policy {
-    fn rows(&self) -> [(&'static str, String); 9] {
+    fn rows(&self) -> [(&'static str, String); 10] {
         let words = |words: &[String], none: &str| {
             if words.is_empty() { none.to_owned() } else { visible_line(&words.join(", ")) }
         };
@@ -171,6 +174,7 @@ impl Policy {
             ("stored bytes", at_most(self.sender_stored_bytes_max)),
             ("open questions", at_most(self.questions_open_max)),
             ("reminders", at_most(self.reminders_pending_max)),
+            ("schedules", at_most(self.schedules_max)),
         ]
     }
 }

@@ -103,6 +103,8 @@ struct Policy {
     grants: Vec<String>,
     /// Maximum agents below it, for creating by a grant.
     children_max: Option<u32>,
+    /// Maximum schedules of its own that have not ended.
+    schedules_max: Option<u32>,
 }
 
 /// A turn.
@@ -218,7 +220,8 @@ from_wire! {
 from_wire! {
     Policy => Policy {
         same => tool_groups, allowed_recipients, capabilities, sends_per_minute_max,
-            sender_stored_bytes_max, questions_open_max, reminders_pending_max, grants, children_max;
+            sender_stored_bytes_max, questions_open_max, reminders_pending_max, grants, children_max,
+            schedules_max;
     }
     without etag
 }

@@ -62,7 +62,7 @@ pub(crate) const STATS: [&[&str]; 2] = [&["stats"], &["stats", "ada", "--window"
 
 /// Commands that change something, in an order in which each can be carried out.
 #[rustfmt::skip]
-pub(crate) const CHANGES: [&[&str]; 44] = [
+pub(crate) const CHANGES: [&[&str]; 48] = [
     &["send", "ada", "hello"],
     &["send", "ada", "-x\n", "--reply-to", "3"],
     &["send", "*", "all hands"],
@@ -87,6 +87,10 @@ pub(crate) const CHANGES: [&[&str]; 44] = [
         "--stored-bytes", "default"],
     &["agent", "set-policy", "bob", "--questions-open", "3", "--reminders-pending", "7",
         "--stored-bytes", "5000000000"],
+    &["agent", "set-policy", "bob", "--grant", "create_agent", "--grant", "own_schedules"],
+    &["agent", "set-policy", "bob", "--children", "4"],
+    &["agent", "set-policy", "bob", "--schedules", "5"],
+    &["agent", "set-policy", "bob", "--no-grants"],
     &["agent", "create", "cy"],
     &["agent", "create", "dy", "--parent", "bob", "--role", "r", "--model", "m", "--allow", "bob",
         "--adopt"],

@@ -50,6 +50,7 @@ impl IntoWire for Policy {
             reminders_pending_max,
             grants,
             children_max,
+            schedules_max,
         } = self;
         v1::Policy {
             tool_groups,
@@ -61,6 +62,7 @@ impl IntoWire for Policy {
             reminders_pending_max,
             grants,
             children_max,
+            schedules_max,
             // A policy has one only as a part of an agent.
             etag: String::new(),
         }
@@ -80,6 +82,7 @@ pub fn policy(wire: v1::Policy) -> Policy {
         reminders_pending_max,
         grants,
         children_max,
+        schedules_max,
         etag: _,
     } = wire;
     Policy {
@@ -92,6 +95,7 @@ pub fn policy(wire: v1::Policy) -> Policy {
         reminders_pending_max,
         grants,
         children_max,
+        schedules_max,
     }
 }
 

@@ -36,6 +36,7 @@ impl IntoWire for &Limits {
             questions_open_max,
             reminders_pending_max,
             children_max,
+            schedules_max,
         } = self;
         let mut wire = v1::Limits {
             body_bytes_max: *body_bytes_max,
@@ -47,6 +48,7 @@ impl IntoWire for &Limits {
             questions_open_max: *questions_open_max,
             reminders_pending_max: *reminders_pending_max,
             children_max: *children_max,
+            schedules_max: *schedules_max,
             request_id_retention: Some(duration(hours(*request_id_hours))),
             ..v1::Limits::default()
         };

@@ -225,6 +225,7 @@ pub(super) fn policy() -> impl Strategy<Value = Policy> {
             option::of(any::<u32>()),
             option::of(any::<u32>()),
             option::of(any::<u32>()),
+            option::of(any::<u32>()),
         ),
     )
         .prop_map(
@@ -236,6 +237,7 @@ pub(super) fn policy() -> impl Strategy<Value = Policy> {
                     questions_open_max,
                     reminders_pending_max,
                     children_max,
+                    schedules_max,
                 ),
             )| Policy {
                 tool_groups,
@@ -247,6 +249,7 @@ pub(super) fn policy() -> impl Strategy<Value = Policy> {
                 reminders_pending_max,
                 grants,
                 children_max,
+                schedules_max,
             },
         )
 }

@@ -337,8 +337,9 @@ async fn a_policy_is_changed_field_by_field_and_holds_from_the_next_call_on() {
         sender_stored_bytes_max: Some(1000),
         questions_open_max: Some(3),
         reminders_pending_max: Some(4),
-        grants: names(&["create_agent"]),
+        grants: names(&["create_agent", "own_schedules"]),
         children_max: Some(2),
+        schedules_max: Some(6),
         etag: String::new(),
     };
     did(&ada, &send("cyd", "while I may")).await;

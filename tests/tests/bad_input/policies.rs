@@ -102,6 +102,8 @@ async fn a_policy_names_existing_agents_and_values() {
             Policy { reminders_pending_max: Some(0), ..Policy::default() },
             "policy.reminders_pending_max",
         ),
+        (Policy { children_max: Some(0), ..Policy::default() }, "policy.children_max"),
+        (Policy { schedules_max: Some(0), ..Policy::default() }, "policy.schedules_max"),
     ] {
         bad_field(&operator, &set(policy.clone()), field).await;
         // An agent that is created with the policy is refused in the same way.
@@ -115,6 +117,8 @@ async fn a_policy_names_existing_agents_and_values() {
         sender_stored_bytes_max: Some(u64::MAX),
         questions_open_max: Some(u32::MAX),
         reminders_pending_max: Some(u32::MAX),
+        children_max: Some(u32::MAX),
+        schedules_max: Some(u32::MAX),
         ..Policy::default()
     };
     let said: SetPolicyResponse = done(&operator, &set(largest.clone())).await;

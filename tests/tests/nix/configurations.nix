@@ -163,6 +163,7 @@ in
         questionsOpenMax = 3;
         remindersPendingMax = 4;
         childrenMax = 3;
+        schedulesMax = 4;
       };
       extraMcpServers.notes = {
         command = "${package "notes"}/bin/notes-mcp";
@@ -217,6 +218,7 @@ in
           questions_open_max = 5;
           reminders_pending_max = 5;
           children_max = 6;
+          schedules_max = 7;
         };
       };
     };

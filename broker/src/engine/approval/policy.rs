@@ -71,5 +71,6 @@ pub(super) fn value(part: PolicyPart, policy: &Policy, limits: &Limits) -> Strin
         }
         PolicyPart::Grants => policy.grants.join(", "),
         PolicyPart::ChildrenMax => small(policy.children_max, limits.children_max),
+        PolicyPart::SchedulesMax => small(policy.schedules_max, limits.schedules_max),
     }
 }

@@ -49,16 +49,18 @@ impl Rights<'_> {
             }
             // No effect has these; if one had, an asker could not give them.
             PolicyPart::Grants => self.lack_of_names("cannot give", &wanted.grants, &[]),
-            PolicyPart::ChildrenMax if wanted.children_max.is_some() => {
-                format!("{} cannot give it", self.asker.name)
-            }
-            PolicyPart::ChildrenMax => String::new(),
+            PolicyPart::ChildrenMax => self.lack_of_own(wanted.children_max),
+            PolicyPart::SchedulesMax => self.lack_of_own(wanted.schedules_max),
         }
     }
 
     /// Returns whether the asker may not use a model, as a sentence.
     pub(super) fn lack_of_model(self, model: &str) -> String {
         lack_of_model(self.asker, model)
+    }
+
+    fn lack_of_own(self, wanted: Option<u32>) -> String {
+        wanted.map_or_else(String::new, |_| format!("{} cannot give it", self.asker.name))
     }
 
     fn lack_of_names(self, how: &str, wanted: &[String], own: &[String]) -> String {

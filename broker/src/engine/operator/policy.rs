@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use hive_core::agent::{
-    Agent, CAPABILITIES, CREATE_AGENT, Policy, PolicyPart, TOOL_GROUPS, is_grant,
+    Agent, CAPABILITIES, CREATE_AGENT, OWN_SCHEDULES, Policy, PolicyPart, TOOL_GROUPS, is_grant,
 };
 use hive_core::caller::Caller;
 use hive_core::event::{AgentChange, AgentChanged};
@@ -21,7 +21,7 @@ use crate::store::request::RequestKey;
 use crate::store::{Effect, Tx};
 
 /// The grants, as a refusal names them.
-const KNOWN_GRANTS: [&str; 2] = [CREATE_AGENT, "action:NAME"];
+const KNOWN_GRANTS: [&str; 3] = [CREATE_AGENT, OWN_SCHEDULES, "action:NAME"];
 
 /// Refuses values that no agent can have.
 pub(crate) fn check(policy: &Policy) -> Result<(), Refusal> {
@@ -35,6 +35,7 @@ pub(crate) fn check(policy: &Policy) -> Result<(), Refusal> {
         reminders_pending_max,
         grants,
         children_max,
+        schedules_max,
     } = policy;
     let refuse = |field, problem| Err(Refusal::Field { field, problem });
     if let Some(group) = unknown(tool_groups, &TOOL_GROUPS) {
@@ -68,6 +69,7 @@ pub(crate) fn check(policy: &Policy) -> Result<(), Refusal> {
         ("policy.questions_open_max", questions_open_max.map(u64::from)),
         ("policy.reminders_pending_max", reminders_pending_max.map(u64::from)),
         ("policy.children_max", children_max.map(u64::from)),
+        ("policy.schedules_max", schedules_max.map(u64::from)),
     ] {
         if number == Some(0) {
             return refuse(

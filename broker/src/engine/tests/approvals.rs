@@ -228,6 +228,7 @@ async fn an_agent_asks_for_itself_and_its_children_alone() {
     assert_eq!(reason(hive.ask(actor("alice"), to_bob).await), Reason::FieldInvalid);
     for effect in [
         create("kim", Policy { grants: vec![CREATE_AGENT.to_owned()], ..Policy::default() }),
+        create("kim", Policy { schedules_max: Some(1), ..Policy::default() }),
         create("kim", Policy { tool_groups: vec!["root".to_owned()], ..Policy::default() }),
         Effect::SetAgent { name: name("bob"), role: Some("a\n+ b".to_owned()), model: None },
         Effect::SetAgent { name: name("bob"), role: None, model: Some("-p".to_owned()) },

@@ -114,6 +114,11 @@ async fn an_unknown_capability_cannot_be_granted() {
         ),
         (Policy { questions_open_max: Some(0), ..Policy::default() }, "at least 1"),
         (Policy { sends_per_minute_max: Some(0), ..Policy::default() }, "at least 1"),
+        (Policy { schedules_max: Some(0), ..Policy::default() }, "at least 1"),
+        (
+            Policy { grants: vec!["own_schedule".to_owned()], ..Policy::default() },
+            "did you mean `own_schedules`?",
+        ),
     ];
     for (policy, words) in bad {
         let refusal =

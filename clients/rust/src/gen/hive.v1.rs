@@ -627,12 +627,15 @@ pub struct Policy {
     #[prost(string, tag = "8")]
     pub etag: ::prost::alloc::string::String,
     /// What the agent may do without asking the operator: `create_agent` allows creating children that have at most its own groups, recipients,
-    /// capabilities, models and quotas.
+    /// capabilities, models and quotas; `own_schedules` allows creating and changing its own schedules.
     #[prost(string, repeated, tag = "9")]
     pub grants: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Maximum agents below it, for creating by a grant: its own, and those of the agents below it; unset: `Limits.children_max` for its own.
     #[prost(uint32, optional, tag = "10")]
     pub children_max: ::core::option::Option<u32>,
+    /// Maximum schedules of its own that have not ended; unset: `Limits.schedules_max`.
+    #[prost(uint32, optional, tag = "11")]
+    pub schedules_max: ::core::option::Option<u32>,
 }
 /// An agent and its state.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -11443,6 +11446,9 @@ pub struct Limits {
     /// Longest effect that an agent asks for, in bytes of JSON.
     #[prost(uint32, tag = "78")]
     pub effect_bytes_max: u32,
+    /// Maximum schedules of one agent that have not ended.
+    #[prost(uint32, tag = "79")]
+    pub schedules_max: u32,
 }
 /// Versions, capabilities and limits of the broker.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -28,14 +28,15 @@ const DEFAULT: &str = "default";
 #[command(override_usage = "hivectl agent set-policy [OPTIONS] <NAME>")]
 #[command(group = ArgGroup::new("change").required(true).multiple(true).args([
     "tool_groups", "allowed_recipients", "allow_everyone", "capabilities", "no_capabilities", "sends_per_minute", "questions_open",
-    "reminders_pending", "stored_bytes",
+    "reminders_pending", "grants", "no_grants", "children", "schedules", "stored_bytes",
 ]))]
 pub(crate) struct SetPolicy {
     /// The agent
     #[arg(add = complete::agents())]
     name: String,
     /// A tool group that the agent gets, in place of its present ones; may be repeated. Groups:
-    /// messaging, inbox, meta, execution, web_tools, lifecycle, approvals, diagnostics
+    /// messaging, inbox, meta, execution, web_tools, lifecycle, approvals, diagnostics,
+    /// scheduling
     #[arg(long = "tool-group", value_name = "GROUP", add = complete::tool_groups_or_default())]
     tool_groups: Vec<String>,
     /// An agent that it may send to and ask, besides its parent, in place of the present ones; may
@@ -63,7 +64,7 @@ pub(crate) struct SetPolicy {
     /// Pending reminders that it may have, at least 1
     #[arg(long, value_name = "COUNT")]
     reminders_pending: Option<Quota<u32>>,
-    /// What it may do without asking you: `create_agent`, or `action:NAME` for an
+    /// What it may do without asking you: `create_agent`, `own_schedules`, or `action:NAME` for an
     /// action of hive.toml; may be repeated, and replaces the grants
     #[arg(long = "grant", value_name = "GRANT", add = complete::grants())]
     grants: Vec<String>,
@@ -73,6 +74,9 @@ pub(crate) struct SetPolicy {
     /// Agents below it that it may create by a grant, at least 1
     #[arg(long, value_name = "COUNT")]
     children: Option<Quota<u32>>,
+    /// Schedules of its own that have not ended, at least 1
+    #[arg(long, value_name = "COUNT")]
+    schedules: Option<Quota<u32>>,
     /// Bytes of unsettled bodies that it may have stored, at least 1
     #[arg(long, value_name = "BYTES")]
     stored_bytes: Option<Quota<u64>>,
@@ -129,6 +133,7 @@ impl SetPolicy {
         changes("reminders_pending_max", self.reminders_pending.is_some());
         changes("grants", self.no_grants || !self.grants.is_empty());
         changes("children_max", self.children.is_some());
+        changes("schedules_max", self.schedules.is_some());
         let policy = Policy {
             // None are the default ones; an agent may be called `default`, but no group is.
             tool_groups: if self.tool_groups == [DEFAULT] {
@@ -144,6 +149,7 @@ impl SetPolicy {
             reminders_pending_max: number(self.reminders_pending),
             grants: self.grants.clone(),
             children_max: number(self.children),
+            schedules_max: number(self.schedules),
             etag: self.etag.clone().unwrap_or_default(),
         };
         (policy, paths)

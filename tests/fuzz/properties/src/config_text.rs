@@ -122,6 +122,7 @@ fn all_limits(out: &mut String, limits: &Limits) {
         questions_open_max,
         reminders_pending_max,
         children_max,
+        schedules_max,
     } = limits;
     for (key, value) in [
         ("body_bytes_max", u64::from(*body_bytes_max)),
@@ -142,6 +143,7 @@ fn all_limits(out: &mut String, limits: &Limits) {
         ("questions_open_max", u64::from(*questions_open_max)),
         ("reminders_pending_max", u64::from(*reminders_pending_max)),
         ("children_max", u64::from(*children_max)),
+        ("schedules_max", u64::from(*schedules_max)),
     ] {
         number(out, &format!("limits.{key}"), Some(value));
     }
@@ -186,12 +188,14 @@ fn agent(out: &mut String, name: &str, agent: &AgentConfig) {
         questions_open_max,
         reminders_pending_max,
         children_max,
+        schedules_max,
     } = limits;
     number(out, "limits.sends_per_minute_max", sends_per_minute_max.map(u64::from));
     number(out, "limits.sender_stored_bytes_max", *sender_stored_bytes_max);
     number(out, "limits.questions_open_max", questions_open_max.map(u64::from));
     number(out, "limits.reminders_pending_max", reminders_pending_max.map(u64::from));
     number(out, "limits.children_max", children_max.map(u64::from));
+    number(out, "limits.schedules_max", schedules_max.map(u64::from));
     let uids: Vec<String> = uids.iter().map(u32::to_string).collect();
     line(out, format_args!("uids = [{}]", uids.join(", ")));
     texts(out, "users", Some(users));

@@ -81,7 +81,7 @@ WANTED_STATE_ON_DEMAND: WantedState
 WANTED_STATE_STOPPED: WantedState
 
 class Policy(_message.Message):
-    __slots__ = ("tool_groups", "allowed_recipients", "capabilities", "sends_per_minute_max", "sender_stored_bytes_max", "questions_open_max", "reminders_pending_max", "etag", "grants", "children_max")
+    __slots__ = ("tool_groups", "allowed_recipients", "capabilities", "sends_per_minute_max", "sender_stored_bytes_max", "questions_open_max", "reminders_pending_max", "etag", "grants", "children_max", "schedules_max")
     TOOL_GROUPS_FIELD_NUMBER: _ClassVar[int]
     ALLOWED_RECIPIENTS_FIELD_NUMBER: _ClassVar[int]
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
@@ -92,6 +92,7 @@ class Policy(_message.Message):
     ETAG_FIELD_NUMBER: _ClassVar[int]
     GRANTS_FIELD_NUMBER: _ClassVar[int]
     CHILDREN_MAX_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULES_MAX_FIELD_NUMBER: _ClassVar[int]
     tool_groups: _containers.RepeatedScalarFieldContainer[str]
     allowed_recipients: _containers.RepeatedScalarFieldContainer[str]
     capabilities: _containers.RepeatedScalarFieldContainer[str]
@@ -102,7 +103,8 @@ class Policy(_message.Message):
     etag: str
     grants: _containers.RepeatedScalarFieldContainer[str]
     children_max: int
-    def __init__(self, tool_groups: _Optional[_Iterable[str]] = ..., allowed_recipients: _Optional[_Iterable[str]] = ..., capabilities: _Optional[_Iterable[str]] = ..., sends_per_minute_max: _Optional[int] = ..., sender_stored_bytes_max: _Optional[int] = ..., questions_open_max: _Optional[int] = ..., reminders_pending_max: _Optional[int] = ..., etag: _Optional[str] = ..., grants: _Optional[_Iterable[str]] = ..., children_max: _Optional[int] = ...) -> None: ...
+    schedules_max: int
+    def __init__(self, tool_groups: _Optional[_Iterable[str]] = ..., allowed_recipients: _Optional[_Iterable[str]] = ..., capabilities: _Optional[_Iterable[str]] = ..., sends_per_minute_max: _Optional[int] = ..., sender_stored_bytes_max: _Optional[int] = ..., questions_open_max: _Optional[int] = ..., reminders_pending_max: _Optional[int] = ..., etag: _Optional[str] = ..., grants: _Optional[_Iterable[str]] = ..., children_max: _Optional[int] = ..., schedules_max: _Optional[int] = ...) -> None: ...
 
 class Agent(_message.Message):
     __slots__ = ("name", "role", "parent", "source", "state", "state_time", "running", "status_text", "status_time", "model", "context_tokens", "context_window_tokens", "hive_name", "swarm_name", "revision", "policy", "park", "retired", "ready_count", "dead_count", "isolation", "open_turn_ids", "context_time", "available_models", "stopped", "model_in_use", "on_demand", "restart_count", "kick_on_start", "isolation_notes", "etag")
