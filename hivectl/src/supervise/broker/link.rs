@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::output::note;
 use crate::output::text::visible_line;
 use crate::spawn::spawn;
-use crate::supervise::process::start::{Prepared, Start, Started, Watch};
+use crate::supervise::process::start::{Prepared, Ready, Start, Started, Watch};
 use crate::supervise::setup::environment::Env;
 
 #[derive(Clone, Debug)]
@@ -72,15 +72,12 @@ impl Registrar {
         registration
     }
 
-    pub(crate) fn unconfined(&self, agent: String) -> Registration {
-        self.register(agent, None).0
+    /// Registers an agent without a sandbox; the receiver completes when that is in force.
+    pub(crate) fn unconfined(&self, agent: String) -> (Registration, Ready) {
+        self.register(agent, None)
     }
 
-    fn register(
-        &self,
-        agent: String,
-        namespace: Option<OwnedFd>,
-    ) -> (Registration, oneshot::Receiver<u64>) {
+    fn register(&self, agent: String, namespace: Option<OwnedFd>) -> (Registration, Ready) {
         let (done, in_force) = oneshot::channel();
         let number = next_number();
         self.order(Order::Registered { agent: agent.clone(), number, namespace, done });
@@ -269,7 +266,7 @@ impl Start for BrokerStart {
             registrar.order(Order::Connected(own));
             Box::new(())
         });
-        Ok(Prepared { program, args, env, inherited: vec![other], started })
+        Ok(Prepared { program, args, env, inherited: vec![other], started, ready: None })
     }
 }
 
@@ -299,7 +296,7 @@ mod tests {
             ToBroker::Complete
         );
         let mut ada = None;
-        packet_after(&broker, || ada = Some(registrar.unconfined("ada".to_owned()))).await;
+        packet_after(&broker, || ada = Some(registrar.unconfined("ada".to_owned()).0)).await;
         for c in ['x', '\u{1}', '"', '🐝'] {
             let notes = vec![c.to_string().repeat(1_000); 1_000];
             let shown = Shown { reached: Reached::None, notes, accepted: false, refused: None };

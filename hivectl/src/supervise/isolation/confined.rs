@@ -163,7 +163,9 @@ impl Start for Confined {
                 watched.run(pid, info, block, report),
             )))
         });
-        Ok(Prepared { program: self.bwrap.program.clone(), args, env, inherited, started })
+        let program = self.bwrap.program.clone();
+        // It waits inside, until its namespace is known.
+        Ok(Prepared { program, args, env, inherited, started, ready: None })
     }
 }
 

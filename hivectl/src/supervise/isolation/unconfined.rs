@@ -20,7 +20,7 @@ impl Start for Unconfined {
     fn prepare(&self) -> Result<Prepared, String> {
         let Self { name, hive, env, isolation, registrar } = self.clone();
         // Before it runs, so that the broker knows it when it calls.
-        let registration = registrar.unconfined(name);
+        let (registration, in_force) = registrar.unconfined(name);
         registration.isolation(isolation);
         let started: Started = Box::new(move |_| -> Watch { Box::new(registration) });
         Ok(Prepared {
@@ -29,6 +29,7 @@ impl Start for Unconfined {
             env,
             inherited: Vec::new(),
             started,
+            ready: Some(in_force),
         })
     }
 }

@@ -157,9 +157,14 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    pub(crate) fn start(spec: &Spec, registry: &Registry) -> io::Result<Self> {
-        let Prepared { program, args, env, inherited, started } =
-            spec.start.prepare().map_err(io::Error::other)?;
+    /// Starts a process once it may start.
+    pub(crate) async fn start(spec: &Spec, registry: &Registry) -> io::Result<Self> {
+        let prepared = spec.start.prepare().map_err(io::Error::other)?;
+        let Prepared { program, args, env, inherited, started, ready } = prepared;
+        if let Some(ready) = ready {
+            // What completes it ends with this program.
+            let _ = ready.await;
+        }
         let file = log::open(&spec.log)?;
         let (output, log) = if spec.is_filtered {
             let (output, log) = Log::start(file)?;

@@ -7,6 +7,8 @@ use std::fmt::Debug;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
+use tokio::sync::oneshot;
+
 use crate::supervise::setup::environment::Env;
 
 /// Decides how a process is started, before each start.
@@ -20,6 +22,9 @@ pub(crate) type Watch = Box<dyn Any + Send>;
 /// Called with the process id once the process runs.
 pub(crate) type Started = Box<dyn FnOnce(u32) -> Watch + Send>;
 
+/// Completes when a process may start.
+pub(crate) type Ready = oneshot::Receiver<u64>;
+
 pub(crate) struct Prepared {
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<OsString>,
@@ -27,4 +32,6 @@ pub(crate) struct Prepared {
     /// Descriptors that the process inherits under their numbers.
     pub(crate) inherited: Vec<OwnedFd>,
     pub(crate) started: Started,
+    /// Completes, or is given up, before the process may start; `None`: at once.
+    pub(crate) ready: Option<Ready>,
 }

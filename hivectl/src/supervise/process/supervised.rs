@@ -129,7 +129,9 @@ impl Process {
         loop {
             let started = Instant::now();
             let mut is_restart = false;
-            let ending = match Child::start(&self.spec, &self.registry) {
+            let start = Child::start(&self.spec, &self.registry);
+            let Some(start) = end.run_until_cancelled(start).await else { return };
+            let ending = match start {
                 Ok(mut child) => {
                     self.shared.set_pid(Some(child.pid()));
                     (self.observer)(Moment::Started);
